@@ -1,0 +1,94 @@
+# The menu: `make` alone prints it. Everything made lies in build/ and spark-supplier/target/.
+
+PYTHON ?= /usr/bin/python3
+JOBS ?= $(shell nproc)
+RANKS ?= 2
+EPOCHS ?= 10
+
+# The version stands once, in the pom; the pyspark wheel has to be the same.
+SPARK_VERSION := $(shell sed -n 's|.*<spark.version>\(.*\)</spark.version>.*|\1|p' spark-supplier/pom.xml)
+
+VENV := build/venv
+VENV_READY := $(VENV)/.ready-$(SPARK_VERSION)
+DATUM := build/python/datum_pb2.py
+DIGITS := build/digits
+JAR := spark-supplier/target/spark-supplier.jar
+JAR_SOURCES := spark-supplier/pom.xml $(shell find spark-supplier/src/main proto -type f)
+REPORTS := build/reports
+
+MAVEN := mvn --batch-mode --quiet --file spark-supplier/pom.xml
+
+.DEFAULT_GOAL := menu
+.DELETE_ON_ERROR:
+.PHONY: menu run test build bench reference packages clean distclean \
+	library test-c test-scala test-python
+
+menu:
+	@echo 'Targets:'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@echo 'Settings: RANKS=$(RANKS) EPOCHS=$(EPOCHS) (of run), JOBS=$(JOBS), PYTHON=$(PYTHON)'
+
+run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI ranks that train on them
+	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/run-digits
+
+# Every suite runs, also where an earlier one fails; the last command counts and gives the verdict.
+test: build $(DATUM) ## every test: C, Scala, Python and both languages together
+	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
+	-@$(MAKE) --no-print-directory test-c
+	-@$(MAKE) --no-print-directory test-scala
+	-@$(MAKE) --no-print-directory test-python
+	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/scala $(REPORTS)/pytest.xml
+
+build: library $(JAR) $(VENV_READY) ## libsupply and its programs, the Supplier's jar, the Python environment
+
+bench: library $(JAR) ## the cycle benchmark: GB/s from Spark's memory to a rank, against a bare copy
+	@bench/cycle
+
+reference: $(JAR) $(VENV_READY) ## docs/OPTIONS.md, from the declarations of the Supplier's options
+	@launch/supplier --reference > docs/OPTIONS.md
+
+packages: ## the Debian packages that are missing
+	@PYTHON=$(PYTHON) launch/install-packages
+
+clean: ## removes what was built, keeps the Python environment
+	rm -rf spark-supplier/target $(filter-out $(VENV),$(wildcard build/*))
+
+distclean: ## removes everything that was made
+	rm -rf spark-supplier/target build
+
+# CMake itself knows what is stale. It must not meet this make's flags: it starts a make of its own.
+library: | packages
+	@echo 'build: libsupply'
+	@env -u MAKEFLAGS -u MFLAGS cmake -S mpi-client -B build/mpi-client -DCMAKE_BUILD_TYPE=Release --log-level=NOTICE > build/mpi-client.log 2>&1 \
+		&& env -u MAKEFLAGS -u MFLAGS cmake --build build/mpi-client --parallel $(JOBS) > build/mpi-client.log 2>&1 \
+		|| { cat build/mpi-client.log >&2; exit 1; }
+
+$(JAR): $(JAR_SOURCES) | packages
+	@echo 'build: $@'
+	@$(MAVEN) package -Dmaven.test.skip=true
+	@touch $@
+
+$(VENV_READY): configs/requirements.txt | packages
+	@echo 'build: $(VENV) with Spark $(SPARK_VERSION)'
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement configs/requirements.txt
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --use-pep517 --no-build-isolation pyspark==$(SPARK_VERSION)
+	@touch $@
+
+$(DATUM): proto/datum.proto $(VENV_READY)
+	@mkdir -p $(@D)
+	@$(VENV)/bin/python -m grpc_tools.protoc --proto_path=proto --python_out=$(@D) proto/datum.proto
+
+$(DIGITS): launch/make-digits-lmdb $(DATUM)
+	@echo 'data: $@'
+	@rm -rf $@ && launch/make-digits-lmdb $@
+
+test-c:
+	@ctest --test-dir build/mpi-client --output-on-failure --no-tests=error --output-junit $(CURDIR)/$(REPORTS)/ctest.xml
+
+test-scala:
+	@$(MAVEN) test; status=$$?; cp -r spark-supplier/target/surefire-reports $(REPORTS)/scala && exit $$status
+
+test-python:
+	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml launch/tests
