@@ -1,0 +1,75 @@
+package supply.config
+
+import java.io.IOException
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path, Paths}
+
+import scala.jdk.CollectionConverters._
+
+import supply.ConfigException
+
+/** The three files of the pair of one local rank, and the config line that names its mapped file. */
+final case class PairPaths(mappedFile: String, requestPipe: String, notificationPipe: String, configLine: String)
+
+/**
+ * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/DESIGN.md). Sizes of ring and
+ * block on the lines are the rank's business: it makes the file.
+ */
+final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
+
+  /** The pairs of this node, by local rank. Read where the task runs, since the files may differ by node. */
+  def read(): IndexedSeq[PairPaths] = {
+    val mapped = ConfigFiles.lines(mappedFiles)
+    val pipes = ConfigFiles.lines(namedPipes)
+    if (mapped.size != pipes.size) {
+      throw new ConfigException(s"$mappedFiles has ${mapped.size} lines and $namedPipes has ${pipes.size}: " +
+        "line i of both belongs to local rank i, so give both the same number of lines")
+    }
+    mapped.zip(pipes).map { case (m, p) =>
+      if (p.words.size != 2) {
+        throw new ConfigException(s"${p.place}: expected 'REQUEST_PIPE NOTIFICATION_PIPE', found ${p.words.size} words")
+      }
+      m.words.tail.foreach { word =>
+        if (!word.startsWith("ring=") && !word.startsWith("block=")) {
+          throw new ConfigException(s"${m.place}: unknown word '$word': expected PATH [ring=SIZE] [block=SIZE]")
+        }
+      }
+      (m.words.head +: p.words).foreach { path =>
+        if (!path.startsWith("/")) {
+          throw new ConfigException(s"${if (path == m.words.head) m.place else p.place}: '$path' is not an absolute path")
+        }
+      }
+      PairPaths(m.words.head, p.words(0), p.words(1), m.place)
+    }
+  }
+
+  /** The pairs of local ranks 0 until `count`. */
+  def read(count: Int): IndexedSeq[PairPaths] = {
+    val pairs = read()
+    if (pairs.size < count) {
+      throw new ConfigException(s"$mappedFiles and $namedPipes have lines for ${pairs.size} local ranks, but $count are " +
+        s"needed here: write them for $count pairs with launch/make-configs")
+    }
+    pairs
+  }
+}
+
+object ConfigFiles {
+
+  private final case class Line(place: String, words: IndexedSeq[String])
+
+  private def lines(file: String): IndexedSeq[Line] = {
+    val path: Path = Paths.get(file)
+    val text =
+      try Files.readAllLines(path, UTF_8).asScala
+      catch {
+        case e: IOException =>
+          throw new ConfigException(s"can not read $file (${e.getClass.getSimpleName}): " +
+            "write the two config files with launch/make-configs", e)
+      }
+    text.zipWithIndex.flatMap { case (line, i) =>
+      val words = line.takeWhile(_ != '#').split("\\s+").filter(_.nonEmpty)
+      if (words.isEmpty) None else Some(Line(s"$file:${i + 1}", words.toIndexedSeq))
+    }.toIndexedSeq
+  }
+}

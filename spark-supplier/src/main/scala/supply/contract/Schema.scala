@@ -1,0 +1,46 @@
+package supply.contract
+
+import java.nio.ByteBuffer
+import java.nio.charset.StandardCharsets.UTF_8
+
+import supply.ContractException
+import supply.contract.Layout.{Constant, SchemaEntry => At}
+
+/** A column of a block. `format` is a format string of the Arrow C Data Interface. */
+final case class Column(name: String, format: String, nullable: Boolean = false)
+
+/** The columns of every block of a pair. */
+final case class Schema(columns: IndexedSeq[Column]) {
+
+  require(columns.nonEmpty && columns.size <= Constant.SCHEMA_COLUMNS_MAX,
+    s"a block has 1 to ${Constant.SCHEMA_COLUMNS_MAX} columns, not ${columns.size}")
+  columns.foreach { column =>
+    require(column.name.nonEmpty && column.name.getBytes(UTF_8).length < At.format - At.name,
+      s"a column's name has 1 to ${At.format - At.name - 1} bytes: '${column.name}'")
+  }
+
+  /** Writes the entries into the header of a mapped file. */
+  def write(to: ByteBuffer): Unit = columns.zipWithIndex.foreach { case (column, i) =>
+    val at = Constant.SCHEMA_OFFSET + i * At.SIZE
+    Text.write(to, at + At.name, At.format - At.name, column.name)
+    Text.write(to, at + At.format, At.childFormat - At.format, column.format)
+    Text.write(to, at + At.childFormat, At.flags - At.childFormat, "")
+    to.putInt(at + At.flags, if (column.nullable) Constant.COLUMN_NULLABLE else 0)
+  }
+}
+
+object Schema {
+
+  def read(from: ByteBuffer, columnCount: Int): Schema = {
+    if (columnCount < 1 || columnCount > Constant.SCHEMA_COLUMNS_MAX) {
+      throw new ContractException(s"schema_columns is $columnCount, not 1 to ${Constant.SCHEMA_COLUMNS_MAX}")
+    }
+    Schema((0 until columnCount).map { i =>
+      val at = Constant.SCHEMA_OFFSET + i * At.SIZE
+      Column(
+        Text.read(from, at + At.name, At.format - At.name),
+        Text.read(from, at + At.format, At.childFormat - At.format),
+        (from.getInt(at + At.flags) & Constant.COLUMN_NULLABLE) != 0)
+    })
+  }
+}

@@ -1,0 +1,148 @@
+package supply.pair
+
+import java.nio.ByteBuffer
+
+import scala.util.control.ControlThrowable
+
+import supply.ElementTooLargeException
+import supply.contract.{ElementCursor, ElementWriter, Layout, Schema}
+import supply.contract.Layout.Constant
+
+/**
+ * Makes blocks of elements in the slots of a pair. The data of the main column is written once, into the mapped
+ * file; the small columns are staged and appended when the block is closed (proto/PROTOCOL.md, "Block").
+ *
+ * @param mainColumn    index of the largest column, which has variable width
+ * @param blockElements a block is closed when it has that many elements, or is full
+ */
+final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElements: Int) extends ElementWriter {
+  import BlockWriter._
+
+  private val headerBytes =
+    Layout.aligned(Layout.BlockHeader.SIZE + schema.columns.size * Layout.BlockColumn.SIZE)
+  private val main = new MainColumn(schema.columns(mainColumn).name, headerBytes)
+  private val columns: Array[ColumnBuffer] = schema.columns.zipWithIndex.map {
+    case (_, `mainColumn`) => main
+    case (column, _) => column.format match {
+        case "i" => new IntColumn(column.name)
+        case "b" => new BooleanColumn(column.name)
+        case "z" | "u" => new StagedColumn(column.name)
+      }
+  }.toArray
+  require(headerBytes < pair.blockBytes, s"${schema.columns.size} columns need blocks of more than $headerBytes bytes")
+
+  private var slot: ByteBuffer = _
+  private var epoch = 0
+  private var partition = 0
+  private var firstElement = 0L
+  private var elements = 0
+
+  /** Elements and bytes published so far. */
+  var publishedElements = 0L
+  var publishedBytes = 0L
+
+  pair.schemaIs(schema)
+
+  /** Says where the next elements stand in the source; the current block must be empty. */
+  def startAt(epoch: Int, partition: Int, element: Long): Unit = {
+    require(elements == 0, "a block holds elements of one partition")
+    this.epoch = epoch
+    this.partition = partition
+    firstElement = element
+  }
+
+  /** Adds the cursor's current element, publishing blocks as they fill. */
+  def append(cursor: ElementCursor): Unit = {
+    if (!tryAppend(cursor)) {
+      if (elements > 0) {
+        publish()
+        if (!tryAppend(cursor)) refuse(cursor)
+      } else refuse(cursor)
+    }
+    if (elements == blockElements) publish()
+  }
+
+  /** Whether everything that was added is published. */
+  def isEmpty: Boolean = elements == 0
+
+  /** Publishes what there is, if anything: at the end of a partition. */
+  def flush(): Unit = if (elements > 0) publish()
+
+  private def tryAppend(cursor: ElementCursor): Boolean = {
+    if (slot == null) open()
+    try {
+      cursor.write(this)
+      elements += 1
+      if (fits) true else { forgetLast(); false }
+    } catch {
+      case BlockFull =>
+        elements += 1
+        forgetLast()
+        false
+    }
+  }
+
+  private def open(): Unit = {
+    slot = pair.nextSlot()
+    main.writeInto(slot)
+    columns.foreach(_.clear())
+  }
+
+  private def forgetLast(): Unit = {
+    elements -= 1
+    columns.foreach(_.truncate(elements))
+  }
+
+  private def fits: Boolean = usedBytes <= pair.blockBytes
+
+  private def usedBytes: Long = {
+    var bytes = headerBytes.toLong
+    var i = 0
+    while (i < columns.length) {
+      bytes += columns(i).alignedBytes(elements)
+      i += 1
+    }
+    bytes
+  }
+
+  private def publish(): Unit = {
+    slot.clear()
+    var at = main.end
+    var i = 0
+    while (i < columns.length) {
+      val described = Layout.BlockHeader.SIZE + i * Layout.BlockColumn.SIZE
+      slot.putLong(described + Layout.BlockColumn.nullCount, 0)
+      at = columns(i).append(slot, described, at, elements)
+      i += 1
+    }
+    pair.publish(Constant.NOTIFICATION_BLOCK, epoch, partition, firstElement, elements, columns.length, at)
+    publishedElements += elements
+    publishedBytes += at
+    firstElement += elements
+    elements = 0
+    slot = null
+  }
+
+  private def refuse(cursor: ElementCursor): Nothing =
+    throw new ElementTooLargeException(s"${pair.name}: ${cursor.describe} does not fit into a block of " +
+      s"${pair.blockBytes} bytes: set a larger block= (and ring=) in mapped-files.conf (${pair.paths.configLine})")
+
+  override def putInt(column: Int, value: Int): Unit = columns(column).asInstanceOf[IntColumn].put(value)
+
+  override def putBoolean(column: Int, value: Boolean): Unit = columns(column).asInstanceOf[BooleanColumn].put(value)
+
+  override def reserve(column: Int, bytes: Int): ByteBuffer = {
+    val space = columns(column).asInstanceOf[BytesColumn].reserve(bytes)
+    if (space == null) throw BlockFull
+    space
+  }
+}
+
+object BlockWriter {
+
+  /** Size of END_OF_EPOCH and END_OF_DATA: a block header without columns. */
+  final val ControlBytes = Layout.BlockHeader.SIZE
+
+  /** Ends the writing of an element that does not fit. Thrown once per block, without a stack. */
+  private object BlockFull extends ControlThrowable
+}

@@ -1,0 +1,90 @@
+package supply.pair
+
+import java.nio.{ByteBuffer, ByteOrder}
+import java.nio.channels.FileChannel
+import java.nio.file.{Files, LinkOption, Path, StandardOpenOption}
+
+import supply.PairException
+import supply.contract.{Layout, Notification, Request}
+
+/**
+ * The task's ends of the two pipes. Opening a pipe blocks, uninterruptibly, until its other end is there; so each is
+ * first opened for both directions, which never blocks, and the extra end is dropped. From then on the kernel
+ * tells when the rank dies.
+ */
+object NamedPipe {
+
+  private def open(path: Path, end: StandardOpenOption): FileChannel = {
+    val fileType = 0xf000
+    val fifo = 0x1000
+    val mode = Files.getAttribute(path, "unix:mode", LinkOption.NOFOLLOW_LINKS).asInstanceOf[Int]
+    if ((mode & fileType) != fifo) throw new PairException(s"$path is not a named pipe: see named-pipes.conf")
+    val both = FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)
+    try FileChannel.open(path, end)
+    finally both.close()
+  }
+
+  def openRequests(path: Path): RequestPipe = new RequestPipe(open(path, StandardOpenOption.READ))
+
+  def openNotifications(path: Path): NotificationPipe = new NotificationPipe(open(path, StandardOpenOption.WRITE))
+
+  private[pair] def record(bytes: Int): ByteBuffer = ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN)
+}
+
+/** rank → task. For one thread. */
+final class RequestPipe(channel: FileChannel) extends AutoCloseable {
+  private val buffer = NamedPipe.record(64 * Layout.Request.SIZE)
+  private var timedOut = false
+  buffer.limit(0)
+
+  /**
+   * The next request, waiting for it until the limit: None at the end of file (no rank has the pipe open any
+   * more). After a time-out the pipe is closed.
+   */
+  def read(limit: TimeLimit): RequestPipe.Outcome = {
+    if (buffer.remaining() < Layout.Request.SIZE && !fill(limit)) {
+      if (timedOut) RequestPipe.TimedOut else RequestPipe.EndOfFile
+    } else {
+      val request = Request.read(buffer, buffer.position())
+      buffer.position(buffer.position() + Layout.Request.SIZE)
+      RequestPipe.Received(request)
+    }
+  }
+
+  private def fill(limit: TimeLimit): Boolean = {
+    buffer.compact()
+    try {
+      while (buffer.position() < Layout.Request.SIZE) {
+        val n = TimeLimit.guarding(limit) { timedOut = true; channel.close() }(channel.read(buffer))
+        if (n < 0) return false
+      }
+      true
+    } catch {
+      case _: java.nio.channels.AsynchronousCloseException if timedOut => false
+      case _: java.nio.channels.ClosedChannelException if timedOut => false
+    } finally buffer.flip()
+  }
+
+  override def close(): Unit = channel.close()
+}
+
+object RequestPipe {
+  sealed trait Outcome
+  final case class Received(request: Request) extends Outcome
+  case object EndOfFile extends Outcome
+  case object TimedOut extends Outcome
+}
+
+/** task → rank. For one thread. */
+final class NotificationPipe(channel: FileChannel) extends AutoCloseable {
+  private val buffer = NamedPipe.record(Layout.Notification.SIZE)
+
+  /** One write of less than PIPE_BUF: atomic. An IOException if the rank is gone. */
+  def write(notification: Notification): Unit = {
+    notification.write(buffer, 0)
+    buffer.clear()
+    while (buffer.hasRemaining) channel.write(buffer)
+  }
+
+  override def close(): Unit = channel.close()
+}

@@ -1,0 +1,221 @@
+package supply.pair
+
+import java.io.IOException
+import java.nio.ByteBuffer
+import java.nio.file.{Path, Paths}
+import java.util.concurrent.ConcurrentHashMap
+
+import supply.{ContractException, PairException, RankException}
+import supply.config.PairPaths
+import supply.contract.{Layout, Notification, Schema}
+import supply.contract.Layout.Constant
+
+/**
+ * The task's side of a pair: attaches to what the rank has made, publishes blocks into slots that the rank has released.
+ * Step names (A1, P1, …) are those of proto/PROTOCOL.md. For one thread.
+ */
+final class Pair private (
+    val name: String,
+    val paths: PairPaths,
+    file: MappedFile,
+    requests: RequestPipe,
+    notifications: NotificationPipe,
+    timeout: Double)
+    extends AutoCloseable {
+
+  private var sequence = file.published
+  private var released = file.released
+  private var waited = 0L
+
+  /** Size of a slot. */
+  def blockBytes: Int = file.blockBytes
+
+  /** Rank in MPI_COMM_WORLD as the rank itself knows it, or -1. */
+  def rank: Int = file.rank
+
+  /** Time spent waiting for the rank to release a slot. */
+  def waitedNanos: Long = waited
+
+  /** The last block that this or an earlier attempt has published: its successor is what comes next. */
+  def lastPublished: Option[Notification] =
+    if (sequence == 0) None else Some(copyOf(sequence - 1))
+
+  /** Tells the rank which columns its blocks will have. (A5) */
+  def schemaIs(schema: Schema): Unit = file.schemaIs(schema)
+
+  /** P1. The slot for the next block, once the rank has released it. The same until [[publish]]. */
+  def nextSlot(): ByteBuffer = {
+    awaitReleased(sequence - file.blockCount + 1)
+    file.slot(slotOf(sequence))
+  }
+
+  /**
+   * P2 to P4. Publishes the block whose columns stand in [[nextSlot]], `size` bytes with its header, which is written
+   * here.
+   */
+  def publish(kind: Int, epoch: Int, partition: Int, firstElement: Long, elements: Int, columns: Int, size: Int): Unit = {
+    val notification = Notification(file.generation, kind, elements, sequence, epoch, partition, firstElement,
+      file.slotOffset(slotOf(sequence)), size.toLong)
+    val slot = nextSlot()
+    slot.putInt(Layout.BlockHeader.columnCount, columns)
+    notification.write(slot, Layout.BlockHeader.notification)
+    file.published = sequence + 1
+    sequence += 1
+    send(notification)
+  }
+
+  /** Waits until the rank has released everything: only then is it sure that it has seen everything. */
+  def awaitAllReleased(): Unit = awaitReleased(sequence)
+
+  /** Tells the rank that Spark has given up, and why. */
+  def fail(text: String): Unit = {
+    file.taskFailure = text
+    send(Notification.failure(file.generation))
+  }
+
+  private def slotOf(number: Long): Int = (number % file.blockCount).toInt
+
+  private def copyOf(number: Long): Notification = {
+    val copy = Notification.read(file.slot(slotOf(number)), Layout.BlockHeader.notification)
+    if (copy.sequence != number || copy.generation != file.generation) {
+      throw new ContractException(s"$name: the slot of block $number holds block ${copy.sequence}")
+    }
+    copy
+  }
+
+  private def awaitReleased(number: Long): Unit = if (released < number) {
+    released = file.released
+    if (released < number) {
+      val start = System.nanoTime()
+      val limit = new TimeLimit(timeout)
+      while (released < number) awaitRequest(limit)
+      waited += System.nanoTime() - start
+    }
+  }
+
+  private def awaitRequest(limit: TimeLimit): Unit = {
+    val outcome = requests.read(limit)
+    released = file.released
+    if (released < 0 || released > sequence) {
+      throw new ContractException(s"$name: the header's released is $released, but only $sequence blocks are published")
+    }
+    outcome match {
+      case RequestPipe.Received(request) if request.generation != file.generation => ()
+      case RequestPipe.Received(request) => request.kind match {
+          case Constant.REQUEST_ATTACH | Constant.REQUEST_RELEASE => ()
+          case Constant.REQUEST_STOP => throw new RankException(s"$name: the rank gave up: ${file.rankFailure}")
+          case kind if kind >= 256 => ()
+          case kind => throw new ContractException(s"$name: a request is of unknown kind $kind")
+        }
+      case RequestPipe.EndOfFile if released == sequence && sequence > 0 => ()
+      case RequestPipe.EndOfFile =>
+        throw new RankException(s"$name: its rank (process ${file.rankPid}) ended before it had taken all its data " +
+          s"(it released $released of $sequence blocks): see the rank's own output for the reason")
+      case RequestPipe.TimedOut =>
+        throw new RankException(s"$name: its rank (process ${file.rankPid}) lives, but released no block for " +
+          f"$timeout%.0f s: is it stuck, or slow? (--timeout)")
+    }
+  }
+
+  private def send(notification: Notification): Unit =
+    try notifications.write(notification)
+    catch {
+      case e: java.nio.channels.ClosedByInterruptException => throw e
+      case _: IOException =>
+        throw new RankException(s"$name: its rank (process ${file.rankPid}) has closed the notification pipe: " +
+          "see the rank's own output for the reason")
+    }
+
+  private def replay(): Unit = (released until sequence).foreach(number => send(copyOf(number)))
+
+  override def close(): Unit =
+    try {
+      notifications.close()
+      requests.close()
+      file.close()
+    } finally { Pair.attached.remove(file.path); () }
+}
+
+object Pair {
+
+  /**
+   * Pairs that a task of this JVM is attached to. A second attempt must not even open the file: the JVM's locks on a
+   * file fall when any of its channels on that file is closed.
+   */
+  private val attached = ConcurrentHashMap.newKeySet[Path]()
+
+  private val pollMillis = 20L
+
+  /**
+   * Attaches to the pair, waiting for its rank until the time limit.
+   *
+   * @param name    the pair in messages
+   * @param attempt Spark's number of this attempt
+   * @param timeout limit, in seconds, of this wait and of each later one
+   */
+  def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double): Pair = {
+    val path = Paths.get(paths.mappedFile)
+    val fullName = s"$name (${paths.mappedFile})"
+    val limit = new TimeLimit(timeout)
+    var obstacle = s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?"
+    while (true) {
+      if (attached.add(path)) {
+        var pair: Option[Pair] = None
+        try {
+          tryAttach(fullName, path, paths, attempt, timeout) match {
+            case Left(reason) => if (reason.nonEmpty) obstacle = reason
+            case Right(made) => pair = Some(made)
+          }
+        } finally if (pair.isEmpty) attached.remove(path)
+        if (pair.isDefined) return pair.get
+      } else obstacle = "another attempt of the same task still holds it in this executor"
+      if (limit.passed) throw new RankException(f"$fullName: $obstacle%s (waited $timeout%.0f s; --timeout)")
+      Thread.sleep(pollMillis)
+    }
+    throw new IllegalStateException("unreachable")
+  }
+
+  /** One try of A1 to A6: the pair, or what stands in the way ("" for nothing new). */
+  private def tryAttach(
+      name: String, path: Path, paths: PairPaths, attempt: Int, timeout: Double): Either[String, Pair] =
+    MappedFile.open(path) match {
+      case None => Left("")
+      case Some(file) =>
+        var requests: RequestPipe = null
+        var notifications: NotificationPipe = null
+        var done = false
+        try {
+          if (!file.rankLives) return Left("its files are there, but their rank is dead, and no new rank has opened it")
+          if (!file.lockForTask()) return Left("another attempt of the same task still holds it")
+          try {
+            requests = NamedPipe.openRequests(Paths.get(paths.requestPipe))
+            notifications = NamedPipe.openNotifications(Paths.get(paths.notificationPipe))
+          } catch {
+            case _: java.nio.file.NoSuchFileException if !file.rankLives => return Left("")
+            case e: IOException if !e.isInstanceOf[java.nio.channels.ClosedByInterruptException] =>
+              throw new PairException(s"$name: can not open its pipes ${paths.requestPipe} and ${paths.notificationPipe}: $e. " +
+                "Do both sides use the same named-pipes.conf?", e)
+          }
+          if (!file.rankLives) return Left("its rank died while the task attached")
+          if (file.version >>> 16 != Constant.VERSION_MAJOR) refuseVersion(name, file, notifications)
+          file.check()
+          file.taskIs(ProcessHandle.current().pid().toInt, attempt)
+          val pair = new Pair(name, paths, file, requests, notifications, timeout)
+          pair.replay()
+          done = true
+          Right(pair)
+        } finally if (!done) {
+          if (notifications != null) notifications.close()
+          if (requests != null) requests.close()
+          file.close()
+        }
+    }
+
+  private def refuseVersion(name: String, file: MappedFile, notifications: NotificationPipe): Nothing = {
+    val text = s"$name: the rank's libsupply speaks contract ${Layout.versionText(file.version)}, the Supplier " +
+      s"${Layout.versionText(Layout.version)}: build both from the same release"
+    file.taskFailure = text
+    notifications.write(Notification.failure(file.generation))
+    throw new ContractException(text)
+  }
+}

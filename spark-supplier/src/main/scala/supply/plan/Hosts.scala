@@ -1,0 +1,58 @@
+package supply.plan
+
+import java.io.IOException
+import java.net.InetAddress
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths}
+
+import scala.jdk.CollectionConverters._
+
+import supply.ConfigException
+
+/** Where a rank is: its host (None: this node, there is only one), and its number there. */
+final case class RankPlace(host: Option[String], localRank: Int) {
+
+  /** Whether `name`, a host as Spark knows it, is this place's host. */
+  def isOn(name: String): Boolean = host.forall { expected =>
+    def short(s: String) = s.takeWhile(_ != '.')
+    def addresses(s: String) =
+      try InetAddress.getAllByName(s).map(_.getHostAddress).toSet
+      catch { case _: java.net.UnknownHostException => Set.empty[String] }
+    expected == name || short(expected) == short(name) || addresses(expected).intersect(addresses(name)).nonEmpty
+  }
+}
+
+/** The places of all ranks: rank r is number r of the slots in the order of the host file, as mpirun places them. */
+final case class Hosts(places: IndexedSeq[RankPlace])
+
+object Hosts {
+
+  /** All ranks on this node. */
+  def oneNode(ranks: Int): Hosts = Hosts((0 until ranks).map(RankPlace(None, _)))
+
+  /** Reads a host file in Open MPI's format: `host [slots=n]`, one slot where none is given. */
+  def read(file: String, ranks: Int): Hosts = {
+    val lines =
+      try Files.readAllLines(Paths.get(file), UTF_8).asScala
+      catch {
+        case e: IOException => throw new ConfigException(s"can not read the host file $file (${e.getClass.getSimpleName})", e)
+      }
+    val hosts = lines.zipWithIndex.flatMap { case (line, i) =>
+      val words = line.takeWhile(_ != '#').split("\\s+").filter(_.nonEmpty)
+      words.headOption.map { host =>
+        val slots = words.tail.collectFirst { case s"slots=$n" => n }.map { n =>
+          n.toIntOption.filter(_ > 0).getOrElse(
+            throw new ConfigException(s"$file:${i + 1}: '$n' is no number of slots"))
+        }.getOrElse(1)
+        host -> slots
+      }
+    }
+    val repeated = hosts.map(_._1).diff(hosts.map(_._1).distinct)
+    if (repeated.nonEmpty) throw new ConfigException(s"$file names ${repeated.head} twice: one line a host, with slots=n")
+    val places = hosts.flatMap { case (host, slots) => (0 until slots).map(RankPlace(Some(host), _)) }.toIndexedSeq
+    if (places.size < ranks) {
+      throw new ConfigException(s"$file has ${places.size} slots for $ranks ranks: add hosts or raise slots=n")
+    }
+    Hosts(places.take(ranks))
+  }
+}

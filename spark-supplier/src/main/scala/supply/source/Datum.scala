@@ -1,0 +1,68 @@
+package supply.source
+
+import supply.contract.{Column, ElementCursor, ElementWriter, Schema}
+import supply.{SourceException}
+
+/** Caffe's Datum as the paper's tuple of seven, and as columns of a block. */
+object Datum {
+
+  /**
+   * (key, label, channels, height, width, encoded, data). The key has one char per byte (ISO-8859-1), so that any byte
+   * survives; the label is a decimal number; data is channels × height × width as stored, or an encoded
+   * image, or float32 in little-endian order.
+   */
+  type Tuple = (String, String, Int, Int, Int, Boolean, Array[Byte])
+
+  val schema: Schema = Schema(Vector(
+    Column("key", "z"),
+    Column("label", "i"),
+    Column("channels", "i"),
+    Column("height", "i"),
+    Column("width", "i"),
+    Column("encoded", "b"),
+    Column("data", "z")))
+
+  final val Key = 0
+  final val Label = 1
+  final val Channels = 2
+  final val Height = 3
+  final val Width = 4
+  final val Encoded = 5
+  final val Data = 6
+}
+
+/** Tuples that Spark computes, caches or reads back from its spill. */
+final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends ElementCursor {
+  private var tuple: Datum.Tuple = _
+
+  override def next(): Boolean = {
+    val more = tuples.hasNext
+    if (more) tuple = tuples.next()
+    more
+  }
+
+  override def write(to: ElementWriter): Unit = {
+    val (key, label, channels, height, width, encoded, data) = tuple
+    val space = to.reserve(Datum.Key, key.length)
+    var i = 0
+    while (i < key.length) {
+      if (key.charAt(i) > 0xff) {
+        throw new SourceException(s"the key '$key' has a character above U+00FF: a key has one char per byte (ISO-8859-1)")
+      }
+      space.put(key.charAt(i).toByte)
+      i += 1
+    }
+    to.putInt(Datum.Label, label.toIntOption.getOrElse(
+      throw new SourceException(s"the label '$label' of $describe is not a 32-bit number, as a Datum's label is")))
+    to.putInt(Datum.Channels, channels)
+    to.putInt(Datum.Height, height)
+    to.putInt(Datum.Width, width)
+    to.putBoolean(Datum.Encoded, encoded)
+    to.reserve(Datum.Data, data.length).put(data)
+    ()
+  }
+
+  override def describe: String = s"the element '${tuple._1}' (${tuple._7.length} bytes of data)"
+
+  override def close(): Unit = ()
+}

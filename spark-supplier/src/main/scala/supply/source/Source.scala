@@ -1,0 +1,34 @@
+package supply.source
+
+import org.apache.spark.{Partition, TaskContext}
+import org.apache.spark.rdd.RDD
+
+import supply.contract.{ElementCursor, Schema}
+import supply.source.lmdb.LmdbRDD
+
+/** A data set that can be supplied: an RDD, and how the elements of one of its partitions become columns. */
+trait Source extends Serializable {
+  def rdd: RDD[_]
+  def schema: Schema
+
+  /** Index of the column with the most bytes, which is written straight into the mapped file. */
+  def mainColumn: Int
+
+  /** The elements of one partition, always in the same order. */
+  def open(partition: Partition, context: TaskContext): ElementCursor
+}
+
+/** Any RDD of Datum tuples, from Spark's cache or spill where it is persisted. */
+final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
+  override def schema: Schema = Datum.schema
+  override def mainColumn: Int = Datum.Data
+  override def open(partition: Partition, context: TaskContext): ElementCursor =
+    new DatumCursor(rdd.iterator(partition, context))
+}
+
+/** An LMDB that is not persisted: from LMDB's own pages into the mapped file, without a tuple in between. */
+final class LmdbSource(override val rdd: LmdbRDD) extends Source {
+  override def schema: Schema = Datum.schema
+  override def mainColumn: Int = Datum.Data
+  override def open(partition: Partition, context: TaskContext): ElementCursor = rdd.cursor(partition)
+}

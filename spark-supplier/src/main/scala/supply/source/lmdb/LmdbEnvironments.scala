@@ -1,0 +1,59 @@
+package supply.source.lmdb
+
+import org.fusesource.lmdbjni.{Constants, Env, LMDBException}
+
+import supply.SourceException
+
+/**
+ * The LMDB environments that this process has open. liblmdb forbids to open one twice in a process, so the tasks of an
+ * executor share it.
+ */
+object LmdbEnvironments {
+
+  private final class Shared(val env: Env) {
+    var users = 0
+  }
+
+  private var open = Map.empty[String, Shared]
+
+  // The file is a user's: it is never opened for writing, and neither is its lock file, which may be missing, read-only or
+  // another user's. Tasks are threads of a pool, so a transaction must not belong to a thread.
+  private val flags = Constants.RDONLY | Constants.NOLOCK | Constants.NOTLS | Constants.NOSUBDIR
+
+  /** The environment of that data file; to be given back by [[release]]. */
+  def acquire(file: String): Env = synchronized {
+    val shared = open.getOrElse(file, {
+      val made = new Shared(openReadOnly(file))
+      open += file -> made
+      made
+    })
+    shared.users += 1
+    shared.env
+  }
+
+  def release(file: String): Unit = synchronized {
+    val shared = open(file)
+    shared.users -= 1
+    if (shared.users == 0) {
+      open -= file
+      shared.env.close()
+    }
+  }
+
+  private def openReadOnly(file: String): Env = {
+    val env =
+      try new Env()
+      catch {
+        case e: LinkageError =>
+          throw new SourceException("lmdbjni's native library does not load: it is there for 64-bit x86 Linux, and this is " +
+            s"${System.getProperty("os.name")} on ${System.getProperty("os.arch")}; it is unpacked into java.io.tmpdir " +
+            s"(${System.getProperty("java.io.tmpdir")}), which must allow executables ($e)", e)
+      }
+    try {
+      env.open(file, flags)
+      env
+    } catch {
+      case e: LMDBException => throw new SourceException(s"liblmdb can not open $file: ${e.getMessage}", e)
+    }
+  }
+}

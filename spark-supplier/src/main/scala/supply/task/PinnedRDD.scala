@@ -1,0 +1,46 @@
+package supply.task
+
+import org.apache.spark.{NarrowDependency, Partition, SparkContext, TaskContext}
+import org.apache.spark.rdd.RDD
+
+import supply.contract.ElementCursor
+import supply.plan.{Hosts, Plan}
+import supply.source.Source
+
+/** One partition of the source in one epoch, not yet opened. */
+final case class PlannedPartition(index: Int, open: () => ElementCursor)
+
+/** What one rank gets in one epoch, in order. */
+final case class PlannedEpoch(epoch: Int, partitions: Iterator[PlannedPartition])
+
+private final case class RankPartition(index: Int, parents: Map[Int, Partition]) extends Partition
+
+/**
+ * One partition per rank, whose index is the rank; it prefers the rank's host and depends narrowly on the source
+ * partitions that the plan gives that rank. Its elements are the rank's epochs.
+ */
+final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts)
+    extends RDD[PlannedEpoch](
+      sc,
+      Seq(new NarrowDependency[Any](source.rdd.asInstanceOf[RDD[Any]]) {
+        override def getParents(rank: Int): Seq[Int] = plan.partitionsOf(rank)
+      })) {
+
+  override protected def getPartitions: Array[Partition] = {
+    val parents = source.rdd.partitions
+    Array.tabulate(plan.ranks) { rank =>
+      RankPartition(rank, plan.partitionsOf(rank).map(p => p -> parents(p)).toMap): Partition
+    }
+  }
+
+  override protected def getPreferredLocations(partition: Partition): Seq[String] =
+    hosts.places(partition.index).host.toSeq
+
+  override def compute(partition: Partition, context: TaskContext): Iterator[PlannedEpoch] = {
+    val RankPartition(rank, parents) = partition.asInstanceOf[RankPartition]
+    Iterator.range(0, plan.epochs).map { epoch =>
+      PlannedEpoch(epoch, plan.order(rank, epoch).iterator.map(p =>
+        PlannedPartition(p, () => source.open(parents(p), context))))
+    }
+  }
+}
