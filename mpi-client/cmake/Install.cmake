@@ -1,0 +1,19 @@
+# The installed package: find_package(Supply), pkg-config supply.
+install(TARGETS supply supply_static EXPORT SupplyTargets)
+if(SUPPLY_BUILD_TOOLS)
+  install(TARGETS supply-cat supply-clean)
+endif()
+install(FILES include/supply.h include/supply_mpi.h TYPE INCLUDE)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Supply")
+install(EXPORT SupplyTargets NAMESPACE Supply:: DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/SupplyConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+configure_package_config_file(cmake/SupplyConfig.cmake.in "${PROJECT_BINARY_DIR}/SupplyConfig.cmake"
+                              INSTALL_DESTINATION "${package_dir}")
+install(FILES "${PROJECT_BINARY_DIR}/SupplyConfig.cmake" "${PROJECT_BINARY_DIR}/SupplyConfigVersion.cmake"
+        DESTINATION "${package_dir}")
+
+# Relative to the .pc file, so that an installed tree can be moved.
+file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+configure_file(cmake/supply.pc.in "${PROJECT_BINARY_DIR}/supply.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/supply.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -1,0 +1,46 @@
+# supply_layout_asserts(TABLE OUTPUT): writes a C source of _Static_asserts, several for each row of the layout
+# table, so that src/layout.h compiles only where it agrees with the table. Configuring runs again when it changes.
+function(supply_layout_asserts table output)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${table}")
+  set(c_type_u32 uint32_t)
+  set(c_type_u64 uint64_t)
+  set(c_type_i32 int32_t)
+
+  file(READ "${table}" rows)
+  # The table's own semicolons would separate the items of a CMake list.
+  string(REPLACE ";" "," rows "${rows}")
+  string(STRIP "${rows}" rows)
+  string(REPLACE "\n" ";" rows "${rows}")
+  list(POP_FRONT rows head)
+  if(NOT head MATCHES "^structure\tfield\toffset\tbytes\ttype\t")
+    message(FATAL_ERROR "${table}: the header line is not that of the layout table")
+  endif()
+
+  set(source "/* Generated from layout.tsv. */\n#include <stddef.h>\n#include \"layout.h\"\n\n")
+  foreach(row IN LISTS rows)
+    if(NOT row MATCHES "^([a-z_]+)\t([A-Za-z_]+)\t([0-9]+)\t([0-9]+|-)\t([a-z0-9_]+|-)\t")
+      message(FATAL_ERROR "${table}: this row is not understood: ${row}")
+    endif()
+    set(structure "${CMAKE_MATCH_1}")
+    set(field "${CMAKE_MATCH_2}")
+    set(offset "${CMAKE_MATCH_3}")
+    set(bytes "${CMAKE_MATCH_4}")
+    set(type "${CMAKE_MATCH_5}")
+    set(text "layout.tsv: ${structure}.${field}")
+    if(structure STREQUAL "constant")
+      string(APPEND source "_Static_assert(${field} == ${offset}, \"${text}\");\n")
+    elseif(field STREQUAL "SIZE")
+      string(APPEND source "_Static_assert(sizeof(struct ${structure}) == ${offset}, \"${text}\");\n")
+    else()
+      set(member "((struct ${structure} *)0)->${field}")
+      string(APPEND source
+        "_Static_assert(offsetof(struct ${structure}, ${field}) == ${offset}, \"${text}: offset\");\n"
+        "_Static_assert(sizeof(${member}) == ${bytes}, \"${text}: bytes\");\n")
+      if(DEFINED c_type_${type})
+        string(APPEND source
+          "_Static_assert(_Generic(${member}, ${c_type_${type}}: 1, default: 0), \"${text}: type\");\n")
+      endif()
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT "${output}" CONTENT "${source}" @ONLY)
+endfunction()

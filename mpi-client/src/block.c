@@ -1,0 +1,169 @@
+#include "block.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "block_column.h"
+
+#define NOTIFICATION_FIELD(field) {#field, offsetof(struct notification, field), sizeof((struct notification *)0)->field}
+
+static const struct {
+    const char *name;
+    size_t offset;
+    size_t bytes;
+} notification_fields[] = {
+    NOTIFICATION_FIELD(generation), NOTIFICATION_FIELD(kind),          NOTIFICATION_FIELD(element_count),
+    NOTIFICATION_FIELD(sequence),   NOTIFICATION_FIELD(epoch),         NOTIFICATION_FIELD(partition),
+    NOTIFICATION_FIELD(first_element), NOTIFICATION_FIELD(offset),     NOTIFICATION_FIELD(size),
+    NOTIFICATION_FIELD(reserved),
+};
+
+supply_status_t supply_blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
+    *blocks = (struct blocks){0};
+    blocks->slots = calloc(pair->settings.block_count, sizeof *blocks->slots);
+    return blocks->slots ? SUPPLY_OK : supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", pair->name);
+}
+
+void supply_blocks_free(struct blocks *blocks) {
+    supply_schema_free(&blocks->schema);
+    free(blocks->columns);
+    free(blocks->slots);
+    *blocks = (struct blocks){0};
+}
+
+/* With the first block the schema is known, and with it the room for the blocks' columns. */
+static supply_status_t learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
+    if (blocks->schema.count != 0) return SUPPLY_OK;
+    struct schema schema;
+    supply_status_t status =
+        supply_schema_read(&schema, supply_mapped_header(&pair->mapped_file), failure);
+    if (status != SUPPLY_OK) return status;
+    blocks->columns = calloc(pair->settings.block_count, schema.count * sizeof *blocks->columns);
+    if (blocks->columns == NULL) {
+        supply_schema_free(&schema);
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", pair->name);
+    }
+    blocks->schema = schema;
+    for (uint32_t i = 0; i < pair->settings.block_count; i++)
+        blocks->slots[i].columns = blocks->columns + (size_t)i * schema.count;
+    return SUPPLY_OK;
+}
+
+/* The texts name the field; supply_block_check() puts the pair and the block before them. */
+static supply_status_t fail(const char *field, uint64_t is, const char *must, uint64_t be,
+                            struct failure *failure) {
+    return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s is %" PRIu64 ", must be %s %" PRIu64, field, is, must, be);
+}
+
+static supply_status_t check_notification(const struct pair *pair, const struct notification *notification,
+                                          struct failure *failure) {
+    const struct settings *settings = &pair->settings;
+    if (notification->sequence != pair->expected)
+        return fail("notification.sequence", notification->sequence, "the next,", pair->expected, failure);
+    uint64_t published = __atomic_load_n(&supply_mapped_header(&pair->mapped_file)->published, __ATOMIC_ACQUIRE);
+    if (published <= notification->sequence)
+        return fail("published", published, "above notification.sequence, which is", notification->sequence,
+                    failure);
+    if (published > pair->released + settings->block_count)
+        return fail("published", published, "at most released + block_count, which is",
+                    pair->released + settings->block_count, failure);
+    uint64_t offset = RING_OFFSET + notification->sequence % settings->block_count * settings->block_bytes;
+    if (notification->offset != offset)
+        return fail("notification.offset", notification->offset, "that of its slot,", offset, failure);
+    if (notification->size < sizeof(struct block_header))
+        return fail("notification.size", notification->size, "at least", sizeof(struct block_header), failure);
+    if (notification->size > settings->block_bytes)
+        return fail("notification.size", notification->size, "at most block_bytes,", settings->block_bytes,
+                    failure);
+    bool is_block = notification->kind == NOTIFICATION_BLOCK;
+    if (is_block && notification->element_count == 0)
+        return fail("notification.element_count", 0, "at least", 1, failure);
+    if (!is_block && notification->element_count != 0)
+        return fail("notification.element_count", notification->element_count, "at an end,", 0, failure);
+    return SUPPLY_OK;
+}
+
+static supply_status_t check_copy(const struct notification *notification, const struct notification *copy,
+                                  struct failure *failure) {
+    for (size_t i = 0; i < sizeof notification_fields / sizeof *notification_fields; i++) {
+        size_t offset = notification_fields[i].offset;
+        if (memcmp((const uint8_t *)notification + offset, (const uint8_t *)copy + offset,
+                   notification_fields[i].bytes) != 0)
+            return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
+                               "block_header.notification.%s is not that of the notification",
+                               notification_fields[i].name);
+    }
+    return SUPPLY_OK;
+}
+
+static supply_status_t check_columns(struct blocks *blocks, const struct pair *pair, struct block *block,
+                                     uint32_t column_count, struct failure *failure) {
+    supply_status_t status = learn_schema(blocks, pair, failure);
+    if (status != SUPPLY_OK) return status;
+    const struct schema *schema = &blocks->schema;
+    if (column_count != schema->count)
+        return fail("block_header.column_count", column_count, "that of the schema,", schema->count, failure);
+    size_t table_bytes = schema->count * sizeof *block->columns;
+    size_t buffers_offset = sizeof(struct block_header) + table_bytes;
+    buffers_offset = (buffers_offset + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
+    if (block->notification.size < buffers_offset)
+        return fail("notification.size", block->notification.size, "at least, with its columns,", buffers_offset,
+                    failure);
+    memcpy(block->columns, block->address + sizeof(struct block_header), table_bytes);
+    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++)
+        status = supply_block_column_check(block, &block->columns[i], &schema->entries[i], (uint32_t)buffers_offset,
+                                           failure);
+    return status;
+}
+
+static supply_status_t check(struct blocks *blocks, const struct pair *pair, const struct notification *notification,
+                             struct failure *failure) {
+    supply_status_t status = check_notification(pair, notification, failure);
+    if (status != SUPPLY_OK) return status;
+    struct block *block = &blocks->slots[notification->sequence % pair->settings.block_count];
+    block->notification = *notification;
+    block->address = pair->mapped_file.address + notification->offset;
+    struct block_header header;
+    memcpy(&header, block->address, sizeof header);
+    status = check_copy(notification, &header.notification, failure);
+    if (status != SUPPLY_OK) return status;
+    if (notification->kind == NOTIFICATION_BLOCK)
+        return check_columns(blocks, pair, block, header.column_count, failure);
+    if (header.column_count != 0)
+        return fail("block_header.column_count", header.column_count, "at an end,", 0, failure);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_block_check(struct blocks *blocks, const struct pair *pair,
+                                   const struct notification *notification, struct failure *failure) {
+    supply_status_t status = check(blocks, pair, notification, failure);
+    if (status == SUPPLY_ERROR_CONTRACT)
+        supply_fail(failure, status, "%s: the task broke the contract in block %" PRIu64 ": %s", pair->name,
+                    pair->expected, failure->text);
+    return status;
+}
+
+supply_status_t supply_block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
+                                    uint32_t index, supply_column_t *column, struct failure *failure) {
+    const struct schema_entry *entry = &blocks->schema.entries[index];
+    const struct block_column *from = &block->columns[index];
+    struct format format = supply_schema_format(entry);
+    if (format.layout == FORMAT_UNKNOWN)
+        return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
+                           "%s: column '%s' has format '%s', which libsupply %s (contract %s) does not know: a newer "
+                           "one may",
+                           pair->name, entry->name, entry->format, supply_version(), supply_contract_version());
+    *column = (supply_column_t){
+        .name = entry->name,
+        .format = entry->format,
+        .element_count = block->notification.element_count,
+        .null_count = from->null_count,
+        .validity = from->validity_bytes ? block->address + from->validity_offset : NULL,
+        .offsets = format.layout == FORMAT_VARIABLE ? (const int32_t *)(block->address + from->offsets_offset) : NULL,
+        .data = block->address + from->data_offset,
+        .data_bytes = from->data_bytes,
+    };
+    return SUPPLY_OK;
+}

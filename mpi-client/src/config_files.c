@@ -1,0 +1,182 @@
+#include "config_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* '\r' too, so that a file written on Windows means the same. */
+#define WHITE_SPACE " \t\r\n\v\f"
+
+struct reader {
+    const char *file;
+    FILE *stream;
+    char *text;
+    size_t capacity;
+    size_t number;
+};
+
+uint64_t supply_config_size(const char *text) {
+    if (*text < '0' || *text > '9') return 0;
+    char *unit;
+    errno = 0;
+    uint64_t size = strtoull(text, &unit, 10);
+    if (errno != 0) return 0;
+    unsigned shift;
+    if (*unit == '\0') shift = 0;
+    else if (strcmp(unit, "KiB") == 0) shift = 10;
+    else if (strcmp(unit, "MiB") == 0) shift = 20;
+    else if (strcmp(unit, "GiB") == 0) shift = 30;
+    else return 0;
+    return size <= (uint64_t)INT64_MAX >> shift ? size << shift : 0;
+}
+
+/* The next line that counts, without its comment. NULL at the end; *status says whether that is a failure. */
+static char *next_line(struct reader *reader, supply_status_t *status, struct failure *failure) {
+    ssize_t length;
+    while ((length = getline(&reader->text, &reader->capacity, reader->stream)) >= 0) {
+        reader->number++;
+        if (strlen(reader->text) != (size_t)length) {
+            *status = supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: holds a zero byte: is this a text file?",
+                                  reader->file, reader->number);
+            return NULL;
+        }
+        reader->text[strcspn(reader->text, "#")] = '\0';
+        if (reader->text[strspn(reader->text, WHITE_SPACE)] != '\0') return reader->text;
+    }
+    *status = SUPPLY_OK;
+    if (ferror(reader->stream))
+        *status = supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: can not be read: %m", reader->file);
+    return NULL;
+}
+
+static supply_status_t set_path(struct named_path *named, const char *word, const struct reader *reader,
+                                struct failure *failure) {
+    if (word[0] != '/')
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: '%s' is not an absolute path", reader->file,
+                           reader->number, word);
+    named->path = strdup(word);
+    if (asprintf(&named->origin, "%s:%zu", reader->file, reader->number) < 0) named->origin = NULL;
+    if (named->path == NULL || named->origin == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory while reading %s", reader->file);
+    return SUPPLY_OK;
+}
+
+/* "ring=SIZE" or "block=SIZE". */
+static supply_status_t set_size(struct config_line *line, const char *word, const struct reader *reader,
+                                struct failure *failure) {
+    uint64_t *size;
+    if (strncmp(word, "ring=", 5) == 0) size = &line->ring_bytes;
+    else if (strncmp(word, "block=", 6) == 0) size = &line->block_bytes;
+    else
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "%s:%zu: unknown word '%s': a line is PATH [ring=SIZE] [block=SIZE]", reader->file,
+                           reader->number, word);
+    if (*size != 0)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: '%s' is the second of its kind", reader->file,
+                           reader->number, word);
+    *size = supply_config_size(strchr(word, '=') + 1);
+    if (*size == 0)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "%s:%zu: '%s' is not a size: write it as 16MiB, 64KiB, 1GiB or in bytes", reader->file,
+                           reader->number, word);
+    return SUPPLY_OK;
+}
+
+static supply_status_t parse_mapped_file(struct config_line *line, char *text, const struct reader *reader,
+                                         struct failure *failure) {
+    char *rest;
+    supply_status_t status = set_path(&line->mapped_file, strtok_r(text, WHITE_SPACE, &rest), reader, failure);
+    for (char *word; status == SUPPLY_OK && (word = strtok_r(NULL, WHITE_SPACE, &rest)) != NULL;)
+        status = set_size(line, word, reader, failure);
+    return status;
+}
+
+static supply_status_t parse_named_pipes(struct config_line *line, char *text, const struct reader *reader,
+                                         struct failure *failure) {
+    char *rest;
+    char *request = strtok_r(text, WHITE_SPACE, &rest);
+    char *notification = strtok_r(NULL, WHITE_SPACE, &rest);
+    if (notification == NULL || strtok_r(NULL, WHITE_SPACE, &rest) != NULL)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "%s:%zu: a line is REQUEST_PIPE NOTIFICATION_PIPE: exactly two paths", reader->file,
+                           reader->number);
+    supply_status_t status = set_path(&line->request_pipe, request, reader, failure);
+    if (status == SUPPLY_OK) status = set_path(&line->notification_pipe, notification, reader, failure);
+    return status;
+}
+
+typedef supply_status_t parse_line(struct config_line *line, char *text, const struct reader *reader,
+                                   struct failure *failure);
+
+/* Reads one file into its fields of the lines; *count is how many lines it has. Grows the array where needed. */
+static supply_status_t read_file(const char *file, parse_line *parse, struct config_lines *lines, size_t *count,
+                                 struct failure *failure) {
+    struct reader reader = {.file = file, .stream = fopen(file, "re")};
+    if (reader.stream == NULL) return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: can not be opened: %m", file);
+    supply_status_t status = SUPPLY_OK;
+    *count = 0;
+    for (char *text; status == SUPPLY_OK && (text = next_line(&reader, &status, failure)) != NULL; ++*count) {
+        if (*count == lines->count) {
+            struct config_line *grown = reallocarray(lines->lines, lines->count + 1, sizeof *grown);
+            if (grown == NULL) {
+                status = supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory while reading %s", file);
+                break;
+            }
+            lines->lines = grown;
+            lines->lines[lines->count++] = (struct config_line){0};
+        }
+        status = parse(&lines->lines[*count], text, &reader, failure);
+    }
+    free(reader.text);
+    fclose(reader.stream);
+    return status;
+}
+
+static const struct named_path *path_at(const struct config_lines *lines, size_t i) {
+    const struct config_line *line = &lines->lines[i / 3];
+    return i % 3 == 0 ? &line->mapped_file : i % 3 == 1 ? &line->request_pipe : &line->notification_pipe;
+}
+
+/* A path that stands twice would make two ranks fight for one file: better said here than at run time. */
+static supply_status_t check_distinct(const struct config_lines *lines, struct failure *failure) {
+    for (size_t i = 0; i < 3 * lines->count; i++) {
+        const struct named_path *one = path_at(lines, i);
+        for (size_t j = 0; j < i; j++) {
+            const struct named_path *other = path_at(lines, j);
+            if (strcmp(one->path, other->path) == 0)
+                return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: %s stands at %s, too: every file is its own",
+                                   one->origin, one->path, other->origin);
+        }
+    }
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_config_read(const char *mapped_files, const char *named_pipes, struct config_lines *lines,
+                                   struct failure *failure) {
+    *lines = (struct config_lines){0};
+    size_t mapped_count = 0, pipes_count = 0;
+    supply_status_t status = read_file(mapped_files, parse_mapped_file, lines, &mapped_count, failure);
+    if (status == SUPPLY_OK) status = read_file(named_pipes, parse_named_pipes, lines, &pipes_count, failure);
+    if (status != SUPPLY_OK) return status;
+    if (mapped_count != pipes_count)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "%s has %zu lines and %s has %zu: line i of both belongs to local rank i", mapped_files,
+                           mapped_count, named_pipes, pipes_count);
+    return check_distinct(lines, failure);
+}
+
+void supply_config_line_free(struct config_line *line) {
+    struct named_path *paths[] = {&line->mapped_file, &line->request_pipe, &line->notification_pipe};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        free(paths[i]->path);
+        free(paths[i]->origin);
+    }
+    *line = (struct config_line){0};
+}
+
+void supply_config_free(struct config_lines *lines) {
+    for (size_t i = 0; i < lines->count; i++) supply_config_line_free(&lines->lines[i]);
+    free(lines->lines);
+    *lines = (struct config_lines){0};
+}

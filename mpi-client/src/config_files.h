@@ -1,0 +1,44 @@
+/** mapped-files.conf and named-pipes.conf: which files belong to which local rank (docs/DESIGN.md, "Config files"). */
+#ifndef SUPPLY_CONFIG_FILES_H
+#define SUPPLY_CONFIG_FILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "failure.h"
+
+/** A path, and where it was said ("FILE:LINE", or "options"), for messages. */
+struct named_path {
+    char *path;
+    char *origin;
+};
+
+/** One line of both files. */
+struct config_line {
+    struct named_path mapped_file;
+    struct named_path request_pipe;
+    struct named_path notification_pipe;
+    uint64_t ring_bytes;  /**< 0: not said */
+    uint64_t block_bytes; /**< 0: not said */
+};
+
+struct config_lines {
+    struct config_line *lines;
+    size_t count;
+};
+
+/**
+ * Reads and checks both files, every line of them, so that all ranks of a node fail alike.
+ * SUPPLY_OK, or _CONFIG, _MEMORY. *lines is to be freed by supply_config_free() either way.
+ */
+supply_status_t supply_config_read(const char *mapped_files, const char *named_pipes, struct config_lines *lines,
+                                   struct failure *failure);
+void supply_config_free(struct config_lines *lines);
+
+/** Frees the strings of one line. */
+void supply_config_line_free(struct config_line *line);
+
+/** A size as "16MiB", "64KiB", "1GiB", or bytes; 0 if the text is none, or is 0. */
+uint64_t supply_config_size(const char *text);
+
+#endif

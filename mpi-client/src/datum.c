@@ -1,0 +1,91 @@
+/** Datums: of a held block by their number, and one after the other. */
+#include "handle.h"
+
+static supply_status_t find_columns(supply_t *supply, const struct block *block, struct datum_columns *columns) {
+    const char *name = supply->pair.name;
+    supply_status_t status = supply_schema_check_datum(&supply->blocks.schema, name, &supply->failure);
+    for (uint32_t i = 0; i < DATUM_COLUMNS && status == SUPPLY_OK; i++) {
+        supply_column_t *column = &columns->column[i];
+        status = supply_block_column(&supply->blocks, &supply->pair, block, i, column, &supply->failure);
+        if (status == SUPPLY_OK && column->null_count != 0)
+            status = supply_fail(&supply->failure, SUPPLY_ERROR_CONTRACT, "%s: column '%s' holds nulls, a Datum's never",
+                                 name, column->name);
+    }
+    return status;
+}
+
+/* The offsets lie in shared memory. They were checked once, but what is used must be what is checked. */
+static bool slice(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
+    const volatile int32_t *offsets = column->offsets;
+    const int32_t begin = offsets[index], end = offsets[index + 1];
+    if (begin < 0 || end < begin || (size_t)end > column->data_bytes) return false;
+    *data = (const uint8_t *)column->data + begin;
+    *bytes = (size_t)(end - begin);
+    return true;
+}
+
+static int32_t int32_at(const supply_column_t *column, uint32_t index) {
+    return ((const int32_t *)column->data)[index];
+}
+
+static supply_status_t fill(supply_t *supply, const struct datum_columns *columns, uint32_t epoch, uint32_t index,
+                            supply_datum_t *datum) {
+    const supply_column_t *column = columns->column;
+    if (!slice(&column[DATUM_KEY], index, &datum->key, &datum->key_bytes) ||
+        !slice(&column[DATUM_DATA], index, &datum->data, &datum->data_bytes))
+        return supply_fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
+                           "%s: offsets of a block changed while it was held: is something else writing into the mapped "
+                           "file?",
+                           supply->pair.name);
+    datum->label = int32_at(&column[DATUM_LABEL], index);
+    datum->channels = int32_at(&column[DATUM_CHANNELS], index);
+    datum->height = int32_at(&column[DATUM_HEIGHT], index);
+    datum->width = int32_at(&column[DATUM_WIDTH], index);
+    datum->encoded = ((const uint8_t *)column[DATUM_ENCODED].data)[index / 8] >> index % 8 & 1;
+    datum->epoch = epoch;
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint32_t index, supply_datum_t *datum) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (block == NULL || datum == NULL || !supply_pair_holds(&supply->pair, block->sequence))
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: %s",
+                           block == NULL || datum == NULL ? "block and datum must not be NULL"
+                                                          : "the block is not held: it has been released");
+    const struct block *held = supply_blocks_at(&supply->blocks, &supply->pair, block->sequence);
+    if (index >= held->notification.element_count)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: no element %u in a block of %u",
+                           index, held->notification.element_count);
+    struct datum_columns columns;
+    supply_status_t status = find_columns(supply, held, &columns);
+    return status == SUPPLY_OK ? fill(supply, &columns, held->notification.epoch, index, datum) : status;
+}
+
+/* The iterator's next block. */
+static supply_status_t advance(supply_t *supply) {
+    if (supply->iterating) supply_pair_release(&supply->pair, supply->iterated.sequence);
+    supply->iterating = false;
+    supply_status_t status = supply_receive(supply, &supply->iterated, true);
+    if (status != SUPPLY_OK) return status;
+    const struct block *held = supply_blocks_at(&supply->blocks, &supply->pair, supply->iterated.sequence);
+    status = find_columns(supply, held, &supply->datum_columns);
+    if (status != SUPPLY_OK) {
+        supply->broken = supply->failure;
+        return status;
+    }
+    supply->iterating = true;
+    supply->next_datum = 0;
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_next_datum(supply_t *supply, supply_datum_t *datum) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (datum == NULL)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next_datum: datum must not be NULL");
+    if (!supply->iterating || supply->next_datum == supply->iterated.element_count) {
+        supply_status_t status = advance(supply);
+        if (status == SUPPLY_END_OF_EPOCH) *datum = (supply_datum_t){.epoch = supply->iterated.epoch};
+        if (status != SUPPLY_OK) return status;
+    }
+    return fill(supply, &supply->datum_columns, supply->iterated.epoch, supply->next_datum++, datum);
+}

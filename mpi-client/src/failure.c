@@ -1,0 +1,30 @@
+#include "failure.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void supply_copy_line(char *to, size_t to_bytes, const char *text, size_t text_bytes) {
+    size_t length = strnlen(text, text_bytes);
+    if (length >= to_bytes) {
+        length = to_bytes - 1;
+        while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80) length--;
+    }
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        to[i] = byte < 0x20 || byte == 0x7F ? ' ' : (char)byte;
+    }
+    to[length] = '\0';
+}
+
+supply_status_t supply_fail(struct failure *failure, supply_status_t status, const char *format, ...) {
+    /* The arguments may be texts of this very failure, so it is written only when they have been read. */
+    char text[2 * sizeof failure->text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    failure->status = status;
+    supply_copy_line(failure->text, sizeof failure->text, text, sizeof text);
+    return status;
+}

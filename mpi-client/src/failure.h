@@ -1,0 +1,19 @@
+/** The status and the one-line text of a failure. */
+#ifndef SUPPLY_FAILURE_H
+#define SUPPLY_FAILURE_H
+
+#include "supply.h"
+
+struct failure {
+    supply_status_t status;
+    char text[2048];
+};
+
+/** Fills in *failure; the text becomes one line of at most its buffer. Returns status. */
+__attribute__((format(printf, 3, 4))) supply_status_t supply_fail(struct failure *failure, supply_status_t status,
+                                                                  const char *format, ...);
+
+/** Copies text into a buffer: control characters become spaces, and no UTF-8 sequence is cut in two. */
+void supply_copy_line(char *to, size_t to_bytes, const char *text, size_t text_bytes);
+
+#endif

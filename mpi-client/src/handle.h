@@ -1,0 +1,43 @@
+/** What a supply_t is. */
+#ifndef SUPPLY_HANDLE_H
+#define SUPPLY_HANDLE_H
+
+#include "block.h"
+#include "pair.h"
+
+/** Where the seven columns of the iterator's block lie. */
+struct datum_columns {
+    supply_column_t column[DATUM_COLUMNS];
+};
+
+struct supply {
+    bool is_open;
+    bool at_end_of_data;
+    uint32_t epoch; /**< of the last block received */
+    struct pair pair;
+    struct blocks blocks;
+    struct failure failure; /**< of the last call that failed */
+    struct failure broken;  /**< status not SUPPLY_OK: nothing can be received any more, and why */
+
+    int64_t quiet_since; /**< when supply_try_next() first found nothing; 0: it has not */
+    bool task_died;      /**< a task has left since the last notification, with the number and pid of its attempt: */
+    uint32_t dead_pid;
+    uint32_t dead_attempt;
+    int64_t died_at;
+
+    /** supply_next_datum(): its block, and the next Datum in it. */
+    bool iterating;
+    supply_block_t iterated;
+    uint32_t next_datum;
+    struct datum_columns datum_columns;
+
+    supply_statistics_t statistics;
+};
+
+/** supply_open() with settings that are known already; they become the handle's. */
+supply_status_t supply_open_settings(supply_t *supply, struct settings *settings);
+
+/** R1 to R4: the next block; wait: until the time limit, else SUPPLY_AGAIN. Returns as supply_next(). */
+supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wait);
+
+#endif

@@ -1,0 +1,79 @@
+#include "mapped_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static supply_status_t fail_to_reserve(const struct mapped_file *mapped, int error, struct failure *failure) {
+    const struct named_path *name = mapped->file.name;
+    if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
+        struct statvfs space;
+        unsigned long long free_bytes =
+            fstatvfs(mapped->file.fd, &space) == 0 ? (unsigned long long)space.f_bavail * space.f_frsize : 0;
+        return supply_fail(failure, SUPPLY_ERROR_NO_SPACE,
+                           "mapped file %s (%s): no space: %zu bytes are needed and %llu are free: set ring= (--ring) "
+                           "or block= (--block) smaller, or choose a folder on another file system",
+                           name->path, name->origin, mapped->bytes, free_bytes);
+    }
+    errno = error;
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s): %zu bytes can not be reserved: %m",
+                       name->path, name->origin, mapped->bytes);
+}
+
+static supply_status_t reserve(const struct mapped_file *mapped, struct failure *failure) {
+    /* The magic comes first: a file that this process leaves by dying is then known as a rank's. */
+    if (pwrite(mapped->file.fd, MAGIC, sizeof MAGIC - 1, 0) != sizeof MAGIC - 1)
+        return fail_to_reserve(mapped, errno, failure);
+    int error;
+    do error = posix_fallocate(mapped->file.fd, 0, (off_t)mapped->bytes);
+    while (error == EINTR);
+    return error == 0 ? SUPPLY_OK : fail_to_reserve(mapped, error, failure);
+}
+
+static supply_status_t map(struct mapped_file *mapped, struct failure *failure) {
+    void *address = mmap(NULL, mapped->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mapped->file.fd, 0);
+    if (address == MAP_FAILED)
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s): %zu bytes can not be mapped: %m",
+                           mapped->file.name->path, mapped->file.name->origin, mapped->bytes);
+    mapped->address = address;
+    /* Only the task writes there: a program that does is stopped at its own line, not by a broken block. */
+    if (mprotect(mapped->address + SCHEMA_OFFSET, mapped->bytes - SCHEMA_OFFSET, PROT_READ) != 0)
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s) can not be protected: %m",
+                           mapped->file.name->path, mapped->file.name->origin);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_mapped_file_create(struct mapped_file *mapped, const struct settings *settings,
+                                          struct failure *failure) {
+    *mapped = MAPPED_FILE_NONE;
+    supply_status_t status = supply_claim(&mapped->file, FILE_MAPPED, &settings->files.mapped_file, failure);
+    if (status != SUPPLY_OK) return status;
+    mapped->bytes = RING_OFFSET + settings->block_bytes * settings->block_count;
+    status = reserve(mapped, failure);
+    if (status == SUPPLY_OK) status = map(mapped, failure);
+    if (status != SUPPLY_OK) supply_mapped_file_remove(mapped);
+    return status;
+}
+
+void supply_mapped_file_fill(const struct mapped_file *mapped, const struct settings *settings) {
+    struct mapped_file_header *header = supply_mapped_header(mapped);
+    memcpy(header->magic, MAGIC, sizeof header->magic);
+    header->byte_order = BYTE_ORDER_MARK;
+    header->generation = settings->generation;
+    header->file_bytes = mapped->bytes;
+    header->ring_offset = RING_OFFSET;
+    header->block_bytes = settings->block_bytes;
+    header->block_count = settings->block_count;
+    header->rank_pid = settings->rank_pid;
+    header->rank = settings->rank;
+    header->local_rank = settings->local_rank;
+}
+
+void supply_mapped_file_remove(struct mapped_file *mapped) {
+    if (mapped->address != NULL) munmap(mapped->address, mapped->bytes);
+    supply_claim_remove(&mapped->file);
+    *mapped = MAPPED_FILE_NONE;
+}

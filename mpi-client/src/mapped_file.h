@@ -1,0 +1,34 @@
+/** The mapped file as the rank has it: claimed, reserved, mapped. */
+#ifndef SUPPLY_MAPPED_FILE_H
+#define SUPPLY_MAPPED_FILE_H
+
+#include "claimed_file.h"
+#include "layout.h"
+#include "options.h"
+
+struct mapped_file {
+    struct claimed_file file;
+    uint8_t *address; /**< of the whole file, one mapping; the header is writable, all behind it is not */
+    size_t bytes;
+};
+
+#define MAPPED_FILE_NONE ((struct mapped_file){.file = CLAIMED_FILE_NONE})
+
+static inline struct mapped_file_header *supply_mapped_header(const struct mapped_file *mapped) {
+    return (struct mapped_file_header *)mapped->address;
+}
+
+/**
+ * O1 and O2. Every page is reserved, so that touching one can not fail later.
+ * SUPPLY_OK, or what supply_claim() returns. On failure nothing is left behind.
+ */
+supply_status_t supply_mapped_file_create(struct mapped_file *mapped, const struct settings *settings,
+                                          struct failure *failure);
+
+/** Fills in the header, all but the version: O4 stores it when the pipes are ready. */
+void supply_mapped_file_fill(const struct mapped_file *mapped, const struct settings *settings);
+
+/** Removes and unmaps the file. */
+void supply_mapped_file_remove(struct mapped_file *mapped);
+
+#endif

@@ -1,0 +1,162 @@
+#include "options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "launcher.h"
+#include "layout.h"
+
+#define DEFAULT_TIMEOUT 120.0
+#define DEFAULT_BLOCK_BYTES (4u << 20)
+#define DEFAULT_BLOCK_COUNT 4
+
+/* Far beyond any use, and still exact in nanoseconds. */
+#define TIMEOUT_MAX 1e9
+
+void supply_options_init(supply_options_t *options) {
+    *options = (supply_options_t){.struct_bytes = sizeof *options, .local_rank = -1, .rank = -1};
+}
+
+static supply_status_t copy_path(struct named_path *named, const char *path, struct failure *failure) {
+    if (path[0] != '/')
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "'%s' (options) is not an absolute path", path);
+    named->path = strdup(path);
+    named->origin = strdup("options");
+    if (named->path == NULL || named->origin == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return SUPPLY_OK;
+}
+
+static supply_status_t files_from_paths(const supply_options_t *options, struct settings *settings,
+                                        struct failure *failure) {
+    if (options->mapped_file == NULL || options->request_pipe == NULL || options->notification_pipe == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "options: mapped_file, request_pipe and notification_pipe go together: set all or none");
+    supply_status_t status = copy_path(&settings->files.mapped_file, options->mapped_file, failure);
+    if (status == SUPPLY_OK) status = copy_path(&settings->files.request_pipe, options->request_pipe, failure);
+    if (status == SUPPLY_OK)
+        status = copy_path(&settings->files.notification_pipe, options->notification_pipe, failure);
+    return status;
+}
+
+static supply_status_t files_from_config(const supply_options_t *options, struct settings *settings,
+                                         struct failure *failure) {
+    const char *mapped_files = options->mapped_files ? options->mapped_files : getenv("SUPPLY_MAPPED_FILES");
+    const char *named_pipes = options->named_pipes ? options->named_pipes : getenv("SUPPLY_NAMED_PIPES");
+    if (mapped_files == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "no mapped-files.conf given: set --mapped-files or SUPPLY_MAPPED_FILES");
+    if (named_pipes == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "no named-pipes.conf given: set --named-pipes or SUPPLY_NAMED_PIPES");
+    if (settings->local_rank < 0)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "the local rank is not known, so neither is the line of %s: start under an MPI launcher or "
+                           "set --local-rank",
+                           mapped_files);
+    struct config_lines lines;
+    supply_status_t status = supply_config_read(mapped_files, named_pipes, &lines, failure);
+    if (status == SUPPLY_OK && (size_t)settings->local_rank >= lines.count)
+        status = supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                             "%s and %s have %zu lines, but this is local rank %d: they need a line for every rank of "
+                             "the node",
+                             mapped_files, named_pipes, lines.count, settings->local_rank);
+    if (status == SUPPLY_OK) {
+        settings->files = lines.lines[settings->local_rank];
+        lines.lines[settings->local_rank] = (struct config_line){0};
+    }
+    supply_config_free(&lines);
+    return status;
+}
+
+supply_status_t supply_settings_files(const supply_options_t *options, struct settings *settings,
+                                      struct failure *failure) {
+    *settings = (struct settings){0};
+    if (options->struct_bytes != sizeof *options)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "supply_options_t has %zu bytes, this library's has %zu: fill it with supply_options_init() "
+                           "and build the program against this library's supply.h",
+                           options->struct_bytes, sizeof *options);
+    if (options->local_rank < -1 || options->rank < -1)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "options: rank %d and local_rank %d must not be below -1",
+                           options->rank, options->local_rank);
+    settings->local_rank = options->local_rank >= 0 ? options->local_rank : supply_local_rank();
+    settings->rank = options->rank >= 0 ? options->rank : supply_launcher_rank();
+    if (options->mapped_file != NULL || options->request_pipe != NULL || options->notification_pipe != NULL)
+        return files_from_paths(options, settings, failure);
+    return files_from_config(options, settings, failure);
+}
+
+static supply_status_t set_timeout(const supply_options_t *options, struct settings *settings,
+                                   struct failure *failure) {
+    settings->timeout = options->timeout;
+    if (options->timeout == 0) {
+        settings->timeout = DEFAULT_TIMEOUT;
+        const char *text = getenv("SUPPLY_TIMEOUT");
+        if (text == NULL) return SUPPLY_OK;
+        char *end;
+        settings->timeout = strtod(text, &end);
+        if (end == text || *end != '\0' || !(settings->timeout > 0))
+            return supply_fail(failure, SUPPLY_ERROR_CONFIG, "SUPPLY_TIMEOUT: '%s' is not a number of seconds above 0",
+                               text);
+    }
+    if (!(settings->timeout > 0) || !isfinite(settings->timeout) || settings->timeout > TIMEOUT_MAX)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "the time limit must be above 0 and at most %.0f s, not %g",
+                           TIMEOUT_MAX, settings->timeout);
+    return SUPPLY_OK;
+}
+
+static uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+static supply_status_t set_sizes(const supply_options_t *options, struct settings *settings,
+                                 struct failure *failure) {
+    uint64_t ring = options->ring_bytes ? options->ring_bytes : settings->files.ring_bytes;
+    uint64_t block = options->block_bytes ? options->block_bytes : settings->files.block_bytes;
+    const char *origin = settings->files.mapped_file.origin;
+    if (ring > INT64_MAX / 2 || block > BLOCK_BYTES_MAX)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "%s: ring=%llu block=%llu: a block has at most %d bytes and a ring less than 4 EiB: set them "
+                           "smaller",
+                           origin, (unsigned long long)ring, (unsigned long long)block, BLOCK_BYTES_MAX);
+    if (block == 0) {
+        block = ring ? ring / DEFAULT_BLOCK_COUNT : DEFAULT_BLOCK_BYTES;
+        if (block > BLOCK_BYTES_MAX) block = BLOCK_BYTES_MAX;
+        if (block == 0) block = 1;
+    }
+    block = round_up(block, BLOCK_BYTES_UNIT);
+    ring = ring ? round_up(ring, block) : DEFAULT_BLOCK_COUNT * block;
+    if (ring / block < BLOCK_COUNT_MIN || ring / block > UINT32_MAX)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "%s: a ring of %llu bytes holds %llu blocks of %llu bytes and must hold at least %d (at most "
+                           "%u): set ring= (--ring) larger or block= (--block) smaller",
+                           origin, (unsigned long long)ring, (unsigned long long)(ring / block),
+                           (unsigned long long)block, BLOCK_COUNT_MIN, UINT32_MAX);
+    settings->block_bytes = block;
+    settings->block_count = (uint32_t)(ring / block);
+    return SUPPLY_OK;
+}
+
+static supply_status_t set_generation(struct settings *settings, struct failure *failure) {
+    do {
+        ssize_t got = getrandom(&settings->generation, sizeof settings->generation, 0);
+        if (got < 0 && errno != EINTR)
+            return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "getrandom failed: %m");
+        if (got != sizeof settings->generation) settings->generation = 0;
+    } while (settings->generation == 0);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_settings(const supply_options_t *options, struct settings *settings, struct failure *failure) {
+    supply_status_t status = supply_settings_files(options, settings, failure);
+    if (status == SUPPLY_OK) status = set_timeout(options, settings, failure);
+    if (status == SUPPLY_OK) status = set_sizes(options, settings, failure);
+    if (status == SUPPLY_OK) status = set_generation(settings, failure);
+    settings->rank_pid = (uint32_t)getpid();
+    return status;
+}
+
+void supply_settings_free(struct settings *settings) { supply_config_line_free(&settings->files); }

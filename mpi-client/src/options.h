@@ -1,0 +1,32 @@
+/** From what the program and the environment say to what a pair needs. */
+#ifndef SUPPLY_OPTIONS_H
+#define SUPPLY_OPTIONS_H
+
+#include "config_files.h"
+#include "supply.h"
+
+/** Everything that opening a pair needs. */
+struct settings {
+    struct config_line files; /**< the three paths (its sizes are not used) */
+    int local_rank;           /**< -1: not known */
+    int rank;                 /**< -1: not known */
+    double timeout;
+    uint64_t block_bytes;
+    uint32_t block_count;
+    uint64_t generation; /**< not 0 */
+    uint32_t rank_pid;
+};
+
+/**
+ * Which pair: fills in files and local_rank. SUPPLY_OK, or _ARGUMENT, _CONFIG, _MEMORY.
+ * *settings is to be freed by supply_settings_free() either way.
+ */
+supply_status_t supply_settings_files(const supply_options_t *options, struct settings *settings,
+                                      struct failure *failure);
+
+/** supply_settings_files() and all the rest. */
+supply_status_t supply_settings(const supply_options_t *options, struct settings *settings, struct failure *failure);
+
+void supply_settings_free(struct settings *settings);
+
+#endif

@@ -1,0 +1,98 @@
+#include "pair.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool request(const struct pair *pair, uint32_t kind) {
+    struct request record = {.generation = pair->settings.generation, .kind = kind};
+    if (kind == REQUEST_STOP) return supply_pipe_write_over(&pair->request_pipe, &record, sizeof record);
+    return supply_pipe_write(&pair->request_pipe, &record, sizeof record);
+}
+
+static supply_status_t allocate(struct pair *pair, struct failure *failure) {
+    const char *path = pair->settings.files.mapped_file.path;
+    int made = pair->settings.local_rank < 0 ? asprintf(&pair->name, "pair (%s)", path)
+                                             : asprintf(&pair->name, "pair %d (%s)", pair->settings.local_rank, path);
+    if (made < 0) pair->name = NULL;
+    pair->held = calloc(pair->settings.block_count, sizeof *pair->held);
+    if (pair->name == NULL || pair->held == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return SUPPLY_OK;
+}
+
+static supply_status_t publish(struct pair *pair, struct failure *failure) {
+    supply_mapped_file_fill(&pair->mapped_file, &pair->settings);
+    if (!request(pair, REQUEST_ATTACH))
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "request pipe %s can not be written: %m",
+                           pair->request_pipe.name->path);
+    __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->version, VERSION_MAJOR * 65536 + VERSION_MINOR,
+                     __ATOMIC_RELEASE);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_pair_open(struct pair *pair, struct settings *settings, struct failure *failure) {
+    *pair = (struct pair){
+        .settings = *settings,
+        .mapped_file = MAPPED_FILE_NONE,
+        .request_pipe = CLAIMED_FILE_NONE,
+        .notification_pipe = CLAIMED_FILE_NONE,
+    };
+    *settings = (struct settings){0};
+    const struct config_line *files = &pair->settings.files;
+    supply_status_t status = allocate(pair, failure);
+    if (status == SUPPLY_OK) status = supply_mapped_file_create(&pair->mapped_file, &pair->settings, failure);
+    if (status == SUPPLY_OK)
+        status = supply_claim(&pair->request_pipe, FILE_REQUEST_PIPE, &files->request_pipe, failure);
+    if (status == SUPPLY_OK)
+        status = supply_claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, failure);
+    if (status == SUPPLY_OK) status = supply_pipe_become_reader(&pair->notification_pipe, failure);
+    if (status == SUPPLY_OK) status = publish(pair, failure);
+    if (status != SUPPLY_OK) supply_pair_close(pair);
+    return status;
+}
+
+void supply_pair_close(struct pair *pair) {
+    /* The mapped file first, so that no task attaches to a pair that is going. */
+    supply_mapped_file_remove(&pair->mapped_file);
+    supply_claim_remove(&pair->notification_pipe);
+    supply_claim_remove(&pair->request_pipe);
+    free(pair->held);
+    free(pair->name);
+    supply_settings_free(&pair->settings);
+    pair->held = NULL;
+    pair->name = NULL;
+}
+
+static bool *held(const struct pair *pair, uint64_t sequence) {
+    return &pair->held[sequence % pair->settings.block_count];
+}
+
+bool supply_pair_holds(const struct pair *pair, uint64_t sequence) {
+    return sequence >= pair->released && sequence < pair->expected && *held(pair, sequence);
+}
+
+bool supply_pair_is_full(const struct pair *pair) {
+    return pair->expected == pair->released + pair->settings.block_count;
+}
+
+void supply_pair_receive(struct pair *pair) { *held(pair, pair->expected++) = true; }
+
+void supply_pair_release(struct pair *pair, uint64_t sequence) {
+    *held(pair, sequence) = false;
+    uint64_t before = pair->released;
+    while (pair->released < pair->expected && !*held(pair, pair->released)) pair->released++;
+    if (pair->released == before) return;
+    __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->released, pair->released, __ATOMIC_RELEASE);
+    /* A full pipe is no failure: the credit stands in the header, and the task has wake-ups left to read. */
+    request(pair, REQUEST_RELEASE);
+}
+
+void supply_pair_release_all(struct pair *pair) {
+    for (uint64_t sequence = pair->expected; sequence-- > pair->released;)
+        if (*held(pair, sequence)) supply_pair_release(pair, sequence);
+}
+
+void supply_pair_stop(struct pair *pair, const char *reason) {
+    struct mapped_file_header *header = supply_mapped_header(&pair->mapped_file);
+    supply_copy_line(header->rank_failure, sizeof header->rank_failure, reason, sizeof header->rank_failure);
+    request(pair, REQUEST_STOP);
+}

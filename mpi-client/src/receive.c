@@ -1,0 +1,179 @@
+/** R1 to R4: from the notification pipe to a block that may be read. */
+#include <inttypes.h>
+
+#include "clock.h"
+#include "handle.h"
+
+static const struct mapped_file_header *header(const supply_t *supply) {
+    return supply_mapped_header(&supply->pair.mapped_file);
+}
+
+static uint32_t task_pid(const supply_t *supply) { return __atomic_load_n(&header(supply)->task_pid, __ATOMIC_RELAXED); }
+
+static uint32_t task_attempt(const supply_t *supply) {
+    return __atomic_load_n(&header(supply)->task_attempt, __ATOMIC_RELAXED);
+}
+
+static void note_death(supply_t *supply) {
+    supply->task_died = true;
+    supply->dead_pid = task_pid(supply);
+    supply->dead_attempt = task_attempt(supply);
+    supply->died_at = supply_clock_now();
+}
+
+static supply_status_t fail_by_spark(supply_t *supply) {
+    struct failure *failure = &supply->failure;
+    char text[sizeof header(supply)->task_failure];
+    supply_copy_line(text, sizeof text, header(supply)->task_failure, sizeof text);
+    if (text[0] == '\0')
+        return supply_fail(failure, SUPPLY_ERROR_SPARK, "%s: Spark gave up and did not say why: see the Supplier's log",
+                           supply->pair.name);
+    return supply_fail(failure, SUPPLY_ERROR_SPARK, "%s", text);
+}
+
+static supply_status_t fail_by_timeout(supply_t *supply) {
+    const char *name = supply->pair.name;
+    const double limit = supply->pair.settings.timeout;
+    const uint32_t pid = task_pid(supply), attempt = task_attempt(supply);
+    if (pid == 0)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
+                           "no Spark task attached to %s within %g s: is the Supplier running on this node with the "
+                           "same mapped-files.conf? (--timeout / SUPPLY_TIMEOUT)",
+                           name, limit);
+    if (supply->task_died && pid == supply->dead_pid && attempt == supply->dead_attempt)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
+                           "the Spark task of %s (process %u, attempt %u) has left and no other attempt came within "
+                           "%g s: see the Supplier's log (--timeout / SUPPLY_TIMEOUT)",
+                           name, pid, attempt, limit);
+    return supply_fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
+                       "the Spark task of %s (process %u, attempt %u) is attached and has supplied nothing for %g s: "
+                       "is its source slow or its executor stalled? (--timeout / SUPPLY_TIMEOUT)",
+                       name, pid, attempt, limit);
+}
+
+static supply_status_t fail_all_held(supply_t *supply) {
+    return supply_fail(&supply->failure, SUPPLY_ERROR_ALL_HELD,
+                       "%s: the task has no slot left, because block %" PRIu64
+                       " is still held: release it first, or set ring= (--ring) larger",
+                       supply->pair.name, supply->pair.released);
+}
+
+static supply_status_t fail_by_kind(supply_t *supply, uint32_t kind) {
+    return supply_fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
+                       "%s: notification.kind is %u, which contract %s does not know", supply->pair.name, kind,
+                       supply_contract_version());
+}
+
+/* A checked block, or an end of one kind or the other, which has no elements and is released at once. */
+static supply_status_t hand_out(supply_t *supply, const struct notification *notification, supply_block_t *block) {
+    const uint64_t sequence = supply->pair.expected;
+    const struct block *checked = supply_blocks_at(&supply->blocks, &supply->pair, sequence);
+    const bool is_block = notification->kind == NOTIFICATION_BLOCK;
+    supply_pair_receive(&supply->pair);
+    supply->epoch = notification->epoch;
+    *block = (supply_block_t){
+        .sequence = sequence,
+        .epoch = notification->epoch,
+        .partition = notification->partition,
+        .first_element = notification->first_element,
+        .element_count = notification->element_count,
+        .column_count = is_block ? supply->blocks.schema.count : 0,
+        .address = checked->address,
+        .bytes = notification->size,
+    };
+    if (!is_block) {
+        supply_pair_release(&supply->pair, sequence);
+        if (notification->kind == NOTIFICATION_END_OF_EPOCH) return SUPPLY_END_OF_EPOCH;
+        supply->at_end_of_data = true;
+        return SUPPLY_END_OF_DATA;
+    }
+    supply->statistics.blocks++;
+    supply->statistics.elements += block->element_count;
+    supply->statistics.bytes += block->bytes;
+    return SUPPLY_OK;
+}
+
+/* What one notification comes to; SUPPLY_AGAIN: it is to be dropped (R2). */
+static supply_status_t take(supply_t *supply, const struct notification *notification, supply_block_t *block) {
+    if (notification->generation != supply->pair.settings.generation) return SUPPLY_AGAIN;
+    supply->task_died = false;
+    if (notification->kind >= KIND_OPTIONAL_MIN) return SUPPLY_AGAIN;
+    if (notification->kind == NOTIFICATION_FAILURE) return fail_by_spark(supply);
+    if (notification->kind != NOTIFICATION_BLOCK && notification->kind != NOTIFICATION_END_OF_EPOCH &&
+        notification->kind != NOTIFICATION_END_OF_DATA)
+        return fail_by_kind(supply, notification->kind);
+    if (notification->sequence < supply->pair.expected) return SUPPLY_AGAIN;
+    supply_status_t status = supply_block_check(&supply->blocks, &supply->pair, notification, &supply->failure);
+    return status == SUPPLY_OK ? hand_out(supply, notification, block) : status;
+}
+
+/* Reads what is there until it comes to something; SUPPLY_AGAIN: nothing has. */
+static supply_status_t drain(supply_t *supply, supply_block_t *block) {
+    struct notification notification;
+    for (;;) {
+        switch (supply_pipe_read(&supply->pair.notification_pipe, &notification, sizeof notification,
+                                 &supply->failure)) {
+        case PIPE_RECORD: {
+            supply_status_t status = take(supply, &notification, block);
+            if (status != SUPPLY_AGAIN) return status;
+            break;
+        }
+        case PIPE_WRITER_LEFT: note_death(supply); break;
+        case PIPE_FAILED: return supply->failure.status;
+        case PIPE_EMPTY: return supply_pair_is_full(&supply->pair) ? fail_all_held(supply) : SUPPLY_AGAIN;
+        }
+    }
+}
+
+/* The limit counts from the last sign of change: a task that dies gives the next attempt a whole one. */
+static int64_t deadline(const supply_t *supply, int64_t since) {
+    int64_t from = supply->task_died && supply->died_at > since ? supply->died_at : since;
+    return from + (int64_t)(supply->pair.settings.timeout * 1e9);
+}
+
+static supply_status_t drain_waiting(supply_t *supply, supply_block_t *block) {
+    supply_status_t status = drain(supply, block);
+    if (status != SUPPLY_AGAIN) return status;
+    const int64_t since = supply_clock_now();
+    while (status == SUPPLY_AGAIN) {
+        int ready = supply_pipe_wait(&supply->pair.notification_pipe, deadline(supply, since));
+        if (ready < 0)
+            status = supply_fail(&supply->failure, SUPPLY_ERROR_SYSTEM, "%s: poll failed: %m", supply->pair.name);
+        else if (ready == 0) status = fail_by_timeout(supply);
+        else status = drain(supply, block);
+    }
+    supply->statistics.seconds_waited += (double)(supply_clock_now() - since) / 1e9;
+    return status;
+}
+
+static supply_status_t drain_trying(supply_t *supply, supply_block_t *block) {
+    supply_status_t status = drain(supply, block);
+    if (status != SUPPLY_AGAIN) {
+        supply->quiet_since = 0;
+        return status;
+    }
+    const int64_t now = supply_clock_now();
+    if (supply->quiet_since == 0) supply->quiet_since = now;
+    if (now < deadline(supply, supply->quiet_since)) return SUPPLY_AGAIN;
+    supply->quiet_since = 0;
+    return fail_by_timeout(supply);
+}
+
+supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wait) {
+    if (supply->broken.status != SUPPLY_OK) {
+        supply->failure = supply->broken;
+        return supply->broken.status;
+    }
+    supply->failure.status = SUPPLY_OK;
+    if (supply->at_end_of_data) return SUPPLY_END_OF_DATA;
+    supply_status_t status;
+    if (wait) {
+        supply->quiet_since = 0;
+        status = drain_waiting(supply, block);
+    } else {
+        status = drain_trying(supply, block);
+    }
+    if (status < 0 && status != SUPPLY_ERROR_TIMEOUT && status != SUPPLY_ERROR_ALL_HELD)
+        supply->broken = supply->failure;
+    return status;
+}

@@ -1,0 +1,92 @@
+#include "schema.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    const char *format;
+} datum_columns[DATUM_COLUMNS] = {
+    [DATUM_KEY] = {"key", "z"},       [DATUM_LABEL] = {"label", "i"}, [DATUM_CHANNELS] = {"channels", "i"},
+    [DATUM_HEIGHT] = {"height", "i"}, [DATUM_WIDTH] = {"width", "i"}, [DATUM_ENCODED] = {"encoded", "b"},
+    [DATUM_DATA] = {"data", "z"},
+};
+
+static bool is_datum(const struct schema *schema) {
+    if (schema->count != DATUM_COLUMNS) return false;
+    for (int i = 0; i < DATUM_COLUMNS; i++)
+        if (strcmp(schema->entries[i].name, datum_columns[i].name) != 0 ||
+            strcmp(schema->entries[i].format, datum_columns[i].format) != 0)
+            return false;
+    return true;
+}
+
+supply_status_t supply_schema_read(struct schema *schema, const struct mapped_file_header *header,
+                                   struct failure *failure) {
+    uint32_t count = __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE);
+    if (count == 0 || count > SCHEMA_COLUMNS_MAX)
+        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "schema_columns is %u, must be 1 to %d", count,
+                           SCHEMA_COLUMNS_MAX);
+    struct schema_entry *entries = malloc(count * sizeof *entries);
+    if (entries == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    memcpy(entries, (const uint8_t *)header + SCHEMA_OFFSET, count * sizeof *entries);
+    *schema = (struct schema){.entries = entries, .count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        const char *field = NULL;
+        if (memchr(entries[i].name, '\0', sizeof entries[i].name) == NULL) field = "name";
+        else if (memchr(entries[i].format, '\0', sizeof entries[i].format) == NULL) field = "format";
+        else if (memchr(entries[i].child_format, '\0', sizeof entries[i].child_format) == NULL) field = "child_format";
+        if (field == NULL) continue;
+        supply_fail(failure, SUPPLY_ERROR_CONTRACT, "schema_entry.%s of column %u is not ended by a zero byte", field,
+                    i);
+        supply_schema_free(schema);
+        return SUPPLY_ERROR_CONTRACT;
+    }
+    schema->is_datum = is_datum(schema);
+    return SUPPLY_OK;
+}
+
+void supply_schema_free(struct schema *schema) {
+    free(schema->entries);
+    *schema = (struct schema){0};
+}
+
+int supply_schema_index(const struct schema_entry *entries, uint32_t count, const char *name) {
+    for (uint32_t i = 0; i < count; i++)
+        if (strncmp(entries[i].name, name, sizeof entries[i].name) == 0) return (int)i;
+    return -1;
+}
+
+struct format supply_schema_format(const struct schema_entry *entry) {
+    if (entry->format[0] != '\0' && entry->format[1] == '\0') switch (entry->format[0]) {
+        case 'b': return (struct format){FORMAT_BITS, 0};
+        case 'c':
+        case 'C': return (struct format){FORMAT_FIXED, 1};
+        case 's':
+        case 'S': return (struct format){FORMAT_FIXED, 2};
+        case 'i':
+        case 'I':
+        case 'f': return (struct format){FORMAT_FIXED, 4};
+        case 'l':
+        case 'L':
+        case 'g': return (struct format){FORMAT_FIXED, 8};
+        case 'z':
+        case 'u': return (struct format){FORMAT_VARIABLE, 0};
+        }
+    return (struct format){FORMAT_UNKNOWN, 0};
+}
+
+supply_status_t supply_schema_check_datum(const struct schema *schema, const char *who, struct failure *failure) {
+    if (schema->is_datum) return SUPPLY_OK;
+    for (uint32_t i = 0; i < DATUM_COLUMNS && i < schema->count; i++) {
+        const struct schema_entry *entry = &schema->entries[i];
+        if (strcmp(entry->name, datum_columns[i].name) != 0 || strcmp(entry->format, datum_columns[i].format) != 0)
+            return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
+                               "%s: column %u is '%s' of format '%s', a Datum's is '%s' of format '%s': use "
+                               "supply_next() and supply_column()",
+                               who, i, entry->name, entry->format, datum_columns[i].name, datum_columns[i].format);
+    }
+    return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
+                       "%s: there are %u columns, a Datum has %d: use supply_next() and supply_column()", who,
+                       schema->count, DATUM_COLUMNS);
+}

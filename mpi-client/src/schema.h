@@ -1,0 +1,48 @@
+/** The schema of a pair: names and types of the columns. */
+#ifndef SUPPLY_SCHEMA_H
+#define SUPPLY_SCHEMA_H
+
+#include <stdbool.h>
+
+#include "failure.h"
+#include "layout.h"
+
+/** This process's own copy: what is checked once stays as it was checked. */
+struct schema {
+    struct schema_entry *entries;
+    uint32_t count;
+    bool is_datum;
+};
+
+/** How the values of a format are laid out. */
+struct format {
+    enum { FORMAT_UNKNOWN, FORMAT_BITS, FORMAT_FIXED, FORMAT_VARIABLE } layout;
+    uint32_t bytes; /**< of a value, where it is FORMAT_FIXED */
+};
+
+/** The columns of a Datum, in their order. */
+enum datum_column {
+    DATUM_KEY,
+    DATUM_LABEL,
+    DATUM_CHANNELS,
+    DATUM_HEIGHT,
+    DATUM_WIDTH,
+    DATUM_ENCODED,
+    DATUM_DATA,
+    DATUM_COLUMNS
+};
+
+/** Copies and checks the schema in the mapped file. SUPPLY_OK, or _CONTRACT, _MEMORY. */
+supply_status_t supply_schema_read(struct schema *schema, const struct mapped_file_header *header,
+                                   struct failure *failure);
+void supply_schema_free(struct schema *schema);
+
+/** Index of the entry of that name; -1 if there is none. Safe on entries that nobody has checked. */
+int supply_schema_index(const struct schema_entry *entries, uint32_t count, const char *name);
+
+struct format supply_schema_format(const struct schema_entry *entry);
+
+/** SUPPLY_OK if the columns are those of a Datum, or _CONTRACT and the first that is not. */
+supply_status_t supply_schema_check_datum(const struct schema *schema, const char *who, struct failure *failure);
+
+#endif
