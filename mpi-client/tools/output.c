@@ -1,0 +1,27 @@
+#include "output.h"
+
+#include <inttypes.h>
+#include <zlib.h>
+
+/* A key may hold any byte; a line must not. */
+static void put_key(FILE *stream, const uint8_t *key, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++) {
+        if (key[i] < 0x20 || key[i] > 0x7E || key[i] == '\\') fprintf(stream, "\\x%02x", key[i]);
+        else putc(key[i], stream);
+    }
+}
+
+bool output_element(FILE *stream, const supply_datum_t *datum) {
+    fprintf(stream, "%" PRIu32 "\t", datum->epoch);
+    put_key(stream, datum->key, datum->key_bytes);
+    fprintf(stream, "\t%" PRId32 "\t%" PRId32 "\t%" PRId32 "\t%" PRId32 "\t%d\t%zu\t%08lx\n", datum->label,
+            datum->channels, datum->height, datum->width, datum->encoded, datum->data_bytes,
+            crc32_z(0, datum->data, datum->data_bytes));
+    return !ferror(stream);
+}
+
+bool output_totals(FILE *stream, const struct totals *totals) {
+    fprintf(stream, "epochs\t%" PRIu64 "\nelements\t%" PRIu64 "\nbytes\t%" PRIu64 "\n", totals->epochs,
+            totals->elements, totals->bytes);
+    return !ferror(stream);
+}

@@ -1,0 +1,176 @@
+/** supply-cat: prints what this rank receives. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command_line.h"
+#include "interruption.h"
+#include "output.h"
+#include "supply.h"
+
+/* How often the library is asked whether its time limit has passed. */
+#define POLL_MILLISECONDS 200
+
+static const struct tool tool = {
+    "supply-cat",
+    "usage: supply-cat [options]\n"
+    "Prints what this rank receives from Spark, one element a line, tab-separated: epoch, key (bytes outside\n"
+    "printable ASCII and backslash as \\xNN), label, channels, height, width, encoded (0 or 1), bytes of data,\n"
+    "CRC-32 of data.\n"
+    "\n"
+    "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
+    "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
+    "  --local-rank N        which line of them, from 0 (default: from the MPI launcher)\n"
+    "  --timeout SECONDS     limit of each wait (default: SUPPLY_TIMEOUT, or 120)\n"
+    "  --ring SIZE           bytes of the ring, as 16MiB (default: ring= of the line, or four blocks)\n"
+    "  --block SIZE          bytes of a block (default: block= of the line, or a quarter of the ring, or 4MiB)\n"
+    "  --count               print only the totals: epochs, elements, bytes of data\n"
+    "  --help, --version\n"
+    "\n"
+    "Exit status: 0 after the end of data, 1 on a failure, 2 on a wrong option, 128 + N when ended by signal N.\n",
+};
+
+struct run {
+    supply_t *supply;
+    bool count_only;
+    struct totals totals;
+};
+
+/* Why a run ended; the exit status, and for Spark a reason where Spark does not know it. */
+struct end {
+    int exit_status;
+    const char *reason;
+};
+
+static const struct end no_end = {-1, NULL};
+
+static struct end end_by_output(void) {
+    if (interruption_signal() != 0) return no_end;
+    fprintf(stderr, "%s: standard output: %m\n", tool.name);
+    return (struct end){1, "supply-cat could not write its standard output"};
+}
+
+static struct end end_by_supply(const struct run *run) {
+    fprintf(stderr, "%s: %s\n", tool.name, supply_error(run->supply));
+    return (struct end){1, NULL};
+}
+
+static struct end print_block(struct run *run, const supply_block_t *block) {
+    for (uint32_t i = 0; i < block->element_count; i++) {
+        supply_datum_t datum;
+        if (supply_datum(run->supply, block, i, &datum) != SUPPLY_OK) return end_by_supply(run);
+        run->totals.elements++;
+        run->totals.bytes += datum.data_bytes;
+        if (!run->count_only && !output_element(stdout, &datum)) return end_by_output();
+    }
+    return supply_release(run->supply, block) == SUPPLY_OK ? no_end : end_by_supply(run);
+}
+
+static struct end print_end(struct run *run) {
+    if ((run->count_only && !output_totals(stdout, &run->totals)) || fflush(stdout) != 0) return end_by_output();
+    return (struct end){0, NULL};
+}
+
+/* What is printed is seen before the wait, not after. */
+static struct end wait_for_more(struct run *run) {
+    if (fflush(stdout) != 0) return end_by_output();
+    struct pollfd ready[] = {{supply_fd(run->supply), POLLIN, 0}, {interruption_fd(), POLLIN, 0}};
+    if (poll(ready, 2, POLL_MILLISECONDS) >= 0 || errno == EINTR) return no_end;
+    fprintf(stderr, "%s: poll: %m\n", tool.name);
+    return (struct end){1, "supply-cat could not poll"};
+}
+
+static struct end step(struct run *run) {
+    supply_block_t block;
+    switch (supply_try_next(run->supply, &block)) {
+    case SUPPLY_OK: return print_block(run, &block);
+    case SUPPLY_END_OF_EPOCH: run->totals.epochs++; return no_end;
+    case SUPPLY_END_OF_DATA: return print_end(run);
+    case SUPPLY_AGAIN: return wait_for_more(run);
+    default: return end_by_supply(run);
+    }
+}
+
+/* Without flushing: whoever reads the output may have stalled. */
+static _Noreturn void end_by_signal(struct run *run) {
+    supply_abort(run->supply, "supply-cat was ended by a signal");
+    fprintf(stderr, "%s: ended by SIG%s\n", tool.name, sigabbrev_np(interruption_signal()));
+    _exit(128 + interruption_signal());
+}
+
+static int receive(struct run *run) {
+    struct end end = no_end;
+    while (end.exit_status < 0) {
+        if (interruption_signal() != 0) end_by_signal(run);
+        end = step(run);
+    }
+    if (end.reason != NULL) supply_abort(run->supply, end.reason);
+    else supply_close(run->supply);
+    return end.exit_status;
+}
+
+/* A descriptor of the pair must never become a standard stream that its caller has closed. */
+static bool keep_standard_streams(void) {
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0) continue;
+        if (fd == STDOUT_FILENO) {
+            fprintf(stderr, "%s: standard output is closed\n", tool.name);
+            return false;
+        }
+        if (open("/dev/null", O_RDWR) != fd) return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv) {
+    enum { MAPPED_FILES = 256, NAMED_PIPES, LOCAL_RANK, TIMEOUT, RING, BLOCK, COUNT, HELP, VERSION };
+    static const struct option names[] = {
+        {"mapped-files", required_argument, NULL, MAPPED_FILES},
+        {"named-pipes", required_argument, NULL, NAMED_PIPES},
+        {"local-rank", required_argument, NULL, LOCAL_RANK},
+        {"timeout", required_argument, NULL, TIMEOUT},
+        {"ring", required_argument, NULL, RING},
+        {"block", required_argument, NULL, BLOCK},
+        {"count", no_argument, NULL, COUNT},
+        {"help", no_argument, NULL, HELP},
+        {"version", no_argument, NULL, VERSION},
+        {NULL, 0, NULL, 0},
+    };
+    if (!keep_standard_streams()) return 1;
+    argv[0] = (char *)tool.name; /* for getopt's messages */
+    struct run run = {0};
+    supply_options_t options;
+    supply_options_init(&options);
+    for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+        switch (option) {
+        case MAPPED_FILES: options.mapped_files = optarg; break;
+        case NAMED_PIPES: options.named_pipes = optarg; break;
+        case LOCAL_RANK: options.local_rank = command_line_number(&tool, "--local-rank", optarg); break;
+        case TIMEOUT: options.timeout = command_line_seconds(&tool, "--timeout", optarg); break;
+        case RING: options.ring_bytes = command_line_size(&tool, "--ring", optarg); break;
+        case BLOCK: options.block_bytes = command_line_size(&tool, "--block", optarg); break;
+        case COUNT: run.count_only = true; break;
+        case HELP: return command_line_help(&tool);
+        case VERSION: return command_line_version(&tool);
+        default: command_line_mistake(&tool);
+        }
+    }
+    if (optind != argc) {
+        fprintf(stderr, "%s: unexpected argument '%s'\n", tool.name, argv[optind]);
+        command_line_mistake(&tool);
+    }
+    if (interruption_install() != 0) {
+        fprintf(stderr, "%s: signals can not be handled: %m\n", tool.name);
+        return 1;
+    }
+    if (supply_open(&run.supply, &options) != SUPPLY_OK) {
+        fprintf(stderr, "%s: %s\n", tool.name, supply_error(run.supply));
+        supply_close(run.supply);
+        return 1;
+    }
+    return receive(&run);
+}
