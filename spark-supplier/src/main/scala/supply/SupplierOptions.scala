@@ -37,7 +37,7 @@ final class SupplierOptions {
   var seed: Long = _
 
   @Opt(names = Array("--storage-level"), paramLabel = "LEVEL", defaultValue = "none",
-    description = Array("Spark's storage level for the elements: MEMORY_ONLY, MEMORY_AND_DISK, DISK_ONLY, … or none: nothing is " +
+    description = Array("Spark's storage level for the elements: MEMORY_ONLY, MEMORY_AND_DISK, DISK_ONLY, ... or none: nothing is " +
       "persisted, elements go from LMDB's pages straight into the mapped file. Default: ${DEFAULT-VALUE}."))
   var storageLevel: String = _
 

@@ -14,7 +14,7 @@ import supply.contract.Layout.Constant
  * The task's side of a pair: attaches to what the rank has made, publishes blocks into slots that the rank has released.
  * Step names (A1, P1, …) are those of proto/PROTOCOL.md. For one thread.
  */
-final class Pair private (
+final class Pair private[pair] (
     val name: String,
     val paths: PairPaths,
     file: MappedFile,

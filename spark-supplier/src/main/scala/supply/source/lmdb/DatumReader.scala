@@ -106,10 +106,23 @@ final class DatumReader {
   private def skip(wireType: Int): Unit = wireType match {
     case WireFormat.WIRETYPE_VARINT => varint(); ()
     case WireFormat.WIRETYPE_FIXED64 => advance(8)
-    case WireFormat.WIRETYPE_LENGTH_DELIMITED => at += length()
+    case WireFormat.WIRETYPE_LENGTH_DELIMITED => advance(length())
     case WireFormat.WIRETYPE_FIXED32 => advance(4)
-    case WireFormat.WIRETYPE_START_GROUP | WireFormat.WIRETYPE_END_GROUP => () // what is inside is skipped field by field
+    case WireFormat.WIRETYPE_START_GROUP => skipGroup()
     case other => fail(s"a field has wire type $other")
+  }
+
+  /** Groups hold fields, and groups, whose numbers mean nothing here. */
+  private def skipGroup(): Unit = {
+    var depth = 1
+    while (depth > 0) {
+      if (at >= end) fail("it ends in the middle of a group")
+      WireFormat.getTagWireType(varint().toInt) match {
+        case WireFormat.WIRETYPE_START_GROUP => depth += 1
+        case WireFormat.WIRETYPE_END_GROUP => depth -= 1
+        case wireType => skip(wireType)
+      }
+    }
   }
 
   private def varint(): Long = {

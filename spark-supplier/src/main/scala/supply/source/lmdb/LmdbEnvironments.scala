@@ -18,7 +18,7 @@ object LmdbEnvironments {
 
   // The file is a user's: it is never opened for writing, and neither is its lock file, which may be missing, read-only or
   // another user's. Tasks are threads of a pool, so a transaction must not belong to a thread.
-  private val flags = Constants.RDONLY | Constants.NOLOCK | Constants.NOTLS | Constants.NOSUBDIR
+  private def flags = Constants.RDONLY | Constants.NOLOCK | Constants.NOTLS | Constants.NOSUBDIR
 
   /** The environment of that data file; to be given back by [[release]]. */
   def acquire(file: String): Env = synchronized {

@@ -1,0 +1,39 @@
+package supply
+
+import java.nio.file.{Files, Paths}
+
+import org.scalatest.funsuite.AnyFunSuite
+import picocli.CommandLine
+import picocli.CommandLine.ParameterException
+
+class SupplierOptionsSuite extends AnyFunSuite {
+  private val needed = Seq("--lmdb", "/db", "--mapped-files", "m", "--named-pipes", "n")
+
+  private def parse(arguments: String*): SupplierOptions = {
+    val options = new SupplierOptions
+    new CommandLine(options).parseArgs(arguments: _*)
+    options
+  }
+
+  private def failure(arguments: String*): String = UsageError.text(intercept[ParameterException](parse(arguments: _*)))
+
+  test("what is not given has its default") {
+    val options = parse(needed: _*)
+    assert((options.ranks, options.epochs, options.seed, options.storageLevel, options.timeout) == ((1, 1, 0L, "none", 120.0)))
+    assert(options.partitions == null && options.blockElements == null && options.hosts == null)
+  }
+
+  test("an unknown option is refused with the nearest name") {
+    val message = failure(needed :+ "--partition" :+ "3": _*)
+    assert(message.contains("--partition") && message.contains("did you mean --partitions?"))
+  }
+
+  test("a missing option and a wrong value are named") {
+    assert(failure("--lmdb", "/db").contains("--mapped-files"))
+    assert(failure(needed ++ Seq("--ranks", "two"): _*).contains("--ranks"))
+  }
+
+  test("docs/OPTIONS.md is what the declarations say (make reference writes it anew)") {
+    assert(Files.readString(Paths.get("../docs/OPTIONS.md")) == OptionsReference.text)
+  }
+}

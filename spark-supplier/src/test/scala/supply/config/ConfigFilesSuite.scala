@@ -1,0 +1,61 @@
+package supply.config
+
+import java.nio.file.{Files, Path}
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.ConfigException
+
+class ConfigFilesSuite extends AnyFunSuite {
+
+  private def files(mapped: String, pipes: String): ConfigFiles = {
+    val folder = Files.createTempDirectory("supply-config")
+    folder.toFile.deleteOnExit()
+    def write(name: String, text: String): Path = {
+      val path = folder.resolve(name)
+      path.toFile.deleteOnExit()
+      Files.writeString(path, text)
+    }
+    ConfigFiles(write("mapped-files.conf", mapped).toString, write("named-pipes.conf", pipes).toString)
+  }
+
+  private def failure(files: ConfigFiles, count: Int = 1): String =
+    intercept[ConfigException](files.read(count)).getMessage
+
+  test("line i belongs to local rank i; comments and blank lines do not count") {
+    val config = files(
+      "# mapped files\n/shm/a ring=16MiB block=4MiB # first\n\n  /shm/b\n",
+      "/shm/a.req /shm/a.ntf\n# the second\n/shm/b.req\t/shm/b.ntf\n")
+    val pairs = config.read(2)
+    assert(pairs.map(_.mappedFile) == Seq("/shm/a", "/shm/b"))
+    assert(pairs.map(_.requestPipe) == Seq("/shm/a.req", "/shm/b.req"))
+    assert(pairs.map(_.notificationPipe) == Seq("/shm/a.ntf", "/shm/b.ntf"))
+    assert(pairs(1).configLine == s"${config.mappedFiles}:4")
+  }
+
+  test("files of different length are refused with both lengths") {
+    val message = failure(files("/a\n/b\n", "/a.req /a.ntf\n"))
+    assert(message.contains("has 2 lines") && message.contains("has 1"))
+  }
+
+  test("too few lines are refused with what is needed") {
+    val message = failure(files("/a\n", "/a.req /a.ntf\n"), count = 3)
+    assert(message.contains("for 1 local ranks") && message.contains("3 are needed") && message.contains("make-configs"))
+  }
+
+  test("a missing file is named") {
+    assert(failure(ConfigFiles("/nowhere/m.conf", "/nowhere/n.conf")).contains("/nowhere/m.conf"))
+  }
+
+  test("a wrong line is named by file and number") {
+    Seq(
+      ("/a\nb\n", "/a.req /a.ntf\n/b.req /b.ntf\n", "mapped-files.conf:2", "'b' is not an absolute path"),
+      ("/a\n/b size=3\n", "/a.req /a.ntf\n/b.req /b.ntf\n", "mapped-files.conf:2", "unknown word 'size=3'"),
+      ("/a\n", "\n/a.req\n", "named-pipes.conf:2", "found 1 words"),
+      ("/a\n", "/a.req a.ntf\n", "named-pipes.conf:1", "'a.ntf' is not an absolute path")
+    ).foreach { case (mapped, pipes, place, what) =>
+      val message = failure(files(mapped, pipes))
+      assert(message.contains(place) && message.contains(what))
+    }
+  }
+}

@@ -1,0 +1,128 @@
+package supply.pair
+
+import java.nio.ByteBuffer
+import java.nio.channels.FileChannel
+import java.nio.file.{Files, Path, Paths, StandardOpenOption}
+
+import scala.jdk.CollectionConverters._
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.{SupplyException, TemporaryFolder}
+import supply.config.PairPaths
+import supply.contract.Layout
+import supply.contract.Layout.{Constant, MappedFileHeader => At}
+import supply.source.{Datum, DatumCursor}
+
+/**
+ * Files that each side writes and the other must read, or must refuse (proto/golden/README.md). The files of the task are
+ * written anew when SUPPLY_WRITE_GOLDEN is set.
+ */
+class GoldenFilesSuite extends AnyFunSuite {
+  private val golden = Paths.get("../proto/golden/1.0")
+
+  private val elements: Seq[Datum.Tuple] = Seq(
+    ("00000005", "7", 1, 2, 2, false, Array[Byte](0, 1, 2, 3)),
+    ("a/b\\\u00ff", "-1", 0, 0, 0, true, Array.emptyByteArray),
+    ("", "0", 3, 1, 1, false, Array(0xff, 0x80, 0x00).map(_.toByte)))
+
+  private def read(name: String): Array[Byte] = Files.readAllBytes(golden.resolve(name))
+
+  private def channel(path: Path): FileChannel =
+    FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE)
+
+  /** A pair over plain files: the rank's golden files, and a new file for the notifications. */
+  private def withPair[A](folder: Path, mapped: Array[Byte], requests: Array[Byte])(body: Pair => A): A = {
+    val mappedFile = Files.write(folder.resolve("mapped"), mapped)
+    val requestFile = Files.write(folder.resolve("requests"), requests)
+    val file = MappedFile.open(mappedFile).get
+    file.check()
+    file.taskIs(4343, 0)
+    val pair = new Pair("golden pair", PairPaths(mappedFile.toString, "", "", "golden"), file,
+      new RequestPipe(channel(requestFile)), new NotificationPipe(channel(folder.resolve("notifications"))), 1)
+    try body(pair)
+    finally pair.close()
+  }
+
+  /** rank.mapped before the rank has released a block or failed. */
+  private def fresh: Array[Byte] = {
+    val bytes = ByteBuffer.wrap(read("rank.mapped"))
+    bytes.putLong(At.released, 0)
+    bytes.put(At.rankFailure, new Array[Byte](Layout.FailureTextBytes))
+    bytes.array()
+  }
+
+  /** What the task writes: the mapped file and the notifications. */
+  private def written(): (Array[Byte], Array[Byte]) = TemporaryFolder { folder =>
+    withPair(folder, fresh, Array.emptyByteArray) { pair =>
+      val writer = new BlockWriter(pair, Datum.schema, Datum.Data, Int.MaxValue)
+      writer.startAt(epoch = 0, partition = 2, element = 5)
+      val cursor = new DatumCursor(elements.iterator)
+      while (cursor.next()) writer.append(cursor)
+      writer.flush()
+      pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+      pair.fail("the test failed")
+    }
+    (Files.readAllBytes(folder.resolve("mapped")), Files.readAllBytes(folder.resolve("notifications")))
+  }
+
+  if (sys.env.contains("SUPPLY_WRITE_GOLDEN")) {
+    val (mapped, notifications) = written()
+    Files.write(golden.resolve("task.mapped"), mapped)
+    Files.write(golden.resolve("task.notifications"), notifications)
+  }
+
+  test("the task writes its golden files, to the byte") {
+    val (mapped, notifications) = written()
+    assert(notifications.sameElements(read("task.notifications")))
+    assert(mapped.sameElements(read("task.mapped")))
+  }
+
+  test("the rank's golden files are read: header, ATTACH, RELEASE, STOP") {
+    TemporaryFolder { folder =>
+      withPair(folder, read("rank.mapped"), read("rank.requests")) { pair =>
+        assert(pair.blockBytes == 4096 && pair.rank == 1)
+      }
+    }
+    TemporaryFolder { folder =>
+      val file = MappedFile.open(Files.write(folder.resolve("mapped"), read("rank.mapped"))).get
+      assert((file.generation, file.blockCount, file.rankPid, file.released) == ((0x1122334455667788L, 2, 4242, 1L)))
+      assert(file.rankFailure == "the test gave up")
+      file.close()
+    }
+  }
+
+  /** file, offset, bytes, reader, names (proto/golden/README.md). */
+  private val mustFail = Files.readAllLines(golden.resolve("../must-fail.tsv")).asScala.toSeq.tail.map(_.split("\t"))
+    .filter(_(3) == "task")
+
+  test("there are golden files that the task must refuse") {
+    assert(mustFail.nonEmpty)
+  }
+
+  mustFail.foreach { row =>
+    val Seq(name, offset, hex, _, names) = row.toSeq: @unchecked
+    test(s"$name with $hex at $offset is refused, naming $names") {
+      val patched = read(name)
+      val patch = hex.grouped(2).map(Integer.parseInt(_, 16).toByte).toArray
+      System.arraycopy(patch, 0, patched, offset.toInt, patch.length)
+      val mapped = if (name == "rank.mapped") patched else withReleased(read("rank.mapped"), 0)
+      val requests = if (name == "rank.requests") patched else read("rank.requests")
+      val message = intercept[SupplyException] {
+        TemporaryFolder(folder => withPair(folder, mapped, requests)(consume))
+      }.getMessage
+      assert(message.contains(names))
+    }
+  }
+
+  private def withReleased(mapped: Array[Byte], released: Long): Array[Byte] =
+    ByteBuffer.wrap(mapped).putLong(At.released, released).array()
+
+  /** Publishes until the requests have been read. */
+  private def consume(pair: Pair): Unit = {
+    val cursor = new DatumCursor(Iterator.continually(elements.head))
+    val writer = new BlockWriter(pair, Datum.schema, Datum.Data, 1)
+    writer.startAt(0, 0, 0)
+    while (cursor.next()) writer.append(cursor)
+  }
+}

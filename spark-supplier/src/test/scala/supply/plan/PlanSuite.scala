@@ -1,0 +1,51 @@
+package supply.plan
+
+import org.scalacheck.Gen
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
+
+class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+  private val plans = for {
+    partitions <- Gen.choose(0, 60)
+    ranks <- Gen.choose(1, 9)
+    epochs <- Gen.choose(1, 4)
+    seed <- Gen.long
+  } yield Plan(partitions, ranks, epochs, seed)
+
+  test("in every epoch every partition belongs to exactly one rank") {
+    forAll(plans) { plan =>
+      for (epoch <- 0 until plan.epochs) {
+        val all = (0 until plan.ranks).flatMap(plan.order(_, epoch))
+        assert(all.sorted == (0 until plan.partitions))
+      }
+    }
+  }
+
+  test("a rank keeps its partitions from epoch to epoch, and shares differ by one partition at most") {
+    forAll(plans) { plan =>
+      for (rank <- 0 until plan.ranks; epoch <- 0 until plan.epochs) {
+        assert(plan.order(rank, epoch).sorted == plan.partitionsOf(rank))
+      }
+      val sizes = (0 until plan.ranks).map(plan.partitionsOf(_).size)
+      assert(sizes.max - sizes.min <= 1)
+    }
+  }
+
+  test("the same arguments give the same plan") {
+    forAll(plans) { plan =>
+      val again = plan.copy()
+      for (rank <- 0 until plan.ranks; epoch <- 0 until plan.epochs) assert(plan.order(rank, epoch) == again.order(rank, epoch))
+    }
+  }
+
+  test("another seed, another epoch and another rank give another order") {
+    val plan = Plan(100, 2, 2, seed = 7)
+    assert(plan.order(0, 0) != plan.copy(seed = 8).order(0, 0))
+    assert(plan.order(0, 0) != plan.order(0, 1))
+    assert(plan.order(0, 0).map(_ / 2) != plan.order(1, 0).map(_ / 2))
+  }
+
+  test("the order is this one, for ever: a saved position must mean the same in the next release") {
+    assert(Plan(10, 2, 1, seed = 42).order(0, 0) == Seq(0, 6, 4, 2, 8))
+  }
+}

@@ -1,0 +1,62 @@
+package supply.source.lmdb
+
+import java.nio.{ByteBuffer, ByteOrder}
+import java.nio.file.{Files, Path}
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.{SourceException, TemporaryFolder}
+
+class LmdbFileSuite extends AnyFunSuite {
+
+  private def failure(path: Path): String = intercept[SourceException](LmdbFile.open(path.toString)).getMessage
+
+  /** A data.mdb of these bytes in a folder of its own. */
+  private def database(folder: Path, bytes: Array[Byte]): Path = {
+    Files.write(folder.resolve("data.mdb"), bytes)
+    folder
+  }
+
+  private def page(magicAt: Int, order: ByteOrder): Array[Byte] =
+    ByteBuffer.allocate(8192).order(order).putInt(magicAt, 0xbeefc0de).putInt(magicAt + 4, 1).array()
+
+  test("a directory and a bare data file are the same database") {
+    TemporaryFolder { folder =>
+      val db = TestLmdb.numbered(folder.resolve("db"), 20)
+      assert(LmdbFile.open(db.toString) == LmdbFile(db.resolve("data.mdb").toString, 20))
+      assert(LmdbFile.open(db.resolve("data.mdb").toString).entries == 20)
+    }
+  }
+
+  test("a path with nothing, and a folder without a database, are named") {
+    TemporaryFolder { folder =>
+      assert(failure(folder.resolve("none")).contains(s"there is no LMDB at ${folder.resolve("none")}"))
+      assert(failure(folder).contains("has no data.mdb"))
+    }
+  }
+
+  test("an empty database is refused") {
+    TemporaryFolder(folder => assert(failure(TestLmdb.numbered(folder.resolve("db"), 0)).contains("is empty")))
+  }
+
+  test("text, and nothing at all, are not an LMDB") {
+    TemporaryFolder(folder => assert(failure(database(folder, "this is a text file\n".getBytes)).contains("no magic number")))
+    TemporaryFolder(folder => assert(failure(database(folder, Array.emptyByteArray)).contains("no magic number")))
+  }
+
+  test("an LMDB of a 32-bit machine and of a big-endian one are named as such") {
+    TemporaryFolder(f => assert(failure(database(f, page(12, ByteOrder.LITTLE_ENDIAN))).contains("32-bit")))
+    TemporaryFolder(f => assert(failure(database(f, page(16, ByteOrder.BIG_ENDIAN))).contains("big-endian")))
+    TemporaryFolder(f => assert(failure(database(f, page(12, ByteOrder.BIG_ENDIAN))).contains("big-endian")))
+  }
+
+  test("a database that is cut off is refused before it can crash the process") {
+    TemporaryFolder { folder =>
+      val whole = Files.readAllBytes(TestLmdb.numbered(folder.resolve("db"), 500).resolve("data.mdb"))
+      Seq(100, 4096, 4096 + 100, 8192, whole.length - 4096).foreach { length =>
+        val cut = Files.createDirectories(folder.resolve(s"cut-$length"))
+        assert(failure(database(cut, whole.take(length))).contains("cut off"))
+      }
+    }
+  }
+}
