@@ -59,10 +59,16 @@ static struct end end_by_supply(const struct run *run) {
     return (struct end){1, NULL};
 }
 
+/* A block that came well, but not with the columns of a Datum: the library goes on, this tool can not. */
+static struct end end_by_columns(const struct run *run) {
+    end_by_supply(run);
+    return (struct end){1, supply_error(run->supply)};
+}
+
 static struct end print_block(struct run *run, const supply_block_t *block) {
     for (uint32_t i = 0; i < block->element_count; i++) {
         supply_datum_t datum;
-        if (supply_datum(run->supply, block, i, &datum) != SUPPLY_OK) return end_by_supply(run);
+        if (supply_datum(run->supply, block, i, &datum) != SUPPLY_OK) return end_by_columns(run);
         run->totals.elements++;
         run->totals.bytes += datum.data_bytes;
         if (!run->count_only && !output_element(stdout, &datum)) return end_by_output();
