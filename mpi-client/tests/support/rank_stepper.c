@@ -1,0 +1,87 @@
+/**
+ * A rank that does one step at a time, for tests of the other side: a command a line on stdin, an answer a line
+ * on stdout. It is libsupply itself; only the pace is the test's.
+ *
+ *     open MAPPED_FILE REQUEST_PIPE NOTIFICATION_PIPE TIMEOUT RING_BYTES BLOCK_BYTES RANK
+ *     next             → OK sequence epoch partition first_element element_count | END_OF_EPOCH epoch | END_OF_DATA
+ *     datum I          → OK label channels height width encoded key_bytes data_bytes sum, of the latest block
+ *     release SEQUENCE
+ *     close | abort TEXT
+ *
+ * Any failure is answered by: ERROR status text
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "supply.h"
+
+static supply_t *supply;
+static supply_block_t block;
+
+static void answer(supply_status_t status) {
+    if (status < 0) printf("ERROR %s %s\n", supply_status_name(status), supply_error(supply));
+    else puts("OK");
+}
+
+static void open_pair(char *arguments) {
+    static char mapped[4096], request[4096], notification[4096];
+    supply_options_t options;
+    supply_options_init(&options);
+    if (sscanf(arguments, "%4095s %4095s %4095s %lf %zu %zu %d", mapped, request, notification, &options.timeout,
+               &options.ring_bytes, &options.block_bytes, &options.rank) != 7) {
+        puts("ERROR usage");
+        return;
+    }
+    options.mapped_file = mapped;
+    options.request_pipe = request;
+    options.notification_pipe = notification;
+    answer(supply_open(&supply, &options));
+}
+
+static void next_block(void) {
+    supply_status_t status = supply_next(supply, &block);
+    if (status == SUPPLY_OK)
+        printf("OK %llu %u %u %llu %u\n", (unsigned long long)block.sequence, block.epoch, block.partition,
+               (unsigned long long)block.first_element, block.element_count);
+    else if (status == SUPPLY_END_OF_EPOCH) printf("END_OF_EPOCH %u\n", block.epoch);
+    else if (status == SUPPLY_END_OF_DATA) puts("END_OF_DATA");
+    else answer(status);
+}
+
+static void show_datum(const char *arguments) {
+    supply_datum_t datum;
+    supply_status_t status = supply_datum(supply, &block, (uint32_t)strtoul(arguments, NULL, 10), &datum);
+    if (status != SUPPLY_OK) {
+        answer(status);
+        return;
+    }
+    unsigned long sum = 0;
+    for (size_t i = 0; i < datum.data_bytes; i++) sum += ((const unsigned char *)datum.data)[i];
+    printf("OK %d %d %d %d %d %zu %zu %lu\n", datum.label, datum.channels, datum.height, datum.width, datum.encoded,
+           datum.key_bytes, datum.data_bytes, sum);
+}
+
+static void release(const char *arguments) {
+    supply_block_t held = {.sequence = strtoull(arguments, NULL, 10)};
+    answer(supply_release(supply, &held));
+}
+
+int main(void) {
+    char line[16384];
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        char *arguments = line + strcspn(line, " ");
+        if (*arguments != '\0') *arguments++ = '\0';
+        if (strcmp(line, "open") == 0) open_pair(arguments);
+        else if (strcmp(line, "next") == 0) next_block();
+        else if (strcmp(line, "datum") == 0) show_datum(arguments);
+        else if (strcmp(line, "release") == 0) release(arguments);
+        else if (strcmp(line, "abort") == 0) { supply_abort(supply, arguments); supply = NULL; puts("OK"); }
+        else if (strcmp(line, "close") == 0) { supply_close(supply); supply = NULL; puts("OK"); }
+        else puts("ERROR unknown command");
+    }
+    supply_close(supply);
+    return 0;
+}

@@ -1,0 +1,70 @@
+package supply
+
+import java.io.{BufferedReader, InputStreamReader}
+import java.nio.file.{Files, Path, Paths}
+import java.util.concurrent.TimeUnit
+
+import supply.config.{ConfigFiles, PairPaths}
+
+/** A real rank, a process on libsupply, that does one step at a time (mpi-client/tests/support/rank_stepper.c). */
+final class TestRank(val paths: PairPaths) extends AutoCloseable {
+  private val process = new ProcessBuilder(TestRank.program).redirectError(ProcessBuilder.Redirect.INHERIT).start()
+  private val answers = new BufferedReader(new InputStreamReader(process.getInputStream))
+
+  def pid: Long = process.pid
+
+  /** Sends a command and returns its answer. */
+  def apply(command: String): String = {
+    send(command)
+    answer()
+  }
+
+  def send(command: String): Unit = {
+    process.getOutputStream.write((command + "\n").getBytes)
+    process.getOutputStream.flush()
+  }
+
+  def answer(): String = answers.readLine()
+
+  def open(ringBytes: Long = 8192, blockBytes: Long = 4096, rank: Int = -1, timeout: Double = 30): String =
+    apply(s"open ${paths.mappedFile} ${paths.requestPipe} ${paths.notificationPipe} $timeout $ringBytes $blockBytes $rank")
+
+  /** Reads and releases everything up to the end or an error; the answers to `next`. */
+  def drain(): Seq[String] = {
+    val seen = Seq.newBuilder[String]
+    while (true) {
+      val next = apply("next")
+      seen += next
+      if (next.startsWith("OK ")) assert(apply("release " + next.split(' ')(1)) == "OK")
+      else if (!next.startsWith("END_OF_EPOCH")) return seen.result()
+    }
+    seen.result()
+  }
+
+  def kill(): Unit = {
+    process.destroyForcibly()
+    process.waitFor()
+    ()
+  }
+
+  override def close(): Unit = {
+    process.getOutputStream.close()
+    if (!process.waitFor(10, TimeUnit.SECONDS)) kill()
+  }
+}
+
+object TestRank {
+  private val program: String = {
+    val built = Paths.get("../build/mpi-client/rank-stepper").toAbsolutePath.normalize
+    require(Files.isExecutable(built), s"$built is missing: build mpi-client with its tests first (make build)")
+    built.toString
+  }
+
+  /** Config files of `count` pairs in a folder. */
+  def configFiles(folder: Path, count: Int): ConfigFiles = {
+    def lines(line: Int => String) = (0 until count).map(i => line(i) + "\n").mkString
+    ConfigFiles(
+      Files.writeString(folder.resolve("mapped-files.conf"), lines(i => s"$folder/pair-$i")).toString,
+      Files.writeString(folder.resolve("named-pipes.conf"), lines(i => s"$folder/pair-$i.req $folder/pair-$i.ntf")).toString)
+  }
+}

@@ -1,0 +1,266 @@
+package supply.pair
+
+import java.nio.file.{Files, Path, Paths}
+import java.util.concurrent.{Callable, Executors, Future, TimeUnit}
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.{ContractException, ElementTooLargeException, RankException, SupplyException, TemporaryFolder, TestRank}
+import supply.contract.Layout
+import supply.contract.Layout.{Constant, MappedFileHeader => At}
+import supply.source.{Datum, DatumCursor}
+
+/** The task's side of a pair against a real rank. */
+class PairSuite extends AnyFunSuite {
+  private val timeout = 20.0
+
+  private def withRank(body: TestRank => Unit): Unit = TemporaryFolder { folder =>
+    val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
+    try body(rank)
+    finally {
+      rank.kill()
+      Seq(rank.paths.mappedFile, rank.paths.requestPipe, rank.paths.notificationPipe)
+        .foreach(path => Files.deleteIfExists(Paths.get(path)))
+    }
+  }
+
+  private def attach(rank: TestRank, attempt: Int = 0, seconds: Double = timeout): Pair =
+    Pair.attach("pair 0", rank.paths, attempt, seconds)
+
+  private def inBackground[A](body: => A): Future[A] = {
+    val executor = Executors.newSingleThreadExecutor()
+    try executor.submit(new Callable[A] { def call(): A = body })
+    finally executor.shutdown()
+  }
+
+  private def result[A](future: Future[A]): A = future.get(60, TimeUnit.SECONDS)
+
+  private def datum(i: Int, bytes: Int): Datum.Tuple = (s"key-$i", i.toString, 1, 1, bytes, i % 2 == 0, Array.fill(bytes)(1.toByte))
+
+  private def supply(pair: Pair, elements: Seq[Datum.Tuple], from: Long = 0, blockElements: Int = Int.MaxValue): BlockWriter = {
+    val writer = new BlockWriter(pair, Datum.schema, Datum.Data, blockElements)
+    writer.startAt(0, 0, from)
+    val cursor = new DatumCursor(elements.iterator)
+    while (cursor.next()) writer.append(cursor)
+    writer.flush()
+    writer
+  }
+
+  private def endOfData(pair: Pair): Unit =
+    pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+
+  test("elements of any size up to nearly a block arrive, through a ring of two blocks") {
+    withRank { rank =>
+      rank.open()
+      val sizes = (0 to 40) ++ Seq(63, 64, 65, 1000, 3000, 0, 3200) ++ Seq.fill(30)(500)
+      val supplied = inBackground {
+        val pair = attach(rank)
+        try {
+          supply(pair, sizes.zipWithIndex.map { case (bytes, i) => datum(i, bytes) })
+          endOfData(pair)
+          pair.awaitAllReleased()
+        } finally pair.close()
+      }
+      var seen = 0
+      var next = rank("next")
+      while (next.startsWith("OK ")) {
+        val Seq(_, sequence, _, _, first, count) = next.split(' ').toSeq: @unchecked
+        assert(first.toInt == seen)
+        (0 until count.toInt).foreach { i =>
+          val bytes = sizes(seen)
+          val key = s"key-$seen".length
+          assert(rank(s"datum $i") == s"OK $seen 1 1 $bytes ${if (seen % 2 == 0) 1 else 0} $key $bytes $bytes")
+          seen += 1
+        }
+        rank(s"release $sequence")
+        next = rank("next")
+      }
+      assert(next == "END_OF_DATA" && seen == sizes.size)
+      result(supplied)
+    }
+  }
+
+  test("an element larger than a block names the element, the block and the setting") {
+    withRank { rank =>
+      rank.open()
+      val pair = attach(rank)
+      try {
+        val message = intercept[ElementTooLargeException](supply(pair, Seq(datum(0, 10), datum(1, 4096)))).getMessage
+        assert(message.contains("'key-1' (4096 bytes of data)") && message.contains("4096 bytes") && message.contains("block="))
+      } finally pair.close()
+    }
+  }
+
+  test("the largest element that fits fits, and one byte more does not") {
+    withRank { rank =>
+      rank.open()
+      val pair = attach(rank)
+      try {
+        def fits(bytes: Int) =
+          try { supply(pair, Seq(datum(0, bytes))); true }
+          catch { case _: ElementTooLargeException => false }
+        // Header and seven columns, then the aligned buffers of all columns but the data.
+        val overhead = Layout.aligned(Layout.BlockHeader.SIZE + 7 * Layout.BlockColumn.SIZE) + 8 * Constant.BUFFER_ALIGNMENT
+        val largest = 4096 - overhead
+        assert(!fits(largest + 1))
+        assert(fits(largest))
+      } finally pair.close()
+    }
+  }
+
+  test("the task waits for credit, and goes on when the rank releases") {
+    withRank { rank =>
+      rank.open()
+      val pair = attach(rank)
+      try {
+        supply(pair, Seq.tabulate(2)(datum(_, 1)), blockElements = 1)
+        val third = inBackground(supply(pair, Seq(datum(2, 1)), from = 2))
+        assert(rank("next") == "OK 0 0 0 0 1" && rank("next") == "OK 1 0 0 1 1")
+        // Releasing the second alone gives no space: releases are cumulative.
+        assert(rank("release 1") == "OK" && !third.isDone)
+        assert(rank("release 0") == "OK")
+        result(third)
+        assert(rank("next") == "OK 2 0 0 2 1")
+        assert(pair.waitedNanos > 0)
+      } finally pair.close()
+    }
+  }
+
+  test("a rank that does not come is named with its file and config line") {
+    withRank { rank =>
+      val message = intercept[RankException](attach(rank, seconds = 0.2)).getMessage
+      assert(message.contains(rank.paths.mappedFile) && message.contains("mapped-files.conf:1") && message.contains("--timeout"))
+    }
+  }
+
+  test("the files of a dead rank are not taken for a rank") {
+    withRank { rank =>
+      rank.open()
+      rank.kill()
+      assert(intercept[RankException](attach(rank, seconds = 0.2)).getMessage.contains("their rank is dead"))
+    }
+  }
+
+  test("a rank that dies while the task waits for credit is noticed at once") {
+    withRank { rank =>
+      rank.open()
+      val pair = attach(rank)
+      try {
+        val supplying = inBackground(supply(pair, Seq.tabulate(3)(datum(_, 1)), blockElements = 1))
+        rank("next")
+        rank.kill()
+        val failure = intercept[java.util.concurrent.ExecutionException](result(supplying)).getCause
+        assert(failure.isInstanceOf[RankException] && failure.getMessage.contains(s"process ${rank.pid}"))
+      } finally pair.close()
+    }
+  }
+
+  test("a rank that stalls is an error after the limit, which the message names") {
+    withRank { rank =>
+      rank.open()
+      val pair = attach(rank, seconds = 0.3)
+      try {
+        val message = intercept[RankException](supply(pair, Seq.tabulate(3)(datum(_, 1)), blockElements = 1)).getMessage
+        assert(message.contains("released no block") && message.contains("--timeout"))
+      } finally pair.close()
+    }
+  }
+
+  test("a rank that gives up tells why") {
+    withRank { rank =>
+      rank.open()
+      val pair = attach(rank)
+      try {
+        val supplying = inBackground(supply(pair, Seq.tabulate(3)(datum(_, 1)), blockElements = 1))
+        rank("next")
+        assert(rank("abort the loss is not a number") == "OK")
+        val failure = intercept[java.util.concurrent.ExecutionException](result(supplying)).getCause
+        assert(failure.getMessage.contains("the loss is not a number"))
+      } finally pair.close()
+    }
+  }
+
+  test("a failure of Spark reaches the rank with its text") {
+    withRank { rank =>
+      rank.open()
+      val pair = attach(rank)
+      try pair.fail("the source is on fire")
+      finally pair.close()
+      assert(rank("next") == "ERROR SUPPLY_ERROR_SPARK the source is on fire")
+    }
+  }
+
+  test("the next attempt notifies again what is not released, and goes on behind it") {
+    withRank { rank =>
+      rank.open(ringBytes = 4 * 4096)
+      val first = attach(rank)
+      try {
+        supply(first, Seq.tabulate(4)(datum(_, 1)), blockElements = 1)
+        assert(rank("next") == "OK 0 0 0 0 1" && rank("release 0") == "OK" && rank("next") == "OK 1 0 0 1 1")
+      } finally first.close()
+      val second = attach(rank, attempt = 1)
+      try {
+        val last = second.lastPublished.get
+        assert((last.sequence, last.firstElement, last.elementCount) == ((3L, 3L, 1)))
+        supply(second, Seq(datum(4, 1)), from = 4)
+        assert(Seq.fill(3)(rank("next")) == Seq("OK 2 0 0 2 1", "OK 3 0 0 3 1", "OK 4 0 0 4 1"))
+      } finally second.close()
+    }
+  }
+
+  test("a second attempt can not write while the first still holds the pair") {
+    withRank { rank =>
+      rank.open()
+      val first = attach(rank)
+      try assert(intercept[RankException](attach(rank, attempt = 1, seconds = 0.2)).getMessage.contains("another attempt"))
+      finally first.close()
+      attach(rank, attempt = 1).close()
+    }
+  }
+
+  test("an interrupted task stops waiting") {
+    withRank { rank =>
+      rank.open()
+      val pair = attach(rank)
+      try {
+        var failure: Throwable = null
+        val thread = new Thread(() =>
+          try { supply(pair, Seq.tabulate(3)(datum(_, 1)), blockElements = 1); () }
+          catch { case e: Throwable => failure = e })
+        thread.start()
+        rank("next")
+        thread.interrupt()
+        thread.join(20000)
+        assert(!thread.isAlive && failure.isInstanceOf[java.nio.channels.ClosedByInterruptException])
+      } finally pair.close()
+    }
+  }
+
+  test("another major version of the contract is refused on both sides, with both versions") {
+    withRank { rank =>
+      rank.open()
+      patch(Paths.get(rank.paths.mappedFile), At.version, Array[Byte](0, 0, 2, 0))
+      val message = intercept[ContractException](attach(rank)).getMessage
+      assert(message.contains("2.0") && message.contains("1.0"))
+      val answer = rank("next")
+      assert(answer.startsWith("ERROR SUPPLY_ERROR_SPARK") && answer.contains("2.0") && answer.contains("1.0"))
+    }
+  }
+
+  test("a pipe that is no pipe is named") {
+    withRank { rank =>
+      rank.open()
+      Files.delete(Paths.get(rank.paths.requestPipe))
+      Files.writeString(Paths.get(rank.paths.requestPipe), "")
+      assert(intercept[SupplyException](attach(rank)).getMessage.contains(s"${rank.paths.requestPipe} is not a named pipe"))
+    }
+  }
+
+  private def patch(path: Path, offset: Long, bytes: Array[Byte]): Unit = {
+    val file = new java.io.RandomAccessFile(path.toFile, "rw")
+    try {
+      file.seek(offset)
+      file.write(bytes)
+    } finally file.close()
+  }
+}
