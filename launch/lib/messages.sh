@@ -1,0 +1,52 @@
+# What the two sides of a run say on stderr: passing it on, and finding which side failed first, and why.
+# Sourced by supply-run, which keeps the last lines of each side in FOLDER/supplier and FOLDER/ranks.
+
+# relay FILE: passes stdin on to stderr as it comes, and leaves its last lines in FILE. It does not end with a Ctrl-C,
+# so that the last words of the sides are heard.
+relay() {
+    trap '' INT TERM HUP
+    tee >(exec tail -n 100 > "$1") >&2
+    wait $!
+}
+
+# cause_of_supplier FOLDER: why the Supplier failed, without the prefix of its error line; nothing where it did not say.
+cause_of_supplier() {
+    tr '\r' '\n' < "$1/supplier" | sed -n 's/^supplier: error: //p' | tail -n 1
+}
+
+# failed_side FIRST STATUS_OF_FIRST STATUS_OF_SECOND FOLDER: the side that failed first; nothing where none did. FIRST is
+# the side that ended first; an empty status is that of a side that did not end by itself.
+#
+# Where both failed, the order of their ends does not tell: mpirun takes a second to end the other ranks, Spark a
+# second to stop. But a failure travels through the pairs, so that the later one speaks of the earlier one.
+failed_side() {
+    local second=ranks cause
+    [[ $1 == supplier ]] || second=supplier
+    if (($2 == 0)); then
+        [[ $3 == 0 ]] || echo "$second"
+        return
+    fi
+    cause=$(cause_of_supplier "$4")
+    case "$cause" in
+        '') echo "$1" ;;
+        *"the rank gave up: "* | *"see the rank's own output"*) echo ranks ;;
+        *) if grep --quiet --fixed-strings -- "$cause" "$4/ranks"; then echo supplier; else echo "$1"; fi ;;
+    esac
+}
+
+# last_words_of_supplier FOLDER: its last line that is not blank.
+last_words_of_supplier() {
+    tr '\r' '\n' < "$1/supplier" | sed '/^[[:space:]]*$/d' | tail -n 1
+}
+
+# last_words_of_ranks FOLDER STATUS: the last line that a rank wrote before mpirun said, between two lines of dashes, that
+# it ends the others, which may have words of their own on that. Where there is none, what the status says.
+last_words_of_ranks() {
+    local words
+    words=$(awk '/^-+$/ && length($0) == 74 { exit } /[^[:space:]]/ { last = $0 } END { print last }' "$1/ranks")
+    if [[ -z $words ]]; then
+        words="no message on stderr"
+        (($2 <= 128)) || words="a rank was ended by SIG$(kill -l "$2")"
+    fi
+    echo "$words"
+}
