@@ -65,7 +65,7 @@ library: | packages
 
 $(JAR): $(JAR_SOURCES) | packages
 	@echo 'build: $@'
-	@$(MAVEN) package -Dmaven.test.skip=true
+	@$(MAVEN) package -Dmaven.test.skip=true -DskipTests
 	@touch $@
 
 $(VENV_READY): configs/requirements.txt | packages
