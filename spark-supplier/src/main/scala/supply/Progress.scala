@@ -13,8 +13,9 @@ import supply.task.PinnedJob
  * Shows on stderr how far the tasks are: on a terminal one line that renews itself, else a line every few seconds. The figures
  * come with the executors' heartbeats (spark.executor.heartbeatInterval).
  */
-final class Progress(sc: SparkContext, job: PinnedJob, expected: Long) extends SparkListener with AutoCloseable {
-  private val onTerminal = System.console() != null && System.getenv("TERM") != "dumb"
+final class Progress(sc: SparkContext, job: PinnedJob, expected: Option[Long]) extends SparkListener with AutoCloseable {
+  // The JVM can not tell whether its stderr is a terminal; launch/supply-run can.
+  private val onTerminal = System.getenv("SUPPLY_TERMINAL") == "1" || System.console() != null
   private val start = System.nanoTime()
   /** By task: elements and bytes. */
   private val byTask = TrieMap.empty[Long, (Long, Long)]
@@ -46,9 +47,8 @@ final class Progress(sc: SparkContext, job: PinnedJob, expected: Long) extends S
     val elements = totals.map(_._1).sum
     val bytes = totals.map(_._2).sum
     val seconds = (System.nanoTime() - start) / 1e9
-    val percent = if (expected > 0) 100.0 * elements / expected else 0.0
-    val line = f"supplier: $elements%d of $expected%d elements ($percent%.0f %%), ${bytes / 1e9}%.3f GB, " +
-      f"${bytes / 1e9 / seconds}%.3f GB/s, $seconds%.0f s"
+    val share = expected.filter(_ > 0).map(all => f" of $all%d (${100.0 * elements / all}%.0f %%)").getOrElse("")
+    val line = f"supplier: $elements%d$share elements, ${bytes / 1e9}%.3f GB, ${bytes / 1e9 / seconds}%.3f GB/s, $seconds%.0f s"
     if (onTerminal) System.err.print("\r" + line.padTo(shown.length, ' ')) else System.err.println(line)
     shown = line
   }

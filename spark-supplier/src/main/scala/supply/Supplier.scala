@@ -5,17 +5,11 @@ import org.apache.spark.storage.StorageLevel
 import picocli.CommandLine
 import picocli.CommandLine.ParameterException
 
-import supply.config.ConfigFiles
-import supply.plan.{Hosts, Plan}
 import supply.source.{DatumSource, LmdbSource, Source}
 import supply.source.lmdb.LmdbRDD
-import supply.task.{FailureDelivery, PinnedJob, TaskSettings, TaskSlots}
 
-/** The program that spark-submit runs: wires source, plan and pinned job together. */
+/** The program that spark-submit runs: supplies an LMDB. */
 object Supplier {
-
-  /** A living rank answers at once; a rank that has been attached to once and does not answer is gone. */
-  private val deliverySeconds = 2.0
 
   def main(arguments: Array[String]): Unit = {
     val commandLine = new CommandLine(new SupplierOptions)
@@ -44,13 +38,15 @@ object Supplier {
       0
     } catch {
       case e: Throwable =>
-        System.err.println(s"supplier: error: ${describe(e)}")
+        // A failure of our own says all there is to say; of any other the place matters.
+        if (!e.isInstanceOf[SupplyException]) e.printStackTrace()
+        System.err.println(s"supplier: error: ${SupplyJob.describe(e)}")
         1
     } finally sc.stop()
   }
 
   /**
-   * Supplies the ranks within a Spark application of one's own: the same arguments as on the command line.
+   * Supplies an LMDB within a Spark application of one's own: the same arguments as on the command line.
    *
    * @return the table of the pairs, for people
    * @throws SupplyException if any rank did not receive all its data
@@ -63,54 +59,30 @@ object Supplier {
   }
 
   private def run(sc: SparkContext, options: SupplierOptions): String = {
-    val configFiles = ConfigFiles(options.mappedFiles, options.namedPipes)
-    var hosts = Hosts.oneNode(math.max(1, options.ranks))
-    var started = false
-    try {
-      check(options)
-      if (options.hosts != null) hosts = Hosts.read(options.hosts, options.ranks)
-      else configFiles.read(options.ranks)
-      TaskSlots.require(sc, options.ranks, options.timeout)
-      val (source, entries) = open(sc, options)
-      val plan = Plan(source.rdd.partitions.length, options.ranks, options.epochs, options.seed)
-      val settings = TaskSettings(configFiles, hosts, source.schema, source.mainColumn,
-        if (options.blockElements == null) Int.MaxValue else options.blockElements, options.timeout)
-      val job = new PinnedJob(sc, source, plan, settings)
-      val progress = new Progress(sc, job, entries * options.epochs)
-      started = true
-      try Report.table(job.run())
-      finally {
-        progress.close()
-        source.rdd.unpersist(blocking = false)
-      }
-    } catch {
-      case e: Throwable =>
-        val cause = PinnedJob.causeOf(e)
-        if (!sc.isStopped) {
-          FailureDelivery.deliver(sc, configFiles, hosts, describe(cause), if (started) deliverySeconds else options.timeout)
+    var persisted: Option[LmdbRDD] = None
+    try Report.table(SupplyJob.run(sc, settings(options)) {
+        val partitions = Option(options.partitions).map(_.toInt).getOrElse(4 * options.ranks)
+        if (partitions < 1) throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
+        val level = storageLevel(options.storageLevel)
+        val lmdb = LmdbRDD.open(sc, options.lmdb, partitions)
+        if (level == StorageLevel.NONE) new LmdbSource(lmdb): Source
+        else {
+          persisted = Some(lmdb.persist(level))
+          new DatumSource(lmdb, Some(lmdb.entries)): Source
         }
-        throw cause
-    }
+      })
+    finally persisted.foreach(_.unpersist(blocking = false))
   }
 
-  private def check(options: SupplierOptions): Unit = {
-    def atLeastOne(name: String, value: Integer): Unit =
-      if (value != null && value < 1) throw new ConfigException(s"$name is $value: it must be at least 1")
-    atLeastOne("--ranks", options.ranks)
-    atLeastOne("--epochs", options.epochs)
-    atLeastOne("--partitions", options.partitions)
-    atLeastOne("--block-elements", options.blockElements)
-    if (!(options.timeout > 0)) throw new ConfigException(s"--timeout is ${options.timeout}: it must be above 0 seconds")
-  }
-
-  /** The source and its number of elements. */
-  private def open(sc: SparkContext, options: SupplierOptions): (Source, Long) = {
-    val partitions: Int = if (options.partitions == null) 4 * options.ranks else options.partitions
-    val lmdb = LmdbRDD.open(sc, options.lmdb, partitions)
-    val level = storageLevel(options.storageLevel)
-    val source = if (level == StorageLevel.NONE) new LmdbSource(lmdb) else new DatumSource(lmdb.persist(level))
-    (source, lmdb.entries)
-  }
+  private def settings(options: SupplierOptions) = SupplySettings(
+    ranks = options.ranks,
+    mappedFiles = options.mappedFiles,
+    namedPipes = options.namedPipes,
+    epochs = options.epochs,
+    seed = options.seed,
+    blockElements = Option(options.blockElements).map(_.toInt),
+    hosts = Option(options.hosts),
+    timeout = options.timeout)
 
   private def storageLevel(name: String): StorageLevel =
     try StorageLevel.fromString(name.toUpperCase(java.util.Locale.ROOT))
@@ -119,10 +91,4 @@ object Supplier {
         throw new ConfigException(s"--storage-level '$name' is none of Spark's: none, MEMORY_ONLY, MEMORY_ONLY_SER, " +
           "MEMORY_AND_DISK, MEMORY_AND_DISK_SER, DISK_ONLY, OFF_HEAP, or one of them with _2 for two replicas", e)
     }
-
-  /** One line: a failure of our own by its text, any other by its class, too. */
-  private def describe(e: Throwable): String = e match {
-    case known: SupplyException => known.getMessage
-    case other => other.toString.linesIterator.nextOption().getOrElse("")
-  }
 }

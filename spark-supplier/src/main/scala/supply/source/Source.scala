@@ -14,12 +14,15 @@ trait Source extends Serializable {
   /** Index of the column with the most bytes, which is written straight into the mapped file. */
   def mainColumn: Int
 
+  /** Elements of one epoch, where that is known beforehand. */
+  def elements: Option[Long]
+
   /** The elements of one partition, always in the same order. */
   def open(partition: Partition, context: TaskContext): ElementCursor
 }
 
 /** Any RDD of Datum tuples, from Spark's cache or spill where it is persisted. */
-final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
+final class DatumSource(override val rdd: RDD[Datum.Tuple], override val elements: Option[Long] = None) extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Int = Datum.Data
   override def open(partition: Partition, context: TaskContext): ElementCursor =
@@ -30,5 +33,6 @@ final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
 final class LmdbSource(override val rdd: LmdbRDD) extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Int = Datum.Data
+  override val elements: Option[Long] = Some(rdd.entries)
   override def open(partition: Partition, context: TaskContext): ElementCursor = rdd.cursor(partition)
 }

@@ -1,0 +1,79 @@
+package supply
+
+import org.apache.spark.SparkContext
+
+import supply.config.ConfigFiles
+import supply.plan.{Hosts, Plan}
+import supply.source.Source
+import supply.task.{FailureDelivery, PinnedJob, TaskReport, TaskSettings, TaskSlots}
+
+/**
+ * How to supply a source. SupplierOptions says what each means; `blockElements` None: blocks are closed when they are full.
+ */
+final case class SupplySettings(
+    ranks: Int,
+    mappedFiles: String,
+    namedPipes: String,
+    epochs: Int = 1,
+    seed: Long = 0,
+    blockElements: Option[Int] = None,
+    hosts: Option[String] = None,
+    timeout: Double = 120) {
+
+  private[supply] def check(): Unit = {
+    def atLeastOne(name: String, value: Int): Unit =
+      if (value < 1) throw new ConfigException(s"--$name is $value: it must be at least 1")
+    atLeastOne("ranks", ranks)
+    atLeastOne("epochs", epochs)
+    blockElements.foreach(atLeastOne("block-elements", _))
+    if (!(timeout > 0)) throw new ConfigException(s"--timeout is $timeout: it must be above 0 seconds")
+  }
+}
+
+/** One run: supplies a source to all its ranks, or tells every rank why not. */
+object SupplyJob {
+
+  /** Once a job has run, a rank that lives has been attached to, and answers at once. */
+  private val deliverySeconds = 2.0
+
+  /**
+   * @param open makes the source. Called here, so that the ranks, which are waiting by now, learn of a source that can not be
+   *             opened
+   * @return what each rank has received, by rank: all of it
+   * @throws SupplyException with the first cause, if any rank has not received all its data
+   */
+  def run(sc: SparkContext, settings: SupplySettings)(open: => Source): IndexedSeq[TaskReport] = {
+    val configFiles = ConfigFiles(settings.mappedFiles, settings.namedPipes)
+    var hosts = Hosts.oneNode(math.max(1, settings.ranks))
+    var started = false
+    try {
+      settings.check()
+      settings.hosts match {
+        case Some(file) => hosts = Hosts.read(file, settings.ranks)
+        case None => configFiles.read(settings.ranks)
+      }
+      TaskSlots.require(sc, settings.ranks, settings.timeout)
+      val source = open
+      val plan = Plan(source.rdd.partitions.length, settings.ranks, settings.epochs, settings.seed)
+      val job = new PinnedJob(sc, source, plan, TaskSettings(configFiles, hosts, source.schema, source.mainColumn,
+        settings.blockElements.getOrElse(Int.MaxValue), settings.timeout))
+      val progress = new Progress(sc, job, source.elements.map(_ * settings.epochs))
+      started = true
+      try job.run()
+      finally progress.close()
+    } catch {
+      case e: Throwable =>
+        val cause = PinnedJob.causeOf(e)
+        if (!sc.isStopped) {
+          FailureDelivery.deliver(sc, configFiles, hosts, describe(cause), if (started) deliverySeconds else settings.timeout)
+        }
+        throw cause
+    }
+  }
+
+  /** One line: a failure of our own by its text, any other by its class, too. */
+  private[supply] def describe(e: Throwable): String = e match {
+    case known: SupplyException => known.getMessage
+    case other => other.toString.linesIterator.nextOption().getOrElse("")
+  }
+}

@@ -1,0 +1,140 @@
+package supply
+
+import java.nio.file.{Files, Path}
+import java.util.concurrent.{Callable, Executors, Future, TimeUnit}
+import java.util.concurrent.atomic.AtomicInteger
+
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.storage.StorageLevel
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.source.{Datum, DatumSource}
+
+/** Whole runs inside this JVM, with real ranks: what a task that fails, or a source, means for all of them. */
+class SupplyJobSuite extends AnyFunSuite with LocalSpark {
+  import SupplyJobSuite.tuple
+
+  // A task that fails is tried again, as on a cluster.
+  override protected lazy val sc: SparkContext = SparkContext.getOrCreate(new SparkConf()
+    .setMaster("local[3,4]").setAppName(suiteName).set("spark.ui.enabled", "false").set("spark.log.level", "OFF"))
+
+  /** Runs ranks and job together; what each rank has seen, and what the job has come to. */
+  private def supply(ranks: Int, epochs: Int = 1, seed: Long = 0, blockElements: Option[Int] = Some(3), timeout: Double = 20)(
+      source: => DatumSource): (Seq[Seq[String]], Either[Throwable, Seq[task.TaskReport]]) = TemporaryFolder { folder =>
+    val configFiles = TestRank.configFiles(folder, ranks)
+    val processes = configFiles.read().map(new TestRank(_))
+    try {
+      processes.zipWithIndex.foreach { case (rank, i) => assert(rank.open(rank = i, timeout = timeout) == "OK") }
+      val draining = processes.map(rank => inBackground(rank.drain()))
+      val settings = SupplySettings(ranks, configFiles.mappedFiles, configFiles.namedPipes, epochs, seed, blockElements,
+        timeout = timeout)
+      val outcome =
+        try Right(SupplyJob.run(sc, settings)(source))
+        catch { case e: Exception => Left(e) }
+      (draining.map(_.get(60, TimeUnit.SECONDS)), outcome)
+    } finally {
+      processes.foreach(_.close())
+      assert(leftovers(folder) == Seq.empty)
+    }
+  }
+
+  private def leftovers(folder: Path): Seq[String] = {
+    val names = folder.toFile.list().toSeq.filter(_.startsWith("pair-"))
+    names.foreach(name => Files.delete(folder.resolve(name)))
+    names
+  }
+
+  private def inBackground[A](body: => A): Future[A] = {
+    val executor = Executors.newSingleThreadExecutor()
+    try executor.submit(new Callable[A] { def call(): A = body })
+    finally executor.shutdown()
+  }
+
+  /** (epoch, partition, first element, elements) of the blocks that a rank has seen. */
+  private def blocks(seen: Seq[String]): Seq[(Int, Int, Int, Int)] = seen.filter(_.startsWith("OK ")).map { line =>
+    val words = line.split(' ').tail.map(_.toInt)
+    (words(1), words(2), words(3), words(4))
+  }
+
+  /** Every element of every partition exactly once in an epoch. */
+  private def assertOnce(seen: Seq[Seq[String]], sizes: Seq[Int], epochs: Int): Unit = for (epoch <- 0 until epochs) {
+    val elements = seen.flatMap(blocks).filter(_._1 == epoch)
+      .flatMap { case (_, partition, first, count) => (first until first + count).map(partition -> _) }
+    val expected = sizes.zipWithIndex.flatMap { case (size, partition) => (0 until size).map(partition -> _) }
+    assert(elements.sorted == expected.sorted, s"epoch $epoch")
+  }
+
+  test("an RDD is supplied once an epoch, in another order each epoch, the same again for the same seed") {
+    val rdd = sc.parallelize(0 until 40, 8).map(tuple)
+    def run(seed: Long) = {
+      val (seen, outcome) = supply(2, epochs = 3, seed = seed)(new DatumSource(rdd))
+      assert(outcome.toOption.get.map(_.elements) == Seq(60, 60))
+      assertOnce(seen, Seq.fill(8)(5), epochs = 3)
+      assert(seen.forall(_.last == "END_OF_DATA") && seen.forall(_.count(_.startsWith("END_OF_EPOCH")) == 3))
+      seen.map(blocks)
+    }
+    val first = run(seed = 1)
+    assert(run(seed = 1) == first)
+    assert(run(seed = 2) != first)
+    assert(first.head.filter(_._1 == 0).map(_._2) != first.head.filter(_._1 == 1).map(_._2))
+  }
+
+  test("a rank without partitions gets the ends of the epochs and of the data") {
+    val (seen, _) = supply(3, epochs = 2)(new DatumSource(sc.parallelize(0 until 4, 2).map(tuple)))
+    assert(seen(2) == Seq("END_OF_EPOCH 0", "END_OF_EPOCH 1", "END_OF_DATA"))
+    assertOnce(seen, Seq(2, 2), epochs = 2)
+  }
+
+  test("a task that fails in the middle of a partition is tried again, and the rank gets every element once") {
+    SupplyJobSuite.failures.set(2)
+    val rdd = sc.parallelize(0 until 40, 4).map(tuple).mapPartitionsWithIndex { (partition, tuples) =>
+      tuples.zipWithIndex.map { case (t, i) =>
+        if (partition == 2 && i == 7 && SupplyJobSuite.failures.getAndDecrement() > 0) throw new IllegalStateException("once more")
+        t
+      }
+    }
+    val (seen, outcome) = supply(2, epochs = 2)(new DatumSource(rdd))
+    assert(outcome.isRight)
+    assertOnce(seen, Seq.fill(4)(10), epochs = 2)
+  }
+
+  test("when Spark gives up, every rank gets the cause") {
+    val rdd = sc.parallelize(0 until 40, 4).map(tuple).map { t =>
+      if (t._1 == "00000012") throw new IllegalStateException("element 12 is cursed")
+      // The other rank's task is in the middle of its data when the first one fails.
+      if (t._1 == "00000005") Thread.sleep(30000)
+      t
+    }
+    val (seen, outcome) = supply(2)(new DatumSource(rdd))
+    assert(outcome.swap.toOption.get.toString.contains("element 12 is cursed"))
+    assert(seen.forall(_.last.startsWith("ERROR SUPPLY_ERROR_SPARK")))
+    assert(seen.forall(_.last.contains("element 12 is cursed")))
+  }
+
+  test("a source that can not be opened is told to ranks that are waiting") {
+    val (seen, outcome) = supply(2)(throw new SourceException("there is no such source"))
+    assert(outcome.swap.toOption.get.getMessage == "there is no such source")
+    assert(seen.forall(_ == Seq("ERROR SUPPLY_ERROR_SPARK there is no such source")))
+  }
+
+  test("fewer task slots than ranks is an error at the start, on both sides") {
+    val (seen, outcome) = supply(4)(new DatumSource(sc.parallelize(0 until 4, 4).map(tuple)))
+    val message = outcome.swap.toOption.get.getMessage
+    assert(message.contains("4 ranks need 4 tasks at once") && message.contains("slots for 3"))
+    assert(seen.forall(_.last.contains(message)))
+  }
+
+  test("elements persisted in memory and on disk are supplied in every epoch") {
+    Seq(StorageLevel.MEMORY_ONLY, StorageLevel.DISK_ONLY, StorageLevel.MEMORY_AND_DISK_SER).foreach { level =>
+      val rdd = sc.parallelize(0 until 30, 5).map(tuple).persist(level)
+      try assertOnce(supply(2, epochs = 2)(new DatumSource(rdd))._1, Seq.fill(5)(6), epochs = 2)
+      finally rdd.unpersist(blocking = true)
+    }
+  }
+}
+
+object SupplyJobSuite {
+  def tuple(i: Int): Datum.Tuple = (f"$i%08d", (i % 10).toString, 1, 1, 8, false, Array.fill(8)(i.toByte))
+
+  val failures = new AtomicInteger
+}
