@@ -91,7 +91,10 @@ struct request {
 struct block_header {
     struct notification notification;
     uint32_t column_count;
-    uint8_t unused_68[60];
+    uint8_t unused_68[4];
+    uint64_t elements_before;
+    uint64_t bytes_before;
+    uint8_t unused_88[40];
 };
 
 struct block_column {

@@ -32,6 +32,8 @@ object Supplier {
     val conf = new SparkConf()
       .setIfMissing("spark.app.name", "Supplier")
       .setIfMissing("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
+      // The progress comes with the heartbeats.
+      .setIfMissing("spark.executor.heartbeatInterval", "2s")
     val sc = SparkContext.getOrCreate(conf)
     try {
       print(run(sc, options))

@@ -1,8 +1,11 @@
 package supply
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.SparkContext
 
 import supply.config.ConfigFiles
+import supply.pair.TimeLimit
 import supply.plan.{Hosts, Plan}
 import supply.source.Source
 import supply.task.{FailureDelivery, PinnedJob, TaskReport, TaskSettings, TaskSlots}
@@ -45,6 +48,7 @@ object SupplyJob {
   def run(sc: SparkContext, settings: SupplySettings)(open: => Source): IndexedSeq[TaskReport] = {
     val configFiles = ConfigFiles(settings.mappedFiles, settings.namedPipes)
     var hosts = Hosts.oneNode(math.max(1, settings.ranks))
+    val limit = new TimeLimit(settings.timeout)
     var started = false
     try {
       settings.check()
@@ -65,7 +69,9 @@ object SupplyJob {
       case e: Throwable =>
         val cause = PinnedJob.causeOf(e)
         if (!sc.isStopped) {
-          FailureDelivery.deliver(sc, configFiles, hosts, describe(cause), if (started) deliverySeconds else settings.timeout)
+          val wait = if (started) deliverySeconds else math.max(deliverySeconds, limit.remainingNanos / 1e9)
+          try FailureDelivery.deliver(sc, configFiles, hosts, describe(cause), wait)
+          catch { case NonFatal(second) => cause.addSuppressed(second) }
         }
         throw cause
     }

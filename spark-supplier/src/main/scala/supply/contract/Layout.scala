@@ -59,6 +59,8 @@ object Layout {
   object BlockHeader {
     final val notification = 0
     final val columnCount = 64
+    final val elementsBefore = 72
+    final val bytesBefore = 80
     final val SIZE = 128
   }
 

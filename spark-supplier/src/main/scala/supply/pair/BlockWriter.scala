@@ -37,10 +37,6 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElemen
   private var firstElement = 0L
   private var elements = 0
 
-  /** Elements and bytes published so far. */
-  var publishedElements = 0L
-  var publishedBytes = 0L
-
   pair.schemaIs(schema)
 
   /** Says where the next elements stand in the source; the current block must be empty. */
@@ -116,8 +112,6 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElemen
       i += 1
     }
     pair.publish(Constant.NOTIFICATION_BLOCK, epoch, partition, firstElement, elements, columns.length, at)
-    publishedElements += elements
-    publishedBytes += at
     firstElement += elements
     elements = 0
     slot = null

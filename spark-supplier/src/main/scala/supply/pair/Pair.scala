@@ -24,6 +24,8 @@ final class Pair private[pair] (
     extends AutoCloseable {
 
   private var sequence = file.published
+  private var elementsBefore = 0L
+  private var bytesBefore = 0L
   private var released = file.released
   private var waited = 0L
 
@@ -39,6 +41,11 @@ final class Pair private[pair] (
   /** The last block that this or an earlier attempt has published: its successor is what comes next. */
   def lastPublished: Option[Notification] =
     if (sequence == 0) None else Some(copyOf(sequence - 1))
+
+  /** Elements, and bytes of their blocks, that all attempts together have published. */
+  def publishedElements: Long = elementsBefore
+
+  def publishedBytes: Long = bytesBefore
 
   /** Tells the rank which columns its blocks will have. (A5) */
   def schemaIs(schema: Schema): Unit = file.schemaIs(schema)
@@ -58,9 +65,12 @@ final class Pair private[pair] (
       file.slotOffset(slotOf(sequence)), size.toLong)
     val slot = nextSlot()
     slot.putInt(Layout.BlockHeader.columnCount, columns)
+    slot.putLong(Layout.BlockHeader.elementsBefore, elementsBefore)
+    slot.putLong(Layout.BlockHeader.bytesBefore, bytesBefore)
     notification.write(slot, Layout.BlockHeader.notification)
     file.published = sequence + 1
     sequence += 1
+    count(notification)
     send(notification)
   }
 
@@ -73,6 +83,9 @@ final class Pair private[pair] (
     send(Notification.failure(file.generation))
   }
 
+  /** The whole ring, for measuring what writing to it costs without a rank: only while everything is released. */
+  private[supply] def ring: IndexedSeq[ByteBuffer] = (0 until file.blockCount).map(file.slot)
+
   private def slotOf(number: Long): Int = (number % file.blockCount).toInt
 
   private def copyOf(number: Long): Notification = {
@@ -83,14 +96,25 @@ final class Pair private[pair] (
     copy
   }
 
+  private def count(notification: Notification): Unit =
+    if (notification.kind == Constant.NOTIFICATION_BLOCK) {
+      elementsBefore += notification.elementCount
+      bytesBefore += notification.size
+    }
+
   private def awaitReleased(number: Long): Unit = if (released < number) {
     released = file.released
     if (released < number) {
       val start = System.nanoTime()
-      val limit = new TimeLimit(timeout)
-      while (released < number) awaitRequest(limit)
+      while (released < number) awaitProgress(new TimeLimit(timeout))
       waited += System.nanoTime() - start
     }
+  }
+
+  /** Waits until the rank has released one block more; the limit counts anew for each. */
+  private def awaitProgress(limit: TimeLimit): Unit = {
+    val before = released
+    while (released == before) awaitRequest(limit)
   }
 
   private def awaitRequest(limit: TimeLimit): Unit = {
@@ -103,14 +127,12 @@ final class Pair private[pair] (
       case RequestPipe.Received(request) if request.generation != file.generation => ()
       case RequestPipe.Received(request) => request.kind match {
           case Constant.REQUEST_ATTACH | Constant.REQUEST_RELEASE => ()
-          case Constant.REQUEST_STOP => throw new RankException(s"$name: the rank gave up: ${file.rankFailure}")
+          case Constant.REQUEST_STOP => throw rankIsGone
           case kind if kind >= 256 => ()
           case kind => throw new ContractException(s"$name: a request is of unknown kind $kind")
         }
       case RequestPipe.EndOfFile if released == sequence && sequence > 0 => ()
-      case RequestPipe.EndOfFile =>
-        throw new RankException(s"$name: its rank (process ${file.rankPid}) ended before it had taken all its data " +
-          s"(it released $released of $sequence blocks): see the rank's own output for the reason")
+      case RequestPipe.EndOfFile => throw rankIsGone
       case RequestPipe.TimedOut =>
         throw new RankException(s"$name: its rank (process ${file.rankPid}) lives, but released no block for " +
           f"$timeout%.0f s: is it stuck, or slow? (--timeout)")
@@ -122,11 +144,27 @@ final class Pair private[pair] (
     catch {
       case e: java.nio.channels.ClosedByInterruptException => throw e
       case _: IOException =>
-        throw new RankException(s"$name: its rank (process ${file.rankPid}) has closed the notification pipe: " +
-          "see the rank's own output for the reason")
+        throw rankIsGone
     }
 
-  private def replay(): Unit = (released until sequence).foreach(number => send(copyOf(number)))
+  /** Why the rank has gone, from its own words if it left any: they stay in the mapping. */
+  private def rankIsGone: RankException = {
+    val words = file.rankFailure
+    if (words.nonEmpty) new RankException(s"$name: the rank gave up: $words")
+    else new RankException(s"$name: its rank (process ${file.rankPid}) ended before it had taken all its data (it released " +
+      s"${file.released} of $sequence blocks): see the rank's own output for the reason")
+  }
+
+  /** Takes up what earlier attempts have left. (A6) */
+  private def resume(): Unit = {
+    lastPublished.foreach { last =>
+      val slot = file.slot(slotOf(last.sequence))
+      elementsBefore = slot.getLong(Layout.BlockHeader.elementsBefore)
+      bytesBefore = slot.getLong(Layout.BlockHeader.bytesBefore)
+      count(last)
+    }
+    (released until sequence).foreach(number => send(copyOf(number)))
+  }
 
   override def close(): Unit =
     try {
@@ -201,7 +239,7 @@ object Pair {
           file.check()
           file.taskIs(ProcessHandle.current().pid().toInt, attempt)
           val pair = new Pair(name, paths, file, requests, notifications, timeout)
-          pair.replay()
+          pair.resume()
           done = true
           Right(pair)
         } finally if (!done) {

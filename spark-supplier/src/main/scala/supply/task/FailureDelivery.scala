@@ -10,21 +10,22 @@ import supply.plan.Hosts
 object FailureDelivery {
 
   /**
-   * @param wait seconds to wait for each rank
-   * @return ranks that were told
+   * @param wait seconds to wait for ranks that are not there yet, all of them together: there may be fewer task slots than
+   *             ranks
    */
-  def deliver(sc: SparkContext, configFiles: ConfigFiles, hosts: Hosts, text: String, wait: Double): Int = {
+  def deliver(sc: SparkContext, configFiles: ConfigFiles, hosts: Hosts, text: String, wait: Double): Unit = {
+    val end = System.currentTimeMillis() + (wait * 1000).toLong
     val targets = hosts.places.zipWithIndex.map { case (place, rank) => rank -> place.host.toSeq }
-    sc.makeRDD(targets).map { rank =>
+    sc.makeRDD(targets).foreach { rank =>
       try {
-        val pair = PinnedTask.attach(configFiles, hosts, rank, TaskContext.get().attemptNumber(), wait)
+        val left = math.max(0.0, (end - System.currentTimeMillis()) / 1000.0)
+        val pair = PinnedTask.attach(configFiles, hosts, rank, TaskContext.get().attemptNumber(), left)
         try pair.fail(text)
         finally pair.close()
-        1
       } catch {
         // A rank that is not there can not be told; the first cause matters, not this one.
-        case _: SupplyException => 0
+        case _: SupplyException => ()
       }
-    }.sum().toInt
+    }
   }
 }

@@ -7,9 +7,8 @@ import org.apache.spark.util.LongAccumulator
 
 import supply.PlacementException
 import supply.config.{ConfigFiles, PairPaths}
-import supply.contract.{Notification, Schema}
-import supply.contract.Layout.Constant
-import supply.pair.{BlockWriter, Pair}
+import supply.contract.Schema
+import supply.pair.Pair
 import supply.plan.Hosts
 
 /** What all tasks of a run have in common. */
@@ -21,7 +20,10 @@ final case class TaskSettings(
     blockElements: Int,
     timeout: Double)
 
-/** What one task has supplied, of one attempt. Times in nanoseconds, bytes of blocks. */
+/**
+ * What one rank has been supplied with: elements and bytes of blocks by all attempts of its task, partitions and times (in
+ * nanoseconds) by the last one.
+ */
 final case class TaskReport(
     rank: Int,
     host: String,
@@ -40,73 +42,11 @@ final class PinnedTask(settings: TaskSettings, elements: LongAccumulator, bytes:
     val pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank, context.attemptNumber(), settings.timeout)
     context.addTaskCompletionListener[Unit](_ => pair.close())
     val start = System.nanoTime()
-    val supply = new Supply(pair)
+    val supply = new PairSupply(pair, settings, elements, bytes)
     epochs.foreach(supply.epoch)
     supply.endOfData()
-    TaskReport(rank, PinnedTask.host, supply.partitions, supply.writer.publishedElements, supply.writer.publishedBytes,
+    TaskReport(rank, PinnedTask.host, supply.partitions, pair.publishedElements, pair.publishedBytes,
       System.nanoTime() - start, pair.waitedNanos, supply.waitedForSource)
-  }
-
-  /** One run over the pair, going on behind what an earlier attempt has published. */
-  private final class Supply(pair: Pair) {
-    val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements)
-    private val last: Option[Notification] = pair.lastPublished
-    private var counted = (0L, 0L)
-    var partitions = 0
-    var waitedForSource = 0L
-
-    def epoch(planned: PlannedEpoch): Unit = if (!hasEnded(planned.epoch)) {
-      val inThisEpoch = last.filter(n => n.epoch == planned.epoch && n.kind == Constant.NOTIFICATION_BLOCK)
-      val rest = inThisEpoch match {
-        case Some(n) => planned.partitions.dropWhile(_.index != n.partition)
-        case None => planned.partitions
-      }
-      rest.foreach { partition =>
-        val done = inThisEpoch.filter(_.partition == partition.index).map(n => n.firstElement + n.elementCount).getOrElse(0L)
-        supply(planned.epoch, partition, done)
-      }
-      pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, planned.epoch, 0, 0, 0, 0, BlockWriter.ControlBytes)
-    }
-
-    private def hasEnded(epoch: Int): Boolean = last.exists { n =>
-      n.kind == Constant.NOTIFICATION_END_OF_DATA || n.epoch > epoch ||
-      n.epoch == epoch && n.kind == Constant.NOTIFICATION_END_OF_EPOCH
-    }
-
-    /** Supplies a partition but for its first `done` elements. */
-    private def supply(epoch: Int, partition: PlannedPartition, done: Long): Unit = {
-      val opening = System.nanoTime()
-      val cursor = partition.open()
-      waitedForSource += System.nanoTime() - opening
-      try {
-        val timed = new TimedCursor(cursor)
-        var skipped = 0L
-        while (skipped < done && timed.next()) skipped += 1
-        writer.startAt(epoch, partition.index, done)
-        while (timed.next()) {
-          writer.append(cursor)
-          if (writer.isEmpty) count()
-        }
-        writer.flush()
-        count()
-        partitions += 1
-        waitedForSource += timed.nanos
-      } finally cursor.close()
-    }
-
-    /** Tells the driver how far this task is, once a block. */
-    private def count(): Unit = {
-      elements.add(writer.publishedElements - counted._1)
-      bytes.add(writer.publishedBytes - counted._2)
-      counted = (writer.publishedElements, writer.publishedBytes)
-    }
-
-    def endOfData(): Unit = {
-      if (!last.exists(_.kind == Constant.NOTIFICATION_END_OF_DATA)) {
-        pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
-      }
-      pair.awaitAllReleased()
-    }
   }
 }
 
