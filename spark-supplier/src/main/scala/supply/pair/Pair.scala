@@ -106,8 +106,8 @@ final class Pair private[pair] (
     released = file.released
     if (released < number) {
       val start = System.nanoTime()
-      while (released < number) awaitProgress(new TimeLimit(timeout))
-      waited += System.nanoTime() - start
+      try while (released < number) awaitProgress(new TimeLimit(timeout))
+      finally waited += System.nanoTime() - start
     }
   }
 
