@@ -16,7 +16,9 @@ JAR := spark-supplier/target/spark-supplier.jar
 JAR_SOURCES := spark-supplier/pom.xml $(shell find spark-supplier/src/main proto -type f)
 REPORTS := build/reports
 
-MAVEN := mvn --batch-mode --quiet --file spark-supplier/pom.xml
+# CMake itself knows what is stale. The make that it starts must not meet this one's flags.
+CMAKE := env -u MAKEFLAGS -u MFLAGS cmake
+MAVEN := mvn --batch-mode --quiet -Dstyle.color=never --file spark-supplier/pom.xml
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
@@ -56,11 +58,11 @@ clean: ## removes what was built, keeps the Python environment
 distclean: ## removes everything that was made
 	rm -rf spark-supplier/target build
 
-# CMake itself knows what is stale. It must not meet this make's flags: it starts a make of its own.
 library: | packages
 	@echo 'build: libsupply'
-	@env -u MAKEFLAGS -u MFLAGS cmake -S mpi-client -B build/mpi-client -DCMAKE_BUILD_TYPE=Release --log-level=NOTICE > build/mpi-client.log 2>&1 \
-		&& env -u MAKEFLAGS -u MFLAGS cmake --build build/mpi-client --parallel $(JOBS) > build/mpi-client.log 2>&1 \
+	@mkdir -p build
+	@{ $(CMAKE) -S mpi-client -B build/mpi-client -DCMAKE_BUILD_TYPE=Release && \
+		$(CMAKE) --build build/mpi-client --parallel $(JOBS); } > build/mpi-client.log 2>&1 \
 		|| { cat build/mpi-client.log >&2; exit 1; }
 
 $(JAR): $(JAR_SOURCES) | packages

@@ -14,23 +14,23 @@ cause_of_supplier() {
     tr '\r' '\n' < "$1/supplier" | sed -n 's/^supplier: error: //p' | tail -n 1
 }
 
-# failed_side FIRST STATUS_OF_FIRST STATUS_OF_SECOND FOLDER: the side that failed first; nothing where none did. FIRST is
-# the side that ended first; an empty status is that of a side that did not end by itself.
+# failed_side FIRST FOLDER: the side that failed first; nothing where none did. FIRST is the side that ended first; a side
+# without a status did not end by itself.
 #
 # Where both failed, the order of their ends does not tell: mpirun takes a second to end the other ranks, Spark a
 # second to stop. But a failure travels through the pairs, so that the later one speaks of the earlier one.
 failed_side() {
     local second=ranks cause
     [[ $1 == supplier ]] || second=supplier
-    if (($2 == 0)); then
-        [[ $3 == 0 ]] || echo "$second"
+    if ((status[$1] == 0)); then
+        [[ ${status[$second]-} == 0 ]] || echo "$second"
         return
     fi
-    cause=$(cause_of_supplier "$4")
+    cause=$(cause_of_supplier "$2")
     case "$cause" in
         '') echo "$1" ;;
         *"the rank gave up: "* | *"see the rank's own output"*) echo ranks ;;
-        *) if grep --quiet --fixed-strings -- "$cause" "$4/ranks"; then echo supplier; else echo "$1"; fi ;;
+        *) if grep --quiet --fixed-strings -- "$cause" "$2/ranks"; then echo supplier; else echo "$1"; fi ;;
     esac
 }
 

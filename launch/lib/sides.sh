@@ -1,32 +1,47 @@
 # The two sides of a run, each in a session of its own: starting, waiting, ending. Sourced by supply-run.
 
-# start_side VARIABLE COMMAND...: runs the command in the background, in a session of its own, so that a terminal's
-# Ctrl-C reaches supply-run alone. Sets the variable to the session's id, which is the command's process id.
+declare -A session=() # side -> id of its session, which is the process id of its leader
+declare -A status=()  # side -> its exit status, once it has ended by itself
+
+# prepare_sides FOLDER: opens descriptor 3, on which the sides say that they have ended.
+prepare_sides() {
+    mkfifo "$1/events"
+    exec 3<> "$1/events"
+}
+
+# start_side SIDE COMMAND...: runs the command in the background, in a session of its own, so that a terminal's Ctrl-C
+# reaches supply-run alone. The session's leader outlives the command, to pass its exit status on.
 start_side() {
-    local -n session_started=$1
-    setsid "${@:2}" < /dev/null &
-    session_started=$!
+    setsid bash -c '"${@:2}" 3>&-; echo "$1 $?" >&3' leader "$@" < /dev/null &
+    session[$1]=$!
 }
 
-# wait_at_most SECONDS PID VARIABLE: sets the variable to its exit status; fails where it has not ended by then.
-wait_at_most() {
-    local -n status_waited=$3
-    local sleeper ended
-    sleep "$1" &
-    sleeper=$!
-    status_waited=0
-    wait -n -p ended "$2" "$sleeper" || status_waited=$?
-    [[ $ended != "$sleeper" ]] || return 1
-    kill "$sleeper"
-    wait "$sleeper" || true
+# wait_for_side [SECONDS]: waits until a side has ended, and sets its status, and REPLY to its name. Fails where none has
+# ended after SECONDS.
+wait_for_side() {
+    local code
+    read -r ${1:+-t "$1"} -u 3 REPLY code || return 1
+    status[$REPLY]=$code
 }
 
-# end_side PID: TERM to its process group, a bounded wait, KILL to whatever its session still holds: mpirun's ranks have
+# end_sides: TERM to their process groups, a bounded wait, KILL to whatever their sessions still hold: mpirun's ranks have
 # process groups of their own. TERM lets mpirun end its ranks, and Spark remove its folders.
-end_side() {
-    local ignored
-    if kill -TERM -- "-$1" 2> /dev/null; then
-        wait_at_most 5 "$1" ignored || true
-    fi
-    pkill -KILL --session "$1" || true
+end_sides() {
+    local id
+    for id in "${session[@]}"; do
+        kill -TERM -- "-$id" 2> /dev/null || true
+    done
+    for id in "${session[@]}"; do
+        gone_within 5 pgrep --session "$id" || pkill -KILL --session "$id" || true
+    done
+    session=()
+}
+
+# gone_within SECONDS PROBE...: waits until the probe fails; fails itself where it does not.
+gone_within() {
+    local tries=$(($1 * 10))
+    while "${@:2}" > /dev/null 2>&1; do
+        ((tries--)) || return 1
+        sleep 0.1
+    done
 }
