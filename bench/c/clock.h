@@ -1,0 +1,9 @@
+#ifndef CLOCK_H
+#define CLOCK_H
+
+#include <stdint.h>
+
+/** Nanoseconds on the clock that System.nanoTime() reads, too, so that times of both sides can be compared. */
+int64_t clock_nanos(void);
+
+#endif

@@ -1,0 +1,34 @@
+#include "pair_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "messages.h"
+
+_Noreturn void die_of(supply_t *supply) {
+    char text[1024];
+    snprintf(text, sizeof text, "%s", supply_error(supply));
+    supply_close(supply);
+    die("%s", text);
+}
+
+supply_t *open_pair(const char *local_rank) {
+    supply_options_t options;
+    supply_options_init(&options);
+    options.local_rank = atoi(local_rank);
+    options.rank = options.local_rank;
+    supply_t *supply;
+    if (supply_open(&supply, &options) != SUPPLY_OK) die_of(supply);
+    return supply;
+}
+
+supply_column_t data_column(supply_t *supply, const supply_block_t *block) {
+    supply_column_t column;
+    const int index = supply_column_index(supply, "data");
+    if (index < 0) {
+        supply_abort(supply, "the blocks have no column 'data'");
+        die("the blocks have no column 'data'");
+    }
+    if (supply_column(supply, block, (size_t)index, &column) != SUPPLY_OK) die_of(supply);
+    return column;
+}

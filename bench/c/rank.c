@@ -1,0 +1,153 @@
+/**
+ * The rank of the benchmarks. Epoch 0 is never timed: in it each element's CRC is taken. In the others the data column's
+ * words are summed up, or copied and then summed, and the sum of each epoch must come to that of epoch 0, so that every byte
+ * of every timed epoch is verified by what the benchmark has to do anyway.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checksum.h"
+#include "clock.h"
+#include "messages.h"
+#include "pair_options.h"
+#include "rank_options.h"
+#include "tally.h"
+
+/** Sums of one epoch. */
+struct sums {
+    uint64_t elements;
+    uint64_t data;  /* words of the data column */
+    uint64_t other; /* words of everything else */
+    int64_t first;  /* when the first block was there */
+};
+
+/** A partition on its way through the rank. */
+struct span {
+    uint32_t epoch, partition;
+    uint64_t bytes;
+    int64_t end; /* when its last block had been read */
+};
+
+struct rank {
+    supply_t *supply;
+    enum consumption consumption;
+    struct tally tally;
+    struct sums first, current;
+    uint64_t differing; /* epochs that do not come to what epoch 0 came to */
+    struct span *spans;
+    size_t span_count;
+    void *copy;
+    size_t copy_bytes;
+};
+
+static void tally_block(struct rank *rank, const supply_column_t *data) {
+    for (uint32_t i = 0; i < data->element_count; i++)
+        tally_element(&rank->tally, (const char *)data->data + data->offsets[i],
+                      (size_t)(data->offsets[i + 1] - data->offsets[i]));
+}
+
+/** Reads every byte of the block's columns. */
+static void sum_block(struct rank *rank, const supply_block_t *block) {
+    const int data = supply_column_index(rank->supply, "data");
+    for (uint32_t i = 0; i < block->column_count; i++) {
+        supply_column_t column;
+        if (supply_column(rank->supply, block, i, &column) != SUPPLY_OK) die_of(rank->supply);
+        if ((int)i == data) rank->current.data += sum_of_words(column.data, column.data_bytes);
+        else rank->current.other += sum_of_words(column.data, column.data_bytes);
+        if (column.offsets != NULL)
+            rank->current.other += sum_of_words(column.offsets, 4 * ((size_t)block->element_count + 1));
+    }
+}
+
+static void copy_block(struct rank *rank, const supply_block_t *block) {
+    if (block->bytes > rank->copy_bytes) {
+        free(rank->copy);
+        rank->copy_bytes = block->bytes;
+        rank->copy = malloc(rank->copy_bytes);
+        if (rank->copy == NULL) die("no memory for a copy of a block of %zu bytes", rank->copy_bytes);
+    }
+    memcpy(rank->copy, block->address, block->bytes);
+    const supply_column_t data = data_column(rank->supply, block);
+    const size_t at = (size_t)((const char *)data.data - (const char *)block->address);
+    rank->current.data += sum_of_words((const char *)rank->copy + at, data.data_bytes);
+}
+
+static void note_span(struct rank *rank, const supply_block_t *block, int64_t now) {
+    struct span *last = rank->span_count > 0 ? &rank->spans[rank->span_count - 1] : NULL;
+    if (last == NULL || last->epoch != block->epoch || last->partition != block->partition) {
+        if ((rank->span_count & (rank->span_count + 1)) == 0) {
+            rank->spans = realloc(rank->spans, (2 * rank->span_count + 2) * sizeof *rank->spans);
+            if (rank->spans == NULL) die("no memory for %zu partitions", rank->span_count);
+        }
+        last = &rank->spans[rank->span_count++];
+        *last = (struct span){.epoch = block->epoch, .partition = block->partition};
+    }
+    last->bytes += block->bytes;
+    last->end = now;
+}
+
+static void take(struct rank *rank, const supply_block_t *block) {
+    if (rank->current.elements == 0) rank->current.first = clock_nanos();
+    if (block->epoch == 0) {
+        const supply_column_t data = data_column(rank->supply, block);
+        tally_block(rank, &data);
+        sum_block(rank, block);
+    } else if (rank->consumption == CONSUME_SUM) {
+        sum_block(rank, block);
+    } else if (rank->consumption == CONSUME_COPY) {
+        copy_block(rank, block);
+    }
+    rank->current.elements += block->element_count;
+    note_span(rank, block, clock_nanos());
+}
+
+static void end_epoch(struct rank *rank, uint32_t epoch) {
+    if (epoch == 0) {
+        rank->first = rank->current;
+    } else {
+        const bool read = rank->consumption != CONSUME_RELEASE;
+        rank->differing += rank->current.elements != rank->first.elements || (read && rank->current.data != rank->first.data);
+    }
+    printf("%s%" PRId64, epoch == 0 ? "" : ", ", rank->current.first);
+    rank->current = (struct sums){0};
+}
+
+static void print_spans(const struct rank *rank) {
+    for (size_t i = 0; i < rank->span_count; i++) {
+        const struct span *span = &rank->spans[i];
+        printf("%s{\"epoch\": %u, \"partition\": %u, \"bytes\": %" PRIu64 ", \"end\": %" PRId64 "}", i == 0 ? "" : ", ",
+               span->epoch, span->partition, span->bytes, span->end);
+    }
+}
+
+int main(int argc, char **argv) {
+    messages_from("bench-rank");
+    const struct rank_options options = rank_options_parse(argc, argv);
+    struct rank rank = {.supply = open_pair(options.local_rank), .consumption = options.consumption};
+    supply_status_t status;
+    supply_block_t block;
+    printf("{\"first_block\": [");
+    while ((status = supply_next(rank.supply, &block)) != SUPPLY_END_OF_DATA) {
+        if (status < 0) die_of(rank.supply);
+        if (status == SUPPLY_END_OF_EPOCH) {
+            end_epoch(&rank, block.epoch);
+        } else {
+            take(&rank, &block);
+            if (supply_release(rank.supply, &block) != SUPPLY_OK) die_of(rank.supply);
+        }
+    }
+    supply_statistics_t statistics;
+    supply_get_statistics(rank.supply, &statistics);
+    supply_close(rank.supply);
+    printf("], \"received\": ");
+    tally_print(&rank.tally);
+    printf(", \"differing_epochs\": %" PRIu64 ", \"blocks\": %" PRIu64 ", \"seconds_waited\": %.6f, \"partitions\": [",
+           rank.differing, statistics.blocks, statistics.seconds_waited);
+    print_spans(&rank);
+    printf("]}\n");
+    free(rank.spans);
+    free(rank.copy);
+    return 0;
+}

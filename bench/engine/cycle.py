@@ -1,0 +1,22 @@
+"""One configuration of pairs, from the start of its ranks to its figures."""
+
+from engine import pairs, rounds, verification
+
+
+def run(spark, source, count, ring, block, options, consume="sum", limits=()):
+    """`source`: the tally of the source that Spark has open."""
+    epochs = 1 + options.warm_up + options.repetitions
+    with pairs.config_files(count, ring, block) as configs, \
+            pairs.ranks(count, configs, "bench-rank", "--local-rank", "{}", "--consume", consume,
+                        timeout=options.timeout) as ranks:
+        answer = spark.run("cycle", pairs=count, epochs=epochs, limits=limits, timeout=options.timeout, **configs)
+        results = [rank.end() for rank in ranks]
+    return {
+        "pairs": count,
+        "ring_bytes": ring,
+        "block_bytes": block,
+        **rounds.figures(answer["pairs"], options.warm_up, source["bytes"]),
+        "wrong": verification.check(source, results),
+        "ranks": results,
+        "rounds": answer["pairs"],
+    }

@@ -1,0 +1,33 @@
+"""What a figure was measured on."""
+
+import os
+import platform
+import re
+import subprocess
+
+
+def _first(pattern, text):
+    match = re.search(pattern, text, re.MULTILINE)
+    return match[1].strip() if match else None
+
+
+def describe():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        processor = _first(r"^model name\s*: (.*)$", file.read())
+    with open("/proc/meminfo", encoding="utf-8") as file:
+        memory = int(_first(r"^MemTotal:\s*(\d+) kB", file.read())) << 10
+    caches = subprocess.run(["lscpu"], capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}).stdout
+    return {
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "last_level_cache": _first(r"^L3 cache:\s*(.*)$", caches),
+        "memory_bytes": memory,
+        "kernel": platform.release(),
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def peak_memory(pid):
+    """Bytes of memory that a living process has had resident at most; pages that it shares are counted, too."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return int(_first(r"^VmHWM:\s*(\d+) kB", file.read())) << 10

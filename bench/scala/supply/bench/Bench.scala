@@ -1,0 +1,37 @@
+package supply.bench
+
+import scala.io.Source
+import scala.util.control.NonFatal
+
+import org.apache.spark.{SparkConf, SparkContext}
+
+/**
+ * Spark's side of the benchmarks, run by spark-submit: does one command per line of stdin, and answers each with one line of
+ * JSON on stdout. It ends with its stdin.
+ */
+object Bench {
+
+  def main(arguments: Array[String]): Unit = {
+    val conf = new SparkConf()
+      .setIfMissing("spark.app.name", "supply-bench")
+      .setIfMissing("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
+    val sc = new SparkContext(conf)
+    try {
+      val session = new BenchSession(sc)
+      answer(Ready(ProcessHandle.current().pid(), sc.version, System.getProperty("java.vm.version"), Runtime.getRuntime.maxMemory))
+      Source.stdin.getLines().foreach { line =>
+        answer(
+          try session.run(Json.read[Command](line))
+          catch { case NonFatal(e) => Failed(causes(e)) })
+      }
+    } finally sc.stop()
+  }
+
+  private def answer(value: AnyRef): Unit = {
+    println(Json.write(value))
+    System.out.flush()
+  }
+
+  private def causes(e: Throwable): String =
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).map(_.toString.linesIterator.nextOption().getOrElse("")).mkString("; by ")
+}

@@ -1,0 +1,59 @@
+package supply.bench
+
+import com.fasterxml.jackson.annotation.{JsonSubTypes, JsonTypeInfo}
+import com.fasterxml.jackson.annotation.JsonSubTypes.Type
+
+/** What bench/engine asks for, one JSON object a line; `do` says which. */
+@JsonTypeInfo(use = JsonTypeInfo.Id.NAME, property = "do")
+@JsonSubTypes(Array(
+  new Type(value = classOf[Generate], name = "generate"),
+  new Type(value = classOf[OpenLmdb], name = "open_lmdb"),
+  new Type(value = classOf[Cycle], name = "cycle"),
+  new Type(value = classOf[Latency], name = "latency")))
+sealed trait Command
+
+/** Makes elements of one size and persists them: the source from now on. Answered by a [[Tally]]. */
+final case class Generate(elementBytes: Int, totalBytes: Long, partitions: Int, storageLevel: String) extends Command
+
+/** An LMDB: the source from now on; `storageLevel` NONE for its own pages. Answered by a [[Tally]], or [[Done]] for NONE. */
+final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) extends Command
+
+/**
+ * Supplies the source to `pairs` ranks, (1 + warmUp + repetitions) epochs, with a measurement of the limit before each.
+ *
+ * @param limits one command line per pair of a program that measures the limit (c/rounds.h); empty: the bulk put alone
+ */
+final case class Cycle(
+    pairs: Int,
+    mappedFiles: String,
+    namedPipes: String,
+    epochs: Int,
+    limits: Seq[Seq[String]],
+    timeout: Double) extends Command
+
+/** Publishes `samples` blocks of one element to one rank, each when the one before is released. */
+final case class Latency(mappedFiles: String, namedPipes: String, samples: Int, elementBytes: Int, timeout: Double)
+    extends Command
+
+final case class Ready(pid: Long, spark: String, java: String, heapBytes: Long)
+final case class Done(done: Boolean = true)
+final case class Failed(error: String)
+
+/** What the source holds, as the ranks count it, too (c/tally.h). */
+final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
+
+/** One measurement; `start` on the clock of System.nanoTime. */
+final case class Measured(start: Long, nanos: Long, elements: Long, bytes: Long)
+
+/**
+ * One epoch of one pair: the limit, then the cycle, until the rank has read everything.
+ *
+ * @param allocatedBytes memory that the task's thread allocated in the cycle
+ * @param waitedForRank  nanoseconds without a free slot
+ */
+final case class Round(limit: Measured, cycle: Measured, allocatedBytes: Long, waitedForRank: Long)
+
+final case class Rounds(pairs: Seq[Seq[Round]])
+
+/** Nanoseconds from the start of the writing of a block to its release, each. */
+final case class RoundTrips(nanos: Seq[Long])

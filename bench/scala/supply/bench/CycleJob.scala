@@ -1,0 +1,75 @@
+package supply.bench
+
+import java.lang.management.ManagementFactory
+
+import com.sun.management.ThreadMXBean
+import org.apache.spark.{SparkContext, TaskContext}
+import org.apache.spark.util.LongAccumulator
+
+import supply.config.ConfigFiles
+import supply.pair.Pair
+import supply.plan.{Hosts, Plan}
+import supply.source.Source
+import supply.task.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, TaskSettings}
+
+/** The whole way, by the product's own pinned RDD and supply, with the limit measured before each epoch in the same task. */
+private[bench] final class CycleJob(sc: SparkContext, source: Source, command: Cycle) {
+
+  def run(): Rounds = {
+    val plan = Plan(source.rdd.partitions.length, command.pairs, command.epochs, seed = 0)
+    val hosts = Hosts.oneNode(command.pairs)
+    val settings = TaskSettings(ConfigFiles(command.mappedFiles, command.namedPipes), hosts, source.schema, source.mainColumn,
+      Int.MaxValue, command.timeout)
+    StartLine.drawFor(command.pairs)
+    val task = new CycleTask(settings, plan, source.rdd.id, command.limits, sc.longAccumulator, sc.longAccumulator)
+    val rounds = new PinnedRDD(sc, source, plan, hosts)
+      .mapPartitionsWithIndex((rank, epochs) => Iterator.single(task.run(rank, epochs)))
+      .collect()
+    Rounds(rounds.toSeq)
+  }
+}
+
+private[bench] final class CycleTask(
+    settings: TaskSettings,
+    plan: Plan,
+    rddId: Int,
+    limits: Seq[Seq[String]],
+    elements: LongAccumulator,
+    bytes: LongAccumulator)
+    extends Serializable {
+
+  def run(rank: Int, epochs: Iterator[PlannedEpoch]): Seq[Round] = {
+    val context = TaskContext.get()
+    val pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank, context.attemptNumber(), settings.timeout)
+    context.addTaskCompletionListener[Unit](_ => pair.close())
+    val limit =
+      if (limits.isEmpty) new PutAlone(pair, PutAlone.cached(rddId, plan.partitionsOf(rank))) else new ProgramLimit(limits(rank))
+    context.addTaskCompletionListener[Unit](_ => limit.close())
+    val supply = new PairSupply(pair, settings, elements, bytes)
+    val rounds = epochs.map(epoch => round(pair, supply, limit, epoch)).toVector
+    supply.endOfData()
+    rounds
+  }
+
+  private def round(pair: Pair, supply: PairSupply, limit: Limit, epoch: PlannedEpoch): Round = {
+    StartLine.await(settings.timeout)
+    val limited = limit.measure()
+    StartLine.await(settings.timeout)
+    val (elementsBefore, bytesBefore) = (pair.publishedElements, pair.publishedBytes)
+    val (allocatedBefore, waitedBefore) = (CycleTask.allocatedBytes, pair.waitedNanos)
+    val start = System.nanoTime()
+    supply.epoch(epoch)
+    pair.awaitAllReleased()
+    val nanos = System.nanoTime() - start
+    Round(limited,
+      Measured(start, nanos, pair.publishedElements - elementsBefore, pair.publishedBytes - bytesBefore),
+      CycleTask.allocatedBytes - allocatedBefore, pair.waitedNanos - waitedBefore)
+  }
+}
+
+private[bench] object CycleTask {
+  private lazy val threads = ManagementFactory.getThreadMXBean.asInstanceOf[ThreadMXBean]
+
+  /** By this thread, so far. */
+  def allocatedBytes: Long = threads.getThreadAllocatedBytes(Thread.currentThread().getId)
+}

@@ -1,0 +1,69 @@
+package supply.bench
+
+import java.nio.ByteOrder
+
+import org.apache.spark.{SparkContext, TaskContext}
+
+import supply.config.ConfigFiles
+import supply.contract.{ElementCursor, ElementWriter}
+import supply.contract.Layout.Constant
+import supply.pair.{BlockWriter, Pair}
+import supply.plan.Hosts
+import supply.source.Datum
+import supply.task.PinnedTask
+
+/** How long one small block takes, alone on its way. */
+private[bench] final class LatencyJob(sc: SparkContext, command: Latency) {
+
+  def run(): RoundTrips = {
+    val latency = command
+    RoundTrips(sc.makeRDD(Seq(0), 1).map(_ => LatencyJob.measure(latency).toSeq).collect().head)
+  }
+}
+
+private object LatencyJob {
+
+  def measure(command: Latency): Array[Long] = {
+    val context = TaskContext.get()
+    val pair = PinnedTask.attach(ConfigFiles(command.mappedFiles, command.namedPipes), Hosts.oneNode(1), 0,
+      context.attemptNumber(), command.timeout)
+    context.addTaskCompletionListener[Unit](_ => pair.close())
+    val writer = new BlockWriter(pair, Datum.schema, Datum.Data, blockElements = 1)
+    val element = new StampedElement(command.elementBytes)
+    val nanos = Array.tabulate(command.samples)(_ => roundTrip(pair, writer, element))
+    pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+    pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+    pair.awaitAllReleased()
+    nanos
+  }
+
+  private def roundTrip(pair: Pair, writer: BlockWriter, element: StampedElement): Long = {
+    val start = System.nanoTime()
+    writer.append(element)
+    pair.awaitAllReleased()
+    System.nanoTime() - start
+  }
+}
+
+/** One element, over and over, that begins with the time of its writing. */
+private final class StampedElement(bytes: Int) extends ElementCursor {
+  private val data = new Array[Byte](bytes)
+
+  override def next(): Boolean = true
+
+  override def write(to: ElementWriter): Unit = {
+    val start = System.nanoTime()
+    to.reserve(Datum.Key, 0)
+    to.putInt(Datum.Label, 0)
+    to.putInt(Datum.Channels, 1)
+    to.putInt(Datum.Height, 1)
+    to.putInt(Datum.Width, bytes)
+    to.putBoolean(Datum.Encoded, false)
+    to.reserve(Datum.Data, bytes).order(ByteOrder.LITTLE_ENDIAN).putLong(start).put(data, 8, bytes - 8)
+    ()
+  }
+
+  override def describe: String = s"an element of $bytes bytes"
+
+  override def close(): Unit = ()
+}

@@ -1,0 +1,16 @@
+package supply.bench
+
+import java.util.concurrent.{CyclicBarrier, TimeUnit}
+
+/** Lets the tasks of a job begin a measurement together. They are threads of one JVM: the benchmarks run on one node. */
+private[bench] object StartLine {
+  @volatile private var barrier = new CyclicBarrier(1)
+
+  def drawFor(tasks: Int): Unit = barrier = new CyclicBarrier(tasks)
+
+  /** Waits for the others, at most `timeout` seconds. */
+  def await(timeout: Double): Unit = {
+    barrier.await((timeout * 1e3).toLong, TimeUnit.MILLISECONDS)
+    ()
+  }
+}
