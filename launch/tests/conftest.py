@@ -1,0 +1,77 @@
+"""Fixtures of the tests across the two languages."""
+
+import pathlib
+import sys
+import tempfile
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "build" / "python"))
+
+import databases
+from pairs import Pairs
+from ranks import Rank, multiset
+from supplier import Supplier, rows
+
+
+@pytest.fixture(scope="session")
+def supplier(tmp_path_factory):
+    supplier = Supplier(tmp_path_factory.mktemp("spark"))
+    yield supplier
+    supplier.stop()
+
+
+@pytest.fixture
+def make_pairs():
+    """Makes config files for pairs on tmpfs. At the end nothing of the pairs may be left."""
+    made = []
+    with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
+
+        def make(count=1, **sizes):
+            made.append(Pairs(pathlib.Path(folder, str(len(made))), count, **sizes))
+            return made[-1]
+
+        yield make
+        assert [pairs.left_behind() for pairs in made] == [[]] * len(made)
+
+
+@pytest.fixture
+def start_rank():
+    """Starts a rank, and sees to it that it does not outlive the test."""
+    started = []
+
+    def start(*arguments, **options):
+        started.append(Rank(*arguments, **options))
+        return started[-1]
+
+    yield start
+    for rank in started:
+        rank.end()
+
+
+@pytest.fixture
+def start_ranks(start_rank):
+    def start(pairs, count, **options):
+        return [start_rank(pairs, local_rank, **options) for local_rank in range(count)]
+
+    return start
+
+
+@pytest.fixture
+def supply(supplier, make_pairs, start_ranks):
+    """A whole run that must go well, checked against an independent reader: the ranks, with what they received."""
+
+    def run(database, *options, ranks=1, epochs=1, **sizes):
+        pairs = make_pairs(ranks, **sizes)
+        receivers = start_ranks(pairs, ranks)
+        run = supplier.start(database, pairs, "--epochs", epochs, *options, ranks=ranks)
+        for rank in receivers:
+            assert rank.finish() == 0, rank.error
+            assert rank.error == ""
+        assert multiset(receivers) == databases.expected_lines(database, epochs)
+        table = rows(run.result())
+        assert [int(row["rank"]) for row in table] == list(range(ranks))
+        assert [int(row["elements"]) for row in table] == [len(rank.lines) for rank in receivers]
+        return receivers
+
+    return run

@@ -1,0 +1,61 @@
+"""The Supplier, in one JVM for all tests: a SparkContext with eight task slots."""
+
+import concurrent.futures
+import os
+import re
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from places import JAR, ROOT
+
+SLOTS = 8
+
+
+class SupplierFailure(Exception):
+    """What the Supplier's main program would print behind `supplier: error: `."""
+
+
+class Supplier:
+    def __init__(self, temporary):
+        os.environ["SPARK_CONF_DIR"] = str(ROOT / "configs" / "spark")
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        self._session = (
+            SparkSession.builder.master(f"local[{SLOTS}]")
+            .config("spark.driver.extraClassPath", str(JAR))
+            .config("spark.driver.defaultJavaOptions", f"-XX:-UsePerfData -Djava.io.tmpdir={temporary}")
+            .config("spark.local.dir", str(temporary))
+            .getOrCreate()
+        )
+        self._threads = concurrent.futures.ThreadPoolExecutor()
+
+    def start(self, database, pairs, *options, ranks=1, timeout=20):
+        """Starts a run. The future's result is the table of the run, or it raises SupplierFailure."""
+        arguments = ["--lmdb", str(database), *pairs.options(), "--ranks", str(ranks), "--timeout", str(timeout), *options]
+        return self._threads.submit(self._run, [str(argument) for argument in arguments])
+
+    def _run(self, arguments):
+        jvm = self._session._jvm
+        array = self._session._sc._gateway.new_array(jvm.java.lang.String, len(arguments))
+        for index, argument in enumerate(arguments):
+            array[index] = argument
+        try:
+            return jvm.supply.Supplier.run(self._session._jsc.sc(), array)
+        except Py4JJavaError as error:
+            raise SupplierFailure(error.java_exception.getMessage()) from None
+
+    def stop(self):
+        self._threads.shutdown()
+        self._session.stop()
+        # The JVM ends when its stdin does.
+        gateway = self._session._sc._gateway
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(timeout=60)
+
+
+def rows(table):
+    """The rows of the table by column name: what each rank has received."""
+    header, *lines = table.splitlines()
+    names = re.split(r"\s{2,}", header.strip())
+    return [dict(zip(names, re.split(r"\s{2,}", line.strip()))) for line in lines]
