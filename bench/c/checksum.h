@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** The sum of the 64-bit words at an 8-byte aligned address, the last one filled up with zeros: reads every byte once. */
+/** The sum of the 64-bit words at any address, the last one filled up with zeros: reads every byte once. */
 uint64_t sum_of_words(const void *data, size_t bytes);
 
 /** CRC-32 as in zlib, and as java.util.zip.CRC32 in the Spark side's count of its source. */

@@ -1,7 +1,8 @@
 /**
- * Reads blocks in place, and the same bytes in private memory, as often as it is told. It holds all blocks of the ring but
- * one, copies them once, and measures one or the other whenever a line of stdin says which.
+ * Reads blocks in place, and the same bytes in private memory, as often as it is told. It holds the blocks of
+ * the ring, copies them once, and measures one or the other whenever a line of stdin says which.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,9 @@ struct piece {
 
 struct pieces {
     struct piece *piece;
-    size_t count;
+    size_t count, largest;
     uint64_t bytes;
+    bool differs; /* a sum in place is not that of the copy */
 };
 
 static void *allocate(size_t bytes) {
@@ -40,6 +42,8 @@ static void take(struct pieces *pieces, supply_t *supply, const supply_block_t *
     memcpy(piece.private, piece.in_place, piece.bytes);
     pieces->piece[pieces->count++] = piece;
     pieces->bytes += piece.bytes;
+    if (piece.bytes > pieces->largest) pieces->largest = piece.bytes;
+    pieces->differs |= sum_of_words(piece.in_place, piece.bytes) != sum_of_words(piece.private, piece.bytes);
 }
 
 static uint64_t pass(const struct pieces *pieces, bool in_place, bool copy, void *target) {
@@ -72,36 +76,48 @@ static void measure(const struct pieces *pieces, void *target) {
     }
 }
 
+/* The next block, counted; false at the end of data. */
+static bool next_block(supply_t *supply, struct tally *tally, supply_block_t *block) {
+    supply_status_t status;
+    do status = supply_next(supply, block);
+    while (status == SUPPLY_END_OF_EPOCH);
+    if (status < 0) die_of(supply);
+    if (status == SUPPLY_END_OF_DATA) return false;
+    const supply_column_t data = data_column(supply, block);
+    for (uint32_t i = 0; i < data.element_count; i++)
+        tally_element(tally, (const char *)data.data + data.offsets[i], (size_t)(data.offsets[i + 1] - data.offsets[i]));
+    return true;
+}
+
 int main(int argc, char **argv) {
     messages_from("bench-read");
     if (argc != 3) die("usage: bench-read LOCAL_RANK BLOCKS");
     supply_t *supply = open_pair(argv[1]);
     const size_t blocks = strtoul(argv[2], NULL, 10);
+    supply_block_t *held = allocate(blocks * sizeof *held), block;
     struct pieces pieces = {0};
     struct tally tally = {0};
-    supply_block_t block;
-    supply_status_t status;
-    size_t largest = 0;
     while (pieces.count < blocks) {
-        if ((status = supply_next(supply, &block)) != SUPPLY_OK) {
-            if (status < 0) die_of(supply);
-            die("the data ended after %zu of %zu blocks", pieces.count, blocks);
-        }
-        take(&pieces, supply, &block);
-        const supply_column_t data = data_column(supply, &block);
-        for (uint32_t i = 0; i < data.element_count; i++)
-            tally_element(&tally, (const char *)data.data + data.offsets[i], (size_t)(data.offsets[i + 1] - data.offsets[i]));
-        if (data.data_bytes > largest) largest = data.data_bytes;
+        if (!next_block(supply, &tally, &held[pieces.count])) die("the data ended after %zu of %zu blocks", pieces.count, blocks);
+        take(&pieces, supply, &held[pieces.count]);
     }
-    tally_print(&tally);
-    printf("\n");
+    printf("{\"blocks\": %zu, \"bytes\": %" PRIu64 "}\n", pieces.count, pieces.bytes);
     fflush(stdout);
-    void *target = allocate(largest);
-    memset(target, 0, largest);
+    void *target = allocate(pieces.largest);
+    memset(target, 0, pieces.largest);
     measure(&pieces, target);
-    for (size_t i = 0; i < pieces.count; i++) free(pieces.piece[i].private);
+    for (size_t i = 0; i < pieces.count; i++) {
+        if (supply_release(supply, &held[i]) != SUPPLY_OK) die_of(supply);
+        free(pieces.piece[i].private);
+    }
+    while (next_block(supply, &tally, &block))
+        if (supply_release(supply, &block) != SUPPLY_OK) die_of(supply);
+    supply_close(supply);
+    printf("{\"received\": ");
+    tally_print(&tally);
+    printf(", \"differing_epochs\": %d}\n", pieces.differs);
     free(pieces.piece);
+    free(held);
     free(target);
-    supply_abort(supply, "the benchmark has what it wanted");
     return 0;
 }

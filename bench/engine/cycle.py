@@ -3,9 +3,13 @@
 from engine import pairs, rounds, verification
 
 
-def run(spark, source, count, ring, block, options, consume="sum", limits=()):
-    """`source`: the tally of the source that Spark has open."""
+def run(spark, source, count, ring, block, options, consume="sum", limits=None):
+    """
+    `source`: the tally of the source that Spark has open. `limits`: the words of each pair's limit (Limit.scala), the bulk put
+    alone where they are not given.
+    """
     epochs = 1 + options.warm_up + options.repetitions
+    limits = limits or [["put"]] * count
     with pairs.config_files(count, ring, block) as configs, \
             pairs.ranks(count, configs, "bench-rank", "--local-rank", "{}", "--consume", consume,
                         timeout=options.timeout) as ranks:

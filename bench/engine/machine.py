@@ -31,3 +31,10 @@ def peak_memory(pid):
     """Bytes of memory that a living process has had resident at most; pages that it shares are counted, too."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
         return int(_first(r"^VmHWM:\s*(\d+) kB", file.read())) << 10
+
+
+def forget_peak_memory(pid):
+    """From now on peak_memory() counts anew; returns what is resident now."""
+    with open(f"/proc/{pid}/clear_refs", "w", encoding="utf-8") as file:
+        file.write("5")
+    return peak_memory(pid)

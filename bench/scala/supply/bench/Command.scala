@@ -19,9 +19,9 @@ final case class Generate(elementBytes: Int, totalBytes: Long, partitions: Int, 
 final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) extends Command
 
 /**
- * Supplies the source to `pairs` ranks, (1 + warmUp + repetitions) epochs, with a measurement of the limit before each.
+ * Supplies the source to `pairs` ranks, with a measurement of the limit before each epoch. Answered by [[Rounds]].
  *
- * @param limits one command line per pair of a program that measures the limit (c/rounds.h); empty: the bulk put alone
+ * @param limits what to measure beside each pair, see [[Limit.of]]
  */
 final case class Cycle(
     pairs: Int,

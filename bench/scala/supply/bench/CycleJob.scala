@@ -42,8 +42,7 @@ private[bench] final class CycleTask(
     val context = TaskContext.get()
     val pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank, context.attemptNumber(), settings.timeout)
     context.addTaskCompletionListener[Unit](_ => pair.close())
-    val limit =
-      if (limits.isEmpty) new PutAlone(pair, PutAlone.cached(rddId, plan.partitionsOf(rank))) else new ProgramLimit(limits(rank))
+    val limit = Limit.of(limits(rank), pair, CachedElements.of(rddId, plan.partitionsOf(rank)))
     context.addTaskCompletionListener[Unit](_ => limit.close())
     val supply = new PairSupply(pair, settings, elements, bytes)
     val rounds = epochs.map(epoch => round(pair, supply, limit, epoch)).toVector

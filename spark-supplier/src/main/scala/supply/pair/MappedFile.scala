@@ -168,7 +168,7 @@ object MappedFile {
   }
 
   /** The JVM unmaps when it collects garbage, which keeps a dead pair's memory for that long: do it at once. */
-  private val unmap: MappedByteBuffer => Unit = {
+  private[supply] val unmap: MappedByteBuffer => Unit = {
     val field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe")
     field.setAccessible(true)
     val unsafe = field.get(null).asInstanceOf[sun.misc.Unsafe]

@@ -1,0 +1,72 @@
+/**
+ * Reads all files below a folder one after the other, once a round, from the disk: what the kernel has cached of them is
+ * dropped before and after.
+ */
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "messages.h"
+#include "rounds.h"
+
+enum { READ_BYTES = 4 << 20, DEPTH = 16 };
+
+static char *buffer;
+static uint64_t files_read, bytes_read;
+
+static int open_file(const char *path) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) die("%s: %m", path);
+    return file;
+}
+
+/* Only clean pages can be dropped. */
+static int drop(const char *path, const struct stat *status, int type, struct FTW *place) {
+    (void)status, (void)place;
+    if (type != FTW_F) return 0;
+    const int file = open_file(path);
+    if (fdatasync(file) < 0) die("%s: %m", path);
+    const int code = posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    if (code != 0) die("%s: posix_fadvise: %s", path, strerror(code));
+    close(file);
+    return 0;
+}
+
+static int read_whole(const char *path, const struct stat *status, int type, struct FTW *place) {
+    (void)status, (void)place;
+    if (type != FTW_F) return 0;
+    const int file = open_file(path);
+    posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL);
+    ssize_t n;
+    while ((n = read(file, buffer, READ_BYTES)) > 0) bytes_read += (uint64_t)n;
+    if (n < 0) die("%s: %m", path);
+    close(file);
+    files_read++;
+    return 0;
+}
+
+static void visit(const char *folder, int (*visitor)(const char *, const struct stat *, int, struct FTW *)) {
+    if (nftw(folder, visitor, DEPTH, FTW_PHYS) != 0) die("%s: %m", folder);
+}
+
+int main(int argc, char **argv) {
+    messages_from("bench-disk");
+    if (argc != 2) die("usage: bench-disk FOLDER");
+    buffer = malloc(READ_BYTES);
+    if (buffer == NULL) die("no memory for a buffer of %d bytes", READ_BYTES);
+    char line[16];
+    while (next_round(line, sizeof line)) {
+        files_read = bytes_read = 0;
+        visit(argv[1], drop);
+        const int64_t start = clock_nanos();
+        visit(argv[1], read_whole);
+        const int64_t end = clock_nanos();
+        visit(argv[1], drop);
+        answer_round(start, end, files_read, bytes_read, 0);
+    }
+    free(buffer);
+    return 0;
+}

@@ -1,0 +1,59 @@
+/** The consumer of the file-per-partition peer: maps each file that it is told of, reads it, removes it. */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "connection.h"
+#include "messages.h"
+#include "peer_rank.h"
+
+/** A file is a row of elements, each a frame of 8 bytes and its data filled up to a multiple of 8. */
+struct frame {
+    uint32_t data_bytes, key_bytes;
+};
+
+static void take_file(struct peer_rank *rank, const char *path) {
+    struct stat status;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || fstat(file, &status) < 0) die("%s: %m", path);
+    char *content = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
+    if (content == MAP_FAILED) die("%s can not be mapped: %m", path);
+    close(file);
+    size_t at = 0;
+    while (at < (size_t)status.st_size) {
+        struct frame frame;
+        memcpy(&frame, content + at, sizeof frame);
+        at += sizeof frame + (frame.key_bytes + 7) / 8 * 8;
+        if (at + frame.data_bytes > (size_t)status.st_size) die("%s ends within an element", path);
+        peer_take(rank, content + at, frame.data_bytes);
+        at += (frame.data_bytes + 7) / 8 * 8;
+    }
+    munmap(content, (size_t)status.st_size);
+    if (unlink(path) < 0) die("%s can not be removed: %m", path);
+}
+
+/* One line per file; an empty line ends the round. */
+int main(void) {
+    messages_from("bench-files");
+    struct peer_rank rank = {0};
+    const int socket = accept_sender();
+    FILE *lines = fdopen(socket, "r");
+    if (lines == NULL) die("fdopen: %m");
+    char path[4096];
+    while (fgets(path, sizeof path, lines) != NULL) {
+        path[strcspn(path, "\n")] = '\0';
+        if (path[0] != '\0') {
+            take_file(&rank, path);
+        } else {
+            peer_end_round(&rank);
+            acknowledge_round(socket);
+        }
+    }
+    peer_print(&rank);
+    fclose(lines);
+    return 0;
+}

@@ -1,0 +1,108 @@
+/**
+ * Walks a part of an LMDB of Datums with liblmdb, once a round: what a C program without Spark can do on one core. `copy`
+ * copies key and data to a ring, as the Spark task does; `sum` reads every byte in place, as a rank that opens the
+ * database itself does. The first round takes the CRCs, too, and is not to be counted.
+ */
+#include <inttypes.h>
+#include <lmdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "checksum.h"
+#include "clock.h"
+#include "datum_fields.h"
+#include "messages.h"
+#include "rounds.h"
+#include "tally.h"
+
+struct walk {
+    MDB_env *environment;
+    MDB_txn *transaction;
+    MDB_cursor *cursor;
+    MDB_val first_key;
+    size_t entries; /* of this part */
+    bool copy;
+    char *ring;
+    size_t ring_bytes, at;
+    uint64_t elements, bytes, sum;
+};
+
+static void must(int code, const char *what) {
+    if (code != MDB_SUCCESS) die("%s: %s", what, mdb_strerror(code));
+}
+
+static void open_database(struct walk *walk, const char *path) {
+    MDB_dbi database;
+    must(mdb_env_create(&walk->environment), "liblmdb");
+    must(mdb_env_open(walk->environment, path, MDB_RDONLY | MDB_NOLOCK, 0), path);
+    must(mdb_txn_begin(walk->environment, NULL, MDB_RDONLY, &walk->transaction), path);
+    must(mdb_dbi_open(walk->transaction, NULL, 0, &database), path);
+    must(mdb_cursor_open(walk->transaction, database, &walk->cursor), path);
+}
+
+/* Part `part` of `parts`, as the Supplier's partitions are cut. */
+static void find_part(struct walk *walk, const char *path, size_t part, size_t parts) {
+    MDB_stat statistics;
+    MDB_val value;
+    must(mdb_stat(walk->transaction, 1, &statistics), path);
+    const size_t first = statistics.ms_entries * part / parts;
+    walk->entries = statistics.ms_entries * (part + 1) / parts - first;
+    for (size_t i = 0; i <= first; i++) must(mdb_cursor_get(walk->cursor, &walk->first_key, &value, MDB_NEXT), path);
+}
+
+static void *in_ring(struct walk *walk, size_t bytes) {
+    if (bytes > walk->ring_bytes) die("an element of %zu bytes does not fit into the ring", bytes);
+    if (bytes > walk->ring_bytes - walk->at) walk->at = 0;
+    void *place = walk->ring + walk->at;
+    walk->at += bytes;
+    return place;
+}
+
+static void take(struct walk *walk, const MDB_val *key, const MDB_val *value, struct tally *tally) {
+    struct datum_fields datum;
+    if (!datum_fields_read(value->mv_data, value->mv_size, &datum)) die("a value is not a Datum");
+    if (tally != NULL) tally_element(tally, datum.data, datum.data_bytes);
+    if (walk->copy) {
+        memcpy(in_ring(walk, key->mv_size), key->mv_data, key->mv_size);
+        memcpy(in_ring(walk, datum.data_bytes), datum.data, datum.data_bytes);
+        walk->sum += (uint64_t)datum.label + (uint64_t)datum.channels + (uint64_t)datum.height + (uint64_t)datum.width;
+    } else {
+        walk->sum += sum_of_words(datum.data, datum.data_bytes);
+    }
+    walk->elements++;
+    walk->bytes += datum.data_bytes;
+}
+
+static void walk_part(struct walk *walk, struct tally *tally) {
+    MDB_val key = walk->first_key, value;
+    walk->elements = walk->bytes = walk->sum = 0;
+    for (size_t i = 0; i < walk->entries; i++) {
+        must(mdb_cursor_get(walk->cursor, &key, &value, i == 0 ? MDB_SET_KEY : MDB_NEXT), "walking");
+        take(walk, &key, &value, tally);
+    }
+}
+
+int main(int argc, char **argv) {
+    messages_from("bench-lmdb");
+    if (argc != 6) die("usage: bench-lmdb FOLDER PART PARTS copy|sum RING_BYTES");
+    struct walk walk = {.copy = strcmp(argv[4], "copy") == 0, .ring_bytes = strtoul(argv[5], NULL, 10)};
+    open_database(&walk, argv[1]);
+    find_part(&walk, argv[1], strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10));
+    walk.ring = mmap(NULL, walk.ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (walk.ring == MAP_FAILED) die("no memory for a ring of %zu bytes", walk.ring_bytes);
+    struct tally tally = {0}, *first = &tally;
+    char line[16];
+    while (next_round(line, sizeof line)) {
+        const int64_t start = clock_nanos();
+        walk_part(&walk, first);
+        answer_round(start, clock_nanos(), walk.elements, walk.bytes, first != NULL ? tally.crc_sum : walk.sum);
+        first = NULL;
+    }
+    munmap(walk.ring, walk.ring_bytes);
+    mdb_cursor_close(walk.cursor);
+    mdb_txn_abort(walk.transaction);
+    mdb_env_close(walk.environment);
+    return 0;
+}

@@ -1,0 +1,61 @@
+"""LMDBs of Caffe Datums to measure with, made once and kept in build/bench-data, and what they hold."""
+
+import pathlib
+import shutil
+import sys
+import zlib
+
+from engine import paths
+from engine.failure import BenchError
+
+DATA = paths.ROOT / "build" / "bench-data"
+BATCH = 1000
+
+
+def _datum():
+    folder = paths.ROOT / "build" / "python"
+    if not (folder / "datum_pb2.py").exists():
+        raise BenchError(f"no {folder}/datum_pb2.py: run 'make build/python/datum_pb2.py'")
+    sys.path.insert(0, str(folder))
+    import datum_pb2
+    return datum_pb2.Datum
+
+
+def make(channels, height, width, entries):
+    """The folder of an LMDB with so many Datums of random bytes, the same in every run."""
+    import lmdb
+    import numpy
+
+    datum = _datum()
+    folder = DATA / f"{channels}x{height}x{width}-{entries}"
+    if folder.exists():
+        return folder
+    size = channels * height * width
+    random = numpy.random.default_rng(0)
+    unfinished = pathlib.Path(f"{folder}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    with lmdb.open(str(unfinished), map_size=4 * entries * (size + 4096)) as environment:
+        for first in range(0, entries, BATCH):
+            with environment.begin(write=True) as transaction:
+                for i in range(first, min(first + BATCH, entries)):
+                    value = datum(channels=channels, height=height, width=width, label=i % 10, data=random.bytes(size))
+                    transaction.put(b"%08d" % i, value.SerializeToString(), append=True)
+        environment.sync(True)
+    unfinished.rename(folder)
+    return folder
+
+
+def tally(folder):
+    """Counts it with py-lmdb and protobuf, independently of the Supplier; warms the page cache, too."""
+    import lmdb
+
+    datum = _datum()
+    elements = size = crc_sum = 0
+    with lmdb.open(str(folder), readonly=True, lock=False) as environment, environment.begin() as transaction:
+        for _, value in transaction.cursor():
+            data = datum.FromString(value).data
+            elements += 1
+            size += len(data)
+            crc_sum += zlib.crc32(data)
+    return {"elements": elements, "bytes": size, "crc_sum": crc_sum % (1 << 64)}
