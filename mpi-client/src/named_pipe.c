@@ -47,7 +47,9 @@ supply_status_t supply_pipe_become_reader(struct claimed_file *pipe, struct fail
     if (lock_shared(pipe->fd) != 0)
         return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s (%s) can not be locked: %m",
                            pipe->name->path, pipe->name->origin);
-    return renew(pipe, failure);
+    supply_status_t status = renew(pipe, failure);
+    /* That one was opened while the claim's descriptor could still write, and takes it for a task that has left. */
+    return status == SUPPLY_OK ? renew(pipe, failure) : status;
 }
 
 static bool writer_left(const struct claimed_file *pipe) {

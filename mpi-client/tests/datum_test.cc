@@ -1,0 +1,148 @@
+// Datums: by their number in a block, and one after the other.
+#include <cstring>
+
+#include "rank.h"
+
+namespace supply_test {
+namespace {
+
+class DatumTest : public RankTest {
+  protected:
+    static void expect_equal(const Element &expected, const supply_datum_t &actual) {
+        EXPECT_EQ(expected.key, std::string(static_cast<const char *>(actual.key), actual.key_bytes));
+        EXPECT_EQ(expected.data, std::string(static_cast<const char *>(actual.data), actual.data_bytes));
+        EXPECT_EQ(expected.label, actual.label);
+        EXPECT_EQ(expected.channels, actual.channels);
+        EXPECT_EQ(expected.height, actual.height);
+        EXPECT_EQ(expected.width, actual.width);
+        EXPECT_EQ(expected.encoded, actual.encoded);
+    }
+};
+
+TEST_F(DatumTest, EveryValueArrivesAsItIs) {
+    const std::vector<Element> elements = {
+        {"00000005", 7, 1, 2, 2, false, std::string("\0\1\2\3", 4)},
+        {std::string("a/b\\\xff\0\n", 7), -1, 0, 0, 0, true, ""},
+        {"", INT32_MAX, INT32_MIN, 1, 1, true, "\xff\x80"},
+    };
+    Handle handle = open();
+    Task task(files);
+    task.write_schema(schema_of(datum_columns(elements)));
+    task.supply(datum_block(elements), 3);
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    for (uint32_t i : {2u, 0u, 1u}) {
+        supply_datum_t datum;
+        ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, i, &datum), handle);
+        expect_equal(elements[i], datum);
+        EXPECT_EQ(3u, datum.epoch);
+        EXPECT_NE(nullptr, datum.data);
+    }
+    supply_datum_t datum;
+    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_datum(handle.get(), &block, 3, &datum), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_datum(handle.get(), &block, 0, nullptr), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_datum(handle.get(), nullptr, 0, &datum), handle);
+}
+
+TEST_F(DatumTest, TheIteratorGoesThroughBlocksEpochsAndTheEnd) {
+    options.ring_bytes = 2 * 8192;
+    Handle handle = open();
+    Task task(files);
+    supply_datum_t datum;
+    uint64_t number = 0;
+    for (uint32_t epoch = 0; epoch < 3; epoch++) {
+        for (uint32_t count : {1u, 9u, 17u}) {  // 9 and 17: `encoded` crosses a byte
+            supply_datums(task, number, count, epoch);
+            for (uint32_t i = 0; i < count; i++, number++) {
+                ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
+                expect_equal(numbered_element(number), datum);
+                EXPECT_EQ(epoch, datum.epoch);
+            }
+        }
+        task.end_of_epoch(epoch);
+        ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next_datum(handle.get(), &datum), handle);
+        EXPECT_EQ(epoch, datum.epoch);
+    }
+    task.end_of_data(2);
+    for (int i = 0; i < 2; i++) ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next_datum(handle.get(), &datum), handle);
+    EXPECT_EQ(task.published(), task.released()) << "the iterator releases its blocks";
+}
+
+TEST_F(DatumTest, TheIteratorsBlockIsItsOwn) {
+    Handle handle = open();
+    Task task(files);
+    supply_datums(task, 0, 2);
+    supply_datum_t datum;
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_next(handle.get(), &block), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_try_next(handle.get(), &block), handle);
+    block = {};
+    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_release(handle.get(), &block), handle);
+    ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
+    expect_equal(numbered_element(1), datum);
+    task.end_of_epoch(0);
+    ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next_datum(handle.get(), &datum), handle);
+    supply_datums(task, 2, 1);
+    EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle) << "another epoch, another way";
+}
+
+TEST_F(DatumTest, ColumnsThatAreNotADatumsAreNamed) {
+    const std::vector<Element> elements = {numbered_element(0)};
+    struct {
+        std::vector<Column> columns;
+        std::initializer_list<const char *> words;
+    } cases[] = {{datum_columns(elements), {"'label' of format 'l'", "'label' of format 'i'"}},
+                 {datum_columns(elements), {"'Width'", "'width'"}},
+                 {datum_columns(elements), {"6 columns", "7"}}};
+    cases[0].columns[1] = Column::fixed("label", "l", std::string(8, 'x'));
+    cases[1].columns[4].name = "Width";
+    cases[2].columns.pop_back();
+    for (const auto &wrong : cases) {
+        Handle handle = open();
+        Task task(files);
+        task.write_schema(schema_of(wrong.columns));
+        task.supply(BlockImage(wrong.columns, 1));
+        task.supply(BlockImage(wrong.columns, 1));
+        supply_block_t block;
+        supply_datum_t datum;
+        ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle) << "the block itself is good";
+        EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_datum(handle.get(), &block, 0, &datum), handle);
+        EXPECT_TRUE(says(supply_error(handle.get()), wrong.words));
+        for (int i = 0; i < 2; i++)
+            EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next_datum(handle.get(), &datum), handle);
+    }
+}
+
+TEST_F(DatumTest, ADatumHasNoNulls) {
+    std::vector<Column> columns = datum_columns({numbered_element(0)});
+    columns[1].validity = std::string(1, '\0');
+    columns[1].null_count = 1;
+    Handle handle = open();
+    Task task(files);
+    task.write_schema(schema_of(columns));
+    task.supply(BlockImage(columns, 1));
+    supply_datum_t datum;
+    EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next_datum(handle.get(), &datum), handle);
+    EXPECT_TRUE(says(supply_error(handle.get()), {"'label'", "null"}));
+}
+
+TEST_F(DatumTest, OffsetsThatChangeUnderABlockAreNotFollowed) {
+    Handle handle = open();
+    Task task(files);
+    supply_datums(task, 0, 2);
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    BlockImage image = datum_block({numbered_element(0), numbered_element(1)});
+    image.offsets(6)[1] = 0x7FFFFFFF;
+    std::vector<uint8_t> changed = image.bytes;
+    /* The same slot once more, as a task gone mad would write it. */
+    memcpy(reinterpret_cast<uint8_t *>(&task.header()) + RING_OFFSET + sizeof(block_header),
+           changed.data() + sizeof(block_header), changed.size() - sizeof(block_header));
+    supply_datum_t datum;
+    EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_datum(handle.get(), &block, 0, &datum), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_datum(handle.get(), &block, 1, &datum), handle);
+}
+
+}  // namespace
+}  // namespace supply_test

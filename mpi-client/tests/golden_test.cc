@@ -1,0 +1,91 @@
+// Golden files: the rank writes its own to the byte, and reads the task's.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "golden.h"
+
+extern "C" {
+#include "pair.h"
+}
+
+namespace supply_test {
+namespace {
+
+class GoldenTest : public RankTest {
+  protected:
+    /** Reads everything that lies in a pipe of this process. */
+    static std::string drain(int fd) {
+        char bytes[4096];
+        ssize_t got = read(fd, bytes, sizeof bytes);
+        return std::string(bytes, got > 0 ? static_cast<size_t>(got) : 0);
+    }
+
+    static void expect_golden(const char *name, const std::string &written) {
+        if (getenv("SUPPLY_WRITE_GOLDEN") != nullptr) {
+            std::ofstream(std::string(SUPPLY_TEST_GOLDEN "/1.0/") + name, std::ios::binary) << written;
+        }
+        const std::string golden = read_golden(name);
+        ASSERT_EQ(golden.size(), written.size()) << name;
+        for (size_t i = 0; i < golden.size(); i++)
+            ASSERT_EQ(golden[i], written[i]) << name << ": byte " << i << " (SUPPLY_WRITE_GOLDEN=1 writes it anew)";
+    }
+};
+
+TEST_F(GoldenTest, TheRankWritesItsGoldenFilesToTheByte) {
+    struct settings settings = golden_settings(files);
+    struct pair pair;
+    struct failure failure = {};
+    ASSERT_EQ(SUPPLY_OK, supply_pair_open(&pair, &settings, &failure)) << failure.text;
+    supply_pair_receive(&pair);
+    supply_pair_release(&pair, 0);
+    supply_pair_stop(&pair, "the test gave up");
+    const std::string mapped = read_file(files.mapped_file);
+    const std::string requests = drain(pair.request_pipe.fd);
+    supply_pair_close(&pair);
+    expect_golden("rank.mapped", mapped);
+    expect_golden("rank.requests", requests);
+}
+
+TEST_F(GoldenTest, TheTasksGoldenFilesAreRead) {
+    const Element expected[] = {
+        {"00000005", 7, 1, 2, 2, false, std::string("\0\1\2\3", 4)},
+        {"a/b\\\xff", -1, 0, 0, 0, true, ""},
+        {"", 0, 3, 1, 1, false, std::string("\xff\x80\0", 3)},
+    };
+    Handle handle = replay(files, read_golden("task.mapped"), read_golden("task.notifications"));
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    EXPECT_EQ(0u, block.sequence);
+    EXPECT_EQ(0u, block.epoch);
+    EXPECT_EQ(2u, block.partition);
+    EXPECT_EQ(5u, block.first_element);
+    ASSERT_EQ(3u, block.element_count);
+    EXPECT_EQ(7u, block.column_count);
+    for (uint32_t i = 0; i < 3; i++) {
+        supply_datum_t datum;
+        ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, i, &datum), handle);
+        EXPECT_EQ(expected[i].key, std::string(static_cast<const char *>(datum.key), datum.key_bytes));
+        EXPECT_EQ(expected[i].data, std::string(static_cast<const char *>(datum.data), datum.data_bytes));
+        EXPECT_EQ(expected[i].label, datum.label);
+        EXPECT_EQ(expected[i].channels, datum.channels);
+        EXPECT_EQ(expected[i].height, datum.height);
+        EXPECT_EQ(expected[i].width, datum.width);
+        EXPECT_EQ(expected[i].encoded, datum.encoded);
+        EXPECT_EQ(0u, datum.epoch);
+    }
+    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
+    EXPECT_EQ(0u, block.epoch);
+    ASSERT_STATUS(SUPPLY_ERROR_SPARK, supply_next(handle.get(), &block), handle);
+    EXPECT_STREQ("the test failed", supply_error(handle.get()));
+
+    const auto *header = static_cast<const mapped_file_header *>(supply_mapping(handle.get(), nullptr));
+    EXPECT_EQ(4343u, header->task_pid);
+    EXPECT_EQ(0u, header->task_attempt);
+    EXPECT_EQ(2u, header->published);
+}
+
+}  // namespace
+}  // namespace supply_test

@@ -1,0 +1,56 @@
+// proto/golden/must-fail.tsv: every row for the rank spoils the task's golden files and must be refused.
+#include <sstream>
+
+#include "golden.h"
+
+namespace supply_test {
+namespace {
+
+std::vector<std::string> split(const std::string &text, char separator) {
+    std::vector<std::string> parts;
+    std::istringstream stream(text);
+    for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+    return parts;
+}
+
+std::string bytes_of(const std::string &hex) {
+    std::string bytes;
+    for (size_t i = 0; i + 1 < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+    return bytes;
+}
+
+class MustFailTest : public RankTest {};
+
+TEST_F(MustFailTest, EveryRowForTheRankIsRefusedByName) {
+    const std::vector<std::string> rows = split(read_file(SUPPLY_TEST_GOLDEN "/must-fail.tsv"), '\n');
+    ASSERT_EQ("file\toffset\tbytes\treader\tnames", rows.at(0));
+    int refused = 0;
+    for (size_t i = 1; i < rows.size(); i++) {
+        SCOPED_TRACE("must-fail.tsv:" + std::to_string(i + 1) + ": " + rows[i]);
+        const std::vector<std::string> row = split(rows[i], '\t');
+        ASSERT_EQ(5u, row.size());
+        if (row[3] != "rank") continue;
+        std::string mapped = read_golden("task.mapped"), notifications = read_golden("task.notifications");
+        const std::vector<std::string> names = split(row[0], ','), offsets = split(row[1], ',');
+        ASSERT_EQ(names.size(), offsets.size());
+        for (size_t patch = 0; patch < names.size(); patch++) {
+            ASSERT_TRUE(names[patch] == "task.mapped" || names[patch] == "task.notifications");
+            std::string &file = names[patch] == "task.mapped" ? mapped : notifications;
+            const std::string bytes = bytes_of(row[2]);
+            ASSERT_LE(std::stoul(offsets[patch]) + bytes.size(), file.size());
+            file.replace(std::stoul(offsets[patch]), bytes.size(), bytes);
+        }
+        Handle handle = replay(files, mapped, notifications);
+        supply_status_t status;
+        supply_datum_t datum;
+        do status = supply_next_datum(handle.get(), &datum);
+        while (status >= 0);
+        ASSERT_STATUS(SUPPLY_ERROR_CONTRACT, status, handle);
+        EXPECT_TRUE(says(supply_error(handle.get()), {row[4].c_str()}));
+        refused++;
+    }
+    EXPECT_GT(refused, 20);
+}
+
+}  // namespace
+}  // namespace supply_test

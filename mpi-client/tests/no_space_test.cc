@@ -1,0 +1,67 @@
+// O2: a file system without room is an error of supply_open(), never a SIGBUS later.
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "rank.h"
+
+namespace supply_test {
+namespace {
+
+class NoSpaceTest : public RankTest {
+  protected:
+    void SetUp() override {
+        small = folder.file("small");
+        std::filesystem::create_directory(small);
+        if (mount("supply-test", small.c_str(), "tmpfs", 0, "size=1m") != 0)
+            GTEST_SKIP() << "a small tmpfs can not be mounted: run as root, with CAP_SYS_ADMIN";
+        mounted = true;
+    }
+    void TearDown() override {
+        if (mounted) umount(small.c_str());
+    }
+
+    bool mounted = false;
+    std::string small;
+};
+
+TEST_F(NoSpaceTest, SaysWhatIsNeededWhatIsFreeAndWhatToSet) {
+    const std::string mapped = small + "/mapped";
+    options.mapped_file = mapped.c_str();
+    options.block_bytes = 1 << 20;
+    options.ring_bytes = 4 << 20;
+    Handle handle = open(SUPPLY_ERROR_NO_SPACE);
+    EXPECT_TRUE(says(supply_error(handle.get()), {mapped.c_str(), "4259840 bytes are needed", "free", "ring=", "block="}));
+    EXPECT_TRUE(std::filesystem::is_empty(small)) << "the mapped file was left behind";
+
+    options.block_bytes = 64 << 10;
+    options.ring_bytes = 512 << 10;
+    Handle fits = open();
+    options.mapped_file = nullptr;
+}
+
+TEST_F(NoSpaceTest, EveryPageOfAPairThatOpenedIsThere) {
+    const std::string mapped = small + "/mapped";
+    options.mapped_file = mapped.c_str();
+    options.block_bytes = 64 << 10;
+    options.ring_bytes = 896 << 10;
+    Handle handle = open();
+    size_t bytes;
+    const auto *mapping = static_cast<const volatile uint8_t *>(supply_mapping(handle.get(), &bytes));
+    std::string rest(1 << 20, 'x');
+    FILE *filler = fopen((small + "/filler").c_str(), "w");
+    setbuf(filler, nullptr);
+    EXPECT_LT(fwrite(rest.data(), 1, rest.size(), filler), rest.size()) << "the file system should be full now";
+    fclose(filler);
+    PairFiles small_files = files;
+    small_files.mapped_file = mapped;
+    Task task(small_files);
+    std::vector<uint8_t> block(64 << 10, 0xAB);
+    for (int slot = 0; slot < 14; slot++) {
+        task.write(block, task.next(NOTIFICATION_BLOCK, 1, block.size()));
+        task.publish();
+    }
+    EXPECT_EQ(0xAB, mapping[bytes - 1]);
+}
+
+}  // namespace
+}  // namespace supply_test

@@ -1,0 +1,214 @@
+// From the options and the environment to a pair: which files, which rank, how large, how long.
+#include "environment.h"
+#include "rank.h"
+
+extern "C" {
+#include "launcher.h"
+#include "options.h"
+}
+
+namespace supply_test {
+namespace {
+
+class OptionsTest : public RankTest {
+  protected:
+    ~OptionsTest() override { supply_settings_free(&settings); }
+
+    supply_status_t resolve() {
+        supply_settings_free(&settings);
+        return supply_settings(&options, &settings, &failure);
+    }
+
+    /** Takes the pair from config files of two lines. */
+    void use_config_files(const std::string &sizes = "") {
+        mapped_files = folder.write("mapped-files.conf", "/a/0\n/a/1 " + sizes + "\n");
+        named_pipes = folder.write("named-pipes.conf", "/p/0 /p/1\n/p/2 /p/3\n");
+        supply_options_init(&options);
+        options.mapped_files = mapped_files.c_str();
+        options.named_pipes = named_pipes.c_str();
+        options.local_rank = 1;
+    }
+
+    EnvironmentVariable no_files{"SUPPLY_MAPPED_FILES", nullptr}, no_pipes{"SUPPLY_NAMED_PIPES", nullptr},
+        no_timeout{"SUPPLY_TIMEOUT", nullptr}, no_ompi{"OMPI_COMM_WORLD_LOCAL_RANK", nullptr},
+        no_hydra{"MPI_LOCALRANKID", nullptr}, no_slurm{"SLURM_LOCALID", nullptr};
+    std::string mapped_files, named_pipes;
+    struct settings settings = {};
+    struct failure failure = {};
+};
+
+TEST_F(OptionsTest, TheLineOfTheLocalRankIsTaken) {
+    use_config_files();
+    ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;
+    EXPECT_STREQ("/a/1", settings.files.mapped_file.path);
+    EXPECT_STREQ("/p/2", settings.files.request_pipe.path);
+    EXPECT_STREQ("/p/3", settings.files.notification_pipe.path);
+    EXPECT_EQ(1, settings.local_rank);
+    EXPECT_NE(0u, settings.generation);
+    EXPECT_EQ(static_cast<uint32_t>(getpid()), settings.rank_pid);
+}
+
+TEST_F(OptionsTest, TheEnvironmentStandsInForOptions) {
+    use_config_files();
+    options.mapped_files = options.named_pipes = nullptr;
+    options.local_rank = -1;
+    EnvironmentVariable files{"SUPPLY_MAPPED_FILES", mapped_files.c_str()};
+    EnvironmentVariable pipes{"SUPPLY_NAMED_PIPES", named_pipes.c_str()};
+    EnvironmentVariable timeout{"SUPPLY_TIMEOUT", "7.5"};
+    EnvironmentVariable local_rank{"OMPI_COMM_WORLD_LOCAL_RANK", "1"};
+    EnvironmentVariable rank{"OMPI_COMM_WORLD_RANK", "5"};
+    ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;
+    EXPECT_STREQ("/a/1", settings.files.mapped_file.path);
+    EXPECT_EQ(7.5, settings.timeout);
+    EXPECT_EQ(5, settings.rank);
+}
+
+TEST_F(OptionsTest, OptionsWinOverTheEnvironment) {
+    use_config_files();
+    options.timeout = 3;
+    options.rank = 6;
+    EnvironmentVariable files{"SUPPLY_MAPPED_FILES", "/nowhere"};
+    EnvironmentVariable timeout{"SUPPLY_TIMEOUT", "not read"};
+    EnvironmentVariable local_rank{"OMPI_COMM_WORLD_LOCAL_RANK", "0"};
+    EnvironmentVariable rank{"OMPI_COMM_WORLD_RANK", "5"};
+    ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;
+    EXPECT_EQ(1, settings.local_rank);
+    EXPECT_EQ(3, settings.timeout);
+    EXPECT_EQ(6, settings.rank);
+}
+
+TEST_F(OptionsTest, PathsWinOverConfigFiles) {
+    options.mapped_files = "/nowhere";
+    ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;
+    EXPECT_EQ(files.mapped_file, settings.files.mapped_file.path);
+}
+
+TEST_F(OptionsTest, MistakesNameTheSetting) {
+    use_config_files();
+    options.local_rank = 2;
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve());
+    EXPECT_TRUE(says(failure.text, {"2 lines", "local rank 2", mapped_files.c_str(), named_pipes.c_str()}));
+
+    options.local_rank = -1;
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve());
+    EXPECT_TRUE(says(failure.text, {"local rank is not known", "--local-rank"}));
+
+    options.local_rank = 0;
+    options.mapped_files = nullptr;
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve());
+    EXPECT_TRUE(says(failure.text, {"--mapped-files", "SUPPLY_MAPPED_FILES"}));
+
+    options.mapped_files = mapped_files.c_str();
+    options.named_pipes = nullptr;
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve());
+    EXPECT_TRUE(says(failure.text, {"--named-pipes", "SUPPLY_NAMED_PIPES"}));
+}
+
+TEST_F(OptionsTest, ThePathsGoTogetherAndAreAbsolute) {
+    options.request_pipe = nullptr;
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve());
+    EXPECT_TRUE(says(failure.text, {"request_pipe", "all or none"}));
+
+    options.request_pipe = "relative";
+    EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve());
+    EXPECT_TRUE(says(failure.text, {"'relative'", "absolute"}));
+}
+
+TEST_F(OptionsTest, OptionsOfAnotherSizeOrUnfilledAreRefused) {
+    options.struct_bytes = 0;
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, resolve());
+    EXPECT_TRUE(says(failure.text, {"supply_options_init()"}));
+    options.struct_bytes = sizeof options;
+    options.local_rank = -2;
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, resolve());
+}
+
+TEST_F(OptionsTest, TheTimeLimitMustBeANumberAboveZero) {
+    for (const char *text : {"", "0", "-1", "soon", "1s", "nan", "inf"}) {
+        EnvironmentVariable timeout{"SUPPLY_TIMEOUT", text};
+        options.timeout = 0;
+        EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve()) << text;
+    }
+    for (double seconds : {-1.0, 2e9, 0.0 / 0.0}) {
+        options.timeout = seconds;
+        EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve()) << seconds;
+    }
+    options.timeout = 0;
+    ASSERT_EQ(SUPPLY_OK, resolve());
+    EXPECT_EQ(120, settings.timeout);
+}
+
+struct Sizes {
+    const char *line;
+    uint64_t ring_option, block_option;
+    uint64_t block_bytes, block_count; /* 0: refused */
+};
+
+TEST_F(OptionsTest, TheRingHoldsWholeBlocksAndAtLeastTwo) {
+    const uint64_t KiB = 1 << 10, MiB = 1 << 20, GiB = 1 << 30;
+    const Sizes all[] = {
+        {"", 0, 0, 4 * MiB, 4},
+        {"ring=32MiB", 0, 0, 8 * MiB, 4},
+        {"block=1MiB", 0, 0, 1 * MiB, 4},
+        {"ring=32MiB block=1MiB", 0, 0, 1 * MiB, 32},
+        {"ring=32MiB block=1MiB", 64 * MiB, 0, 1 * MiB, 64},
+        {"ring=32MiB block=1MiB", 0, 2 * MiB, 2 * MiB, 16},
+        {"ring=5000", 0, 0, 4096, 2},
+        {"ring=8KiB block=1", 0, 0, 4096, 2},
+        {"ring=9KiB block=4097", 0, 0, 8192, 2},
+        {"block=1GiB", 0, 0, 1 * GiB, 4},
+        {"ring=16GiB", 0, 0, 1 * GiB, 16},
+        {"ring=4KiB block=4KiB", 0, 0, 0, 0},
+        {"ring=1MiB block=4MiB", 0, 0, 0, 0},
+        {"ring=1", 0, 0, 0, 0},
+        {"", 0, 1 * GiB + 1, 0, 0},
+        {"", UINT64_MAX, 0, 0, 0},
+        {"", 1ull << 62, 4096, 0, 0},
+        {"", 0, UINT64_MAX, 0, 0},
+        {"ring=64KiB", 4 * KiB, 0, 0, 0},
+    };
+    for (const Sizes &sizes : all) {
+        use_config_files(sizes.line);
+        options.ring_bytes = sizes.ring_option;
+        options.block_bytes = sizes.block_option;
+        const std::string name = std::string(sizes.line) + " " + std::to_string(sizes.ring_option) + " " +
+                                 std::to_string(sizes.block_option);
+        if (sizes.block_count != 0) {
+            ASSERT_EQ(SUPPLY_OK, resolve()) << name << ": " << failure.text;
+            EXPECT_EQ(sizes.block_bytes, settings.block_bytes) << name;
+            EXPECT_EQ(sizes.block_count, settings.block_count) << name;
+        } else {
+            EXPECT_EQ(SUPPLY_ERROR_CONFIG, resolve()) << name;
+            EXPECT_TRUE(says(failure.text, {"mapped-files.conf:2", "ring", "block"})) << name;
+        }
+    }
+}
+
+struct Launcher {
+    const char *local_rank, *rank;
+};
+
+TEST(LauncherTest, EachLauncherTellsItsRanks) {
+    const Launcher launchers[] = {{"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_RANK"},
+                                  {"MPI_LOCALRANKID", "PMI_RANK"},
+                                  {"SLURM_LOCALID", "SLURM_PROCID"}};
+    EnvironmentVariable cleared[] = {{"OMPI_COMM_WORLD_LOCAL_RANK", nullptr}, {"OMPI_COMM_WORLD_RANK", nullptr},
+                                     {"MPI_LOCALRANKID", nullptr},            {"PMI_RANK", nullptr},
+                                     {"SLURM_LOCALID", nullptr},              {"SLURM_PROCID", nullptr}};
+    EXPECT_EQ(-1, supply_local_rank());
+    EXPECT_EQ(-1, supply_launcher_rank());
+    for (const Launcher &launcher : launchers) {
+        EnvironmentVariable local_rank{launcher.local_rank, "2"}, rank{launcher.rank, "12"};
+        EXPECT_EQ(2, supply_local_rank()) << launcher.local_rank;
+        EXPECT_EQ(12, supply_launcher_rank()) << launcher.rank;
+    }
+    for (const char *text : {"", "-1", "two", "1x", "99999999999"}) {
+        EnvironmentVariable local_rank{"OMPI_COMM_WORLD_LOCAL_RANK", text};
+        EXPECT_EQ(-1, supply_local_rank()) << text;
+    }
+    EnvironmentVariable open_mpi{"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, slurm{"SLURM_LOCALID", "0"};
+    EXPECT_EQ(1, supply_local_rank()) << "Open MPI is nearer to the rank than Slurm";
+}
+
+}  // namespace
+}  // namespace supply_test

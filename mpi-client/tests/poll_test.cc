@@ -1,0 +1,62 @@
+// supply_fd() in a program's own poll loop.
+#include <poll.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "rank.h"
+
+namespace supply_test {
+namespace {
+
+class PollTest : public RankTest {
+  protected:
+    static int ready(const Handle &handle, int milliseconds) {
+        struct pollfd poller = {supply_fd(handle.get()), POLLIN, 0};
+        return poll(&poller, 1, milliseconds);
+    }
+};
+
+TEST_F(PollTest, IsReadableExactlyWhenSomethingIsThere) {
+    Handle handle = open();
+    supply_block_t block;
+    EXPECT_EQ(0, ready(handle, 0)) << "before a task has come";
+    Task task(files);
+    EXPECT_EQ(0, ready(handle, 0));
+    supply_datums(task, 0, 1);
+    EXPECT_EQ(1, ready(handle, 60000));
+    ASSERT_STATUS(SUPPLY_OK, supply_try_next(handle.get(), &block), handle);
+    EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
+    EXPECT_EQ(0, ready(handle, 0));
+}
+
+TEST_F(PollTest, IsQuietAfterATaskHasDied) {
+    Handle handle = open();
+    const int fd = supply_fd(handle.get());
+    supply_block_t block;
+    for (uint32_t attempt = 0; attempt < 3; attempt++) {
+        {
+            Task task(files, attempt);
+            supply_datums(task, attempt, 1);
+        }
+        EXPECT_EQ(1, ready(handle, 60000));
+        ASSERT_STATUS(SUPPLY_OK, supply_try_next(handle.get(), &block), handle) << "what it wrote before it died";
+        ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+        EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
+        EXPECT_EQ(0, ready(handle, 0)) << "a death must not make poll() spin";
+        EXPECT_EQ(fd, supply_fd(handle.get()));
+    }
+}
+
+TEST_F(PollTest, APipeThatIsReplacedUnderARunningRankIsNamed) {
+    Handle handle = open();
+    { Task task(files); }
+    unlink(files.notification_pipe.c_str());
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_ERROR_SYSTEM, supply_try_next(handle.get(), &block), handle);
+    EXPECT_TRUE(says(supply_error(handle.get()), {files.notification_pipe.c_str()}));
+    EXPECT_STATUS(SUPPLY_ERROR_SYSTEM, supply_next(handle.get(), &block), handle);
+}
+
+}  // namespace
+}  // namespace supply_test

@@ -1,0 +1,183 @@
+// supply-cat as a program: what it prints, where, and how it ends.
+#include <signal.h>
+
+#include <algorithm>
+
+#include "process.h"
+#include "rank.h"
+
+namespace supply_test {
+namespace {
+
+class SupplyCatTest : public RankTest {
+  protected:
+    SupplyCatTest() {
+        mapped_files = folder.write("mapped-files.conf", files.mapped_file + " ring=32KiB block=8KiB\n");
+        named_pipes = folder.write("named-pipes.conf", files.request_pipe + " " + files.notification_pipe + "\n");
+    }
+
+    std::vector<std::string> command(const std::vector<std::string> &more = {}) const {
+        std::vector<std::string> command = {SUPPLY_TEST_CAT,    "--mapped-files", mapped_files, "--named-pipes",
+                                            named_pipes, "--local-rank",   "0"};
+        command.insert(command.end(), more.begin(), more.end());
+        return command;
+    }
+
+    void supply_two_epochs(Task &task) {
+        const std::vector<Element> elements = {
+            {std::string("a/b\\\xff\0\t~ ", 9), -1, 3, 2, 1, true, "123456789"},
+            {"", 7, 0, 0, 0, false, ""},
+        };
+        task.write_schema(schema_of(datum_columns(elements)));
+        task.supply(datum_block(elements), 0);
+        task.end_of_epoch(0);
+        task.supply(datum_block(elements), 1);
+        task.end_of_epoch(1);
+        task.end_of_data(1);
+        wait_until("the release of everything", [&] { return task.released() == task.published(); });
+    }
+
+    bool pair_is_gone() const {
+        return !std::filesystem::exists(files.mapped_file) && !std::filesystem::exists(files.request_pipe) &&
+               !std::filesystem::exists(files.notification_pipe);
+    }
+
+    std::string mapped_files, named_pipes;
+};
+
+TEST_F(SupplyCatTest, PrintsAnElementALine) {
+    Process cat(command(), folder.path());
+    Task task(files);
+    supply_two_epochs(task);
+    const Ended ended = cat.wait();
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_EQ("", ended.err);
+    EXPECT_EQ("0\ta/b\\x5c\\xff\\x00\\x09~ \t-1\t3\t2\t1\t1\t9\tcbf43926\n"
+              "0\t\t7\t0\t0\t0\t0\t0\t00000000\n"
+              "1\ta/b\\x5c\\xff\\x00\\x09~ \t-1\t3\t2\t1\t1\t9\tcbf43926\n"
+              "1\t\t7\t0\t0\t0\t0\t0\t00000000\n",
+              ended.out);
+    EXPECT_TRUE(pair_is_gone());
+}
+
+TEST_F(SupplyCatTest, CountsOnly) {
+    Process cat(command({"--count", "--ring", "16KiB", "--block", "4096"}), folder.path());
+    Task task(files);
+    EXPECT_EQ(4096u, task.header().block_bytes);
+    EXPECT_EQ(4u, task.header().block_count);
+    supply_two_epochs(task);
+    const Ended ended = cat.wait();
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_EQ("epochs\t2\nelements\t4\nbytes\t18\n", ended.out);
+}
+
+TEST_F(SupplyCatTest, FailuresGoToStderrAlone) {
+    Process nobody(command({"--timeout", "0.1"}), folder.path());
+    Ended ended = nobody.wait();
+    EXPECT_EQ(1, ended.exit_status);
+    EXPECT_EQ("", ended.out);
+    EXPECT_TRUE(says(ended.err, {"supply-cat: no Spark task attached to pair 0", "within 0.1 s"}));
+    EXPECT_EQ(1, std::count(ended.err.begin(), ended.err.end(), '\n'));
+    EXPECT_TRUE(pair_is_gone());
+
+    Process failing(command(), folder.path());
+    Task task(files);
+    task.send_failure("the source is gone");
+    ended = failing.wait();
+    EXPECT_EQ(1, ended.exit_status);
+    EXPECT_EQ("supply-cat: the source is gone\n", ended.err);
+}
+
+TEST_F(SupplyCatTest, PrintsWhatItHasBeforeItWaits) {
+    Process cat(command(), folder.path());
+    Task task(files);
+    supply_datums(task, 0, 2);
+    wait_until("two lines", [&] {
+        const std::string out = cat.output();
+        return std::count(out.begin(), out.end(), '\n') == 2;
+    });
+    cat.signal(SIGTERM);
+    cat.wait();
+}
+
+TEST_F(SupplyCatTest, SignalsEndItCleanlyAndTellSpark) {
+    for (int signal : {SIGINT, SIGTERM}) {
+        Process cat(command(), folder.path());
+        Task task(files);
+        supply_datums(task, 0, 1);
+        wait_until("its first block", [&] { return task.released() == 1; });
+        cat.signal(signal);
+        const Ended ended = cat.wait();
+        EXPECT_EQ(128 + signal, ended.exit_status);
+        EXPECT_TRUE(says(ended.err, {signal == SIGINT ? "SIGINT" : "SIGTERM"}));
+        EXPECT_STREQ("supply-cat was ended by a signal", task.header().rank_failure);
+        EXPECT_EQ(static_cast<uint32_t>(REQUEST_STOP), task.requests().back().kind);
+        EXPECT_TRUE(pair_is_gone());
+    }
+}
+
+TEST_F(SupplyCatTest, AClosedOutputIsAnErrorAndLeavesNothing) {
+    std::string line;
+    for (const std::string &word : command()) line += word + " ";
+    Process closed({"sh", "-c", "exec " + line + ">&-"}, folder.path());
+    Ended ended = closed.wait();
+    EXPECT_EQ(1, ended.exit_status);
+    EXPECT_TRUE(says(ended.err, {"supply-cat: standard output is closed"}));
+    EXPECT_FALSE(std::filesystem::exists(files.mapped_file));
+
+    /* A reader that has left; the status of supply-cat is the last line of stderr. */
+    const std::string gone = folder.file("gone");
+    Process broken({"sh", "-c", "{ " + line + "; echo $? >&2; } | { exec <&-; touch " + gone + "; }"}, folder.path());
+    wait_until("the reader's end", [&] { return std::filesystem::exists(gone); });
+    Task task(files);
+    supply_datums(task, 0, 1);
+    ended = broken.wait();
+    EXPECT_TRUE(says(ended.err, {"supply-cat: standard output: Broken pipe\n1\n"}));
+    EXPECT_TRUE(pair_is_gone());
+}
+
+TEST_F(SupplyCatTest, AFullDiskIsAnError) {
+    std::string line;
+    for (const std::string &word : command()) line += word + " ";
+    Process full({"sh", "-c", "exec " + line + ">/dev/full"}, folder.path());
+    Task task(files);
+    supply_datums(task, 0, 1);
+    const Ended ended = full.wait();
+    EXPECT_EQ(1, ended.exit_status);
+    EXPECT_TRUE(says(ended.err, {"supply-cat: standard output: No space left on device"}));
+    EXPECT_STREQ("supply-cat could not write its standard output", task.header().rank_failure);
+}
+
+TEST_F(SupplyCatTest, ColumnsThatAreNotADatumsAreNamed) {
+    Process cat(command(), folder.path());
+    Task task(files);
+    const std::vector<Column> columns = {Column::int32("weight", {1})};
+    task.write_schema(schema_of(columns));
+    task.supply(BlockImage(columns, 1));
+    const Ended ended = cat.wait();
+    EXPECT_EQ(1, ended.exit_status);
+    EXPECT_TRUE(says(ended.err, {"supply-cat: ", "'weight'"}));
+    EXPECT_TRUE(says(task.header().rank_failure, {"'weight'"}));
+}
+
+TEST_F(SupplyCatTest, WrongOptionsExitWithTheUsage) {
+    const std::vector<std::string> wrong[] = {
+        {"--bogus"}, {"--ring", "16MB"}, {"--block", "0"}, {"--timeout", "-1"}, {"--local-rank", "x"}, {"argument"}, {"--ring"}};
+    for (const std::vector<std::string> &options : wrong) {
+        Process cat(command(options), folder.path());
+        const Ended ended = cat.wait();
+        EXPECT_EQ(2, ended.exit_status) << options[0];
+        EXPECT_EQ("", ended.out) << options[0];
+        EXPECT_TRUE(says(ended.err, {"supply-cat: ", "usage: supply-cat", options[0].c_str()}));
+    }
+    Process help({SUPPLY_TEST_CAT, "--help"}, folder.path());
+    Ended ended = help.wait();
+    EXPECT_EQ(0, ended.exit_status);
+    EXPECT_TRUE(says(ended.out, {"usage: supply-cat", "--count"}));
+    Process version({SUPPLY_TEST_CAT, "--version"}, folder.path());
+    ended = version.wait();
+    EXPECT_EQ(std::string("supply-cat ") + supply_version() + " (contract 1.0)\n", ended.out);
+}
+
+}  // namespace
+}  // namespace supply_test

@@ -1,0 +1,63 @@
+/** Blocks as a task writes them, built from PROTOCOL.md and independent of the library's reading side. */
+#ifndef SUPPLY_TEST_BLOCK_IMAGE_H
+#define SUPPLY_TEST_BLOCK_IMAGE_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layout.h"
+
+namespace supply_test {
+
+struct Element {
+    std::string key;
+    int32_t label = 0, channels = 0, height = 0, width = 0;
+    bool encoded = false;
+    std::string data;
+};
+
+/** One column of a block that is to be. */
+struct Column {
+    std::string name, format;
+    std::string values;           /**< the data buffer */
+    std::vector<int32_t> offsets; /**< empty: fixed width */
+    std::string validity;         /**< empty: no bitmap */
+    uint32_t null_count = 0;
+
+    static Column fixed(std::string name, std::string format, std::string values);
+    static Column variable(std::string name, std::string format, const std::vector<std::string> &values);
+    static Column bits(std::string name, const std::vector<bool> &values);
+    static Column int32(std::string name, const std::vector<int32_t> &values);
+};
+
+/** A block's bytes, all but the notification at its start. */
+class BlockImage {
+  public:
+    BlockImage(const std::vector<Column> &columns, uint32_t element_count);
+
+    uint32_t element_count;
+    std::vector<uint8_t> bytes;
+
+    block_header &header() { return *reinterpret_cast<block_header *>(bytes.data()); }
+    block_column &column(size_t index) {
+        return reinterpret_cast<block_column *>(bytes.data() + sizeof(block_header))[index];
+    }
+    int32_t *offsets(size_t index) { return reinterpret_cast<int32_t *>(bytes.data() + column(index).offsets_offset); }
+
+  private:
+    uint32_t append(const void *buffer, size_t size);
+};
+
+std::vector<Column> datum_columns(const std::vector<Element> &elements);
+BlockImage datum_block(const std::vector<Element> &elements);
+
+/** The schema of the columns. */
+std::vector<schema_entry> schema_of(const std::vector<Column> &columns);
+
+/** An element that differs from every other number's. */
+Element numbered_element(uint64_t number, size_t data_bytes = 100);
+
+}  // namespace supply_test
+
+#endif

@@ -1,0 +1,69 @@
+#include "golden.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+extern "C" {
+#include "handle.h"
+}
+
+namespace supply_test {
+
+std::string read_golden(const std::string &name) { return read_file(std::string(SUPPLY_TEST_GOLDEN "/1.0/") + name); }
+
+static struct named_path named(const std::string &path) {
+    struct named_path named;
+    named.path = strdup(path.c_str());
+    named.origin = strdup("golden");
+    return named;
+}
+
+struct settings golden_settings(const PairFiles &files) {
+    struct settings settings = {};
+    settings.files.mapped_file = named(files.mapped_file);
+    settings.files.request_pipe = named(files.request_pipe);
+    settings.files.notification_pipe = named(files.notification_pipe);
+    settings.local_rank = 0;
+    settings.rank = 1;
+    settings.timeout = 60;
+    settings.block_bytes = 4096;
+    settings.block_count = 2;
+    settings.generation = 0x1122334455667788;
+    settings.rank_pid = 4242;
+    return settings;
+}
+
+/* Only what the task writes: the rank's fields are the rank's own. */
+static void write_as_task(const PairFiles &files, const std::string &mapped) {
+    int fd = open(files.mapped_file.c_str(), O_WRONLY | O_CLOEXEC);
+    const struct {
+        size_t begin, end;
+    } ranges[] = {{offsetof(mapped_file_header, published), offsetof(mapped_file_header, rank_failure)},
+                  {SCHEMA_OFFSET, mapped.size()}};
+    for (const auto &range : ranges) {
+        const auto bytes = static_cast<ssize_t>(range.end - range.begin);
+        if (pwrite(fd, mapped.data() + range.begin, range.end - range.begin, static_cast<off_t>(range.begin)) != bytes)
+            throw std::runtime_error("can not write " + files.mapped_file);
+    }
+    close(fd);
+}
+
+Handle replay(const PairFiles &files, const std::string &task_mapped, const std::string &task_notifications) {
+    Handle handle(static_cast<supply_t *>(calloc(1, sizeof(struct supply))));
+    struct settings settings = golden_settings(files);
+    if (supply_open_settings(handle.get(), &settings) != SUPPLY_OK)
+        throw std::runtime_error(supply_error(handle.get()));
+    write_as_task(files, task_mapped);
+    int fd = open(files.notification_pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    for (size_t at = 0; at < task_notifications.size(); at += sizeof(notification))
+        if (write(fd, task_notifications.data() + at, sizeof(notification)) != sizeof(notification))
+            throw std::runtime_error("can not write " + files.notification_pipe);
+    close(fd);
+    return handle;
+}
+
+}  // namespace supply_test

@@ -1,0 +1,43 @@
+/** Another program, run for a test. */
+#ifndef SUPPLY_TEST_PROCESS_H
+#define SUPPLY_TEST_PROCESS_H
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace supply_test {
+
+/** How a program ended. */
+struct Ended {
+    int exit_status = -1; /**< -1: by a signal */
+    int signal = 0;
+    std::string out, err;
+};
+
+/** A program that has been started; killed and waited for with its object, unless it has ended. */
+class Process {
+  public:
+    /** folder: where its output goes. environment: "NAME=value", added to the test's own. */
+    Process(const std::vector<std::string> &command, const std::string &folder,
+            const std::vector<std::string> &environment = {});
+    ~Process();
+    Process(const Process &) = delete;
+    Process &operator=(const Process &) = delete;
+
+    pid_t pid() const { return pid_; }
+    void signal(int number) const;
+    /** Its standard output up to now. */
+    std::string output() const;
+    /** Waits, and throws where it does not end in a minute. */
+    Ended wait();
+
+  private:
+    pid_t pid_;
+    std::string out_, err_;
+};
+
+}  // namespace supply_test
+
+#endif

@@ -1,0 +1,46 @@
+#include "rank.h"
+
+namespace supply_test {
+
+::testing::AssertionResult has_status(const char *, const char *call, const char *, supply_status_t expected,
+                                      supply_status_t actual, const supply_t *supply) {
+    if (actual == expected) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << call << "\n  is " << supply_status_name(actual) << ", not "
+                                         << supply_status_name(expected) << ": " << supply_error(supply);
+}
+
+::testing::AssertionResult says(const std::string &text, std::initializer_list<const char *> words) {
+    for (const char *word : words)
+        if (text.find(word) == std::string::npos)
+            return ::testing::AssertionFailure() << "'" << word << "' does not stand in: " << text;
+    return ::testing::AssertionSuccess();
+}
+
+RankTest::RankTest() : files{folder.file("mapped"), folder.file("request"), folder.file("notification")} {
+    supply_options_init(&options);
+    options.mapped_file = files.mapped_file.c_str();
+    options.request_pipe = files.request_pipe.c_str();
+    options.notification_pipe = files.notification_pipe.c_str();
+    options.local_rank = 0;
+    options.rank = 3;
+    options.timeout = 60;
+    options.ring_bytes = 4 * 8192;
+    options.block_bytes = 8192;
+}
+
+Handle RankTest::open(supply_status_t expected) {
+    supply_t *supply = nullptr;
+    supply_status_t status = supply_open(&supply, &options);
+    Handle handle(supply);
+    EXPECT_STATUS(expected, status, handle);
+    return handle;
+}
+
+void RankTest::supply_datums(Task &task, uint64_t first, uint32_t count, uint32_t epoch) {
+    std::vector<Element> elements;
+    for (uint32_t i = 0; i < count; i++) elements.push_back(numbered_element(first + i));
+    task.write_schema(schema_of(datum_columns(elements)));
+    task.supply(datum_block(elements), epoch, 0, first);
+}
+
+}  // namespace supply_test

@@ -1,0 +1,50 @@
+/** The rank's side in tests: a handle that closes itself, and a fixture with the files of a pair. */
+#ifndef SUPPLY_TEST_RANK_H
+#define SUPPLY_TEST_RANK_H
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "supply.h"
+#include "task.h"
+#include "temporary_folder.h"
+
+namespace supply_test {
+
+struct Close {
+    void operator()(supply_t *supply) const { supply_close(supply); }
+};
+using Handle = std::unique_ptr<supply_t, Close>;
+
+/** Prints the library's own words where a status is not the expected one. */
+::testing::AssertionResult has_status(const char *expected_text, const char *, const char *, supply_status_t expected,
+                                      supply_status_t actual, const supply_t *supply);
+
+#define EXPECT_STATUS(expected, call, handle) \
+    EXPECT_PRED_FORMAT3(::supply_test::has_status, expected, call, (handle).get())
+#define ASSERT_STATUS(expected, call, handle) \
+    ASSERT_PRED_FORMAT3(::supply_test::has_status, expected, call, (handle).get())
+
+/** True if the text holds the words, in any order. */
+::testing::AssertionResult says(const std::string &text, std::initializer_list<const char *> words);
+
+class RankTest : public ::testing::Test {
+  protected:
+    RankTest();
+
+    /** Opens with `options`; the handle also where that fails. */
+    Handle open(supply_status_t expected = SUPPLY_OK);
+
+    /** A schema and blocks of numbered Datums from `first` on. */
+    static void supply_datums(Task &task, uint64_t first, uint32_t count, uint32_t epoch = 0);
+
+    TemporaryFolder folder;
+    PairFiles files;
+    supply_options_t options;
+};
+
+}  // namespace supply_test
+
+#endif

@@ -1,0 +1,79 @@
+/**
+ * The task's side of a pair, as PROTOCOL.md has it and step by step, over the real mapped file and pipes. Each
+ * step can be called alone, so that a test can leave one out or do it wrong. Leaves the pair with its object.
+ */
+#ifndef SUPPLY_TEST_TASK_H
+#define SUPPLY_TEST_TASK_H
+
+#include <string>
+#include <vector>
+
+#include "block_image.h"
+#include "layout.h"
+
+namespace supply_test {
+
+struct PairFiles {
+    std::string mapped_file, request_pipe, notification_pipe;
+};
+
+class Task {
+  public:
+    /** A1 to A6 without the schema. Waits for the rank, and throws where it does not come within seconds. */
+    explicit Task(const PairFiles &files, uint32_t attempt = 0);
+    ~Task();
+    Task(const Task &) = delete;
+    Task &operator=(const Task &) = delete;
+
+    mapped_file_header &header() { return *reinterpret_cast<mapped_file_header *>(mapping_); }
+    uint64_t published();
+    uint64_t released();
+
+    /** A5, where no earlier attempt has done so. */
+    void write_schema(const std::vector<schema_entry> &entries);
+
+    /** The next block's notification. */
+    notification next(uint32_t kind, uint32_t element_count, size_t size);
+    notification next(const BlockImage &block) {
+        return next(NOTIFICATION_BLOCK, block.element_count, block.bytes.size());
+    }
+
+    void wait_for_credit();                                                             // P1
+    void write(const std::vector<uint8_t> &block, const notification &notification);    // P2
+    void publish();                                                                     // P3
+    void notify(const notification &notification);                                      // P4
+
+    /** P1 to P4. */
+    void supply(const BlockImage &block, uint32_t epoch = 0, uint32_t partition = 0, uint64_t first_element = 0);
+    void supply(const BlockImage &block, const notification &notification);
+    void end_of_epoch(uint32_t epoch);
+    void end_of_data(uint32_t epoch);
+
+    void send_failure(const std::string &text);
+
+    /** Requests that have come since the last call. */
+    std::vector<request> requests();
+    /** True once the rank has closed its pair, and all its requests have been read. */
+    bool rank_has_left();
+
+  private:
+    void open_mapped_file(const std::string &path);
+    void end(uint32_t kind, uint32_t epoch);
+
+    int mapped_fd_ = -1, request_fd_ = -1, notification_fd_ = -1;
+    uint8_t *mapping_ = nullptr;
+    size_t mapping_bytes_ = 0;
+    uint64_t sequence_ = 0;
+};
+
+/** Calls until it is true; throws after some seconds. */
+void wait_until(const char *what, bool (*condition)(void *), void *context);
+template <typename Condition>
+void wait_until(const char *what, Condition condition) {
+    wait_until(
+        what, [](void *context) -> bool { return (*static_cast<Condition *>(context))(); }, &condition);
+}
+
+}  // namespace supply_test
+
+#endif

@@ -1,0 +1,35 @@
+/** A folder of a test's own, in shared memory where there is any; gone with its object. */
+#ifndef SUPPLY_TEST_TEMPORARY_FOLDER_H
+#define SUPPLY_TEST_TEMPORARY_FOLDER_H
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace supply_test {
+
+class TemporaryFolder {
+  public:
+    TemporaryFolder();
+    ~TemporaryFolder();
+    TemporaryFolder(const TemporaryFolder &) = delete;
+    TemporaryFolder &operator=(const TemporaryFolder &) = delete;
+
+    std::string path() const { return path_; }
+    std::string file(const std::string &name) const { return path_ + "/" + name; }
+
+    /** Writes a file and returns its path. */
+    std::string write(const std::string &name, const std::string &content) const;
+
+    /** True if no file is left in it. */
+    bool is_empty() const { return std::filesystem::is_empty(path_); }
+
+  private:
+    std::string path_;
+};
+
+std::string read_file(const std::string &path);
+
+}  // namespace supply_test
+
+#endif

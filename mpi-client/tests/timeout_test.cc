@@ -1,0 +1,94 @@
+// Every wait ends, and says which of its causes it was.
+#include "rank.h"
+
+namespace supply_test {
+namespace {
+
+class TimeoutTest : public RankTest {
+  protected:
+    TimeoutTest() { options.timeout = 0.1; }
+};
+
+TEST_F(TimeoutTest, NoTaskEverCame) {
+    Handle handle = open();
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
+    EXPECT_EQ("no Spark task attached to pair 0 (" + files.mapped_file +
+                  ") within 0.1 s: is the Supplier running on this node with the same mapped-files.conf? "
+                  "(--timeout / SUPPLY_TIMEOUT)",
+              supply_error(handle.get()));
+}
+
+TEST_F(TimeoutTest, TheTaskIsAttachedAndSilent) {
+    Handle handle = open();
+    Task task(files, 2);
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
+    EXPECT_TRUE(says(supply_error(handle.get()), {"pair 0", "attempt 2", "is attached and has supplied nothing for 0.1 s",
+                                                  std::to_string(getpid()).c_str(), "--timeout / SUPPLY_TIMEOUT"}));
+}
+
+TEST_F(TimeoutTest, TheTaskHasDiedAndNoneCame) {
+    Handle handle = open();
+    { Task task(files, 1); }
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
+    EXPECT_TRUE(says(supply_error(handle.get()), {"pair 0", "attempt 1", "has left and no other attempt came within 0.1 s",
+                                                  std::to_string(getpid()).c_str()}));
+}
+
+TEST_F(TimeoutTest, TheNextAttemptIsAttachedAndSilent) {
+    Handle handle = open();
+    { Task task(files, 0); }
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
+    Task next(files, 1);
+    ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
+    EXPECT_TRUE(says(supply_error(handle.get()), {"attempt 1", "is attached and has supplied nothing"}));
+}
+
+TEST_F(TimeoutTest, TheRunCanGoOnAfterwards) {
+    Handle handle = open();
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
+    Task task(files);
+    supply_datums(task, 0, 1);
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    handle.reset();
+    EXPECT_TRUE(says(task.header().rank_failure, {"closed its pair before the end of data"}))
+        << "a time limit that was got over is no reason";
+}
+
+TEST_F(TimeoutTest, SparkIsToldThatTheRankHasGivenUp) {
+    Handle handle = open();
+    Task task(files);
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
+    handle.reset();
+    EXPECT_TRUE(says(task.header().rank_failure, {"rank 3 gave up", "supplied nothing for 0.1 s"}));
+}
+
+TEST_F(TimeoutTest, TryingHasTheSameLimitAndThenANewOne) {
+    Handle handle = open();
+    supply_block_t block;
+    for (int round = 0; round < 2; round++) {
+        int tried = 0;
+        supply_status_t status = SUPPLY_AGAIN;
+        wait_until("the limit", [&] {
+            status = supply_try_next(handle.get(), &block);
+            tried++;
+            return status != SUPPLY_AGAIN;
+        });
+        ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, status, handle);
+        EXPECT_GT(tried, 1);
+    }
+}
+
+TEST_F(TimeoutTest, TheIteratorHasTheLimitToo) {
+    Handle handle = open();
+    supply_datum_t datum;
+    EXPECT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next_datum(handle.get(), &datum), handle);
+}
+
+}  // namespace
+}  // namespace supply_test
