@@ -18,7 +18,8 @@ REPORTS := build/reports
 
 # CMake itself knows what is stale. The make that it starts must not meet this one's flags.
 CMAKE := env -u MAKEFLAGS -u MFLAGS cmake
-MAVEN := mvn --batch-mode --quiet -Dstyle.color=never --file spark-supplier/pom.xml
+# Debian's Maven writes escape sequences into logs, too, where it is not told not to.
+MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --quiet -Dstyle.color=never --file spark-supplier/pom.xml
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:

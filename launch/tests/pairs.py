@@ -1,8 +1,9 @@
 """The config files of a run, and what the pairs leave behind."""
 
+import pathlib
 import subprocess
 
-from places import LAUNCH
+from places import LAUNCH, PROGRAMS
 
 
 class Pairs:
@@ -18,6 +19,14 @@ class Pairs:
     def options(self):
         """For the Supplier, supply-cat and supply-clean alike."""
         return ["--mapped-files", str(self.mapped_files), "--named-pipes", str(self.named_pipes)]
+
+    def mapped_file(self, local_rank):
+        return self.folder / f"pair-{local_rank}.mapped"
+
+    def clean(self):
+        """Removes what dead ranks have left: the names of it."""
+        done = subprocess.run([PROGRAMS / "supply-clean", *self.options()], check=True, capture_output=True, text=True)
+        return sorted(pathlib.Path(line).name for line in done.stdout.splitlines())
 
     def left_behind(self):
         return sorted(file.name for file in self.folder.iterdir() if file.suffix != ".conf")

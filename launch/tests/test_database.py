@@ -1,0 +1,90 @@
+"""A user's database is read wherever it lies, and left as it was."""
+
+import os
+import stat
+
+import pytest
+
+import databases
+
+NOBODY = 65534
+
+
+def state(path):
+    """All that a careless reader of a database would change: files, modes, owners, times, bytes."""
+    found = {}
+    for file in [path, *sorted(path.rglob("*"))]:
+        status = file.stat()
+        found[file] = (stat.filemode(status.st_mode), status.st_uid, status.st_gid, status.st_ino, status.st_mtime_ns,
+                       status.st_ctime_ns, file.read_bytes() if file.is_file() else None)
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with an LMDB; at the end it can be removed again."""
+    folder = databases.write(tmp_path / "lmdb", databases.numbered(20))
+    yield folder
+    folder.chmod(0o700)
+
+
+@pytest.fixture
+def supply_and_compare(supply, folder):
+    """A run on the folder, or on a path in it, which must leave all of the folder as it is."""
+
+    def run(path=folder, **options):
+        before = state(folder)
+        supply(path, "--partitions", 3, ranks=2, **options)
+        assert state(folder) == before
+
+    return run
+
+
+def test_as_caffe_leaves_it(supply_and_compare):
+    supply_and_compare(epochs=2)
+
+
+def test_without_lock_file(supply_and_compare, folder):
+    (folder / "lock.mdb").unlink()
+    supply_and_compare()
+
+
+def test_read_only(supply_and_compare, folder):
+    (folder / "lock.mdb").unlink()
+    (folder / "data.mdb").chmod(0o444)
+    folder.chmod(0o555)
+    supply_and_compare()
+
+
+def test_read_only_with_a_lock_file(supply_and_compare, folder):
+    for name in ("data.mdb", "lock.mdb"):
+        (folder / name).chmod(0o444)
+    folder.chmod(0o555)
+    supply_and_compare()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_owned_by_another_user(supply_and_compare, folder):
+    for path in (folder / "data.mdb", folder / "lock.mdb", folder):
+        os.chown(path, NOBODY, NOBODY)
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    supply_and_compare()
+
+
+def test_a_bare_data_file(supply_and_compare, folder):
+    supply_and_compare(folder / "data.mdb")
+
+
+def test_a_bare_data_file_of_another_name(supply_and_compare, folder):
+    (folder / "lock.mdb").unlink()
+    supply_and_compare((folder / "data.mdb").rename(folder / "digits.lmdb"))
+
+
+def test_through_a_symbolic_link(supply_and_compare, folder, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    supply_and_compare(link)
+
+
+def test_a_path_with_white_space(supply, tmp_path):
+    supply(databases.write(tmp_path / "my images, größer", databases.numbered(5)))

@@ -1,0 +1,150 @@
+"""What goes wrong on the Spark side ends both sides, with the same line on each: what is wrong, where, and what to do."""
+
+import re
+import struct
+
+import pytest
+
+import databases
+from ranks import one_line
+from supplier import SLOTS, SupplierFailure
+
+META_PAGE_FLAG = 0x08
+MAGIC = 0xBEEFC0DE
+
+
+def first_page(header, magic):
+    """The first page of an LMDB, with its magic behind a header of so many bytes."""
+    return (header + magic).ljust(4096, b"\0") * 4
+
+
+def no_such_path(folder):
+    return folder / "nowhere"
+
+
+def no_database(folder):
+    (folder / "images").mkdir()
+    return folder / "images"
+
+
+def empty_database(folder):
+    return databases.write(folder / "lmdb", [])
+
+
+def data_file(folder, content):
+    (folder / "lmdb").mkdir()
+    (folder / "lmdb" / "data.mdb").write_bytes(content)
+    return folder / "lmdb"
+
+
+def database_of_32_bits(folder):
+    return data_file(folder, first_page(struct.pack("<IHHI", 0, 0, META_PAGE_FLAG, 0), struct.pack("<II", MAGIC, 1)))
+
+
+def big_endian_database(folder):
+    return data_file(folder, first_page(struct.pack(">QHHI", 0, 0, META_PAGE_FLAG, 0), struct.pack(">II", MAGIC, 1)))
+
+
+def text_file(folder):
+    return data_file(folder, b"version https://git-lfs.github.com/spec/v1\nsize 1234\n" * 200)
+
+
+def short_text_file(folder):
+    return data_file(folder, b"empty\n")
+
+
+def empty_file(folder):
+    return data_file(folder, b"")
+
+
+def cut_off_database(folder):
+    databases.write(folder / "lmdb", databases.numbered(500))
+    data = folder / "lmdb" / "data.mdb"
+    data.write_bytes(data.read_bytes()[:6000])
+    return folder / "lmdb"
+
+
+def with_value(folder, value):
+    elements = [(key, element.SerializeToString()) for key, element in databases.numbered(20)]
+    return databases.write_values(folder / "lmdb", [*elements, (b"00000009\xff/b", value)])
+
+
+def not_a_datum(folder):
+    return with_value(folder, b"\xff\xd8\xff\xe0 JFIF")
+
+
+def cut_off_datum(folder):
+    return with_value(folder, databases.datum(b"x" * 100).SerializeToString()[:-1])
+
+
+def large_element(folder):
+    return databases.write(folder / "lmdb", [*databases.numbered(20), (b"large", databases.datum(b"x" * 70_000))])
+
+
+# So that no rank has all its data before another one's task fails.
+ENDLESS = ("--epochs", 100_000)
+
+
+@pytest.fixture
+def both_sides_fail(supplier, make_pairs, start_ranks):
+    """A run that must fail on the Supplier's side and on that of each rank, with one text: the text."""
+
+    def run(database, *options, ranks=2, **sizes):
+        pairs = make_pairs(ranks, **sizes)
+        receivers = start_ranks(pairs, ranks)
+        with pytest.raises(SupplierFailure) as failure:
+            supplier.start(database, pairs, *options, ranks=ranks).result()
+        text = str(failure.value)
+        assert [rank.finish() for rank in receivers] == [1] * ranks
+        assert [one_line(rank) for rank in receivers] == [text] * ranks
+        return text
+
+    return run
+
+
+@pytest.mark.parametrize("make, wanted", [
+    (no_such_path, r"no LMDB at .*/nowhere: no such file or directory \(--lmdb\)"),
+    (no_database, r".*/images holds no LMDB: it has no data\.mdb \(--lmdb\)"),
+    (empty_database, r".*/lmdb/data\.mdb is empty"),
+    (database_of_32_bits, r".*/lmdb/data\.mdb .*32-bit"),
+    (big_endian_database, r".*/lmdb/data\.mdb .*big-endian"),
+    (text_file, r".*/lmdb/data\.mdb is not an LMDB"),
+    (short_text_file, r".*/lmdb/data\.mdb is not an LMDB"),
+    (empty_file, r".*/lmdb/data\.mdb is not an LMDB"),
+    (cut_off_database, r".*/lmdb/data\.mdb .*(cut|short|truncated|pages)"),
+    (not_a_datum, r"'00000009\\xff/b' of the LMDB .*/lmdb/data\.mdb is not a Datum"),
+    (cut_off_datum, r"'00000009\\xff/b' of the LMDB .*/lmdb/data\.mdb is not a Datum"),
+], ids=lambda value: getattr(value, "__name__", ""))
+def test_a_source_that_can_not_be_read(both_sides_fail, tmp_path, make, wanted):
+    assert re.search(wanted, both_sides_fail(make(tmp_path), *ENDLESS))
+
+
+@pytest.mark.parametrize("storage_level", ["none", "MEMORY_ONLY"])
+def test_an_element_larger_than_a_block(both_sides_fail, tmp_path, storage_level):
+    options = (*ENDLESS, "--storage-level", storage_level)
+    text = both_sides_fail(large_element(tmp_path), *options, ring="128KiB", block="64KiB")
+    assert "'large'" in text and "block=" in text and "mapped-files.conf" in text
+
+
+@pytest.fixture
+def entries(tmp_path):
+    return databases.write(tmp_path / "lmdb", databases.numbered(20))
+
+
+def test_fewer_task_slots_than_ranks(both_sides_fail, entries):
+    text = both_sides_fail(entries, ranks=SLOTS + 1)
+    assert f"slots for {SLOTS}" in text and f"--master local[{SLOTS + 1}]" in text
+
+
+@pytest.mark.parametrize("option, value", [
+    ("--storage-level", "MEMORY"), ("--partitions", "0"), ("--epochs", "0"), ("--block-elements", "-1"),
+])
+def test_an_option_with_a_wrong_value(both_sides_fail, entries, option, value):
+    text = both_sides_fail(entries, option, value)
+    assert option in text and value in text
+
+
+def test_the_next_run_in_the_same_spark_goes_well(both_sides_fail, supply, entries, tmp_path):
+    (tmp_path / "bad").mkdir()
+    both_sides_fail(not_a_datum(tmp_path / "bad"), *ENDLESS)
+    supply(entries, ranks=2)

@@ -1,0 +1,14 @@
+"""Waiting for something that another process does."""
+
+import time
+
+from ranks import END_OF_PATIENCE
+
+
+def wait_until(probe):
+    """Returns what the probe does, once it is true."""
+    end = time.monotonic() + END_OF_PATIENCE
+    while not (found := probe()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+    return found
