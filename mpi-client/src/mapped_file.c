@@ -7,6 +7,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "fail_point.h"
+
 static supply_status_t fail_to_reserve(const struct mapped_file *mapped, int error, struct failure *failure) {
     const struct named_path *name = mapped->file.name;
     if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
@@ -51,8 +53,10 @@ supply_status_t supply_mapped_file_create(struct mapped_file *mapped, const stru
     *mapped = MAPPED_FILE_NONE;
     supply_status_t status = supply_claim(&mapped->file, FILE_MAPPED, &settings->files.mapped_file, failure);
     if (status != SUPPLY_OK) return status;
+    supply_fail_point("O1");
     mapped->bytes = RING_OFFSET + settings->block_bytes * settings->block_count;
     status = reserve(mapped, failure);
+    supply_fail_point("O2");
     if (status == SUPPLY_OK) status = map(mapped, failure);
     if (status != SUPPLY_OK) supply_mapped_file_remove(mapped);
     return status;

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fail_point.h"
+
 static bool request(const struct pair *pair, uint32_t kind) {
     struct request record = {.generation = pair->settings.generation, .kind = kind};
     if (kind == REQUEST_STOP) return supply_pipe_write_over(&pair->request_pipe, &record, sizeof record);
@@ -45,7 +47,9 @@ supply_status_t supply_pair_open(struct pair *pair, struct settings *settings, s
     if (status == SUPPLY_OK)
         status = supply_claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, failure);
     if (status == SUPPLY_OK) status = supply_pipe_become_reader(&pair->notification_pipe, failure);
+    supply_fail_point("O3");
     if (status == SUPPLY_OK) status = publish(pair, failure);
+    supply_fail_point("O4");
     if (status != SUPPLY_OK) supply_pair_close(pair);
     return status;
 }
@@ -82,8 +86,10 @@ void supply_pair_release(struct pair *pair, uint64_t sequence) {
     while (pair->released < pair->expected && !*held(pair, pair->released)) pair->released++;
     if (pair->released == before) return;
     __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->released, pair->released, __ATOMIC_RELEASE);
+    supply_fail_point("C1");
     /* A full pipe is no failure: the credit stands in the header, and the task has wake-ups left to read. */
     request(pair, REQUEST_RELEASE);
+    supply_fail_point("C2");
 }
 
 void supply_pair_release_all(struct pair *pair) {

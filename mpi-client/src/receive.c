@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "clock.h"
+#include "fail_point.h"
 #include "handle.h"
 
 static const struct mapped_file_header *header(const supply_t *supply) {
@@ -103,8 +104,13 @@ static supply_status_t take(supply_t *supply, const struct notification *notific
         notification->kind != NOTIFICATION_END_OF_DATA)
         return fail_by_kind(supply, notification->kind);
     if (notification->sequence < supply->pair.expected) return SUPPLY_AGAIN;
+    supply_fail_point("R2");
     supply_status_t status = supply_block_check(&supply->blocks, &supply->pair, notification, &supply->failure);
-    return status == SUPPLY_OK ? hand_out(supply, notification, block) : status;
+    if (status != SUPPLY_OK) return status;
+    supply_fail_point("R3");
+    status = hand_out(supply, notification, block);
+    supply_fail_point("R4");
+    return status;
 }
 
 /* Reads what is there until it comes to something; SUPPLY_AGAIN: nothing has. */
@@ -114,6 +120,7 @@ static supply_status_t drain(supply_t *supply, supply_block_t *block) {
         switch (supply_pipe_read(&supply->pair.notification_pipe, &notification, sizeof notification,
                                  &supply->failure)) {
         case PIPE_RECORD: {
+            supply_fail_point("R1");
             supply_status_t status = take(supply, &notification, block);
             if (status != SUPPLY_AGAIN) return status;
             break;

@@ -6,6 +6,7 @@ import java.nio.file.{Path, Paths}
 import java.util.concurrent.ConcurrentHashMap
 
 import supply.{ContractException, PairException, RankException}
+import supply.FailPoint
 import supply.config.PairPaths
 import supply.contract.{Layout, Notification, Schema}
 import supply.contract.Layout.Constant
@@ -48,7 +49,10 @@ final class Pair private[pair] (
   def publishedBytes: Long = bytesBefore
 
   /** Tells the rank which columns its blocks will have. (A5) */
-  def schemaIs(schema: Schema): Unit = file.schemaIs(schema)
+  def schemaIs(schema: Schema): Unit = {
+    file.schemaIs(schema)
+    FailPoint("A5")
+  }
 
   /** P1. The slot for the next block, once the rank has released it. The same until [[publish]]. */
   def nextSlot(): ByteBuffer = {
@@ -64,14 +68,18 @@ final class Pair private[pair] (
     val notification = Notification(file.generation, kind, elements, sequence, epoch, partition, firstElement,
       file.slotOffset(slotOf(sequence)), size.toLong)
     val slot = nextSlot()
+    FailPoint("P1")
     slot.putInt(Layout.BlockHeader.columnCount, columns)
     slot.putLong(Layout.BlockHeader.elementsBefore, elementsBefore)
     slot.putLong(Layout.BlockHeader.bytesBefore, bytesBefore)
     notification.write(slot, Layout.BlockHeader.notification)
+    FailPoint("P2")
     file.published = sequence + 1
+    FailPoint("P3")
     sequence += 1
     count(notification)
     send(notification)
+    FailPoint("P4")
   }
 
   /** Waits until the rank has released everything: only then is it sure that it has seen everything. */
@@ -223,8 +231,11 @@ object Pair {
         var notifications: NotificationPipe = null
         var done = false
         try {
+          FailPoint("A1")
           if (!file.rankLives) return Left("its files are there, but their rank is dead, and no new rank has opened it")
+          FailPoint("A2")
           if (!file.lockForTask()) return Left("another attempt of the same task still holds it")
+          FailPoint("A3")
           try {
             requests = NamedPipe.openRequests(Paths.get(paths.requestPipe))
             notifications = NamedPipe.openNotifications(Paths.get(paths.notificationPipe))
@@ -235,11 +246,13 @@ object Pair {
                 "Do both sides use the same named-pipes.conf?", e)
           }
           if (!file.rankLives) return Left("its rank died while the task attached")
+          FailPoint("A4")
           if (file.version >>> 16 != Constant.VERSION_MAJOR) refuseVersion(name, file, notifications)
           file.check()
           file.taskIs(ProcessHandle.current().pid().toInt, attempt)
           val pair = new Pair(name, paths, file, requests, notifications, timeout)
           pair.resume()
+          FailPoint("A6")
           done = true
           Right(pair)
         } finally if (!done) {
