@@ -62,6 +62,14 @@ typedef enum supply_status {
 /** The name of a status, as "SUPPLY_ERROR_TIMEOUT". Never NULL. */
 SUPPLY_API const char *supply_status_name(supply_status_t status);
 
+/**
+ * Where a rank stands in its data: epoch, partition, and the elements of it that it has consumed. Opaque bytes that may
+ * be copied, stored and sent to another process; supply_position_to_text() makes a line of them.
+ */
+typedef struct supply_position {
+    uint8_t bytes[32];
+} supply_position_t;
+
 /** One side of one pair. Opaque. */
 typedef struct supply supply_t;
 
@@ -94,6 +102,9 @@ typedef struct supply_options {
     size_t ring_bytes;
     /** Bytes of a block; 0: `block=` of the config line, or a quarter of the ring, or 4 MiB. Rounded up to 4 KiB. */
     size_t block_bytes;
+
+    /** Go on behind this position, of an earlier run with the same partitions, ranks and seed; NULL: from the beginning. */
+    const supply_position_t *position;
 } supply_options_t;
 
 /** Sets every option to "not set". */
@@ -232,6 +243,22 @@ typedef struct supply_statistics {
 } supply_statistics_t;
 
 SUPPLY_API void supply_get_statistics(const supply_t *supply, supply_statistics_t *statistics);
+
+/**
+ * Where this handle stands: everything before the position has been consumed, nothing behind it. Consumed are the blocks
+ * that have been released (and all before them), or the Datums that supply_next_datum() has handed out. A rank that opens
+ * its next pair with this position gets exactly what follows. SUPPLY_OK or _ARGUMENT.
+ */
+SUPPLY_API supply_status_t supply_position_save(const supply_t *supply, supply_position_t *position);
+
+/** Bytes that are enough for the text of a position, its ending zero byte included. */
+#define SUPPLY_POSITION_TEXT_BYTES 96
+
+/** Writes the position as printable text without blanks. text has SUPPLY_POSITION_TEXT_BYTES bytes. */
+SUPPLY_API void supply_position_to_text(const supply_position_t *position, char *text);
+
+/** Reads what supply_position_to_text() has written. SUPPLY_OK, or _ARGUMENT if the text is something else. */
+SUPPLY_API supply_status_t supply_position_from_text(supply_position_t *position, const char *text);
 
 /**
  * Removes what a dead rank left of a pair: those of the three files whose lock is free. A living pair is

@@ -63,7 +63,7 @@ supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint
 
 /* The iterator's next block. */
 static supply_status_t advance(supply_t *supply) {
-    if (supply->iterating) supply_pair_release(&supply->pair, supply->iterated.sequence);
+    if (supply->iterating) supply_give_back(supply, supply->iterated.sequence);
     supply->iterating = false;
     supply_status_t status = supply_receive(supply, &supply->iterated, true);
     if (status != SUPPLY_OK) return status;

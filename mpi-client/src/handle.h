@@ -14,6 +14,7 @@ struct supply {
     bool is_open;
     bool at_end_of_data;
     uint32_t epoch; /**< of the last block received */
+    struct position consumed; /**< behind all that has been released */
     struct pair pair;
     struct blocks blocks;
     struct failure failure; /**< of the last call that failed */
@@ -36,6 +37,9 @@ struct supply {
 
 /** supply_open() with settings that are known already; they become the handle's. */
 supply_status_t supply_open_settings(supply_t *supply, struct settings *settings);
+
+/** Releases a held block (C1, C2), and notes what has been consumed by it. */
+void supply_give_back(supply_t *supply, uint64_t sequence);
 
 /** R1 to R4: the next block; wait: until the time limit, else SUPPLY_AGAIN. Returns as supply_next(). */
 supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wait);

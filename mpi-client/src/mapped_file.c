@@ -74,6 +74,7 @@ void supply_mapped_file_fill(const struct mapped_file *mapped, const struct sett
     header->rank_pid = settings->rank_pid;
     header->rank = settings->rank;
     header->local_rank = settings->local_rank;
+    supply_position_request(&settings->start, header);
 }
 
 void supply_mapped_file_remove(struct mapped_file *mapped) {

@@ -140,6 +140,12 @@ static supply_status_t set_sizes(const supply_options_t *options, struct setting
     return SUPPLY_OK;
 }
 
+static supply_status_t set_start(const supply_options_t *options, struct settings *settings, struct failure *failure) {
+    if (options->position == NULL || supply_position_unpack(options->position, &settings->start)) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                       "options: position holds none: fill it by supply_position_save() or supply_position_from_text()");
+}
+
 static supply_status_t set_generation(struct settings *settings, struct failure *failure) {
     do {
         ssize_t got = getrandom(&settings->generation, sizeof settings->generation, 0);
@@ -154,6 +160,7 @@ supply_status_t supply_settings(const supply_options_t *options, struct settings
     supply_status_t status = supply_settings_files(options, settings, failure);
     if (status == SUPPLY_OK) status = set_timeout(options, settings, failure);
     if (status == SUPPLY_OK) status = set_sizes(options, settings, failure);
+    if (status == SUPPLY_OK) status = set_start(options, settings, failure);
     if (status == SUPPLY_OK) status = set_generation(settings, failure);
     settings->rank_pid = (uint32_t)getpid();
     return status;

@@ -3,6 +3,7 @@
 #define SUPPLY_OPTIONS_H
 
 #include "config_files.h"
+#include "position.h"
 #include "supply.h"
 
 /** Everything that opening a pair needs. */
@@ -15,6 +16,7 @@ struct settings {
     uint32_t block_count;
     uint64_t generation; /**< not 0 */
     uint32_t rank_pid;
+    struct position start;
 };
 
 /**

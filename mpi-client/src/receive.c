@@ -65,6 +65,14 @@ static supply_status_t fail_by_kind(supply_t *supply, uint32_t kind) {
                        supply_contract_version());
 }
 
+void supply_give_back(supply_t *supply, uint64_t sequence) {
+    uint64_t passed = supply->pair.released;
+    supply_pair_release(&supply->pair, sequence);
+    for (; passed < supply->pair.released; passed++)
+        supply_position_pass(&supply->consumed,
+                             &supply_blocks_at(&supply->blocks, &supply->pair, passed)->notification);
+}
+
 /* A checked block, or an end of one kind or the other, which has no elements and is released at once. */
 static supply_status_t hand_out(supply_t *supply, const struct notification *notification, supply_block_t *block) {
     const uint64_t sequence = supply->pair.expected;
@@ -83,7 +91,7 @@ static supply_status_t hand_out(supply_t *supply, const struct notification *not
         .bytes = notification->size,
     };
     if (!is_block) {
-        supply_pair_release(&supply->pair, sequence);
+        supply_give_back(supply, sequence);
         if (notification->kind == NOTIFICATION_END_OF_EPOCH) return SUPPLY_END_OF_EPOCH;
         supply->at_end_of_data = true;
         return SUPPLY_END_OF_DATA;

@@ -38,6 +38,7 @@ supply_status_t supply_open_settings(supply_t *supply, struct settings *settings
     supply_status_t status = supply_pair_open(&supply->pair, settings, &supply->failure);
     if (status != SUPPLY_OK) return status;
     supply->is_open = true;
+    supply->consumed = supply->pair.settings.start;
     return supply_blocks_allocate(&supply->blocks, &supply->pair, &supply->failure);
 }
 
@@ -125,7 +126,7 @@ supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     if (supply->iterating && block->sequence == supply->iterated.sequence)
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                            "supply_release: supply_next_datum() releases its blocks by itself");
-    supply_pair_release(&supply->pair, block->sequence);
+    supply_give_back(supply, block->sequence);
     return SUPPLY_OK;
 }
 

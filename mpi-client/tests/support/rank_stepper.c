@@ -2,10 +2,12 @@
  * A rank that does one step at a time, for tests of the other side: a command a line on stdin, an answer a line
  * on stdout. It is libsupply itself; only the pace is the test's.
  *
- *     open MAPPED_FILE REQUEST_PIPE NOTIFICATION_PIPE TIMEOUT RING_BYTES BLOCK_BYTES RANK
+ *     open MAPPED_FILE REQUEST_PIPE NOTIFICATION_PIPE TIMEOUT RING_BYTES BLOCK_BYTES RANK [POSITION]
  *     next             → OK sequence epoch partition first_element element_count | END_OF_EPOCH epoch | END_OF_DATA
  *     datum I          → OK label channels height width encoded key_bytes data_bytes sum, of the latest block
  *     release SEQUENCE
+ *     take             → OK label, of the next Datum | END_OF_EPOCH epoch | END_OF_DATA
+ *     position         → OK text
  *     close | abort TEXT
  *
  * Any failure is answered by: ERROR status text
@@ -25,11 +27,14 @@ static void answer(supply_status_t status) {
 }
 
 static void open_pair(char *arguments) {
-    static char mapped[4096], request[4096], notification[4096];
+    static char mapped[4096], request[4096], notification[4096], text[SUPPLY_POSITION_TEXT_BYTES];
+    static supply_position_t position;
     supply_options_t options;
     supply_options_init(&options);
-    if (sscanf(arguments, "%4095s %4095s %4095s %lf %zu %zu %d", mapped, request, notification, &options.timeout,
-               &options.ring_bytes, &options.block_bytes, &options.rank) != 7) {
+    int read = sscanf(arguments, "%4095s %4095s %4095s %lf %zu %zu %d %95s", mapped, request, notification,
+                      &options.timeout, &options.ring_bytes, &options.block_bytes, &options.rank, text);
+    if (read == 8 && supply_position_from_text(&position, text) == SUPPLY_OK) options.position = &position;
+    else if (read != 7) {
         puts("ERROR usage");
         return;
     }
@@ -39,14 +44,37 @@ static void open_pair(char *arguments) {
     answer(supply_open(&supply, &options));
 }
 
+static void show_end(supply_status_t status, uint32_t epoch) {
+    if (status == SUPPLY_END_OF_EPOCH) printf("END_OF_EPOCH %u\n", epoch);
+    else if (status == SUPPLY_END_OF_DATA) puts("END_OF_DATA");
+    else answer(status);
+}
+
+static void take_datum(void) {
+    supply_datum_t datum;
+    supply_status_t status = supply_next_datum(supply, &datum);
+    if (status == SUPPLY_OK) printf("OK %d\n", datum.label);
+    else show_end(status, datum.epoch);
+}
+
+static void show_position(void) {
+    supply_position_t position;
+    char text[SUPPLY_POSITION_TEXT_BYTES];
+    supply_status_t status = supply_position_save(supply, &position);
+    if (status != SUPPLY_OK) {
+        answer(status);
+        return;
+    }
+    supply_position_to_text(&position, text);
+    printf("OK %s\n", text);
+}
+
 static void next_block(void) {
     supply_status_t status = supply_next(supply, &block);
     if (status == SUPPLY_OK)
         printf("OK %llu %u %u %llu %u\n", (unsigned long long)block.sequence, block.epoch, block.partition,
                (unsigned long long)block.first_element, block.element_count);
-    else if (status == SUPPLY_END_OF_EPOCH) printf("END_OF_EPOCH %u\n", block.epoch);
-    else if (status == SUPPLY_END_OF_DATA) puts("END_OF_DATA");
-    else answer(status);
+    else show_end(status, block.epoch);
 }
 
 static void show_datum(const char *arguments) {
@@ -76,6 +104,8 @@ int main(void) {
         if (*arguments != '\0') *arguments++ = '\0';
         if (strcmp(line, "open") == 0) open_pair(arguments);
         else if (strcmp(line, "next") == 0) next_block();
+        else if (strcmp(line, "take") == 0) take_datum();
+        else if (strcmp(line, "position") == 0) show_position();
         else if (strcmp(line, "datum") == 0) show_datum(arguments);
         else if (strcmp(line, "release") == 0) release(arguments);
         else if (strcmp(line, "abort") == 0) { supply_abort(supply, arguments); supply = NULL; puts("OK"); }

@@ -20,8 +20,11 @@ final class SourceException(message: String, cause: Throwable = null)
 /** The cluster does not have what the run needs, or a task landed in the wrong place. */
 final class PlacementException(message: String) extends SupplyException(message, null, retry = false)
 
-/** The rank did not come, gave up, died or stalled. */
+/** The rank did not come, or stalled. */
 final class RankException(message: String) extends SupplyException(message, null, retry = false)
+
+/** The rank gave up or died before it had all its data. */
+final class RankEndedException(message: String) extends SupplyException(message, null, retry = false)
 
 /** The mapped file or a request is not what proto/PROTOCOL.md says. */
 final class ContractException(message: String) extends SupplyException(message, null, retry = false)

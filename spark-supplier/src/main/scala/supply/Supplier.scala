@@ -84,7 +84,8 @@ object Supplier {
     seed = options.seed,
     blockElements = Option(options.blockElements).map(_.toInt),
     hosts = Option(options.hosts),
-    timeout = options.timeout)
+    timeout = options.timeout,
+    waitForRank = options.waitForRank)
 
   private def storageLevel(name: String): StorageLevel =
     try StorageLevel.fromString(name.toUpperCase(java.util.Locale.ROOT))

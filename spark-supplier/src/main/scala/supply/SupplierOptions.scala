@@ -65,6 +65,11 @@ final class SupplierOptions {
       "Default: ${DEFAULT-VALUE}."))
   var timeout: Double = _
 
+  @Opt(names = Array("--wait-for-rank"),
+    description = Array("When a rank ends before it has all its data, wait for it to come back, at most the time limit, instead of " +
+      "ending the run. It gets what follows the position that it brings (supply_position_save in supply.h), or everything."))
+  var waitForRank: Boolean = _
+
   @Opt(names = Array("--help"), usageHelp = true, description = Array("Prints this and ends."))
   var help: Boolean = _
 }

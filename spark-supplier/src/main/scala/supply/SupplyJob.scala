@@ -21,7 +21,8 @@ final case class SupplySettings(
     seed: Long = 0,
     blockElements: Option[Int] = None,
     hosts: Option[String] = None,
-    timeout: Double = 120) {
+    timeout: Double = 120,
+    waitForRank: Boolean = false) {
 
   private[supply] def check(): Unit = {
     def atLeastOne(name: String, value: Int): Unit =
@@ -60,7 +61,7 @@ object SupplyJob {
       val source = open
       val plan = Plan(source.rdd.partitions.length, settings.ranks, settings.epochs, settings.seed)
       val job = new PinnedJob(sc, source, plan, TaskSettings(configFiles, hosts, source.schema, source.mainColumn,
-        settings.blockElements.getOrElse(Int.MaxValue), settings.timeout))
+        settings.blockElements.getOrElse(Int.MaxValue), settings.timeout, plan.fingerprint(source.elements), settings.waitForRank))
       val progress = new Progress(sc, job, source.elements.map(_ * settings.epochs))
       started = true
       try job.run()

@@ -11,7 +11,7 @@ trait LocalSpark extends BeforeAndAfterAll { this: Suite =>
     .setMaster(s"local[$slots]")
     .setAppName(suiteName)
     .set("spark.ui.enabled", "false")
-    .set("spark.log.level", "ERROR"))
+    .set("spark.log.level", "OFF"))
 
   override protected def afterAll(): Unit =
     try sc.stop()

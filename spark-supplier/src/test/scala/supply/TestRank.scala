@@ -26,8 +26,21 @@ final class TestRank(val paths: PairPaths) extends AutoCloseable {
 
   def answer(): String = answers.readLine()
 
-  def open(ringBytes: Long = 8192, blockBytes: Long = 4096, rank: Int = -1, timeout: Double = 30): String =
-    apply(s"open ${paths.mappedFile} ${paths.requestPipe} ${paths.notificationPipe} $timeout $ringBytes $blockBytes $rank")
+  def open(
+      ringBytes: Long = 8192,
+      blockBytes: Long = 4096,
+      rank: Int = -1,
+      timeout: Double = 30,
+      position: Option[String] = None): String =
+    apply(s"open ${paths.mappedFile} ${paths.requestPipe} ${paths.notificationPipe} $timeout $ringBytes $blockBytes $rank" +
+      position.map(" " + _).getOrElse(""))
+
+  /** Where it stands. */
+  def position(): String = {
+    val answer = apply("position")
+    assert(answer.startsWith("OK "), answer)
+    answer.drop(3)
+  }
 
   /** Reads and releases everything up to the end or an error; the answers to `next`. */
   def drain(): Seq[String] = {
@@ -58,6 +71,12 @@ object TestRank {
     val built = Paths.get("../build/mpi-client/rank-stepper").toAbsolutePath.normalize
     require(Files.isExecutable(built), s"$built is missing: build mpi-client with its tests first (make build)")
     built.toString
+  }
+
+  /** The config files that name the rank's pair. */
+  def configFilesOf(rank: TestRank): ConfigFiles = {
+    val folder = Paths.get(rank.paths.mappedFile).getParent
+    ConfigFiles(folder.resolve("mapped-files.conf").toString, folder.resolve("named-pipes.conf").toString)
   }
 
   /** Config files of `count` pairs in a folder. */

@@ -18,10 +18,16 @@ object Layout {
     final val rank = 56
     final val localRank = 60
     final val released = 64
+    final val startEpoch = 72
+    final val startInside = 76
+    final val startPartition = 80
+    final val startElement = 88
+    final val startPlan = 96
     final val published = 128
     final val taskPid = 136
     final val taskAttempt = 140
     final val schemaColumns = 144
+    final val plan = 152
     final val taskFailure = 256
     final val rankFailure = 1280
     final val SIZE = 4096

@@ -74,6 +74,20 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
     ()
   }
 
+  /** Where the rank wants its data to begin, and the plan under which it has saved that; 0: any. */
+  def start: Position = Position(
+    header.getInt(At.startEpoch),
+    if (header.getInt(At.startInside) == 0) None else Some(header.getInt(At.startPartition) -> header.getLong(At.startElement)))
+
+  def startPlan: Long = header.getLong(At.startPlan)
+
+  def plan_=(fingerprint: Long): Unit = {
+    header.putLong(At.plan, fingerprint)
+    ()
+  }
+
+  def plan: Long = header.getLong(At.plan)
+
   /** Writes the schema, or checks it against the one that an earlier attempt has written. */
   def schemaIs(schema: Schema): Unit = {
     val columns = header.getInt(At.schemaColumns)

@@ -5,7 +5,7 @@ import java.nio.ByteBuffer
 import java.nio.file.{Path, Paths}
 import java.util.concurrent.ConcurrentHashMap
 
-import supply.{ContractException, PairException, RankException}
+import supply.{ConfigException, ContractException, PairException, RankEndedException, RankException}
 import supply.FailPoint
 import supply.config.PairPaths
 import supply.contract.{Layout, Notification, Schema}
@@ -39,8 +39,10 @@ final class Pair private[pair] (
   /** Time spent waiting for the rank to release a slot. */
   def waitedNanos: Long = waited
 
-  /** The last block that this or an earlier attempt has published: its successor is what comes next. */
-  def lastPublished: Option[Notification] =
+  /** What comes next: behind what this and earlier attempts have published, or else where the rank wants to begin. */
+  def position: Position = lastPublished.map(Position.after).getOrElse(file.start)
+
+  private def lastPublished: Option[Notification] =
     if (sequence == 0) None else Some(copyOf(sequence - 1))
 
   /** Elements, and bytes of their blocks, that all attempts together have published. */
@@ -52,6 +54,15 @@ final class Pair private[pair] (
   def schemaIs(schema: Schema): Unit = {
     file.schemaIs(schema)
     FailPoint("A5")
+  }
+
+  /** Tells the rank which plan its data follows; refuses a position that it has saved under another one. (A5, A6) */
+  def planIs(fingerprint: Long): Unit = {
+    if (file.startPlan != 0 && file.startPlan != fingerprint) {
+      throw new ConfigException(s"$name: the rank wants to go on at a position that it saved in a run with other data, " +
+        "--partitions, --ranks or --seed: give the same ones, or start the rank without the position")
+    }
+    file.plan = fingerprint
   }
 
   /** P1. The slot for the next block, once the rank has released it. The same until [[publish]]. */
@@ -156,10 +167,10 @@ final class Pair private[pair] (
     }
 
   /** Why the rank has gone, from its own words if it left any: they stay in the mapping. */
-  private def rankIsGone: RankException = {
+  private def rankIsGone: RankEndedException = {
     val words = file.rankFailure
-    if (words.nonEmpty) new RankException(s"$name: the rank gave up: $words")
-    else new RankException(s"$name: its rank (process ${file.rankPid}) ended before it had taken all its data (it released " +
+    if (words.nonEmpty) new RankEndedException(s"$name: the rank gave up: $words")
+    else new RankEndedException(s"$name: its rank (process ${file.rankPid}) ended before it had taken all its data (it released " +
       s"${file.released} of $sequence blocks): see the rank's own output for the reason")
   }
 

@@ -15,6 +15,17 @@ final case class Plan(partitions: Int, ranks: Int, epochs: Int, seed: Long) {
   /** The rank's partitions, ascending. */
   def partitionsOf(rank: Int): IndexedSeq[Int] = rank until partitions by ranks
 
+  /**
+   * The same for plans in which a position means the same. Never 0.
+   *
+   * @param elements of the source, where that is known: other data is not the same plan
+   */
+  def fingerprint(elements: Option[Long]): Long =
+    Seq(partitions.toLong, ranks.toLong, seed, elements.getOrElse(-1L)).foldLeft(0L)((h, part) => Plan.mix(h ^ Plan.mix(part))) match {
+      case 0 => 1
+      case hash => hash
+    }
+
   /** The rank's partitions in the order of that epoch. */
   def order(rank: Int, epoch: Int): IndexedSeq[Int] = {
     val order = partitionsOf(rank).toArray

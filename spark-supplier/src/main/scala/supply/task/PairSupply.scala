@@ -2,40 +2,42 @@ package supply.task
 
 import org.apache.spark.util.LongAccumulator
 
-import supply.contract.Notification
+import supply.ConfigException
 import supply.contract.Layout.Constant
-import supply.pair.{BlockWriter, Pair}
+import supply.pair.{BlockWriter, Pair, Position}
 
 /**
- * Supplies one rank over its pair, going on behind what an earlier attempt has published.
+ * Supplies one rank over its pair, from the pair's position on.
  *
  * @param elements tells the driver how many elements are published
  * @param bytes    and how many bytes
  */
 final class PairSupply(pair: Pair, settings: TaskSettings, elements: LongAccumulator, bytes: LongAccumulator) {
+  pair.planIs(settings.plan)
   val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements)
-  private val last: Option[Notification] = pair.lastPublished
+  private val start = pair.position
   private var countedElements = pair.publishedElements
   private var countedBytes = pair.publishedBytes
   var partitions = 0
   var waitedForSource = 0L
 
-  def epoch(planned: PlannedEpoch): Unit = if (!hasEnded(planned.epoch)) {
-    val inThisEpoch = last.filter(n => n.epoch == planned.epoch && n.kind == Constant.NOTIFICATION_BLOCK)
-    val rest = inThisEpoch match {
-      case Some(n) => planned.partitions.dropWhile(_.index != n.partition)
-      case None => planned.partitions
-    }
-    rest.foreach { partition =>
-      val done = inThisEpoch.filter(_.partition == partition.index).map(n => n.firstElement + n.elementCount).getOrElse(0L)
-      supply(planned.epoch, partition, done)
+  def epoch(planned: PlannedEpoch): Unit = if (planned.epoch >= start.epoch) {
+    val inside = start.inside.filter(_ => planned.epoch == start.epoch)
+    inside match {
+      case Some((partition, done)) => resume(planned, partition, done)
+      case None => planned.partitions.foreach(supply(planned.epoch, _, 0))
     }
     pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, planned.epoch, 0, 0, 0, 0, BlockWriter.ControlBytes)
   }
 
-  private def hasEnded(epoch: Int): Boolean = last.exists { n =>
-    n.kind == Constant.NOTIFICATION_END_OF_DATA || n.epoch > epoch ||
-    n.epoch == epoch && n.kind == Constant.NOTIFICATION_END_OF_EPOCH
+  private def resume(planned: PlannedEpoch, partition: Int, done: Long): Unit = {
+    val rest = planned.partitions.dropWhile(_.index != partition)
+    if (rest.isEmpty) {
+      throw new ConfigException(s"${pair.name}: the rank wants to go on in partition $partition, which is not its own: " +
+        "was its position saved by another rank?")
+    }
+    supply(planned.epoch, rest.next(), done)
+    rest.foreach(supply(planned.epoch, _, 0))
   }
 
   /** Supplies a partition but for its first `done` elements. */
@@ -68,7 +70,7 @@ final class PairSupply(pair: Pair, settings: TaskSettings, elements: LongAccumul
   }
 
   def endOfData(): Unit = {
-    if (!last.exists(_.kind == Constant.NOTIFICATION_END_OF_DATA)) {
+    if (start != Position.End) {
       pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
     }
     pair.awaitAllReleased()

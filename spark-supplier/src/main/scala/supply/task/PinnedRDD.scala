@@ -10,8 +10,10 @@ import supply.source.Source
 /** One partition of the source in one epoch, not yet opened. */
 final case class PlannedPartition(index: Int, open: () => ElementCursor)
 
-/** What one rank gets in one epoch, in order. */
-final case class PlannedEpoch(epoch: Int, partitions: Iterator[PlannedPartition])
+/** What one rank gets in one epoch, in order; to be walked more than once if need be. */
+final class PlannedEpoch(val epoch: Int, walk: () => Iterator[PlannedPartition]) {
+  def partitions: Iterator[PlannedPartition] = walk()
+}
 
 private final case class RankPartition(index: Int, parents: Map[Int, Partition]) extends Partition
 
@@ -39,8 +41,8 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts
   override def compute(partition: Partition, context: TaskContext): Iterator[PlannedEpoch] = {
     val RankPartition(rank, parents) = partition.asInstanceOf[RankPartition]
     Iterator.range(0, plan.epochs).map { epoch =>
-      PlannedEpoch(epoch, plan.order(rank, epoch).iterator.map(p =>
-        PlannedPartition(p, () => source.open(parents(p), context))))
+      new PlannedEpoch(epoch, () =>
+        plan.order(rank, epoch).iterator.map(p => PlannedPartition(p, () => source.open(parents(p), context))))
     }
   }
 }

@@ -4,25 +4,33 @@ import java.net.InetAddress
 
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.util.LongAccumulator
+import org.slf4j.LoggerFactory
 
-import supply.PlacementException
+import supply.{PlacementException, RankEndedException}
 import supply.config.{ConfigFiles, PairPaths}
 import supply.contract.Schema
 import supply.pair.Pair
 import supply.plan.Hosts
 
-/** What all tasks of a run have in common. */
+/**
+ * What all tasks of a run have in common.
+ *
+ * @param plan        the plan's fingerprint
+ * @param waitForRank a rank that ends early is awaited, and gets what follows the position that it brings
+ */
 final case class TaskSettings(
     configFiles: ConfigFiles,
     hosts: Hosts,
     schema: Schema,
     mainColumn: Int,
     blockElements: Int,
-    timeout: Double)
+    timeout: Double,
+    plan: Long = 0,
+    waitForRank: Boolean = false)
 
 /**
- * What one rank has been supplied with: elements and bytes of blocks by all attempts of its task, partitions and times (in
- * nanoseconds) by the last one.
+ * What one rank has been supplied with since it came: elements and bytes of blocks by all attempts of its task, partitions
+ * and times (in nanoseconds) by the last one.
  */
 final case class TaskReport(
     rank: Int,
@@ -38,19 +46,35 @@ final case class TaskReport(
 final class PinnedTask(settings: TaskSettings, elements: LongAccumulator, bytes: LongAccumulator) extends Serializable {
 
   def run(rank: Int, epochs: Iterator[PlannedEpoch]): TaskReport = {
-    val context = TaskContext.get()
-    val pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank, context.attemptNumber(), settings.timeout)
-    context.addTaskCompletionListener[Unit](_ => pair.close())
+    val all = epochs.toIndexedSeq
+    var report: Option[TaskReport] = None
+    while (report.isEmpty) {
+      try report = Some(supply(rank, all))
+      catch {
+        case e: RankEndedException if settings.waitForRank =>
+          PinnedTask.log.warn(s"${e.getMessage} - waiting ${settings.timeout} s for it to come back")
+      }
+    }
+    report.get
+  }
+
+  /** Supplies the rank that is there now, to the end. */
+  private def supply(rank: Int, epochs: IndexedSeq[PlannedEpoch]): TaskReport = {
+    val pair = PinnedTask.attach(
+      settings.configFiles, settings.hosts, rank, TaskContext.get().attemptNumber(), settings.timeout)
     val start = System.nanoTime()
-    val supply = new PairSupply(pair, settings, elements, bytes)
-    epochs.foreach(supply.epoch)
-    supply.endOfData()
-    TaskReport(rank, PinnedTask.host, supply.partitions, pair.publishedElements, pair.publishedBytes,
-      System.nanoTime() - start, pair.waitedNanos, supply.waitedForSource)
+    try {
+      val supply = new PairSupply(pair, settings, elements, bytes)
+      epochs.foreach(supply.epoch)
+      supply.endOfData()
+      TaskReport(rank, PinnedTask.host, supply.partitions, pair.publishedElements, pair.publishedBytes,
+        System.nanoTime() - start, pair.waitedNanos, supply.waitedForSource)
+    } finally pair.close()
   }
 }
 
 object PinnedTask {
+  private val log = LoggerFactory.getLogger(classOf[PinnedTask])
 
   /** This executor's host, as Spark knows it. */
   def host: String = SparkEnv.get.blockManager.blockManagerId.host

@@ -5,7 +5,7 @@ import java.util.concurrent.{Callable, Executors, Future, TimeUnit}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{ContractException, ElementTooLargeException, RankException, SupplyException, TemporaryFolder, TestRank}
+import supply.{ContractException, ElementTooLargeException, RankEndedException, RankException, SupplyException, TemporaryFolder, TestRank}
 import supply.contract.Layout
 import supply.contract.Layout.{Constant, MappedFileHeader => At}
 import supply.source.{Datum, DatumCursor}
@@ -149,7 +149,7 @@ class PairSuite extends AnyFunSuite {
         rank("next")
         rank.kill()
         val failure = intercept[java.util.concurrent.ExecutionException](result(supplying)).getCause
-        assert(failure.isInstanceOf[RankException] && failure.getMessage.contains(s"process ${rank.pid}"))
+        assert(failure.isInstanceOf[RankEndedException] && failure.getMessage.contains(s"process ${rank.pid}"))
       } finally pair.close()
     }
   }
@@ -200,8 +200,7 @@ class PairSuite extends AnyFunSuite {
       } finally first.close()
       val second = attach(rank, attempt = 1)
       try {
-        val last = second.lastPublished.get
-        assert((last.sequence, last.firstElement, last.elementCount) == ((3L, 3L, 1)))
+        assert(second.position == Position(0, Some(0 -> 4L)))
         supply(second, Seq(datum(4, 1)), from = 4)
         assert(Seq.fill(3)(rank("next")) == Seq("OK 2 0 0 2 1", "OK 3 0 0 3 1", "OK 4 0 0 4 1"))
       } finally second.close()

@@ -45,6 +45,14 @@ class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(plan.order(0, 0).map(_ / 2) != plan.order(1, 0).map(_ / 2))
   }
 
+  test("plans in which a position means something else have another fingerprint, and none has 0") {
+    val plan = Plan(10, 2, 1, seed = 42)
+    assert(plan.fingerprint(Some(5)) == plan.copy(epochs = 9).fingerprint(Some(5)))
+    val others = Seq(plan.copy(partitions = 11), plan.copy(ranks = 3), plan.copy(seed = 43)).map(_.fingerprint(Some(5))) ++
+      Seq(plan.fingerprint(Some(6)), plan.fingerprint(None))
+    assert((others :+ plan.fingerprint(Some(5)) :+ 0L).distinct.size == others.size + 2)
+  }
+
   test("the order is this one, for ever: a saved position must mean the same in the next release") {
     assert(Plan(10, 2, 1, seed = 42).order(0, 0) == Seq(0, 6, 4, 2, 8))
   }

@@ -1,0 +1,102 @@
+#include "position.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "handle.h"
+
+/* What the opaque bytes are. */
+struct packed {
+    uint32_t magic;
+    uint32_t epoch;
+    uint32_t inside;
+    uint32_t partition;
+    uint64_t element;
+    uint64_t plan;
+};
+
+_Static_assert(sizeof(struct packed) == sizeof(supply_position_t), "a position has no padding");
+
+#define POSITION_MAGIC 0x31534f50u /* "POS1" */
+#define TEXT_PREFIX "position-1"
+
+static void pack(const struct position *position, supply_position_t *packed) {
+    struct packed bytes = {.magic = POSITION_MAGIC,
+                           .epoch = position->epoch,
+                           .inside = position->inside,
+                           .partition = position->partition,
+                           .element = position->element,
+                           .plan = position->plan};
+    memcpy(packed, &bytes, sizeof bytes);
+}
+
+bool supply_position_unpack(const supply_position_t *packed, struct position *position) {
+    struct packed bytes;
+    memcpy(&bytes, packed, sizeof bytes);
+    if (bytes.magic != POSITION_MAGIC || bytes.inside > 1) return false;
+    *position = (struct position){.epoch = bytes.epoch,
+                                  .inside = bytes.inside,
+                                  .partition = bytes.partition,
+                                  .element = bytes.element,
+                                  .plan = bytes.plan};
+    return true;
+}
+
+void supply_position_pass(struct position *position, const struct notification *block) {
+    if (block->kind == NOTIFICATION_BLOCK) {
+        position->epoch = block->epoch;
+        position->inside = true;
+        position->partition = block->partition;
+        position->element = block->first_element + block->element_count;
+    } else if (block->kind == NOTIFICATION_END_OF_EPOCH) {
+        *position = (struct position){.epoch = block->epoch + 1, .plan = position->plan};
+    }
+}
+
+void supply_position_request(const struct position *position, struct mapped_file_header *header) {
+    header->start_epoch = position->epoch;
+    header->start_inside = position->inside;
+    header->start_partition = position->partition;
+    header->start_element = position->element;
+    header->start_plan = position->plan;
+}
+
+supply_status_t supply_position_save(const supply_t *supply, supply_position_t *position) {
+    if (supply == NULL || !supply->is_open || position == NULL) return SUPPLY_ERROR_ARGUMENT;
+    struct position consumed = supply->consumed;
+    const uint64_t plan = supply_mapped_header(&supply->pair.mapped_file)->plan;
+    if (plan != 0) consumed.plan = plan;
+    if (supply->iterating && supply->iterated.sequence == supply->pair.released) {
+        consumed.epoch = supply->iterated.epoch;
+        consumed.inside = true;
+        consumed.partition = supply->iterated.partition;
+        consumed.element = supply->iterated.first_element + supply->next_datum;
+    }
+    pack(&consumed, position);
+    return SUPPLY_OK;
+}
+
+void supply_position_to_text(const supply_position_t *packed, char *text) {
+    struct position position;
+    if (!supply_position_unpack(packed, &position)) {
+        snprintf(text, SUPPLY_POSITION_TEXT_BYTES, "no-position");
+        return;
+    }
+    snprintf(text, SUPPLY_POSITION_TEXT_BYTES, TEXT_PREFIX ":%" PRIu32 ":%d:%" PRIu32 ":%" PRIu64 ":%016" PRIx64,
+             position.epoch, position.inside, position.partition, position.element, position.plan);
+}
+
+supply_status_t supply_position_from_text(supply_position_t *packed, const char *text) {
+    if (packed == NULL || text == NULL) return SUPPLY_ERROR_ARGUMENT;
+    struct position position = {0};
+    unsigned inside;
+    int end = 0;
+    if (sscanf(text, TEXT_PREFIX ":%" SCNu32 ":%1u:%" SCNu32 ":%" SCNu64 ":%16" SCNx64 "%n", &position.epoch, &inside,
+               &position.partition, &position.element, &position.plan, &end) != 5 ||
+        inside > 1 || text[end] != '\0')
+        return SUPPLY_ERROR_ARGUMENT;
+    position.inside = inside == 1;
+    pack(&position, packed);
+    return SUPPLY_OK;
+}

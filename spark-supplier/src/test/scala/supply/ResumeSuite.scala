@@ -1,0 +1,140 @@
+package supply
+
+import java.util.concurrent.{Callable, Executors, Future, TimeUnit}
+
+import scala.util.Random
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.source.{Datum, DatumSource}
+
+/** Ranks that end in the middle and come back with a position. */
+class ResumeSuite extends AnyFunSuite with LocalSpark {
+  import ResumeSuite.tuple
+
+  private val timeout = 20.0
+  private val elements = 60
+  private val partitions = 7
+
+  private def start(rank: TestRank, epochs: Int, waitForRank: Boolean, seed: Long = 5): Future[Seq[task.TaskReport]] = {
+    val rdd = sc.parallelize(0 until elements, partitions).map(tuple)
+    val files = TestRank.configFilesOf(rank)
+    val settings = SupplySettings(1, files.mappedFiles, files.namedPipes, epochs, seed, blockElements = Some(4),
+      timeout = timeout, waitForRank = waitForRank)
+    val executor = Executors.newSingleThreadExecutor()
+    try executor.submit(new Callable[Seq[task.TaskReport]] {
+        def call(): Seq[task.TaskReport] = SupplyJob.run(sc, settings)(new DatumSource(rdd))
+      })
+    finally executor.shutdown()
+  }
+
+  /** Takes `n` Datums, or all: what it has seen, ends included. */
+  private def take(rank: TestRank, n: Int = Int.MaxValue): Seq[String] = {
+    val seen = Seq.newBuilder[String]
+    var taken = 0
+    while (taken < n) {
+      val answer = rank("take")
+      seen += answer
+      if (answer.startsWith("OK ")) taken += 1
+      else if (!answer.startsWith("END_OF_EPOCH")) return seen.result()
+    }
+    seen.result()
+  }
+
+  private def withRank[A](body: TestRank => A): A = TemporaryFolder { folder =>
+    val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
+    try body(rank)
+    finally rank.close()
+  }
+
+  /** A whole run without a stop. */
+  private lazy val whole: Seq[String] = withRank { rank =>
+    rank.open(timeout = timeout)
+    val run = start(rank, epochs = 2, waitForRank = false)
+    val seen = take(rank)
+    rank("close")
+    run.get(60, TimeUnit.SECONDS)
+    seen
+  }
+
+  test("a run without a stop has every element once an epoch") {
+    assert(whole.filter(_.startsWith("OK ")).groupBy(identity).forall(_._2.size == 2))
+    assert(whole.count(_.startsWith("OK ")) == 2 * elements)
+  }
+
+  test("a rank that stops and comes back at 100 random places sees, all in all, what a run without a stop sees") {
+    val random = new Random(1)
+    withRank { rank =>
+      var position: Option[String] = None
+      rank.open(timeout = timeout)
+      val run = start(rank, epochs = 2, waitForRank = true)
+      val seen = Seq.newBuilder[String]
+      // 100 stops in 120 elements: mostly one element between two stops, sometimes none.
+      (0 until 100).foreach { _ =>
+        seen ++= take(rank, random.nextInt(2))
+        position = Some(rank.position())
+        rank("abort stopped by the test")
+        rank.open(timeout = timeout, position = position)
+      }
+      seen ++= take(rank)
+      rank("close")
+      run.get(60, TimeUnit.SECONDS)
+      assert(withoutRepeatedEnds(seen.result()) == whole)
+    }
+  }
+
+  /** An end that was seen right before a stop stays behind the position; one that was not comes again. */
+  private def withoutRepeatedEnds(seen: Seq[String]): Seq[String] =
+    seen.foldLeft(Vector.empty[String])((kept, next) =>
+      if (next.startsWith("END_OF_EPOCH") && kept.lastOption.contains(next)) kept else kept :+ next)
+
+  test("a rank that is killed and comes back with its last position gets what follows it") {
+    TemporaryFolder { folder =>
+      val paths = TestRank.configFiles(folder, 1).read().head
+      val first = new TestRank(paths)
+      first.open(timeout = timeout)
+      val run = start(first, epochs = 2, waitForRank = true)
+      val before = take(first, 17)
+      val position = first.position()
+      take(first, 5)
+      first.kill()
+      val second = new TestRank(paths)
+      try {
+        assert(second.open(timeout = timeout, position = Some(position)) == "OK")
+        assert(before ++ take(second) == whole)
+        second("close")
+        run.get(60, TimeUnit.SECONDS)
+      } finally second.close()
+    }
+  }
+
+  test("a position is good for a new run of the same plan, and refused by another plan") {
+    val (before, position) = withRank { rank =>
+      rank.open(timeout = timeout)
+      val run = start(rank, epochs = 2, waitForRank = false)
+      val seen = take(rank, 70)
+      val position = rank.position()
+      rank("abort stopped by the test")
+      assert(intercept[java.util.concurrent.ExecutionException](run.get(60, TimeUnit.SECONDS))
+        .getCause.getMessage.contains("stopped by the test"))
+      (seen, position)
+    }
+    withRank { rank =>
+      rank.open(timeout = timeout, position = Some(position))
+      val run = start(rank, epochs = 2, waitForRank = false)
+      assert(before ++ take(rank) == whole)
+      rank("close")
+      run.get(60, TimeUnit.SECONDS)
+    }
+    withRank { rank =>
+      rank.open(timeout = timeout, position = Some(position))
+      val run = start(rank, epochs = 2, waitForRank = false, seed = 6)
+      assert(take(rank).last.contains("--seed"))
+      assertThrows[java.util.concurrent.ExecutionException](run.get(60, TimeUnit.SECONDS))
+    }
+  }
+}
+
+object ResumeSuite {
+  def tuple(i: Int): Datum.Tuple = (f"$i%08d", i.toString, 1, 1, 8, false, Array.fill(8)(i.toByte))
+}
