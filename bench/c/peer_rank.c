@@ -5,6 +5,7 @@
 
 #include "checksum.h"
 #include "clock.h"
+#include "memory.h"
 
 void peer_take(struct peer_rank *rank, const void *data, size_t bytes) {
     if (rank->elements == 0) printf("%s%" PRId64, rank->rounds == 0 ? "{\"first_block\": [" : ", ", clock_nanos());
@@ -22,5 +23,5 @@ void peer_end_round(struct peer_rank *rank) {
 void peer_print(const struct peer_rank *rank) {
     printf("], \"received\": ");
     tally_print(&rank->tally);
-    printf(", \"differing_epochs\": %" PRIu64 "}\n", rank->differing);
+    printf(", \"differing_epochs\": %" PRIu64 ", \"peak_bytes\": %" PRIu64 "}\n", rank->differing, peak_memory());
 }

@@ -10,6 +10,7 @@
 
 #include "checksum.h"
 #include "clock.h"
+#include "memory.h"
 #include "messages.h"
 #include "pair_options.h"
 #include "rank_options.h"
@@ -143,8 +144,9 @@ int main(int argc, char **argv) {
     supply_close(rank.supply);
     printf("], \"received\": ");
     tally_print(&rank.tally);
-    printf(", \"differing_epochs\": %" PRIu64 ", \"blocks\": %" PRIu64 ", \"seconds_waited\": %.6f, \"partitions\": [",
-           rank.differing, statistics.blocks, statistics.seconds_waited);
+    printf(", \"differing_epochs\": %" PRIu64 ", \"blocks\": %" PRIu64 ", \"seconds_waited\": %.6f"
+           ", \"peak_bytes\": %" PRIu64 ", \"partitions\": [",
+           rank.differing, statistics.blocks, statistics.seconds_waited, peak_memory());
     print_spans(&rank);
     printf("]}\n");
     free(rank.spans);

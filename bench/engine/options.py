@@ -36,11 +36,11 @@ def add_flags(to):
     to.add_argument("--sizes", type=_sizes, metavar="SIZE,...", help="bytes of an element, as 784,3KiB,192KiB")
     to.add_argument("--pairs", type=_counts, metavar="N,...", default=list(range(1, cores + 1)),
                     help=f"numbers of pairs (default 1 to the number of cores: up to {cores} here)")
-    to.add_argument("--bytes", type=_size, metavar="SIZE", help="data of one repetition (default 1GiB; quick: 256MiB)")
+    to.add_argument("--bytes", type=_size, metavar="SIZE", help="data of one repetition (default 1GiB; quick: 128MiB)")
     to.add_argument("--block", type=_size, metavar="SIZE", default=4 << 20, help="bytes of a block (default 4MiB)")
     to.add_argument("--ring", type=_size, metavar="SIZE", help="bytes of a ring (default 4 blocks)")
-    to.add_argument("--repetitions", type=int, metavar="N", help="measured rounds (default 21; quick: 7)")
-    to.add_argument("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 4)")
+    to.add_argument("--repetitions", type=int, metavar="N", help="measured rounds (default 21; quick: 5)")
+    to.add_argument("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 3)")
     to.add_argument("--quick", action="store_true", help="less data and fewer rounds: for a look, not for a figure")
     to.add_argument("--heap", type=_size, metavar="SIZE", default=6 << 30, help="heap of Spark's JVM (default 6GiB)")
     to.add_argument("--timeout", type=float, metavar="SECONDS", default=120.0, help="limit of each wait (default 120)")
@@ -53,7 +53,7 @@ def settle(options, default_sizes):
     """Fills in what depends on other options."""
     options.sizes = options.sizes or default_sizes
     options.ring = options.ring or 4 * options.block
-    options.bytes = options.bytes or (256 << 20 if options.quick else 1 << 30)
-    options.repetitions = options.repetitions or (7 if options.quick else 21)
-    options.warm_up = options.warm_up if options.warm_up is not None else (4 if options.quick else 8)
+    options.bytes = options.bytes or (128 << 20 if options.quick else 1 << 30)
+    options.repetitions = options.repetitions or (5 if options.quick else 21)
+    options.warm_up = options.warm_up if options.warm_up is not None else (3 if options.quick else 8)
     return options

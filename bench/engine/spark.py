@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 
-from engine import machine, paths
+from engine import paths
 from engine.failure import BenchError
 
 
@@ -21,6 +21,8 @@ class Spark:
             "spark.ui.enabled": "false",
             "spark.driver.memory": f"{heap >> 20}m",
             "spark.local.dir": self.folder,
+            # Nobody watches the progress, and a heartbeat before Spark has started up ends in an error in its log.
+            "spark.executor.heartbeatInterval": "10s",
             "spark.driver.defaultJavaOptions":
                 f"-XX:-UsePerfData -Djava.io.tmpdir={self.folder} -Xms{heap >> 20}m {java_options}".strip(),
             **(conf or {}),
@@ -59,9 +61,6 @@ class Spark:
     def run(self, do, **what):
         self.ask(do, **what)
         return self.answer()
-
-    def peak_memory(self):
-        return machine.peak_memory(self.about["pid"])
 
     def close(self):
         self.process.stdin.close()

@@ -1,5 +1,6 @@
 """Medians, and how far the rounds lie from them."""
 
+import math
 import statistics
 
 
@@ -9,7 +10,7 @@ def of(values):
 
 def percentile(ordered, share):
     """Of sorted values: the smallest that at least `share` of them do not exceed."""
-    return ordered[max(0, -(-len(ordered) * share // 1).__int__() - 1)]
+    return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
 def text(spread, digits=2):

@@ -1,0 +1,134 @@
+"""
+Ways from Spark to Python that people use today, on the elements of an LMDB that a DataFrame holds in memory: does one round a
+line of stdin, answers each with one line of JSON. This process is the rank: it reads every byte.
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+import zlib
+
+import numpy
+import pyarrow
+import pyarrow.dataset
+from pyspark.sql import SparkSession
+
+SCHEMA = "key binary, label int, channels int, height int, width int, encoded boolean, data binary"
+FIELDS = ("label", "channels", "height", "width", "encoded", "data")
+
+
+def dataframe(spark, folder, python_path, partitions):
+    """The LMDB's elements, persisted; every byte of the JVM's copy is made here, before anything is timed."""
+    import lmdb
+
+    with lmdb.open(folder, readonly=True, lock=False) as environment:
+        entries = environment.stat()["entries"]
+    schema = pyarrow.schema([("key", pyarrow.binary())] + [(name, pyarrow.int32()) for name in FIELDS[:4]]
+                            + [("encoded", pyarrow.bool_()), ("data", pyarrow.binary())])
+
+    def elements(batches):
+        sys.path.insert(0, python_path)
+        import datum_pb2
+        with lmdb.open(folder, readonly=True, lock=False) as opened, opened.begin() as transaction:
+            cursor = transaction.cursor()
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    key = b"%08d" % number
+                    datum = datum_pb2.Datum.FromString(cursor.get(key))
+                    row = {"key": key, **{name: getattr(datum, name) for name in FIELDS}}
+                    yield pyarrow.RecordBatch.from_pylist([row], schema=schema)
+
+    made = spark.range(0, entries, 1, partitions).mapInArrow(elements, SCHEMA).persist()
+    made.count()
+    return made
+
+
+class Reader:
+    """Reads every byte of the elements that it is given, and counts them."""
+
+    def __init__(self, verify):
+        self.verify = verify
+        self.elements = self.bytes = self.crc_sum = self.sum = 0
+        self.first = None
+
+    def take(self, data):
+        if self.first is None:
+            self.first = time.monotonic_ns()
+        view = memoryview(data)
+        whole = len(view) // 8 * 8
+        self.sum += int(numpy.frombuffer(view[:whole], dtype=numpy.uint64).sum(dtype=numpy.uint64)) + sum(view[whole:])
+        self.elements += 1
+        self.bytes += len(view)
+        if self.verify:
+            self.crc_sum += zlib.crc32(view)
+
+    def take_column(self, column):
+        """An Arrow column of bytes, without a copy."""
+        for chunk in column.chunks if isinstance(column, pyarrow.ChunkedArray) else [column]:
+            for value in chunk:
+                self.take(value.as_buffer())
+
+
+def parquet(frame, folder, reader):
+    shutil.rmtree(folder, ignore_errors=True)
+    frame.write.parquet(folder, compression="none")
+    for batch in pyarrow.dataset.dataset(folder, format="parquet").to_batches(batch_size=64):
+        reader.take_column(batch.column("data"))
+
+
+def arrow_stream(frame, folder, reader):
+    reader.take_column(frame.toArrow().column("data"))
+
+
+def local_iterator(frame, folder, reader):
+    for row in frame.toLocalIterator():
+        reader.take(row.data)
+
+
+WAYS = {"parquet": parquet, "arrow-stream": arrow_stream, "toLocalIterator": local_iterator}
+
+
+def measure(frame, folder, way, verify):
+    reader = Reader(verify)
+    start = time.monotonic_ns()
+    WAYS[way](frame, folder, reader)
+    nanos = time.monotonic_ns() - start
+    shutil.rmtree(folder, ignore_errors=True)
+    return {
+        "nanos": nanos,
+        "first_nanos": reader.first - start,
+        "received": {"elements": reader.elements, "bytes": reader.bytes, "crc_sum": reader.crc_sum % (1 << 64)},
+    }
+
+
+def main():
+    lmdb_folder, python_path, shared_folder, heap_mib, local_dir, partitions = sys.argv[1:]
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.driver.memory", f"{heap_mib}m")
+        .config("spark.driver.maxResultSize", "0")
+        .config("spark.driver.extraJavaOptions", f"-XX:-UsePerfData -Djava.io.tmpdir={local_dir}")
+        .config("spark.local.dir", local_dir)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        # Batches of the default size would be of 2 GB and more.
+        .config("spark.sql.inMemoryColumnarStorage.batchSize", "64")
+        .config("spark.sql.inMemoryColumnarStorage.compressed", "false")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "64")
+        .getOrCreate()
+    )
+    try:
+        frame = dataframe(spark, lmdb_folder, python_path, int(partitions))
+        jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
+        print(json.dumps({"pid": os.getpid(), "jvm_pid": jvm}), flush=True)
+        for line in sys.stdin:
+            way, verify = line.split()
+            print(json.dumps(measure(frame, os.path.join(shared_folder, "parquet"), way, verify == "verify")), flush=True)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
