@@ -13,7 +13,7 @@ VENV_READY := $(VENV)/.ready-$(SPARK_VERSION)
 DATUM := build/python/datum_pb2.py
 DIGITS := build/digits
 JAR := spark-supplier/target/spark-supplier.jar
-JAR_SOURCES := spark-supplier/pom.xml $(shell find spark-supplier/src/main proto -type f)
+JAR_SOURCES := spark-supplier/pom.xml $(shell find spark-supplier/src/main bench/scala proto -type f)
 REPORTS := build/reports
 
 # CMake itself knows what is stale. The make that it starts must not meet this one's flags.
@@ -23,12 +23,12 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu run test build bench reference packages clean distclean \
+.PHONY: menu run test build bench bench-quick bench-cycle bench-programs reference packages clean distclean \
 	library test-c test-scala test-python
 
 menu:
 	@echo 'Targets:'
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 	@echo 'Settings: RANKS=$(RANKS) EPOCHS=$(EPOCHS) (of run), JOBS=$(JOBS), PYTHON=$(PYTHON)'
 
 run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI ranks that train on them
@@ -44,8 +44,20 @@ test: build $(DATUM) ## every test: C, Scala, Python and both languages together
 
 build: library $(JAR) $(VENV_READY) ## libsupply and its programs, the Supplier's jar, the Python environment
 
-bench: library $(JAR) ## the cycle benchmark: GB/s from Spark's memory to a rank, against a bare copy
-	@bench/cycle
+bench: bench-programs ## every benchmark, about 10 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
+	@bench/run $(BENCH)
+
+bench-quick: bench-programs ## the same with less data and fewer rounds, under 2 minutes
+	@bench/run --quick $(BENCH)
+
+bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy
+	@bench/cycle $(BENCH)
+
+bench-programs: $(JAR) $(VENV_READY) $(DATUM)
+	@echo 'build: the programs of bench/'
+	@mkdir -p build
+	@{ $(CMAKE) -S bench/c -B build/bench-c && $(CMAKE) --build build/bench-c --parallel $(JOBS); } > build/bench-c.log 2>&1 \
+		|| { cat build/bench-c.log >&2; exit 1; }
 
 reference: $(JAR) $(VENV_READY) ## docs/OPTIONS.md, from the declarations of the Supplier's options
 	@launch/supplier --reference > docs/OPTIONS.md
