@@ -14,12 +14,12 @@ END_OF_PATIENCE = 90
 class Rank:
     """One process of supply-cat."""
 
-    def __init__(self, pairs, local_rank=0, timeout=20, arguments=()):
+    def __init__(self, pairs, local_rank=0, timeout=20, arguments=(), program=SUPPLY_CAT, environment=()):
         self.local_rank = local_rank
         number = str(local_rank)
         self.process = subprocess.Popen(
-            [SUPPLY_CAT, *pairs.options(), "--timeout", str(timeout), *arguments],
-            env={**os.environ, "OMPI_COMM_WORLD_RANK": number, "OMPI_COMM_WORLD_LOCAL_RANK": number},
+            [program, *pairs.options(), "--timeout", str(timeout), *arguments],
+            env={**os.environ, "OMPI_COMM_WORLD_RANK": number, "OMPI_COMM_WORLD_LOCAL_RANK": number, **dict(environment)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

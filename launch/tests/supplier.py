@@ -1,4 +1,4 @@
-"""The Supplier, in one JVM for all tests: a SparkContext with eight task slots."""
+"""The Supplier, in one JVM for all tests: a SparkContext, by default in this JVM alone with eight task slots."""
 
 import concurrent.futures
 import os
@@ -17,16 +17,16 @@ class SupplierFailure(Exception):
 
 
 class Supplier:
-    def __init__(self, temporary):
+    def __init__(self, temporary, master=f"local[{SLOTS}]", **settings):
         os.environ["SPARK_CONF_DIR"] = str(ROOT / "configs" / "spark")
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        self._session = (
-            SparkSession.builder.master(f"local[{SLOTS}]")
-            .config("spark.driver.extraClassPath", str(JAR))
-            .config("spark.driver.defaultJavaOptions", f"-XX:-UsePerfData -Djava.io.tmpdir={temporary}")
-            .config("spark.local.dir", str(temporary))
-            .getOrCreate()
-        )
+        settings = {
+            "spark.driver.extraClassPath": str(JAR),
+            "spark.driver.defaultJavaOptions": f"-XX:-UsePerfData -Djava.io.tmpdir={temporary}",
+            "spark.local.dir": str(temporary),
+            **settings,
+        }
+        self._session = SparkSession.builder.master(master).config(map=settings).getOrCreate()
         self._threads = concurrent.futures.ThreadPoolExecutor()
 
     def start(self, database, pairs, *options, ranks=1, timeout=20):

@@ -1,0 +1,78 @@
+"""Fixtures of the fault tests. They need a Spark of their own, so they run in a pytest of their own: `make test-faults`."""
+
+import pytest
+
+import databases
+from cluster import Cluster
+from fail_point import FailPoint
+from faulty_run import TIMEOUT, FaultyRun
+from tally import TALLY
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: only in `make test-faults`, not in `make test`")
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(TALLY.line("test-faults"))
+
+
+@pytest.fixture(scope="session")
+def fail_point(tmp_path_factory):
+    return FailPoint(tmp_path_factory.mktemp("fail-point"))
+
+
+@pytest.fixture
+def fault(fail_point):
+    """Arms a fail point, and counts it."""
+
+    def arm(step, action, after=0):
+        TALLY.faults += 1
+        fail_point.arm(step, action, after)
+        return fail_point
+
+    yield arm
+    fail_point.disarm()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory, fail_point):
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"), fail_point)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def database(tmp_path_factory):
+    """Elements of all sizes, for some fifty blocks of 4 KiB an epoch."""
+    elements = databases.numbered(400, bytes_of=lambda number: number * 37 % 1000)
+    return databases.write(tmp_path_factory.mktemp("database") / "lmdb", elements)
+
+
+@pytest.fixture
+def make_run(make_pairs, database, fail_point):
+    """Pairs and ranks of a run, without a Supplier. faulty_ranks: these have fail points."""
+    made = []
+
+    def make(ranks=2, epochs=3, pairs=None, faulty_ranks=(), timeout=TIMEOUT):
+        pairs = pairs or make_pairs(ranks, ring="16KiB", block="4KiB")
+        made.append(FaultyRun(pairs, database, epochs, timeout))
+        for local_rank in range(ranks):
+            made[-1].start_rank(local_rank, fail_point.environment if local_rank in faulty_ranks else ())
+        return made[-1]
+
+    yield make
+    for run in made:
+        run.end()
+
+
+@pytest.fixture
+def start_run(cluster, make_run):
+    """A run with the Supplier of the cluster."""
+
+    def start(*options, **settings):
+        run = make_run(**settings)
+        run.start_supplier(cluster, *options)
+        return run
+
+    return start

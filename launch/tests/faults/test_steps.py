@@ -1,0 +1,81 @@
+"""The task and the rank die, stop for a while, or throw, behind each step of proto/PROTOCOL.md."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from fail_point import OPENING_STEPS, RECEIVING_STEPS, TASK_STEPS, is_gone, wait_until_stopped
+from ranks import one_line
+from waiting import wait_until
+
+# For how long a process is stopped: the other side has seen all there is to see, and waits.
+PAUSE = 0.5
+
+
+def passings(step):
+    """How often a step is passed well before the fault: attaching once, publishing and receiving many times."""
+    return 0 if step[0] in "AO" else 7
+
+
+def let_go_on(process):
+    wait_until_stopped(process)
+    time.sleep(PAUSE)
+    os.kill(process, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("step", TASK_STEPS)
+def test_an_executor_is_killed(start_run, fault, step):
+    point = fault(step, "kill", after=passings(step))
+    run = start_run()
+    killed = point.taken()
+    wait_until(lambda: is_gone(killed))
+    run.ends_well()
+
+
+@pytest.mark.parametrize("step", TASK_STEPS)
+def test_an_executor_is_stopped_and_goes_on(start_run, fault, step):
+    point = fault(step, "stop", after=passings(step))
+    run = start_run()
+    let_go_on(point.taken())
+    run.ends_well()
+
+
+@pytest.mark.parametrize("step", TASK_STEPS)
+def test_a_task_throws(start_run, fault, step):
+    point = fault(step, "throw", after=passings(step))
+    run = start_run()
+    point.taken()
+    run.ends_well()
+
+
+@pytest.mark.parametrize("step", OPENING_STEPS)
+def test_a_rank_is_killed_while_it_opens_and_is_started_again(start_run, fault, step):
+    point = fault(step, "kill")
+    run = start_run(faulty_ranks=[1])
+    point.taken()
+    assert run.finish_rank(1) == -signal.SIGKILL
+    run.start_rank(1)
+    run.ends_well()
+
+
+@pytest.mark.parametrize("step", RECEIVING_STEPS)
+def test_a_rank_is_killed_while_it_receives(start_run, fault, step):
+    point = fault(step, "kill", after=passings(step))
+    run = start_run(epochs=1000, faulty_ranks=[1])
+    killed = point.taken()
+    text = run.fails()
+    assert "rank 1" in text and f"process {killed}" in text and "ended before it had taken all its data" in text
+    assert run.finish_ranks() == [1, -signal.SIGKILL]
+    assert one_line(run.ranks[0]) == text
+    # What the dead rank has left does not block the next run.
+    start_run(pairs=run.pairs).ends_well()
+
+
+@pytest.mark.parametrize("step", OPENING_STEPS + RECEIVING_STEPS)
+def test_a_rank_is_stopped_and_goes_on(start_run, fault, step):
+    point = fault(step, "stop", after=passings(step))
+    run = start_run(faulty_ranks=[1])
+    let_go_on(point.taken())
+    run.ends_well()
