@@ -35,12 +35,14 @@ object Schema {
     if (columnCount < 1 || columnCount > Constant.SCHEMA_COLUMNS_MAX) {
       throw new ContractException(s"schema_columns is $columnCount, not 1 to ${Constant.SCHEMA_COLUMNS_MAX}")
     }
-    Schema((0 until columnCount).map { i =>
+    val columns = (0 until columnCount).map { i =>
       val at = Constant.SCHEMA_OFFSET + i * At.SIZE
       Column(
         Text.read(from, at + At.name, At.format - At.name),
         Text.read(from, at + At.format, At.childFormat - At.format),
         (from.getInt(at + At.flags) & Constant.COLUMN_NULLABLE) != 0)
-    })
+    }
+    try Schema(columns)
+    catch { case e: IllegalArgumentException => throw new ContractException(s"the schema's columns are wrong: ${e.getMessage}") }
   }
 }

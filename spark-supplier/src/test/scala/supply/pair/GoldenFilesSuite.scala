@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{SupplyException, TemporaryFolder}
+import supply.{RankEndedException, SupplyException, TemporaryFolder}
 import supply.config.PairPaths
 import supply.contract.Layout
 import supply.contract.Layout.{Constant, MappedFileHeader => At}
@@ -55,6 +55,7 @@ class GoldenFilesSuite extends AnyFunSuite {
   /** What the task writes: the mapped file and the notifications. */
   private def written(): (Array[Byte], Array[Byte]) = TemporaryFolder { folder =>
     withPair(folder, fresh, Array.emptyByteArray) { pair =>
+      pair.planIs(0x0102030405060708L)
       val writer = new BlockWriter(pair, Datum.schema, Datum.Data, Int.MaxValue)
       writer.startAt(epoch = 0, partition = 2, element = 5)
       val cursor = new DatumCursor(elements.iterator)
@@ -80,8 +81,9 @@ class GoldenFilesSuite extends AnyFunSuite {
 
   test("the rank's golden files are read: header, ATTACH, RELEASE, STOP") {
     TemporaryFolder { folder =>
-      withPair(folder, read("rank.mapped"), read("rank.requests")) { pair =>
+      withPair(folder, released(0), read("rank.requests")) { pair =>
         assert(pair.blockBytes == 4096 && pair.rank == 1)
+        assert(intercept[RankEndedException](consume(pair)).getMessage.endsWith("the rank gave up: the test gave up"))
       }
     }
     TemporaryFolder { folder =>
@@ -103,10 +105,10 @@ class GoldenFilesSuite extends AnyFunSuite {
   mustFail.foreach { row =>
     val Seq(name, offset, hex, _, names) = row.toSeq: @unchecked
     test(s"$name with $hex at $offset is refused, naming $names") {
-      val patched = read(name)
+      val patched = if (name == "rank.mapped") released(0) else read(name)
       val patch = hex.grouped(2).map(Integer.parseInt(_, 16).toByte).toArray
       System.arraycopy(patch, 0, patched, offset.toInt, patch.length)
-      val mapped = if (name == "rank.mapped") patched else withReleased(read("rank.mapped"), 0)
+      val mapped = if (name == "rank.mapped") patched else released(0)
       val requests = if (name == "rank.requests") patched else read("rank.requests")
       val message = intercept[SupplyException] {
         TemporaryFolder(folder => withPair(folder, mapped, requests)(consume))
@@ -115,11 +117,13 @@ class GoldenFilesSuite extends AnyFunSuite {
     }
   }
 
-  private def withReleased(mapped: Array[Byte], released: Long): Array[Byte] =
-    ByteBuffer.wrap(mapped).putLong(At.released, released).array()
+  /** rank.mapped with another number of released blocks: nothing is published yet. */
+  private def released(blocks: Byte): Array[Byte] = read("rank.mapped").updated(At.released, blocks)
 
   /** Publishes until the requests have been read. */
   private def consume(pair: Pair): Unit = {
+    pair.planIs(1)
+    pair.position
     val cursor = new DatumCursor(Iterator.continually(elements.head))
     val writer = new BlockWriter(pair, Datum.schema, Datum.Data, 1)
     writer.startAt(0, 0, 0)
