@@ -103,6 +103,13 @@ typedef struct supply_options {
     /** Bytes of a block; 0: `block=` of the config line, or a quarter of the ring, or 4 MiB. Rounded up to 4 KiB. */
     size_t block_bytes;
 
+    /**
+     * Group (name or number) whose members may feed this rank, too: Spark's executors, where they run as another user.
+     * NULL: `group=` of the config line, or none: this user's processes alone. The pair's files become the group's with
+     * mode 0660, their folders with mode 0750. See docs/SECURITY.md.
+     */
+    const char *group;
+
     /** Go on behind this position, of an earlier run with the same partitions, ranks and seed; NULL: from the beginning. */
     const supply_position_t *position;
 } supply_options_t;
@@ -118,7 +125,9 @@ SUPPLY_API void supply_options_init(supply_options_t *options);
 SUPPLY_API int supply_local_rank(void);
 
 /**
- * Creates the pair and returns without waiting for Spark. Missing folders are created with mode 0700.
+ * Creates the pair and returns without waiting for Spark. The folder of each of its files must belong to this user, and
+ * only this user may be able to write it (or it is sticky); missing folders are created with mode 0700. Symbolic
+ * links are not followed.
  *
  * options may be NULL: everything from the environment. On failure *supply is a handle that only
  * supply_error() and supply_close() accept (NULL when there is no memory even for that).

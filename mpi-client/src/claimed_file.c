@@ -19,6 +19,9 @@
 
 #define OPEN_FLAGS (O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY)
 
+#define OWNER_MODE (S_IRUSR | S_IWUSR)
+#define GROUP_MODE (S_IRGRP | S_IWGRP)
+
 enum outcome { CLAIMED, ABSENT, RETRY, FAILED };
 
 const char *supply_file_kind_name(enum file_kind kind) {
@@ -60,9 +63,11 @@ static enum outcome check_ours(const struct claimed_file *file, const struct sta
     if (file->kind == FILE_MAPPED ? !S_ISREG(entry->st_mode) : !S_ISFIFO(entry->st_mode))
         return fail(file, failure, SUPPLY_ERROR_CONFIG, "exists and is not a %s: remove it or choose another path",
                     file->kind == FILE_MAPPED ? "regular file" : "named pipe");
+    char owner[USER_TEXT_BYTES];
     if (entry->st_uid != geteuid())
         return fail(file, failure, SUPPLY_ERROR_CONFIG,
-                    "belongs to another user (uid %u): remove it or choose another path", (unsigned)entry->st_uid);
+                    "belongs to another user, %s: have it removed or choose another path",
+                    supply_user_text(entry->st_uid, owner));
     return CLAIMED;
 }
 
@@ -94,21 +99,24 @@ static bool same_file(const struct claimed_file *file, const struct stat *entry)
     return entry->st_dev == file->device && entry->st_ino == file->inode;
 }
 
-bool supply_claim_holds(const struct claimed_file *file) {
+/* What stands at the name, itself where it is a link. */
+static int examine(const struct claimed_file *file, struct stat *entry) {
+    return fstatat(file->folder, supply_folder_name(file->name), entry, AT_SYMLINK_NOFOLLOW);
+}
+
+static bool holds(const struct claimed_file *file) {
     struct stat entry;
-    return lstat(file->name->path, &entry) == 0 && same_file(file, &entry);
+    return examine(file, &entry) == 0 && same_file(file, &entry);
 }
 
 /* Opens and locks what stands at the path, and makes sure that it still stands there. */
 static enum outcome take(struct claimed_file *file, struct failure *failure) {
     struct stat entry;
-    const char *path = file->name->path;
-    if (lstat(path, &entry) != 0)
-        return errno == ENOENT || errno == ENOTDIR ? ABSENT
-                                                   : fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be examined: %m");
+    if (examine(file, &entry) != 0)
+        return errno == ENOENT ? ABSENT : fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be examined: %m");
     enum outcome outcome = check_ours(file, &entry, failure);
     if (outcome != CLAIMED) return outcome;
-    file->fd = open(path, OPEN_FLAGS);
+    file->fd = openat(file->folder, supply_folder_name(file->name), OPEN_FLAGS);
     if (file->fd < 0)
         return errno == ENOENT || errno == ELOOP ? RETRY
                                                  : fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be opened: %m");
@@ -117,25 +125,47 @@ static enum outcome take(struct claimed_file *file, struct failure *failure) {
     file->inode = entry.st_ino;
     outcome = check_ours(file, &entry, failure);
     if (outcome == CLAIMED) outcome = lock(file, failure);
-    if (outcome == CLAIMED && !supply_claim_holds(file)) outcome = RETRY;
+    if (outcome == CLAIMED && !holds(file)) outcome = RETRY;
     return outcome;
 }
 
 /* Makes the name. CLAIMED: it is new; ABSENT: it was there already. */
 static enum outcome make(const struct claimed_file *file, struct failure *failure) {
-    const char *path = file->name->path;
+    const char *name = supply_folder_name(file->name);
     int made;
     if (file->kind == FILE_MAPPED) {
-        made = open(path, OPEN_FLAGS | O_CREAT | O_EXCL, 0600);
+        made = openat(file->folder, name, OPEN_FLAGS | O_CREAT | O_EXCL, OWNER_MODE);
         if (made >= 0) close(made);
     } else {
-        made = mkfifo(path, 0600);
+        made = mkfifoat(file->folder, name, OWNER_MODE);
     }
     if (made >= 0) return CLAIMED;
     if (errno == EEXIST) return ABSENT;
     if (errno == ENOSPC || errno == EDQUOT)
         return fail(file, failure, SUPPLY_ERROR_NO_SPACE, "can not be created: %m: choose another folder");
     return fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be created: %m");
+}
+
+/* The modes that the contract asks for, whatever the umask and the folder have made of them. */
+static enum outcome set_access(const struct claimed_file *file, struct failure *failure) {
+    char group[USER_TEXT_BYTES];
+    if (file->group != NO_GROUP && fchown(file->fd, (uid_t)-1, file->group) != 0)
+        return fail(file, failure, errno == EPERM ? SUPPLY_ERROR_CONFIG : SUPPLY_ERROR_SYSTEM,
+                    "can not be given to the group %s: %m: is this user a member of it? (group=, --group)",
+                    supply_group_text(file->group, group));
+    if (fchmod(file->fd, file->group != NO_GROUP ? OWNER_MODE | GROUP_MODE : OWNER_MODE) != 0)
+        return fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be chmodded: %m");
+    return CLAIMED;
+}
+
+static void discard(struct claimed_file *file) {
+    if (file->fd >= 0) close(file->fd);
+    file->fd = -1;
+}
+
+/* The name is looked at first: it may have become another's. */
+static void unlink_own(const struct claimed_file *file) {
+    if (file->fd >= 0 && holds(file)) unlinkat(file->folder, supply_folder_name(file->name), 0);
 }
 
 static enum outcome claim_once(struct claimed_file *file, struct failure *failure) {
@@ -145,12 +175,13 @@ static enum outcome claim_once(struct claimed_file *file, struct failure *failur
     if (outcome == ABSENT) return RETRY;
     if (outcome != CLAIMED) return outcome;
     if (made == CLAIMED) {
-        if (fchmod(file->fd, 0600) != 0) return fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be chmodded: %m");
-        return CLAIMED;
+        outcome = set_access(file, failure);
+        if (outcome == FAILED) unlink_own(file);
+        return outcome;
     }
     outcome = check_replaceable(file, failure);
     if (outcome != CLAIMED) return outcome;
-    supply_claim_remove(file);
+    unlink_own(file);
     return RETRY;
 }
 
@@ -161,18 +192,22 @@ static supply_status_t repeat(enum outcome once(struct claimed_file *, struct fa
         enum outcome outcome = once(file, failure);
         if (outcome == CLAIMED) return SUPPLY_OK;
         if (outcome == RETRY && supply_clock_now() >= deadline) outcome = fail_in_use(file, failure);
-        supply_claim_close(file);
-        if (outcome == ABSENT) return SUPPLY_OK;
-        if (outcome == FAILED) return failure->status;
+        discard(file);
+        if (outcome == ABSENT || outcome == FAILED) {
+            supply_claim_close(file);
+            return outcome == ABSENT ? SUPPLY_OK : failure->status;
+        }
         supply_clock_sleep(QUESTION_PAUSE_SECONDS);
     }
 }
 
-supply_status_t supply_claim(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
+supply_status_t supply_claim(struct claimed_file *file, enum file_kind kind, const struct named_path *name, gid_t group,
                              struct failure *failure) {
-    *file = (struct claimed_file){.kind = kind, .name = name, .fd = -1};
-    supply_status_t status = supply_folder_prepare(supply_file_kind_name(kind), name, failure);
-    return status == SUPPLY_OK ? repeat(claim_once, file, failure) : status;
+    *file = (struct claimed_file){.kind = kind, .name = name, .group = group, .folder = -1, .fd = -1};
+    supply_status_t status = supply_folder_prepare(&file->folder, supply_file_kind_name(kind), name, group, failure);
+    if (status == SUPPLY_OK) return repeat(claim_once, file, failure);
+    supply_claim_close(file);
+    return status;
 }
 
 static enum outcome take_stale(struct claimed_file *file, struct failure *failure) {
@@ -182,16 +217,24 @@ static enum outcome take_stale(struct claimed_file *file, struct failure *failur
 
 supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
                                    struct failure *failure) {
-    *file = (struct claimed_file){.kind = kind, .name = name, .fd = -1};
-    return repeat(take_stale, file, failure);
+    *file = (struct claimed_file){.kind = kind, .name = name, .group = NO_GROUP, .folder = -1, .fd = -1};
+    supply_status_t status = supply_folder_find(&file->folder, supply_file_kind_name(kind), name, failure);
+    if (status == SUPPLY_OK && file->folder >= 0) return repeat(take_stale, file, failure);
+    supply_claim_close(file);
+    return status;
+}
+
+int supply_claim_reopen(const struct claimed_file *file, int flags) {
+    return openat(file->folder, supply_folder_name(file->name), flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 }
 
 void supply_claim_remove(struct claimed_file *file) {
-    if (file->fd >= 0 && supply_claim_holds(file)) unlink(file->name->path);
+    unlink_own(file);
     supply_claim_close(file);
 }
 
 void supply_claim_close(struct claimed_file *file) {
-    if (file->fd >= 0) close(file->fd);
-    file->fd = -1;
+    discard(file);
+    if (file->folder >= 0) close(file->folder);
+    file->folder = -1;
 }

@@ -6,6 +6,7 @@
 
 #include "config_files.h"
 #include "failure.h"
+#include "users.h"
 
 enum file_kind { FILE_MAPPED, FILE_REQUEST_PIPE, FILE_NOTIFICATION_PIPE };
 
@@ -13,21 +14,23 @@ enum file_kind { FILE_MAPPED, FILE_REQUEST_PIPE, FILE_NOTIFICATION_PIPE };
 struct claimed_file {
     enum file_kind kind;
     const struct named_path *name; /**< borrowed */
+    gid_t group;                   /**< that may use the file, too, or NO_GROUP */
+    int folder;                    /**< where the name is looked up, never by its path again; -1: not open */
     int fd;                        /**< read and write, non-blocking; -1: not claimed */
     dev_t device;
     ino_t inode;
 };
 
-#define CLAIMED_FILE_NONE ((struct claimed_file){.fd = -1})
+#define CLAIMED_FILE_NONE ((struct claimed_file){.group = NO_GROUP, .folder = -1, .fd = -1})
 
 /** "mapped file", "request pipe" or "notification pipe". */
 const char *supply_file_kind_name(enum file_kind kind);
 
 /**
- * Creates the file (0600) and missing folders (0700), and locks it. A stale one is replaced.
+ * Creates the file (0600; 0660 with a group) and missing folders (0700; 0750), and locks it. A stale one is replaced.
  * SUPPLY_OK, or _IN_USE, _CONFIG (what stands there is not ours to replace), _NO_SPACE, _SYSTEM, _MEMORY.
  */
-supply_status_t supply_claim(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
+supply_status_t supply_claim(struct claimed_file *file, enum file_kind kind, const struct named_path *name, gid_t group,
                              struct failure *failure);
 
 /**
@@ -37,10 +40,10 @@ supply_status_t supply_claim(struct claimed_file *file, enum file_kind kind, con
 supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
                                    struct failure *failure);
 
-/** True if the path still leads to the claimed file. */
-bool supply_claim_holds(const struct claimed_file *file);
+/** Opens what stands at the name now, without following a link or blocking. A descriptor, or -1 and errno. */
+int supply_claim_reopen(const struct claimed_file *file, int flags);
 
-/** Removes the file, unless its path has become another's, and gives the lock back. */
+/** Removes the file, unless its name has become another's, and gives the lock back. */
 void supply_claim_remove(struct claimed_file *file);
 
 /** Gives the lock back and leaves the file. */

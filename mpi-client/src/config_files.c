@@ -62,19 +62,37 @@ static supply_status_t set_path(struct named_path *named, const char *word, cons
     return SUPPLY_OK;
 }
 
-/* "ring=SIZE" or "block=SIZE". */
-static supply_status_t set_size(struct config_line *line, const char *word, const struct reader *reader,
+static supply_status_t fail_twice(const char *word, const struct reader *reader, struct failure *failure) {
+    return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: '%s' is the second of its kind", reader->file,
+                       reader->number, word);
+}
+
+/* "group=NAME". Whether there is such a group is asked when a pair is opened: tools that open none need not know it. */
+static supply_status_t set_group(struct config_line *line, const char *word, const struct reader *reader,
+                                 struct failure *failure) {
+    const char *name = strchr(word, '=') + 1;
+    if (line->group != NULL) return fail_twice(word, reader, failure);
+    if (*name == '\0')
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: '%s' names no group", reader->file, reader->number,
+                           word);
+    line->group = strdup(name);
+    if (line->group == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory while reading %s", reader->file);
+    return SUPPLY_OK;
+}
+
+/* "ring=SIZE", "block=SIZE" or "group=NAME". */
+static supply_status_t set_word(struct config_line *line, const char *word, const struct reader *reader,
                                 struct failure *failure) {
     uint64_t *size;
+    if (strncmp(word, "group=", 6) == 0) return set_group(line, word, reader, failure);
     if (strncmp(word, "ring=", 5) == 0) size = &line->ring_bytes;
     else if (strncmp(word, "block=", 6) == 0) size = &line->block_bytes;
     else
         return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "%s:%zu: unknown word '%s': a line is PATH [ring=SIZE] [block=SIZE]", reader->file,
+                           "%s:%zu: unknown word '%s': a line is PATH [ring=SIZE] [block=SIZE] [group=NAME]", reader->file,
                            reader->number, word);
-    if (*size != 0)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s:%zu: '%s' is the second of its kind", reader->file,
-                           reader->number, word);
+    if (*size != 0) return fail_twice(word, reader, failure);
     *size = supply_config_size(strchr(word, '=') + 1);
     if (*size == 0)
         return supply_fail(failure, SUPPLY_ERROR_CONFIG,
@@ -88,7 +106,7 @@ static supply_status_t parse_mapped_file(struct config_line *line, char *text, c
     char *rest;
     supply_status_t status = set_path(&line->mapped_file, strtok_r(text, WHITE_SPACE, &rest), reader, failure);
     for (char *word; status == SUPPLY_OK && (word = strtok_r(NULL, WHITE_SPACE, &rest)) != NULL;)
-        status = set_size(line, word, reader, failure);
+        status = set_word(line, word, reader, failure);
     return status;
 }
 
@@ -172,6 +190,7 @@ void supply_config_line_free(struct config_line *line) {
         free(paths[i]->path);
         free(paths[i]->origin);
     }
+    free(line->group);
     *line = (struct config_line){0};
 }
 

@@ -20,6 +20,7 @@ struct config_line {
     struct named_path notification_pipe;
     uint64_t ring_bytes;  /**< 0: not said */
     uint64_t block_bytes; /**< 0: not said */
+    char *group;          /**< name or number; NULL: not said */
 };
 
 struct config_lines {

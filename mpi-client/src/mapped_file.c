@@ -51,7 +51,8 @@ static supply_status_t map(struct mapped_file *mapped, struct failure *failure) 
 supply_status_t supply_mapped_file_create(struct mapped_file *mapped, const struct settings *settings,
                                           struct failure *failure) {
     *mapped = MAPPED_FILE_NONE;
-    supply_status_t status = supply_claim(&mapped->file, FILE_MAPPED, &settings->files.mapped_file, failure);
+    supply_status_t status =
+        supply_claim(&mapped->file, FILE_MAPPED, &settings->files.mapped_file, settings->group, failure);
     if (status != SUPPLY_OK) return status;
     supply_fail_point("O1");
     mapped->bytes = RING_OFFSET + settings->block_bytes * settings->block_count;

@@ -21,7 +21,7 @@ static int lock_shared(int fd) {
  */
 static supply_status_t renew(struct claimed_file *pipe, struct failure *failure) {
     const char *path = pipe->name->path;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    int fd = supply_claim_reopen(pipe, O_RDONLY);
     struct stat entry;
     if (fd < 0 || fstat(fd, &entry) != 0) goto failed;
     if (entry.st_dev != pipe->device || entry.st_ino != pipe->inode) {

@@ -146,6 +146,13 @@ static supply_status_t set_start(const supply_options_t *options, struct setting
                        "options: position holds none: fill it by supply_position_save() or supply_position_from_text()");
 }
 
+static supply_status_t set_group(const supply_options_t *options, struct settings *settings, struct failure *failure) {
+    const char *name = options->group ? options->group : settings->files.group;
+    const char *origin = options->group ? "options" : settings->files.mapped_file.origin;
+    settings->group = NO_GROUP;
+    return name ? supply_group_find(name, origin, &settings->group, failure) : SUPPLY_OK;
+}
+
 static supply_status_t set_generation(struct settings *settings, struct failure *failure) {
     do {
         ssize_t got = getrandom(&settings->generation, sizeof settings->generation, 0);
@@ -161,6 +168,7 @@ supply_status_t supply_settings(const supply_options_t *options, struct settings
     if (status == SUPPLY_OK) status = set_timeout(options, settings, failure);
     if (status == SUPPLY_OK) status = set_sizes(options, settings, failure);
     if (status == SUPPLY_OK) status = set_start(options, settings, failure);
+    if (status == SUPPLY_OK) status = set_group(options, settings, failure);
     if (status == SUPPLY_OK) status = set_generation(settings, failure);
     settings->rank_pid = (uint32_t)getpid();
     return status;

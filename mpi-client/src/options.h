@@ -5,15 +5,17 @@
 #include "config_files.h"
 #include "position.h"
 #include "supply.h"
+#include "users.h"
 
 /** Everything that opening a pair needs. */
 struct settings {
-    struct config_line files; /**< the three paths (its sizes are not used) */
+    struct config_line files; /**< the three paths (the rest of it is not used) */
     int local_rank;           /**< -1: not known */
     int rank;                 /**< -1: not known */
     double timeout;
     uint64_t block_bytes;
     uint32_t block_count;
+    gid_t group;         /**< that may use the pair's files, too, or NO_GROUP */
     uint64_t generation; /**< not 0 */
     uint32_t rank_pid;
     struct position start;

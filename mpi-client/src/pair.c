@@ -40,12 +40,13 @@ supply_status_t supply_pair_open(struct pair *pair, struct settings *settings, s
     };
     *settings = (struct settings){0};
     const struct config_line *files = &pair->settings.files;
+    const gid_t group = pair->settings.group;
     supply_status_t status = allocate(pair, failure);
     if (status == SUPPLY_OK) status = supply_mapped_file_create(&pair->mapped_file, &pair->settings, failure);
     if (status == SUPPLY_OK)
-        status = supply_claim(&pair->request_pipe, FILE_REQUEST_PIPE, &files->request_pipe, failure);
+        status = supply_claim(&pair->request_pipe, FILE_REQUEST_PIPE, &files->request_pipe, group, failure);
     if (status == SUPPLY_OK)
-        status = supply_claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, failure);
+        status = supply_claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, group, failure);
     if (status == SUPPLY_OK) status = supply_pipe_become_reader(&pair->notification_pipe, failure);
     supply_fail_point("O3");
     if (status == SUPPLY_OK) status = publish(pair, failure);

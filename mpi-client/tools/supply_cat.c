@@ -28,6 +28,7 @@ static const struct tool tool = {
     "  --timeout SECONDS     limit of each wait (default: SUPPLY_TIMEOUT, or 120)\n"
     "  --ring SIZE           bytes of the ring, as 16MiB (default: ring= of the line, or four blocks)\n"
     "  --block SIZE          bytes of a block (default: block= of the line, or a quarter of the ring, or 4MiB)\n"
+    "  --group NAME          group whose members may feed this rank, too (default: group= of the line, or none)\n"
     "  --count               print only the totals: epochs, elements, bytes of data\n"
     "  --help, --version\n"
     "\n"
@@ -133,7 +134,7 @@ static bool keep_standard_streams(void) {
 }
 
 int main(int argc, char **argv) {
-    enum { MAPPED_FILES = 256, NAMED_PIPES, LOCAL_RANK, TIMEOUT, RING, BLOCK, COUNT, HELP, VERSION };
+    enum { MAPPED_FILES = 256, NAMED_PIPES, LOCAL_RANK, TIMEOUT, RING, BLOCK, GROUP, COUNT, HELP, VERSION };
     static const struct option names[] = {
         {"mapped-files", required_argument, NULL, MAPPED_FILES},
         {"named-pipes", required_argument, NULL, NAMED_PIPES},
@@ -141,6 +142,7 @@ int main(int argc, char **argv) {
         {"timeout", required_argument, NULL, TIMEOUT},
         {"ring", required_argument, NULL, RING},
         {"block", required_argument, NULL, BLOCK},
+        {"group", required_argument, NULL, GROUP},
         {"count", no_argument, NULL, COUNT},
         {"help", no_argument, NULL, HELP},
         {"version", no_argument, NULL, VERSION},
@@ -159,6 +161,7 @@ int main(int argc, char **argv) {
         case TIMEOUT: options.timeout = command_line_seconds(&tool, "--timeout", optarg); break;
         case RING: options.ring_bytes = command_line_size(&tool, "--ring", optarg); break;
         case BLOCK: options.block_bytes = command_line_size(&tool, "--block", optarg); break;
+        case GROUP: options.group = optarg; break;
         case COUNT: run.count_only = true; break;
         case HELP: return command_line_help(&tool);
         case VERSION: return command_line_version(&tool);

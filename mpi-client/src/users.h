@@ -1,0 +1,25 @@
+/** Users and groups by name and by number. */
+#ifndef SUPPLY_USERS_H
+#define SUPPLY_USERS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "failure.h"
+
+/** No group: the files are the owner's alone. */
+#define NO_GROUP ((gid_t)-1)
+
+/** Room for what the two functions below write. */
+#define USER_TEXT_BYTES 128
+
+/** "alice (uid 1000)", or "uid 1000" where that user has no name. Returns text. */
+const char *supply_user_text(uid_t user, char text[USER_TEXT_BYTES]);
+
+/** "feeders", or "1000" where that group has no name: as chgrp takes it. Returns text. */
+const char *supply_group_text(gid_t group, char text[USER_TEXT_BYTES]);
+
+/** The group of that name, or of that number. origin: where it was said. SUPPLY_OK, or _CONFIG, _MEMORY. */
+supply_status_t supply_group_find(const char *name, const char *origin, gid_t *group, struct failure *failure);
+
+#endif

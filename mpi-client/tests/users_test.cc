@@ -1,0 +1,228 @@
+// Who else may use a pair: nobody, or with a group its members; tried by processes of those users.
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "rank.h"
+#include "user_process.h"
+
+namespace supply_test {
+namespace {
+
+constexpr gid_t feeders = 61000;
+const User alice{61001, {feeders}};
+const User bob{61002, {feeders}};
+const User carol{61003, {}};
+
+class UsersTest : public RankTest {
+  protected:
+    void SetUp() override {
+        if (geteuid() != 0) GTEST_SKIP() << "needs root, to start processes of other users";
+        ASSERT_EQ(0, chmod(folder.path().c_str(), 0755));
+        home = folder.file("alice");
+        ASSERT_EQ(0, mkdir(home.c_str(), 0755));
+        ASSERT_EQ(0, chown(home.c_str(), alice.id, alice.id));
+        files = {home + "/run/mapped", home + "/run/request", home + "/run/notification"};
+        options.mapped_file = files.mapped_file.c_str();
+        options.request_pipe = files.request_pipe.c_str();
+        options.notification_pipe = files.notification_pipe.c_str();
+    }
+
+    std::vector<std::string> paths() const { return {files.mapped_file, files.request_pipe, files.notification_pipe}; }
+
+    /** Opens the pair and returns the error's text, or "opened" and leaves the pair as a process that dies does. */
+    std::string try_to_open() const {
+        supply_t *supply;
+        return supply_open(&supply, &options) == SUPPLY_OK ? "opened" : supply_error(supply);
+    }
+
+    /** A rank that takes every element until the end. */
+    std::string consume() const {
+        supply_t *supply;
+        if (supply_open(&supply, &options) != SUPPLY_OK) return supply_error(supply);
+        supply_datum_t datum;
+        supply_status_t status;
+        int elements = 0;
+        while ((status = supply_next_datum(supply, &datum)) >= 0 && status != SUPPLY_END_OF_DATA)
+            elements += status == SUPPLY_OK;
+        const std::string text = status < 0 ? supply_error(supply) : std::to_string(elements) + " elements";
+        supply_close(supply);
+        return text;
+    }
+
+    /** The task's whole side. */
+    std::string feed() const {
+        Task task(files);
+        for (uint64_t i = 0; i < 20; i++) supply_datums(task, 10 * i, 10);
+        task.end_of_epoch(0);
+        task.end_of_data(0);
+        wait_until("the rank's last release", [&] { return task.released() == task.published(); });
+        return "fed";
+    }
+
+    void wait_for_pair() const {
+        wait_until("the pair", [&] {
+            uint32_t version = 0;
+            int fd = ::open(files.mapped_file.c_str(), O_RDONLY | O_CLOEXEC);
+            if (fd < 0) return false;
+            const bool ready = pread(fd, &version, sizeof version, 8) == sizeof version && version != 0;
+            close(fd);
+            return ready;
+        });
+    }
+
+    /** What of all that could disturb a pair this process may do; "" if nothing. */
+    std::string try_to_change_names() const {
+        std::string done;
+        const std::string run = home + "/run";
+        for (const std::string &path : paths()) {
+            if (rename(path.c_str(), (path + ".old").c_str()) == 0) done += " renamed " + path;
+            if (unlink(path.c_str()) == 0) done += " removed " + path;
+            if (chmod(path.c_str(), 0666) == 0) done += " chmodded " + path;
+        }
+        if (creat((run + "/new").c_str(), 0600) >= 0) done += " created a file";
+        if (rename(run.c_str(), (home + "/moved").c_str()) == 0) done += " moved the folder";
+        if (rmdir(run.c_str()) == 0) done += " removed the folder";
+        if (chmod(run.c_str(), 0777) == 0) done += " chmodded the folder";
+        return done;
+    }
+
+    std::string try_to_look_in() const {
+        std::string done;
+        for (const std::string &path : paths()) {
+            struct stat entry;
+            for (int flags : {O_RDONLY, O_WRONLY})
+                if (::open(path.c_str(), flags | O_NONBLOCK) >= 0) done += " opened " + path;
+            if (stat(path.c_str(), &entry) == 0) done += " saw " + path;
+        }
+        if (opendir((home + "/run").c_str()) != nullptr) done += " listed the folder";
+        return done;
+    }
+
+    void expect_access(const std::string &path, mode_t mode, gid_t group) const {
+        struct stat entry;
+        ASSERT_EQ(0, lstat(path.c_str(), &entry)) << path;
+        EXPECT_EQ(mode, entry.st_mode & 07777) << path;
+        EXPECT_EQ(alice.id, entry.st_uid) << path;
+        EXPECT_EQ(group, entry.st_gid) << path;
+    }
+
+    std::string home;
+};
+
+TEST_F(UsersTest, ATaskOfTheGroupFeedsTheRank) {
+    options.group = "61000";
+    UserProcess rank(alice, [&] { return consume(); });
+    EXPECT_EQ("fed", as_user(bob, [&] { return feed(); }));
+    EXPECT_EQ("200 elements", rank.wait());
+    EXPECT_TRUE(std::filesystem::is_empty(home + "/run"));
+}
+
+TEST_F(UsersTest, TheGroupGetsTheFilesAndNotTheNames) {
+    options.group = "61000";
+    UserProcess rank(alice, [&] { return consume(); });
+    wait_for_pair();
+    expect_access(home + "/run", 0750, feeders);
+    for (const std::string &path : paths()) expect_access(path, 0660, feeders);
+    EXPECT_EQ("", as_user(bob, [&] { return try_to_change_names(); }));
+    EXPECT_EQ("fed", as_user(bob, [&] { return feed(); })) << "and the pair works on";
+    EXPECT_EQ("200 elements", rank.wait());
+}
+
+TEST_F(UsersTest, WithoutAGroupNoOtherUserGetsIn) {
+    UserProcess rank(alice, [&] { return consume(); });
+    wait_for_pair();
+    expect_access(home + "/run", 0700, alice.id);
+    for (const std::string &path : paths()) expect_access(path, 0600, alice.id);
+    EXPECT_EQ("", as_user(bob, [&] { return try_to_look_in() + try_to_change_names(); }));
+    EXPECT_EQ("fed", as_user(alice, [&] { return feed(); }));
+    EXPECT_EQ("200 elements", rank.wait());
+}
+
+TEST_F(UsersTest, AThirdUserReadsStopsAndRemovesNothing) {
+    options.group = "61000";
+    UserProcess rank(alice, [&] { return consume(); });
+    wait_for_pair();
+    EXPECT_EQ("", as_user(carol, [&] {
+                  std::string done = try_to_look_in() + try_to_change_names();
+                  if (kill(rank.pid(), SIGTERM) == 0) done += " ended the rank";
+                  return done;
+              }));
+    const std::string refused = as_user(carol, [&] { return try_to_open(); });
+    EXPECT_TRUE(says(refused, {files.mapped_file.c_str(), "folder", "uid 61001"}));
+    EXPECT_EQ("fed", as_user(bob, [&] { return feed(); }));
+    EXPECT_EQ("200 elements", rank.wait());
+}
+
+TEST_F(UsersTest, LeftoversBlockNotTheirOwnersNextRunAndAreNamedToOthers) {
+    for (const char *group : {static_cast<const char *>(nullptr), "61000", static_cast<const char *>(nullptr)}) {
+        options.group = group;
+        for (int run = 0; run < 3; run++) EXPECT_EQ("opened", as_user(alice, [&] { return try_to_open(); }));
+        const std::string refused = as_user(bob, [&] { return try_to_open(); });
+        EXPECT_TRUE(says(refused, {files.mapped_file.c_str(), "another user, uid 61001"}));
+        const std::string kept = as_user(bob, [&] {
+            char error[2048];
+            return supply_remove_stale(&options, error, sizeof error) == SUPPLY_OK ? "removed" : std::string(error);
+        });
+        EXPECT_TRUE(says(kept, {files.mapped_file.c_str(), "another user, uid 61001"}));
+        for (const std::string &path : paths()) EXPECT_EQ(0, access(path.c_str(), F_OK)) << path;
+    }
+    EXPECT_EQ("", as_user(alice, [&] {
+                  char error[2048];
+                  return supply_remove_stale(&options, error, sizeof error) == SUPPLY_OK ? "" : std::string(error);
+              }));
+    EXPECT_TRUE(std::filesystem::is_empty(home + "/run"));
+}
+
+TEST_F(UsersTest, AFolderIsOpenedToTheGroupAndNoWider) {
+    const std::string run = home + "/run";
+    ASSERT_EQ(0, mkdir(run.c_str(), 0700));
+    ASSERT_EQ(0, chown(run.c_str(), alice.id, alice.id));
+    options.group = "61000";
+    EXPECT_EQ("opened", as_user(alice, [&] { return try_to_open(); }));
+    expect_access(run, 0750, feeders);
+    options.group = "61001";
+    EXPECT_EQ("opened", as_user(alice, [&] { return try_to_open(); }));
+    expect_access(run, 0750, 61001);
+
+    options.group = "61000";
+    ASSERT_EQ(0, chmod(run.c_str(), 0755));
+    EXPECT_EQ("opened", as_user(alice, [&] { return try_to_open(); }));
+    expect_access(run, 0755, 61001);
+}
+
+TEST_F(UsersTest, AGroupThatTheRankIsNotInIsNamed) {
+    options.group = "61099";
+    for (int folder_is_there = 0; folder_is_there < 2; folder_is_there++) {
+        const std::string refused = as_user(alice, [&] { return try_to_open(); });
+        EXPECT_TRUE(says(refused, {files.mapped_file.c_str(), "61099", "member", "--group"}));
+    }
+    for (const std::string &path : paths()) EXPECT_NE(0, access(path.c_str(), F_OK)) << path;
+}
+
+TEST_F(UsersTest, RanksThatMakeTheFolderAtOnceAllShareIt) {
+    options.group = "61000";
+    for (int round = 0; round < 20; round++) {
+        std::vector<std::unique_ptr<UserProcess>> ranks;
+        for (int i = 0; i < 4; i++)
+            ranks.push_back(std::make_unique<UserProcess>(alice, [&, i] {
+                files.mapped_file += std::to_string(i);
+                files.request_pipe += std::to_string(i);
+                files.notification_pipe += std::to_string(i);
+                options.mapped_file = files.mapped_file.c_str();
+                options.request_pipe = files.request_pipe.c_str();
+                options.notification_pipe = files.notification_pipe.c_str();
+                return try_to_open();
+            }));
+        for (auto &rank : ranks) EXPECT_EQ("opened", rank->wait());
+        expect_access(home + "/run", 0750, feeders);
+        std::filesystem::remove_all(home + "/run");
+    }
+}
+
+}  // namespace
+}  // namespace supply_test
