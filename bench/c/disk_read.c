@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "messages.h"
 #include "rounds.h"
 
@@ -61,11 +60,11 @@ int main(int argc, char **argv) {
     while (next_round(line, sizeof line)) {
         files_read = bytes_read = 0;
         visit(argv[1], drop);
-        const int64_t start = clock_nanos();
+        const struct round round = round_begin();
         visit(argv[1], read_whole);
-        const int64_t end = clock_nanos();
+        const struct round_times times = round_end(round);
         visit(argv[1], drop);
-        answer_round(start, end, files_read, bytes_read, 0);
+        answer_round(times, files_read, bytes_read, 0);
     }
     free(buffer);
     return 0;

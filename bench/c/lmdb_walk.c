@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 
 #include "checksum.h"
-#include "clock.h"
 #include "datum_fields.h"
 #include "messages.h"
 #include "rounds.h"
@@ -95,9 +94,9 @@ int main(int argc, char **argv) {
     struct tally tally = {0}, *first = &tally;
     char line[16];
     while (next_round(line, sizeof line)) {
-        const int64_t start = clock_nanos();
+        const struct round round = round_begin();
         walk_part(&walk, first);
-        answer_round(start, clock_nanos(), walk.elements, walk.bytes, first != NULL ? tally.crc_sum : walk.sum);
+        answer_round(round_end(round), walk.elements, walk.bytes, first != NULL ? tally.crc_sum : walk.sum);
         first = NULL;
     }
     munmap(walk.ring, walk.ring_bytes);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "checksum.h"
-#include "clock.h"
 #include "messages.h"
 #include "pair_options.h"
 #include "rounds.h"
@@ -70,9 +69,9 @@ static void measure(const struct pieces *pieces, void *target) {
         if (sscanf(line, "%15s %15s %u", where, what, &passes) != 3) die("'%s' is no round", line);
         const bool in_place = strcmp(where, "in-place") == 0, copy = strcmp(what, "copy") == 0;
         uint64_t sum = 0;
-        const int64_t start = clock_nanos();
+        const struct round round = round_begin();
         for (unsigned i = 0; i < passes; i++) sum += pass(pieces, in_place, copy, target);
-        answer_round(start, clock_nanos(), pieces->count * passes, pieces->bytes * passes, sum);
+        answer_round(round_end(round), pieces->count * passes, pieces->bytes * passes, sum);
     }
 }
 

@@ -4,15 +4,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "clock.h"
+
 bool next_round(char *line, int bytes) {
     if (fgets(line, bytes, stdin) == NULL) return false;
     line[strcspn(line, "\n")] = '\0';
     return true;
 }
 
-void answer_round(int64_t start, int64_t end, uint64_t elements, uint64_t bytes, uint64_t sum) {
-    printf("{\"start\": %" PRId64 ", \"nanos\": %" PRId64 ", \"elements\": %" PRIu64 ", \"bytes\": %" PRIu64
-           ", \"sum\": %" PRIu64 "}\n",
-           start, end - start, elements, bytes, sum);
+struct round round_begin(void) { return (struct round){.start = clock_nanos(), .cpu_start = clock_cpu_nanos()}; }
+
+struct round_times round_end(struct round round) {
+    return (struct round_times){
+        .start = round.start, .nanos = clock_nanos() - round.start, .cpu_nanos = clock_cpu_nanos() - round.cpu_start};
+}
+
+void answer_round(struct round_times times, uint64_t elements, uint64_t bytes, uint64_t sum) {
+    printf("{\"start\": %" PRId64 ", \"nanos\": %" PRId64 ", \"cpu_nanos\": %" PRId64 ", \"elements\": %" PRIu64
+           ", \"bytes\": %" PRIu64 ", \"sum\": %" PRIu64 "}\n",
+           times.start, times.nanos, times.cpu_nanos, elements, bytes, sum);
     fflush(stdout);
 }

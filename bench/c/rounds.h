@@ -8,7 +8,19 @@
 /** Waits for the next line of stdin, without its end; false at the end of stdin: nobody wants more rounds. */
 bool next_round(char *line, int bytes);
 
-/** Answers a round with the time it took and what was read in it. */
-void answer_round(int64_t start, int64_t end, uint64_t elements, uint64_t bytes, uint64_t sum);
+/** Times by the clock, and of this process alone. */
+struct round {
+    int64_t start, cpu_start;
+};
+
+struct round_times {
+    int64_t start, nanos, cpu_nanos;
+};
+
+struct round round_begin(void);
+struct round_times round_end(struct round round);
+
+/** Answers a round with the time that it took and what was read in it. */
+void answer_round(struct round_times times, uint64_t elements, uint64_t bytes, uint64_t sum);
 
 #endif

@@ -34,5 +34,8 @@ def figures(pairs, warm_up, data_bytes):
                                            for r in rounds]),
         "allocated_bytes_per_element": spread.of([sum(p["allocated_bytes"] for p in r) / elements for r in rounds]),
         "waiting_for_rank": spread.of([sum(p["waited_for_rank"] for p in r) / sum(p["cycle"]["nanos"] for p in r) for r in rounds]),
+        "task_ns_per_element": spread.of([sum(p["cycle"]["cpu_nanos"] for p in r) / elements for r in rounds]),
+        "limit_ns_per_element": spread.of([sum(p["limit"]["cpu_nanos"] for p in r) / sum(p["limit"]["elements"] for p in r)
+                                           for r in rounds]),
         "drift": _drift(cycle),
     }

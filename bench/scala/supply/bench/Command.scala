@@ -42,8 +42,8 @@ final case class Failed(error: String)
 /** What the source holds, as the ranks count it, too (c/tally.h). */
 final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
 
-/** One measurement; `start` on the clock of System.nanoTime. */
-final case class Measured(start: Long, nanos: Long, elements: Long, bytes: Long)
+/** One measurement; `start` on the clock of System.nanoTime, `cpuNanos` of the one thread that was at work. */
+final case class Measured(start: Long, nanos: Long, cpuNanos: Long, elements: Long, bytes: Long)
 
 /**
  * One epoch of one pair: the limit, then the cycle, until the rank has read everything.

@@ -1,8 +1,5 @@
 package supply.bench
 
-import java.lang.management.ManagementFactory
-
-import com.sun.management.ThreadMXBean
 import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.util.LongAccumulator
 
@@ -54,21 +51,11 @@ private[bench] final class CycleTask(
     StartLine.await(settings.timeout)
     val limited = limit.measure()
     StartLine.await(settings.timeout)
-    val (elementsBefore, bytesBefore) = (pair.publishedElements, pair.publishedBytes)
-    val (allocatedBefore, waitedBefore) = (CycleTask.allocatedBytes, pair.waitedNanos)
-    val start = System.nanoTime()
+    val (elementsBefore, bytesBefore, waitedBefore) = (pair.publishedElements, pair.publishedBytes, pair.waitedNanos)
+    val meter = new Meter
     supply.epoch(epoch)
     pair.awaitAllReleased()
-    val nanos = System.nanoTime() - start
-    Round(limited,
-      Measured(start, nanos, pair.publishedElements - elementsBefore, pair.publishedBytes - bytesBefore),
-      CycleTask.allocatedBytes - allocatedBefore, pair.waitedNanos - waitedBefore)
+    Round(limited, meter.measured(pair.publishedElements - elementsBefore, pair.publishedBytes - bytesBefore),
+      meter.allocatedBytes, pair.waitedNanos - waitedBefore)
   }
-}
-
-private[bench] object CycleTask {
-  private lazy val threads = ManagementFactory.getThreadMXBean.asInstanceOf[ThreadMXBean]
-
-  /** By this thread, so far. */
-  def allocatedBytes: Long = threads.getThreadAllocatedBytes(Thread.currentThread().getId)
 }

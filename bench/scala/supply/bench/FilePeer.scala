@@ -23,7 +23,7 @@ private[bench] final class FilePeer(port: Int, folder: String, cached: CachedEle
   private var files = 0L
 
   override def measure(): Measured = {
-    val start = System.nanoTime()
+    val meter = new Meter
     cached.partitions.foreach { tuples =>
       files += 1
       val path = Paths.get(folder, s"partition-$port-$files")
@@ -32,7 +32,7 @@ private[bench] final class FilePeer(port: Int, folder: String, cached: CachedEle
     }
     announce("")
     consumer.awaitRead()
-    Measured(start, System.nanoTime() - start, count, bytes)
+    meter.measured(count, bytes)
   }
 
   private def announce(line: String): Unit = consumer.send(lines.put(line.getBytes(UTF_8)).put('\n'.toByte))

@@ -15,7 +15,7 @@ private[bench] final class PutAlone(pair: Pair, cached: CachedElements) extends 
 
   override def measure(): Measured = {
     val ring = pair.ring.toArray
-    val start = System.nanoTime()
+    val meter = new Meter
     var slot = next(ring)
     var i = 0
     while (i < arrays.length) {
@@ -24,7 +24,7 @@ private[bench] final class PutAlone(pair: Pair, cached: CachedElements) extends 
       slot.put(array)
       i += 1
     }
-    Measured(start, System.nanoTime() - start, arrays.length.toLong, bytes)
+    meter.measured(arrays.length.toLong, bytes)
   }
 
   private def next(ring: Array[ByteBuffer]): ByteBuffer = {

@@ -19,13 +19,13 @@ private[bench] final class TcpPeer(port: Int, cached: CachedElements, rowByRow: 
   }
 
   override def measure(): Measured = {
-    val start = System.nanoTime()
+    val meter = new Meter
     cached.partitions.foreach(_.foreach(send))
     if (buffer.remaining() < TcpPeer.HeaderBytes) consumer.send(buffer)
     header(TcpPeer.EndOfRound, 0, 0, 0, 0, 0, 0)
     consumer.send(buffer)
     consumer.awaitRead()
-    Measured(start, System.nanoTime() - start, count, bytes)
+    meter.measured(count, bytes)
   }
 
   private def send(tuple: Datum.Tuple): Unit = {
