@@ -4,6 +4,7 @@ PYTHON ?= /usr/bin/python3
 JOBS ?= $(shell nproc)
 RANKS ?= 2
 EPOCHS ?= 10
+MINUTES ?= 30
 
 # The version stands once, in the pom; the pyspark wheel has to be the same.
 SPARK_VERSION := $(shell sed -n 's|.*<spark.version>\(.*\)</spark.version>.*|\1|p' spark-supplier/pom.xml)
@@ -24,7 +25,7 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
 .PHONY: menu run test build bench bench-quick bench-cycle bench-programs reference packages clean distclean \
-	library test-c test-scala test-python
+	library library-with-fail-points test-c test-scala test-python test-python-faults test-faults soak
 
 menu:
 	@echo 'Targets:'
@@ -40,7 +41,14 @@ test: build $(DATUM) ## every test: C, Scala, Python and both languages together
 	-@$(MAKE) --no-print-directory test-c
 	-@$(MAKE) --no-print-directory test-scala
 	-@$(MAKE) --no-print-directory test-python
-	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/scala $(REPORTS)/pytest.xml
+	-@$(MAKE) --no-print-directory test-python-faults
+	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/scala $(REPORTS)/pytest.xml $(REPORTS)/faults.xml
+
+test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
+	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
+
+soak: build library-with-fail-points $(DATUM) ## full speed with faults at random for MINUTES=30: nothing lost, nothing that grows
+	@$(VENV)/bin/python launch/tests/faults/soak.py $(MINUTES)
 
 build: library $(JAR) $(VENV_READY) ## libsupply and its programs, the Supplier's jar, the Python environment
 
@@ -78,6 +86,13 @@ library: | packages
 		$(CMAKE) --build build/mpi-client --parallel $(JOBS); } > build/mpi-client.log 2>&1 \
 		|| { cat build/mpi-client.log >&2; exit 1; }
 
+library-with-fail-points: | packages
+	@mkdir -p build
+	@{ $(CMAKE) -S mpi-client -B build/mpi-client-faults -DCMAKE_BUILD_TYPE=Release -DSUPPLY_FAIL_POINTS=ON \
+		-DSUPPLY_BUILD_TESTS=OFF -DSUPPLY_BUILD_EXAMPLES=OFF && \
+		$(CMAKE) --build build/mpi-client-faults --parallel $(JOBS); } > build/mpi-client-faults.log 2>&1 \
+		|| { cat build/mpi-client-faults.log >&2; exit 1; }
+
 $(JAR): $(JAR_SOURCES) | packages
 	@echo 'build: $@'
 	@$(MAVEN) package -Dmaven.test.skip=true -DskipTests
@@ -106,4 +121,8 @@ test-scala:
 	@$(MAVEN) test; status=$$?; cp -r spark-supplier/target/surefire-reports $(REPORTS)/scala && exit $$status
 
 test-python:
-	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml launch/tests
+	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults launch/tests
+
+# A pytest of their own: they need another Spark.
+test-python-faults: library-with-fail-points
+	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/faults.xml -m 'not long' launch/tests/faults
