@@ -1,0 +1,138 @@
+// Positions: what counts as consumed, and what the next pair asks for.
+#include <cstring>
+
+#include "rank.h"
+
+namespace supply_test {
+namespace {
+
+class PositionTest : public RankTest {
+  protected:
+    static std::string text(const Handle &handle) {
+        supply_position_t position;
+        EXPECT_EQ(SUPPLY_OK, supply_position_save(handle.get(), &position));
+        char text[SUPPLY_POSITION_TEXT_BYTES];
+        supply_position_to_text(&position, text);
+        return text;
+    }
+
+    static std::string at(uint32_t epoch, uint32_t partition, uint64_t element) {
+        return "position-1:" + std::to_string(epoch) + ":1:" + std::to_string(partition) + ":" +
+               std::to_string(element) + ":00000000000000ab";
+    }
+
+    static std::string at_epoch(uint32_t epoch) {
+        return "position-1:" + std::to_string(epoch) + ":0:0:0:00000000000000ab";
+    }
+
+    static BlockImage block(uint32_t elements) {
+        std::vector<Element> values;
+        for (uint32_t i = 0; i < elements; i++) values.push_back(numbered_element(i));
+        return datum_block(values);
+    }
+
+    static void begin(Task &task) {
+        task.header().plan = 0xab;
+        task.write_schema(schema_of(datum_columns({numbered_element(0)})));
+    }
+};
+
+TEST_F(PositionTest, ABlockIsConsumedWhenItAndAllBeforeItAreReleased) {
+    Handle handle = open();
+    Task task(files);
+    begin(task);
+    EXPECT_EQ(at_epoch(0), text(handle));
+    task.supply(block(3), 0, 5, 10);
+    task.supply(block(2), 0, 5, 13);
+    supply_block_t first, second;
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &first), handle);
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &second), handle);
+    EXPECT_EQ(at_epoch(0), text(handle)) << "received is not consumed";
+    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &second), handle);
+    EXPECT_EQ(at_epoch(0), text(handle)) << "the one before it is still held";
+    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &first), handle);
+    EXPECT_EQ(at(0, 5, 15), text(handle));
+}
+
+TEST_F(PositionTest, AnEndOfEpochIsPassedWhenItIsReported) {
+    Handle handle = open();
+    Task task(files);
+    begin(task);
+    task.supply(block(1), 0, 2, 0);
+    task.end_of_epoch(0);
+    task.end_of_data(0);
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    EXPECT_EQ(at(0, 2, 1), text(handle));
+    ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
+    EXPECT_EQ(at_epoch(1), text(handle));
+    ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
+    EXPECT_EQ(at_epoch(1), text(handle));
+}
+
+TEST_F(PositionTest, TheIteratorCountsDatums) {
+    Handle handle = open();
+    Task task(files);
+    begin(task);
+    task.supply(block(3), 1, 4, 7);
+    supply_datum_t datum;
+    for (uint64_t taken = 1; taken <= 3; taken++) {
+        ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
+        EXPECT_EQ(at(1, 4, 7 + taken), text(handle));
+    }
+    task.supply(block(1), 1, 6, 0);
+    ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
+    EXPECT_EQ(at(1, 6, 1), text(handle));
+}
+
+TEST_F(PositionTest, TheNextPairAsksForWhatFollows) {
+    supply_position_t position;
+    ASSERT_EQ(SUPPLY_OK, supply_position_from_text(&position, at(3, 9, 1234567890123).c_str()));
+    options.position = &position;
+    Handle handle = open();
+    Task task(files);
+    EXPECT_EQ(3u, task.header().start_epoch);
+    EXPECT_EQ(1u, task.header().start_inside);
+    EXPECT_EQ(9u, task.header().start_partition);
+    EXPECT_EQ(1234567890123u, task.header().start_element);
+    EXPECT_EQ(0xabu, task.header().start_plan);
+    EXPECT_EQ(at(3, 9, 1234567890123), text(handle)) << "nothing has been consumed since";
+}
+
+TEST_F(PositionTest, WithoutOneItAsksForTheBeginning) {
+    Handle handle = open();
+    Task task(files);
+    EXPECT_EQ(0u, task.header().start_epoch);
+    EXPECT_EQ(0u, task.header().start_inside);
+    EXPECT_EQ(0u, task.header().start_plan);
+}
+
+TEST_F(PositionTest, BytesThatAreNoPositionAreRefused) {
+    supply_position_t position;
+    memset(&position, 0x5a, sizeof position);
+    options.position = &position;
+    Handle handle = open(SUPPLY_ERROR_ARGUMENT);
+    EXPECT_TRUE(says(supply_error(handle.get()), {"position", "supply_position_save"}));
+}
+
+TEST(PositionTextTest, WhatIsWrittenIsRead) {
+    for (const char *text : {"position-1:0:0:0:0:0000000000000000", "position-1:4294967295:1:4294967295:18446744073709551615:ffffffffffffffff"}) {
+        supply_position_t position;
+        char again[SUPPLY_POSITION_TEXT_BYTES];
+        ASSERT_EQ(SUPPLY_OK, supply_position_from_text(&position, text));
+        supply_position_to_text(&position, again);
+        EXPECT_STREQ(text, again);
+    }
+}
+
+TEST(PositionTextTest, AnythingElseIsRefused) {
+    supply_position_t position;
+    for (const char *text : {"", "position", "position-2:0:0:0:0:0", "position-1:0:2:0:0:0", "position-1:0:0:0:0",
+                             "position-1:0:0:0:0:0 ", "position-1:0:0:0:0:0:0", "no-position"})
+        EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_from_text(&position, text)) << text;
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_from_text(&position, nullptr));
+}
+
+}  // namespace
+}  // namespace supply_test
