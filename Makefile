@@ -68,7 +68,7 @@ bench-programs: $(JAR) $(VENV_READY) $(DATUM)
 		|| { cat build/bench-c.log >&2; exit 1; }
 
 reference: $(JAR) $(VENV_READY) ## docs/OPTIONS.md, from the declarations of the Supplier's options
-	@launch/supplier --reference > docs/OPTIONS.md
+	@java -cp "$(JAR):$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars)/*" supply.OptionsReference docs/OPTIONS.md
 
 packages: ## the Debian packages that are missing
 	@PYTHON=$(PYTHON) launch/install-packages
