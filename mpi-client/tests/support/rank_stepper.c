@@ -2,6 +2,7 @@
  * A rank that does one step at a time, for tests of the other side: a command a line on stdin, an answer a line
  * on stdout. It is libsupply itself; only the pace is the test's.
  *
+ *     group NAME       for the next open
  *     open MAPPED_FILE REQUEST_PIPE NOTIFICATION_PIPE TIMEOUT RING_BYTES BLOCK_BYTES RANK [POSITION]
  *     next             → OK sequence epoch partition first_element element_count | END_OF_EPOCH epoch | END_OF_DATA
  *     datum I          → OK label channels height width encoded key_bytes data_bytes sum, of the latest block
@@ -26,6 +27,13 @@ static void answer(supply_status_t status) {
     else puts("OK");
 }
 
+static char group[256];
+
+static void set_group(const char *name) {
+    snprintf(group, sizeof group, "%s", name);
+    puts("OK");
+}
+
 static void open_pair(char *arguments) {
     static char mapped[4096], request[4096], notification[4096], text[SUPPLY_POSITION_TEXT_BYTES];
     static supply_position_t position;
@@ -41,6 +49,7 @@ static void open_pair(char *arguments) {
     options.mapped_file = mapped;
     options.request_pipe = request;
     options.notification_pipe = notification;
+    if (group[0] != '\0') options.group = group;
     answer(supply_open(&supply, &options));
 }
 
@@ -102,7 +111,8 @@ int main(void) {
         line[strcspn(line, "\n")] = '\0';
         char *arguments = line + strcspn(line, " ");
         if (*arguments != '\0') *arguments++ = '\0';
-        if (strcmp(line, "open") == 0) open_pair(arguments);
+        if (strcmp(line, "group") == 0) set_group(arguments);
+        else if (strcmp(line, "open") == 0) open_pair(arguments);
         else if (strcmp(line, "next") == 0) next_block();
         else if (strcmp(line, "take") == 0) take_datum();
         else if (strcmp(line, "position") == 0) show_position();

@@ -7,8 +7,8 @@ import java.util.concurrent.TimeUnit
 import supply.config.{ConfigFiles, PairPaths}
 
 /** A real rank, a process on libsupply, that does one step at a time (mpi-client/tests/support/rank_stepper.c). */
-final class TestRank(val paths: PairPaths) extends AutoCloseable {
-  private val process = new ProcessBuilder(TestRank.program).redirectError(ProcessBuilder.Redirect.INHERIT).start()
+final class TestRank(val paths: PairPaths, user: Option[TestRank.User] = None) extends AutoCloseable {
+  private val process = new ProcessBuilder(TestRank.command(paths, user): _*).redirectError(ProcessBuilder.Redirect.INHERIT).start()
   private val answers = new BufferedReader(new InputStreamReader(process.getInputStream))
 
   def pid: Long = process.pid
@@ -67,6 +67,18 @@ final class TestRank(val paths: PairPaths) extends AutoCloseable {
 }
 
 object TestRank {
+
+  /** Numbers that need no entry in the system's lists: of the user (and his own group), and of one more group of his. */
+  final case class User(id: Int, group: Int)
+
+  /** As another user only root can start it, and from a copy that he can read. */
+  private def command(paths: PairPaths, user: Option[User]): Seq[String] = user match {
+    case None => Seq(program)
+    case Some(User(id, group)) =>
+      val copy = Files.copy(Paths.get(program), Paths.get(paths.mappedFile).resolveSibling("../rank-stepper").normalize)
+      Seq("setpriv", s"--reuid=$id", s"--regid=$id", s"--groups=$group", "--", copy.toString)
+  }
+
   private val program: String = {
     val built = Paths.get("../build/mpi-client/rank-stepper").toAbsolutePath.normalize
     require(Files.isExecutable(built), s"$built is missing: build mpi-client with its tests first (make build)")

@@ -8,8 +8,16 @@ import scala.jdk.CollectionConverters._
 
 import supply.ConfigException
 
-/** The three files of the pair of one local rank, and the config line that names its mapped file. */
-final case class PairPaths(mappedFile: String, requestPipe: String, notificationPipe: String, configLine: String)
+/**
+ * The three files of the pair of one local rank, the config line that names its mapped file, and the group whose members
+ * may use them (docs/SECURITY.md).
+ */
+final case class PairPaths(
+    mappedFile: String,
+    requestPipe: String,
+    notificationPipe: String,
+    configLine: String,
+    group: Option[String] = None)
 
 /**
  * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/DESIGN.md). Sizes of ring and
@@ -30,8 +38,8 @@ final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
         throw new ConfigException(s"${p.place}: expected 'REQUEST_PIPE NOTIFICATION_PIPE', found ${p.words.size} words")
       }
       m.words.tail.foreach { word =>
-        if (!word.startsWith("ring=") && !word.startsWith("block=")) {
-          throw new ConfigException(s"${m.place}: unknown word '$word': expected PATH [ring=SIZE] [block=SIZE]")
+        if (!Seq("ring=", "block=", "group=").exists(word.startsWith)) {
+          throw new ConfigException(s"${m.place}: unknown word '$word': expected PATH [ring=SIZE] [block=SIZE] [group=NAME]")
         }
       }
       (m.words.head +: p.words).foreach { path =>
@@ -39,7 +47,7 @@ final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
           throw new ConfigException(s"${if (path == m.words.head) m.place else p.place}: '$path' is not an absolute path")
         }
       }
-      PairPaths(m.words.head, p.words(0), p.words(1), m.place)
+      PairPaths(m.words.head, p.words(0), p.words(1), m.place, ConfigFiles.group(m))
     }
   }
 
@@ -57,6 +65,13 @@ final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
 object ConfigFiles {
 
   private final case class Line(place: String, words: IndexedSeq[String])
+
+  private def group(line: Line): Option[String] = {
+    val groups = line.words.tail.filter(_.startsWith("group=")).map(_.stripPrefix("group="))
+    if (groups.size > 1) throw new ConfigException(s"${line.place}: 'group=${groups(1)}' is the second of its kind")
+    if (groups.contains("")) throw new ConfigException(s"${line.place}: 'group=' names no group")
+    groups.headOption
+  }
 
   private def lines(file: String): IndexedSeq[Line] = {
     val path: Path = Paths.get(file)

@@ -3,7 +3,10 @@ package supply.pair
 import java.lang.invoke.VarHandle
 import java.nio.{ByteBuffer, ByteOrder, MappedByteBuffer}
 import java.nio.channels.FileChannel
-import java.nio.file.{Files, LinkOption, NoSuchFileException, Path, StandardOpenOption}
+import java.nio.file.{NoSuchFileException, Path}
+import java.nio.file.StandardOpenOption.{READ, WRITE}
+
+import scala.util.Using
 
 import supply.{ContractException, PairException}
 import supply.contract.{Layout, Schema, Text}
@@ -143,16 +146,18 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
 
 object MappedFile {
 
-  /** The file at `path`, or None while there is none or its rank has not published it yet. */
-  def open(path: Path): Option[MappedFile] = {
+  /**
+   * The file at `path`, or None while there is none or its rank has not published it yet.
+   *
+   * @param group whose files are used beside those of this user: name or number
+   */
+  def open(path: Path, group: Option[String] = None): Option[MappedFile] = {
     val channel =
-      try FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)
+      try Using.resource(PairFile.find(path, PairFile.Mapped, group))(_.open(READ, WRITE))
       catch {
         case _: NoSuchFileException => return None
-        case e: java.io.IOException =>
-          val owner = try s" (owned by ${Files.getOwner(path)})" catch { case _: java.io.IOException => "" }
-          throw new PairException(s"can not open the mapped file $path$owner: $e. The Supplier's executors must run as " +
-            "the user of the ranks; name another folder in mapped-files.conf if this one is not yours", e)
+        case e: PairFile.NotSharedYetException => throw e
+        case e: java.io.IOException => throw new PairException(s"can not open the mapped file $path: $e", e)
       }
     var opened = false
     try {

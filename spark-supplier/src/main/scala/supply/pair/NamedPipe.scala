@@ -2,9 +2,11 @@ package supply.pair
 
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.channels.FileChannel
-import java.nio.file.{Files, LinkOption, Path, StandardOpenOption}
+import java.nio.file.{Path, StandardOpenOption}
+import java.nio.file.StandardOpenOption.{READ, WRITE}
 
-import supply.PairException
+import scala.util.Using
+
 import supply.contract.{Layout, Notification, Request}
 
 /**
@@ -14,19 +16,16 @@ import supply.contract.{Layout, Notification, Request}
  */
 object NamedPipe {
 
-  private def open(path: Path, end: StandardOpenOption): FileChannel = {
-    val fileType = 0xf000
-    val fifo = 0x1000
-    val mode = Files.getAttribute(path, "unix:mode", LinkOption.NOFOLLOW_LINKS).asInstanceOf[Int]
-    if ((mode & fileType) != fifo) throw new PairException(s"$path is not a named pipe: see named-pipes.conf")
-    val both = FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)
-    try FileChannel.open(path, end)
-    finally both.close()
-  }
+  private def open(path: Path, group: Option[String], end: StandardOpenOption): FileChannel =
+    Using.resource(PairFile.find(path, PairFile.Pipe, group)) { pipe =>
+      Using.resource(pipe.open(READ, WRITE))(_ => pipe.open(end))
+    }
 
-  def openRequests(path: Path): RequestPipe = new RequestPipe(open(path, StandardOpenOption.READ))
+  /** group: as for MappedFile.open, here and below. */
+  def openRequests(path: Path, group: Option[String]): RequestPipe = new RequestPipe(open(path, group, READ))
 
-  def openNotifications(path: Path): NotificationPipe = new NotificationPipe(open(path, StandardOpenOption.WRITE))
+  def openNotifications(path: Path, group: Option[String]): NotificationPipe =
+    new NotificationPipe(open(path, group, WRITE))
 
   private[pair] def record(bytes: Int): ByteBuffer = ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN)
 }

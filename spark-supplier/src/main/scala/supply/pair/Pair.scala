@@ -232,12 +232,17 @@ object Pair {
     throw new IllegalStateException("unreachable")
   }
 
+  /** A1. */
+  private def openMappedFile(path: Path, group: Option[String]): Either[String, MappedFile] =
+    try MappedFile.open(path, group).toRight("")
+    catch { case e: PairFile.NotSharedYetException => Left(e.getMessage) }
+
   /** One try of A1 to A6: the pair, or what stands in the way ("" for nothing new). */
   private def tryAttach(
       name: String, path: Path, paths: PairPaths, attempt: Int, timeout: Double): Either[String, Pair] =
-    MappedFile.open(path) match {
-      case None => Left("")
-      case Some(file) =>
+    openMappedFile(path, paths.group) match {
+      case Left(reason) => Left(reason)
+      case Right(file) =>
         var requests: RequestPipe = null
         var notifications: NotificationPipe = null
         var done = false
@@ -248,8 +253,8 @@ object Pair {
           if (!file.lockForTask()) return Left("another attempt of the same task still holds it")
           FailPoint("A3")
           try {
-            requests = NamedPipe.openRequests(Paths.get(paths.requestPipe))
-            notifications = NamedPipe.openNotifications(Paths.get(paths.notificationPipe))
+            requests = NamedPipe.openRequests(Paths.get(paths.requestPipe), paths.group)
+            notifications = NamedPipe.openNotifications(Paths.get(paths.notificationPipe), paths.group)
           } catch {
             case _: java.nio.file.NoSuchFileException if !file.rankLives => return Left("")
             case e: IOException if !e.isInstanceOf[java.nio.channels.ClosedByInterruptException] =>

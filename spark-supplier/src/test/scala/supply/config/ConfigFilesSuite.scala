@@ -33,6 +33,11 @@ class ConfigFilesSuite extends AnyFunSuite {
     assert(pairs(1).configLine == s"${config.mappedFiles}:4")
   }
 
+  test("a line may name a group") {
+    val pairs = files("/a group=feeders ring=1MiB\n/b\n", "/a.req /a.ntf\n/b.req /b.ntf\n").read(2)
+    assert(pairs.map(_.group) == Seq(Some("feeders"), None))
+  }
+
   test("files of different length are refused with both lengths") {
     val message = failure(files("/a\n/b\n", "/a.req /a.ntf\n"))
     assert(message.contains("has 2 lines") && message.contains("has 1"))
@@ -51,6 +56,8 @@ class ConfigFilesSuite extends AnyFunSuite {
     Seq(
       ("/a\nb\n", "/a.req /a.ntf\n/b.req /b.ntf\n", "mapped-files.conf:2", "'b' is not an absolute path"),
       ("/a\n/b size=3\n", "/a.req /a.ntf\n/b.req /b.ntf\n", "mapped-files.conf:2", "unknown word 'size=3'"),
+      ("/a group=\n", "/a.req /a.ntf\n", "mapped-files.conf:1", "'group=' names no group"),
+      ("/a group=b group=c\n", "/a.req /a.ntf\n", "mapped-files.conf:1", "'group=c' is the second"),
       ("/a\n", "\n/a.req\n", "named-pipes.conf:2", "found 1 words"),
       ("/a\n", "/a.req a.ntf\n", "named-pipes.conf:1", "'a.ntf' is not an absolute path")
     ).foreach { case (mapped, pipes, place, what) =>
