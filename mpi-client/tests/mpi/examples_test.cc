@@ -1,0 +1,132 @@
+// The example programs, two ranks of each, fed by two tasks of the test.
+#include <random>
+#include <thread>
+
+#include "mpirun.h"
+#include "process.h"
+#include "rank.h"
+
+namespace supply_test {
+namespace {
+
+class ExamplesTest : public ::testing::Test {
+  protected:
+    ExamplesTest() {
+        std::string mapped, pipes;
+        for (const char *number : {"0", "1"}) {
+            const PairFiles pair = {folder.file(std::string("pair-") + number),
+                                    folder.file(std::string("pair-") + number + ".request"),
+                                    folder.file(std::string("pair-") + number + ".notification")};
+            pairs.push_back(pair);
+            mapped += pair.mapped_file + " ring=64KiB block=16KiB\n";
+            pipes += pair.request_pipe + " " + pair.notification_pipe + "\n";
+        }
+        environment = {"SUPPLY_MAPPED_FILES=" + folder.write("mapped-files.conf", mapped),
+                       "SUPPLY_NAMED_PIPES=" + folder.write("named-pipes.conf", pipes), "SUPPLY_TIMEOUT=60"};
+    }
+
+    /** Eight by eight pixels with a bright row that tells the label, under noise. */
+    static Element digit(uint32_t number) {
+        std::mt19937 noise(number);
+        Element element;
+        element.key = std::to_string(number);
+        element.label = static_cast<int32_t>(number % 8);
+        element.channels = 1;
+        element.height = element.width = 8;
+        for (int32_t pixel = 0; pixel < 64; pixel++)
+            element.data += static_cast<char>(pixel / 8 == element.label ? 12 + noise() % 5 : noise() % 5);
+        return element;
+    }
+
+    /** Blocks of 16 digits in each of the epochs. */
+    static void feed(const PairFiles &files, uint32_t blocks, uint32_t epochs) {
+        Task task(files);
+        for (uint32_t epoch = 0; epoch < epochs; epoch++) {
+            for (uint32_t block = 0; block < blocks; block++) {
+                std::vector<Element> elements;
+                for (uint32_t i = 0; i < 16; i++) elements.push_back(digit(block * 16 + i));
+                task.write_schema(schema_of(datum_columns(elements)));
+                task.supply(datum_block(elements), epoch);
+            }
+            task.end_of_epoch(epoch);
+        }
+        task.end_of_data(epochs - 1);
+        wait_until("the release of everything", [&] { return task.released() == task.published(); });
+    }
+
+    /** Runs two ranks, and feeds them unevenly. */
+    Ended run(const std::vector<std::string> &program, uint32_t first_blocks, uint32_t second_blocks, uint32_t epochs) {
+        Process ranks(mpirun(2, program), folder.path(), environment);
+        std::thread first(feed, pairs[0], first_blocks, epochs), second(feed, pairs[1], second_blocks, epochs);
+        first.join();
+        second.join();
+        const Ended ended = ranks.wait();
+        for (const PairFiles &pair : pairs) EXPECT_FALSE(std::filesystem::exists(pair.mapped_file));
+        return ended;
+    }
+
+    TemporaryFolder folder;
+    std::vector<PairFiles> pairs;
+    std::vector<std::string> environment;
+};
+
+TEST_F(ExamplesTest, MinimalCounts) {
+    const Ended ended = run({SUPPLY_TEST_MINIMAL}, 3, 1, 2);
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_TRUE(says(ended.out, {"rank 0: 96 elements, 6144 bytes\n", "rank 1: 32 elements, 2048 bytes\n"}));
+}
+
+TEST_F(ExamplesTest, TrainingTakesUnevenSharesAndEvaluatesWhatItSaved) {
+    const std::string weights = folder.file("weights");
+    Ended ended = run({SUPPLY_TEST_TRAIN_DIGITS, "--save", weights}, 7, 2, 6);
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_TRUE(says(ended.out, {"epoch 1: elements=144 ", "epoch 6: elements=144 ",
+                                 "train-digits: ranks=2 epochs=6 elements=864 loss=0."}));
+
+    ended = run({SUPPLY_TEST_TRAIN_DIGITS, "--evaluate", weights}, 0, 9, 1);
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_EQ("train-digits: evaluated=144 accuracy=1.000\n", ended.out);
+}
+
+TEST_F(ExamplesTest, AFailureOfSparkEndsEveryRankWithItsText) {
+    for (const char *program : {SUPPLY_TEST_MINIMAL, SUPPLY_TEST_TRAIN_DIGITS}) {
+        Process ranks(mpirun(2, {program}), folder.path(), environment);
+        Task first(pairs[0]), second(pairs[1]);
+        first.send_failure("the source is gone");
+        const Ended ended = ranks.wait();
+        EXPECT_NE(0, ended.exit_status);
+        EXPECT_TRUE(says(ended.err, {"rank 0: the source is gone"}));
+    }
+}
+
+TEST_F(ExamplesTest, WhatIsNotADigitIsNamed) {
+    Process ranks(mpirun(1, {SUPPLY_TEST_TRAIN_DIGITS}), folder.path(), environment);
+    Task task(pairs[0]);
+    const std::vector<Element> elements = {digit(0), numbered_element(1, 63)};
+    task.write_schema(schema_of(datum_columns(elements)));
+    task.supply(datum_block(elements), 0, 4, 100);
+    const Ended ended = ranks.wait();
+    EXPECT_NE(0, ended.exit_status);
+    EXPECT_TRUE(says(ended.err, {"train-digits: rank 0: element 101 of partition 4", "63 bytes"}));
+    EXPECT_TRUE(says(task.header().rank_failure, {"element 101 of partition 4"}));
+}
+
+TEST_F(ExamplesTest, MistakesOfTheCommandLine) {
+    const std::vector<std::string> wrong[] = {
+        {"--bogus"}, {"--learning-rate", "0"}, {"--save", "a", "--evaluate", "b"}, {"argument"}};
+    for (const std::vector<std::string> &options : wrong) {
+        std::vector<std::string> program = alone(SUPPLY_TEST_TRAIN_DIGITS);
+        program.insert(program.end(), options.begin(), options.end());
+        const Ended ended = Process(program, folder.path(), environment).wait();
+        EXPECT_EQ(2, ended.exit_status) << options[0];
+        EXPECT_TRUE(says(ended.err, {"train-digits"}));
+    }
+    std::vector<std::string> program = alone(SUPPLY_TEST_TRAIN_DIGITS);
+    program.insert(program.end(), {"--evaluate", folder.file("absent")});
+    const Ended absent = Process(program, folder.path(), environment).wait();
+    EXPECT_NE(0, absent.exit_status);
+    EXPECT_TRUE(says(absent.err, {"--evaluate", "absent", "No such file"}));
+}
+
+}  // namespace
+}  // namespace supply_test

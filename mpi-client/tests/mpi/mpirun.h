@@ -1,0 +1,32 @@
+/** Programs with MPI, on this node alone. */
+#ifndef SUPPLY_TEST_MPIRUN_H
+#define SUPPLY_TEST_MPIRUN_H
+
+#include <string>
+#include <vector>
+
+namespace supply_test {
+
+/** A single rank that no launcher has started. */
+inline std::vector<std::string> alone(const std::string &program) {
+    /* Open MPI itself leaves memory behind; libsupply's is counted by all the tests without MPI. */
+    return {"env",
+            "ASAN_OPTIONS=detect_leaks=0",
+            "OMPI_ALLOW_RUN_AS_ROOT=1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+            "OMPI_MCA_rmaps_base_oversubscribe=1",
+            "OMPI_MCA_mpi_yield_when_idle=1",
+            "OMPI_MCA_btl=self,vader",
+            program};
+}
+
+inline std::vector<std::string> mpirun(int ranks, const std::vector<std::string> &program) {
+    std::vector<std::string> command = alone(SUPPLY_TEST_MPIRUN);
+    command.insert(command.end(), {"-n", std::to_string(ranks)});
+    command.insert(command.end(), program.begin(), program.end());
+    return command;
+}
+
+}  // namespace supply_test
+
+#endif
