@@ -48,7 +48,7 @@ typedef enum supply_status {
     SUPPLY_AGAIN = 3,        /**< nothing there yet (supply_try_next only) */
 
     SUPPLY_ERROR_ARGUMENT = -1,  /**< a call that this header forbids */
-    SUPPLY_ERROR_CONFIG = -2,    /**< config files or options missing or wrong */
+    SUPPLY_ERROR_CONFIG = -2,    /**< config files, options or paths missing or wrong */
     SUPPLY_ERROR_IN_USE = -3,    /**< a living process owns this pair */
     SUPPLY_ERROR_NO_SPACE = -4,  /**< the file system has no room for the mapped file */
     SUPPLY_ERROR_SYSTEM = -5,    /**< a system call failed */
@@ -98,7 +98,7 @@ typedef struct supply_options {
 
     /** Limit of each wait in seconds; 0: the environment's SUPPLY_TIMEOUT, or 120. */
     double timeout;
-    /** Bytes of the ring; 0: `ring=` of the config line, or four blocks. Rounded up to whole blocks, at least two. */
+    /** Bytes of the ring; 0: `ring=` of the config line, or four blocks. Rounded up to whole blocks, which must be two or more. */
     size_t ring_bytes;
     /** Bytes of a block; 0: `block=` of the config line, or a quarter of the ring, or 4 MiB. Rounded up to 4 KiB. */
     size_t block_bytes;
@@ -178,7 +178,10 @@ typedef struct supply_block {
  */
 SUPPLY_API supply_status_t supply_next(supply_t *supply, supply_block_t *block);
 
-/** As supply_next(), but SUPPLY_AGAIN instead of waiting. For use with supply_fd(). */
+/**
+ * As supply_next(), but SUPPLY_AGAIN instead of waiting. For use with supply_fd(). Calls that find nothing for longer than
+ * the time limit, one after the other, come to _TIMEOUT; a poll loop that wakes up now and then has the limit, too.
+ */
 SUPPLY_API supply_status_t supply_try_next(supply_t *supply, supply_block_t *block);
 
 /**
@@ -240,7 +243,10 @@ SUPPLY_API supply_status_t supply_datum(supply_t *supply, const supply_block_t *
  */
 SUPPLY_API int supply_fd(const supply_t *supply);
 
-/** Where the whole mapped file lies in this process (for registering it with a device), and its length. */
+/**
+ * Where the whole mapped file lies in this process (for registering it with a device), and its length. All behind the
+ * header is mapped for reading only.
+ */
 SUPPLY_API const void *supply_mapping(const supply_t *supply, size_t *bytes);
 
 /** What the handle has seen so far. */
@@ -273,7 +279,7 @@ SUPPLY_API supply_status_t supply_position_from_text(supply_position_t *position
  * Removes what a dead rank left of a pair: those of the three files whose lock is free. A living pair is
  * left alone. options: as for supply_open(). error (may be NULL) receives the text of a failure.
  *
- * SUPPLY_OK (also when there was nothing), _IN_USE (the pair lives; untouched), _CONFIG, _SYSTEM.
+ * SUPPLY_OK (also when there was nothing), _IN_USE (the pair lives; untouched), _ARGUMENT, _CONFIG, _SYSTEM, _MEMORY.
  */
 SUPPLY_API supply_status_t supply_remove_stale(const supply_options_t *options, char *error, size_t error_bytes);
 
