@@ -1,5 +1,8 @@
 package supply.task
 
+import scala.concurrent.Await
+import scala.concurrent.duration.DurationDouble
+
 import org.apache.spark.{SparkContext, TaskContext}
 
 import supply.SupplyException
@@ -9,6 +12,9 @@ import supply.plan.Hosts
 /** Tells the ranks that Spark has given up, and why: one small pinned job that attaches to each pair. */
 object FailureDelivery {
 
+  /** What starting the tasks may take. Where no executor is left they would wait for one for ever. */
+  private val startSeconds = 10.0
+
   /**
    * @param wait seconds to wait for ranks that are not there yet, all of them together: there may be fewer task slots than
    *             ranks
@@ -16,7 +22,7 @@ object FailureDelivery {
   def deliver(sc: SparkContext, configFiles: ConfigFiles, hosts: Hosts, text: String, wait: Double): Unit = {
     val end = System.currentTimeMillis() + (wait * 1000).toLong
     val targets = hosts.places.zipWithIndex.map { case (place, rank) => rank -> place.host.toSeq }
-    sc.makeRDD(targets).foreach { rank =>
+    val delivery = sc.makeRDD(targets).foreachAsync { rank =>
       try {
         val left = math.max(0.0, (end - System.currentTimeMillis()) / 1000.0)
         val pair = PinnedTask.attach(configFiles, hosts, rank, TaskContext.get().attemptNumber(), left)
@@ -27,5 +33,7 @@ object FailureDelivery {
         case _: SupplyException => ()
       }
     }
+    try Await.result(delivery, (wait + startSeconds).seconds)
+    finally delivery.cancel()
   }
 }

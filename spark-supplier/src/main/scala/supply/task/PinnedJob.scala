@@ -1,7 +1,6 @@
 package supply.task
 
-import org.apache.spark.{ExceptionFailure, SparkContext, SparkException}
-import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
+import org.apache.spark.{SparkContext, SparkException}
 
 import supply.SupplyException
 import supply.plan.Plan
@@ -12,6 +11,7 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
   private val group = s"supply-${java.util.UUID.randomUUID()}"
   private val elements = sc.longAccumulator("supply.elements")
   private val bytes = sc.longAccumulator("supply.bytes")
+  @volatile private var firstFailure: Option[SupplyException] = None
 
   def elementsId: Long = elements.id
 
@@ -19,8 +19,8 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
 
   /** The reports, by rank. Throws the first cause of a failure. */
   def run(): IndexedSeq[TaskReport] = {
-    val failures = new FirstFailure
-    sc.addSparkListener(failures)
+    val watch = new TaskWatch(sc, group, plan.ranks, settings.timeout, giveUp)
+    sc.addSparkListener(watch)
     try {
       // Interrupting wakes a task that waits for its rank.
       sc.setJobGroup(group, s"supplying ${plan.ranks} ranks", interruptOnCancel = true)
@@ -30,25 +30,19 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
         .collect()
         .toIndexedSeq
     } catch {
-      case e: SparkException => throw failures.first.getOrElse(PinnedJob.causeOf(e))
+      case e: SparkException => throw firstFailure.getOrElse(PinnedJob.causeOf(e))
     } finally {
       sc.clearJobGroup()
-      sc.removeSparkListener(failures)
+      sc.removeSparkListener(watch)
+      watch.close()
     }
   }
 
-  /** Ends the job at once where another attempt can not do better. */
-  private final class FirstFailure extends SparkListener {
-    @volatile var first: Option[SupplyException] = None
-
-    override def onTaskEnd(end: SparkListenerTaskEnd): Unit = end.reason match {
-      case failure: ExceptionFailure => failure.exception match {
-          case Some(e: SupplyException) if !e.retry && first.isEmpty =>
-            first = Some(e)
-            sc.cancelJobGroup(group)
-          case _ => ()
-        }
-      case _ => ()
+  /** Ends the job at once, for that reason unless it has one already. */
+  def giveUp(cause: SupplyException): Unit = synchronized {
+    if (firstFailure.isEmpty) {
+      firstFailure = Some(cause)
+      sc.cancelJobGroup(group)
     }
   }
 }
