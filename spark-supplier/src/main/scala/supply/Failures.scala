@@ -29,6 +29,9 @@ final class RankEndedException(message: String) extends SupplyException(message,
 /** The mapped file or a request is not what proto/PROTOCOL.md says. */
 final class ContractException(message: String) extends SupplyException(message, null, retry = false)
 
+/** The Supplier was asked to end in the middle of the run. */
+final class SupplierEndedException(message: String) extends SupplyException(message, null, retry = false)
+
 /** An element does not fit into a block. */
 final class ElementTooLargeException(message: String) extends SupplyException(message, null, retry = false)
 

@@ -1,8 +1,11 @@
 package supply
 
+import java.util.concurrent.{CountDownLatch, TimeUnit}
+
 import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
+import org.apache.spark.supply.SparkInternals
 
 import supply.config.ConfigFiles
 import supply.pair.TimeLimit
@@ -40,6 +43,9 @@ object SupplyJob {
   /** Once a job has run, a rank that lives has been attached to, and answers at once. */
   private val deliverySeconds = 2.0
 
+  /** What a JVM that is asked to end waits for the ranks to be told. */
+  private val endSeconds = 10L
+
   /**
    * @param open makes the source. Called here, so that the ranks, which are waiting by now, learn of a source that can not be
    *             opened
@@ -51,6 +57,7 @@ object SupplyJob {
     var hosts = Hosts.oneNode(math.max(1, settings.ranks))
     val limit = new TimeLimit(settings.timeout)
     var started = false
+    val over = new CountDownLatch(1)
     try {
       settings.check()
       settings.hosts match {
@@ -64,7 +71,7 @@ object SupplyJob {
         settings.blockElements.getOrElse(Int.MaxValue), settings.timeout, plan.fingerprint(source.elements), settings.waitForRank))
       val progress = new Progress(sc, job, source.elements.map(_ * settings.epochs))
       started = true
-      try job.run()
+      try SparkInternals.beforeShutdown(() => end(job, over))(job.run())
       finally progress.close()
     } catch {
       case e: Throwable =>
@@ -75,7 +82,15 @@ object SupplyJob {
           catch { case NonFatal(second) => cause.addSuppressed(second) }
         }
         throw cause
-    }
+    } finally over.countDown()
+  }
+
+  /** Spark goes down only when the ranks know why. */
+  private def end(job: PinnedJob, over: CountDownLatch): Unit = {
+    job.giveUp(new SupplierEndedException(
+      "the Supplier was asked to end (SIGTERM or Ctrl-C) before every rank had all its data"))
+    over.await(endSeconds, TimeUnit.SECONDS)
+    ()
   }
 
   /** One line: a failure of our own by its text, any other by its class, too. */
