@@ -1,0 +1,129 @@
+"""The small scripts: config files, digits, counting tests."""
+
+import collections
+import subprocess
+
+import lmdb
+import pytest
+from sklearn.datasets import load_digits
+
+import datum_pb2
+from places import DIGITS, LAUNCH, ROOT
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def lines(file):
+    return [line for line in file.read_text().splitlines() if line and not line.startswith("#")]
+
+
+class TestMakeConfigs:
+    def test_a_line_a_pair(self, tmp_path):
+        folder, output = tmp_path / "pairs", tmp_path / "configs"
+        assert run(LAUNCH / "make-configs", "--ring", "64KiB", "--block=4096", 2, folder, output).returncode == 0
+        assert lines(output / "mapped-files.conf") == [f"{folder}/pair-{i}.mapped ring=64KiB block=4096" for i in range(2)]
+        assert lines(output / "named-pipes.conf") == [f"{folder}/pair-{i}.request {folder}/pair-{i}.notification" for i in range(2)]
+
+    def test_the_default_configs_are_what_it_writes(self, tmp_path):
+        assert run(LAUNCH / "make-configs", 4, "/dev/shm/supply", tmp_path).returncode == 0
+        for name in ("mapped-files.conf", "named-pipes.conf"):
+            assert (tmp_path / name).read_text() == (ROOT / "configs" / name).read_text()
+
+    def test_nothing_is_overwritten(self, tmp_path):
+        (tmp_path / "named-pipes.conf").write_text("mine")
+        done = run(LAUNCH / "make-configs", 1, tmp_path)
+        assert done.returncode == 1 and "named-pipes.conf is there already" in done.stderr
+        assert [file.read_text() for file in tmp_path.iterdir()] == ["mine"]
+
+    @pytest.mark.parametrize("arguments, message", [
+        (("0", "folder"), "N '0'"),
+        (("--ring", "4MB", "1", "folder"), "--ring=4MB"),
+        (("--block", "0", "1", "folder"), "--block=0"),
+        (("1", "a folder"), "white space"),
+        (("1",), "usage"),
+        (("--size", "1", "1", "folder"), "usage"),
+    ], ids=str)
+    def test_what_it_refuses(self, tmp_path, arguments, message):
+        done = subprocess.run([LAUNCH / "make-configs", *arguments], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode != 0 and message in done.stderr
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestMakeDigitsLmdb:
+    @staticmethod
+    def read(name):
+        with lmdb.open(str(DIGITS / name), readonly=True, lock=False) as environment, environment.begin() as transaction:
+            return [(key, datum_pb2.Datum.FromString(value)) for key, value in transaction.cursor()]
+
+    def test_every_digit_is_in_one_of_the_two(self):
+        train, test = self.read("train_lmdb"), self.read("test_lmdb")
+        assert (len(train), len(test)) == (1437, 360)
+        for elements in (train, test):
+            assert [key for key, _ in elements] == [b"%08d" % number for number in range(len(elements))]
+            assert all((datum.channels, datum.height, datum.width, len(datum.data)) == (1, 8, 8, 64) for _, datum in elements)
+        digits = load_digits()
+        expected = collections.Counter((image.astype("uint8").tobytes(), int(label)) for image, label in zip(digits.images, digits.target))
+        assert collections.Counter((datum.data, datum.label) for _, datum in train + test) == expected
+
+    def test_each_class_is_held_out_as_its_share(self):
+        of_class = collections.Counter(datum.label for _, datum in self.read("test_lmdb"))
+        assert sorted(of_class) == list(range(10)) and set(of_class.values()) <= {35, 36, 37}
+
+    def test_it_is_the_same_each_time(self, tmp_path):
+        assert run(LAUNCH / "make-digits-lmdb", tmp_path / "again").returncode == 0
+        for name in ("train_lmdb", "test_lmdb"):
+            assert (tmp_path / "again" / name / "data.mdb").read_bytes() == (DIGITS / name / "data.mdb").read_bytes()
+
+    def test_nothing_is_overwritten(self, tmp_path):
+        done = run(LAUNCH / "make-digits-lmdb", tmp_path)
+        assert done.returncode == 1 and "is there already" in done.stderr
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestCountTests:
+    PASSED = '<testcase classname="a" name="b"/>'
+    FAILED = '<testcase classname="a" name="c"><failure message="1 != 2">trace</failure></testcase>'
+    BROKEN = '<testcase classname="a" name="e"><error message="no such fixture"/></testcase>'
+    SKIPPED = '<testcase classname="a" name="d"><skipped message="needs root"/></testcase>'
+    CTEST_FAILED = '<testcase classname="f" name="f" status="fail"><failure message=""/><system-out>Segmentation fault</system-out></testcase>'
+
+    @staticmethod
+    def count(folder, *reports):
+        files = []
+        for number, cases in enumerate(reports):
+            files.append(folder / f"{number}.xml")
+            if cases is not None:
+                files[-1].write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
+        done = run(ROOT / ".ci" / "count-tests", *files)
+        return done.returncode, done.stdout.splitlines()
+
+    def test_all_passed(self, tmp_path):
+        assert self.count(tmp_path, [self.PASSED] * 2, [self.PASSED]) == (0, ["3 passed, 0 failed"])
+
+    def test_a_failure_is_named(self, tmp_path):
+        status, output = self.count(tmp_path, [self.PASSED, self.FAILED, self.BROKEN, self.CTEST_FAILED])
+        assert status == 1
+        assert output == ["failed: a c: 1 != 2", "failed: a e: no such fixture", "failed: f f: Segmentation fault", "1 passed, 3 failed"]
+
+    def test_a_skipped_test_is_named(self, tmp_path):
+        assert self.count(tmp_path, [self.PASSED, self.SKIPPED]) == (0, ["skipped: a d: needs root", "1 passed, 0 failed, 1 skipped"])
+
+    @pytest.mark.parametrize("report", [None, [], ["<testcase"]], ids=["missing", "empty", "cut off"])
+    def test_a_suite_that_did_not_run_has_failed(self, tmp_path, report):
+        status, output = self.count(tmp_path, [self.PASSED], report)
+        assert status == 1
+        assert output[-1] == "1 passed, 1 failed" and "did not run to its end" in output[0]
+
+    def test_a_folder_of_reports(self, tmp_path):
+        self.count(tmp_path, [self.PASSED], [self.PASSED])
+        assert run(ROOT / ".ci" / "count-tests", tmp_path).stdout.splitlines() == ["2 passed, 0 failed"]
+
+
+class TestMenu:
+    def test_make_alone_prints_it(self):
+        done = run("make", "-C", ROOT, "--no-print-directory")
+        assert done.returncode == 0
+        for target in ("run", "test", "build", "bench", "packages", "reference", "clean", "distclean"):
+            assert any(line.split()[:1] == [target] for line in done.stdout.splitlines())

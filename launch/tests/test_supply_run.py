@@ -1,0 +1,233 @@
+"""Whole runs by launch/supply-run: spark-submit and mpirun, started and ended as one."""
+
+import collections
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import uuid
+
+import pytest
+
+import databases
+import headers
+from pairs import Pairs
+from places import DIGITS, LAUNCH, PROGRAMS, SUPPLY_CAT
+from ranks import END_OF_PATIENCE
+from waiting import wait_until
+
+# Goes on for long: for runs that are to be ended.
+ENDLESS = ("--epochs", "1000000")
+
+
+class SupplyRun:
+    """A process of supply-run, whose ranks write down where their config files lie."""
+
+    def __init__(self, folder, *arguments, program=(SUPPLY_CAT,), script=LAUNCH / "supply-run", **environment):
+        self.mark = f"SUPPLY_TEST_RUN={uuid.uuid4()}"
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        self.noted = folder / "mapped-files"
+        self.output = folder / "output"
+        self.output.mkdir()
+        # Each rank has a file for its output: mpirun mixes what they print, in the middle of lines.
+        note = f'echo "$SUPPLY_MAPPED_FILES" > {self.noted}; exec "$@" > {self.output}/$OMPI_COMM_WORLD_RANK'
+        ranks = ["--", "bash", "-c", note, "rank", *program] if program else []
+        self.process = subprocess.Popen(
+            [script, *map(str, arguments), *map(str, ranks)],
+            env={**os.environ, "TMPDIR": str(self.temporary), **dict([self.mark.split("=")]), **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def mapped_file(self):
+        """That of rank 0, once the ranks have been started; nothing before."""
+        if not self.noted.exists():
+            return None
+        config = pathlib.Path(self.noted.read_text().strip())
+        lines = config.read_text().splitlines() if config.exists() else []
+        return next((line.split()[0] for line in lines if line.startswith("/")), None)
+
+    def wait_until_supplied(self):
+        wait_until(lambda: (file := self.mapped_file()) and headers.read(file, "published"))
+
+    def finish(self):
+        """Waits for its end, and that nothing is left of it: the exit status."""
+        try:
+            out, error = self.process.communicate(timeout=2 * END_OF_PATIENCE)
+        finally:
+            left = self.processes()
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+            self.process.communicate()
+        assert out == ""
+        self.lines = [line for file in self.output.iterdir() for line in file.read_text().splitlines()]
+        self.errors = error.splitlines()
+        assert left == []
+        assert list(self.temporary.iterdir()) == []
+        return self.process.returncode
+
+    def processes(self):
+        """Every process that it has started, whatever became of its parent."""
+        found = []
+        for environment in pathlib.Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if self.mark.encode() in environment.read_bytes().split(b"\0"):
+                    found.append(int(environment.parent.name))
+            except OSError:  # It has ended meanwhile, or is another user's.
+                continue
+        return found
+
+
+@pytest.fixture
+def supply_run(tmp_path):
+    started = []
+
+    def start(*arguments, **options):
+        folder = tmp_path / f"run-{len(started)}"
+        folder.mkdir()
+        started.append(SupplyRun(folder, *arguments, **options))
+        return started[-1]
+
+    yield start
+    for run in started:
+        if run.process.poll() is None:
+            os.killpg(run.process.pid, signal.SIGTERM)
+            run.finish()
+        # Its own folder in /dev/shm, or the pairs in the user's.
+        if run.noted.exists():
+            config = pathlib.Path(run.noted.read_text().strip())
+            assert not config.parent.exists() or {file.suffix for file in config.parent.iterdir()} == {".conf"}
+
+
+@pytest.fixture
+def entries(tmp_path):
+    return databases.write(tmp_path / "lmdb", databases.numbered(300))
+
+
+def last_message(run):
+    assert run.errors[-1].startswith("supply-run: "), run.errors
+    return run.errors[-1].removeprefix("supply-run: ")
+
+
+def test_every_element_once(supply_run, entries):
+    run = supply_run("--lmdb", entries, "--ranks", 3, "--epochs", 2, "--partitions", 7)
+    assert run.finish() == 0
+    assert collections.Counter(run.lines) == databases.expected_lines(entries, 2)
+
+
+def test_many_ranks_on_config_files_of_the_user(supply_run, entries):
+    with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
+        pairs = Pairs(pathlib.Path(folder), 7, ring="16KiB", block="8KiB")
+        run = supply_run("--lmdb", entries, "--ranks=7", *pairs.options(), "--storage-level", "MEMORY_AND_DISK")
+        assert run.finish() == 0
+        assert collections.Counter(run.lines) == databases.expected_lines(entries)
+        assert pairs.left_behind() == []
+
+
+def test_ranks_that_come_late(supply_run, entries):
+    # By then the Supplier waits for them.
+    run = supply_run("--lmdb", entries, "--block", "64KiB", program=("bash", "-c", f"sleep 12; exec {SUPPLY_CAT} --count"))
+    assert run.finish() == 0
+    assert run.lines[:2] == ["epochs\t1", "elements\t300"]
+
+
+def test_stdout_is_that_of_the_ranks(entries):
+    done = subprocess.run([LAUNCH / "supply-run", "--lmdb", entries, "--", SUPPLY_CAT], stdout=subprocess.PIPE, check=True)
+    assert collections.Counter(done.stdout.decode().splitlines()) == databases.expected_lines(entries)
+
+
+def test_two_runs_at_once(supply_run, tmp_path):
+    paths = [databases.write(tmp_path / str(seed), databases.numbered(200, seed=seed)) for seed in (1, 2)]
+    runs = [supply_run("--lmdb", path, "--ranks", 2, "--epochs", 20) for path in paths]
+    assert [run.finish() for run in runs] == [0, 0]
+    for run, path in zip(runs, paths):
+        assert collections.Counter(run.lines) == databases.expected_lines(path, 20)
+
+
+def test_the_supplier_fails(supply_run, tmp_path):
+    run = supply_run("--lmdb", tmp_path / "nowhere", "--ranks", 2)
+    assert run.finish() == 1
+    text = f"there is no LMDB at {tmp_path}/nowhere: no such file or directory (--lmdb)"
+    assert last_message(run) == f"the Supplier failed (status 1): supplier: error: {text}"
+    assert f"supply-cat: {text}" in run.errors
+
+
+def test_fewer_task_slots_than_ranks(supply_run, entries):
+    run = supply_run("--master", "local[1]", "--lmdb", entries, "--ranks", 2)
+    assert run.finish() == 1
+    assert re.fullmatch(r"the Supplier failed \(status 1\): .* slots for 1: use --master local\[2\]", last_message(run))
+
+
+def test_an_unknown_option(supply_run, entries):
+    run = supply_run("--lmdb", entries, "--epoch", 3)
+    assert run.finish() == 2
+    assert re.fullmatch(r"the Supplier failed \(status 2\): .*--epoch.* did you mean --epochs\?.*", last_message(run))
+
+
+def test_a_rank_gives_up(supply_run, entries):
+    run = supply_run("--lmdb", entries, "--ranks", 2, program=(PROGRAMS / "train-digits",))
+    assert run.finish() == 1
+    wanted = r"the ranks failed \(status 1\): train-digits: rank \d: .* not a digit of 8 x 8 pixels"
+    assert re.fullmatch(wanted, last_message(run))
+    # Rank 1 is ended by rank 0's MPI_Abort: either may be the first that the Supplier sees.
+    assert any(re.match("supplier: error: .*(the rank gave up: .* not a digit|ended before)", line) for line in run.errors)
+
+
+def test_a_rank_dies_in_the_middle(supply_run, entries):
+    die = f"""
+        {SUPPLY_CAT} --count & pid=$!
+        read -r file _ < <(grep ^/ "$SUPPLY_MAPPED_FILES")
+        until (($(od -A n -t u8 -j 128 -N 8 "$file") > 0)); do sleep 0.1; done
+        kill -KILL $pid; echo 'program: out of luck' >&2; exit 5"""
+    with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
+        pairs = Pairs(pathlib.Path(folder))
+        run = supply_run("--lmdb", entries, *ENDLESS, *pairs.options(), program=("bash", "-c", die))
+        assert run.finish() == 5
+        assert last_message(run) == "the ranks failed (status 5): program: out of luck"
+        assert any(re.match("supplier: error: .*ended before it had taken all its data", line) for line in run.errors)
+        assert pairs.left_behind() == []
+
+
+def test_ranks_that_want_nothing(supply_run, entries):
+    run = supply_run("--lmdb", entries, "--timeout", 2, program=("true",))
+    assert run.finish() == 1
+    assert re.fullmatch(r"the Supplier failed \(status 1\): .*no rank has opened it.*", last_message(run))
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str)
+def test_ended_by_a_signal_in_the_middle(supply_run, entries, number, status):
+    run = supply_run("--lmdb", entries, "--ranks", 2, *ENDLESS, program=(SUPPLY_CAT, "--count"))
+    run.wait_until_supplied()
+    # As a terminal does: the whole process group.
+    os.killpg(run.process.pid, number)
+    assert run.finish() == status
+
+
+def test_ended_by_a_signal_at_the_start(supply_run, entries):
+    run = supply_run("--lmdb", entries, "--ranks", 2)
+    wait_until(lambda: list(run.temporary.iterdir()))
+    run.process.send_signal(signal.SIGINT)
+    assert run.finish() == 130
+
+
+@pytest.mark.parametrize("arguments, status, message", [
+    ((), 2, "no '--'"),
+    (("--",), 2, "no program"),
+    (("--ranks", "0", "--", "true"), 2, "--ranks '0'"),
+    (("--ranks", "--", "true"), 2, "--ranks needs a value"),
+    (("--timeout", "soon", "--", "true"), 2, "--timeout 'soon'"),
+    (("--mapped-files", "a.conf", "--", "true"), 2, "--named-pipes"),
+    (("--", "/nowhere/program"), 127, "no program '/nowhere/program'"),
+    (("--", DIGITS), 126, "not executable"),
+], ids=str)
+def test_nothing_is_started_where_the_command_line_is_wrong(supply_run, arguments, status, message):
+    run = supply_run(*arguments, program=())
+    assert run.finish() == status
+    assert message in run.errors[-1]
+    assert not any("supplier" in line for line in run.errors)
