@@ -27,6 +27,7 @@ struct settings golden_settings(const PairFiles &files) {
     settings.files.mapped_file = named(files.mapped_file);
     settings.files.request_pipe = named(files.request_pipe);
     settings.files.notification_pipe = named(files.notification_pipe);
+    settings.group = NO_GROUP;
     settings.local_rank = 0;
     settings.rank = 1;
     settings.timeout = 60;
