@@ -1,0 +1,68 @@
+/* What must hold when every process has ended. */
+
+init {
+    byte i, died;
+#if STALE
+    /* A rank of an earlier run was killed while it held the first block. */
+    d_step {
+        pair[0].version = true;
+        pair[0].schema_columns = true;
+        pair[0].published = 1;
+        pair[0].copy[0] = MARK(0);
+        pair[0].values[0] = MARK(0);
+        mapped_path = 0;
+        request_path = 0;
+        notification_path = 0;
+        rank_outcome[0] = DIED
+    }
+#endif
+    run Fate();
+    run Launcher();
+    run Driver();
+
+#define LAST_RANK ((RANKS == 2 && rank_outcome[RANKS - 1] != 0) -> RANKS - 1 : 0)
+#define A_RANK_IS_TO_COME (RANKS == 2 && rank_outcome[0] == DIED && rank_outcome[RANKS - 1] == 0)
+end_running:
+    driver_ended && tasks_running == 0 && ranks_running == 0 && rank_outcome[0] != 0 && !A_RANK_IS_TO_COME;
+
+    d_step {
+        i = LAST_RANK;
+        /* Nothing is lost. */
+        assert(rank_outcome[i] != SUCCEEDED || (pair[i].taken == BLOCKS && pair[i].released == BLOCKS));
+        /* Nobody believes in a success that was none. */
+        assert(!succeeded || pair[0].released == BLOCKS || pair[i].released == BLOCKS);
+        /* Where the task has attempts left and nothing happens to the rank, the rank gets everything; */
+        died = 0;
+        do
+        :: i < ATTEMPTS -> died = died + (task_outcome[i] == DIED -> 1 : 0); i++
+        :: else -> break
+        od;
+        i = LAST_RANK;
+        assert(rank_outcome[i] == SUCCEEDED || died >= (ZOMBIE -> 1 : ATTEMPTS) || STOPS || rank_deaths || a_rank_stalls || a_task_stalls);
+        /* and where nothing happens at all, both sides know it. */
+        assert((succeeded && !given_up) || died || ZOMBIE || STOPS || rank_deaths || a_rank_stalls || a_task_stalls);
+        /* A rank that was told why Spark gave up does not wait for its time limit. */
+        assert(task_outcome[ATTEMPTS] != DELIVERED || rank_outcome[i] != TIMED_OUT || rank_deaths || a_rank_stalls);
+        /* Nothing is left behind but by the dead. */
+        assert(rank_outcome[i] == DIED || a_rank_stalls ||
+            (mapped_path == NONE && request_path == NONE && notification_path == NONE));
+        assert(pair[i].rank_lock == FREE || a_rank_stalls);
+        assert((pair[i].task_lock == FREE && pair[i].notification_writers == 0 && !pair[i].attached) || a_task_stalls)
+    }
+    /* No properties: spin must find a run that ends like this, else the properties above hold for want of runs. */
+#ifdef WITNESS_ONE_DEATH
+    assert(!(succeeded && died == 1));
+#endif
+#ifdef WITNESS_TWO_DEATHS
+    assert(!(succeeded && died == 2));
+#endif
+#ifdef WITNESS_TOLD_BY_SPARK
+    assert(rank_outcome[0] != TOLD_BY_SPARK);
+#endif
+#ifdef WITNESS_TOLD_BY_RANK
+    assert(task_outcome[0] != TOLD_BY_RANK);
+#endif
+#ifdef WITNESS_NEW_RANK
+    assert(!succeeded || rank_outcome[RANKS - 1] != SUCCEEDED);
+#endif
+}

@@ -1,0 +1,246 @@
+/* The rank's side of a pair: mpi-client/src/{claimed_file,pair,receive,named_pipe}.c. Its number is its generation. */
+
+/* O1 for one of the pipes: what stands at the path is a dead rank's; the kernel lets nobody else have its lock. */
+inline claim_pipe(path, open_end) {
+    if
+    :: path != NONE -> path = NONE
+    :: path == NONE
+    fi;
+    d_step { path = me; open_end = true }
+}
+
+/* C1, C2: as far as all before it are released, too. */
+inline release(number) {
+    d_step {
+        held[SLOT(number)] = false;
+        before = released;
+        do
+        :: released < expected && !held[SLOT(released)] -> released++
+        :: else -> break
+        od
+    };
+#ifdef MUTATION_RELEASE_NOT_CUMULATIVE
+    if
+    :: number >= before -> released = before; pair[me].released = number + 1; wake_task()
+    :: else
+    fi
+#elif defined(MUTATION_C2_BEFORE_C1)
+    if
+    :: released != before -> wake_task(); pair[me].released = released
+    :: else
+    fi
+#elif defined(MUTATION_NO_C1)
+    if
+    :: released != before -> wake_task()
+    :: else
+    fi
+#else
+    if
+    :: released != before ->
+        d_step { pair[me].released = released; assert(released <= pair[me].published) };    /* C1 */
+        wake_task()                                                         /* C2 */
+    :: else
+    fi
+#endif
+}
+
+/* A full pipe is no error. */
+inline wake_task() {
+    if
+    :: atomic { nfull(request_pipe[me]) -> request_pipe[me]!RELEASE, me }
+#ifndef MUTATION_C2_BLOCKS
+    :: full(request_pipe[me])
+#endif
+    fi
+}
+
+/* The program reads in place for as long as it holds the block. */
+inline read_in_place(number) {
+    d_step {
+        assert(pair[me].copy[SLOT(number)] == MARK(number));
+        assert(pair[me].values[SLOT(number)] == MARK(number))
+    }
+}
+
+/* Writes why, and STOP, making room by taking out what the task has not read. */
+inline stop(why) {
+    pair[me].rank_failure = true;
+    do
+    :: atomic { nfull(request_pipe[me]) -> request_pipe[me]!STOP, me }; break
+    :: full(request_pipe[me]) ->
+        if
+        :: atomic { nempty(request_pipe[me]) -> request_pipe[me]?unread, _ }
+        :: empty(request_pipe[me])
+        fi
+    od;
+    outcome = why
+}
+
+proctype Rank(byte me) {
+    byte expected, released, before, number, generation;
+    byte stale = NONE;          /* the generation of another's file that is being removed */
+    bool held[SLOTS];
+    bool task_died;
+    mtype kind, unread;
+    mtype outcome;
+    {
+        outcome = RUNNING;
+O1:     do
+        :: mapped_path == NONE -> break
+        :: atomic { mapped_path != NONE && pair[mapped_path].rank_lock == FREE -> stale = mapped_path };
+#ifndef REMEDY_CLAIM_LOCK
+            pair[stale].rank_lock = OWNER(me);
+#endif
+            mapped_path = NONE;
+            d_step { pair[stale].rank_lock = FREE; stale = NONE }
+        od;
+#ifdef MUTATION_VERSION_FIRST
+        pair[me].version = true;
+#endif
+        mapped_path = me;
+        pair[me].rank_lock = OWNER(me);
+        claim_pipe(request_path, pair[me].request_writer);
+        claim_pipe(notification_path, pair[me].notification_reader);        /* O3, too */
+O4:     request_pipe[me]!ATTACH, me;
+        pair[me].version = true;
+
+receive_or_release:
+        number = 0;
+        d_step { kind = 0; generation = 0; before = 0 };
+        if
+        :: !IS_FULL || nempty(notification_pipe[me]) -> goto R1
+        :: expected > released ->
+            number = released;
+            do
+            :: number < expected - 1 -> number++
+            :: held[SLOT(number)] -> break
+            :: !held[SLOT(number)] && number == expected - 1 -> number = released; break
+            od;
+            read_in_place(number);
+            release(number);
+            goto receive_or_release
+#if STOPS
+        :: stop(STOPPED); goto leave
+#endif
+        fi;
+
+R1:     if
+        :: atomic { nempty(notification_pipe[me]) -> notification_pipe[me]?kind, number, generation }
+        :: empty(notification_pipe[me]) && IS_FULL -> goto receive_or_release
+        :: empty(notification_pipe[me]) && !IS_FULL && pair[me].notification_writers == 0 && pair[me].writer_came ->
+            /* POLLHUP; then the descriptor is renewed, and a task may have come in between. */
+            d_step { pair[me].writer_came = (pair[me].notification_writers > 0); task_died = true };
+            goto R1
+        :: timeout ->
+            assert(tasks_running == 0 || a_task_stalls);
+#ifdef REMEDY_ASK_TASK_LOCK
+            task_died = (pair[me].task_lock == FREE);
+#endif
+#ifdef PROPERTY_DEATH_IS_NOTICED
+            assert(task_died || pair[me].attached || !pair[me].schema_columns);
+#endif
+            stop(TIMED_OUT);
+            goto leave
+        fi;
+
+R2:     if
+        :: generation != me -> goto receive_or_release
+        :: else
+        fi;
+        task_died = false;
+        if
+        :: kind == FAILURE -> outcome = TOLD_BY_SPARK; goto leave
+#ifndef MUTATION_NO_DROP
+        :: kind != FAILURE && number < expected -> goto receive_or_release
+#endif
+        :: else
+        fi;
+
+R3:     skip;
+        d_step {
+            assert(number == expected);
+            assert(pair[me].published > number);
+            assert(pair[me].published <= released + SLOTS);
+            assert(kind == KIND(number));
+            assert(pair[me].schema_columns || kind != BLOCK);
+            assert(pair[me].copy[SLOT(number)] == MARK(number));
+            /* R4 */
+            assert(number == pair[me].taken);
+            pair[me].taken++;
+            expected++;
+            held[SLOT(number)] = true
+        };
+#ifdef MUTATION_RELEASE_BEFORE_READ
+        release(number);
+        read_in_place(number);
+#else
+        if
+        :: kind == BLOCK -> goto receive_or_release
+        :: kind == END_OF_EPOCH -> release(number); goto receive_or_release
+        :: kind == END_OF_DATA -> release(number)
+        fi;
+#endif
+        if
+        :: kind != END_OF_DATA -> goto receive_or_release
+        :: else
+        fi;
+
+        /* supply_close() after the end of data: gives back what is still held. */
+        do
+        :: expected > released ->
+            number = released;
+            read_in_place(number);
+            release(number)
+        :: else -> break
+        od;
+#ifdef REMEDY_END_IS_SEEN
+        if
+        :: pair[me].end_seen
+        :: timeout
+        fi;
+#endif
+        outcome = SUCCEEDED;
+
+leave:  /* The mapped file first, so that no task attaches to a pair that is going. */
+        mapped_path = NONE;
+        pair[me].rank_lock = FREE;
+        notification_path = NONE;
+        pair[me].notification_reader = false;
+        request_path = NONE;
+        pair[me].request_writer = false
+    } unless {
+        if
+        :: atomic { rank_killed[me] -> outcome = DIED }
+#if RANK_STALLS
+        :: rank_stopped[me] && !rank_killed[me] ->
+end_stalled: atomic { rank_killed[me] -> outcome = DIED }
+#endif
+        fi
+    };
+
+    /* The end of a process: the kernel closes its descriptors in an order of its own. */
+    do
+    :: atomic { pair[me].rank_lock == OWNER(me) -> pair[me].rank_lock = FREE }
+    :: atomic { stale != NONE -> pair[stale].rank_lock = FREE; stale = NONE }
+    :: atomic { pair[me].notification_reader -> pair[me].notification_reader = false }
+    :: atomic { pair[me].request_writer -> pair[me].request_writer = false }
+    :: atomic { pair[me].rank_lock != OWNER(me) && stale == NONE && !pair[me].notification_reader &&
+        !pair[me].request_writer -> break }
+    od;
+    atomic {
+        rank_outcome[me] = outcome;
+        ranks_running = ranks_running - !rank_stopped[me];
+        /* What nobody asks for any more is forgotten, so that spin does not tell states apart by it. */
+        rank_killed[me] = false;
+        expected = 0; released = 0; before = 0; number = 0; generation = 0; stale = 0;
+        task_died = false; kind = 0; unread = 0; outcome = 0;
+        do
+        :: before < SLOTS -> held[before] = false; before++
+        :: else -> break
+        od;
+        do
+        :: nempty(notification_pipe[me]) -> notification_pipe[me]?_, _, _
+        :: empty(notification_pipe[me]) -> break
+        od
+    }
+}

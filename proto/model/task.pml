@@ -1,0 +1,232 @@
+/* The task's side of a pair: spark-supplier/src/main/scala/supply/{pair/Pair,pair/NamedPipe,task/PinnedTask}.scala. */
+
+inline fail(why) {
+    outcome = why;
+    goto failed
+}
+
+/* Drops what A3 and A4 have taken, to go on waiting. */
+inline detach() {
+    if
+    :: has_notification_pipe ->
+        d_step { pair[notifications].notification_writers--; has_notification_pipe = false }
+    :: else
+    fi;
+    d_step { pair[generation].task_lock = FREE; has_lock = false }
+}
+
+/* P4. One write of less than PIPE_BUF: whole, or EPIPE; blocks while the pipe is full. */
+inline notify(kind, number) {
+    if
+    :: !pair[notifications].notification_reader -> fail_by_broken_pipe()
+    :: atomic {
+        pair[notifications].notification_reader && nfull(notification_pipe[notifications]) ->
+        notification_pipe[notifications]!kind, number, generation
+    }
+#ifdef REMEDY_P4_HAS_A_LIMIT
+    :: timeout -> assert(a_rank_stalls); fail(TIMED_OUT)
+#endif
+    fi
+}
+
+inline fail_by_broken_pipe() {
+#ifdef REMEDY_BROKEN_PIPE_READS_RANK_FAILURE
+    if
+    :: pair[generation].rank_failure -> fail(TOLD_BY_RANK)
+    :: else
+    fi;
+#endif
+#ifdef PROPERTY_TOLD_WHY
+    assert(!pair[generation].rank_failure);
+#endif
+    fail(RANK_LEFT)
+}
+
+/* No rank came, or another attempt has the task's lock. */
+inline fail_to_attach() {
+    assert(ranks_running == 0 || a_rank_stalls || a_task_stalls);
+#ifdef PROPERTY_END_IS_SEEN
+    assert(rank_outcome[RANKS - 1] != SUCCEEDED || succeeded || delivers);
+#endif
+    fail(TIMED_OUT)
+}
+
+/* Until the rank has released all below `number`: looks at the header first, waits for a request only without credit. */
+inline await_released(limit) {
+    released = (released < limit -> pair[generation].released : released);
+    do
+    :: released >= limit -> break
+    :: atomic { released < limit && nempty(request_pipe[requests]) -> request_pipe[requests]?request, from };
+        released = pair[generation].released;
+        if
+        :: request == STOP && from == generation -> fail(TOLD_BY_RANK)
+        :: else -> d_step { request = 0; from = 0 }
+        fi
+#ifndef MUTATION_REQUEST_WRITER_KEPT
+    :: released < limit && empty(request_pipe[requests]) && !pair[requests].request_writer ->
+        released = pair[generation].released;
+        if
+        :: released == sequence && sequence > 0
+        :: else -> fail(RANK_LEFT)
+        fi
+#endif
+    :: released < limit && timeout -> assert(a_rank_stalls); fail(TIMED_OUT)
+    od
+}
+
+/* `delivers`: no attempt, but the small job that tells the rank that Spark has given up. */
+proctype Task(byte me; bool delivers) {
+    byte generation, requests, notifications;   /* of the mapped file and of the pipes that it has open */
+    byte sequence, released, position, number, from;
+    bool has_lock, has_notification_pipe, is_attached;
+    mtype request;
+    mtype outcome;
+    {
+        outcome = RUNNING;
+A1:     if
+        :: atomic { mapped_path != NONE && pair[mapped_path].version -> generation = mapped_path }
+        :: timeout -> fail_to_attach()
+        fi;
+A2:     if
+        :: pair[generation].rank_lock != FREE
+        :: pair[generation].rank_lock == FREE && mapped_path != generation -> goto A1
+        :: timeout -> fail_to_attach()
+        fi;
+A3:     if
+#ifdef MUTATION_NO_TASK_LOCK
+        :: true
+#else
+        :: atomic { pair[generation].task_lock == FREE -> pair[generation].task_lock = OWNER(me); has_lock = true }
+#endif
+        :: pair[generation].rank_lock == FREE -> goto A1
+        :: timeout -> fail_to_attach()
+        fi;
+        /* A pipe may only be missing where the rank is. */
+A4:     if
+        :: request_path != NONE -> requests = request_path
+        :: request_path == NONE -> assert(pair[generation].rank_lock == FREE); goto A4_again
+        fi;
+        if
+        :: atomic {
+            notification_path != NONE -> notifications = notification_path;
+            has_notification_pipe = true;
+            pair[notifications].notification_writers++;
+            pair[notifications].writer_came = true
+        }
+        :: notification_path == NONE -> assert(pair[generation].rank_lock == FREE); goto A4_again
+        fi;
+#ifndef MUTATION_A4_WITHOUT_A2
+        if
+        :: pair[generation].rank_lock == FREE -> goto A4_again
+        :: pair[generation].rank_lock != FREE
+        fi;
+#endif
+        d_step { is_attached = true; pair[generation].attached++ }
+        goto A6;
+
+A4_again:
+        detach();
+        goto A1;
+
+        /* The code does A6 before it writes the schema (A5): it comes with the first block. */
+A6:     sequence = pair[generation].published;
+        released = pair[generation].released;
+        number = released;
+#ifdef MUTATION_GOES_ON_BEHIND_RELEASED
+        sequence = released;
+#endif
+#ifndef MUTATION_NO_REPLAY
+        do
+        :: number < sequence ->
+            assert(pair[generation].copy[SLOT(number)] == MARK(number));
+            notify(KIND(number), number);
+            number++
+        :: else -> number = 0; break
+        od;
+#endif
+        if
+        :: delivers -> notify(FAILURE, 0); outcome = DELIVERED; goto close
+        :: else
+        fi;
+A5:     pair[generation].schema_columns = true;
+        if
+        :: sequence > 0 -> position = pair[generation].copy[SLOT(sequence - 1)]
+        :: else
+        fi;
+
+        do
+        :: sequence < BLOCKS ->
+P1:
+#ifdef MUTATION_RING_OFF_BY_ONE
+            await_released(sequence - SLOTS);
+#else
+            await_released(sequence + 1 - SLOTS);
+#endif
+#ifdef MUTATION_P3_BEFORE_P2
+            pair[generation].published = sequence + 1;
+#endif
+P2:         position++;
+            d_step { assert(pair[generation].attached == 1); pair[generation].values[SLOT(sequence)] = position };
+            pair[generation].copy[SLOT(sequence)] = MARK(sequence);
+#ifdef MUTATION_P4_BEFORE_P3
+            notify(KIND(sequence), sequence);
+#endif
+P3:         pair[generation].published = sequence + 1;
+            d_step {
+                assert(pair[generation].attached == 1);
+                assert(pair[generation].published <= pair[generation].released + SLOTS);
+                sequence++
+            };
+#ifndef MUTATION_P4_BEFORE_P3
+            notify(KIND(sequence - 1), sequence - 1)                        /* P4 */
+#endif
+        :: else -> break
+        od;
+#ifndef MUTATION_NO_WAIT_AT_THE_END
+        await_released(sequence);
+#endif
+        /* How the driver learns of it is beyond the pair: that an attempt dies on the way is never ruled out. */
+        outcome = SUCCEEDED;
+        atomic {
+#ifdef REMEDY_END_IS_SEEN
+            pair[generation].end_seen = true;
+#endif
+            succeeded = true
+        };
+        goto close;
+
+failed: /* RankException: Spark does not try again. */
+        given_up = true;
+close:  skip
+    } unless {
+        if
+        :: atomic { task_killed[me] -> outcome = DIED }
+#if TASK_STALLS
+        :: task_stopped[me] && !task_killed[me] ->
+end_stalled: atomic { task_killed[me] -> outcome = DIED }
+#endif
+        fi
+    };
+
+    /* Pair.close(), or the end of the process: the kernel closes its descriptors in an order of its own. */
+    atomic {
+        pair[generation].attached = pair[generation].attached - is_attached;
+        is_attached = false
+    };
+    do
+    :: atomic {
+        has_notification_pipe -> pair[notifications].notification_writers--;
+        has_notification_pipe = false
+    }
+    :: atomic { has_lock -> pair[generation].task_lock = FREE; has_lock = false }
+    :: atomic { !has_notification_pipe && !has_lock -> break }
+    od;
+    atomic {
+        task_outcome[me] = outcome;
+        tasks_running = tasks_running - !task_stopped[me];
+        /* What nobody asks for any more is forgotten, so that spin does not tell states apart by it. */
+        task_killed[me] = false;
+        generation = 0; requests = 0; notifications = 0; sequence = 0; released = 0; position = 0; number = 0; from = 0;
+        request = 0; outcome = 0
+    }
+}
