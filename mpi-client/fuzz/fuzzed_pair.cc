@@ -1,0 +1,150 @@
+#include "fuzzed_pair.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace supply_fuzz {
+
+namespace {
+
+/** A folder for the pairs of this process, gone with it. */
+class Folder {
+  public:
+    Folder() {
+        const char *parent = getenv("TMPDIR");
+        std::string pattern = std::string(parent ? parent : "/dev/shm") + "/supply-fuzz-XXXXXX";
+        if (mkdtemp(pattern.data()) == nullptr) found("no folder can be made");
+        path_ = pattern;
+        mapped_file = path_ + "/mapped";
+        request_pipe = path_ + "/request";
+        notification_pipe = path_ + "/notification";
+    }
+    ~Folder() {
+        for (const std::string &file : {mapped_file, request_pipe, notification_pipe}) unlink(file.c_str());
+        rmdir(path_.c_str());
+    }
+    std::string mapped_file, request_pipe, notification_pipe;
+
+  private:
+    std::string path_;
+};
+
+const Folder &folder() {
+    static const Folder folder;
+    return folder;
+}
+
+volatile uint8_t sink;
+
+void read_bytes(const supply_block_t &block, const void *from, size_t count, const char *what) {
+    const auto *begin = static_cast<const uint8_t *>(block.address);
+    const auto *bytes = static_cast<const uint8_t *>(from);
+    if (bytes < begin || count > block.bytes || static_cast<size_t>(bytes - begin) > block.bytes - count) found(what);
+    uint8_t sum = 0;
+    for (size_t i = 0; i < count; i++) sum = static_cast<uint8_t>(sum + bytes[i]);
+    sink = sum;
+}
+
+}  // namespace
+
+void found(const char *what) {
+    fprintf(stderr, "found: %s\n", what);
+    abort();
+}
+
+FuzzedPair::FuzzedPair() {
+    supply_options_t options;
+    supply_options_init(&options);
+    options.mapped_file = folder().mapped_file.c_str();
+    options.request_pipe = folder().request_pipe.c_str();
+    options.notification_pipe = folder().notification_pipe.c_str();
+    options.block_bytes = block_bytes;
+    options.ring_bytes = block_bytes * block_count;
+    if (supply_open(&supply_, &options) != SUPPLY_OK) found(supply_error(supply_));
+    notifications_ = open(options.notification_pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    const int file = open(options.mapped_file, O_RDWR | O_CLOEXEC);
+    void *address = mmap(nullptr, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (notifications_ < 0 || file < 0 || address == MAP_FAILED) found("the task's side can not be opened");
+    close(file);
+    mapping_ = static_cast<uint8_t *>(address);
+}
+
+FuzzedPair::~FuzzedPair() {
+    munmap(mapping_, file_bytes);
+    close(notifications_);
+    supply_close(supply_);
+}
+
+void FuzzedPair::send(const void *bytes, size_t count) {
+    const ssize_t ignored = write(notifications_, bytes, count);
+    (void)ignored;
+}
+
+void FuzzedPair::check_error() {
+    const char *text = supply_error(supply_);
+    if (*text == '\0') found("a failure without a text");
+    if (strpbrk(text, "\n\r\t\x1b") != nullptr) found("a text of more than one plain line");
+}
+
+void FuzzedPair::read_column(const supply_block_t &block, size_t index) {
+    supply_column_t column;
+    if (supply_column(supply_, &block, index, &column) != SUPPLY_OK) {
+        check_error();
+        return;
+    }
+    if (strlen(column.name) >= sizeof(schema_entry::name)) found("the name of a column is not ended");
+    if (supply_column_index(supply_, column.name) < 0) found("a column without an index");
+    read_bytes(block, column.data, column.data_bytes, "data outside the block");
+    if (column.validity != nullptr)
+        read_bytes(block, column.validity, (column.element_count + 7u) / 8, "validity outside the block");
+    if (column.offsets != nullptr)
+        read_bytes(block, column.offsets, (column.element_count + size_t{1}) * sizeof(int32_t),
+                   "offsets outside the block");
+}
+
+void FuzzedPair::read(const supply_block_t &block) {
+    size_t mapped_bytes;
+    const auto *mapped = static_cast<const uint8_t *>(supply_mapping(supply_, &mapped_bytes));
+    const auto *address = static_cast<const uint8_t *>(block.address);
+    if (address < mapped || address + block.bytes > mapped + mapped_bytes) found("a block outside the mapping");
+    read_bytes(block, block.address, block.bytes, "a block outside itself");
+    for (size_t i = 0; i < block.column_count; i++) read_column(block, i);
+    for (uint32_t i = 0; i < block.element_count; i++) {
+        supply_datum_t datum;
+        if (supply_datum(supply_, &block, i, &datum) != SUPPLY_OK) {
+            check_error();
+            return;
+        }
+        read_bytes(block, datum.key, datum.key_bytes, "a key outside the block");
+        read_bytes(block, datum.data, datum.data_bytes, "a Datum's data outside the block");
+    }
+}
+
+bool FuzzedPair::receive() {
+    supply_block_t block;
+    supply_column_index(supply_, "key"); /* before the first block it reads the schema as the task has left it */
+    const supply_status_t status = supply_try_next(supply_, &block);
+    if (status == SUPPLY_OK) {
+        read(block);
+        held_.push_back(block);
+    }
+    if (status < 0) check_error();
+    return status >= 0 && status != SUPPLY_END_OF_DATA;
+}
+
+void FuzzedPair::read_held() {
+    for (const supply_block_t &block : held_) read(block);
+}
+
+void FuzzedPair::release_oldest() {
+    if (held_.empty()) return;
+    if (supply_release(supply_, &held_.front()) != SUPPLY_OK) found("a held block can not be released");
+    held_.erase(held_.begin());
+}
+
+}  // namespace supply_fuzz

@@ -1,0 +1,59 @@
+/** A real pair for one input: libsupply as the rank, and the task's side without any of the task's care. */
+#ifndef SUPPLY_FUZZED_PAIR_H
+#define SUPPLY_FUZZED_PAIR_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layout.h"
+#include "supply.h"
+
+namespace supply_fuzz {
+
+/** Ends the process, with what must never happen: the fuzzer keeps the input. */
+[[noreturn]] void found(const char *what);
+
+class FuzzedPair {
+  public:
+    static constexpr size_t block_bytes = BLOCK_BYTES_UNIT;
+    static constexpr uint32_t block_count = BLOCK_COUNT_MIN;
+    static constexpr size_t file_bytes = RING_OFFSET + block_count * block_bytes;
+
+    FuzzedPair();
+    ~FuzzedPair();
+    FuzzedPair(const FuzzedPair &) = delete;
+    FuzzedPair &operator=(const FuzzedPair &) = delete;
+
+    /** The whole mapped file, writable throughout. */
+    uint8_t *mapping() { return mapping_; }
+    mapped_file_header &header() { return *reinterpret_cast<mapped_file_header *>(mapping_); }
+    uint8_t *slot(uint64_t sequence) { return mapping_ + RING_OFFSET + sequence % block_count * block_bytes; }
+
+    /** Writes into the notification pipe; what does not fit is lost. */
+    void send(const void *bytes, size_t count);
+
+    /**
+     * What the rank gets next. Every byte that it is given is read, and has to lie where it may. False: nothing more
+     * will come.
+     */
+    bool receive();
+    /** Reads every byte of the blocks that are held, as receive() does. */
+    void read_held();
+    void release_oldest();
+
+  private:
+    void read(const supply_block_t &block);
+    void read_column(const supply_block_t &block, size_t index);
+    void check_error();
+
+    supply_t *supply_ = nullptr;
+    int notifications_ = -1;
+    uint8_t *mapping_ = nullptr;
+    std::vector<supply_block_t> held_;
+};
+
+}  // namespace supply_fuzz
+
+#endif

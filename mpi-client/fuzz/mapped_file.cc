@@ -1,0 +1,42 @@
+// A whole mapped file, as the golden ones are: everything in it that is the task's, and notifications from the copies
+// that stand in its blocks.
+#include <algorithm>
+#include <cstring>
+
+#include "fuzzed_pair.h"
+
+using supply_fuzz::FuzzedPair;
+
+namespace {
+
+/** Copies the part from begin on of what the input has. */
+void copy(FuzzedPair &pair, const uint8_t *data, size_t size, size_t begin, size_t end) {
+    if (begin < size) memcpy(pair.mapping() + begin, data + begin, std::min(size, end) - begin);
+}
+
+/** The generation of a golden file becomes this pair's. */
+notification notification_in(FuzzedPair &pair, uint64_t slot, uint64_t golden_generation) {
+    notification notification;
+    memcpy(&notification, pair.slot(slot), sizeof notification);
+    notification.generation ^= golden_generation ^ pair.header().generation;
+    memcpy(pair.slot(slot), &notification, sizeof notification);
+    return notification;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    FuzzedPair pair;
+    uint64_t generation = 0;
+    const size_t generation_offset = offsetof(mapped_file_header, generation);
+    if (size >= generation_offset + sizeof generation) memcpy(&generation, data + generation_offset, sizeof generation);
+    copy(pair, data, size, offsetof(mapped_file_header, published), offsetof(mapped_file_header, rank_failure));
+    copy(pair, data, size, SCHEMA_OFFSET, FuzzedPair::file_bytes);
+    for (uint64_t slot = 0; slot < FuzzedPair::block_count; slot++) {
+        const notification notification = notification_in(pair, slot, generation);
+        pair.send(&notification, sizeof notification);
+    }
+    /* Two blocks and FAILURE, or what comes of them, and the quiet behind it. */
+    for (int i = 0; i < 4 && pair.receive(); i++) pair.release_oldest();
+    return 0;
+}

@@ -1,0 +1,121 @@
+// Notifications, blocks, schema and header, step by step, while a rank reads (steps.h).
+#include <algorithm>
+#include <cstring>
+
+#include "fuzzed_pair.h"
+#include "steps.h"
+
+namespace supply_fuzz {
+namespace {
+
+class Input {
+  public:
+    Input(const uint8_t *data, size_t size) : data_(data), left_(size) {}
+
+    bool is_empty() const { return left_ == 0; }
+
+    /** The next number; the bytes that are missing are zeros. */
+    template <typename Number>
+    Number number() {
+        Number number = 0;
+        copy(&number, sizeof number);
+        return number;
+    }
+
+    void copy(void *to, size_t count) {
+        count = std::min(count, left_);
+        memcpy(to, data_, count);
+        data_ += count;
+        left_ -= count;
+    }
+
+  private:
+    const uint8_t *data_;
+    size_t left_;
+};
+
+/** u8 count and bytes, to begin + offset, as far as they fit before the end. */
+void set(Input &input, uint8_t *begin, size_t size, size_t offset) {
+    const size_t count = input.number<uint8_t>();
+    offset = std::min(offset, size);
+    input.copy(begin + offset, std::min(count, size - offset));
+}
+
+void mix(void *into, const notification &with) {
+    auto *bytes = static_cast<uint8_t *>(into);
+    const auto *other = reinterpret_cast<const uint8_t *>(&with);
+    for (size_t i = 0; i < sizeof with; i++) bytes[i] ^= other[i];
+}
+
+void publish(FuzzedPair &pair, Input &input, uint64_t sequence) {
+    notification right = {}, mixed = {};
+    right.generation = pair.header().generation;
+    right.kind = NOTIFICATION_BLOCK;
+    right.sequence = sequence;
+    right.offset = static_cast<uint64_t>(pair.slot(sequence) - pair.mapping());
+    right.size = FuzzedPair::block_bytes;
+    input.copy(&mixed, sizeof mixed);
+    mix(&mixed, right);
+    memcpy(pair.slot(sequence), &mixed, sizeof mixed);
+    __atomic_store_n(&pair.header().published, sequence + 1, __ATOMIC_RELEASE);
+    pair.send(&mixed, sizeof mixed);
+}
+
+void notify(FuzzedPair &pair, Input &input) {
+    notification notification = {};
+    input.copy(&notification, sizeof notification);
+    notification.generation ^= pair.header().generation;
+    pair.send(&notification, sizeof notification);
+}
+
+void send(FuzzedPair &pair, Input &input) {
+    uint8_t bytes[UINT8_MAX];
+    const size_t count = input.number<uint8_t>();
+    memset(bytes, 0, sizeof bytes);
+    input.copy(bytes, count);
+    pair.send(bytes, count);
+}
+
+void run(Input input) {
+    FuzzedPair pair;
+    uint64_t sequence = 0;
+    bool goes_on = true;
+    while (goes_on && !input.is_empty()) switch (input.number<uint8_t>() % STEPS) {
+        case SET_COLUMNS:
+            __atomic_store_n(&pair.header().schema_columns, input.number<uint32_t>(), __ATOMIC_RELEASE);
+            break;
+        case SET_SCHEMA: {
+            const size_t column = input.number<uint8_t>();
+            const size_t offset = column * sizeof(schema_entry) + input.number<uint8_t>();
+            set(input, pair.mapping() + SCHEMA_OFFSET, RING_OFFSET - SCHEMA_OFFSET, offset);
+            break;
+        }
+        case SET_SLOT: {
+            uint8_t *slot = pair.slot(input.number<uint8_t>());
+            const size_t offset = input.number<uint16_t>();
+            set(input, slot, FuzzedPair::block_bytes, offset);
+            break;
+        }
+        case SET_HEADER: {
+            const size_t offset = input.number<uint16_t>();
+            set(input, reinterpret_cast<uint8_t *>(&pair.header().published),
+                SCHEMA_OFFSET - offsetof(mapped_file_header, published), offset);
+            break;
+        }
+        case PUBLISH: publish(pair, input, sequence++); break;
+        case NOTIFY: notify(pair, input); break;
+        case SEND: send(pair, input); break;
+        case RECEIVE: goes_on = pair.receive(); break;
+        case RELEASE: pair.release_oldest(); break;
+        }
+    pair.read_held();
+    for (int i = 0; goes_on && i < 4; i++) goes_on = pair.receive();
+}
+
+}  // namespace
+}  // namespace supply_fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    supply_fuzz::run(supply_fuzz::Input(data, size));
+    return 0;
+}

@@ -1,0 +1,144 @@
+// Writes the corpus of the fuzzer `notifications`: runs of a task that keep to the contract, as a start for those that do
+// not. Usage: seeds FOLDER
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "block_image.h"
+#include "fuzzed_pair.h"
+#include "steps.h"
+
+namespace supply_fuzz {
+namespace {
+
+using supply_test::BlockImage;
+using supply_test::Column;
+
+class Seed {
+  public:
+    void schema(const std::vector<schema_entry> &entries) {
+        for (size_t i = 0; i < entries.size(); i++) {
+            put<uint8_t>(SET_SCHEMA, static_cast<uint8_t>(i), 0);
+            bytes(entries[i].name, strlen(entries[i].name));
+            put<uint8_t>(SET_SCHEMA, static_cast<uint8_t>(i), offsetof(schema_entry, format));
+            bytes(entries[i].format, strlen(entries[i].format));
+        }
+        put<uint8_t>(SET_COLUMNS);
+        put<uint32_t>(static_cast<uint32_t>(entries.size()));
+    }
+
+    /** A block in the slot of its number, published, received and released. */
+    void block(BlockImage image) {
+        for (size_t from = sizeof(notification); from < image.bytes.size(); from += UINT8_MAX) {
+            put<uint8_t>(SET_SLOT, static_cast<uint8_t>(sequence_));
+            put<uint16_t>(static_cast<uint16_t>(from));
+            bytes(&image.bytes[from], std::min<size_t>(UINT8_MAX, image.bytes.size() - from));
+        }
+        publish(NOTIFICATION_BLOCK, image.element_count, image.bytes.size());
+    }
+
+    void end(uint32_t kind) { publish(kind, 0, sizeof(block_header)); }
+
+    void failure() {
+        notification failure = {};
+        failure.kind = NOTIFICATION_FAILURE;
+        put<uint8_t>(NOTIFY);
+        append(&failure, sizeof failure);
+        put<uint8_t>(RECEIVE);
+    }
+
+    void write(const std::string &path) const {
+        std::ofstream stream(path, std::ios::binary);
+        stream << input_;
+        if (!stream.flush()) found("a seed can not be written");
+    }
+
+  private:
+    void append(const void *from, size_t count) { input_.append(static_cast<const char *>(from), count); }
+
+    template <typename Number, typename... Numbers>
+    void put(Numbers... numbers) {
+        for (Number number : {static_cast<Number>(numbers)...}) append(&number, sizeof number);
+    }
+
+    void bytes(const void *from, size_t count) {
+        put<uint8_t>(count);
+        append(from, count);
+    }
+
+    /** The header behind the notification's copy is zeros where an end stands in the slot of a block. */
+    void publish(uint32_t kind, uint32_t element_count, size_t size) {
+        if (kind != NOTIFICATION_BLOCK) {
+            put<uint8_t>(SET_SLOT, static_cast<uint8_t>(sequence_));
+            put<uint16_t>(offsetof(block_header, column_count));
+            bytes("\0\0\0", 4);
+        }
+        notification mixed = {};
+        mixed.kind = kind ^ NOTIFICATION_BLOCK;
+        mixed.element_count = element_count;
+        mixed.size = size ^ FuzzedPair::block_bytes;
+        put<uint8_t>(PUBLISH);
+        append(&mixed, sizeof mixed);
+        put<uint8_t>(RECEIVE);
+        put<uint8_t>(RELEASE);
+        sequence_++;
+    }
+
+    std::string input_;
+    uint64_t sequence_ = 0;
+};
+
+std::vector<supply_test::Element> elements(uint64_t first, uint64_t count) {
+    std::vector<supply_test::Element> elements;
+    for (uint64_t i = 0; i < count; i++) elements.push_back(supply_test::numbered_element(first + i, 20 * i));
+    return elements;
+}
+
+Seed datums() {
+    Seed seed;
+    seed.schema(schema_of(supply_test::datum_columns(elements(0, 1))));
+    for (uint64_t i = 0; i < 3; i++) seed.block(supply_test::datum_block(elements(10 * i, 1 + 4 * i)));
+    seed.end(NOTIFICATION_END_OF_EPOCH);
+    seed.block(supply_test::datum_block(elements(0, 2)));
+    seed.end(NOTIFICATION_END_OF_DATA);
+    return seed;
+}
+
+Seed every_format() {
+    std::vector<Column> columns = {Column::bits("b", {true, false, true}), Column::variable("z", "z", {"a", "", "bcd"}),
+                                   Column::variable("u", "u", {"", "", "x"})};
+    for (const char *format : {"c", "C", "s", "S", "i", "I", "f", "l", "L", "g", "+l"}) {
+        const size_t width = strchr("cC", *format) ? 1 : strchr("sS", *format) ? 2 : strchr("iIf", *format) ? 4 : 8;
+        columns.push_back(Column::fixed(format, format, std::string(3 * width, '\1')));
+    }
+    columns[1].validity = "\5";
+    columns[1].null_count = 1;
+    Seed seed;
+    seed.schema(schema_of(columns));
+    seed.block(BlockImage(columns, 3));
+    seed.end(NOTIFICATION_END_OF_DATA);
+    return seed;
+}
+
+Seed failed() {
+    Seed seed;
+    seed.failure();
+    return seed;
+}
+
+}  // namespace
+}  // namespace supply_fuzz
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        fputs("usage: seeds FOLDER\n", stderr);
+        return 2;
+    }
+    const std::string folder = std::string(argv[1]) + "/";
+    std::filesystem::create_directories(folder);
+    supply_fuzz::datums().write(folder + "datums");
+    supply_fuzz::every_format().write(folder + "every-format");
+    supply_fuzz::failed().write(folder + "failure");
+    return 0;
+}

@@ -1,0 +1,18 @@
+// Sizes as the config files and the options have them.
+#include <cstdint>
+#include <string>
+
+#include "fuzzed_pair.h"
+
+extern "C" {
+#include "config_files.h"
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    const std::string text(reinterpret_cast<const char *>(data), size);
+    const uint64_t bytes = supply_config_size(text.c_str());
+    if (bytes > INT64_MAX) supply_fuzz::found("a size that is too large");
+    if (bytes != 0 && supply_config_size(std::to_string(bytes).c_str()) != bytes)
+        supply_fuzz::found("a size that is another one when it is written in bytes");
+    return 0;
+}
