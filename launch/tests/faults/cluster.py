@@ -39,3 +39,13 @@ class Cluster(Supplier):
                 **settings,
             },
         )
+
+    def failed_attempts(self):
+        """How many attempts of the tasks of the run that is going on have failed, as Spark sees it."""
+        tracker = self._session.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        return sum(stage.numFailedTasks for stage in stages if stage is not None)
+
+    def driver(self):
+        """Its process."""
+        return self._session.sparkContext._gateway.proc.pid

@@ -35,6 +35,16 @@ def fault(fail_point):
     fail_point.disarm()
 
 
+@pytest.fixture
+def counted():
+    """Counts faults that a test makes by itself."""
+
+    def count(number=1):
+        TALLY.faults += number
+
+    return count
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory, fail_point):
     cluster = Cluster(tmp_path_factory.mktemp("cluster"), fail_point)
@@ -51,14 +61,18 @@ def database(tmp_path_factory):
 
 @pytest.fixture
 def make_run(make_pairs, database, fail_point):
-    """Pairs and ranks of a run, without a Supplier. faulty_ranks: these have fail points."""
+    """
+    Pairs and ranks of a run, without a Supplier. faulty_ranks: these have fail points; endless: the run is to fail in the
+    middle, and what it supplies until then is not kept.
+    """
     made = []
 
-    def make(ranks=2, epochs=3, pairs=None, faulty_ranks=(), timeout=TIMEOUT):
+    def make(ranks=2, epochs=3, pairs=None, faulty_ranks=(), timeout=TIMEOUT, endless=False):
         pairs = pairs or make_pairs(ranks, ring="16KiB", block="4KiB")
-        made.append(FaultyRun(pairs, database, epochs, timeout))
+        made.append(FaultyRun(pairs, database, 1_000_000 if endless else epochs, timeout))
         for local_rank in range(ranks):
-            made[-1].start_rank(local_rank, fail_point.environment if local_rank in faulty_ranks else ())
+            environment = fail_point.environment if local_rank in faulty_ranks else ()
+            made[-1].start_rank(local_rank, environment, ["--count"] if endless else [])
         return made[-1]
 
     yield make

@@ -27,10 +27,19 @@ class FailPoint:
 
     def taken(self):
         """Waits until somebody has come to the step: that process."""
-        [taken] = wait_until(lambda: list(self.file.parent.glob(f"{self.file.name}.[0-9]*")))
-        process = int(taken.suffix[1:])
+        [taken] = wait_until(self._taken)
         taken.unlink()
-        return process
+        return int(taken.suffix[1:])
+
+    def count_taken(self):
+        """How many have come to a step since the last time."""
+        taken = self._taken()
+        for file in taken:
+            file.unlink()
+        return len(taken)
+
+    def _taken(self):
+        return list(self.file.parent.glob(f"{self.file.name}.[0-9]*"))
 
 
 def is_stopped(process):

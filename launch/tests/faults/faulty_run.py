@@ -29,9 +29,9 @@ class FaultyRun:
         self._supplied = None
         self._readers = concurrent.futures.ThreadPoolExecutor(max_workers=64)
 
-    def start_rank(self, local_rank, environment=()):
+    def start_rank(self, local_rank, environment=(), arguments=()):
         """Starts a rank and begins to read from it: one that nobody reads from would stall."""
-        rank = Rank(self.pairs, local_rank, self.timeout, program=PROGRAM, environment=environment)
+        rank = Rank(self.pairs, local_rank, self.timeout, arguments, PROGRAM, environment)
         self.ranks[local_rank] = rank
         self._ends[local_rank] = self._readers.submit(rank.finish)
 

@@ -63,7 +63,7 @@ def test_a_rank_is_killed_while_it_opens_and_is_started_again(start_run, fault, 
 @pytest.mark.parametrize("step", RECEIVING_STEPS)
 def test_a_rank_is_killed_while_it_receives(start_run, fault, step):
     point = fault(step, "kill", after=passings(step))
-    run = start_run(epochs=1000, faulty_ranks=[1])
+    run = start_run(endless=True, faulty_ranks=[1])
     killed = point.taken()
     text = run.fails()
     assert "rank 1" in text and f"process {killed}" in text and "ended before it had taken all its data" in text

@@ -1,0 +1,56 @@
+"""Compares what ranks print with an independent reader while they run, epoch by epoch, so that a run may be of any length."""
+
+import collections
+import threading
+
+import databases
+
+
+class EpochCheck:
+    def __init__(self, database, ranks, tally):
+        self._expected = collections.Counter(
+            {line.split("\t", 1)[1]: count for line, count in databases.expected_lines(database).items()})
+        self._ranks = ranks
+        self._tally = tally
+        self._lock = threading.Lock()
+        self._epochs = {}
+        self._complete = 0
+
+    def read(self, stream):
+        """Reads all that one rank prints."""
+        epoch, elements = 0, collections.Counter()
+        for line in stream:
+            number, element = line.decode().rstrip("\n").split("\t", 1)
+            while int(number) > epoch:
+                self._has_ended(epoch, elements)
+                epoch, elements = epoch + 1, collections.Counter()
+            elements[element] += 1
+        # Complete after the end of data, else cut off by a fault: `finish` knows.
+        self._has_ended(epoch, elements, at_end=True)
+
+    def _has_ended(self, epoch, elements, at_end=False):
+        with self._lock:
+            seen, ranks, cut_off = self._epochs.pop(epoch, (collections.Counter(), 0, False))
+            seen, ranks, cut_off = seen + elements, ranks + 1, cut_off or at_end
+            if ranks == self._ranks and not cut_off:
+                self._compare(seen, epoch)
+            else:
+                self._epochs[epoch] = (seen, ranks, cut_off)
+
+    def _compare(self, seen, epoch):
+        self._tally.elements += seen.total()
+        self._tally.lost += (self._expected - seen).total()
+        self._tally.duplicated += (seen - self._expected).total()
+        self._complete += 1
+
+    def finish(self, epochs):
+        """After all ranks have ended. epochs: how many there were to be; None where the run was cut off: then what came of
+        the last epochs may be less than all, but not more."""
+        for epoch, (seen, _, _) in sorted(self._epochs.items()):
+            if epochs is not None:
+                self._compare(seen, epoch)
+            else:
+                self._tally.elements += seen.total()
+                self._tally.duplicated += (seen - self._expected).total()
+        if epochs is not None and self._complete < epochs:
+            self._tally.lost += (epochs - self._complete) * self._expected.total()

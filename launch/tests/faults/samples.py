@@ -1,0 +1,53 @@
+"""What processes hold, sampled over a long run: nothing of it may grow."""
+
+import collections
+import os
+
+
+def resident_bytes(process):
+    with open(f"/proc/{process}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def descriptors(process):
+    return len(os.listdir(f"/proc/{process}/fd"))
+
+
+def folder_bytes(folder):
+    return sum(entry.stat().st_blocks * 512 for entry in os.scandir(folder) if entry.is_file())
+
+
+class Samples:
+    # A heap that is being filled for the first time, and the caches of a process, by that much.
+    FACTOR = 1.25
+    SLACK = {"resident_bytes": 64 << 20, "descriptors": 16, "file_bytes": 0}
+
+    def __init__(self):
+        self._series = collections.defaultdict(list)
+
+    def take(self, who, process):
+        """One sample of a process; none where it has just ended."""
+        try:
+            sample = resident_bytes(process), descriptors(process)
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        self._series[who, "resident_bytes"].append(sample[0])
+        self._series[who, "descriptors"].append(sample[1])
+
+    def take_folder(self, who, folder):
+        self._series[who, "file_bytes"].append(folder_bytes(folder))
+
+    def lines(self):
+        """For people: the greatest of the first and of the second half."""
+        return [f"{who} {what}: {first} then {second}" for (who, what), first, second in self._halves()]
+
+    def growing(self):
+        """What the second half holds more of than the first."""
+        return [f"{who} {what}" for (who, what), first, second in self._halves()
+                if second > first * self.FACTOR + self.SLACK[what]]
+
+    def _halves(self):
+        for name, values in sorted(self._series.items()):
+            middle = len(values) // 2
+            if middle:
+                yield name, max(values[:middle]), max(values[middle:])

@@ -1,0 +1,193 @@
+"""Runs at full speed while executors and ranks are killed and stopped at random, for so many minutes.
+
+usage: soak.py MINUTES
+
+The last line says what was tried and what was lost, came twice, or got stuck. Ends with status 1 where that is not nothing,
+or where memory, descriptors or pages have grown.
+"""
+
+import os
+import pathlib
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+
+FAULTS = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(FAULTS.parent), str(FAULTS), str(FAULTS.parents[2] / "build" / "python")]
+
+import databases
+import headers
+from cluster import Cluster
+from epoch_check import EpochCheck
+from fail_point import TASK_STEPS, FailPoint
+from faulty_run import PROGRAM
+from pairs import Pairs
+from ranks import Rank
+from samples import Samples
+from supplier import SupplierFailure
+from tally import Tally
+
+RANKS = 2
+EPOCHS = 2000
+TIMEOUT = 120
+# Both may pass before a run that makes no progress is stuck.
+STUCK = 2 * TIMEOUT
+PAUSE = (0.5, 5.0)
+
+
+class SoakRun:
+    """One run, its ranks read and compared as they go."""
+
+    def __init__(self, cluster, database, pairs, fail_point, tally):
+        self.pairs = pairs
+        self.ranks = [Rank(pairs, number, TIMEOUT, program=PROGRAM, environment=fail_point.environment) for number in range(RANKS)]
+        self._check = EpochCheck(database, RANKS, tally)
+        self._threads = [threading.Thread(target=self._check.read, args=[rank.process.stdout]) for rank in self.ranks]
+        for thread in self._threads:
+            thread.start()
+        self.supplied = cluster.start(database, pairs, "--epochs", EPOCHS, ranks=RANKS, timeout=TIMEOUT)
+
+    def is_over(self):
+        return self.supplied.done()
+
+    def published(self):
+        return [headers.read(self.pairs.mapped_file(number), "published") for number in range(RANKS)]
+
+    def task(self, number):
+        return headers.read(self.pairs.mapped_file(number), "task_pid")
+
+    def finish(self, cut_off):
+        """Waits for both sides, and counts."""
+        failure = None
+        try:
+            self.supplied.result(timeout=STUCK)
+        except SupplierFailure as error:
+            failure = str(error)
+        for rank, thread in zip(self.ranks, self._threads):
+            rank.process.wait(timeout=STUCK)
+            thread.join()
+        self._check.finish(None if cut_off else EPOCHS)
+        errors = [rank.process.stderr.read().decode() for rank in self.ranks]
+        if not cut_off and (failure or any(errors)):
+            raise AssertionError(f"a run that had to go well failed: {failure} {errors}")
+
+    def end(self):
+        for rank in self.ranks:
+            rank.process.kill()
+
+
+class Mischief:
+    """Faults at random."""
+
+    def __init__(self, run, fail_point, tally, chance):
+        self._run, self._fail_point, self._tally, self._chance = run, fail_point, tally, chance
+        self.rank_killed = False
+
+    def happen(self):
+        number = self._chance.randrange(RANKS)
+        what = self._chance.choices(
+            [self._kill_task, self._kill_at_step, self._stop_task, self._stop_rank, self._kill_rank], [8, 8, 3, 3, 1])[0]
+        try:
+            self._tally.faults += what(number)
+        except ProcessLookupError:
+            pass
+
+    def _kill_task(self, number):
+        process = self._run.task(number)
+        if not process:
+            return 0
+        os.kill(process, signal.SIGKILL)
+        return 1
+
+    def _kill_at_step(self, _):
+        self._fail_point.arm(self._chance.choice(TASK_STEPS), "kill", self._chance.randrange(200))
+        return 0
+
+    def _stop_task(self, number):
+        return self._stop(self._run.task(number))
+
+    def _stop_rank(self, number):
+        return self._stop(self._run.ranks[number].process.pid)
+
+    def _stop(self, process):
+        if not process:
+            return 0
+        os.kill(process, signal.SIGSTOP)
+        time.sleep(self._chance.uniform(0.05, 3))
+        os.kill(process, signal.SIGCONT)
+        return 1
+
+    def _kill_rank(self, number):
+        self._run.ranks[number].process.kill()
+        self.rank_killed = True
+        return 1
+
+
+def go_through(run, mischief, fail_point, samples, cluster, tally, end):
+    """Until the run is over: faults, and what everybody holds. Raises TimeoutError where nothing moves any more."""
+    moved, before, next_fault = time.monotonic(), None, 0
+    while not run.is_over():
+        time.sleep(0.1)
+        tally.faults += fail_point.count_taken()
+        samples.take("driver", cluster.driver())
+        for number, rank in enumerate(run.ranks):
+            samples.take(f"rank {number}", rank.process.pid)
+        samples.take_folder("pairs", run.pairs.folder)
+        published = run.published()
+        if published != before:
+            moved, before = time.monotonic(), published
+        if time.monotonic() - moved > STUCK:
+            raise TimeoutError(f"no block for {STUCK} s")
+        # A rank's death ends the run: nothing more is to happen to it. At the end the last run goes to its own end.
+        if time.monotonic() > next_fault and not mischief.rank_killed and time.monotonic() < end and any(published):
+            mischief.happen()
+            next_fault = time.monotonic() + random.uniform(*PAUSE)
+
+
+def soak(minutes, folder, tally, samples):
+    chance = random.Random()
+    fail_point = FailPoint(folder)
+    cluster = Cluster(folder, fail_point, **{"spark.task.maxFailures": "1000000", "spark.driver.memory": "512m"})
+    database = databases.write(folder / "lmdb", databases.numbered(400, bytes_of=lambda number: number * 8191 % 30_000))
+    end = time.monotonic() + 60 * minutes
+    try:
+        with tempfile.TemporaryDirectory(prefix="supply-soak-", dir="/dev/shm") as memory:
+            pairs = Pairs(pathlib.Path(memory, "pairs"), RANKS, ring="1MiB", block="256KiB")
+            while time.monotonic() < end:
+                run = SoakRun(cluster, database, pairs, fail_point, tally)
+                try:
+                    mischief = Mischief(run, fail_point, tally, chance)
+                    go_through(run, mischief, fail_point, samples, cluster, tally, end)
+                    fail_point.disarm()
+                    run.finish(mischief.rank_killed)
+                finally:
+                    run.end()
+                print(tally.line("so far"), file=sys.stderr, flush=True)
+    finally:
+        cluster.stop()
+
+
+def main(minutes):
+    tally, samples = Tally(), Samples()
+    with tempfile.TemporaryDirectory(prefix="supply-soak-") as folder:
+        try:
+            soak(minutes, pathlib.Path(folder), tally, samples)
+        except TimeoutError as error:
+            tally.stuck += 1
+            print(f"soak: {error}", file=sys.stderr)
+    for line in samples.lines():
+        print(f"soak: {line}")
+    growing = samples.growing()
+    for what in growing:
+        print(f"soak: it grows: {what}", file=sys.stderr)
+    print(tally.line("soak"))
+    return 1 if tally.lost or tally.duplicated or tally.stuck or growing or not tally.elements else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.exit(main(float(sys.argv[1])))

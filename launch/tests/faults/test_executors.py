@@ -1,0 +1,46 @@
+"""Executors die in the middle of partitions, stall, and come back when their tasks have been given to others."""
+
+import os
+import signal
+
+from fail_point import is_gone, wait_until_stopped
+from waiting import wait_until
+
+# Some thousand blocks.
+LONG = 60
+
+
+def test_executors_die_in_the_middle_of_partitions(start_run, fault):
+    point = fault("P2", "kill", after=150)
+    run = start_run(epochs=LONG)
+    killed = point.taken()
+    for step in ("P3", "P4"):
+        wait_until(lambda: is_gone(killed))
+        fault(step, "kill", after=150)
+        killed = point.taken()
+    run.ends_well()
+
+
+def given_to_another(cluster, start_run, fault):
+    """A run, and the executor that was stopped until Spark gave its tasks to another one, which waits: this one lives."""
+    point = fault("P3", "stop", after=150)
+    run = start_run(epochs=LONG)
+    zombie = point.taken()
+    wait_until_stopped(zombie)
+    published = [run.published(local_rank) for local_rank in run.ranks if run.task_process(local_rank) == zombie]
+    wait_until(cluster.failed_attempts)
+    assert [run.published(local_rank) for local_rank in run.ranks if run.task_process(local_rank) == zombie] == published
+    assert published
+    return run, zombie
+
+
+def test_an_executor_comes_back_after_its_tasks_were_given_to_another(cluster, start_run, fault):
+    run, zombie = given_to_another(cluster, start_run, fault)
+    os.kill(zombie, signal.SIGCONT)
+    run.ends_well()
+
+
+def test_an_executor_stalls_until_spark_kills_it(cluster, start_run, fault):
+    run, zombie = given_to_another(cluster, start_run, fault)
+    wait_until(lambda: is_gone(zombie))
+    run.ends_well()

@@ -1,0 +1,78 @@
+"""Many pairs, many runs one after the other, and a file system that is full."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from pairs import Pairs
+from ranks import Rank, one_line
+
+
+def test_fifty_pairs_on_one_node(start_run):
+    start_run(ranks=50, epochs=2).ends_well()
+
+
+@pytest.mark.long
+def test_fifty_pairs_when_an_executor_dies(start_run, fault):
+    point = fault("P3", "kill", after=500)
+    run = start_run(ranks=50, epochs=30)
+    point.taken()
+    run.ends_well()
+
+
+# Who is killed in the middle of a run; None: nobody.
+@pytest.mark.parametrize("victims", [
+    pytest.param((None, "rank", None, "task") * 5, marks=pytest.mark.long, id="20 runs"),
+    pytest.param((None, "rank", "task", None), id="4 runs"),
+])
+def test_runs_with_the_same_config_files_one_after_the_other(make_pairs, start_run, fault, victims):
+    pairs = make_pairs(2, ring="16KiB", block="4KiB")
+    for victim in victims:
+        point = fault({"rank": "C1", "task": "P1"}[victim], "kill", after=50) if victim else None
+        run = start_run(pairs=pairs, epochs=10, faulty_ranks=[0], endless=victim == "rank")
+        if victim:
+            point.taken()
+        if victim == "rank":
+            assert "ended before it had taken all its data" in run.fails()
+            assert run.finish_ranks() == [-signal.SIGKILL, 1]
+        else:
+            run.ends_well()
+
+
+@pytest.fixture
+def small_tmpfs(tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "supply-test", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def fill(folder):
+    with open(folder / "filler", "wb", buffering=0) as filler:
+        try:
+            while filler.write(b"\0" * 4096):
+                pass
+        except OSError:
+            pass
+
+
+def test_a_rank_finds_no_space(small_tmpfs):
+    rank = Rank(Pairs(small_tmpfs / "run", ring="4MiB", block="1MiB"))
+    assert rank.finish() == 1
+    line = one_line(rank)
+    assert "no space" in line and "pair-0.mapped" in line and "are free" in line and "ring=" in line and "another file system" in line
+
+
+def test_a_file_system_that_fills_up_later_does_not_matter(small_tmpfs, start_run):
+    pairs = Pairs(small_tmpfs / "run", 2, ring="64KiB", block="16KiB")
+    run = start_run(pairs=pairs, epochs=20)
+    for local_rank in run.ranks:
+        run.task_process(local_rank)
+    fill(small_tmpfs)
+    run.ends_well()
+    assert pairs.left_behind() == []

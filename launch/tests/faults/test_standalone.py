@@ -1,0 +1,87 @@
+"""A cluster of processes: to Spark its two workers are two hosts, and they can be lost for good."""
+
+import os
+import signal
+
+import pytest
+
+from fail_point import wait_until_stopped
+from ranks import one_line
+from standalone import Standalone
+from supplier_program import SupplierProgram
+from waiting import wait_until
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def start_standalone(tmp_path):
+    started = []
+
+    def start(workers):
+        started.append(Standalone(tmp_path, workers))
+        return started[-1]
+
+    yield start
+    for standalone in started:
+        standalone.stop()
+
+
+@pytest.fixture
+def start_program(tmp_path):
+    started = []
+
+    def start(run, standalone, **settings):
+        environment = {"SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": str(tmp_path)}
+        settings = {"spark.executor.memory": "512m", "spark.executor.defaultJavaOptions": f"-Djava.io.tmpdir={tmp_path}", **settings}
+        options = [f"--conf={name}={value}" for name, value in settings.items()]
+        started.append(SupplierProgram(run, "--master", standalone.master, *options, environment=environment))
+        return started[-1]
+
+    yield start
+    for program in started:
+        program.end()
+
+
+def test_speculation(make_run, start_standalone, start_program, counted, tmp_path):
+    events = tmp_path / "events"
+    events.mkdir()
+    run = make_run(epochs=20)
+    slow = run.ranks[1].process
+    slow.send_signal(signal.SIGSTOP)
+    wait_until_stopped(slow.pid)
+    program = start_program(run, start_standalone(workers=2), **{
+        "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.5", "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{events}",
+        "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"})
+    # The other rank has everything, so that Spark takes this one's task for slow.
+    assert run.finish_rank(0) == 0
+
+    def copies():
+        [log] = events.iterdir()
+        return [line for line in log.read_text().splitlines() if "SparkListenerTaskStart" in line and '"Speculative":true' in line]
+
+    wait_until(copies)
+    counted()
+    slow.send_signal(signal.SIGCONT)
+    run.ends_well()
+    assert program.finish() == 0, program.error
+
+
+def test_executors_are_lost_for_good(make_run, start_standalone, start_program, counted):
+    run = make_run(endless=True, timeout=15)
+    standalone = start_standalone(workers=1)
+    program = start_program(run, standalone)
+    executors = {run.task_process(local_rank) for local_rank in run.ranks}
+    [worker] = standalone.workers
+    # The worker first: it would start another executor.
+    for process in (worker.pid, *executors):
+        os.kill(process, signal.SIGKILL)
+        counted()
+    assert run.finish_ranks() == [1, 1]
+    for rank in run.ranks.values():
+        text = one_line(rank)
+        assert "has left and no other attempt came within 15 s" in text and "Supplier's log" in text
+    assert program.finish() == 1
+    text = program.failure()
+    assert "has had no Spark task for 15 s" in text and "lost for good" in text and "--timeout" in text

@@ -1,0 +1,17 @@
+"""docs/FAILURES.md: every row names a test that is there."""
+
+import re
+
+import pytest
+
+from places import LAUNCH, ROOT
+
+ROWS = [line for line in (ROOT / "docs" / "FAILURES.md").read_text().splitlines()
+        if line.startswith("| ") and not line.startswith("| what happens")]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip())
+def test_a_row_names_a_test(row):
+    file, _, test = re.fullmatch(r"`([^`]+)`", row.split("|")[-2].strip()).group(1).partition("::")
+    assert not test or f"\ndef {test}(" in (LAUNCH / "tests" / file).read_text()
+    assert (LAUNCH / "tests" / file).is_file()
