@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 
 import pyspark
 
@@ -49,3 +50,8 @@ class Cluster(Supplier):
     def driver(self):
         """Its process."""
         return self._session.sparkContext._gateway.proc.pid
+
+    def executors(self):
+        """Their processes: children of the driver."""
+        found = subprocess.run(["pgrep", "--parent", str(self.driver())], capture_output=True, text=True, check=False)
+        return set(map(int, found.stdout.split()))

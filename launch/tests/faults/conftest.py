@@ -2,6 +2,8 @@
 
 import pytest
 
+pytest.register_assert_rewrite("faulty_run")
+
 import databases
 from cluster import Cluster
 from fail_point import FailPoint

@@ -31,6 +31,8 @@ class Samples:
             sample = resident_bytes(process), descriptors(process)
         except (FileNotFoundError, ProcessLookupError):
             return
+        if not sample[0]:
+            return
         self._series[who, "resident_bytes"].append(sample[0])
         self._series[who, "descriptors"].append(sample[1])
 

@@ -32,7 +32,7 @@ from tally import Tally
 
 RANKS = 2
 EPOCHS = 2000
-TIMEOUT = 120
+TIMEOUT = 60
 # Both may pass before a run that makes no progress is stuck.
 STUCK = 2 * TIMEOUT
 PAUSE = (0.5, 5.0)
@@ -43,6 +43,7 @@ class SoakRun:
 
     def __init__(self, cluster, database, pairs, fail_point, tally):
         self.pairs = pairs
+        self._cluster = cluster
         self.ranks = [Rank(pairs, number, TIMEOUT, program=PROGRAM, environment=fail_point.environment) for number in range(RANKS)]
         self._check = EpochCheck(database, RANKS, tally)
         self._threads = [threading.Thread(target=self._check.read, args=[rank.process.stdout]) for rank in self.ranks]
@@ -57,7 +58,9 @@ class SoakRun:
         return [headers.read(self.pairs.mapped_file(number), "published") for number in range(RANKS)]
 
     def task(self, number):
-        return headers.read(self.pairs.mapped_file(number), "task_pid")
+        """The executor that is attached to a pair; None where there is none, or it has died."""
+        process = headers.read(self.pairs.mapped_file(number), "task_pid")
+        return process if process in self._cluster.executors() else None
 
     def finish(self, cut_off):
         """Waits for both sides, and counts."""
@@ -97,7 +100,7 @@ class Mischief:
 
     def _kill_task(self, number):
         process = self._run.task(number)
-        if not process:
+        if process is None:
             return 0
         os.kill(process, signal.SIGKILL)
         return 1
@@ -113,7 +116,7 @@ class Mischief:
         return self._stop(self._run.ranks[number].process.pid)
 
     def _stop(self, process):
-        if not process:
+        if process is None:
             return 0
         os.kill(process, signal.SIGSTOP)
         time.sleep(self._chance.uniform(0.05, 3))

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -9,9 +10,11 @@ from fail_point import wait_until_stopped
 from ranks import one_line
 from standalone import Standalone
 from supplier_program import SupplierProgram
-from waiting import wait_until
 
 pytestmark = pytest.mark.long
+
+# Limit of each wait on both sides: a driver and its executors start meanwhile, on a busy machine.
+PATIENT = 45
 
 
 @pytest.fixture
@@ -46,31 +49,30 @@ def start_program(tmp_path):
 def test_speculation(make_run, start_standalone, start_program, counted, tmp_path):
     events = tmp_path / "events"
     events.mkdir()
-    run = make_run(epochs=20)
+    standalone = start_standalone(workers=2)
+    run = make_run(epochs=20, timeout=PATIENT)
     slow = run.ranks[1].process
     slow.send_signal(signal.SIGSTOP)
     wait_until_stopped(slow.pid)
-    program = start_program(run, start_standalone(workers=2), **{
+    program = start_program(run, standalone, **{
         "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.multiplier": "1.1",
         "spark.speculation.quantile": "0.5", "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{events}",
         "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"})
     # The other rank has everything, so that Spark takes this one's task for slow.
     assert run.finish_rank(0) == 0
 
-    def copies():
-        [log] = events.iterdir()
-        return [line for line in log.read_text().splitlines() if "SparkListenerTaskStart" in line and '"Speculative":true' in line]
-
-    wait_until(copies)
-    counted()
+    time.sleep(15)
     slow.send_signal(signal.SIGCONT)
+    counted()
     run.ends_well()
     assert program.finish() == 0, program.error
+    [log] = events.iterdir()
+    assert any("SparkListenerTaskStart" in line and '"Speculative":true' in line for line in log.read_text().splitlines())
 
 
 def test_executors_are_lost_for_good(make_run, start_standalone, start_program, counted):
-    run = make_run(endless=True, timeout=15)
     standalone = start_standalone(workers=1)
+    run = make_run(endless=True, timeout=PATIENT)
     program = start_program(run, standalone)
     executors = {run.task_process(local_rank) for local_rank in run.ranks}
     [worker] = standalone.workers
@@ -81,7 +83,7 @@ def test_executors_are_lost_for_good(make_run, start_standalone, start_program, 
     assert run.finish_ranks() == [1, 1]
     for rank in run.ranks.values():
         text = one_line(rank)
-        assert "has left and no other attempt came within 15 s" in text and "Supplier's log" in text
+        assert f"has left and no other attempt came within {PATIENT} s" in text and "Supplier's log" in text
     assert program.finish() == 1
     text = program.failure()
-    assert "has had no Spark task for 15 s" in text and "lost for good" in text and "--timeout" in text
+    assert f"has had no Spark task for {PATIENT} s" in text and "lost for good" in text and "--timeout" in text
