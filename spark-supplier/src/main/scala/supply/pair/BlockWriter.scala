@@ -18,6 +18,7 @@ import supply.contract.Layout.Constant
 final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElements: Int) extends ElementWriter {
   import BlockWriter._
 
+  private val blockBytes = pair.blockBytes
   private val headerBytes =
     Layout.aligned(Layout.BlockHeader.SIZE + schema.columns.size * Layout.BlockColumn.SIZE)
   private val main = new MainColumn(schema.columns(mainColumn).name, headerBytes)
@@ -31,7 +32,13 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElemen
   }.toArray
   require(headerBytes < pair.blockBytes, s"${schema.columns.size} columns need blocks of more than $headerBytes bytes")
 
+  /** What an element takes besides the bytes that are reserved for it: its values of fixed width, its offsets. */
+  private val elementBytes = columns.iterator.map(_.elementBytes).sum
+  private val paddingBytes = 2 * columns.length * Constant.BUFFER_ALIGNMENT
+
   private var slot: ByteBuffer = _
+  /** No less than [[usedBytes]], and a matter of one addition an element: the exact sum counts only near the end of a block. */
+  private var usedAtMost = 0L
   private var epoch = 0
   private var partition = 0
   private var firstElement = 0L
@@ -82,6 +89,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElemen
     slot = pair.nextSlot()
     main.writeInto(slot)
     columns.foreach(_.clear())
+    usedAtMost = headerBytes.toLong + paddingBytes
   }
 
   private def forgetLast(): Unit = {
@@ -89,7 +97,10 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElemen
     columns.foreach(_.truncate(elements))
   }
 
-  private def fits: Boolean = usedBytes <= pair.blockBytes
+  private def fits: Boolean = {
+    usedAtMost += elementBytes
+    usedAtMost <= blockBytes || usedBytes <= blockBytes
+  }
 
   private def usedBytes: Long = {
     var bytes = headerBytes.toLong
@@ -128,6 +139,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElemen
   override def reserve(column: Int, bytes: Int): ByteBuffer = {
     val space = columns(column).asInstanceOf[BytesColumn].reserve(bytes)
     if (space == null) throw BlockFull
+    usedAtMost += bytes
     space
   }
 }

@@ -1,6 +1,6 @@
 package supply.pair
 
-import java.nio.{ByteBuffer, ByteOrder}
+import java.nio.ByteBuffer
 
 import supply.contract.Layout
 import supply.contract.Layout.{BlockColumn => At}
@@ -17,57 +17,55 @@ private[pair] sealed abstract class ColumnBuffer(val name: String) {
   /** Forgets what has come after element `elements`. */
   def truncate(elements: Int): Unit
 
+  /** What an element takes at most, in bytes, besides what is reserved for it. */
+  def elementBytes: Int
+
   /** Bytes of its staged buffers when it has `elements` elements, alignment included. */
   def alignedBytes(elements: Int): Int
 
   /** Copies its staged buffers into the slot, from `at` on; writes its [[Layout.BlockColumn]]; returns where they end. */
   def append(slot: ByteBuffer, describedAt: Int, at: Int, elements: Int): Int
 
-  /** Copies the first `bytes` of `staged` to `at`, notes offset and size, returns the aligned end. */
-  protected def appendBuffer(slot: ByteBuffer, offsetField: Int, staged: ByteBuffer, at: Int, bytes: Int): Int = {
-    slot.put(at, staged, 0, bytes)
-    describe(slot, offsetField, at, bytes)
+  /** A buffer's offset stands in one field and its size in the next. Returns its aligned end. */
+  protected def describe(slot: ByteBuffer, offsetField: Int, at: Int, bytes: Int): Int = {
+    slot.putInt(offsetField, at)
+    slot.putInt(offsetField + Integer.BYTES, bytes)
     at + Layout.aligned(bytes)
   }
 
-  /** A buffer's offset stands in one field and its size in the next. */
-  protected def describe(slot: ByteBuffer, offsetField: Int, at: Int, bytes: Int): Unit = {
-    slot.putInt(offsetField, at)
-    slot.putInt(offsetField + 4, bytes)
-    ()
-  }
-
-  protected def noBuffer(slot: ByteBuffer, offsetField: Int): Unit = describe(slot, offsetField, 0, 0)
+  protected def noBuffer(slot: ByteBuffer, offsetField: Int): Unit = { describe(slot, offsetField, 0, 0); () }
 }
 
 /** int32. */
 private[pair] final class IntColumn(name: String) extends ColumnBuffer(name) {
-  private val values = new Staging
+  private val values = new StagedInts
 
-  def put(value: Int): Unit = values.putInt(value)
+  def put(value: Int): Unit = values.put(value)
 
   def clear(): Unit = values.truncate(0)
 
-  def truncate(elements: Int): Unit = values.truncate(4 * elements)
+  def truncate(elements: Int): Unit = values.truncate(elements)
 
-  def alignedBytes(elements: Int): Int = Layout.aligned(4 * elements)
+  def elementBytes: Int = Integer.BYTES
+
+  def alignedBytes(elements: Int): Int = Layout.aligned(Integer.BYTES * elements)
 
   def append(slot: ByteBuffer, describedAt: Int, at: Int, elements: Int): Int = {
     noBuffer(slot, describedAt + At.validityOffset)
     noBuffer(slot, describedAt + At.offsetsOffset)
-    appendBuffer(slot, describedAt + At.dataOffset, values.bytes, at, 4 * elements)
+    describe(slot, describedAt + At.dataOffset, at, values.copyTo(slot, at))
   }
 }
 
 /** One bit per element, least significant first. */
 private[pair] final class BooleanColumn(name: String) extends ColumnBuffer(name) {
-  private val bits = new Staging
+  private val bits = new StagedBytes
   private var count = 0
 
   def put(value: Boolean): Unit = {
     val bit = count & 7
-    if (bit == 0) bits.putByte(0)
-    if (value) bits.bytes.put(count >> 3, (bits.bytes.get(count >> 3) | 1 << bit).toByte)
+    if (bit == 0) bits.put(0)
+    if (value) bits.array(count >> 3) = (bits.array(count >> 3) | 1 << bit).toByte
     count += 1
   }
 
@@ -76,23 +74,25 @@ private[pair] final class BooleanColumn(name: String) extends ColumnBuffer(name)
   def truncate(elements: Int): Unit = {
     bits.truncate((elements + 7) / 8)
     val rest = elements & 7
-    if (rest != 0) bits.bytes.put(elements >> 3, (bits.bytes.get(elements >> 3) & (1 << rest) - 1).toByte)
+    if (rest != 0) bits.array(elements >> 3) = (bits.array(elements >> 3) & (1 << rest) - 1).toByte
     count = elements
   }
+
+  def elementBytes: Int = 1
 
   def alignedBytes(elements: Int): Int = Layout.aligned((elements + 7) / 8)
 
   def append(slot: ByteBuffer, describedAt: Int, at: Int, elements: Int): Int = {
     noBuffer(slot, describedAt + At.validityOffset)
     noBuffer(slot, describedAt + At.offsetsOffset)
-    appendBuffer(slot, describedAt + At.dataOffset, bits.bytes, at, (elements + 7) / 8)
+    describe(slot, describedAt + At.dataOffset, at, bits.copyTo(slot, at))
   }
 }
 
 /** Bytes of any length: the offsets are staged; where the data goes is the subclass's affair. */
 private[pair] sealed abstract class BytesColumn(name: String) extends ColumnBuffer(name) {
-  private val offsets = new Staging
-  offsets.putInt(0)
+  private val offsets = new StagedInts
+  offsets.put(0)
 
   /** End of the data so far. */
   protected var dataBytes = 0
@@ -104,7 +104,7 @@ private[pair] sealed abstract class BytesColumn(name: String) extends ColumnBuff
     val buffer = space(bytes)
     if (buffer != null) {
       dataBytes += bytes
-      offsets.putInt(dataBytes)
+      offsets.put(dataBytes)
     }
     buffer
   }
@@ -112,21 +112,23 @@ private[pair] sealed abstract class BytesColumn(name: String) extends ColumnBuff
   def clear(): Unit = truncate(0)
 
   def truncate(elements: Int): Unit = {
-    offsets.truncate(4 * (elements + 1))
-    dataBytes = offsets.bytes.getInt(4 * elements)
+    offsets.truncate(elements + 1)
+    dataBytes = offsets.array(elements)
   }
 
-  def alignedBytes(elements: Int): Int = Layout.aligned(4 * (elements + 1)) + Layout.aligned(dataBytes)
+  def elementBytes: Int = Integer.BYTES
 
-  protected def appendOffsets(slot: ByteBuffer, describedAt: Int, at: Int, elements: Int): Int = {
+  def alignedBytes(elements: Int): Int = Layout.aligned(Integer.BYTES * (elements + 1)) + Layout.aligned(dataBytes)
+
+  protected def appendOffsets(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
     noBuffer(slot, describedAt + At.validityOffset)
-    appendBuffer(slot, describedAt + At.offsetsOffset, offsets.bytes, at, 4 * (elements + 1))
+    describe(slot, describedAt + At.offsetsOffset, at, offsets.copyTo(slot, at))
   }
 }
 
 /** Bytes that are staged. */
 private[pair] final class StagedColumn(name: String) extends BytesColumn(name) {
-  private val data = new Staging
+  private val data = new StagedBytes
 
   protected def space(bytes: Int): ByteBuffer = {
     data.truncate(dataBytes)
@@ -134,8 +136,9 @@ private[pair] final class StagedColumn(name: String) extends BytesColumn(name) {
   }
 
   def append(slot: ByteBuffer, describedAt: Int, at: Int, elements: Int): Int = {
-    val next = appendOffsets(slot, describedAt, at, elements)
-    appendBuffer(slot, describedAt + At.dataOffset, data.bytes, next, dataBytes)
+    val next = appendOffsets(slot, describedAt, at)
+    data.truncate(dataBytes)
+    describe(slot, describedAt + At.dataOffset, next, data.copyTo(slot, next))
   }
 }
 
@@ -153,54 +156,9 @@ private[pair] final class MainColumn(name: String, start: Int) extends BytesColu
 
   def append(slot: ByteBuffer, describedAt: Int, at: Int, elements: Int): Int = {
     describe(slot, describedAt + At.dataOffset, start, dataBytes)
-    appendOffsets(slot, describedAt, at, elements)
+    appendOffsets(slot, describedAt, at)
   }
 
   /** Where the staged buffers of the others may begin. */
   def end: Int = start + Layout.aligned(dataBytes)
-}
-
-/** Memory that grows and is kept from block to block. */
-private[pair] final class Staging {
-  private var buffer = allocate(4096)
-  private var end = 0
-
-  def bytes: ByteBuffer = buffer
-
-  def putInt(value: Int): Unit = {
-    grow(4)
-    buffer.putInt(end, value)
-    end += 4
-  }
-
-  def putByte(value: Byte): Unit = {
-    grow(1)
-    buffer.put(end, value)
-    end += 1
-  }
-
-  /** The next `n` bytes, to be filled by the caller. */
-  def reserve(n: Int): ByteBuffer = {
-    grow(n)
-    buffer.limit(end + n).position(end)
-    end += n
-    buffer
-  }
-
-  def truncate(n: Int): Unit = {
-    end = n
-    buffer.clear()
-    ()
-  }
-
-  private def grow(n: Int): Unit = {
-    buffer.limit(buffer.capacity())
-    if (n > buffer.capacity() - end) {
-      val larger = allocate(math.max(2L * buffer.capacity(), end.toLong + n).min(Int.MaxValue.toLong).toInt)
-      larger.put(0, buffer, 0, end)
-      buffer = larger
-    }
-  }
-
-  private def allocate(n: Int): ByteBuffer = ByteBuffer.allocateDirect(n).order(ByteOrder.LITTLE_ENDIAN)
 }

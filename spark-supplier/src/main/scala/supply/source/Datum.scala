@@ -41,26 +41,34 @@ final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends ElementCursor {
     more
   }
 
+  // Field by field: a pattern would box each number once more.
   override def write(to: ElementWriter): Unit = {
-    val (key, label, channels, height, width, encoded, data) = tuple
-    val space = to.reserve(Datum.Key, key.length)
-    var i = 0
-    while (i < key.length) {
-      if (key.charAt(i) > 0xff) {
-        throw new SourceException(s"the key '$key' has a character above U+00FF: a key has one char per byte (ISO-8859-1)")
-      }
-      space.put(key.charAt(i).toByte)
-      i += 1
-    }
-    to.putInt(Datum.Label, label.toIntOption.getOrElse(
-      throw new SourceException(s"the label '$label' of $describe is not a 32-bit number, as a Datum's label is")))
-    to.putInt(Datum.Channels, channels)
-    to.putInt(Datum.Height, height)
-    to.putInt(Datum.Width, width)
-    to.putBoolean(Datum.Encoded, encoded)
+    writeKey(to, tuple._1)
+    to.putInt(Datum.Label, label)
+    to.putInt(Datum.Channels, tuple._3)
+    to.putInt(Datum.Height, tuple._4)
+    to.putInt(Datum.Width, tuple._5)
+    to.putBoolean(Datum.Encoded, tuple._6)
+    val data = tuple._7
     to.reserve(Datum.Data, data.length).put(data)
     ()
   }
+
+  private def writeKey(to: ElementWriter, key: String): Unit = {
+    val space = to.reserve(Datum.Key, key.length)
+    var i = 0
+    while (i < key.length) {
+      val char = key.charAt(i)
+      if (char > 0xff) {
+        throw new SourceException(s"the key '$key' has a character above U+00FF: a key has one char per byte (ISO-8859-1)")
+      }
+      space.put(char.toByte)
+      i += 1
+    }
+  }
+
+  private def label: Int = tuple._2.toIntOption.getOrElse(
+    throw new SourceException(s"the label '${tuple._2}' of $describe is not a 32-bit number, as a Datum's label is"))
 
   override def describe: String = s"the element '${tuple._1}' (${tuple._7.length} bytes of data)"
 
