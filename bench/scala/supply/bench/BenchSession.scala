@@ -12,8 +12,7 @@ private[bench] final class BenchSession(sc: SparkContext) {
   private var source: Option[Source] = None
 
   def run(command: Command): AnyRef = command match {
-    case Generate(elementBytes, totalBytes, partitions, level) =>
-      persist(GeneratedElements.rdd(sc, elementBytes, totalBytes, partitions), level)
+    case generate: Generate => persist(GeneratedElements.rdd(sc, generate), generate.storageLevel)
     case OpenLmdb(path, partitions, "NONE") =>
       open(new LmdbSource(LmdbRDD.open(sc, path, partitions)))
       Done()
