@@ -9,12 +9,12 @@ from places import LAUNCH, PROGRAMS
 class Pairs:
     """Config files for pairs in a folder of their own."""
 
-    def __init__(self, folder, count=1, ring=None, block=None):
+    def __init__(self, folder, count=1, ring=None, block=None, group=None):
         self.folder = folder
         self.mapped_files = folder / "mapped-files.conf"
         self.named_pipes = folder / "named-pipes.conf"
-        sizes = [f"--{name}={size}" for name, size in (("ring", ring), ("block", block)) if size]
-        subprocess.run([LAUNCH / "make-configs", *sizes, str(count), folder], check=True)
+        words = [f"--{name}={word}" for name, word in (("ring", ring), ("block", block), ("group", group)) if word]
+        subprocess.run([LAUNCH / "make-configs", *words, str(count), folder], check=True)
 
     def options(self):
         """For the Supplier, supply-cat and supply-clean alike."""

@@ -1,0 +1,81 @@
+"""Ranks of one user, fed by the Supplier of another: only through a group that the config files name."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+import databases
+from places import LAUNCH, SUPPLY_CAT
+from ranks import multiset
+from supplier import SupplierFailure, rows
+
+# They need no entry in the system's lists.
+ALICE = 61001
+FEEDERS = 61000
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to start ranks of another user")
+
+
+@pytest.fixture
+def database(tmp_path):
+    return databases.write(tmp_path / "lmdb", databases.numbered(50))
+
+
+@pytest.fixture
+def alice(make_pairs):
+    """Makes pairs that are alice's, and the program of her ranks."""
+
+    def make(**words):
+        pairs = make_pairs(2, **words)
+        pairs.folder.parent.chmod(0o755)
+        for path in (pairs.folder, pairs.mapped_files, pairs.named_pipes):
+            os.chown(path, ALICE, FEEDERS)
+        # She may not be able to reach the one that was built.
+        copy = shutil.copy(SUPPLY_CAT, pairs.folder.parent)
+        program = pairs.folder.parent / "alice-cat"
+        program.write_text(f'#!/bin/sh\nexec setpriv --reuid={ALICE} --regid={ALICE} --groups={FEEDERS} -- {copy} "$@"\n')
+        program.chmod(0o755)
+        return pairs, program
+
+    return make
+
+
+@needs_root
+def test_through_a_group_every_element_arrives(supplier, start_ranks, alice, database):
+    pairs, program = alice(group=FEEDERS)
+    ranks = start_ranks(pairs, 2, program=program)
+    run = supplier.start(database, pairs, "--epochs", 2, "--partitions", 5, ranks=2)
+    assert [rank.finish() for rank in ranks] == [0, 0], [rank.error for rank in ranks]
+    assert multiset(ranks) == databases.expected_lines(database, 2)
+    assert len(rows(run.result())) == 2
+
+
+@needs_root
+def test_without_a_group_the_line_names_both_users(supplier, start_ranks, alice, database):
+    pairs, program = alice()
+    ranks = start_ranks(pairs, 2, program=program, timeout=3)
+    with pytest.raises(SupplierFailure) as failure:
+        supplier.start(database, pairs, ranks=2, timeout=10).result()
+    assert f"belongs to {ALICE}" in str(failure.value)
+    assert "runs as root" in str(failure.value)
+    assert "group=" in str(failure.value)
+    assert [rank.finish() for rank in ranks] == [1, 1]
+
+
+def test_config_files_for_a_group_can_be_read_by_it(make_pairs):
+    group = os.getegid()
+    pairs = make_pairs(2, group=str(group))
+    lines = [line for line in pairs.mapped_files.read_text().splitlines() if line.startswith("/")]
+    assert [line.split()[1:] for line in lines] == [[f"group={group}"]] * 2
+    for path, mode in ((pairs.folder, 0o750), (pairs.mapped_files, 0o640), (pairs.named_pipes, 0o640)):
+        assert (path.stat().st_mode & 0o7777, path.stat().st_gid) == (mode, group)
+
+
+@pytest.mark.parametrize("group", ["", "two words", "a#b"])
+def test_a_group_that_no_line_can_hold_is_refused(tmp_path, group):
+    done = subprocess.run([LAUNCH / "make-configs", f"--group={group}", "1", tmp_path / "run"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no name of a group" in done.stderr
+    assert not (tmp_path / "run").exists()
