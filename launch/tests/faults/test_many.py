@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from fail_point import wait_until_stopped
 from pairs import Pairs
 from ranks import Rank, one_line
 
@@ -39,6 +40,35 @@ def test_runs_with_the_same_config_files_one_after_the_other(make_pairs, start_r
             assert run.finish_ranks() == [-signal.SIGKILL, 1]
         else:
             run.ends_well()
+
+
+def test_a_run_that_fails_does_not_end_another_one_in_the_same_spark(start_run, fault):
+    other = start_run(epochs=20)
+    slow = other.ranks[0].process
+    slow.send_signal(signal.SIGSTOP)
+    point = fault("C1", "kill", after=50)
+    failing = start_run(endless=True, faulty_ranks=[1])
+    point.taken()
+    assert "ended before it had taken all its data" in failing.fails()
+    slow.send_signal(signal.SIGCONT)
+    other.ends_well()
+    # It has left its files, as the killed do.
+    failing.pairs.clean()
+
+
+def test_a_rank_and_its_executor_die_together(start_run, fault, counted):
+    point = fault("P3", "stop", after=50)
+    run = start_run(ranks=1, endless=True, timeout=15)
+    executor = point.taken()
+    wait_until_stopped(executor)
+    # The rank first: its task is to notice nothing of it.
+    run.ranks[0].process.kill()
+    counted()
+    os.kill(executor, signal.SIGKILL)
+    text = run.fails()
+    assert "their rank is dead, and no new rank has opened it" in text and "waited 15 s" in text and "--timeout" in text
+    assert run.finish_ranks() == [-signal.SIGKILL]
+    run.pairs.clean()
 
 
 @pytest.fixture

@@ -34,10 +34,10 @@ def start_standalone(tmp_path):
 def start_program(tmp_path):
     started = []
 
-    def start(run, standalone, **settings):
+    def start(run, standalone, *options, **settings):
         environment = {"SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": str(tmp_path)}
         settings = {"spark.executor.memory": "512m", "spark.executor.defaultJavaOptions": f"-Djava.io.tmpdir={tmp_path}", **settings}
-        options = [f"--conf={name}={value}" for name, value in settings.items()]
+        options += tuple(f"--conf={name}={value}" for name, value in settings.items())
         started.append(SupplierProgram(run, "--master", standalone.master, *options, environment=environment))
         return started[-1]
 
@@ -50,11 +50,14 @@ def test_speculation(make_run, start_standalone, start_program, counted, tmp_pat
     events = tmp_path / "events"
     events.mkdir()
     standalone = start_standalone(workers=2)
+    # Both ranks are on the first worker's host, so that a copy on the other has no pair there.
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.2 slots=2\n")
     run = make_run(epochs=20, timeout=PATIENT)
     slow = run.ranks[1].process
     slow.send_signal(signal.SIGSTOP)
     wait_until_stopped(slow.pid)
-    program = start_program(run, standalone, **{
+    program = start_program(run, standalone, "--hosts", hosts, **{
         "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.multiplier": "1.1",
         "spark.speculation.quantile": "0.5", "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{events}",
         "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"})
