@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -35,7 +36,7 @@ EPOCHS = 2000
 TIMEOUT = 60
 # Both may pass before a run that makes no progress is stuck.
 STUCK = 2 * TIMEOUT
-PAUSE = (0.5, 5.0)
+PAUSE = (0.1, 3.0)
 
 
 class SoakRun:
@@ -92,7 +93,8 @@ class Mischief:
     def happen(self):
         number = self._chance.randrange(RANKS)
         what = self._chance.choices(
-            [self._kill_task, self._kill_at_step, self._stop_task, self._stop_rank, self._kill_rank], [8, 8, 3, 3, 1])[0]
+            [self._kill_task, self._kill_at_step, self._throw_at_step, self._stop_task, self._stop_rank, self._kill_rank],
+            [8, 8, 8, 3, 3, 1])[0]
         try:
             self._tally.faults += what(number)
         except ProcessLookupError:
@@ -106,7 +108,15 @@ class Mischief:
         return 1
 
     def _kill_at_step(self, _):
-        self._fail_point.arm(self._chance.choice(TASK_STEPS), "kill", self._chance.randrange(200))
+        return self._arm("kill")
+
+    def _throw_at_step(self, _):
+        return self._arm("throw")
+
+    def _arm(self, action):
+        """Counted when somebody comes to the step. Attaching is passed seldom."""
+        step = self._chance.choice(TASK_STEPS)
+        self._fail_point.arm(step, action, self._chance.randrange(200) if step.startswith("P") else 0)
         return 0
 
     def _stop_task(self, number):
@@ -174,20 +184,22 @@ def soak(minutes, folder, tally, samples):
 
 
 def main(minutes):
-    tally, samples = Tally(), Samples()
+    tally, samples, failure = Tally(), Samples(), None
     with tempfile.TemporaryDirectory(prefix="supply-soak-") as folder:
         try:
             soak(minutes, pathlib.Path(folder), tally, samples)
-        except TimeoutError as error:
+        except (TimeoutError, subprocess.TimeoutExpired) as error:
             tally.stuck += 1
-            print(f"soak: {error}", file=sys.stderr)
+            failure = error
+        except AssertionError as error:
+            failure = error
     for line in samples.lines():
         print(f"soak: {line}")
     growing = samples.growing()
-    for what in growing:
-        print(f"soak: it grows: {what}", file=sys.stderr)
+    for problem in [*(f"it grows: {what}" for what in growing), *([failure] if failure else [])]:
+        print(f"soak: {problem}", file=sys.stderr)
     print(tally.line("soak"))
-    return 1 if tally.lost or tally.duplicated or tally.stuck or growing or not tally.elements else 0
+    return 1 if failure or growing or tally.lost or tally.duplicated or not tally.elements else 0
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def test_the_driver_dies(start_program, counted):
         assert "has left and no other attempt came within 15 s" in text and "Supplier's log" in text and "--timeout" in text
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)], ids=str)
 def test_the_driver_is_asked_to_end(start_program, counted, number):
     run, program = start_program(endless=True)
     in_the_middle(run)

@@ -3,6 +3,8 @@
 import os
 import signal
 
+import pytest
+
 from fail_point import is_gone, wait_until_stopped
 from waiting import wait_until
 
@@ -40,6 +42,7 @@ def test_an_executor_comes_back_after_its_tasks_were_given_to_another(cluster, s
     run.ends_well()
 
 
+@pytest.mark.long
 def test_an_executor_stalls_until_spark_kills_it(cluster, start_run, fault):
     run, zombie = given_to_another(cluster, start_run, fault)
     wait_until(lambda: is_gone(zombie))

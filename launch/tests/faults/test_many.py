@@ -56,6 +56,7 @@ def test_a_run_that_fails_does_not_end_another_one_in_the_same_spark(start_run, 
     failing.pairs.clean()
 
 
+@pytest.mark.long
 def test_a_rank_and_its_executor_die_together(start_run, fault, counted):
     point = fault("P3", "stop", after=50)
     run = start_run(ranks=1, endless=True, timeout=15)
