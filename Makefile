@@ -36,7 +36,7 @@ run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI rank
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/run-digits
 
 # Every suite runs, also where an earlier one fails; the last command counts and gives the verdict.
-test: build $(DATUM) ## every test: C, Scala, Python and both languages together
+test: build $(DIGITS) ## every test: C, Scala, Python and both languages together
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	-@$(MAKE) --no-print-directory test-c
 	-@$(MAKE) --no-print-directory test-scala
