@@ -134,6 +134,9 @@ class Mischief:
         return 1
 
     def _kill_rank(self, number):
+        # Before it has a task, or where that has just died, the run would wait for another rank.
+        if self._run.task(number) is None:
+            return 0
         self._run.ranks[number].process.kill()
         self.rank_killed = True
         return 1
