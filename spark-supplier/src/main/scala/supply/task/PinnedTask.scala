@@ -86,7 +86,7 @@ object PinnedTask {
       throw new PlacementException(s"the task of rank $rank landed on $host, but its rank is on ${place.host.mkString}: " +
         "is there an executor with a free core on that node?")
     }
-    val pairs = configFiles.read(hosts.places.count(_.host == place.host))
+    val pairs = configFiles.read(place.localRank + 1)
     val paths: PairPaths = pairs(place.localRank)
     val pair = Pair.attach(s"pair of rank $rank", paths, attempt, timeout)
     if (pair.rank >= 0 && pair.rank != rank) {
