@@ -24,8 +24,8 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu run test build bench bench-quick bench-cycle bench-programs reference packages clean distclean \
-	library library-with-fail-points test-c test-scala test-python test-python-faults test-faults soak
+.PHONY: menu run test build bench bench-quick bench-cycle bench-programs reference packages packages-for-tests clean distclean \
+	library library-with-fail-points test-c test-sanitized test-fuzz test-scala test-python test-python-faults test-faults soak
 
 menu:
 	@echo 'Targets:'
@@ -36,13 +36,15 @@ run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI rank
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/run-digits
 
 # Every suite runs, also where an earlier one fails; the last command counts and gives the verdict.
-test: build $(DIGITS) ## every test: C, Scala, Python and both languages together
+test: packages-for-tests build $(DIGITS) ## every test: C, Scala, Python and both languages together
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	-@$(MAKE) --no-print-directory test-c
+	-@$(MAKE) --no-print-directory test-sanitized
+	-@$(MAKE) --no-print-directory test-fuzz
 	-@$(MAKE) --no-print-directory test-scala
 	-@$(MAKE) --no-print-directory test-python
 	-@$(MAKE) --no-print-directory test-python-faults
-	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/scala $(REPORTS)/pytest.xml $(REPORTS)/faults.xml
+	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/sanitized.xml $(REPORTS)/fuzz.xml $(REPORTS)/scala $(REPORTS)/pytest.xml $(REPORTS)/faults.xml
 
 test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
@@ -72,6 +74,9 @@ reference: $(JAR) $(VENV_READY) ## docs/OPTIONS.md, from the declarations of the
 
 packages: ## the Debian packages that are missing
 	@PYTHON=$(PYTHON) launch/install-packages
+
+packages-for-tests:
+	@PYTHON=$(PYTHON) launch/install-packages --for-tests
 
 clean: ## removes what was built, keeps the Python environment
 	rm -rf spark-supplier/target $(filter-out $(VENV),$(wildcard build/*))
@@ -116,6 +121,13 @@ $(DIGITS): launch/make-digits-lmdb $(DATUM)
 
 test-c:
 	@ctest --test-dir build/mpi-client --output-on-failure --no-tests=error --output-junit $(CURDIR)/$(REPORTS)/ctest.xml
+
+# The address and undefined behaviour sanitizers; `mpi-client/tests/sanitized` alone also has threads and valgrind.
+test-sanitized:
+	@mpi-client/tests/sanitized --junit $(REPORTS)/sanitized.xml address
+
+test-fuzz:
+	@mpi-client/fuzz/run --junit $(REPORTS)/fuzz.xml 45
 
 test-scala:
 	@$(MAVEN) test; status=$$?; cp -r spark-supplier/target/surefire-reports $(REPORTS)/scala && exit $$status
