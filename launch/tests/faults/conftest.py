@@ -15,8 +15,9 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long: only in `make test-faults`, not in `make test`")
 
 
-def pytest_terminal_summary(terminalreporter):
-    terminalreporter.write_line(TALLY.line("test-faults"))
+def pytest_unconfigure():
+    """The last line, behind pytest's own."""
+    print(TALLY.line("test-faults"))
 
 
 @pytest.fixture(scope="session")
