@@ -69,6 +69,11 @@ class FaultyRun:
     def published(self, local_rank=0):
         return headers.read(self.pairs.mapped_file(local_rank), "published")
 
+    def published_by(self, process):
+        """By local rank what is published in the pairs that this executor is attached to."""
+        attached = [rank for rank in self.ranks if headers.read(self.pairs.mapped_file(rank), "task_pid") == process]
+        return {local_rank: self.published(local_rank) for local_rank in attached}
+
     def task_process(self, local_rank=0):
         """The executor that is attached to a pair, once there is one."""
         return wait_until(lambda: headers.read(self.pairs.mapped_file(local_rank), "task_pid"))

@@ -29,10 +29,10 @@ def given_to_another(cluster, start_run, fault):
     run = start_run(epochs=LONG)
     zombie = point.taken()
     wait_until_stopped(zombie)
-    published = [run.published(local_rank) for local_rank in run.ranks if run.task_process(local_rank) == zombie]
-    wait_until(cluster.failed_attempts)
-    assert [run.published(local_rank) for local_rank in run.ranks if run.task_process(local_rank) == zombie] == published
+    published = run.published_by(zombie)
     assert published
+    wait_until(cluster.failed_attempts)
+    assert run.published_by(zombie) == published
     return run, zombie
 
 
