@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "file_lock.h"
 #include "folder.h"
 #include "layout.h"
 
-/* Somebody who only asks whether a rank lives drops the lock at once; this is ample. */
-#define QUESTION_LIMIT_SECONDS 2.0
-#define QUESTION_PAUSE_SECONDS 0.001
+/* Another process that makes or removes the same file is done with it at once; this is ample. */
+#define RETRY_LIMIT_SECONDS 2.0
+#define RETRY_PAUSE_SECONDS 0.001
 
 #define OPEN_FLAGS (O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY)
 
@@ -56,6 +57,12 @@ static enum outcome fail_in_use(const struct claimed_file *file, struct failure 
                 "is in use by another rank that is alive: give each pair files of its own");
 }
 
+static enum outcome fail_to_retry(const struct claimed_file *file, struct failure *failure) {
+    return fail(file, failure, SUPPLY_ERROR_IN_USE,
+                "is being made or removed by another process all the time (waited %g s): give each run files of its own",
+                RETRY_LIMIT_SECONDS);
+}
+
 /* Only what a rank left behind may be replaced, whatever a config line points at. */
 static enum outcome check_ours(const struct claimed_file *file, const struct stat *entry, struct failure *failure) {
     if (S_ISLNK(entry->st_mode))
@@ -81,18 +88,16 @@ static enum outcome check_replaceable(const struct claimed_file *file, struct fa
                 "exists and was not made by a rank: remove it or choose another path");
 }
 
-/* Byte 0, which is RANK_LOCK_BYTE in the mapped file. An open-file-description lock: the process may open and close
- * the file elsewhere without losing it, and it ends with the process. */
-static enum outcome lock(const struct claimed_file *file, struct failure *failure) {
-    struct flock wanted = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = RANK_LOCK_BYTE, .l_len = 1};
-    if (fcntl(file->fd, F_OFD_SETLK, &wanted) == 0) return CLAIMED;
-    if (errno != EAGAIN && errno != EACCES)
-        return fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be locked: %m: choose a file system with locks");
-    /* A shared lock on the mapped file only asks whether a rank lives. A shared lock on a pipe is its rank's. */
-    if (file->kind == FILE_MAPPED &&
-        (fcntl(file->fd, F_OFD_GETLK, &wanted) != 0 || wanted.l_type != F_WRLCK))
-        return RETRY;
-    return fail_in_use(file, failure);
+/* RETRY: another has it. */
+static enum outcome lock(const struct claimed_file *file, off_t byte, struct failure *failure) {
+    if (supply_file_lock(file->fd, F_WRLCK, byte) == 0) return CLAIMED;
+    if (errno == EAGAIN || errno == EACCES) return RETRY;
+    return fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be locked: %m: choose a file system with locks");
+}
+
+/* A shared lock on the mapped file only asks whether a rank lives. A shared lock on a pipe is its rank's. */
+static bool rank_lives(const struct claimed_file *file) {
+    return supply_file_is_locked(file->fd, file->kind == FILE_MAPPED ? F_RDLCK : F_WRLCK, RANK_LOCK_BYTE);
 }
 
 static bool same_file(const struct claimed_file *file, const struct stat *entry) {
@@ -109,7 +114,10 @@ static bool holds(const struct claimed_file *file) {
     return examine(file, &entry) == 0 && same_file(file, &entry);
 }
 
-/* Opens and locks what stands at the path, and makes sure that it still stands there. */
+/*
+ * Opens what stands at the path, keeps everybody out who would remove it, and makes sure that it still stands there.
+ * The rank's lock is not touched: to a task it would look like a rank that lives.
+ */
 static enum outcome take(struct claimed_file *file, struct failure *failure) {
     struct stat entry;
     if (examine(file, &entry) != 0)
@@ -124,8 +132,23 @@ static enum outcome take(struct claimed_file *file, struct failure *failure) {
     file->device = entry.st_dev;
     file->inode = entry.st_ino;
     outcome = check_ours(file, &entry, failure);
-    if (outcome == CLAIMED) outcome = lock(file, failure);
+    if (outcome == CLAIMED) outcome = lock(file, REMOVER_LOCK_BYTE, failure);
     if (outcome == CLAIMED && !holds(file)) outcome = RETRY;
+    return outcome;
+}
+
+/* The same for what a dead rank has left. */
+static enum outcome take_stale(struct claimed_file *file, struct failure *failure) {
+    enum outcome outcome = take(file, failure);
+    if (outcome != CLAIMED) return outcome;
+    return rank_lives(file) ? fail_in_use(file, failure) : check_replaceable(file, failure);
+}
+
+/* The same for what this process has just made, and makes it its own. */
+static enum outcome take_made(struct claimed_file *file, struct failure *failure) {
+    enum outcome outcome = take(file, failure);
+    if (outcome == CLAIMED) outcome = lock(file, RANK_LOCK_BYTE, failure);
+    if (outcome == CLAIMED) supply_file_lock(file->fd, F_UNLCK, REMOVER_LOCK_BYTE);
     return outcome;
 }
 
@@ -171,7 +194,7 @@ static void unlink_own(const struct claimed_file *file) {
 static enum outcome claim_once(struct claimed_file *file, struct failure *failure) {
     enum outcome made = make(file, failure);
     if (made == FAILED) return FAILED;
-    enum outcome outcome = take(file, failure);
+    enum outcome outcome = made == CLAIMED ? take_made(file, failure) : take_stale(file, failure);
     if (outcome == ABSENT) return RETRY;
     if (outcome != CLAIMED) return outcome;
     if (made == CLAIMED) {
@@ -179,25 +202,23 @@ static enum outcome claim_once(struct claimed_file *file, struct failure *failur
         if (outcome == FAILED) unlink_own(file);
         return outcome;
     }
-    outcome = check_replaceable(file, failure);
-    if (outcome != CLAIMED) return outcome;
     unlink_own(file);
     return RETRY;
 }
 
 static supply_status_t repeat(enum outcome once(struct claimed_file *, struct failure *), struct claimed_file *file,
                               struct failure *failure) {
-    const int64_t deadline = supply_clock_after(QUESTION_LIMIT_SECONDS);
+    const int64_t deadline = supply_clock_after(RETRY_LIMIT_SECONDS);
     for (;;) {
         enum outcome outcome = once(file, failure);
         if (outcome == CLAIMED) return SUPPLY_OK;
-        if (outcome == RETRY && supply_clock_now() >= deadline) outcome = fail_in_use(file, failure);
+        if (outcome == RETRY && supply_clock_now() >= deadline) outcome = fail_to_retry(file, failure);
         discard(file);
         if (outcome == ABSENT || outcome == FAILED) {
             supply_claim_close(file);
             return outcome == ABSENT ? SUPPLY_OK : failure->status;
         }
-        supply_clock_sleep(QUESTION_PAUSE_SECONDS);
+        supply_clock_sleep(RETRY_PAUSE_SECONDS);
     }
 }
 
@@ -208,11 +229,6 @@ supply_status_t supply_claim(struct claimed_file *file, enum file_kind kind, con
     if (status == SUPPLY_OK) return repeat(claim_once, file, failure);
     supply_claim_close(file);
     return status;
-}
-
-static enum outcome take_stale(struct claimed_file *file, struct failure *failure) {
-    enum outcome outcome = take(file, failure);
-    return outcome == CLAIMED ? check_replaceable(file, failure) : outcome;
 }
 
 supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kind, const struct named_path *name,

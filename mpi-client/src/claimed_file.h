@@ -10,7 +10,7 @@
 
 enum file_kind { FILE_MAPPED, FILE_REQUEST_PIPE, FILE_NOTIFICATION_PIPE };
 
-/** A file that this process created and keeps locked. */
+/** A file that this process created and keeps locked, or a dead rank's that it keeps from being removed by others. */
 struct claimed_file {
     enum file_kind kind;
     const struct named_path *name; /**< borrowed */
@@ -34,8 +34,8 @@ supply_status_t supply_claim(struct claimed_file *file, enum file_kind kind, con
                              struct failure *failure);
 
 /**
- * Takes over a stale file without replacing it. SUPPLY_OK: file->fd is -1 where there was none.
- * Else _IN_USE, _CONFIG, _SYSTEM.
+ * Makes sure that the file is stale, and keeps it so until it is closed or removed: no rank can claim its name.
+ * SUPPLY_OK: file->fd is -1 where there was none. Else _IN_USE, _CONFIG, _SYSTEM.
  */
 supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
                                    struct failure *failure);
@@ -43,10 +43,10 @@ supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kin
 /** Opens what stands at the name now, without following a link or blocking. A descriptor, or -1 and errno. */
 int supply_claim_reopen(const struct claimed_file *file, int flags);
 
-/** Removes the file, unless its name has become another's, and gives the lock back. */
+/** Removes the file, unless its name has become another's, and gives the locks back. */
 void supply_claim_remove(struct claimed_file *file);
 
-/** Gives the lock back and leaves the file. */
+/** Gives the locks back and leaves the file. */
 void supply_claim_close(struct claimed_file *file);
 
 #endif

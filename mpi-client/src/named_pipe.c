@@ -8,11 +8,10 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "file_lock.h"
+#include "layout.h"
 
-static int lock_shared(int fd) {
-    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-    return fcntl(fd, F_OFD_SETLK, &lock);
-}
+static int lock_shared(int fd) { return supply_file_lock(fd, F_RDLCK, RANK_LOCK_BYTE); }
 
 /*
  * A descriptor that has seen its last writer leave stays at end of file, and would make every poll() return at
@@ -43,7 +42,7 @@ failed:
 
 supply_status_t supply_pipe_become_reader(struct claimed_file *pipe, struct failure *failure) {
     /* An exclusive lock needs a descriptor that can write. The claim has excluded everybody else; a shared
-     * lock keeps it so, because whoever claims a pipe wants an exclusive one. */
+     * lock keeps it so, because whoever would remove a pipe asks whether it could have an exclusive one. */
     if (lock_shared(pipe->fd) != 0)
         return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s (%s) can not be locked: %m",
                            pipe->name->path, pipe->name->origin);

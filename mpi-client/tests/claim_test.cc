@@ -9,6 +9,11 @@
 
 #include "rank.h"
 
+extern "C" {
+#include "claimed_file.h"
+#include "file_lock.h"
+}
+
 namespace supply_test {
 namespace {
 
@@ -171,6 +176,39 @@ TEST_F(ClaimTest, WhoeverOnlyAsksIsNotTakenForAnOwner) {
     });
     Handle handle = open();
     drops_it_soon.join();
+}
+
+TEST_F(ClaimTest, WhoeverRemovesAStaleFileIsNotTakenForItsRank) {
+    leave_stale_pair();
+    for (const std::string &path : paths()) {
+        named_path name = {const_cast<char *>(path.c_str()), const_cast<char *>("test")};
+        claimed_file stale;
+        failure failure = {};
+        const file_kind kind = path == files.mapped_file ? FILE_MAPPED : FILE_REQUEST_PIPE;
+        ASSERT_EQ(SUPPLY_OK, supply_claim_stale(&stale, kind, &name, &failure)) << failure.text;
+        int asker = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+        EXPECT_FALSE(supply_file_is_locked(asker, F_WRLCK, RANK_LOCK_BYTE)) << path;
+        EXPECT_TRUE(supply_file_is_locked(asker, F_WRLCK, REMOVER_LOCK_BYTE)) << path;
+        supply_claim_remove(&stale);
+        EXPECT_FALSE(supply_file_is_locked(asker, F_WRLCK, REMOVER_LOCK_BYTE)) << path;
+        close(asker);
+    }
+    EXPECT_TRUE(folder.is_empty());
+}
+
+TEST_F(ClaimTest, ARankWaitsForWhoeverRemovesTheStaleFile) {
+    leave_stale_pair();
+    int remover = ::open(files.mapped_file.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(0, supply_file_lock(remover, F_WRLCK, REMOVER_LOCK_BYTE));
+    char error[1024];
+    EXPECT_EQ(SUPPLY_ERROR_IN_USE, supply_remove_stale(&options, error, sizeof error));
+    EXPECT_TRUE(says(error, {files.mapped_file.c_str(), "made or removed by another process"}));
+    std::thread is_done_soon([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        close(remover);
+    });
+    Handle handle = open();
+    is_done_soon.join();
 }
 
 TEST_F(ClaimTest, OfManyRanksThatRaceForAPairOneGetsIt) {

@@ -95,6 +95,7 @@ object Layout {
     final val BUFFER_ALIGNMENT = 64
     final val RANK_LOCK_BYTE = 0
     final val TASK_LOCK_BYTE = 1
+    final val REMOVER_LOCK_BYTE = 2
     final val NOTIFICATION_BLOCK = 1
     final val NOTIFICATION_END_OF_EPOCH = 2
     final val NOTIFICATION_END_OF_DATA = 3

@@ -1,0 +1,24 @@
+/**
+ * Open-file-description locks on single bytes: the process may open and close the file elsewhere without losing one,
+ * and one ends with the process.
+ */
+#ifndef SUPPLY_FILE_LOCK_H
+#define SUPPLY_FILE_LOCK_H
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+/** Takes (F_RDLCK, F_WRLCK) or drops (F_UNLCK) the lock on a byte. 0; or -1 and errno: EAGAIN or EACCES where another has it. */
+static inline int supply_file_lock(int fd, short type, off_t byte) {
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1, .l_pid = 0};
+    return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+/** Whether somebody else has a lock on the byte that keeps one of this type out. Takes none. */
+static inline bool supply_file_is_locked(int fd, short type, off_t byte) {
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1, .l_pid = 0};
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+#endif
