@@ -20,11 +20,8 @@ struct supply {
     struct failure failure; /**< of the last call that failed */
     struct failure broken;  /**< status not SUPPLY_OK: nothing can be received any more, and why */
 
-    int64_t quiet_since; /**< when supply_try_next() first found nothing; 0: it has not */
-    bool task_died;      /**< a task has left since the last notification, with the number and pid of its attempt: */
-    uint32_t dead_pid;
-    uint32_t dead_attempt;
-    int64_t died_at;
+    int64_t quiet_since;  /**< when supply_try_next() first found nothing; 0: it has not */
+    int64_t task_left_at; /**< when a task was last seen to leave; 0: none was */
 
     /** supply_next_datum(): its block, and the next Datum in it. */
     bool iterating;

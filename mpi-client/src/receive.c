@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "fail_point.h"
+#include "file_lock.h"
 #include "handle.h"
 
 static const struct mapped_file_header *header(const supply_t *supply) {
@@ -15,11 +16,9 @@ static uint32_t task_attempt(const supply_t *supply) {
     return __atomic_load_n(&header(supply)->task_attempt, __ATOMIC_RELAXED);
 }
 
-static void note_death(supply_t *supply) {
-    supply->task_died = true;
-    supply->dead_pid = task_pid(supply);
-    supply->dead_attempt = task_attempt(supply);
-    supply->died_at = supply_clock_now();
+/* The lock tells. The pipe does not: a task may come and leave between two looks at it. */
+static bool task_is_attached(const supply_t *supply) {
+    return supply_file_is_locked(supply->pair.mapped_file.file.fd, F_WRLCK, TASK_LOCK_BYTE);
 }
 
 static supply_status_t fail_by_spark(supply_t *supply) {
@@ -41,7 +40,7 @@ static supply_status_t fail_by_timeout(supply_t *supply) {
                            "no Spark task attached to %s within %g s: is the Supplier running on this node with the "
                            "same mapped-files.conf? (--timeout / SUPPLY_TIMEOUT)",
                            name, limit);
-    if (supply->task_died && pid == supply->dead_pid && attempt == supply->dead_attempt)
+    if (!task_is_attached(supply))
         return supply_fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
                            "the Spark task of %s (process %u, attempt %u) has left and no other attempt came within "
                            "%g s: see the Supplier's log (--timeout / SUPPLY_TIMEOUT)",
@@ -105,7 +104,6 @@ static supply_status_t hand_out(supply_t *supply, const struct notification *not
 /* What one notification comes to; SUPPLY_AGAIN: it is to be dropped (R2). */
 static supply_status_t take(supply_t *supply, const struct notification *notification, supply_block_t *block) {
     if (notification->generation != supply->pair.settings.generation) return SUPPLY_AGAIN;
-    supply->task_died = false;
     if (notification->kind >= KIND_OPTIONAL_MIN) return SUPPLY_AGAIN;
     if (notification->kind == NOTIFICATION_FAILURE) return fail_by_spark(supply);
     if (notification->kind != NOTIFICATION_BLOCK && notification->kind != NOTIFICATION_END_OF_EPOCH &&
@@ -133,16 +131,16 @@ static supply_status_t drain(supply_t *supply, supply_block_t *block) {
             if (status != SUPPLY_AGAIN) return status;
             break;
         }
-        case PIPE_WRITER_LEFT: note_death(supply); break;
+        case PIPE_WRITER_LEFT: supply->task_left_at = supply_clock_now(); break;
         case PIPE_FAILED: return supply->failure.status;
         case PIPE_EMPTY: return supply_pair_is_full(&supply->pair) ? fail_all_held(supply) : SUPPLY_AGAIN;
         }
     }
 }
 
-/* The limit counts from the last sign of change: a task that dies gives the next attempt a whole one. */
+/* The limit counts from the last sign of change: a task that leaves gives the next attempt a whole one. */
 static int64_t deadline(const supply_t *supply, int64_t since) {
-    int64_t from = supply->task_died && supply->died_at > since ? supply->died_at : since;
+    int64_t from = supply->task_left_at > since ? supply->task_left_at : since;
     return from + (int64_t)(supply->pair.settings.timeout * 1e9);
 }
 

@@ -1,4 +1,6 @@
 // Every wait ends, and says which of its causes it was.
+#include <fstream>
+
 #include "rank.h"
 
 namespace supply_test {
@@ -35,6 +37,16 @@ TEST_F(TimeoutTest, TheTaskHasDiedAndNoneCame) {
     ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
     EXPECT_TRUE(says(supply_error(handle.get()), {"pair 0", "attempt 1", "has left and no other attempt came within 0.1 s",
                                                   std::to_string(getpid()).c_str()}));
+}
+
+TEST_F(TimeoutTest, ADeathThatThePipeHasNotToldIsKnownByTheLock) {
+    Handle handle = open();
+    std::fstream(files.mapped_file, std::ios::in | std::ios::out | std::ios::binary)
+        .seekp(offsetof(mapped_file_header, task_pid))
+        .write("\x39\x30\0\0", 4);
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
+    EXPECT_TRUE(says(supply_error(handle.get()), {"process 12345", "has left and no other attempt came"}));
 }
 
 TEST_F(TimeoutTest, TheNextAttemptIsAttachedAndSilent) {
