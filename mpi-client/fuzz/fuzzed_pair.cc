@@ -75,6 +75,7 @@ FuzzedPair::FuzzedPair() {
 }
 
 FuzzedPair::~FuzzedPair() {
+    __atomic_store_n(&header().end_seen, 1u, __ATOMIC_RELEASE); /* else closing waits for the task to see the end */
     munmap(mapping_, file_bytes);
     close(notifications_);
     supply_close(supply_);

@@ -143,13 +143,15 @@ SUPPLY_API supply_status_t supply_open(supply_t **supply, const supply_options_t
 /**
  * Ends the pair: gives up blocks still held, removes the mapped file and the pipes, frees the handle.
  * Every pointer into the mapping is invalid afterwards. Before SUPPLY_END_OF_DATA Spark is told
- * that the rank stopped early, and its run fails. NULL is allowed.
+ * that the rank stopped early, and its run fails. After it, first waits until the task knows that the rank has everything,
+ * which it does at once, unless it has just died: then its next attempt needs the pair for that; at most the
+ * time limit. NULL is allowed.
  */
 SUPPLY_API void supply_close(supply_t *supply);
 
 /**
  * Tells Spark why this rank gives up (the text reaches the Supplier's message), then does what
- * supply_close() does.
+ * supply_close() does, but without waiting. After SUPPLY_END_OF_DATA there is nothing left to give up: Spark is not told.
  */
 SUPPLY_API void supply_abort(supply_t *supply, const char *reason);
 

@@ -64,7 +64,8 @@ struct mapped_file_header {
     uint32_t schema_columns;
     uint8_t unused_148[4];
     uint64_t plan;
-    uint8_t unused_160[96];
+    uint32_t end_seen;
+    uint8_t unused_164[92];
     char task_failure[1024];
     char rank_failure[1024];
     uint8_t unused_2304[1792];

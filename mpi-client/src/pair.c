@@ -3,7 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "clock.h"
 #include "fail_point.h"
+
+/* How often the header is looked at: end_seen wakes nobody. */
+#define END_PAUSE_SECONDS 0.001
 
 static bool request(const struct pair *pair, uint32_t kind) {
     struct request record = {.generation = pair->settings.generation, .kind = kind};
@@ -96,6 +100,28 @@ void supply_pair_release(struct pair *pair, uint64_t sequence) {
 void supply_pair_release_all(struct pair *pair) {
     for (uint64_t sequence = pair->expected; sequence-- > pair->released;)
         if (*held(pair, sequence)) supply_pair_release(pair, sequence);
+}
+
+/* Reads a notification, or waits a little for one. False where the task's next attempt need not be awaited any longer. */
+static bool await_next_attempt(struct pair *pair) {
+    struct notification notification;
+    struct failure failure;
+    switch (supply_pipe_read(&pair->notification_pipe, &notification, sizeof notification, &failure)) {
+    case PIPE_RECORD:
+        return notification.generation != pair->settings.generation || notification.kind != NOTIFICATION_FAILURE;
+    case PIPE_EMPTY: return supply_pipe_wait(&pair->notification_pipe, supply_clock_after(END_PAUSE_SECONDS)) >= 0;
+    case PIPE_WRITER_LEFT: return true;
+    case PIPE_FAILED: return false;
+    }
+    return false;
+}
+
+void supply_pair_end(struct pair *pair) {
+    const uint32_t *end_seen = &supply_mapped_header(&pair->mapped_file)->end_seen;
+    const int64_t deadline = supply_clock_after(pair->settings.timeout);
+    supply_pair_release_all(pair);
+    while (__atomic_load_n(end_seen, __ATOMIC_ACQUIRE) == 0 && supply_clock_now() < deadline)
+        if (!await_next_attempt(pair)) return;
 }
 
 void supply_pair_stop(struct pair *pair, const char *reason) {

@@ -85,7 +85,7 @@ static void stop_early(supply_t *supply) {
 void supply_close(supply_t *supply) {
     if (supply == NULL) return;
     if (supply->is_open) {
-        if (supply->at_end_of_data) supply_pair_release_all(&supply->pair);
+        if (supply->at_end_of_data) supply_pair_end(&supply->pair);
         else stop_early(supply);
     }
     close_and_free(supply);
@@ -93,7 +93,10 @@ void supply_close(supply_t *supply) {
 
 void supply_abort(supply_t *supply, const char *reason) {
     if (supply == NULL) return;
-    if (supply->is_open) supply_pair_stop(&supply->pair, reason ? reason : "the rank gave up and did not say why");
+    if (supply->is_open) {
+        if (supply->at_end_of_data) supply_pair_release_all(&supply->pair);
+        else supply_pair_stop(&supply->pair, reason ? reason : "the rank gave up and did not say why");
+    }
     close_and_free(supply);
 }
 

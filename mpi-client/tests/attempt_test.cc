@@ -82,7 +82,7 @@ TEST_F(AttemptTest, ARankThatWaitsOutlivesManyAttempts) {
         }
         Task last(files, 20);
         last.end_of_data(0);
-        wait_until("the end", [&] { return last.released() == last.published(); });
+        last.see_end();
     });
     for (uint64_t number = 0; number < 20; number++) expect_block(handle, number);
     supply_block_t block;

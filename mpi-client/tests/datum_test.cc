@@ -66,6 +66,7 @@ TEST_F(DatumTest, TheIteratorGoesThroughBlocksEpochsAndTheEnd) {
     task.end_of_data(2);
     for (int i = 0; i < 2; i++) ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next_datum(handle.get(), &datum), handle);
     EXPECT_EQ(task.published(), task.released()) << "the iterator releases its blocks";
+    task.see_end();
 }
 
 TEST_F(DatumTest, TheIteratorsBlockIsItsOwn) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <thread>
 
 #include "rank.h"
 
@@ -121,7 +122,9 @@ TEST_F(PairTest, ClosingAfterTheEndReleasesEverything) {
     ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
     ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
     EXPECT_EQ(0u, task.released()) << "the first block is held";
+    std::thread end([&] { task.see_end(); });
     handle.reset();
+    end.join();
     EXPECT_EQ(3u, task.released());
     EXPECT_EQ((std::vector<uint32_t>{REQUEST_ATTACH, REQUEST_RELEASE}), kinds(task.requests()));
     EXPECT_STREQ("", task.header().rank_failure);

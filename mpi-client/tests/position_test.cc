@@ -69,6 +69,7 @@ TEST_F(PositionTest, AnEndOfEpochIsPassedWhenItIsReported) {
     EXPECT_EQ(at_epoch(1), text(handle));
     ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
     EXPECT_EQ(at_epoch(1), text(handle));
+    task.see_end();
 }
 
 TEST_F(PositionTest, TheIteratorCountsDatums) {

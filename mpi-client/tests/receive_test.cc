@@ -39,6 +39,7 @@ TEST_F(ReceiveTest, EndsSayTheirEpochAndTheEndOfDataStays) {
     for (int i = 0; i < 3; i++) ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
     EXPECT_STATUS(SUPPLY_END_OF_DATA, supply_try_next(handle.get(), &block), handle);
     EXPECT_EQ(3u, task.released()) << "ends are released by the library";
+    task.see_end();
 }
 
 TEST_F(ReceiveTest, ARingOfTwoBlocksCarriesAnyNumber) {

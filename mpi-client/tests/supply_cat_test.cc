@@ -34,7 +34,7 @@ class SupplyCatTest : public RankTest {
         task.supply(datum_block(elements), 1);
         task.end_of_epoch(1);
         task.end_of_data(1);
-        wait_until("the release of everything", [&] { return task.released() == task.published(); });
+        task.see_end();
     }
 
     bool pair_is_gone() const {

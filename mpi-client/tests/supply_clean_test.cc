@@ -79,6 +79,7 @@ TEST_F(SupplyCleanTest, ALivingPairStaysAndTheOthersGo) {
     EXPECT_EQ(lines_of(1), ended.out);
     EXPECT_TRUE(says(ended.err, {"supply-clean: ", pairs[0].mapped_file.c_str(), std::to_string(rank.pid()).c_str()}));
     task.end_of_data(0);
+    task.see_end();
     EXPECT_EQ(0, rank.wait().exit_status) << "the living pair was disturbed";
 }
 

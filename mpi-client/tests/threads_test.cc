@@ -38,7 +38,7 @@ class ThreadsTest : public RankTest {
         for (uint64_t i = 0; i < blocks; i++) supply_datums(task, 3 * i, 3);
         task.end_of_epoch(0);
         task.end_of_data(0);
-        wait_until("the rank's last release", [&] { return task.released() == task.published(); });
+        task.see_end();
     }
 };
 

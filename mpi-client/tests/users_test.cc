@@ -60,7 +60,7 @@ class UsersTest : public RankTest {
         for (uint64_t i = 0; i < 20; i++) supply_datums(task, 10 * i, 10);
         task.end_of_epoch(0);
         task.end_of_data(0);
-        wait_until("the rank's last release", [&] { return task.released() == task.published(); });
+        task.see_end();
         return "fed";
     }
 

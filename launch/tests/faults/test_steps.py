@@ -50,6 +50,15 @@ def test_a_task_throws(start_run, fault, step):
     run.ends_well()
 
 
+def test_an_executor_is_killed_before_it_knows_that_its_rank_has_everything(start_run, fault):
+    # One rank: another one's task might have ended in the same executor, and its success be lost on the way to the driver.
+    point = fault("E1", "kill")
+    run = start_run(ranks=1)
+    killed = point.taken()
+    wait_until(lambda: is_gone(killed))
+    run.ends_well()
+
+
 @pytest.mark.parametrize("step", OPENING_STEPS)
 def test_a_rank_is_killed_while_it_opens_and_is_started_again(start_run, fault, step):
     point = fault(step, "kill")

@@ -51,7 +51,7 @@ class ExamplesTest : public ::testing::Test {
             task.end_of_epoch(epoch);
         }
         task.end_of_data(epochs - 1);
-        wait_until("the release of everything", [&] { return task.released() == task.published(); });
+        task.see_end();
     }
 
     /** Runs two ranks, and feeds them unevenly. */

@@ -69,7 +69,7 @@ Task::Task(const PairFiles &files, uint32_t attempt) {
     if (request_fd_ < 0 || notification_fd_ < 0) throw_errno("the pipes");
     header().task_pid = static_cast<uint32_t>(getpid());  // A5
     header().task_attempt = attempt;
-    for (sequence_ = released(); sequence_ < published(); sequence_++) {  // A6
+    for (sequence_ = released(); sequence_ < published(); sequence_++) {
         notification copy;
         uint64_t slot = sequence_ % header().block_count;
         memcpy(&copy, mapping_ + header().ring_offset + slot * header().block_bytes, sizeof copy);
@@ -149,6 +149,11 @@ void Task::end(uint32_t kind, uint32_t epoch) {
 void Task::end_of_epoch(uint32_t epoch) { end(NOTIFICATION_END_OF_EPOCH, epoch); }
 
 void Task::end_of_data(uint32_t epoch) { end(NOTIFICATION_END_OF_DATA, epoch); }
+
+void Task::see_end() {
+    wait_until("the rank's last release", [&] { return released() == published(); });
+    __atomic_store_n(&header().end_seen, 1u, __ATOMIC_RELEASE);
+}
 
 void Task::send_failure(const std::string &text) {
     char (&field)[sizeof header().task_failure] = header().task_failure;

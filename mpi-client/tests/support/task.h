@@ -19,7 +19,7 @@ struct PairFiles {
 
 class Task {
   public:
-    /** A1 to A6 without the schema. Waits for the rank, and throws where it does not come within seconds. */
+    /** A1 to A5. Waits for the rank, and throws where it does not come within seconds. */
     explicit Task(const PairFiles &files, uint32_t attempt = 0);
     ~Task();
     Task(const Task &) = delete;
@@ -29,7 +29,7 @@ class Task {
     uint64_t published();
     uint64_t released();
 
-    /** A5, where no earlier attempt has done so. */
+    /** A6, where no earlier attempt has done so. */
     void write_schema(const std::vector<schema_entry> &entries);
 
     /** The next block's notification. */
@@ -48,6 +48,8 @@ class Task {
     void supply(const BlockImage &block, const notification &notification);
     void end_of_epoch(uint32_t epoch);
     void end_of_data(uint32_t epoch);
+    /** E1 and E2. */
+    void see_end();
 
     void send_failure(const std::string &text);
 

@@ -28,6 +28,7 @@ object Layout {
     final val taskAttempt = 140
     final val schemaColumns = 144
     final val plan = 152
+    final val endSeen = 160
     final val taskFailure = 256
     final val rankFailure = 1280
     final val SIZE = 4096

@@ -71,6 +71,13 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
     ()
   }
 
+  /** Says that the task knows that the rank has released everything, END_OF_DATA included: the rank may remove the pair. */
+  def endIsSeen(): Unit = {
+    VarHandle.releaseFence()
+    header.putInt(At.endSeen, 1)
+    ()
+  }
+
   def taskIs(pid: Int, attempt: Int): Unit = {
     header.putInt(At.taskPid, pid)
     header.putInt(At.taskAttempt, attempt)

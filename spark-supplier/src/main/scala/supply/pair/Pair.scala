@@ -93,8 +93,17 @@ final class Pair private[pair] (
     FailPoint("P4")
   }
 
-  /** Waits until the rank has released everything: only then is it sure that it has seen everything. */
-  def awaitAllReleased(): Unit = awaitReleased(sequence)
+  /**
+   * Waits until the rank has released everything: only then is it sure that it has seen everything. Behind END_OF_DATA the
+   * rank is told that this is known. (E1, E2)
+   */
+  def awaitAllReleased(): Unit = {
+    awaitReleased(sequence)
+    if (position == Position.End) {
+      FailPoint("E1")
+      file.endIsSeen()
+    }
+  }
 
   /** Tells the rank that Spark has given up, and why. */
   def fail(text: String): Unit = {

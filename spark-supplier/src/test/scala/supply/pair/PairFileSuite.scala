@@ -30,6 +30,7 @@ class PairFileSuite extends AnyFunSuite {
     try {
       pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
       assert(rank("next") == "END_OF_DATA")
+      pair.awaitAllReleased()
     } finally pair.close()
   }
 

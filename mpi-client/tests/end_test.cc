@@ -1,0 +1,73 @@
+// Behind END_OF_DATA: the pair stays until the task knows that the rank has everything.
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "rank.h"
+
+namespace supply_test {
+namespace {
+
+class EndTest : public RankTest {
+  protected:
+    /** A limit that no test can wait for: who waits for it fails by ctest's own. */
+    EndTest() { options.timeout = 3600; }
+
+    /** Supplies a block, which the rank holds, and everything behind it. */
+    void take_all(const Handle &handle, Task &task) {
+        supply_datums(task, 0, 1);
+        task.end_of_data(0);
+        supply_block_t block;
+        ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+        ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
+    }
+};
+
+TEST_F(EndTest, ATaskThatDiesBeforeItKnowsHasANextAttempt) {
+    Handle handle = open();
+    auto first = std::make_unique<Task>(files, 0);
+    take_all(handle, *first);
+    std::thread closing([&] { handle.reset(); });
+    wait_until("the last release", [&] { return first->released() == first->published(); });
+    first.reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(30)); /* time enough for removing the pair */
+    ASSERT_TRUE(std::filesystem::exists(files.mapped_file)) << "the next attempt has nothing to attach to";
+    Task(files, 1).see_end();
+    closing.join();
+    EXPECT_TRUE(folder.is_empty());
+}
+
+TEST_F(EndTest, AFailureOfSparkEndsTheWait) {
+    Handle handle = open();
+    Task task(files);
+    take_all(handle, task);
+    task.send_failure("the task died too often");
+    handle.reset();
+    EXPECT_TRUE(folder.is_empty());
+    EXPECT_STREQ("", task.header().rank_failure);
+}
+
+TEST_F(EndTest, TheWaitHasTheTimeLimit) {
+    options.timeout = 0.1;
+    Handle handle = open();
+    Task task(files);
+    take_all(handle, task);
+    handle.reset();
+    EXPECT_TRUE(folder.is_empty());
+    EXPECT_EQ(task.published(), task.released());
+}
+
+TEST_F(EndTest, AbortingReleasesEverythingAndNeitherWaitsNorStops) {
+    Handle handle = open();
+    Task task(files);
+    take_all(handle, task);
+    supply_abort(handle.release(), "the program failed later");
+    EXPECT_TRUE(folder.is_empty());
+    EXPECT_EQ(task.published(), task.released());
+    EXPECT_STREQ("", task.header().rank_failure);
+    for (const request &request : task.requests()) EXPECT_NE(static_cast<uint32_t>(REQUEST_STOP), request.kind);
+    EXPECT_TRUE(task.rank_has_left());
+}
+
+}  // namespace
+}  // namespace supply_test
