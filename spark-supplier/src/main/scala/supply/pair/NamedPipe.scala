@@ -33,7 +33,8 @@ object NamedPipe {
 /** rank → task. For one thread. */
 final class RequestPipe(channel: FileChannel) extends AutoCloseable {
   private val buffer = NamedPipe.record(64 * Layout.Request.SIZE)
-  private var timedOut = false
+  @volatile private var timedOut = false
+  private val guard = new TimeLimit.Guard({ timedOut = true; channel.close() })
   buffer.limit(0)
 
   /**
@@ -54,14 +55,12 @@ final class RequestPipe(channel: FileChannel) extends AutoCloseable {
     buffer.compact()
     try {
       while (buffer.position() < Layout.Request.SIZE) {
-        val n = TimeLimit.guarding(limit) { timedOut = true; channel.close() }(channel.read(buffer))
+        val n = guard(limit)(channel.read(buffer))
         if (n < 0) return false
       }
       true
-    } catch {
-      case _: java.nio.channels.AsynchronousCloseException if timedOut => false
-      case _: java.nio.channels.ClosedChannelException if timedOut => false
-    } finally buffer.flip()
+    } catch { case _: java.nio.channels.ClosedChannelException if timedOut => false }
+    finally buffer.flip()
   }
 
   override def close(): Unit = channel.close()
@@ -77,12 +76,20 @@ object RequestPipe {
 /** task → rank. For one thread. */
 final class NotificationPipe(channel: FileChannel) extends AutoCloseable {
   private val buffer = NamedPipe.record(Layout.Notification.SIZE)
+  @volatile private var timedOut = false
+  private val guard = new TimeLimit.Guard({ timedOut = true; channel.close() })
 
-  /** One write of less than PIPE_BUF: atomic. An IOException if the rank is gone. */
-  def write(notification: Notification): Unit = {
+  /**
+   * One write of less than PIPE_BUF: atomic. True when it is in the pipe; false where the pipe has been full until the limit:
+   * then it is closed. An IOException if the rank is gone.
+   */
+  def write(notification: Notification, limit: TimeLimit): Boolean = {
     notification.write(buffer, 0)
     buffer.clear()
-    while (buffer.hasRemaining) channel.write(buffer)
+    try {
+      guard(limit)(while (buffer.hasRemaining) channel.write(buffer))
+      true
+    } catch { case _: java.nio.channels.ClosedChannelException if timedOut => false }
   }
 
   override def close(): Unit = channel.close()

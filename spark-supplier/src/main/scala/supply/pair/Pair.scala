@@ -27,7 +27,7 @@ final class Pair private[pair] (
   private var sequence = file.published
   private var elementsBefore = 0L
   private var bytesBefore = 0L
-  private var released = file.released
+  private var released = releasedNow()
   private var waited = 0L
 
   /** Size of a slot. */
@@ -50,13 +50,13 @@ final class Pair private[pair] (
 
   def publishedBytes: Long = bytesBefore
 
-  /** Tells the rank which columns its blocks will have. (A5) */
+  /** Tells the rank which columns its blocks will have. (A6) */
   def schemaIs(schema: Schema): Unit = {
     file.schemaIs(schema)
-    FailPoint("A5")
+    FailPoint("A6")
   }
 
-  /** Tells the rank which plan its data follows; refuses a position that it has saved under another one. (A5, A6) */
+  /** Tells the rank which plan its data follows; refuses a position that it has saved under another one. (A6) */
   def planIs(fingerprint: Long): Unit = {
     if (file.startPlan != 0 && file.startPlan != fingerprint) {
       throw new ConfigException(s"$name: the rank wants to go on at a position that it saved in a run with other data, " +
@@ -130,8 +130,17 @@ final class Pair private[pair] (
       bytesBefore += notification.size
     }
 
+  /** The credit, as the header has it. */
+  private def releasedNow(): Long = {
+    val number = file.released
+    if (number < 0 || number > sequence) {
+      throw new ContractException(s"$name: the header's released is $number, but only $sequence blocks are published")
+    }
+    number
+  }
+
   private def awaitReleased(number: Long): Unit = if (released < number) {
-    released = file.released
+    released = releasedNow()
     if (released < number) {
       val start = System.nanoTime()
       try while (released < number) awaitProgress(new TimeLimit(timeout))
@@ -147,10 +156,7 @@ final class Pair private[pair] (
 
   private def awaitRequest(limit: TimeLimit): Unit = {
     val outcome = requests.read(limit)
-    released = file.released
-    if (released < 0 || released > sequence) {
-      throw new ContractException(s"$name: the header's released is $released, but only $sequence blocks are published")
-    }
+    released = releasedNow()
     outcome match {
       case RequestPipe.Received(request) if request.generation != file.generation => ()
       case RequestPipe.Received(request) => request.kind match {
@@ -161,29 +167,33 @@ final class Pair private[pair] (
         }
       case RequestPipe.EndOfFile if released == sequence && sequence > 0 => ()
       case RequestPipe.EndOfFile => throw rankIsGone
-      case RequestPipe.TimedOut =>
-        throw new RankException(s"$name: its rank (process ${file.rankPid}) lives, but released no block for " +
-          f"$timeout%.0f s: is it stuck, or slow? (--timeout)")
+      case RequestPipe.TimedOut => throw rankIsStuck("released no block")
     }
   }
 
-  private def send(notification: Notification): Unit =
-    try notifications.write(notification)
-    catch {
-      case e: java.nio.channels.ClosedByInterruptException => throw e
-      case _: IOException =>
-        throw rankIsGone
-    }
+  private def send(notification: Notification): Unit = {
+    val written =
+      try notifications.write(notification, new TimeLimit(timeout))
+      catch {
+        case e: java.nio.channels.ClosedByInterruptException => throw e
+        case _: IOException => throw rankIsGone
+      }
+    if (!written) throw rankIsStuck("read no notification, and its pipe is full,")
+  }
+
+  private def rankIsStuck(what: String): RankException =
+    new RankException(f"$name%s: its rank (process ${file.rankPid}%d) lives, but $what%s for $timeout%.0f s: is it stuck, or " +
+      "slow? (--timeout)")
 
   /** Why the rank has gone, from its own words if it left any: they stay in the mapping. */
   private def rankIsGone: RankEndedException = {
     val words = file.rankFailure
     if (words.nonEmpty) new RankEndedException(s"$name: the rank gave up: $words")
     else new RankEndedException(s"$name: its rank (process ${file.rankPid}) ended before it had taken all its data (it released " +
-      s"${file.released} of $sequence blocks): see the rank's own output for the reason")
+      s"${releasedNow()} of $sequence blocks): see the rank's own output for the reason")
   }
 
-  /** Takes up what earlier attempts have left. (A6) */
+  /** Takes up what earlier attempts have left. (A5) */
   private def resume(): Unit = {
     lastPublished.foreach { last =>
       val slot = file.slot(slotOf(last.sequence))
@@ -217,12 +227,14 @@ object Pair {
    *
    * @param name    the pair in messages
    * @param attempt Spark's number of this attempt
-   * @param timeout limit, in seconds, of this wait and of each later one
+   * @param timeout limit, in seconds, of each later wait
+   * @param wait    limit of this one, where it is another
    */
-  def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double): Pair = {
+  def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, wait: Option[Double] = None): Pair = {
     val path = Paths.get(paths.mappedFile)
     val fullName = s"$name (${paths.mappedFile})"
-    val limit = new TimeLimit(timeout)
+    val seconds = wait.getOrElse(timeout)
+    val limit = new TimeLimit(seconds)
     var obstacle = s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?"
     while (true) {
       if (attached.add(path)) {
@@ -235,7 +247,7 @@ object Pair {
         } finally if (pair.isEmpty) attached.remove(path)
         if (pair.isDefined) return pair.get
       } else obstacle = "another attempt of the same task still holds it in this executor"
-      if (limit.passed) throw new RankException(f"$fullName: $obstacle%s (waited $timeout%.0f s; --timeout)")
+      if (limit.passed) throw new RankException(f"$fullName: $obstacle%s (waited $seconds%.0f s; --timeout)")
       Thread.sleep(pollMillis)
     }
     throw new IllegalStateException("unreachable")
@@ -246,7 +258,7 @@ object Pair {
     try MappedFile.open(path, group).toRight("")
     catch { case e: PairFile.NotSharedYetException => Left(e.getMessage) }
 
-  /** One try of A1 to A6: the pair, or what stands in the way ("" for nothing new). */
+  /** One try of A1 to A5: the pair, or what stands in the way ("" for nothing new). */
   private def tryAttach(
       name: String, path: Path, paths: PairPaths, attempt: Int, timeout: Double): Either[String, Pair] =
     openMappedFile(path, paths.group) match {
@@ -272,12 +284,12 @@ object Pair {
           }
           if (!file.rankLives) return Left("its rank died while the task attached")
           FailPoint("A4")
-          if (file.version >>> 16 != Constant.VERSION_MAJOR) refuseVersion(name, file, notifications)
+          if (file.version >>> 16 != Constant.VERSION_MAJOR) refuseVersion(name, file, notifications, new TimeLimit(timeout))
           file.check()
           file.taskIs(ProcessHandle.current().pid().toInt, attempt)
           val pair = new Pair(name, paths, file, requests, notifications, timeout)
           pair.resume()
-          FailPoint("A6")
+          FailPoint("A5")
           done = true
           Right(pair)
         } finally if (!done) {
@@ -287,11 +299,13 @@ object Pair {
         }
     }
 
-  private def refuseVersion(name: String, file: MappedFile, notifications: NotificationPipe): Nothing = {
+  private def refuseVersion(name: String, file: MappedFile, notifications: NotificationPipe, limit: TimeLimit): Nothing = {
     val text = s"$name: the rank's libsupply speaks contract ${Layout.versionText(file.version)}, the Supplier " +
       s"${Layout.versionText(Layout.version)}: build both from the same release"
     file.taskFailure = text
-    notifications.write(Notification.failure(file.generation))
+    // The versions are the cause, whether or not the rank can still be told.
+    try notifications.write(Notification.failure(file.generation), limit)
+    catch { case e: IOException if !e.isInstanceOf[java.nio.channels.ClosedByInterruptException] => () }
     throw new ContractException(text)
   }
 }

@@ -1,6 +1,7 @@
 package supply.pair
 
 import java.util.concurrent.{ScheduledThreadPoolExecutor, ThreadFactory, TimeUnit}
+import java.util.concurrent.atomic.AtomicBoolean
 
 /** A wait's end: so many seconds from its making. */
 final class TimeLimit(val seconds: Double) {
@@ -25,13 +26,34 @@ object TimeLimit {
   }
 
   /**
-   * Runs `body`, which may block in a system call, and calls `wake` if the limit passes before it ends. A read
-   * of a pipe has no time limit of its own in the JVM; closing its channel ends it.
+   * Calls `wake` when what blocks in a system call passes its limit. Neither a read nor a write of a pipe has a time limit of
+   * its own in the JVM; closing its channel ends it. For one thread.
+   *
+   * A check stays in the timer when its call has ended, and goes by what is being done when its time comes: a timer set anew
+   * for each call would wake its thread each time, once a block.
    */
-  def guarding[A](limit: TimeLimit)(wake: => Unit)(body: => A): A = {
-    val pending = timer.schedule(new Runnable { def run(): Unit = wake },
-      math.max(0L, limit.remainingNanos), TimeUnit.NANOSECONDS)
-    try body
-    finally { pending.cancel(false); () }
+  final class Guard(wake: => Unit) {
+    @volatile private var guarded: TimeLimit = null
+    private val isChecked = new AtomicBoolean
+
+    def apply[A](limit: TimeLimit)(body: => A): A = {
+      guarded = limit
+      checkAtEndOf(limit)
+      try body
+      finally guarded = null
+    }
+
+    private def checkAtEndOf(limit: TimeLimit): Unit = if (isChecked.compareAndSet(false, true)) {
+      timer.schedule((() => check()): Runnable, math.max(0L, limit.remainingNanos), TimeUnit.NANOSECONDS)
+      ()
+    }
+
+    private def check(): Unit = {
+      isChecked.set(false)
+      val limit = guarded
+      if (limit != null) {
+        if (limit.passed) wake else checkAtEndOf(limit)
+      }
+    }
   }
 }

@@ -15,6 +15,9 @@ object FailureDelivery {
   /** What starting the tasks may take. Where no executor is left they would wait for one for ever. */
   private val startSeconds = 10.0
 
+  /** What a living rank may take to make room in a full notification pipe. */
+  private val roomSeconds = 2.0
+
   /**
    * @param wait seconds to wait for ranks that are not there yet, all of them together: there may be fewer task slots than
    *             ranks
@@ -25,7 +28,7 @@ object FailureDelivery {
     val delivery = sc.makeRDD(targets).foreachAsync { rank =>
       try {
         val left = math.max(0.0, (end - System.currentTimeMillis()) / 1000.0)
-        val pair = PinnedTask.attach(configFiles, hosts, rank, TaskContext.get().attemptNumber(), left)
+        val pair = PinnedTask.attach(configFiles, hosts, rank, TaskContext.get().attemptNumber(), roomSeconds, Some(left))
         try pair.fail(text)
         finally pair.close()
       } catch {

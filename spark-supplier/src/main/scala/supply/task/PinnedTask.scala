@@ -79,8 +79,14 @@ object PinnedTask {
   /** This executor's host, as Spark knows it. */
   def host: String = SparkEnv.get.blockManager.blockManagerId.host
 
-  /** Attaches to the pair of a rank, after making sure that this is the rank's node. */
-  def attach(configFiles: ConfigFiles, hosts: Hosts, rank: Int, attempt: Int, timeout: Double): Pair = {
+  /** Attaches to the pair of a rank, after making sure that this is the rank's node. timeout, wait: as for Pair.attach. */
+  def attach(
+      configFiles: ConfigFiles,
+      hosts: Hosts,
+      rank: Int,
+      attempt: Int,
+      timeout: Double,
+      wait: Option[Double] = None): Pair = {
     val place = hosts.places(rank)
     if (!place.isOn(host)) {
       throw new PlacementException(s"the task of rank $rank landed on $host, but its rank is on ${place.host.mkString}: " +
@@ -88,7 +94,7 @@ object PinnedTask {
     }
     val pairs = configFiles.read(place.localRank + 1)
     val paths: PairPaths = pairs(place.localRank)
-    val pair = Pair.attach(s"pair of rank $rank", paths, attempt, timeout)
+    val pair = Pair.attach(s"pair of rank $rank", paths, attempt, timeout, wait)
     if (pair.rank >= 0 && pair.rank != rank) {
       try throw new PlacementException(s"${pair.name} belongs to MPI rank ${pair.rank}, not $rank: the Supplier's --hosts and " +
           s"mpirun's host file must name the same nodes in the same order (${InetAddress.getLocalHost.getHostName})")

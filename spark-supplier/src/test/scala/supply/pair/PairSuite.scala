@@ -217,6 +217,58 @@ class PairSuite extends AnyFunSuite {
     }
   }
 
+  test("a rank that stalls with a full notification pipe is an error after the limit, for every attempt") {
+    withRank { rank =>
+      rank.open(ringBytes = 3000L * 4096)
+      def isStuck(body: => Unit): Unit = {
+        val message = intercept[RankException](body).getMessage
+        assert(message.contains(s"process ${rank.pid}) lives, but read no notification") && message.contains("is it stuck") &&
+          message.contains("--timeout"))
+      }
+      val pair = attach(rank, seconds = 0.3)
+      try isStuck { supply(pair, Seq.tabulate(3000)(datum(_, 1)), blockElements = 1); () }
+      finally pair.close()
+      isStuck { attach(rank, attempt = 1, seconds = 0.3).close() }
+      patch(Paths.get(rank.paths.mappedFile), At.version, Array[Byte](0, 0, 2, 0))
+      assert(intercept[ContractException](attach(rank, attempt = 2, seconds = 0.3)).getMessage.contains("2.0"))
+    }
+  }
+
+  test("credit for what is not published is refused, wherever it is read") {
+    Seq(3L, -1L).foreach { wrong =>
+      withRank { rank =>
+        rank.open()
+        val pair = attach(rank)
+        try {
+          supply(pair, Seq.tabulate(2)(datum(_, 1)), blockElements = 1)
+          val bytes = java.nio.ByteBuffer.allocate(8).order(java.nio.ByteOrder.LITTLE_ENDIAN).putLong(wrong).array()
+          patch(Paths.get(rank.paths.mappedFile), At.released, bytes)
+          assert(intercept[ContractException](pair.nextSlot()).getMessage.contains(s"released is $wrong"))
+        } finally pair.close()
+      }
+    }
+  }
+
+  test("an attempt that dies before it knows that the rank has everything leaves it to the next one") {
+    withRank { rank =>
+      rank.open()
+      val first = attach(rank)
+      try {
+        supply(first, Seq(datum(0, 1)))
+        endOfData(first)
+        assert(rank.drain() == Seq("OK 0 0 0 0 1", "END_OF_DATA"))
+      } finally first.close()
+      rank.send("close")
+      Thread.sleep(100) // time enough for removing the pair
+      val second = attach(rank, attempt = 1)
+      try {
+        assert(second.position == Position.End)
+        second.awaitAllReleased()
+        assert(rank.answer() == "OK" && !Files.exists(Paths.get(rank.paths.mappedFile)))
+      } finally second.close()
+    }
+  }
+
   test("an interrupted task stops waiting") {
     withRank { rank =>
       rank.open()
