@@ -67,6 +67,7 @@ typedef generation_state {
     byte published;
     bool schema_columns;
     bool rank_failure;
+    bool end_seen;
     byte copy[SLOTS];             /* block header: MARK of the sequence number */
     byte values[SLOTS];           /* the elements: MARK of their position in the source */
 
@@ -79,9 +80,6 @@ typedef generation_state {
 
     byte attached;                /* attempts between A4 and their end: what must never be 2 */
     byte taken;                   /* blocks that the rank's program has got */
-#ifdef REMEDY_END_IS_SEEN
-    bool end_seen;                /* the task has seen that everything is released */
-#endif
 }
 generation_state pair[RANKS];
 chan notification_pipe[RANKS] = [NOTIFICATIONS] of { mtype, byte, byte }  /* kind, sequence, generation */
@@ -106,7 +104,7 @@ mtype rank_outcome[RANKS];
 mtype task_outcome[ATTEMPTS + 1];
 byte ranks_running;
 byte tasks_running;
-bool succeeded;             /* an attempt has seen that everything is released */
+bool succeeded;             /* an attempt has stored end_seen */
 bool given_up;              /* an attempt has failed in a way that Spark does not retry */
 bool driver_ended;
 

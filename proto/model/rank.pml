@@ -76,23 +76,38 @@ inline stop(why) {
     outcome = why
 }
 
+/* What the rank goes by when it says whether a task is attached. */
+#ifdef MUTATION_PIPE_TELLS_OF_DEATH
+#define SEES_A_TASK (!task_left)
+#else
+#define SEES_A_TASK (pair[me].task_lock != FREE)
+#endif
+
 proctype Rank(byte me) {
     byte expected, released, before, number, generation;
-    byte stale = NONE;          /* the generation of another's file that is being removed */
     bool held[SLOTS];
-    bool task_died;
+#ifdef MUTATION_REMOVER_LOOKS_LIKE_A_RANK
+    byte stale = NONE;          /* the generation of another's file that is being removed */
+#endif
+#ifdef MUTATION_PIPE_TELLS_OF_DEATH
+    bool task_left;
+#endif
     mtype kind, unread;
     mtype outcome;
     {
         outcome = RUNNING;
 O1:     do
         :: mapped_path == NONE -> break
-        :: atomic { mapped_path != NONE && pair[mapped_path].rank_lock == FREE -> stale = mapped_path };
-#ifndef REMEDY_CLAIM_LOCK
-            pair[stale].rank_lock = OWNER(me);
-#endif
+#ifdef MUTATION_REMOVER_LOOKS_LIKE_A_RANK
+        :: atomic {
+            mapped_path != NONE && pair[mapped_path].rank_lock == FREE -> stale = mapped_path;
+            pair[stale].rank_lock = OWNER(me)
+        };
             mapped_path = NONE;
             d_step { pair[stale].rank_lock = FREE; stale = NONE }
+#else
+        :: atomic { mapped_path != NONE && pair[mapped_path].rank_lock == FREE -> mapped_path = NONE }
+#endif
         od;
 #ifdef MUTATION_VERSION_FIRST
         pair[me].version = true;
@@ -129,16 +144,17 @@ R1:     if
         :: empty(notification_pipe[me]) && IS_FULL -> goto receive_or_release
         :: empty(notification_pipe[me]) && !IS_FULL && pair[me].notification_writers == 0 && pair[me].writer_came ->
             /* POLLHUP; then the descriptor is renewed, and a task may have come in between. */
-            d_step { pair[me].writer_came = (pair[me].notification_writers > 0); task_died = true };
+            d_step {
+                pair[me].writer_came = (pair[me].notification_writers > 0);
+#ifdef MUTATION_PIPE_TELLS_OF_DEATH
+                task_left = true
+#endif
+            };
             goto R1
         :: timeout ->
             assert(tasks_running == 0 || a_task_stalls);
-#ifdef REMEDY_ASK_TASK_LOCK
-            task_died = (pair[me].task_lock == FREE);
-#endif
-#ifdef PROPERTY_DEATH_IS_NOTICED
-            assert(task_died || pair[me].attached || !pair[me].schema_columns);
-#endif
+            /* It tells the user of a task that is attached only where one is. */
+            assert(!SEES_A_TASK || pair[me].attached || !pair[me].schema_columns);
             stop(TIMED_OUT);
             goto leave
         fi;
@@ -147,7 +163,9 @@ R2:     if
         :: generation != me -> goto receive_or_release
         :: else
         fi;
-        task_died = false;
+#ifdef MUTATION_PIPE_TELLS_OF_DEATH
+        task_left = false;
+#endif
         if
         :: kind == FAILURE -> outcome = TOLD_BY_SPARK; goto leave
 #ifndef MUTATION_NO_DROP
@@ -193,11 +211,18 @@ R3:     skip;
             release(number)
         :: else -> break
         od;
-#ifdef REMEDY_END_IS_SEEN
-        if
-        :: pair[me].end_seen
-        :: timeout
-        fi;
+#ifndef MUTATION_NO_END_SEEN
+E3:     do
+        :: pair[me].end_seen -> break
+#ifndef MUTATION_E3_DOES_NOT_READ
+        :: atomic { nempty(notification_pipe[me]) -> notification_pipe[me]?kind, number, generation };
+            if
+            :: kind == FAILURE && generation == me -> break
+            :: else -> d_step { kind = 0; number = 0; generation = 0 }
+            fi
+#endif
+        :: timeout -> assert((tasks_running == 0 && task_outcome[ATTEMPTS] != DELIVERED) || a_task_stalls); break
+        od;
 #endif
         outcome = SUCCEEDED;
 
@@ -221,19 +246,16 @@ end_stalled: atomic { rank_killed[me] -> outcome = DIED }
     /* The end of a process: the kernel closes its descriptors in an order of its own. */
     do
     :: atomic { pair[me].rank_lock == OWNER(me) -> pair[me].rank_lock = FREE }
-    :: atomic { stale != NONE -> pair[stale].rank_lock = FREE; stale = NONE }
     :: atomic { pair[me].notification_reader -> pair[me].notification_reader = false }
     :: atomic { pair[me].request_writer -> pair[me].request_writer = false }
-    :: atomic { pair[me].rank_lock != OWNER(me) && stale == NONE && !pair[me].notification_reader &&
-        !pair[me].request_writer -> break }
+    :: atomic { pair[me].rank_lock != OWNER(me) && !pair[me].notification_reader && !pair[me].request_writer -> break }
     od;
     atomic {
         rank_outcome[me] = outcome;
         ranks_running = ranks_running - !rank_stopped[me];
         /* What nobody asks for any more is forgotten, so that spin does not tell states apart by it. */
         rank_killed[me] = false;
-        expected = 0; released = 0; before = 0; number = 0; generation = 0; stale = 0;
-        task_died = false; kind = 0; unread = 0; outcome = 0;
+        expected = 0; released = 0; before = 0; number = 0; generation = 0; kind = 0; unread = 0; outcome = 0;
         do
         :: before < SLOTS -> held[before] = false; before++
         :: else -> break

@@ -18,36 +18,34 @@ inline detach() {
 /* P4. One write of less than PIPE_BUF: whole, or EPIPE; blocks while the pipe is full. */
 inline notify(kind, number) {
     if
-    :: !pair[notifications].notification_reader -> fail_by_broken_pipe()
+    :: !pair[notifications].notification_reader -> fail_by_rank_that_left()
     :: atomic {
         pair[notifications].notification_reader && nfull(notification_pipe[notifications]) ->
         notification_pipe[notifications]!kind, number, generation
     }
-#ifdef REMEDY_P4_HAS_A_LIMIT
+#ifndef MUTATION_P4_WITHOUT_A_LIMIT
     :: timeout -> assert(a_rank_stalls); fail(TIMED_OUT)
 #endif
     fi
 }
 
-inline fail_by_broken_pipe() {
-#ifdef REMEDY_BROKEN_PIPE_READS_RANK_FAILURE
+/* A pipe's other end has gone: STOP may lie unread, the rank's words stay in the mapping. */
+inline fail_by_rank_that_left() {
+#ifndef MUTATION_WORDS_ARE_NOT_READ
     if
     :: pair[generation].rank_failure -> fail(TOLD_BY_RANK)
     :: else
     fi;
 #endif
-#ifdef PROPERTY_TOLD_WHY
     assert(!pair[generation].rank_failure);
-#endif
     fail(RANK_LEFT)
 }
 
 /* No rank came, or another attempt has the task's lock. */
 inline fail_to_attach() {
     assert(ranks_running == 0 || a_rank_stalls || a_task_stalls);
-#ifdef PROPERTY_END_IS_SEEN
-    assert(rank_outcome[RANKS - 1] != SUCCEEDED || succeeded || delivers);
-#endif
+    /* Not because the rank has everything and is gone, which no attempt has learned. */
+    assert(rank_outcome[RANKS - 1] != SUCCEEDED || succeeded || delivers || a_task_stalls);
     fail(TIMED_OUT)
 }
 
@@ -67,7 +65,7 @@ inline await_released(limit) {
         released = pair[generation].released;
         if
         :: released == sequence && sequence > 0
-        :: else -> fail(RANK_LEFT)
+        :: else -> fail_by_rank_that_left()
         fi
 #endif
     :: released < limit && timeout -> assert(a_rank_stalls); fail(TIMED_OUT)
@@ -122,14 +120,13 @@ A4:     if
         fi;
 #endif
         d_step { is_attached = true; pair[generation].attached++ }
-        goto A6;
+        goto A5;
 
 A4_again:
         detach();
         goto A1;
 
-        /* The code does A6 before it writes the schema (A5): it comes with the first block. */
-A6:     sequence = pair[generation].published;
+A5:     sequence = pair[generation].published;
         released = pair[generation].released;
         number = released;
 #ifdef MUTATION_GOES_ON_BEHIND_RELEASED
@@ -148,7 +145,7 @@ A6:     sequence = pair[generation].published;
         :: delivers -> notify(FAILURE, 0); outcome = DELIVERED; goto close
         :: else
         fi;
-A5:     pair[generation].schema_columns = true;
+A6:     pair[generation].schema_columns = true;
         if
         :: sequence > 0 -> position = pair[generation].copy[SLOT(sequence - 1)]
         :: else
@@ -183,16 +180,11 @@ P3:         pair[generation].published = sequence + 1;
         :: else -> break
         od;
 #ifndef MUTATION_NO_WAIT_AT_THE_END
-        await_released(sequence);
+E1:     await_released(sequence);
 #endif
-        /* How the driver learns of it is beyond the pair: that an attempt dies on the way is never ruled out. */
         outcome = SUCCEEDED;
-        atomic {
-#ifdef REMEDY_END_IS_SEEN
-            pair[generation].end_seen = true;
-#endif
-            succeeded = true
-        };
+        /* E2. How the driver learns of it is beyond the pair: that an attempt dies on the way is never ruled out. */
+        atomic { pair[generation].end_seen = true; succeeded = true };
         goto close;
 
 failed: /* RankException: Spark does not try again. */
