@@ -25,7 +25,7 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
 .PHONY: menu run test build bench bench-quick bench-cycle bench-programs reference packages packages-for-tests clean distclean \
-	library library-with-fail-points test-c test-sanitized test-fuzz test-scala test-python test-python-faults test-faults soak
+	library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala test-python test-python-faults test-faults soak
 
 menu:
 	@echo 'Targets:'
@@ -36,15 +36,16 @@ run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI rank
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/run-digits
 
 # Every suite runs, also where an earlier one fails; the last command counts and gives the verdict.
-test: packages-for-tests build $(DIGITS) ## every test: C, Scala, Python and both languages together
+test: packages-for-tests build $(DIGITS) ## every test: C, Scala, Python, both languages together, and the model of their protocol
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	-@$(MAKE) --no-print-directory test-c
 	-@$(MAKE) --no-print-directory test-sanitized
 	-@$(MAKE) --no-print-directory test-fuzz
+	-@$(MAKE) --no-print-directory test-model
 	-@$(MAKE) --no-print-directory test-scala
 	-@$(MAKE) --no-print-directory test-python
 	-@$(MAKE) --no-print-directory test-python-faults
-	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/sanitized.xml $(REPORTS)/fuzz.xml $(REPORTS)/scala $(REPORTS)/pytest.xml $(REPORTS)/faults.xml
+	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/sanitized.xml $(REPORTS)/fuzz.xml $(REPORTS)/model.xml $(REPORTS)/scala $(REPORTS)/pytest.xml $(REPORTS)/faults.xml
 
 test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
@@ -128,6 +129,9 @@ test-sanitized:
 
 test-fuzz:
 	@mpi-client/fuzz/run --junit $(REPORTS)/fuzz.xml 45
+
+test-model:
+	@JOBS=$(JOBS) proto/model/check --junit $(REPORTS)/model.xml
 
 test-scala:
 	@$(MAVEN) test; status=$$?; cp -r spark-supplier/target/surefire-reports $(REPORTS)/scala && exit $$status
