@@ -14,12 +14,21 @@ prepare_sides() {
 start_side() {
     setsid bash -c '"${@:2}" 3>&-; echo "$1 $?" >&3' leader "$@" < /dev/null &
     session[$1]=$!
+    # Before that there is no session to end.
+    gone_within 10 not_leading "$!" || true
+}
+
+# not_leading PID: whether the process lives and leads no session yet.
+not_leading() {
+    local session
+    session=$(ps -o sid= -p "$1") && ((session != $1))
 }
 
 # wait_for_side [SECONDS]: waits until a side has ended, and sets its status, and REPLY to its name. Fails where none has
-# ended after SECONDS.
+# ended after SECONDS. A "signal" is a side, too: its status is what to end with.
 wait_for_side() {
     local code
+    REPLY=
     read -r ${1:+-t "$1"} -u 3 REPLY code || return 1
     status[$REPLY]=$code
 }
