@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 
-from engine import machine, paths, spread
+from engine import machine, paths, process, spread
 from engine.failure import BenchError
 
 WAYS = ("parquet", "arrow-stream", "toLocalIterator")
@@ -61,13 +61,7 @@ class PythonPeers:
         }
 
     def close(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
+        process.end(self.process)
         shutil.rmtree(self.local, ignore_errors=True)
         shutil.rmtree(self.shared, ignore_errors=True)
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 
-from engine import paths
+from engine import paths, process
 from engine.failure import BenchError
 
 
@@ -63,13 +63,7 @@ class Spark:
         return self.answer()
 
     def close(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
+        process.end(self.process)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self):
