@@ -231,3 +231,11 @@ def test_nothing_is_started_where_the_command_line_is_wrong(supply_run, argument
     assert run.finish() == status
     assert message in run.errors[-1]
     assert not any("supplier" in line for line in run.errors)
+
+
+def test_a_supplier_that_is_ended_while_it_looks_for_ranks_has_said_why(supply_run, entries):
+    """Two slots tell two of three ranks; mpirun then ends the third before it is told."""
+    run = supply_run("--lmdb", entries, "--ranks", 3, "--master", "local[2]", program=(SUPPLY_CAT, "--count"))
+    assert run.finish() == 1
+    assert run.errors[-1].startswith("supply-run: the Supplier failed")
+    assert "3 ranks need 3 tasks at once" in run.errors[-1]
