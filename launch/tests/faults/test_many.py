@@ -99,11 +99,14 @@ def test_a_rank_finds_no_space(small_tmpfs):
     assert "no space" in line and "pair-0.mapped" in line and "are free" in line and "ring=" in line and "another file system" in line
 
 
-def test_a_file_system_that_fills_up_later_does_not_matter(small_tmpfs, start_run):
+def test_a_file_system_that_fills_up_later_does_not_matter(small_tmpfs, start_run, fault):
     pairs = Pairs(small_tmpfs / "run", 2, ring="64KiB", block="16KiB")
+    # A task is stopped meanwhile, so that the run is not over before the file system is full.
+    point = fault("P3", "stop", after=20)
     run = start_run(pairs=pairs, epochs=20)
-    for local_rank in run.ranks:
-        run.task_process(local_rank)
+    executor = point.taken()
+    wait_until_stopped(executor)
     fill(small_tmpfs)
+    os.kill(executor, signal.SIGCONT)
     run.ends_well()
     assert pairs.left_behind() == []
