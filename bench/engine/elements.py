@@ -8,8 +8,8 @@ _SHAPES = {
 }
 
 
-def generate(spark, element_bytes, total_bytes, partitions, storage_level="MEMORY_ONLY"):
-    """Makes them Spark's open source; returns what it holds."""
+def generate(spark, element_bytes, total_bytes, partitions, storage_level="MEMORY_ONLY", batches=True):
+    """Makes them Spark's open source, persisted as by the Supplier or else as tuples; returns what it holds."""
     channels, height, width = _SHAPES.get(element_bytes, (1, 1, element_bytes))
     return spark.run("generate", channels=channels, height=height, width=width, total_bytes=total_bytes, partitions=partitions,
-                     storage_level=storage_level)
+                     batches=batches, storage_level=storage_level)

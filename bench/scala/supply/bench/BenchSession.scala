@@ -4,7 +4,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.storage.StorageLevel
 
-import supply.source.{Datum, DatumSource, LmdbSource, Source}
+import supply.source.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource, DatumCursor, DatumSource, LmdbSource, Source}
 import supply.source.lmdb.LmdbRDD
 
 /** The source that is open, and what is done with it. */
@@ -12,11 +12,14 @@ private[bench] final class BenchSession(sc: SparkContext) {
   private var source: Option[Source] = None
 
   def run(command: Command): AnyRef = command match {
-    case generate: Generate => persist(GeneratedElements.rdd(sc, generate), generate.storageLevel)
+    case generate: Generate =>
+      val tuples = GeneratedElements.rdd(sc, generate)
+      if (generate.batches) persistBatches(tuples.mapPartitions(part => DatumBatch.of(new DatumCursor(part))), generate.storageLevel)
+      else persistTuples(tuples, generate.storageLevel)
     case OpenLmdb(path, partitions, "NONE") =>
       open(new LmdbSource(LmdbRDD.open(sc, path, partitions)))
       Done()
-    case OpenLmdb(path, partitions, level) => persist(LmdbRDD.open(sc, path, partitions), level)
+    case OpenLmdb(path, partitions, level) => persistTuples(LmdbRDD.open(sc, path, partitions), level)
     case cycle: Cycle => new CycleJob(sc, opened, cycle).run()
     case latency: Latency => new LatencyJob(sc, latency).run()
   }
@@ -28,11 +31,20 @@ private[bench] final class BenchSession(sc: SparkContext) {
     source = Some(opening)
   }
 
-  /** Persists all elements, counting them from what Spark has persisted. */
-  private def persist(elements: RDD[Datum.Tuple], level: String): Tally = {
-    open(new DatumSource(elements.persist(StorageLevel.fromString(level))))
-    elements.count()
-    val tally = SourceTally.of(elements)
+  private def persistTuples(tuples: RDD[Datum.Tuple], level: String): Tally = {
+    open(new DatumSource(tuples.persist(StorageLevel.fromString(level))))
+    tally(SourceTally.of(tuples)(new DatumCursor(_)))
+  }
+
+  private def persistBatches(batches: RDD[DatumBatch], level: String): Tally = {
+    open(new DatumBatchSource(batches.persist(StorageLevel.fromString(level)), None))
+    tally(SourceTally.of(batches)(new DatumBatchCursor(_)))
+  }
+
+  /** Counts twice: what Spark makes the first time, it has persisted the second time. */
+  private def tally(count: => Tally): Tally = {
+    count
+    val tally = count
     // What making the elements has left must not be collected while something is measured.
     System.gc()
     tally

@@ -3,12 +3,22 @@ package supply.bench
 import org.apache.spark.SparkEnv
 import org.apache.spark.storage.RDDBlockId
 
-import supply.source.Datum
+import supply.source.{Datum, DatumBatch}
 
-/** The very elements that Spark has cached in this JVM, by partition: nothing is copied. */
-private[bench] final class CachedElements(val partitions: Seq[Array[Datum.Tuple]]) {
+/** What Spark has cached of a source in this JVM, by partition: nothing is copied. */
+private[bench] final class CachedElements(cached: Seq[Array[Any]]) {
+
+  /** The elements, where they are cached as tuples. */
+  lazy val partitions: Seq[Array[Datum.Tuple]] = cached.map(_.map(_.asInstanceOf[Datum.Tuple]))
+
   def count: Long = partitions.iterator.map(_.length.toLong).sum
   def bytes: Long = partitions.iterator.flatMap(_.iterator).map(_._7.length.toLong).sum
+
+  /** The arrays that hold the data, in order. */
+  def arrays: Array[Array[Byte]] = cached.iterator.flatMap(_.iterator).map {
+    case batch: DatumBatch => batch.bytes
+    case tuple => tuple.asInstanceOf[Datum.Tuple]._7
+  }.toArray
 }
 
 private[bench] object CachedElements {
@@ -16,6 +26,6 @@ private[bench] object CachedElements {
   def of(rddId: Int, partitions: Seq[Int]): CachedElements = new CachedElements(partitions.map { partition =>
     val block = SparkEnv.get.blockManager.getLocalValues(RDDBlockId(rddId, partition)).getOrElse(
       throw new IllegalStateException(s"partition $partition is not cached: give Spark more memory (--heap)"))
-    block.data.map(_.asInstanceOf[Datum.Tuple]).toArray
+    block.data.toArray[Any]
   })
 }

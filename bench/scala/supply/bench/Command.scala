@@ -12,8 +12,19 @@ import com.fasterxml.jackson.annotation.JsonSubTypes.Type
   new Type(value = classOf[Latency], name = "latency")))
 sealed trait Command
 
-/** Makes elements of one shape and persists them: the source from now on. Answered by a [[Tally]]. */
-final case class Generate(channels: Int, height: Int, width: Int, totalBytes: Long, partitions: Int, storageLevel: String) extends Command
+/**
+ * Makes elements of one shape and persists them: the source from now on. Answered by a [[Tally]].
+ *
+ * @param batches whether as the Supplier persists an LMDB, or as tuples, as an RDD of somebody's own
+ */
+final case class Generate(
+    channels: Int,
+    height: Int,
+    width: Int,
+    totalBytes: Long,
+    partitions: Int,
+    batches: Boolean,
+    storageLevel: String) extends Command
 
 /** An LMDB: the source from now on; `storageLevel` NONE for its own pages. Answered by a [[Tally]], or [[Done]] for NONE. */
 final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) extends Command

@@ -11,7 +11,7 @@ import supply.source.Datum
 private[bench] object GeneratedElements {
 
   def rdd(sc: SparkContext, command: Generate): RDD[Datum.Tuple] = {
-    val Generate(channels, height, width, totalBytes, partitions, _) = command
+    val Generate(channels, height, width, totalBytes, partitions, _, _) = command
     val elementBytes = channels * height * width
     val elements = math.max(1L, totalBytes / elementBytes)
     sc.range(0, elements, 1, partitions).map { i =>

@@ -5,12 +5,12 @@ import java.nio.ByteBuffer
 import supply.pair.Pair
 
 /**
- * The JVM's bulk put of the same cached arrays, element after element, into the slots of the same pair's ring, one after the
- * other: no pipe, no rank, no small columns.
+ * The JVM's bulk put of the same cached arrays, one after the other, into the slots of the same pair's ring: no pipe, no
+ * rank, no columns.
  */
 private[bench] final class PutAlone(pair: Pair, cached: CachedElements) extends Limit {
-  private val arrays: Array[Array[Byte]] = cached.partitions.iterator.flatMap(_.iterator).map(_._7).toArray
-  private val bytes = cached.bytes
+  private val arrays = cached.arrays
+  private val bytes = arrays.iterator.map(_.length.toLong).sum
   private var turn = 0
 
   override def measure(): Measured = {
@@ -20,8 +20,13 @@ private[bench] final class PutAlone(pair: Pair, cached: CachedElements) extends 
     var i = 0
     while (i < arrays.length) {
       val array = arrays(i)
-      if (array.length > slot.remaining()) slot = next(ring)
-      slot.put(array)
+      var put = 0
+      while (put < array.length) {
+        if (!slot.hasRemaining) slot = next(ring)
+        val n = math.min(slot.remaining(), array.length - put)
+        slot.put(array, put, n)
+        put += n
+      }
       i += 1
     }
     meter.measured(arrays.length.toLong, bytes)

@@ -1,29 +1,57 @@
 package supply.bench
 
+import java.nio.ByteBuffer
 import java.util.zip.CRC32
+
+import scala.reflect.ClassTag
 
 import org.apache.spark.rdd.RDD
 
+import supply.contract.{ElementCursor, ElementWriter}
 import supply.source.Datum
 
 /** Counts what a source holds, the way a rank counts what it receives. */
 private[bench] object SourceTally {
 
-  def of(elements: RDD[Datum.Tuple]): Tally = {
-    val (count, bytes, crcSum) = elements.mapPartitions { tuples =>
-      var count = 0L
-      var bytes = 0L
-      var crcSum = 0L
-      val crc = new CRC32
-      tuples.foreach { tuple =>
-        crc.reset()
-        crc.update(tuple._7)
-        count += 1
-        bytes += tuple._7.length
-        crcSum += crc.getValue
+  /** @param open the elements of one partition */
+  def of[T: ClassTag](rdd: RDD[T])(open: Iterator[T] => ElementCursor): Tally = {
+    val (count, bytes, crcSum) = rdd.mapPartitions { values =>
+      val tally = new TallyingWriter
+      val cursor = open(values)
+      while (cursor.next()) {
+        cursor.write(tally)
+        tally.endElement()
       }
-      Iterator.single((count, bytes, crcSum))
+      Iterator.single((tally.elements, tally.bytes, tally.crcSum))
     }.fold((0L, 0L, 0L)) { (a, b) => (a._1 + b._1, a._2 + b._2, a._3 + b._3) }
     Tally(count, bytes, BigInt(java.lang.Long.toUnsignedString(crcSum)))
+  }
+}
+
+private final class TallyingWriter extends ElementWriter {
+  private val crc = new CRC32
+  private var other = ByteBuffer.allocate(256)
+  private var data = ByteBuffer.allocate(256)
+  var elements = 0L
+  var bytes = 0L
+  var crcSum = 0L
+
+  override def putInt(column: Int, value: Int): Unit = ()
+
+  override def putBoolean(column: Int, value: Boolean): Unit = ()
+
+  override def reserve(column: Int, count: Int): ByteBuffer =
+    if (column == Datum.Data) { data = emptied(data, count); data } else { other = emptied(other, count); other }
+
+  private def emptied(buffer: ByteBuffer, count: Int): ByteBuffer =
+    if (count > buffer.capacity()) ByteBuffer.allocate(count) else buffer.clear()
+
+  def endElement(): Unit = {
+    data.flip()
+    elements += 1
+    bytes += data.remaining()
+    crc.reset()
+    crc.update(data)
+    crcSum += crc.getValue
   }
 }

@@ -1,11 +1,12 @@
 package supply
 
 import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.rdd.RDD
 import org.apache.spark.storage.StorageLevel
 import picocli.CommandLine
 import picocli.CommandLine.ParameterException
 
-import supply.source.{DatumSource, LmdbSource, Source}
+import supply.source.{DatumBatchSource, LmdbSource, Source}
 import supply.source.lmdb.LmdbRDD
 
 /** The program that spark-submit runs: supplies an LMDB. */
@@ -61,7 +62,7 @@ object Supplier {
   }
 
   private def run(sc: SparkContext, options: SupplierOptions): String = {
-    var persisted: Option[LmdbRDD] = None
+    var persisted: Option[RDD[_]] = None
     try Report.table(SupplyJob.run(sc, settings(options)) {
         val partitions = Option(options.partitions).map(_.toInt).getOrElse(4 * options.ranks)
         if (partitions < 1) throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
@@ -69,8 +70,9 @@ object Supplier {
         val lmdb = LmdbRDD.open(sc, options.lmdb, partitions)
         if (level == StorageLevel.NONE) new LmdbSource(lmdb): Source
         else {
-          persisted = Some(lmdb.persist(level))
-          new DatumSource(lmdb, Some(lmdb.entries)): Source
+          val batches = lmdb.batches.persist(level)
+          persisted = Some(batches)
+          new DatumBatchSource(batches, Some(lmdb.entries)): Source
         }
       })
     finally persisted.foreach(_.unpersist(blocking = false))

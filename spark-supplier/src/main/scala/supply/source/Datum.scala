@@ -29,6 +29,11 @@ object Datum {
   final val Width = 4
   final val Encoded = 5
   final val Data = 6
+
+  /** A key as supply-cat prints it. */
+  def printable(key: Array[Byte]): String = key.map { byte =>
+    if (byte >= 0x20 && byte < 0x7f && byte != '\\') byte.toChar.toString else f"\\x${byte & 0xff}%02x"
+  }.mkString
 }
 
 /** Tuples that Spark computes, caches or reads back from its spill. */

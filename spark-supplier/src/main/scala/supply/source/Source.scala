@@ -29,6 +29,14 @@ final class DatumSource(override val rdd: RDD[Datum.Tuple], override val element
     new DatumCursor(rdd.iterator(partition, context))
 }
 
+/** An LMDB that Spark persists: its elements as batches, from Spark's cache or spill. */
+final class DatumBatchSource(override val rdd: RDD[DatumBatch], override val elements: Option[Long]) extends Source {
+  override def schema: Schema = Datum.schema
+  override def mainColumn: Int = Datum.Data
+  override def open(partition: Partition, context: TaskContext): ElementCursor =
+    new DatumBatchCursor(rdd.iterator(partition, context))
+}
+
 /** An LMDB that is not persisted: from LMDB's own pages into the mapped file, without a tuple in between. */
 final class LmdbSource(override val rdd: LmdbRDD) extends Source {
   override def schema: Schema = Datum.schema

@@ -48,10 +48,7 @@ final class LmdbCursor(file: String, partition: LmdbPartition) extends ElementCu
 
   override def describe: String = s"the element '$printableKey' (${datum.dataBytes} bytes of data)"
 
-  /** As supply-cat prints keys. */
-  private def printableKey: String = walk.keyBytes.map { byte =>
-    if (byte >= 0x20 && byte < 0x7f && byte != '\\') byte.toChar.toString else f"\\x${byte & 0xff}%02x"
-  }.mkString
+  private def printableKey: String = Datum.printable(walk.keyBytes)
 
   override def close(): Unit = walk.close()
 }

@@ -4,7 +4,7 @@ import org.apache.spark.{Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 
 import supply.contract.ElementCursor
-import supply.source.Datum
+import supply.source.{Datum, DatumBatch}
 
 /** `entries` entries of an LMDB, in key order, from `firstKey` on. */
 final case class LmdbPartition(index: Int, firstKey: Array[Byte], entries: Long) extends Partition
@@ -34,6 +34,9 @@ final class LmdbRDD private (sc: SparkContext, file: LmdbFile, partitionCount: I
     } finally walk.close()
   }
 
+  /** The same elements, in the same partitions and order, as Spark keeps them best. */
+  def batches: RDD[DatumBatch] = new LmdbBatchRDD(this)
+
   /** The partition's elements on LMDB's own pages. */
   def cursor(partition: Partition): ElementCursor = new LmdbCursor(path, partition.asInstanceOf[LmdbPartition])
 
@@ -50,6 +53,17 @@ final class LmdbRDD private (sc: SparkContext, file: LmdbFile, partitionCount: I
         tuple
       }
     }
+  }
+}
+
+/** Reads LMDB's pages itself: no tuple is made in between. */
+private final class LmdbBatchRDD(lmdb: LmdbRDD) extends RDD[DatumBatch](lmdb) {
+  override protected def getPartitions: Array[Partition] = lmdb.partitions
+
+  override def compute(partition: Partition, context: TaskContext): Iterator[DatumBatch] = {
+    val cursor = lmdb.cursor(partition)
+    context.addTaskCompletionListener[Unit](_ => cursor.close())
+    DatumBatch.of(cursor)
   }
 }
 
