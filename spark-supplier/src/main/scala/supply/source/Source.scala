@@ -42,5 +42,5 @@ final class LmdbSource(override val rdd: LmdbRDD) extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Int = Datum.Data
   override val elements: Option[Long] = Some(rdd.entries)
-  override def open(partition: Partition, context: TaskContext): ElementCursor = rdd.cursor(partition)
+  override def open(partition: Partition, context: TaskContext): ElementCursor = rdd.cursor(partition, context)
 }

@@ -3,7 +3,6 @@ package supply.source.lmdb
 import org.apache.spark.{Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 
-import supply.contract.ElementCursor
 import supply.source.{Datum, DatumBatch}
 
 /** `entries` entries of an LMDB, in key order, from `firstKey` on. */
@@ -37,11 +36,14 @@ final class LmdbRDD private (sc: SparkContext, file: LmdbFile, partitionCount: I
   /** The same elements, in the same partitions and order, as Spark keeps them best. */
   def batches: RDD[DatumBatch] = new LmdbBatchRDD(this)
 
-  /** The partition's elements on LMDB's own pages. */
-  def cursor(partition: Partition): ElementCursor = new LmdbCursor(path, partition.asInstanceOf[LmdbPartition])
+  /** The partition's elements on LMDB's own pages, for this task. */
+  def cursor(partition: Partition, context: TaskContext): LmdbCursor = {
+    LmdbEnvironments.keepFor(context, path)
+    new LmdbCursor(path, partition.asInstanceOf[LmdbPartition])
+  }
 
   override def compute(partition: Partition, context: TaskContext): Iterator[Datum.Tuple] = {
-    val cursor = new LmdbCursor(path, partition.asInstanceOf[LmdbPartition])
+    val cursor = this.cursor(partition, context)
     context.addTaskCompletionListener[Unit](_ => cursor.close())
     new Iterator[Datum.Tuple] {
       private var ahead = cursor.next()
@@ -61,7 +63,7 @@ private final class LmdbBatchRDD(lmdb: LmdbRDD) extends RDD[DatumBatch](lmdb) {
   override protected def getPartitions: Array[Partition] = lmdb.partitions
 
   override def compute(partition: Partition, context: TaskContext): Iterator[DatumBatch] = {
-    val cursor = lmdb.cursor(partition)
+    val cursor = lmdb.cursor(partition, context)
     context.addTaskCompletionListener[Unit](_ => cursor.close())
     DatumBatch.of(cursor)
   }

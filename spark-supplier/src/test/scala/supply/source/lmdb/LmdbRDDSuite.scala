@@ -44,7 +44,7 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
     TemporaryFolder { folder =>
       val db = TestLmdb.write(folder.resolve("db"),
         Seq(TestLmdb.key(0) -> TestLmdb.datum(0).toByteArray, "k\u0001".getBytes -> "no datum".getBytes))
-      val cursor = LmdbRDD.open(sc, db.toString, 1).cursor(LmdbPartition(0, TestLmdb.key(0), 2))
+      val cursor = new LmdbCursor(db.resolve("data.mdb").toString, LmdbPartition(0, TestLmdb.key(0), 2))
       try {
         assert(cursor.next())
         val message = intercept[SourceException](cursor.next()).getMessage
