@@ -26,8 +26,11 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
   /** Rank in MPI_COMM_WORLD, or -1 where the rank does not know it. */
   val rank: Int = header.getInt(At.rank)
 
-  // Lazy, since block_count is only to be trusted after check().
-  private lazy val slots = new Array[MappedByteBuffer](blockCount)
+  // Lazy, since block_count is only to be trusted after check(). Many slots are mapped at once: there may be more of them
+  // than a process may have mappings.
+  private lazy val slots = new Array[ByteBuffer](blockCount)
+  private lazy val windowSlots = Constant.BLOCK_BYTES_MAX / blockBytes
+  private lazy val windows = new Array[MappedByteBuffer]((blockCount - 1) / windowSlots + 1)
   private var slotsMapped = false
 
   def version: Int = header.getInt(At.version)
@@ -128,9 +131,20 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
 
   /** The slot's memory, mapped at its first use. */
   def slot(index: Int): ByteBuffer = {
-    slotsMapped = true
-    if (slots(index) == null) slots(index) = MappedFile.map(channel, slotOffset(index), blockBytes)
+    if (slots(index) == null) {
+      slots(index) = window(index / windowSlots).slice(index % windowSlots * blockBytes, blockBytes).order(ByteOrder.LITTLE_ENDIAN)
+    }
     slots(index)
+  }
+
+  private def window(index: Int): ByteBuffer = {
+    slotsMapped = true
+    if (windows(index) == null) {
+      val first = index * windowSlots
+      val slotsIn = math.min(windowSlots, blockCount - first)
+      windows(index) = MappedFile.map(channel, slotOffset(first), slotsIn.toLong * blockBytes)
+    }
+    windows(index)
   }
 
   /** Whether the rank that made this file lives: its lock is held. */
@@ -146,7 +160,7 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
   /** Closes and unmaps: no buffer of it may be used afterwards. */
   override def close(): Unit = {
     channel.close()
-    if (slotsMapped) slots.filter(_ != null).foreach(MappedFile.unmap)
+    if (slotsMapped) windows.filter(_ != null).foreach(MappedFile.unmap)
     MappedFile.unmap(header)
   }
 }
