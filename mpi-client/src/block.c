@@ -57,8 +57,52 @@ static supply_status_t fail(const char *field, uint64_t is, const char *must, ui
     return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s is %" PRIu64 ", must be %s %" PRIu64, field, is, must, be);
 }
 
+/* The blocks that stay over the epochs (PROTOCOL.md, "Resident epochs"). */
+struct resident {
+    uint64_t first;
+    uint64_t count;
+};
+
+static struct resident resident_blocks(const struct pair *pair) {
+    const struct mapped_file_header *header = supply_mapped_header(&pair->mapped_file);
+    return (struct resident){.first = __atomic_load_n(&header->resident_first, __ATOMIC_RELAXED),
+                             .count = __atomic_load_n(&header->resident_count, __ATOMIC_RELAXED)};
+}
+
+static bool is_behind(const struct resident *resident, uint64_t sequence) {
+    return resident->count > 0 && sequence >= resident->first && sequence - resident->first >= resident->count;
+}
+
+/* Whether the block lies in the slot of another number, which is notified again. */
+static bool is_repetition(const struct resident *resident, const struct notification *notification) {
+    return is_behind(resident, notification->sequence) && notification->kind != NOTIFICATION_END_OF_DATA;
+}
+
+static uint64_t slot_offset(const struct settings *settings, uint64_t sequence) {
+    return RING_OFFSET + sequence % settings->block_count * settings->block_bytes;
+}
+
+static supply_status_t check_offset(const struct settings *settings, const struct resident *resident,
+                                    const struct notification *notification, struct failure *failure) {
+    if (resident->count >= settings->block_count)
+        return fail("resident_count", resident->count, "below block_count,", settings->block_count, failure);
+    if (is_repetition(resident, notification)) {
+        const uint64_t in_ring = notification->offset - RING_OFFSET;
+        if (notification->offset < RING_OFFSET || in_ring % settings->block_bytes != 0 ||
+            in_ring / settings->block_bytes >= settings->block_count)
+            return fail("notification.offset", notification->offset, "that of a slot, from", RING_OFFSET, failure);
+        return SUPPLY_OK;
+    }
+    const uint64_t number =
+        is_behind(resident, notification->sequence) ? resident->first + resident->count : notification->sequence;
+    const uint64_t offset = slot_offset(settings, number);
+    if (notification->offset != offset)
+        return fail("notification.offset", notification->offset, "that of its slot,", offset, failure);
+    return SUPPLY_OK;
+}
+
 static supply_status_t check_notification(const struct pair *pair, const struct notification *notification,
-                                          struct failure *failure) {
+                                          struct resident *resident, struct failure *failure) {
     const struct settings *settings = &pair->settings;
     if (notification->sequence != pair->expected)
         return fail("notification.sequence", notification->sequence, "the next,", pair->expected, failure);
@@ -69,9 +113,9 @@ static supply_status_t check_notification(const struct pair *pair, const struct 
     if (published > pair->released + settings->block_count)
         return fail("published", published, "at most released + block_count, which is",
                     pair->released + settings->block_count, failure);
-    uint64_t offset = RING_OFFSET + notification->sequence % settings->block_count * settings->block_bytes;
-    if (notification->offset != offset)
-        return fail("notification.offset", notification->offset, "that of its slot,", offset, failure);
+    *resident = resident_blocks(pair);
+    supply_status_t status = check_offset(settings, resident, notification, failure);
+    if (status != SUPPLY_OK) return status;
     if (notification->size < sizeof(struct block_header))
         return fail("notification.size", notification->size, "at least", sizeof(struct block_header), failure);
     if (notification->size > settings->block_bytes)
@@ -98,6 +142,24 @@ static supply_status_t check_copy(const struct notification *notification, const
     return SUPPLY_OK;
 }
 
+/* The copy in a block that stays is that of its first time: with another sequence number and an earlier epoch. */
+static supply_status_t check_first_copy(const struct pair *pair, const struct resident *resident,
+                                        const struct notification *notification, const struct notification *copy,
+                                        struct failure *failure) {
+    if (copy->sequence - resident->first >= resident->count)
+        return fail("block_header.notification.sequence", copy->sequence, "that of a block that stays, from",
+                    resident->first, failure);
+    if (notification->offset != slot_offset(&pair->settings, copy->sequence))
+        return fail("notification.offset", notification->offset, "that of the slot of the block that stays,",
+                    slot_offset(&pair->settings, copy->sequence), failure);
+    if (copy->epoch >= notification->epoch)
+        return fail("notification.epoch", notification->epoch, "behind the block's first one,", copy->epoch, failure);
+    struct notification first = *notification;
+    first.sequence = copy->sequence;
+    first.epoch = copy->epoch;
+    return check_copy(&first, copy, failure);
+}
+
 static supply_status_t check_columns(struct blocks *blocks, const struct pair *pair, struct block *block,
                                      uint32_t column_count, struct failure *failure) {
     supply_status_t status = learn_schema(blocks, pair, failure);
@@ -120,14 +182,17 @@ static supply_status_t check_columns(struct blocks *blocks, const struct pair *p
 
 static supply_status_t check(struct blocks *blocks, const struct pair *pair, const struct notification *notification,
                              struct failure *failure) {
-    supply_status_t status = check_notification(pair, notification, failure);
+    struct resident resident = {0};
+    supply_status_t status = check_notification(pair, notification, &resident, failure);
     if (status != SUPPLY_OK) return status;
     struct block *block = &blocks->slots[notification->sequence % pair->settings.block_count];
     block->notification = *notification;
     block->address = pair->mapped_file.address + notification->offset;
     struct block_header header;
     memcpy(&header, block->address, sizeof header);
-    status = check_copy(notification, &header.notification, failure);
+    status = is_repetition(&resident, notification)
+                 ? check_first_copy(pair, &resident, notification, &header.notification, failure)
+                 : check_copy(notification, &header.notification, failure);
     if (status != SUPPLY_OK) return status;
     if (notification->kind == NOTIFICATION_BLOCK)
         return check_columns(blocks, pair, block, header.column_count, failure);

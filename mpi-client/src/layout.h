@@ -65,7 +65,10 @@ struct mapped_file_header {
     uint8_t unused_148[4];
     uint64_t plan;
     uint32_t end_seen;
-    uint8_t unused_164[92];
+    uint8_t unused_164[4];
+    uint64_t resident_first;
+    uint64_t resident_count;
+    uint8_t unused_184[72];
     char task_failure[1024];
     char rank_failure[1024];
     uint8_t unused_2304[1792];
@@ -104,7 +107,12 @@ struct block_header {
     uint8_t unused_68[4];
     uint64_t elements_before;
     uint64_t bytes_before;
-    uint8_t unused_88[40];
+    uint64_t again_sequence;
+    uint64_t again_block;
+    uint32_t again_epoch;
+    uint8_t unused_108[4];
+    uint64_t again_elements_before;
+    uint64_t again_bytes_before;
 };
 
 struct block_column {

@@ -30,12 +30,13 @@ TEST_F(MustFailTest, EveryRowForTheRankIsRefusedByName) {
         const std::vector<std::string> row = split(rows[i], '\t');
         ASSERT_EQ(5u, row.size());
         if (row[3] != "rank") continue;
-        std::string mapped = read_golden("task.mapped"), notifications = read_golden("task.notifications");
+        const std::string run = row[0].substr(0, row[0].find('.'));
+        std::string mapped = read_golden(run + ".mapped"), notifications = read_golden(run + ".notifications");
         const std::vector<std::string> names = split(row[0], ','), offsets = split(row[1], ',');
         ASSERT_EQ(names.size(), offsets.size());
         for (size_t patch = 0; patch < names.size(); patch++) {
-            ASSERT_TRUE(names[patch] == "task.mapped" || names[patch] == "task.notifications");
-            std::string &file = names[patch] == "task.mapped" ? mapped : notifications;
+            ASSERT_TRUE(names[patch] == run + ".mapped" || names[patch] == run + ".notifications");
+            std::string &file = names[patch] == run + ".mapped" ? mapped : notifications;
             const std::string bytes = bytes_of(row[2]);
             ASSERT_LE(std::stoul(offsets[patch]) + bytes.size(), file.size());
             file.replace(std::stoul(offsets[patch]), bytes.size(), bytes);

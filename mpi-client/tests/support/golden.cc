@@ -22,7 +22,7 @@ static struct named_path named(const std::string &path) {
     return named;
 }
 
-struct settings golden_settings(const PairFiles &files) {
+struct settings golden_settings(const PairFiles &files, uint32_t block_count) {
     struct settings settings = {};
     settings.files.mapped_file = named(files.mapped_file);
     settings.files.request_pipe = named(files.request_pipe);
@@ -32,7 +32,7 @@ struct settings golden_settings(const PairFiles &files) {
     settings.rank = 1;
     settings.timeout = 60;
     settings.block_bytes = 4096;
-    settings.block_count = 2;
+    settings.block_count = block_count;
     settings.generation = 0x1122334455667788;
     settings.rank_pid = 4242;
     return settings;
@@ -55,7 +55,7 @@ static void write_as_task(const PairFiles &files, const std::string &mapped) {
 
 Handle replay(const PairFiles &files, const std::string &task_mapped, const std::string &task_notifications) {
     Handle handle(static_cast<supply_t *>(calloc(1, sizeof(struct supply))));
-    struct settings settings = golden_settings(files);
+    struct settings settings = golden_settings(files, static_cast<uint32_t>((task_mapped.size() - RING_OFFSET) / 4096));
     if (supply_open_settings(handle.get(), &settings) != SUPPLY_OK)
         throw std::runtime_error(supply_error(handle.get()));
     write_as_task(files, task_mapped);

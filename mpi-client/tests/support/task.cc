@@ -71,8 +71,7 @@ Task::Task(const PairFiles &files, uint32_t attempt) {
     header().task_attempt = attempt;
     for (sequence_ = released(); sequence_ < published(); sequence_++) {
         notification copy;
-        uint64_t slot = sequence_ % header().block_count;
-        memcpy(&copy, mapping_ + header().ring_offset + slot * header().block_bytes, sizeof copy);
+        memcpy(&copy, slot(sequence_), sizeof copy);
         notify(copy);
     }
 }
@@ -99,7 +98,7 @@ notification Task::next(uint32_t kind, uint32_t element_count, size_t size) {
     next.kind = kind;
     next.element_count = element_count;
     next.sequence = sequence_;
-    next.offset = header().ring_offset + sequence_ % header().block_count * header().block_bytes;
+    next.offset = static_cast<uint64_t>(slot(place()) - mapping_);
     next.size = size;
     return next;
 }
@@ -110,9 +109,8 @@ void Task::wait_for_credit() {
 
 void Task::write(const std::vector<uint8_t> &block, const notification &notification) {
     if (block.size() > header().block_bytes) throw std::runtime_error("the test's block is larger than a slot");
-    uint8_t *slot = mapping_ + header().ring_offset + sequence_ % header().block_count * header().block_bytes;
-    memcpy(slot, block.data(), block.size());
-    memcpy(slot, &notification, sizeof notification);
+    memcpy(slot(place()), block.data(), block.size());
+    memcpy(slot(place()), &notification, sizeof notification);
 }
 
 void Task::publish() { __atomic_store_n(&header().published, ++sequence_, __ATOMIC_RELEASE); }
@@ -147,6 +145,32 @@ void Task::end(uint32_t kind, uint32_t epoch) {
 }
 
 void Task::end_of_epoch(uint32_t epoch) { end(NOTIFICATION_END_OF_EPOCH, epoch); }
+
+void Task::end_of_resident_epoch(uint64_t first, uint32_t epoch) {
+    header().resident_first = first;
+    header().resident_count = sequence_ + 1 - first;
+    end_of_epoch(epoch);
+}
+
+uint64_t Task::place() {
+    const uint64_t behind = header().resident_first + header().resident_count;
+    return header().resident_count > 0 && sequence_ >= behind ? behind : sequence_;
+}
+
+notification Task::again(uint64_t block, uint32_t epoch) {
+    notification again;
+    memcpy(&again, slot(block), sizeof again);
+    again.sequence = sequence_;
+    again.epoch = epoch;
+    return again;
+}
+
+void Task::supply_again(uint64_t block, uint32_t epoch) {
+    const notification notification = again(block, epoch);
+    wait_for_credit();
+    publish();
+    notify(notification);
+}
 
 void Task::end_of_data(uint32_t epoch) { end(NOTIFICATION_END_OF_DATA, epoch); }
 

@@ -47,6 +47,12 @@ class Task {
     void supply(const BlockImage &block, uint32_t epoch = 0, uint32_t partition = 0, uint64_t first_element = 0);
     void supply(const BlockImage &block, const notification &notification);
     void end_of_epoch(uint32_t epoch);
+    /** An END_OF_EPOCH up to which the blocks from `first` on stay. */
+    void end_of_resident_epoch(uint64_t first, uint32_t epoch);
+    /** P1 to P4 for a block that stays, `block` its first number. */
+    void supply_again(uint64_t block, uint32_t epoch);
+    /** The next notification of it. */
+    notification again(uint64_t block, uint32_t epoch);
     void end_of_data(uint32_t epoch);
     /** E1 and E2. */
     void see_end();
@@ -60,6 +66,11 @@ class Task {
 
   private:
     void open_mapped_file(const std::string &path);
+    uint8_t *slot(uint64_t number) {
+        return mapping_ + header().ring_offset + number % header().block_count * header().block_bytes;
+    }
+    /** The number whose slot the next new block gets. */
+    uint64_t place();
     void end(uint32_t kind, uint32_t epoch);
 
     int mapped_fd_ = -1, request_fd_ = -1, notification_fd_ = -1;

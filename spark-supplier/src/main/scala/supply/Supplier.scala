@@ -87,7 +87,8 @@ object Supplier {
     blockElements = Option(options.blockElements).map(_.toInt),
     hosts = Option(options.hosts),
     timeout = options.timeout,
-    waitForRank = options.waitForRank)
+    waitForRank = options.waitForRank,
+    resident = options.resident)
 
   private def storageLevel(name: String): StorageLevel =
     try StorageLevel.fromString(name.toUpperCase(java.util.Locale.ROOT))

@@ -46,6 +46,12 @@ final class SupplierOptions {
       "full, and at the end of a partition. Default: when it is full."))
   var blockElements: Integer = _
 
+  @Opt(names = Array("--resident"),
+    description = Array("Lets the blocks of the first epoch stay in the mapped file: later epochs notify them again, in their own " +
+      "order, and copy nothing. All elements of a rank must fit its ring, as ring= and block= of mapped-files.conf set it; where " +
+      "they do not, the run ends with the sizes that they need."))
+  var resident: Boolean = _
+
   @Opt(names = Array("--mapped-files"), paramLabel = "FILE", required = true,
     description = Array("mapped-files.conf: line i names the mapped file of local rank i. The ranks take the same file."))
   var mappedFiles: String = _

@@ -25,7 +25,8 @@ final case class SupplySettings(
     blockElements: Option[Int] = None,
     hosts: Option[String] = None,
     timeout: Double = 120,
-    waitForRank: Boolean = false) {
+    waitForRank: Boolean = false,
+    resident: Boolean = false) {
 
   private[supply] def check(): Unit = {
     def atLeastOne(name: String, value: Int): Unit =
@@ -68,7 +69,8 @@ object SupplyJob {
       val source = open
       val plan = Plan(source.rdd.partitions.length, settings.ranks, settings.epochs, settings.seed)
       val job = new PinnedJob(sc, source, plan, TaskSettings(configFiles, hosts, source.schema, source.mainColumn,
-        settings.blockElements.getOrElse(Int.MaxValue), settings.timeout, plan.fingerprint(source.elements), settings.waitForRank))
+        settings.blockElements.getOrElse(Int.MaxValue), settings.timeout, plan.fingerprint(source.elements), settings.waitForRank,
+        settings.resident))
       val progress = new Progress(sc, job, source.elements.map(_ * settings.epochs))
       started = true
       try SparkInternals.beforeShutdown(() => end(job, over))(job.run())

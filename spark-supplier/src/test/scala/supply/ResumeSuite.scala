@@ -8,19 +8,23 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.source.{Datum, DatumSource}
 
-/** Ranks that end in the middle and come back with a position. */
-class ResumeSuite extends AnyFunSuite with LocalSpark {
-  import ResumeSuite.tuple
+/** Ranks that end in the middle and come back with a position: what they see is the same whether blocks stay or not. */
+abstract class Resuming(resident: Boolean) extends AnyFunSuite with LocalSpark {
+  import Resuming.tuple
 
   private val timeout = 20.0
   private val elements = 60
   private val partitions = 7
+  private val epochs = 3
+  /** Room for all blocks of an epoch. */
+  private val ringBytes = 32L * 4096
 
-  private def start(rank: TestRank, epochs: Int, waitForRank: Boolean, seed: Long = 5): Future[Seq[task.TaskReport]] = {
+  private def start(
+      rank: TestRank, waitForRank: Boolean, seed: Long = 5, stay: Boolean = resident): Future[Seq[task.TaskReport]] = {
     val rdd = sc.parallelize(0 until elements, partitions).map(tuple)
     val files = TestRank.configFilesOf(rank)
     val settings = SupplySettings(1, files.mappedFiles, files.namedPipes, epochs, seed, blockElements = Some(4),
-      timeout = timeout, waitForRank = waitForRank)
+      timeout = timeout, waitForRank = waitForRank, resident = stay)
     val executor = Executors.newSingleThreadExecutor()
     try executor.submit(new Callable[Seq[task.TaskReport]] {
         def call(): Seq[task.TaskReport] = SupplyJob.run(sc, settings)(new DatumSource(rdd))
@@ -47,34 +51,37 @@ class ResumeSuite extends AnyFunSuite with LocalSpark {
     finally rank.close()
   }
 
-  /** A whole run without a stop. */
-  private lazy val whole: Seq[String] = withRank { rank =>
-    rank.open(timeout = timeout)
-    val run = start(rank, epochs = 2, waitForRank = false)
+  private def wholeRun(stay: Boolean): Seq[String] = withRank { rank =>
+    rank.open(ringBytes, timeout = timeout)
+    val run = start(rank, waitForRank = false, stay = stay)
     val seen = take(rank)
     rank("close")
     run.get(60, TimeUnit.SECONDS)
     seen
   }
 
+  /** A whole run without a stop, in which no block stays. */
+  private lazy val whole: Seq[String] = wholeRun(stay = false)
+
   test("a run without a stop has every element once an epoch") {
-    assert(whole.filter(_.startsWith("OK ")).groupBy(identity).forall(_._2.size == 2))
-    assert(whole.count(_.startsWith("OK ")) == 2 * elements)
+    assert(whole.filter(_.startsWith("OK ")).groupBy(identity).forall(_._2.size == epochs))
+    assert(whole.count(_.startsWith("OK ")) == epochs * elements)
+    assert(wholeRun(resident) == whole)
   }
 
   test("a rank that stops and comes back at 100 random places sees, all in all, what a run without a stop sees") {
     val random = new Random(1)
     withRank { rank =>
       var position: Option[String] = None
-      rank.open(timeout = timeout)
-      val run = start(rank, epochs = 2, waitForRank = true)
+      rank.open(ringBytes, timeout = timeout)
+      val run = start(rank, waitForRank = true)
       val seen = Seq.newBuilder[String]
-      // 100 stops in 120 elements: mostly one element between two stops, sometimes none.
+      // 100 stops in 180 elements: a few elements between two stops, sometimes none.
       (0 until 100).foreach { _ =>
-        seen ++= take(rank, random.nextInt(2))
+        seen ++= take(rank, random.nextInt(4))
         position = Some(rank.position())
         rank("abort stopped by the test")
-        rank.open(timeout = timeout, position = position)
+        rank.open(ringBytes, timeout = timeout, position = position)
       }
       seen ++= take(rank)
       rank("close")
@@ -92,15 +99,15 @@ class ResumeSuite extends AnyFunSuite with LocalSpark {
     TemporaryFolder { folder =>
       val paths = TestRank.configFiles(folder, 1).read().head
       val first = new TestRank(paths)
-      first.open(timeout = timeout)
-      val run = start(first, epochs = 2, waitForRank = true)
+      first.open(ringBytes, timeout = timeout)
+      val run = start(first, waitForRank = true)
       val before = take(first, 17)
       val position = first.position()
       take(first, 5)
       first.kill()
       val second = new TestRank(paths)
       try {
-        assert(second.open(timeout = timeout, position = Some(position)) == "OK")
+        assert(second.open(ringBytes, timeout = timeout, position = Some(position)) == "OK")
         assert(before ++ take(second) == whole)
         second("close")
         run.get(60, TimeUnit.SECONDS)
@@ -110,8 +117,8 @@ class ResumeSuite extends AnyFunSuite with LocalSpark {
 
   test("a position is good for a new run of the same plan, and refused by another plan") {
     val (before, position) = withRank { rank =>
-      rank.open(timeout = timeout)
-      val run = start(rank, epochs = 2, waitForRank = false)
+      rank.open(ringBytes, timeout = timeout)
+      val run = start(rank, waitForRank = false)
       val seen = take(rank, 70)
       val position = rank.position()
       rank("abort stopped by the test")
@@ -120,21 +127,25 @@ class ResumeSuite extends AnyFunSuite with LocalSpark {
       (seen, position)
     }
     withRank { rank =>
-      rank.open(timeout = timeout, position = Some(position))
-      val run = start(rank, epochs = 2, waitForRank = false)
+      rank.open(ringBytes, timeout = timeout, position = Some(position))
+      val run = start(rank, waitForRank = false)
       assert(before ++ take(rank) == whole)
       rank("close")
       run.get(60, TimeUnit.SECONDS)
     }
     withRank { rank =>
-      rank.open(timeout = timeout, position = Some(position))
-      val run = start(rank, epochs = 2, waitForRank = false, seed = 6)
+      rank.open(ringBytes, timeout = timeout, position = Some(position))
+      val run = start(rank, waitForRank = false, seed = 6)
       assert(take(rank).last.contains("--seed"))
       assertThrows[java.util.concurrent.ExecutionException](run.get(60, TimeUnit.SECONDS))
     }
   }
 }
 
-object ResumeSuite {
+class ResumeSuite extends Resuming(resident = false)
+
+class ResidentResumeSuite extends Resuming(resident = true)
+
+object Resuming {
   def tuple(i: Int): Datum.Tuple = (f"$i%08d", i.toString, 1, 1, 8, false, Array.fill(8)(i.toByte))
 }

@@ -19,15 +19,17 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     .setMaster("local[3,4]").setAppName(suiteName).set("spark.ui.enabled", "false").set("spark.log.level", "OFF"))
 
   /** Runs ranks and job together; what each rank has seen, and what the job has come to. */
-  private def supply(ranks: Int, epochs: Int = 1, seed: Long = 0, blockElements: Option[Int] = Some(3), timeout: Double = 20)(
+  private def supply(
+      ranks: Int, epochs: Int = 1, seed: Long = 0, blockElements: Option[Int] = Some(3), timeout: Double = 20,
+      resident: Boolean = false, ringBytes: Long = 8192)(
       source: => DatumSource): (Seq[Seq[String]], Either[Throwable, Seq[task.TaskReport]]) = TemporaryFolder { folder =>
     val configFiles = TestRank.configFiles(folder, ranks)
     val processes = configFiles.read().map(new TestRank(_))
     try {
-      processes.zipWithIndex.foreach { case (rank, i) => assert(rank.open(rank = i, timeout = timeout) == "OK") }
+      processes.zipWithIndex.foreach { case (rank, i) => assert(rank.open(ringBytes, rank = i, timeout = timeout) == "OK") }
       val draining = processes.map(rank => inBackground(rank.drain()))
       val settings = SupplySettings(ranks, configFiles.mappedFiles, configFiles.namedPipes, epochs, seed, blockElements,
-        timeout = timeout)
+        timeout = timeout, resident = resident)
       val outcome =
         try Right(SupplyJob.run(sc, settings)(source))
         catch { case e: Exception => Left(e) }
@@ -77,6 +79,29 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     assert(run(seed = 1) == first)
     assert(run(seed = 2) != first)
     assert(first.head.filter(_._1 == 0).map(_._2) != first.head.filter(_._1 == 1).map(_._2))
+  }
+
+  test("blocks that stay are supplied in the order of each epoch, as those that do not") {
+    val rdd = sc.parallelize(0 until 40, 8).map(tuple)
+    def run(resident: Boolean) =
+      supply(3, epochs = 4, seed = 1, resident = resident, ringBytes = 8 * 4096)(new DatumSource(rdd))._1.map(blocks)
+    val seen = run(resident = true)
+    assert(seen.flatten.size == 4 * 8 * 2)
+    assert(seen == run(resident = false))
+  }
+
+  test("elements that can not stay: the message has the sizes with which they can") {
+    val rdd = sc.parallelize(0 until 40, 4).map(tuple)
+    def run(ringBytes: Long) = supply(2, epochs = 2, resident = true, ringBytes = ringBytes)(new DatumSource(rdd))
+    val (seen, outcome) = run(4 * 4096)
+    val message = outcome.swap.toOption.get.getMessage
+    // Two partitions of ten elements, three a block, and two ends.
+    val need = (2 * 4 + 2) * 4096
+    assert(message.contains("pair of rank ") && message.contains("--resident") && message.contains("mapped-files.conf:"))
+    assert(message.contains(s"they need $need bytes") && message.contains("there are 16384") && message.contains(s"ring=$need block=4096"))
+    assert(seen.forall(_.last.startsWith("ERROR SUPPLY_ERROR_SPARK")) && seen.exists(_.last.contains(message)))
+    assertOnce(run(need)._1, Seq.fill(4)(10), epochs = 2)
+    assert(run(need - 4096)._2.isLeft)
   }
 
   test("a rank without partitions gets the ends of the epochs and of the data") {

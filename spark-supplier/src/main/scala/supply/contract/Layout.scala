@@ -29,6 +29,8 @@ object Layout {
     final val schemaColumns = 144
     final val plan = 152
     final val endSeen = 160
+    final val residentFirst = 168
+    final val residentCount = 176
     final val taskFailure = 256
     final val rankFailure = 1280
     final val SIZE = 4096
@@ -68,6 +70,11 @@ object Layout {
     final val columnCount = 64
     final val elementsBefore = 72
     final val bytesBefore = 80
+    final val againSequence = 88
+    final val againBlock = 96
+    final val againEpoch = 104
+    final val againElementsBefore = 112
+    final val againBytesBefore = 120
     final val SIZE = 128
   }
 

@@ -81,6 +81,18 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
     ()
   }
 
+  /** Says which blocks stay: of the next block to be published, and before it. */
+  def residentAre(first: Long, count: Long): Unit = {
+    header.putLong(At.residentFirst, first)
+    header.putLong(At.residentCount, count)
+    ()
+  }
+
+  /** Sequence number of the first block that stays, and how many do. */
+  def residentFirst: Long = header.getLong(At.residentFirst)
+
+  def residentCount: Long = header.getLong(At.residentCount)
+
   def taskIs(pid: Int, attempt: Int): Unit = {
     header.putInt(At.taskPid, pid)
     header.putInt(At.taskAttempt, attempt)

@@ -5,6 +5,8 @@ import java.nio.ByteBuffer
 import java.nio.file.{Path, Paths}
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.util.control.ControlThrowable
+
 import supply.{ConfigException, ContractException, PairException, RankEndedException, RankException}
 import supply.FailPoint
 import supply.config.PairPaths
@@ -24,6 +26,7 @@ final class Pair private[pair] (
     timeout: Double)
     extends AutoCloseable {
 
+  private val blocks = new PublishedBlocks(name, file)
   private var sequence = file.published
   private var elementsBefore = 0L
   private var bytesBefore = 0L
@@ -40,10 +43,13 @@ final class Pair private[pair] (
   def waitedNanos: Long = waited
 
   /** What comes next: behind what this and earlier attempts have published, or else where the rank wants to begin. */
-  def position: Position = lastPublished.map(Position.after).getOrElse(file.start)
+  def position: Position = lastPublished.map(Position.after).getOrElse(start)
+
+  /** Where the rank wants to begin. */
+  def start: Position = file.start
 
   private def lastPublished: Option[Notification] =
-    if (sequence == 0) None else Some(copyOf(sequence - 1))
+    if (sequence == 0) None else Some(blocks.copyOf(sequence - 1))
 
   /** Elements, and bytes of their blocks, that all attempts together have published. */
   def publishedElements: Long = elementsBefore
@@ -67,23 +73,60 @@ final class Pair private[pair] (
 
   /** P1. The slot for the next block, once the rank has released it. The same until [[publish]]. */
   def nextSlot(): ByteBuffer = {
-    awaitReleased(sequence - file.blockCount + 1)
-    file.slot(slotOf(sequence))
+    if (!blocks.haveRoomFor(sequence)) throw Pair.NoRoomToStay
+    slotOfNext()
   }
+
+  private def slotOfNext(): ByteBuffer = {
+    awaitReleased(sequence - file.blockCount + 1)
+    file.slot(blocks.slotOf(blocks.place(sequence)))
+  }
+
+  /** Bytes of the whole ring. */
+  def ringBytes: Long = file.blockCount.toLong * blockBytes
+
+  /** The same of a ring in which so many blocks with elements may stay. */
+  def ringBytesFor(blocks: Long): Long = (blocks + PublishedBlocks.EndSlots) * blockBytes
+
+  /** The blocks that stay in their slots, once there is a whole epoch of them. */
+  def resident: Option[ResidentBlocks] = blocks.resident
+
+  /**
+   * Lets the blocks of this epoch stay, of which this attempt publishes the first, or goes on with. Where they become too
+   * many, [[nextSlot]] throws [[Pair.NoRoomToStay]].
+   */
+  def letStay(epoch: Int): Unit = blocks.letStay(epoch, sequence)
 
   /**
    * P2 to P4. Publishes the block whose columns stand in [[nextSlot]], `size` bytes with its header, which is written
    * here.
    */
   def publish(kind: Int, epoch: Int, partition: Int, firstElement: Long, elements: Int, columns: Int, size: Int): Unit = {
+    val place = blocks.place(sequence)
     val notification = Notification(file.generation, kind, elements, sequence, epoch, partition, firstElement,
-      file.slotOffset(slotOf(sequence)), size.toLong)
-    val slot = nextSlot()
+      file.slotOffset(blocks.slotOf(place)), size.toLong)
+    val slot = slotOfNext()
     FailPoint("P1")
     slot.putInt(Layout.BlockHeader.columnCount, columns)
     slot.putLong(Layout.BlockHeader.elementsBefore, elementsBefore)
     slot.putLong(Layout.BlockHeader.bytesBefore, bytesBefore)
     notification.write(slot, Layout.BlockHeader.notification)
+    if (place != sequence) blocks.record(sequence, place, epoch, elementsBefore, bytesBefore)
+    if (kind == Constant.NOTIFICATION_END_OF_EPOCH) blocks.stayUpTo(sequence)
+    announce(notification)
+    if (kind == Constant.NOTIFICATION_END_OF_EPOCH) blocks.findResident(sequence)
+  }
+
+  /** P1 to P4 for a block that stays: it gets another number and epoch, and nothing of it is written. */
+  def publishAgain(block: Notification, epoch: Int): Unit = {
+    awaitReleased(sequence - file.blockCount + 1)
+    FailPoint("P1")
+    blocks.record(sequence, block.sequence, epoch, elementsBefore, bytesBefore)
+    announce(block.copy(sequence = sequence, epoch = epoch))
+  }
+
+  /** P3 and P4, behind P2. */
+  private def announce(notification: Notification): Unit = {
     FailPoint("P2")
     file.published = sequence + 1
     FailPoint("P3")
@@ -113,16 +156,6 @@ final class Pair private[pair] (
 
   /** The whole ring, for measuring what writing to it costs without a rank: only while everything is released. */
   private[supply] def ring: IndexedSeq[ByteBuffer] = (0 until file.blockCount).map(file.slot)
-
-  private def slotOf(number: Long): Int = (number % file.blockCount).toInt
-
-  private def copyOf(number: Long): Notification = {
-    val copy = Notification.read(file.slot(slotOf(number)), Layout.BlockHeader.notification)
-    if (copy.sequence != number || copy.generation != file.generation) {
-      throw new ContractException(s"$name: the slot of block $number holds block ${copy.sequence}")
-    }
-    copy
-  }
 
   private def count(notification: Notification): Unit =
     if (notification.kind == Constant.NOTIFICATION_BLOCK) {
@@ -194,14 +227,15 @@ final class Pair private[pair] (
   }
 
   /** Takes up what earlier attempts have left. (A5) */
-  private def resume(): Unit = {
+  private[pair] def resume(): Unit = {
     lastPublished.foreach { last =>
-      val slot = file.slot(slotOf(last.sequence))
-      elementsBefore = slot.getLong(Layout.BlockHeader.elementsBefore)
-      bytesBefore = slot.getLong(Layout.BlockHeader.bytesBefore)
+      val (elements, bytes) = blocks.before(last.sequence)
+      elementsBefore = elements
+      bytesBefore = bytes
       count(last)
     }
-    (released until sequence).foreach(number => send(copyOf(number)))
+    (released until sequence).foreach(number => send(blocks.copyOf(number)))
+    blocks.findResident(sequence)
   }
 
   override def close(): Unit =
@@ -221,6 +255,9 @@ object Pair {
   private val attached = ConcurrentHashMap.newKeySet[Path]()
 
   private val pollMillis = 20L
+
+  /** The epoch that is to stay has more blocks than the ring has room for. */
+  object NoRoomToStay extends ControlThrowable
 
   /**
    * Attaches to the pair, waiting for its rank until the time limit.

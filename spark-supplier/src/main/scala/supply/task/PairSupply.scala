@@ -4,7 +4,7 @@ import org.apache.spark.util.LongAccumulator
 
 import supply.ConfigException
 import supply.contract.Layout.Constant
-import supply.pair.{BlockWriter, Pair, Position}
+import supply.pair.{BlockWriter, Pair, Position, ResidentBlocks}
 
 /**
  * Supplies one rank over its pair, from the pair's position on.
@@ -23,6 +23,31 @@ final class PairSupply(pair: Pair, settings: TaskSettings, elements: LongAccumul
 
   def epoch(planned: PlannedEpoch): Unit = if (planned.epoch >= start.epoch) {
     val inside = start.inside.filter(_ => planned.epoch == start.epoch)
+    pair.resident match {
+      case Some(blocks) => repeat(planned, blocks, inside)
+      case None =>
+        if (settings.resident && !isRestOfEpoch(planned.epoch)) pair.letStay(planned.epoch)
+        try write(planned, inside)
+        catch { case Pair.NoRoomToStay => throw RingNeed.exception(pair, settings, planned) }
+    }
+  }
+
+  /** Whether the rank has come with a position in that epoch, and gets only what follows it. */
+  private def isRestOfEpoch(epoch: Int): Boolean = pair.start.inside.isDefined && epoch == pair.start.epoch
+
+  /** Notifies the blocks that stay again, in the order of this epoch. */
+  private def repeat(planned: PlannedEpoch, blocks: ResidentBlocks, inside: Option[(Int, Long)]): Unit = {
+    val rest = inside.fold(planned.partitions) { case (index, _) => planned.partitions.dropWhile(_.index != index) }
+    rest.foreach { partition =>
+      val done = inside.collect { case (partition.index, n) => n }.getOrElse(0L)
+      blocks.of(partition.index).filter(_.firstElement >= done).foreach(pair.publishAgain(_, planned.epoch))
+      count()
+      partitions += 1
+    }
+    pair.publishAgain(blocks.endOfEpoch, planned.epoch)
+  }
+
+  private def write(planned: PlannedEpoch, inside: Option[(Int, Long)]): Unit = {
     inside match {
       case Some((partition, done)) => resume(planned, partition, done)
       case None => planned.partitions.foreach(supply(planned.epoch, _, 0))

@@ -17,6 +17,7 @@ import supply.plan.Hosts
  *
  * @param plan        the plan's fingerprint
  * @param waitForRank a rank that ends early is awaited, and gets what follows the position that it brings
+ * @param resident    the blocks of the first epoch stay, and later epochs notify them again
  */
 final case class TaskSettings(
     configFiles: ConfigFiles,
@@ -26,7 +27,8 @@ final case class TaskSettings(
     blockElements: Int,
     timeout: Double,
     plan: Long = 0,
-    waitForRank: Boolean = false)
+    waitForRank: Boolean = false,
+    resident: Boolean = false)
 
 /**
  * What one rank has been supplied with since it came: elements and bytes of blocks by all attempts of its task, partitions

@@ -1,6 +1,6 @@
 package supply.pair
 
-import java.nio.ByteBuffer
+import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.channels.FileChannel
 import java.nio.file.{Files, Path, Paths, StandardOpenOption}
 
@@ -52,31 +52,67 @@ class GoldenFilesSuite extends AnyFunSuite {
     bytes.array()
   }
 
+  /** The same with more slots. */
+  private def freshWith(blockCount: Int): Array[Byte] = {
+    val bytes = ByteBuffer.wrap(fresh ++ new Array[Byte]((blockCount - 2) * 4096)).order(ByteOrder.LITTLE_ENDIAN)
+    bytes.putInt(At.blockCount, blockCount)
+    bytes.putLong(At.fileBytes, bytes.capacity())
+    bytes.array()
+  }
+
   /** What the task writes: the mapped file and the notifications. */
-  private def written(): (Array[Byte], Array[Byte]) = TemporaryFolder { folder =>
-    withPair(folder, fresh, Array.emptyByteArray) { pair =>
+  private def written(mapped: Array[Byte])(body: Pair => Unit): (Array[Byte], Array[Byte]) = TemporaryFolder { folder =>
+    withPair(folder, mapped, Array.emptyByteArray) { pair =>
       pair.planIs(0x0102030405060708L)
-      val writer = new BlockWriter(pair, Datum.schema, Datum.Data, Int.MaxValue)
-      writer.startAt(epoch = 0, partition = 2, element = 5)
-      val cursor = new DatumCursor(elements.iterator)
-      while (cursor.next()) writer.append(cursor)
-      writer.flush()
-      pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
-      pair.fail("the test failed")
+      body(pair)
     }
     (Files.readAllBytes(folder.resolve("mapped")), Files.readAllBytes(folder.resolve("notifications")))
   }
 
-  if (sys.env.contains("SUPPLY_WRITE_GOLDEN")) {
-    val (mapped, notifications) = written()
-    Files.write(golden.resolve("task.mapped"), mapped)
-    Files.write(golden.resolve("task.notifications"), notifications)
+  /** Epoch 0. */
+  private def writeEpoch(pair: Pair): Unit = {
+    val writer = new BlockWriter(pair, Datum.schema, Datum.Data, Int.MaxValue)
+    writer.startAt(epoch = 0, partition = 2, element = 5)
+    val cursor = new DatumCursor(elements.iterator)
+    while (cursor.next()) writer.append(cursor)
+    writer.flush()
+    pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
   }
 
-  test("the task writes its golden files, to the byte") {
-    val (mapped, notifications) = written()
-    assert(notifications.sameElements(read("task.notifications")))
-    assert(mapped.sameElements(read("task.mapped")))
+  private def writtenOnce() = written(fresh) { pair =>
+    writeEpoch(pair)
+    pair.fail("the test failed")
+  }
+
+  private def writtenToStay() = written(freshWith(5)) { pair =>
+    pair.letStay(0)
+    writeEpoch(pair)
+    pair.resident.get.of(2).foreach(pair.publishAgain(_, 1))
+    pair.publishAgain(pair.resident.get.endOfEpoch, 1)
+    pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+  }
+
+  Seq("task" -> (() => writtenOnce()), "task-resident" -> (() => writtenToStay())).foreach { case (name, write) =>
+    if (sys.env.contains("SUPPLY_WRITE_GOLDEN")) {
+      val (mapped, notifications) = write()
+      Files.write(golden.resolve(s"$name.mapped"), mapped)
+      Files.write(golden.resolve(s"$name.notifications"), notifications)
+    }
+
+    test(s"the task writes its golden files $name, to the byte") {
+      val (mapped, notifications) = write()
+      assert(notifications.sameElements(read(s"$name.notifications")))
+      assert(mapped.sameElements(read(s"$name.mapped")))
+    }
+
+    test(s"the task's next attempt reads $name, and notifies the same again") {
+      TemporaryFolder { folder =>
+        withPair(folder, read(s"$name.mapped"), Array.emptyByteArray)(_.resume())
+        val notifications = read(s"$name.notifications")
+        val blocks = ByteBuffer.wrap(read(s"$name.mapped")).order(ByteOrder.LITTLE_ENDIAN).getLong(At.published).toInt
+        assert(Files.readAllBytes(folder.resolve("notifications")).sameElements(notifications.take(64 * blocks)))
+      }
+    }
   }
 
   test("the rank's golden files are read: header, ATTACH, RELEASE, STOP") {
