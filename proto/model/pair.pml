@@ -46,6 +46,9 @@
 #ifndef STOPS
 #define STOPS 0             /* 1: the rank may give up at any time */
 #endif
+#ifndef RESIDENT
+#define RESIDENT 0          /* 1: the blocks of the first epoch stay, and later ones notify them again; 4 SLOTS or more */
+#endif
 
 #define FREE 0
 #define NONE 255
@@ -54,6 +57,24 @@
 #define SLOT(sequence) ((sequence) % SLOTS)
 #define LAST (BLOCKS - 1)
 #define KIND(sequence) ((sequence) == LAST -> END_OF_DATA : ((sequence) % 3 == 2 -> END_OF_EPOCH : BLOCK))
+/*
+ * The number whose elements and copy a number stands for, and the slot in which they lie: its own, but where blocks stay.
+ * There each later epoch takes the two blocks of the first one in the opposite order.
+ */
+#if RESIDENT
+#define STAY 3              /* resident_count; resident_first is 0 */
+#define IS_AGAIN(sequence) ((sequence) >= STAY && (sequence) != LAST)
+#define MEANT(sequence) (IS_AGAIN(sequence) -> ((sequence) % 3 == 2 -> 2 : 1 - (sequence) % 3) : (sequence))
+#ifdef MUTATION_END_OF_DATA_IN_THE_SLOT_OF_ITS_NUMBER
+#define PLACE(sequence) SLOT(MEANT(sequence))
+#else
+#define PLACE(sequence) SLOT(((sequence) == LAST -> STAY : MEANT(sequence)))
+#endif
+#else
+#define IS_AGAIN(sequence) false
+#define MEANT(sequence) (sequence)
+#define PLACE(sequence) SLOT(sequence)
+#endif
 #define IS_FULL (expected == released + SLOTS)
 
 mtype = { BLOCK, END_OF_EPOCH, END_OF_DATA, FAILURE, ATTACH, RELEASE, STOP };
@@ -70,6 +91,11 @@ typedef generation_state {
     bool end_seen;
     byte copy[SLOTS];             /* block header: MARK of the sequence number */
     byte values[SLOTS];           /* the elements: MARK of their position in the source */
+#if RESIDENT
+    bool resident;                /* resident_first and resident_count */
+    byte again_sequence[SLOTS];   /* the record: MARK of a number */
+    byte again_block[SLOTS];      /* and of the one whose block it stands for */
+#endif
 
     byte rank_lock;
     byte task_lock;
@@ -111,9 +137,16 @@ bool driver_ended;
 #include "rank.pml"
 #include "task.pml"
 
+/* Where blocks stay, deaths before their END_OF_EPOCH are those of any other run. */
+#if RESIDENT
+#define DEATH_TELLS (pair[0].published >= STAY - 1)
+#else
+#define DEATH_TELLS true
+#endif
+
 /* Kills and stalls whoever still runs, as often as the settings allow, whenever it likes. */
 #define KILL_TASK(i) \
-    :: task_deaths < TASK_DEATHS && task_outcome[i] == RUNNING && !task_killed[i] -> \
+    :: task_deaths < TASK_DEATHS && DEATH_TELLS && task_outcome[i] == RUNNING && !task_killed[i] -> \
         d_step { task_killed[i] = true; task_deaths++ }
 #define KILL_RANK(i) \
     :: rank_deaths < RANK_DEATHS && rank_outcome[i] == RUNNING && !rank_killed[i] -> \

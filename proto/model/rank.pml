@@ -57,8 +57,8 @@ inline wake_task() {
 /* The program reads in place for as long as it holds the block. */
 inline read_in_place(number) {
     d_step {
-        assert(pair[me].copy[SLOT(number)] == MARK(number));
-        assert(pair[me].values[SLOT(number)] == MARK(number))
+        assert(pair[me].copy[PLACE(number)] == MARK(MEANT(number)));
+        assert(pair[me].values[PLACE(number)] == MARK(MEANT(number)))
     }
 }
 
@@ -181,7 +181,10 @@ R3:     skip;
             assert(pair[me].published <= released + SLOTS);
             assert(kind == KIND(number));
             assert(pair[me].schema_columns || kind != BLOCK);
-            assert(pair[me].copy[SLOT(number)] == MARK(number));
+            assert(pair[me].copy[PLACE(number)] == MARK(MEANT(number)));
+#if RESIDENT
+            assert(pair[me].resident || number < STAY);
+#endif
             /* R4 */
             assert(number == pair[me].taken);
             pair[me].taken++;

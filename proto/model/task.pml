@@ -72,6 +72,26 @@ inline await_released(limit) {
     od
 }
 
+#if RESIDENT
+/* P2 of a number whose block lies in another slot: in two steps, the record and what makes it valid. */
+inline record() {
+    if
+    :: sequence >= STAY ->
+        pair[generation].again_block[SLOT(sequence)] = MARK((sequence == LAST -> STAY : MEANT(sequence)));
+        pair[generation].again_sequence[SLOT(sequence)] = MARK(sequence)
+    :: else
+    fi
+}
+
+/* What an attempt finds of a number that was published before it came. */
+inline check_record(published_number) {
+    assert(published_number < STAY || pair[generation].resident);
+    assert(published_number < STAY || pair[generation].again_sequence[SLOT(published_number)] == MARK(published_number));
+    assert(published_number < STAY || pair[generation].again_block[SLOT(published_number)] ==
+        MARK((published_number == LAST -> STAY : MEANT(published_number))))
+}
+#endif
+
 /* `delivers`: no attempt, but the small job that tells the rank that Spark has given up. */
 proctype Task(byte me; bool delivers) {
     byte generation, requests, notifications;   /* of the mapped file and of the pipes that it has open */
@@ -135,7 +155,10 @@ A5:     sequence = pair[generation].published;
 #ifndef MUTATION_NO_REPLAY
         do
         :: number < sequence ->
-            assert(pair[generation].copy[SLOT(number)] == MARK(number));
+            assert(pair[generation].copy[PLACE(number)] == MARK(MEANT(number)));
+#if RESIDENT
+            check_record(number);
+#endif
             notify(KIND(number), number);
             number++
         :: else -> number = 0; break
@@ -147,7 +170,11 @@ A5:     sequence = pair[generation].published;
         fi;
 A6:     pair[generation].schema_columns = true;
         if
+#if RESIDENT
+        :: sequence > 0 -> check_record(sequence - 1); position = MARK(sequence - 1)
+#else
         :: sequence > 0 -> position = pair[generation].copy[SLOT(sequence - 1)]
+#endif
         :: else
         fi;
 
@@ -163,8 +190,23 @@ P1:
             pair[generation].published = sequence + 1;
 #endif
 P2:         position++;
-            d_step { assert(pair[generation].attached == 1); pair[generation].values[SLOT(sequence)] = position };
-            pair[generation].copy[SLOT(sequence)] = MARK(sequence);
+            if
+            :: !IS_AGAIN(sequence) ->
+                d_step { assert(pair[generation].attached == 1); pair[generation].values[PLACE(sequence)] = position };
+                pair[generation].copy[PLACE(sequence)] = MARK(sequence)
+            :: else
+            fi;
+#if RESIDENT
+#ifndef MUTATION_RECORD_BEHIND_P3
+            record();
+#endif
+#ifndef MUTATION_RESIDENT_BEHIND_P3
+            if
+            :: sequence == STAY - 1 -> pair[generation].resident = true
+            :: else
+            fi;
+#endif
+#endif
 #ifdef MUTATION_P4_BEFORE_P3
             notify(KIND(sequence), sequence);
 #endif
@@ -174,6 +216,17 @@ P3:         pair[generation].published = sequence + 1;
                 assert(pair[generation].published <= pair[generation].released + SLOTS);
                 sequence++
             };
+#ifdef MUTATION_RECORD_BEHIND_P3
+            sequence--;
+            record();
+            sequence++;
+#endif
+#ifdef MUTATION_RESIDENT_BEHIND_P3
+            if
+            :: sequence == STAY -> pair[generation].resident = true
+            :: else
+            fi;
+#endif
 #ifndef MUTATION_P4_BEFORE_P3
             notify(KIND(sequence - 1), sequence - 1)                        /* P4 */
 #endif
