@@ -40,6 +40,24 @@ class Seed {
 
     void end(uint32_t kind) { publish(kind, 0, sizeof(block_header)); }
 
+    /** Lets the first block stay: a ring of two has room for no more. */
+    void stay() { set_header(offsetof(mapped_file_header, resident_count), 1); }
+
+    /** The block of `image`, which stays, once more. */
+    void again(const BlockImage &image, uint32_t epoch) {
+        notification again = {};
+        again.kind = NOTIFICATION_BLOCK;
+        again.element_count = image.element_count;
+        again.sequence = sequence_++;
+        again.epoch = epoch;
+        again.offset = RING_OFFSET;
+        again.size = image.bytes.size();
+        set_header(offsetof(mapped_file_header, published), sequence_);
+        put<uint8_t>(NOTIFY);
+        append(&again, sizeof again);
+        put<uint8_t>(RECEIVE, RELEASE);
+    }
+
     void failure() {
         notification failure = {};
         failure.kind = NOTIFICATION_FAILURE;
@@ -65,6 +83,12 @@ class Seed {
     void bytes(const void *from, size_t count) {
         put<uint8_t>(count);
         append(from, count);
+    }
+
+    void set_header(size_t offset, uint64_t number) {
+        put<uint8_t>(SET_HEADER);
+        put<uint16_t>(static_cast<uint16_t>(offset - offsetof(mapped_file_header, published)));
+        bytes(&number, sizeof number);
     }
 
     /** The header behind the notification's copy is zeros where an end stands in the slot of a block. */
@@ -121,6 +145,16 @@ Seed every_format() {
     return seed;
 }
 
+Seed resident() {
+    const BlockImage image = supply_test::datum_block(elements(0, 5));
+    Seed seed;
+    seed.schema(schema_of(supply_test::datum_columns(elements(0, 1))));
+    seed.block(image);
+    seed.stay();
+    for (uint32_t epoch = 1; epoch < 4; epoch++) seed.again(image, epoch);
+    return seed;
+}
+
 Seed failed() {
     Seed seed;
     seed.failure();
@@ -139,6 +173,7 @@ int main(int argc, char **argv) {
     std::filesystem::create_directories(folder);
     supply_fuzz::datums().write(folder + "datums");
     supply_fuzz::every_format().write(folder + "every-format");
+    supply_fuzz::resident().write(folder + "resident");
     supply_fuzz::failed().write(folder + "failure");
     return 0;
 }
