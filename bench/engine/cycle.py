@@ -3,7 +3,7 @@
 from engine import pairs, rounds, verification
 
 
-def run(spark, source, count, ring, block, options, consume="sum", limits=None):
+def run(spark, source, count, ring, block, options, consume="sum", limits=None, resident=False):
     """
     `source`: the tally of the source that Spark has open. `limits`: the words of each pair's limit (Limit.scala), the bulk put
     alone where they are not given.
@@ -13,7 +13,8 @@ def run(spark, source, count, ring, block, options, consume="sum", limits=None):
     with pairs.config_files(count, ring, block) as configs, \
             pairs.ranks(count, configs, "bench-rank", "--local-rank", "{}", "--consume", consume,
                         timeout=options.timeout) as ranks:
-        answer = spark.run("cycle", pairs=count, epochs=epochs, limits=limits, timeout=options.timeout, **configs)
+        answer = spark.run("cycle", pairs=count, epochs=epochs, limits=limits, timeout=options.timeout, resident=resident,
+                           **configs)
         results = [rank.end() for rank in ranks]
     return {
         "pairs": count,

@@ -12,6 +12,7 @@ TARGETS = {
     "vs_tcp": 5,
     "vs_file_per_partition": 8,
     "read_ratio": 0.95,
+    "resident_ratio": 0.95,
 }
 
 

@@ -32,7 +32,8 @@ final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) e
 /**
  * Supplies the source to `pairs` ranks, with a measurement of the limit before each epoch. Answered by [[Rounds]].
  *
- * @param limits what to measure beside each pair, see [[Limit.of]]
+ * @param limits   what to measure beside each pair, see [[Limit.of]]
+ * @param resident as the Supplier's --resident
  */
 final case class Cycle(
     pairs: Int,
@@ -40,7 +41,8 @@ final case class Cycle(
     namedPipes: String,
     epochs: Int,
     limits: Seq[Seq[String]],
-    timeout: Double) extends Command
+    timeout: Double,
+    resident: Boolean = false) extends Command
 
 /** Publishes `samples` blocks of one element to one rank, each when the one before is released. */
 final case class Latency(mappedFiles: String, namedPipes: String, samples: Int, elementBytes: Int, timeout: Double)

@@ -16,7 +16,7 @@ private[bench] final class CycleJob(sc: SparkContext, source: Source, command: C
     val plan = Plan(source.rdd.partitions.length, command.pairs, command.epochs, seed = 0)
     val hosts = Hosts.oneNode(command.pairs)
     val settings = TaskSettings(ConfigFiles(command.mappedFiles, command.namedPipes), hosts, source.schema, source.mainColumn,
-      Int.MaxValue, command.timeout)
+      Int.MaxValue, command.timeout, resident = command.resident)
     StartLine.drawFor(command.pairs)
     val task = new CycleTask(settings, plan, source.rdd.id, command.limits, sc.longAccumulator, sc.longAccumulator)
     val rounds = new PinnedRDD(sc, source, plan, hosts)

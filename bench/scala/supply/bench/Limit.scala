@@ -13,6 +13,7 @@ private[bench] object Limit {
   def of(words: Seq[String], pair: Pair, cached: => CachedElements): Limit = words match {
     case Seq("put") => new PutAlone(pair, cached)
     case "program" +: command => new ProgramLimit(command)
+    case Seq("in-place", program) => new ProgramLimit(Seq(program, pair.paths.mappedFile))
     case Seq("tcp-rows", port) => new TcpPeer(port.toInt, cached, rowByRow = true)
     case Seq("tcp-chunks", port) => new TcpPeer(port.toInt, cached, rowByRow = false)
     case Seq("files-mapped", port, folder) => new FilePeer(port.toInt, folder, cached, mapped = true)
