@@ -2,9 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,15 +31,10 @@ const char *supply_file_kind_name(enum file_kind kind) {
 __attribute__((format(printf, 4, 5))) static enum outcome fail(const struct claimed_file *file,
                                                                struct failure *failure, supply_status_t status,
                                                                const char *format, ...) {
-    int error = errno;
-    char text[512];
     va_list arguments;
     va_start(arguments, format);
-    errno = error;
-    vsnprintf(text, sizeof text, format, arguments);
+    supply_fail_at(failure, status, supply_file_kind_name(file->kind), file->name, NULL, format, arguments);
     va_end(arguments);
-    supply_fail(failure, status, "%s %s (%s) %s", supply_file_kind_name(file->kind), file->name->path,
-                file->name->origin, text);
     return FAILED;
 }
 

@@ -5,13 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "failure.h"
-
-/** A path, and where it was said ("FILE:LINE", or "options"), for messages. */
-struct named_path {
-    char *path;
-    char *origin;
-};
+#include "named_path.h"
 
 /** One line of both files. */
 struct config_line {

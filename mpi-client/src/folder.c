@@ -2,9 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,15 +23,11 @@ struct place {
 };
 
 __attribute__((format(printf, 2, 3))) static supply_status_t fail(const struct place *place, const char *format, ...) {
-    int error = errno;
-    char text[512];
     va_list arguments;
     va_start(arguments, format);
-    errno = error;
-    vsnprintf(text, sizeof text, format, arguments);
+    supply_fail_at(place->failure, SUPPLY_ERROR_CONFIG, place->what, place->file, place->path, format, arguments);
     va_end(arguments);
-    return supply_fail(place->failure, SUPPLY_ERROR_CONFIG, "%s %s (%s): its folder %s %s", place->what,
-                       place->file->path, place->file->origin, place->path, text);
+    return SUPPLY_ERROR_CONFIG;
 }
 
 const char *supply_folder_name(const struct named_path *file) { return strrchr(file->path, '/') + 1; }
