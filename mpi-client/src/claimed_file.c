@@ -180,8 +180,8 @@ static void discard(struct claimed_file *file) {
 }
 
 /* The name is looked at first: it may have become another's. */
-static void unlink_own(const struct claimed_file *file) {
-    if (file->fd >= 0 && holds(file)) unlinkat(file->folder, supply_folder_name(file->name), 0);
+static bool unlink_own(const struct claimed_file *file) {
+    return file->fd < 0 || !holds(file) || unlinkat(file->folder, supply_folder_name(file->name), 0) == 0;
 }
 
 static enum outcome claim_once(struct claimed_file *file, struct failure *failure) {
@@ -237,9 +237,12 @@ int supply_claim_reopen(const struct claimed_file *file, int flags) {
     return openat(file->folder, supply_folder_name(file->name), flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 }
 
-void supply_claim_remove(struct claimed_file *file) {
-    unlink_own(file);
+bool supply_claim_remove(struct claimed_file *file) {
+    const bool gone = unlink_own(file);
+    const int error = errno;
     supply_claim_close(file);
+    errno = error;
+    return gone;
 }
 
 void supply_claim_close(struct claimed_file *file) {

@@ -1,51 +1,12 @@
 // supply-clean as a program.
-#include <signal.h>
-
-#include "process.h"
-#include "rank.h"
+#include "tool_test.h"
 
 namespace supply_test {
 namespace {
 
-class SupplyCleanTest : public ::testing::Test {
+class SupplyCleanTest : public ToolTest {
   protected:
-    SupplyCleanTest() {
-        std::string mapped, pipes;
-        for (const char *number : {"0", "1"}) {
-            const PairFiles pair = {folder.file(std::string("mapped-") + number),
-                                    folder.file(std::string("request-") + number),
-                                    folder.file(std::string("notification-") + number)};
-            pairs.push_back(pair);
-            mapped += pair.mapped_file + " ring=32KiB\n";
-            pipes += pair.request_pipe + " " + pair.notification_pipe + "\n";
-        }
-        config = {"--mapped-files", folder.write("mapped-files.conf", mapped), "--named-pipes",
-                  folder.write("named-pipes.conf", pipes)};
-    }
-
-    std::vector<std::string> command(const char *program, const std::vector<std::string> &more = {}) const {
-        std::vector<std::string> command = {program};
-        command.insert(command.end(), config.begin(), config.end());
-        command.insert(command.end(), more.begin(), more.end());
-        return command;
-    }
-    Ended clean(const std::vector<std::string> &more = {}) {
-        return Process(command(SUPPLY_TEST_CLEAN, more), folder.path()).wait();
-    }
-    void leave_stale_pair(int number) {
-        Process rank(command(SUPPLY_TEST_CAT, {"--local-rank", std::to_string(number)}), folder.path());
-        Task opened(pairs[static_cast<size_t>(number)]);
-        rank.signal(SIGKILL);
-        rank.wait();
-    }
-    std::string lines_of(size_t number) const {
-        return pairs[number].mapped_file + "\n" + pairs[number].request_pipe + "\n" + pairs[number].notification_pipe + "\n";
-    }
-    bool exists(size_t number) const { return std::filesystem::exists(pairs[number].mapped_file); }
-
-    TemporaryFolder folder;
-    std::vector<PairFiles> pairs;
-    std::vector<std::string> config;
+    Ended clean(const std::vector<std::string> &more = {}) const { return run(SUPPLY_TEST_CLEAN, more); }
 };
 
 TEST_F(SupplyCleanTest, RemovesWhatTheDeadLeftAndSaysSo) {
@@ -71,16 +32,42 @@ TEST_F(SupplyCleanTest, OneLineAlone) {
 }
 
 TEST_F(SupplyCleanTest, ALivingPairStaysAndTheOthersGo) {
-    Process rank(command(SUPPLY_TEST_CAT, {"--local-rank", "0"}), folder.path());
+    Process living(rank(0), folder.path());
     Task task(pairs[0]);
     leave_stale_pair(1);
     const Ended ended = clean();
     EXPECT_EQ(1, ended.exit_status);
     EXPECT_EQ(lines_of(1), ended.out);
-    EXPECT_TRUE(says(ended.err, {"supply-clean: ", pairs[0].mapped_file.c_str(), std::to_string(rank.pid()).c_str()}));
+    EXPECT_TRUE(says(ended.err, {"supply-clean: ", pairs[0].mapped_file.c_str(), std::to_string(living.pid()).c_str()}));
     task.end_of_data(0);
     task.see_end();
-    EXPECT_EQ(0, rank.wait().exit_status) << "the living pair was disturbed";
+    EXPECT_EQ(0, living.wait().exit_status) << "the living pair was disturbed";
+}
+
+TEST_F(SupplyCleanTest, ADryRunNamesTheSameAndRemovesNothing) {
+    Process living(rank(0), folder.path());
+    Task task(pairs[0]);
+    leave_stale_pair(1);
+    const Ended tried = clean({"--dry-run"});
+    EXPECT_EQ(1, tried.exit_status);
+    EXPECT_TRUE(says(tried.err, {"supply-clean: ", pairs[0].mapped_file.c_str(), std::to_string(living.pid()).c_str()}));
+    EXPECT_TRUE(exists(0) && exists(1));
+    const Ended done = clean();
+    EXPECT_EQ(lines_of(1), tried.out);
+    EXPECT_EQ(tried.out, done.out);
+    EXPECT_EQ(tried.err, done.err);
+    EXPECT_FALSE(exists(1));
+    task.end_of_data(0);
+    task.see_end();
+    EXPECT_EQ(0, living.wait().exit_status) << "the living pair was disturbed";
+}
+
+TEST_F(SupplyCleanTest, OutputThatCanNotBeWrittenIsAFailure) {
+    leave_stale_pair(0);
+    const Ended ended = Process({"sh", "-c", "exec \"$@\" > /dev/full", "sh", SUPPLY_TEST_CLEAN, config[0], config[1],
+                                 config[2], config[3]}, folder.path()).wait();
+    EXPECT_EQ(1, ended.exit_status);
+    EXPECT_TRUE(says(ended.err, {"supply-clean: standard output: "}));
 }
 
 TEST_F(SupplyCleanTest, MistakesAreNamed) {

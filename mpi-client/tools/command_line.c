@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "config_files.h"
 #include "supply.h"
 
 void command_line_mistake(const struct tool *tool) {
@@ -42,16 +41,60 @@ size_t command_line_size(const struct tool *tool, const char *option, const char
     return size;
 }
 
-static int print(const struct tool *tool, const char *text) {
-    if (fputs(text, stdout) != EOF && fflush(stdout) == 0) return 0;
+int command_line_end(const struct tool *tool, int exit_status) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return exit_status;
     fprintf(stderr, "%s: standard output: %m\n", tool->name);
     return 1;
 }
 
-int command_line_help(const struct tool *tool) { return print(tool, tool->usage); }
+static _Noreturn void print_help(const struct tool *tool) {
+    fputs(tool->usage, stdout);
+    exit(command_line_end(tool, 0));
+}
 
-int command_line_version(const struct tool *tool) {
-    char text[128];
-    snprintf(text, sizeof text, "%s %s (contract %s)\n", tool->name, supply_version(), supply_contract_version());
-    return print(tool, text);
+static _Noreturn void print_version(const struct tool *tool) {
+    printf("%s %s (contract %s)\n", tool->name, supply_version(), supply_contract_version());
+    exit(command_line_end(tool, 0));
+}
+
+int command_line_next(const struct tool *tool, int argc, char **argv, struct which_pairs *which) {
+    argv[0] = (char *)tool->name; /* for getopt's messages */
+    for (int option; (option = getopt_long(argc, argv, "", tool->options, NULL)) != -1;) {
+        switch (option) {
+        case COMMAND_LINE_MAPPED_FILES: which->mapped_files = optarg; break;
+        case COMMAND_LINE_NAMED_PIPES: which->named_pipes = optarg; break;
+        case COMMAND_LINE_LOCAL_RANK: which->local_rank = command_line_number(tool, "--local-rank", optarg); break;
+        case COMMAND_LINE_HELP: print_help(tool);
+        case COMMAND_LINE_VERSION: print_version(tool);
+        case '?': command_line_mistake(tool);
+        default: return option;
+        }
+    }
+    if (argc - optind <= tool->operands) return -1;
+    fprintf(stderr, "%s: unexpected argument '%s'\n", tool->name, argv[optind + tool->operands]);
+    command_line_mistake(tool);
+}
+
+static const char *given(const struct tool *tool, const char *file, const char *option, const char *variable) {
+    if (file == NULL) file = getenv(variable);
+    if (file != NULL) return file;
+    fprintf(stderr, "%s: no %s given: set it, or %s\n", tool->name, option, variable);
+    exit(2);
+}
+
+void command_line_config_files(const struct tool *tool, struct which_pairs *which) {
+    which->mapped_files = given(tool, which->mapped_files, "--mapped-files", "SUPPLY_MAPPED_FILES");
+    which->named_pipes = given(tool, which->named_pipes, "--named-pipes", "SUPPLY_NAMED_PIPES");
+}
+
+bool command_line_read_config(const struct tool *tool, struct which_pairs *which, struct config_lines *lines) {
+    struct failure failure;
+    command_line_config_files(tool, which);
+    if (supply_config_read(which->mapped_files, which->named_pipes, lines, &failure) != SUPPLY_OK) {
+        fprintf(stderr, "%s: %s\n", tool->name, failure.text);
+        return false;
+    }
+    if (which->local_rank < 0 || (size_t)which->local_rank < lines->count) return true;
+    fprintf(stderr, "%s: --local-rank %d: the config files have %zu lines\n", tool->name, which->local_rank, lines->count);
+    return false;
 }

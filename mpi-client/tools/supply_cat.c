@@ -1,7 +1,6 @@
 /** supply-cat: prints what this rank receives. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,24 +14,37 @@
 /* How often the library is asked whether its time limit has passed. */
 #define POLL_MILLISECONDS 200
 
+enum { TIMEOUT = COMMAND_LINE_OWN, RING, BLOCK, GROUP, COUNT };
+static const struct option option_names[] = {
+    COMMAND_LINE_COMMON,
+    {"timeout", required_argument, NULL, TIMEOUT},
+    {"ring", required_argument, NULL, RING},
+    {"block", required_argument, NULL, BLOCK},
+    {"group", required_argument, NULL, GROUP},
+    {"count", no_argument, NULL, COUNT},
+    COMMAND_LINE_END,
+};
+
 static const struct tool tool = {
-    "supply-cat",
-    "usage: supply-cat [options]\n"
-    "Prints what this rank receives from Spark, one element a line, tab-separated: epoch, key (bytes outside\n"
-    "printable ASCII and backslash as \\xNN), label, channels, height, width, encoded (0 or 1), bytes of data,\n"
-    "CRC-32 of data.\n"
-    "\n"
-    "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
-    "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
-    "  --local-rank N        which line of them, from 0 (default: from the MPI launcher)\n"
-    "  --timeout SECONDS     limit of each wait (default: SUPPLY_TIMEOUT, or 120)\n"
-    "  --ring SIZE           bytes of the ring, as 16MiB (default: ring= of the line, or four blocks)\n"
-    "  --block SIZE          bytes of a block (default: block= of the line, or a quarter of the ring, or 4MiB)\n"
-    "  --group NAME          group whose members may feed this rank, too (default: group= of the line, or none)\n"
-    "  --count               print only the totals: epochs, elements, bytes of data\n"
-    "  --help, --version\n"
-    "\n"
-    "Exit status: 0 after the end of data, 1 on a failure, 2 on a wrong option, 128 + N when ended by signal N.\n",
+    .name = "supply-cat",
+    .options = option_names,
+    .usage =
+        "usage: supply-cat [options]\n"
+        "Prints what this rank receives from Spark, one element a line, tab-separated: epoch, key (bytes outside\n"
+        "printable ASCII and backslash as \\xNN), label, channels, height, width, encoded (0 or 1), bytes of data,\n"
+        "CRC-32 of data.\n"
+        "\n"
+        "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
+        "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
+        "  --local-rank N        which line of them, from 0 (default: from the MPI launcher)\n"
+        "  --timeout SECONDS     limit of each wait (default: SUPPLY_TIMEOUT, or 120)\n"
+        "  --ring SIZE           bytes of the ring, as 16MiB (default: ring= of the line, or four blocks)\n"
+        "  --block SIZE          bytes of a block (default: block= of the line, or a quarter of the ring, or 4MiB)\n"
+        "  --group NAME          group whose members may feed this rank, too (default: group= of the line, or none)\n"
+        "  --count               print only the totals: epochs, elements, bytes of data\n"
+        "  --help, --version\n"
+        "\n"
+        "Exit status: 0 after the end of data, 1 on a failure, 2 on a wrong option, 128 + N when ended by signal N.\n",
 };
 
 struct run {
@@ -134,44 +146,23 @@ static bool keep_standard_streams(void) {
 }
 
 int main(int argc, char **argv) {
-    enum { MAPPED_FILES = 256, NAMED_PIPES, LOCAL_RANK, TIMEOUT, RING, BLOCK, GROUP, COUNT, HELP, VERSION };
-    static const struct option names[] = {
-        {"mapped-files", required_argument, NULL, MAPPED_FILES},
-        {"named-pipes", required_argument, NULL, NAMED_PIPES},
-        {"local-rank", required_argument, NULL, LOCAL_RANK},
-        {"timeout", required_argument, NULL, TIMEOUT},
-        {"ring", required_argument, NULL, RING},
-        {"block", required_argument, NULL, BLOCK},
-        {"group", required_argument, NULL, GROUP},
-        {"count", no_argument, NULL, COUNT},
-        {"help", no_argument, NULL, HELP},
-        {"version", no_argument, NULL, VERSION},
-        {NULL, 0, NULL, 0},
-    };
     if (!keep_standard_streams()) return 1;
-    argv[0] = (char *)tool.name; /* for getopt's messages */
     struct run run = {0};
+    struct which_pairs which = WHICH_PAIRS_NOT_GIVEN;
     supply_options_t options;
     supply_options_init(&options);
-    for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+    for (int option; (option = command_line_next(&tool, argc, argv, &which)) != -1;) {
         switch (option) {
-        case MAPPED_FILES: options.mapped_files = optarg; break;
-        case NAMED_PIPES: options.named_pipes = optarg; break;
-        case LOCAL_RANK: options.local_rank = command_line_number(&tool, "--local-rank", optarg); break;
         case TIMEOUT: options.timeout = command_line_seconds(&tool, "--timeout", optarg); break;
         case RING: options.ring_bytes = command_line_size(&tool, "--ring", optarg); break;
         case BLOCK: options.block_bytes = command_line_size(&tool, "--block", optarg); break;
         case GROUP: options.group = optarg; break;
         case COUNT: run.count_only = true; break;
-        case HELP: return command_line_help(&tool);
-        case VERSION: return command_line_version(&tool);
-        default: command_line_mistake(&tool);
         }
     }
-    if (optind != argc) {
-        fprintf(stderr, "%s: unexpected argument '%s'\n", tool.name, argv[optind]);
-        command_line_mistake(&tool);
-    }
+    options.mapped_files = which.mapped_files;
+    options.named_pipes = which.named_pipes;
+    options.local_rank = which.local_rank;
     if (interruption_install() != 0) {
         fprintf(stderr, "%s: signals can not be handled: %m\n", tool.name);
         return 1;
