@@ -1,0 +1,71 @@
+/** supply-stat as a program, on the pairs of tool_test.h. */
+#ifndef SUPPLY_TEST_STAT_TEST_H
+#define SUPPLY_TEST_STAT_TEST_H
+
+#include "json.h"
+#include "tool_test.h"
+
+namespace supply_test {
+
+class StatTest : public ToolTest {
+  protected:
+    StatTest() {
+        supply_options_init(&options);
+        options.mapped_files = config[1].c_str();
+        options.named_pipes = config[3].c_str();
+        options.local_rank = 0;
+        options.rank = 5;
+        options.block_bytes = 8192;
+    }
+
+    /** The rank of pair 0. */
+    Handle open_rank() {
+        supply_t *supply;
+        const supply_status_t status = supply_open(&supply, &options);
+        Handle handle(supply);
+        EXPECT_STATUS(SUPPLY_OK, status, handle);
+        return handle;
+    }
+
+    /** A block of ten Datums, before which `first` have been published. */
+    static void supply_datums(Task &task, uint64_t first, uint32_t epoch = 0, uint32_t partition = 0) {
+        std::vector<Element> elements;
+        for (uint64_t i = 0; i < 10; i++) elements.push_back(numbered_element(first + i));
+        task.write_schema(schema_of(datum_columns(elements)));
+        BlockImage block = datum_block(elements);
+        block.header().elements_before = first;
+        block.header().bytes_before = first * 100;
+        task.supply(block, epoch, partition, first);
+    }
+
+    /** Looks again and again until a look is as it should be: that one. */
+    template <typename Condition>
+    Json look_until(const char *what, const std::vector<std::string> &which, Condition condition) const {
+        std::vector<std::string> command = {SUPPLY_TEST_STAT, "--json", "--interval", "0.02"};
+        command.insert(command.end(), which.begin(), which.end());
+        Process stat(command, folder.path());
+        std::string found;
+        wait_until(what, [&] {
+            const std::string lines = stat.output();
+            for (size_t begin = 0, end; found.empty() && (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1)
+                if (condition(Json(lines.substr(begin, end - begin)))) found = lines.substr(begin, end - begin);
+            return !found.empty();
+        });
+        stat.signal(SIGTERM);
+        const Ended ended = stat.wait();
+        EXPECT_EQ(128 + SIGTERM, ended.exit_status);
+        EXPECT_EQ("", ended.err);
+        return Json(found);
+    }
+    Json look(const std::vector<std::string> &which) const {
+        return look_until("a look", which, [](const Json &) { return true; });
+    }
+    /** A look at pair 0. */
+    Json look() const { return look(config)["pairs"][size_t{0}]; }
+
+    supply_options_t options;
+};
+
+}  // namespace supply_test
+
+#endif

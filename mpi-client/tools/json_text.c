@@ -1,0 +1,23 @@
+#include "json_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+json_t *json_text(const char *text) {
+    json_t *string = json_string(text);
+    if (string != NULL) return string;
+    char *plain = strdup(text);
+    if (plain == NULL) return NULL;
+    for (char *byte = plain; *byte != '\0'; byte++)
+        if ((unsigned char)*byte >= 0x80) *byte = '?';
+    string = json_string(plain);
+    free(plain);
+    return string;
+}
+
+bool json_print_line(FILE *stream, json_t *object) {
+    const bool printed = object != NULL && json_dumpf(object, stream, JSON_COMPACT | JSON_REAL_PRECISION(15)) == 0 &&
+                         putc('\n', stream) != EOF;
+    json_decref(object);
+    return printed;
+}
