@@ -1,7 +1,7 @@
 # The installed package: find_package(Supply), pkg-config supply.
 install(TARGETS supply supply_static EXPORT SupplyTargets)
 if(SUPPLY_BUILD_TOOLS)
-  install(TARGETS supply-cat supply-clean supply-stat)
+  install(TARGETS supply-cat supply-clean supply-stat supply-doctor)
 endif()
 install(FILES include/supply.h include/supply_mpi.h TYPE INCLUDE)
 

@@ -34,7 +34,7 @@ execute_process(COMMAND "${COMPILER}" "${OUTSIDE}/outside.c" -o "${FOLDER}/outsi
 get_filename_component(lib_folder "${pc_folder}" DIRECTORY)
 run("${FOLDER}/outside-by-pkg-config" "${CMAKE_COMMAND}" -E env "LD_LIBRARY_PATH=${lib_folder}")
 
-foreach(tool IN ITEMS supply-cat supply-clean supply-stat)
+foreach(tool IN ITEMS supply-cat supply-clean supply-stat supply-doctor)
   execute_process(COMMAND "${prefix}/bin/${tool}" --version OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
   if(NOT output MATCHES "^${tool} ${VERSION} ")
     message(FATAL_ERROR "the installed ${tool} printed: ${output}")

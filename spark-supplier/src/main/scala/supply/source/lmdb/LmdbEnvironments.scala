@@ -59,15 +59,18 @@ object LmdbEnvironments {
     }
   }
 
+  /** An environment that nothing is opened in yet. Loads the native library, where that has not been done. */
+  private[supply] def load(): Env =
+    try new Env()
+    catch {
+      case e: LinkageError =>
+        throw new SourceException("lmdbjni's native library does not load: it is there for 64-bit x86 Linux, and this is " +
+          s"${System.getProperty("os.name")} on ${System.getProperty("os.arch")}; it is unpacked into java.io.tmpdir " +
+          s"(${System.getProperty("java.io.tmpdir")}), which must allow executables ($e)", e)
+    }
+
   private def openReadOnly(file: String): Env = {
-    val env =
-      try new Env()
-      catch {
-        case e: LinkageError =>
-          throw new SourceException("lmdbjni's native library does not load: it is there for 64-bit x86 Linux, and this is " +
-            s"${System.getProperty("os.name")} on ${System.getProperty("os.arch")}; it is unpacked into java.io.tmpdir " +
-            s"(${System.getProperty("java.io.tmpdir")}), which must allow executables ($e)", e)
-      }
+    val env = load()
     try {
       env.open(file, flags)
       env

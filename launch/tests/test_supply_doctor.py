@@ -1,0 +1,63 @@
+"""launch/supply-doctor: the Spark side of it, in real JVMs. The other side has its tests in mpi-client/tests."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pyspark
+
+from places import JAR, LAUNCH
+
+
+def doctor(pairs, temporary, *arguments, **environment):
+    done = subprocess.run([LAUNCH / "supply-doctor", *pairs.options(), *arguments], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(temporary), **environment})
+    assert done.stderr == ""
+    assert list(temporary.iterdir()) == []
+    return done
+
+
+def by_check(lines):
+    return {finding["check"]: finding for finding in map(json.loads, lines.splitlines())}
+
+
+def test_both_sides_in_one_list(make_pairs, tmp_path):
+    pairs = make_pairs(2)
+    done = doctor(pairs, tmp_path, "--json")
+    assert done.returncode == 0, done.stdout
+    found = by_check(done.stdout)
+    for check in ("libsupply", "pairs", "space", "java", "spark", "contract", "options", "lmdb"):
+        assert found[check]["status"] == "ok", found[check]
+    assert found["spark"]["text"].startswith(pyspark.__version__)
+    assert pairs.left_behind() == []
+
+
+def test_a_jvm_in_which_the_supplier_would_fail(tmp_path):
+    jars = pathlib.Path(pyspark.__file__).parent / "jars"
+    done = subprocess.run(["java", "-XX:-UsePerfData", "-Djava.io.tmpdir=/proc", "-cp", f"{JAR}:{jars}/*", "supply.Doctor", "2.0"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = {line[1]: line for line in (line.split("\t") for line in done.stdout.splitlines())}
+    for check, text, fix in (("contract", "libsupply 2.0", "same release"), ("options", "--add-opens", "spark-submit"),
+                             ("lmdb", "java.io.tmpdir (/proc)", "")):
+        assert found[check][0] == "failed"
+        assert text in found[check][2] and fix in found[check][3]
+    assert found["java"][0] == "ok"
+
+
+def test_what_can_not_be_looked_at_is_said(make_pairs, tmp_path):
+    done = doctor(make_pairs(), tmp_path, SPARK_HOME="/nowhere")
+    assert done.returncode == 0
+    assert "skipped  spark" in done.stdout and "no Spark in /nowhere" in done.stdout
+    done = doctor(make_pairs(), tmp_path, JAVA_HOME="/nowhere")
+    assert done.returncode == 1
+    assert "failed   spark" in done.stdout and "/nowhere/bin/java: No such file" in done.stdout
+
+
+def test_mistakes_and_help(make_pairs, tmp_path):
+    done = subprocess.run([LAUNCH / "supply-doctor", "--help"], capture_output=True, text=True, check=True)
+    assert "--mapped-files FILE" in done.stdout and "--findings" not in done.stdout
+    done = subprocess.run([LAUNCH / "supply-doctor", "--bogus"], capture_output=True, text=True,
+                          env={**os.environ, "SPARK_HOME": "/nowhere"})
+    assert done.returncode == 2 and "--bogus" in done.stderr

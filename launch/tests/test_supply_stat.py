@@ -1,0 +1,81 @@
+"""supply-stat on pairs that a real Supplier feeds."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import termios
+
+import databases
+import headers
+from places import PROGRAMS
+from waiting import wait_until
+
+STAT = PROGRAMS / "supply-stat"
+
+
+def look(pairs):
+    done = subprocess.run([STAT, "--json", *pairs.options()], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return json.loads(done.stdout)["pairs"]
+
+
+@contextlib.contextmanager
+def on_a_terminal(command, rows, columns):
+    """Runs a program on a terminal of that size. Yields what reads what it has written up to now."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    os.set_blocking(ours, False)
+    written = bytearray()
+
+    def read():
+        with contextlib.suppress(BlockingIOError, OSError):
+            while part := os.read(ours, 65536):
+                written.extend(part)
+        return written.decode()
+
+    try:
+        yield read
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+        os.close(ours)
+
+
+def test_a_run_whose_first_rank_stands_still(supplier, make_pairs, start_ranks, tmp_path):
+    entries = databases.write(tmp_path / "lmdb", databases.numbered(300))
+    pairs = make_pairs(2, ring="64KiB", block="16KiB")
+    ranks = start_ranks(pairs, 2, timeout=60, arguments=["--count"])
+    for rank in ranks:
+        wait_until(lambda: headers.read(pairs.mapped_file(rank.local_rank), "version"))
+    ranks[0].process.send_signal(signal.SIGSTOP)
+    run = supplier.start(entries, pairs, "--epochs", 30, ranks=2, timeout=60)
+    wait_until(lambda: headers.read(pairs.mapped_file(0), "published") == 4)
+    wait_until(lambda: headers.read(pairs.mapped_file(1), "end_seen") or not pairs.mapped_file(1).exists())
+    first, second = look(pairs)
+    assert (first["state"], first["waiting"], first["blocks_in_ring"], first["ring_blocks"]) == ("supplying", "task", 4, 4)
+    assert (first["rank_pid"], first["task_attempt"], first["epoch"]) == (ranks[0].process.pid, 0, 0)
+    assert 0 < first["elements"] < 9000 and first["elements_per_second"] == 0
+    assert b"java" in open(f"/proc/{first['task_pid']}/cmdline", "rb").read()
+    assert first["waiting_seconds"] >= 1, "it has looked twice, a second apart"
+    assert second["state"] in ("absent", "ended")
+
+    # The table is renewed in its place, and never larger than the terminal.
+    with on_a_terminal([STAT, "--interval", "0.05", *pairs.options()], rows=3, columns=40) as read:
+        wait_until(lambda: read().count("\x1b[H") > 3)
+        *pages, _ = read().split("\x1b[H")[1:]
+    for page in pages:
+        lines = page.replace("\x1b[J", "").replace("\x1b[K", "").split("\r\n")
+        assert lines.pop() == ""
+        assert len(lines) == 2 and all(len(line) <= 40 for line in lines), lines
+        assert lines[0].startswith("PAIR  STATE") and "2 pairs more" in lines[1]
+
+    ranks[0].process.send_signal(signal.SIGCONT)
+    run.result()
+    assert [rank.finish() for rank in ranks] == [0, 0]

@@ -1,0 +1,90 @@
+// The container's memory limit, from files as Linux's control groups show them.
+#include <gtest/gtest.h>
+
+#include "temporary_folder.h"
+
+extern "C" {
+#include "memory_limit.h"
+}
+
+namespace supply_test {
+namespace {
+
+class MemoryLimitTest : public ::testing::Test {
+  protected:
+    void write(const std::string &path, const std::string &content) {
+        std::filesystem::create_directories(std::filesystem::path(folder.file(path)).parent_path());
+        folder.write(path, content);
+    }
+    void groups(const std::string &of_process, const std::string &mounts) {
+        write("proc/self/cgroup", of_process);
+        write("proc/self/mountinfo", "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,memory\n" + mounts);
+    }
+    struct memory_limit read() {
+        struct memory_limit limit;
+        memory_limit_read(&limit, folder.path().c_str());
+        return limit;
+    }
+    void expect(uint64_t limit_bytes, uint64_t used_bytes, const std::string &place) {
+        const struct memory_limit limit = read();
+        EXPECT_TRUE(limit.limited);
+        EXPECT_EQ(limit_bytes, limit.limit_bytes);
+        EXPECT_EQ(used_bytes, limit.used_bytes);
+        EXPECT_EQ(folder.file(place), limit.place);
+    }
+    TemporaryFolder folder;
+};
+
+constexpr char v2_mount[] = "30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+constexpr char v1_mounts[] =
+    "33 22 0:30 /docker/c0ffee /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n"
+    "34 22 0:31 /docker/c0ffee /sys/fs/cgroup/memory ro master:9 - cgroup cgroup rw,memory\n";
+
+TEST_F(MemoryLimitTest, WithoutControlGroupsThereIsNone) { EXPECT_FALSE(read().limited); }
+
+TEST_F(MemoryLimitTest, Version2TheTightestCounts) {
+    groups("0::/user.slice/job.scope/step\n", v2_mount);
+    write("sys/fs/cgroup/user.slice/job.scope/step/memory.max", "max\n");
+    write("sys/fs/cgroup/user.slice/job.scope/step/memory.current", "5\n");
+    EXPECT_FALSE(read().limited);
+    write("sys/fs/cgroup/user.slice/memory.max", "4000\n");
+    write("sys/fs/cgroup/user.slice/memory.current", "1000\n");
+    expect(4000, 1000, "sys/fs/cgroup/user.slice");
+    write("sys/fs/cgroup/user.slice/job.scope/memory.max", "3000\n");
+    write("sys/fs/cgroup/user.slice/job.scope/memory.current", "200\n");
+    expect(3000, 200, "sys/fs/cgroup/user.slice/job.scope");
+}
+
+TEST_F(MemoryLimitTest, Version2InAContainer) {
+    groups("0::/\n", v2_mount);
+    write("sys/fs/cgroup/memory.max", "64\n");
+    write("sys/fs/cgroup/memory.current", "10\n");
+    EXPECT_EQ(64u, read().limit_bytes);
+    EXPECT_EQ(10u, read().used_bytes);
+}
+
+TEST_F(MemoryLimitTest, Version1InAContainer) {
+    groups("5:cpu,cpuacct:/docker/c0ffee\n4:memory:/docker/c0ffee/inner\n0::/\n", v1_mounts);
+    write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    EXPECT_FALSE(read().limited) << "that is version 1's word for none";
+    write("sys/fs/cgroup/memory/memory.limit_in_bytes", "500\n");
+    write("sys/fs/cgroup/memory/memory.usage_in_bytes", "50\n");
+    expect(500, 50, "sys/fs/cgroup/memory");
+    write("sys/fs/cgroup/memory/inner/memory.limit_in_bytes", "400\n");
+    write("sys/fs/cgroup/memory/inner/memory.usage_in_bytes", "40\n");
+    expect(400, 40, "sys/fs/cgroup/memory/inner");
+}
+
+TEST_F(MemoryLimitTest, Version1BesideAnEmptyVersion2) {
+    groups("4:memory:/job\n0::/job\n", std::string(v2_mount) + "34 22 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+    write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "700\n");
+    expect(700, 0, "sys/fs/cgroup/memory/job");
+}
+
+TEST_F(MemoryLimitTest, NonsenseIsNone) {
+    groups("\n:::\n4:memory\n0::" + std::string(5000, 'x') + "\n", "- - -\n34 22\n");
+    EXPECT_FALSE(read().limited);
+}
+
+}  // namespace
+}  // namespace supply_test

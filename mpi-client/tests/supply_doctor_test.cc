@@ -1,0 +1,184 @@
+// supply-doctor as a program: each check with nothing to find, and with what it is there for.
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "tool_test.h"
+#include "user_process.h"
+
+namespace supply_test {
+namespace {
+
+class SupplyDoctorTest : public ToolTest {
+  protected:
+    /** Its JSON lines. */
+    std::vector<Json> doctor(int exit_status, const std::vector<std::string> &more = {}) const {
+        std::vector<std::string> arguments = {"--json"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const Ended ended = run(SUPPLY_TEST_DOCTOR, arguments);
+        EXPECT_EQ(exit_status, ended.exit_status) << ended.out;
+        EXPECT_EQ("", ended.err);
+        return findings_in(ended.out);
+    }
+    static std::vector<Json> findings_in(const std::string &lines) {
+        std::vector<Json> findings;
+        for (size_t begin = 0, end; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1)
+            findings.emplace_back(lines.substr(begin, end - begin));
+        return findings;
+    }
+    /** Those of one check and status: their texts and fixes. */
+    static std::string told(const std::vector<Json> &findings, const char *check, const char *status) {
+        std::string told;
+        for (const Json &finding : findings)
+            if (finding["check"].text() == check && finding["status"].text() == status)
+                told += finding["text"].text() + " fix: " + finding["fix"].text() + "\n";
+        return told;
+    }
+    void write_mapped_files(const std::string &words) {
+        folder.write("mapped-files.conf", pairs[0].mapped_file + " " + words + "\n" + pairs[1].mapped_file + " " + words + "\n");
+    }
+};
+
+TEST_F(SupplyDoctorTest, NothingIsWrong) {
+    const std::vector<Json> findings = doctor(0);
+    EXPECT_TRUE(says(told(findings, "libsupply", "ok"), {supply_version(), "contract 1.0"}));
+    EXPECT_TRUE(says(told(findings, "pairs", "ok"), {"2 pairs"}));
+    EXPECT_TRUE(says(told(findings, "space", "ok"), {"0.2 MB", "2 pairs"}));
+    EXPECT_TRUE(says(told(findings, "memory", "ok"), {"0.2 MB"}));
+    EXPECT_TRUE(says(told(findings, "huge pages", "ok"), {"none are needed"}) ||
+                says(told(findings, "huge pages", "ok"), {"whole huge pages"}));
+    EXPECT_TRUE(says(told(findings, "spark", "skipped"), {"launch/supply-doctor"}));
+    EXPECT_FALSE(exists(0) || exists(1));
+    EXPECT_TRUE(says(told(doctor(0, {"--local-rank", "1"}), "space", "ok"), {"0.1 MB", "1 pair,"}));
+}
+
+TEST_F(SupplyDoctorTest, StaleAndLivingPairsAreNamedAndLeftAlone) {
+    leave_stale_pair(0);
+    Process living(rank(1), folder.path());
+    Task task(pairs[1]);
+    const std::string warnings = told(doctor(0), "pairs", "warning");
+    for (const std::string &path : paths_of(0)) EXPECT_TRUE(says(warnings, {path.c_str(), "dead", "supply-clean"}));
+    EXPECT_TRUE(says(warnings, {pairs[1].mapped_file.c_str(), "in use", std::to_string(living.pid()).c_str()}));
+    EXPECT_TRUE(exists(0));
+    task.end_of_data(0);
+    task.see_end();
+    EXPECT_EQ(0, living.wait().exit_status) << "the living pair was disturbed";
+    EXPECT_TRUE(says(told(doctor(0), "space", "ok"), {"0.1 MB"})) << "what the stale one has is not needed again";
+}
+
+TEST_F(SupplyDoctorTest, SizesThatNoRankWouldTake) {
+    write_mapped_files("ring=4KiB block=8KiB");
+    const std::vector<Json> findings = doctor(1);
+    EXPECT_TRUE(says(told(findings, "config", "failed"), {"mapped-files.conf:1", "mapped-files.conf:2", "ring="}));
+}
+
+TEST_F(SupplyDoctorTest, MoreThanThereIs) {
+    write_mapped_files("ring=1024GiB block=1GiB");
+    const std::vector<Json> findings = doctor(1);
+    EXPECT_TRUE(says(told(findings, "space", "failed"), {"2199023.4 MB", "2 pairs", "ring=", "remount,size="}));
+    EXPECT_TRUE(says(told(findings, "memory", "warning"), {"2199023.4 MB"}));
+}
+
+TEST_F(SupplyDoctorTest, AFullTmpfs) {
+    const std::string small = folder.file("small");
+    ASSERT_EQ(0, mkdir(small.c_str(), 0700));
+    if (mount("none", small.c_str(), "tmpfs", MS_NOSUID, "size=1m") != 0) GTEST_SKIP() << "can not mount a tmpfs here";
+    folder.write("mapped-files.conf", small + "/run/a ring=800KiB block=8KiB\n" + small + "/run/b ring=400KiB block=8KiB\n");
+    const std::string failed = told(doctor(1), "space", "failed");
+    EXPECT_TRUE(says(failed, {small.c_str(), "1.4 MB are needed for 2 pairs", "1.0 are free"}));
+    EXPECT_EQ("", told(doctor(0, {"--local-rank", "0"}), "space", "failed"));
+    umount(small.c_str());
+}
+
+TEST_F(SupplyDoctorTest, FoldersThatARankWouldRefuse) {
+    const std::string open = folder.file("open"), link = folder.file("link");
+    ASSERT_EQ(0, mkdir(open.c_str(), 0700));
+    ASSERT_EQ(0, chmod(open.c_str(), 0777));
+    ASSERT_EQ(0, symlink(open.c_str(), link.c_str()));
+    folder.write("mapped-files.conf", open + "/a\n" + link + "/b\n");
+    const std::string failed = told(doctor(1), "pairs", "failed");
+    EXPECT_TRUE(says(failed, {"mapped-files.conf:1", open.c_str(), "chmod go-w", "mapped-files.conf:2", "symbolic link"}));
+}
+
+TEST_F(SupplyDoctorTest, AFileThatNoRankMade) {
+    folder.write("pair-1.mapped", "somebody's precious data");
+    EXPECT_TRUE(says(told(doctor(1), "pairs", "failed"), {pairs[1].mapped_file.c_str(), "not made by a rank"}));
+}
+
+TEST_F(SupplyDoctorTest, AFileSystemThatIsNotInMemory) {
+    folder.write("mapped-files.conf", "/proc/self/a ring=16KiB block=8KiB\n" + pairs[1].mapped_file + " ring=16KiB block=8KiB\n");
+    EXPECT_TRUE(says(told(doctor(1, {"--local-rank", "0"}), "space", "warning"), {"/proc", "no tmpfs", "/dev/shm"}));
+}
+
+TEST_F(SupplyDoctorTest, AUserWhoCanNotMakeTheFolder) {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root, to start a process of another user";
+    const User carol{61003, {61000}};
+    const std::string tool = folder.file("doctor"), output = folder.file("output");
+    std::filesystem::copy(SUPPLY_TEST_DOCTOR, tool);
+    ASSERT_EQ(0, chmod(tool.c_str(), 0755));
+    ASSERT_EQ(0, mkdir(output.c_str(), 0777));
+    ASSERT_EQ(0, chmod(output.c_str(), 0777));
+    ASSERT_EQ(0, chmod(folder.path().c_str(), 0755));
+    ASSERT_EQ(0, mkdir(folder.file("closed").c_str(), 0700));
+    const std::string run = folder.file("closed") + "/run/";
+    const auto write = [&](const std::string &words) {
+        folder.write("mapped-files.conf", run + "a " + words + "\n");
+        folder.write("named-pipes.conf", run + "b " + run + "c\n");
+        for (const std::string &file : {config[1], config[3]}) ASSERT_EQ(0, chmod(file.c_str(), 0640));
+        for (const std::string &file : {config[1], config[3]}) ASSERT_EQ(0, chown(file.c_str(), 0, 61000));
+    };
+    const auto doctor_as_carol = [&] {
+        return findings_in(as_user(carol, [&] {
+            const Ended ended = Process(command(tool.c_str(), {"--json"}), output).wait();
+            return ended.signal == 0 ? ended.out : "it crashed\n";
+        }));
+    };
+    write("group=61000");
+    std::vector<Json> findings = doctor_as_carol();
+    EXPECT_TRUE(says(told(findings, "folders", "failed"), {run.c_str(), "can not be made in", "Permission denied"}));
+    EXPECT_TRUE(says(told(findings, "group", "warning"), {"the group 61000 can not pass the folder", "closed", "g+x"}));
+    ASSERT_EQ(0, chown(folder.file("closed").c_str(), carol.id, 61000));
+    ASSERT_EQ(0, chmod(folder.file("closed").c_str(), 0710));
+    findings = doctor_as_carol();
+    EXPECT_EQ("", told(findings, "folders", "failed") + told(findings, "group", "warning"));
+    EXPECT_NE("", told(findings, "group", "ok"));
+    ASSERT_EQ(0, chmod(config[1].c_str(), 0600));
+    ASSERT_EQ(0, chown(config[1].c_str(), carol.id, 61000));
+    EXPECT_TRUE(says(told(doctor_as_carol(), "group", "warning"), {config[1].c_str(), "can not be read by the group"}));
+    write("group=61009");
+    ASSERT_EQ(0, chmod(config[1].c_str(), 0644));
+    EXPECT_TRUE(says(told(doctor_as_carol(), "group", "failed"), {"uid 61003", "is not in the group 61009", "usermod"}));
+}
+
+TEST_F(SupplyDoctorTest, FindingsOfAnotherProgram) {
+    const std::string file = folder.write("findings", "ok\tlmdb\tloads\t\nfailed\tjava\tis 11\tset JAVA_HOME\nnonsense\n");
+    const std::vector<Json> findings = doctor(1, {"--findings", file});
+    EXPECT_EQ("loads fix: \n", told(findings, "lmdb", "ok"));
+    EXPECT_EQ("is 11 fix: set JAVA_HOME\n", told(findings, "java", "failed"));
+    EXPECT_TRUE(says(told(findings, "findings", "failed"), {file.c_str(), "'nonsense'"}));
+    EXPECT_EQ("", told(findings, "spark", "skipped"));
+    EXPECT_TRUE(says(told(doctor(1, {"--findings", folder.file("absent")}), "findings", "failed"), {"absent", "can not be read"}));
+}
+
+TEST_F(SupplyDoctorTest, TextForPeople) {
+    write_mapped_files("ring=1024GiB block=1GiB");
+    const Ended ended = run(SUPPLY_TEST_DOCTOR);
+    EXPECT_EQ(1, ended.exit_status);
+    EXPECT_TRUE(says(ended.out, {"ok       pairs ", "failed   space ", "\n                     fix: set ring="}));
+}
+
+TEST_F(SupplyDoctorTest, MistakesAreNamed) {
+    EXPECT_EQ(2, run(SUPPLY_TEST_DOCTOR, {"--bogus"}).exit_status);
+    EXPECT_EQ(2, run(SUPPLY_TEST_DOCTOR, {"argument"}).exit_status);
+    EXPECT_EQ(2, Process({"env", "-u", "SUPPLY_MAPPED_FILES", SUPPLY_TEST_DOCTOR}, folder.path()).wait().exit_status);
+    EXPECT_TRUE(says(told(doctor(1, {"--local-rank", "7"}), "config", "failed"), {"7", "2 lines"}));
+    folder.write("mapped-files.conf", "# nothing\n");
+    folder.write("named-pipes.conf", "# nothing\n");
+    EXPECT_TRUE(says(told(doctor(1), "config", "failed"), {"no lines", "make-configs"}));
+    config[1] = folder.file("absent.conf");
+    EXPECT_TRUE(says(told(doctor(1), "config", "failed"), {"absent.conf"}));
+}
+
+}  // namespace
+}  // namespace supply_test

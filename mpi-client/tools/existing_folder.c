@@ -1,0 +1,18 @@
+#include "existing_folder.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+bool folder_above(char *path) {
+    char *slash = strrchr(path, '/');
+    if (slash == NULL || slash[1] == '\0') return false;
+    slash[slash == path ? 1 : 0] = '\0';
+    return true;
+}
+
+void existing_folder(const char *path, char folder[PATH_MAX]) {
+    struct stat entry;
+    snprintf(folder, PATH_MAX, "%s", path);
+    while (folder_above(folder) && stat(folder, &entry) != 0) {}
+}
