@@ -223,6 +223,8 @@ def test_ended_by_a_signal_at_the_start(supply_run, entries):
     (("--ranks", "--", "true"), 2, "--ranks needs a value"),
     (("--timeout", "soon", "--", "true"), 2, "--timeout 'soon'"),
     (("--mapped-files", "a.conf", "--", "true"), 2, "--named-pipes"),
+    (("--mapped-files", "a", "--named-pipes", "b", "--group", "c", "--", "true"), 2, "--group stand in the config files"),
+    (("--group", "no-such-group", "--", "true"), 1, "no-such-group"),
     (("--", "/nowhere/program"), 127, "no program '/nowhere/program'"),
     (("--", DIGITS), 126, "not executable"),
 ], ids=str)

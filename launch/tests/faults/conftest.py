@@ -8,6 +8,7 @@ import databases
 from cluster import Cluster
 from fail_point import FailPoint
 from faulty_run import TIMEOUT, FaultyRun
+from standalone import Standalone
 from tally import TALLY
 
 
@@ -93,3 +94,16 @@ def start_run(cluster, make_run):
         return run
 
     return start
+
+
+@pytest.fixture
+def start_standalone():
+    started = []
+
+    def start(folder, **settings):
+        started.append(Standalone(folder, **settings))
+        return started[-1]
+
+    yield start
+    for standalone in started:
+        standalone.stop()

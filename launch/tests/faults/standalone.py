@@ -9,8 +9,10 @@ from waiting import wait_until
 
 
 class Standalone:
-    def __init__(self, folder, workers):
+    def __init__(self, folder, workers, before=()):
+        """before: what stands before the command of each process, as a program that changes the user."""
         self._folder = folder
+        self._before = before
         self._processes = []
         self.workers = []
         try:
@@ -34,7 +36,7 @@ class Standalone:
         log = self._folder / f"{name}.log"
         with open(log, "w") as file:
             self._processes.append(subprocess.Popen(
-                [f"{home}/bin/spark-class", f"org.apache.spark.deploy.{role}", "--host", address, "--webui-port", "0",
+                [*self._before, f"{home}/bin/spark-class", f"org.apache.spark.deploy.{role}", "--host", address, "--webui-port", "0",
                  *map(str, arguments)],
                 env={**os.environ, "SPARK_HOME": home, "SPARK_CONF_DIR": str(self._folder), "SPARK_LOCAL_IP": address,
                      "SPARK_DAEMON_MEMORY": "256m",

@@ -8,26 +8,12 @@ import pytest
 
 from fail_point import wait_until_stopped
 from ranks import one_line
-from standalone import Standalone
 from supplier_program import SupplierProgram
 
 pytestmark = pytest.mark.long
 
 # Limit of each wait on both sides: a driver and its executors start meanwhile, on a busy machine.
 PATIENT = 45
-
-
-@pytest.fixture
-def start_standalone(tmp_path):
-    started = []
-
-    def start(workers):
-        started.append(Standalone(tmp_path, workers))
-        return started[-1]
-
-    yield start
-    for standalone in started:
-        standalone.stop()
 
 
 @pytest.fixture
@@ -49,7 +35,7 @@ def start_program(tmp_path):
 def test_speculation(make_run, start_standalone, start_program, counted, tmp_path):
     events = tmp_path / "events"
     events.mkdir()
-    standalone = start_standalone(workers=2)
+    standalone = start_standalone(tmp_path, workers=2)
     # Both ranks are on the first worker's host, so that a copy on the other has no pair there.
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.2 slots=2\n")
@@ -73,8 +59,8 @@ def test_speculation(make_run, start_standalone, start_program, counted, tmp_pat
     assert any("SparkListenerTaskStart" in line and '"Speculative":true' in line for line in log.read_text().splitlines())
 
 
-def test_executors_are_lost_for_good(make_run, start_standalone, start_program, counted):
-    standalone = start_standalone(workers=1)
+def test_executors_are_lost_for_good(make_run, start_standalone, start_program, counted, tmp_path):
+    standalone = start_standalone(tmp_path, workers=1)
     run = make_run(endless=True, timeout=PATIENT)
     program = start_program(run, standalone)
     executors = {run.task_process(local_rank) for local_rank in run.ranks}
