@@ -9,29 +9,21 @@ relay() {
     wait $!
 }
 
-# cause_of_supplier FOLDER: why the Supplier failed, without the prefix of its error line; nothing where it did not say.
-cause_of_supplier() {
-    tr '\r' '\n' < "$1/supplier" | sed -n 's/^supplier: error: //p' | tail -n 1
-}
-
-# failed_side FIRST FOLDER: the side that failed first; nothing where none did. FIRST is the side that ended first; a side
-# without a status did not end by itself.
+# failed_side FIRST: the side that failed first; nothing where none did. FIRST is the side that ended first; a side without a
+# status did not end by itself.
 #
 # Where both failed, the order of their ends does not tell: mpirun takes a second to end the other ranks, Spark a
-# second to stop. But a failure travels through the pairs, so that the later one speaks of the earlier one.
+# second to stop. But a failure travels through the pairs, and the Supplier's status 3 says that it came from a rank.
 failed_side() {
-    local second=ranks cause
+    local second=ranks
     [[ $1 == supplier ]] || second=supplier
     if ((status[$1] == 0)); then
         [[ ${status[$second]-} == 0 ]] || echo "$second"
-        return
+    elif ((${status[ranks]-0})) && [[ ${status[supplier]-3} == [03] ]]; then
+        echo ranks
+    else
+        echo supplier
     fi
-    cause=$(cause_of_supplier "$2")
-    case "$cause" in
-        '') echo "$1" ;;
-        *"the rank gave up: "* | *"see the rank's own output"*) echo ranks ;;
-        *) if grep --quiet --fixed-strings -- "$cause" "$2/ranks"; then echo supplier; else echo "$1"; fi ;;
-    esac
 }
 
 # last_words_of_supplier FOLDER: its last line that is not blank.

@@ -7,7 +7,7 @@ import pytest
 
 import databases
 import headers
-from ranks import multiset, one_line
+from ranks import END_OF_PATIENCE, multiset, one_line
 from supplier import SupplierFailure
 from waiting import wait_until
 
@@ -64,6 +64,18 @@ def test_a_rank_that_is_killed(endless):
     assert other.finish() == 1
     assert one_line(other) == text
     assert pairs.clean() == ["pair-0.mapped", "pair-0.notification", "pair-0.request"]
+
+
+def test_the_only_rank_is_killed(supplier, make_pairs, start_rank, entries):
+    """No rank is left to tell, and none is awaited, however long a rank may take to come."""
+    pairs = make_pairs()
+    rank = start_rank(pairs)
+    run = supplier.start(entries, pairs, *ENDLESS, timeout=10 * END_OF_PATIENCE)
+    wait_until(lambda: headers.read(pairs.mapped_file(0), "published"))
+    rank.process.kill()
+    with pytest.raises(SupplierFailure, match="ended before it had taken all its data"):
+        run.result(timeout=END_OF_PATIENCE)
+    pairs.clean()
 
 
 def test_a_rank_that_gives_up(endless):

@@ -195,9 +195,9 @@ def test_a_rank_dies_in_the_middle(supply_run, entries):
 
 
 def test_ranks_that_want_nothing(supply_run, entries):
-    run = supply_run("--lmdb", entries, "--timeout", 2, program=("true",))
-    assert run.finish() == 1
-    assert re.fullmatch(r"the Supplier failed \(status 1\): .*no rank has opened it.*", last_message(run))
+    run = supply_run("--lmdb", entries, "--timeout", 5, program=("true",))
+    assert run.finish() == 3
+    assert re.fullmatch(r"the Supplier failed \(status 3\): .*no rank has opened it.*", last_message(run))
 
 
 @pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str)
@@ -235,9 +235,17 @@ def test_nothing_is_started_where_the_command_line_is_wrong(supply_run, argument
     assert not any("supplier" in line for line in run.errors)
 
 
-def test_a_supplier_that_is_ended_while_it_looks_for_ranks_has_said_why(supply_run, entries):
-    """Two slots tell two of three ranks; mpirun then ends the third before it is told."""
-    run = supply_run("--lmdb", entries, "--ranks", 3, "--master", "local[2]", program=(SUPPLY_CAT, "--count"))
+def test_a_supplier_does_not_wait_for_ranks_that_mpirun_has_ended(supply_run, entries):
+    """A rank that is told ends; with it mpirun ends one that never opens its pair."""
+    never = f'[[ $OMPI_COMM_WORLD_RANK == 0 ]] || exec sleep 1000; exec {SUPPLY_CAT} --count'
+    run = supply_run("--lmdb", entries, "--ranks", 3, "--master", "local[2]", "--timeout", 1000, program=("bash", "-c", never))
     assert run.finish() == 1
-    assert run.errors[-1].startswith("supply-run: the Supplier failed")
-    assert "3 ranks need 3 tasks at once" in run.errors[-1]
+    # With its own status: it was not ended.
+    assert re.fullmatch(r"the Supplier failed \(status 1\): .*3 ranks need 3 tasks at once.*", last_message(run))
+
+
+def test_the_supplier_says_by_its_status_that_a_rank_failed(supply_run, entries):
+    ended = f'[[ $OMPI_COMM_WORLD_RANK == 0 ]] && exec timeout --preserve-status 5 {SUPPLY_CAT} --count; exec {SUPPLY_CAT} --count'
+    run = supply_run("--lmdb", entries, "--ranks", 2, *ENDLESS, program=("bash", "-c", ended))
+    assert run.finish() == 128 + signal.SIGTERM
+    assert last_message(run).startswith(f"the ranks failed (status {128 + signal.SIGTERM}): supply-cat")

@@ -68,7 +68,8 @@ struct mapped_file_header {
     uint8_t unused_164[4];
     uint64_t resident_first;
     uint64_t resident_count;
-    uint8_t unused_184[72];
+    uint64_t run;
+    uint8_t unused_192[64];
     char task_failure[1024];
     char rank_failure[1024];
     uint8_t unused_2304[1792];

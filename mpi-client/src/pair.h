@@ -40,7 +40,7 @@ void supply_pair_release(struct pair *pair, uint64_t sequence);
 /** Releases every block that has been received. */
 void supply_pair_release_all(struct pair *pair);
 
-/** E3, behind END_OF_DATA: releases everything, and waits until the task knows it or Spark gives up, at most the time limit. */
+/** E4, behind END_OF_DATA: releases everything, and waits until the task knows it or Spark gives up, at most the time limit. */
 void supply_pair_end(struct pair *pair);
 
 /** Writes why the rank gives up, and STOP. */

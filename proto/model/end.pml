@@ -59,6 +59,9 @@ end_running:
 #ifdef WITNESS_TOLD_BY_SPARK
     assert(rank_outcome[0] != TOLD_BY_SPARK);
 #endif
+#ifdef WITNESS_TOLD_BESIDE_A_TASK
+    assert(rank_outcome[0] != TOLD_BY_SPARK || pair[0].task_lock == FREE);
+#endif
 #ifdef WITNESS_TOLD_BY_RANK
     assert(task_outcome[0] != TOLD_BY_RANK);
 #endif

@@ -89,6 +89,7 @@ typedef generation_state {
     bool schema_columns;
     bool rank_failure;
     bool end_seen;
+    bool has_run;                 /* a task has attached: there is one run here, and that the pair is its own is known */
     byte copy[SLOTS];             /* block header: MARK of the sequence number */
     byte values[SLOTS];           /* the elements: MARK of their position in the source */
 #if RESIDENT
@@ -130,7 +131,8 @@ mtype rank_outcome[RANKS];
 mtype task_outcome[ATTEMPTS + 1];
 byte ranks_running;
 byte tasks_running;
-bool succeeded;             /* an attempt has stored end_seen */
+bool recorded;              /* the driver knows that the rank has everything */
+bool succeeded;             /* and that an attempt has ended well */
 bool given_up;              /* an attempt has failed in a way that Spark does not retry */
 bool driver_ended;
 
@@ -222,7 +224,8 @@ end_waiting:
         start_task(next, false);
         next++
     :: succeeded -> break
-    :: !succeeded && (given_up || (next == ATTEMPTS && task_outcome[next - 1] == DIED)) ->
+    :: !succeeded && recorded && next == ATTEMPTS && task_outcome[next - 1] == DIED -> break
+    :: !succeeded && !recorded && (given_up || (next == ATTEMPTS && task_outcome[next - 1] == DIED)) ->
 #if DELIVERY
         start_task(ATTEMPTS, true);
 #endif

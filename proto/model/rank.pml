@@ -215,7 +215,7 @@ R3:     skip;
         :: else -> break
         od;
 #ifndef MUTATION_NO_END_SEEN
-E3:     do
+E4:     do
         :: pair[me].end_seen -> break
 #ifndef MUTATION_E3_DOES_NOT_READ
         :: atomic { nempty(notification_pipe[me]) -> notification_pipe[me]?kind, number, generation };
@@ -224,7 +224,7 @@ E3:     do
             :: else -> d_step { kind = 0; number = 0; generation = 0 }
             fi
 #endif
-        :: timeout -> assert((tasks_running == 0 && task_outcome[ATTEMPTS] != DELIVERED) || a_task_stalls); break
+        :: timeout -> assert((tasks_running == 0 && !succeeded && task_outcome[ATTEMPTS] != DELIVERED) || a_task_stalls); break
         od;
 #endif
         outcome = SUCCEEDED;

@@ -12,7 +12,10 @@ inline detach() {
         d_step { pair[notifications].notification_writers--; has_notification_pipe = false }
     :: else
     fi;
-    d_step { pair[generation].task_lock = FREE; has_lock = false }
+    if
+    :: has_lock -> d_step { pair[generation].task_lock = FREE; has_lock = false }
+    :: else
+    fi
 }
 
 /* P4. One write of less than PIPE_BUF: whole, or EPIPE; blocks while the pipe is full. */
@@ -41,11 +44,32 @@ inline fail_by_rank_that_left() {
     fail(RANK_LEFT)
 }
 
+/* An attempt that has died since has told the driver that the rank has everything; it may not have told the rank. */
+inline end_if_recorded() {
+    if
+    :: recorded && !delivers ->
+#ifndef MUTATION_RECORDED_RANK_IS_LEFT_WAITING
+        if
+        :: atomic { mapped_path != NONE && pair[mapped_path].has_run -> pair[mapped_path].end_seen = true }
+        :: mapped_path == NONE || !pair[mapped_path].has_run
+        fi;
+#endif
+        outcome = SUCCEEDED;
+        succeeded = true;
+        goto close
+    :: else
+    fi
+}
+
 /* No rank came, or another attempt has the task's lock. */
 inline fail_to_attach() {
-    assert(ranks_running == 0 || a_rank_stalls || a_task_stalls);
-    /* Not because the rank has everything and is gone, which no attempt has learned. */
-    assert(rank_outcome[RANKS - 1] != SUCCEEDED || succeeded || delivers || a_task_stalls);
+    /* Whom Spark's failure concerns is told, whatever an attempt does. */
+    assert(ranks_running == 0 || a_rank_stalls || (a_task_stalls && (!delivers || !pair[generation].has_run)));
+#ifndef MUTATION_ATTEMPTS_DO_NOT_ASK
+    end_if_recorded();
+#endif
+    /* Not because the rank has everything and is gone. */
+    assert(rank_outcome[RANKS - 1] != SUCCEEDED || delivers || a_task_stalls);
     fail(TIMED_OUT)
 }
 
@@ -101,6 +125,9 @@ proctype Task(byte me; bool delivers) {
     mtype outcome;
     {
         outcome = RUNNING;
+#ifndef MUTATION_ATTEMPTS_DO_NOT_ASK
+        end_if_recorded();
+#endif
 A1:     if
         :: atomic { mapped_path != NONE && pair[mapped_path].version -> generation = mapped_path }
         :: timeout -> fail_to_attach()
@@ -116,8 +143,15 @@ A3:     if
 #else
         :: atomic { pair[generation].task_lock == FREE -> pair[generation].task_lock = OWNER(me); has_lock = true }
 #endif
+#ifndef MUTATION_DELIVERY_WAITS_FOR_THE_LOCK
+        :: delivers && pair[generation].has_run                             /* D2 */
+#endif
         :: pair[generation].rank_lock == FREE -> goto A1
         :: timeout -> fail_to_attach()
+        fi;
+        if
+        :: has_lock && !delivers -> pair[generation].has_run = true
+        :: else
         fi;
         /* A pipe may only be missing where the rank is. */
 A4:     if
@@ -139,6 +173,10 @@ A4:     if
         :: pair[generation].rank_lock != FREE
         fi;
 #endif
+        if
+        :: delivers -> notify(FAILURE, 0); outcome = DELIVERED; goto close      /* D4 */
+        :: else
+        fi;
         d_step { is_attached = true; pair[generation].attached++ }
         goto A5;
 
@@ -164,10 +202,6 @@ A5:     sequence = pair[generation].published;
         :: else -> number = 0; break
         od;
 #endif
-        if
-        :: delivers -> notify(FAILURE, 0); outcome = DELIVERED; goto close
-        :: else
-        fi;
 A6:     pair[generation].schema_columns = true;
         if
 #if RESIDENT
@@ -235,9 +269,10 @@ P3:         pair[generation].published = sequence + 1;
 #ifndef MUTATION_NO_WAIT_AT_THE_END
 E1:     await_released(sequence);
 #endif
+E2:     recorded = true;
+E3:     pair[generation].end_seen = true;
         outcome = SUCCEEDED;
-        /* E2. How the driver learns of it is beyond the pair: that an attempt dies on the way is never ruled out. */
-        atomic { pair[generation].end_seen = true; succeeded = true };
+        succeeded = true;
         goto close;
 
 failed: /* RankException: Spark does not try again. */

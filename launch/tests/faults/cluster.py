@@ -32,7 +32,8 @@ class Cluster(Supplier):
             **{
                 "spark.executor.extraClassPath": str(JAR),
                 "spark.executor.memory": f"{MEMORY_MIB}m",
-                "spark.executor.defaultJavaOptions": f"-XX:-UsePerfData -XX:+UseSerialGC -Djava.io.tmpdir={temporary}",
+                # They live for seconds: what an optimizing compiler costs does not come back.
+                "spark.executor.defaultJavaOptions": f"-XX:-UsePerfData -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={temporary}",
                 # An executor that says nothing for so long is lost, and its tasks start elsewhere.
                 "spark.network.timeout": "10s",
                 "spark.network.timeoutInterval": "1s",
@@ -46,6 +47,10 @@ class Cluster(Supplier):
         tracker = self._session.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         return sum(stage.numFailedTasks for stage in stages if stage is not None)
+
+    def cancel_all_jobs(self):
+        """Spark gives up all runs."""
+        self._session.sparkContext.cancelAllJobs()
 
     def driver(self):
         """Its process."""

@@ -20,6 +20,9 @@ class EpochCheck:
         """Reads all that one rank prints."""
         epoch, elements = 0, collections.Counter()
         for line in stream:
+            # A rank that is killed may have printed a part of its last line.
+            if not line.endswith(b"\n"):
+                break
             number, element = line.decode().rstrip("\n").split("\t", 1)
             while int(number) > epoch:
                 self._has_ended(epoch, elements)

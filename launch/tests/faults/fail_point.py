@@ -5,6 +5,7 @@ import os
 from waiting import wait_until
 
 TASK_STEPS = ("A1", "A2", "A3", "A4", "A5", "A6", "P1", "P2", "P3", "P4")
+ENDING_STEPS = ("E1", "E2", "E3")
 OPENING_STEPS = ("O1", "O2", "O3", "O4")
 RECEIVING_STEPS = ("R1", "R2", "R3", "R4", "C1", "C2")
 

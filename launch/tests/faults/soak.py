@@ -36,7 +36,16 @@ EPOCHS = 2000
 TIMEOUT = 60
 # Both may pass before a run that makes no progress is stuck.
 STUCK = 2 * TIMEOUT
-PAUSE = (0.1, 3.0)
+# Between two faults, and for how long a process is stopped.
+PAUSE = (0.1, 2.0)
+
+
+class SoakTally(Tally):
+    """Of the faults, how many have killed a process."""
+
+    def __init__(self):
+        super().__init__()
+        self.kills = 0
 
 
 class SoakRun:
@@ -88,13 +97,20 @@ class Mischief:
 
     def __init__(self, run, fail_point, tally, chance):
         self._run, self._fail_point, self._tally, self._chance = run, fail_point, tally, chance
+        self._armed = None
         self.rank_killed = False
+
+    def count_taken(self):
+        """Counts who has come to the step of the fail point."""
+        taken = self._fail_point.count_taken()
+        self._tally.faults += taken
+        self._tally.kills += taken if self._armed == "kill" else 0
 
     def happen(self):
         number = self._chance.randrange(RANKS)
         what = self._chance.choices(
             [self._kill_task, self._kill_at_step, self._throw_at_step, self._stop_task, self._stop_rank, self._kill_rank],
-            [8, 8, 8, 3, 3, 1])[0]
+            [8, 8, 4, 2, 2, 4])[0]
         try:
             self._tally.faults += what(number)
         except ProcessLookupError:
@@ -105,6 +121,7 @@ class Mischief:
         if process is None:
             return 0
         os.kill(process, signal.SIGKILL)
+        self._tally.kills += 1
         return 1
 
     def _kill_at_step(self, _):
@@ -116,6 +133,8 @@ class Mischief:
     def _arm(self, action):
         """Counted when somebody comes to the step. Attaching is passed seldom."""
         step = self._chance.choice(TASK_STEPS)
+        self.count_taken()
+        self._armed = action
         self._fail_point.arm(step, action, self._chance.randrange(200) if step.startswith("P") else 0)
         return 0
 
@@ -129,7 +148,7 @@ class Mischief:
         if process is None:
             return 0
         os.kill(process, signal.SIGSTOP)
-        time.sleep(self._chance.uniform(0.05, 3))
+        time.sleep(self._chance.uniform(*PAUSE))
         os.kill(process, signal.SIGCONT)
         return 1
 
@@ -138,16 +157,17 @@ class Mischief:
         if self._run.task(number) is None:
             return 0
         self._run.ranks[number].process.kill()
+        self._tally.kills += 1
         self.rank_killed = True
         return 1
 
 
-def go_through(run, mischief, fail_point, samples, cluster, tally, end):
+def go_through(run, mischief, samples, cluster, end):
     """Until the run is over: faults, and what everybody holds. Raises TimeoutError where nothing moves any more."""
     moved, before, next_fault = time.monotonic(), None, 0
     while not run.is_over():
         time.sleep(0.1)
-        tally.faults += fail_point.count_taken()
+        mischief.count_taken()
         samples.take("driver", cluster.driver())
         for number, rank in enumerate(run.ranks):
             samples.take(f"rank {number}", rank.process.pid)
@@ -176,7 +196,7 @@ def soak(minutes, folder, tally, samples):
                 run = SoakRun(cluster, database, pairs, fail_point, tally)
                 try:
                     mischief = Mischief(run, fail_point, tally, chance)
-                    go_through(run, mischief, fail_point, samples, cluster, tally, end)
+                    go_through(run, mischief, samples, cluster, end)
                     fail_point.disarm()
                     run.finish(mischief.rank_killed)
                 finally:
@@ -187,7 +207,7 @@ def soak(minutes, folder, tally, samples):
 
 
 def main(minutes):
-    tally, samples, failure = Tally(), Samples(), None
+    tally, samples, failure = SoakTally(), Samples(), None
     with tempfile.TemporaryDirectory(prefix="supply-soak-") as folder:
         try:
             soak(minutes, pathlib.Path(folder), tally, samples)

@@ -6,10 +6,14 @@ import signal
 import pytest
 
 from fail_point import is_gone, wait_until_stopped
+from ranks import END_OF_PATIENCE, one_line
 from waiting import wait_until
 
 # Some thousand blocks.
 LONG = 60
+
+# Longer than a test may take: who goes by it alone fails.
+LONG_TIMEOUT = 2 * END_OF_PATIENCE
 
 
 def test_executors_die_in_the_middle_of_partitions(start_run, fault):
@@ -47,3 +51,16 @@ def test_an_executor_stalls_until_spark_kills_it(cluster, start_run, fault):
     run, zombie = given_to_another(cluster, start_run, fault)
     wait_until(lambda: is_gone(zombie))
     run.ends_well()
+
+
+def test_a_rank_is_told_of_a_failure_while_the_executor_that_feeds_it_stalls(cluster, start_run, fault):
+    point = fault("P3", "stop", after=50)
+    run = start_run(ranks=1, endless=True, timeout=LONG_TIMEOUT)
+    stalled = point.taken()
+    wait_until_stopped(stalled)
+    cluster.cancel_all_jobs()
+    text = run.fails()
+    assert "cancelled" in text
+    assert run.finish_rank(0) == 1
+    assert text in one_line(run.ranks[0])
+    os.kill(stalled, signal.SIGCONT)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fail_point import OPENING_STEPS, RECEIVING_STEPS, TASK_STEPS, is_gone, wait_until_stopped
+from fail_point import ENDING_STEPS, OPENING_STEPS, RECEIVING_STEPS, TASK_STEPS, is_gone, wait_until_stopped
 from ranks import one_line
 from waiting import wait_until
 
@@ -50,10 +50,10 @@ def test_a_task_throws(start_run, fault, step):
     run.ends_well()
 
 
-def test_an_executor_is_killed_before_it_knows_that_its_rank_has_everything(start_run, fault):
-    # One rank: another one's task might have ended in the same executor, and its success be lost on the way to the driver.
-    point = fault("E1", "kill")
-    run = start_run(ranks=1)
+@pytest.mark.parametrize("step", ENDING_STEPS)
+def test_an_executor_is_killed_when_its_rank_has_everything(start_run, fault, step):
+    point = fault(step, "kill")
+    run = start_run()
     killed = point.taken()
     wait_until(lambda: is_gone(killed))
     run.ends_well()

@@ -44,6 +44,7 @@ private[bench] final class CycleTask(
     val supply = new PairSupply(pair, settings, elements, bytes)
     val rounds = epochs.map(epoch => round(pair, supply, limit, epoch)).toVector
     supply.endOfData()
+    pair.endIsSeen()
     rounds
   }
 

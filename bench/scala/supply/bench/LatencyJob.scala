@@ -34,6 +34,7 @@ private object LatencyJob {
     pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
     pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
     pair.awaitAllReleased()
+    pair.endIsSeen()
     nanos
   }
 

@@ -12,6 +12,9 @@ import supply.source.lmdb.LmdbRDD
 /** The program that spark-submit runs: supplies an LMDB. */
 object Supplier {
 
+  /** Exit status where a rank did not come, stalled, gave up or died: what is wrong is on its side. */
+  private val RankFailed = 3
+
   def main(arguments: Array[String]): Unit = {
     val commandLine = new CommandLine(new SupplierOptions)
     val status =
@@ -44,7 +47,10 @@ object Supplier {
         // A failure of our own says all there is to say; of any other the place matters.
         if (!e.isInstanceOf[SupplyException]) e.printStackTrace()
         System.err.println(s"supplier: error: ${SupplyJob.describe(e)}")
-        1
+        e match {
+          case _: RankException | _: RankEndedException => RankFailed
+          case _ => 1
+        }
     } finally sc.stop()
   }
 

@@ -1,5 +1,6 @@
 package supply
 
+import java.security.SecureRandom
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 
 import scala.util.control.NonFatal
@@ -41,7 +42,7 @@ final case class SupplySettings(
 /** One run: supplies a source to all its ranks, or tells every rank why not. */
 object SupplyJob {
 
-  /** Once a job has run, a rank that lives has been attached to, and answers at once. */
+  /** For ranks that are just coming, where the time limit has passed or nobody is to wait for it. */
   private val deliverySeconds = 2.0
 
   /** What a JVM that is asked to end waits for the ranks to be told. */
@@ -57,7 +58,10 @@ object SupplyJob {
     val configFiles = ConfigFiles(settings.mappedFiles, settings.namedPipes)
     var hosts = Hosts.oneNode(math.max(1, settings.ranks))
     val limit = new TimeLimit(settings.timeout)
-    var started = false
+    val random = new SecureRandom
+    var run = 0L
+    while (run == 0) run = random.nextLong()
+    var attachedRanks = () => Set.empty[Int]
     val over = new CountDownLatch(1)
     try {
       settings.check()
@@ -69,18 +73,23 @@ object SupplyJob {
       val source = open
       val plan = Plan(source.rdd.partitions.length, settings.ranks, settings.epochs, settings.seed)
       val job = new PinnedJob(sc, source, plan, TaskSettings(configFiles, hosts, source.schema, source.mainColumn,
-        settings.blockElements.getOrElse(Int.MaxValue), settings.timeout, plan.fingerprint(source.elements), settings.waitForRank,
+        settings.blockElements.getOrElse(Int.MaxValue), settings.timeout, run, plan.fingerprint(source.elements), settings.waitForRank,
         settings.resident))
       val progress = new Progress(sc, job, source.elements.map(_ * settings.epochs))
-      started = true
+      attachedRanks = () => job.attachedRanks
       try SparkInternals.beforeShutdown(() => end(job, over))(job.run())
       finally progress.close()
     } catch {
       case e: Throwable =>
         val cause = PinnedJob.causeOf(e)
         if (!sc.isStopped) {
-          val wait = if (started) deliverySeconds else math.max(deliverySeconds, limit.remainingNanos / 1e9)
-          try FailureDelivery.deliver(sc, configFiles, hosts, describe(cause), wait)
+          val wait = cause match {
+            case _: SupplierEndedException => deliverySeconds
+            case _ => math.max(deliverySeconds, limit.remainingNanos / 1e9)
+          }
+          // A rank that has gone may come back where it is awaited.
+          val attached = if (settings.waitForRank) Set.empty[Int] else attachedRanks()
+          try FailureDelivery.deliver(sc, configFiles, hosts, run, attached, describe(cause), wait)
           catch { case NonFatal(second) => cause.addSuppressed(second) }
         }
         throw cause

@@ -115,6 +115,18 @@ abstract class Resuming(resident: Boolean) extends AnyFunSuite with LocalSpark {
     }
   }
 
+  test("a rank that wants to begin behind the last epoch gets the end of the data, however far behind") {
+    Seq(2, Int.MaxValue).foreach { epoch =>
+      withRank { rank =>
+        rank.open(timeout = timeout, position = Some(s"position-1:$epoch:0:0:0:0000000000000000"))
+        val run = start(rank, epochs = 2, waitForRank = false)
+        assert(take(rank) == Seq("END_OF_DATA"))
+        rank("close")
+        assert(run.get(60, TimeUnit.SECONDS).map(_.elements) == Seq(0))
+      }
+    }
+  }
+
   test("a position is good for a new run of the same plan, and refused by another plan") {
     val (before, position) = withRank { rank =>
       rank.open(ringBytes, timeout = timeout)

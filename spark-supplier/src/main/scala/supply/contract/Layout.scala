@@ -31,6 +31,7 @@ object Layout {
     final val endSeen = 160
     final val residentFirst = 168
     final val residentCount = 176
+    final val run = 184
     final val taskFailure = 256
     final val rankFailure = 1280
     final val SIZE = 4096

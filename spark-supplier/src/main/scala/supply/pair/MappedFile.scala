@@ -2,7 +2,7 @@ package supply.pair
 
 import java.lang.invoke.VarHandle
 import java.nio.{ByteBuffer, ByteOrder, MappedByteBuffer}
-import java.nio.channels.FileChannel
+import java.nio.channels.{FileChannel, OverlappingFileLockException}
 import java.nio.file.{NoSuchFileException, Path}
 import java.nio.file.StandardOpenOption.{READ, WRITE}
 
@@ -50,6 +50,8 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
     if (fileBytes != ringOffset + blockCount * wideBlockBytes || fileBytes > channel.size()) {
       refuse("file_bytes", s"$fileBytes (the file has ${channel.size()})")
     }
+    if (header.getInt(At.startEpoch) < 0) refuse("start_epoch", Integer.toUnsignedLong(header.getInt(At.startEpoch)))
+    if (header.getLong(At.startElement) < 0) refuse("start_element", java.lang.Long.toUnsignedString(header.getLong(At.startElement)))
     val inRing = published - released
     if (released < 0 || inRing < 0 || inRing > blockCount) refuse("published", s"$published (released: $released)")
   }
@@ -96,6 +98,14 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
   def taskIs(pid: Int, attempt: Int): Unit = {
     header.putInt(At.taskPid, pid)
     header.putInt(At.taskAttempt, attempt)
+    ()
+  }
+
+  /** The run of the last task that has had the lock; 0: none has. */
+  def run: Long = header.getLong(At.run)
+
+  def run_=(number: Long): Unit = {
+    header.putLong(At.run, number)
     ()
   }
 
@@ -167,7 +177,9 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
   }
 
   /** Takes the lock that keeps every other attempt of this task out; false if another one holds it. */
-  def lockForTask(): Boolean = channel.tryLock(Constant.TASK_LOCK_BYTE, 1, false) != null
+  def lockForTask(): Boolean =
+    try channel.tryLock(Constant.TASK_LOCK_BYTE, 1, false) != null
+    catch { case _: OverlappingFileLockException => false }
 
   /** Closes and unmaps: no buffer of it may be used afterwards. */
   override def close(): Unit = {

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer
 import java.nio.file.{Path, Paths}
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.util.Using
 import scala.util.control.ControlThrowable
 
 import supply.{ConfigException, ContractException, PairException, RankEndedException, RankException}
@@ -32,6 +33,7 @@ final class Pair private[pair] (
   private var bytesBefore = 0L
   private var released = releasedNow()
   private var waited = 0L
+  private var closed = false
 
   /** Size of a slot. */
   def blockBytes: Int = file.blockBytes
@@ -47,6 +49,9 @@ final class Pair private[pair] (
 
   /** Where the rank wants to begin. */
   def start: Position = file.start
+
+  /** Whether END_OF_DATA is published: what is left is E1 to E3. */
+  def isAtEnd: Boolean = lastPublished.exists(_.kind == Constant.NOTIFICATION_END_OF_DATA)
 
   private def lastPublished: Option[Notification] =
     if (sequence == 0) None else Some(blocks.copyOf(sequence - 1))
@@ -136,23 +141,21 @@ final class Pair private[pair] (
     FailPoint("P4")
   }
 
-  /**
-   * Waits until the rank has released everything: only then is it sure that it has seen everything. Behind END_OF_DATA the
-   * rank is told that this is known. (E1, E2)
-   */
+  /** Waits until the rank has released everything: only then is it sure that it has seen everything. (E1) */
   def awaitAllReleased(): Unit = {
     awaitReleased(sequence)
-    if (position == Position.End) {
-      FailPoint("E1")
-      file.endIsSeen()
-    }
+    if (isAtEnd) FailPoint("E1")
   }
 
-  /** Tells the rank that Spark has given up, and why. */
-  def fail(text: String): Unit = {
-    file.taskFailure = text
-    send(Notification.failure(file.generation))
+  /** Lets the rank go, behind END_OF_DATA: no attempt needs the pair any more. (E3) */
+  def endIsSeen(): Unit = {
+    FailPoint("E2")
+    file.endIsSeen()
+    FailPoint("E3")
   }
+
+  /** Runs `body` with the mapped file, for another thread than the pair's; None where the pair has been closed. */
+  private[pair] def beside[A](body: MappedFile => A): Option[A] = synchronized(if (closed) None else Some(body(file)))
 
   /** The whole ring, for measuring what writing to it costs without a rank: only while everything is released. */
   private[supply] def ring: IndexedSeq[ByteBuffer] = (0 until file.blockCount).map(file.slot)
@@ -238,21 +241,23 @@ final class Pair private[pair] (
     blocks.findResident(sequence)
   }
 
-  override def close(): Unit =
+  override def close(): Unit = synchronized {
+    closed = true
     try {
       notifications.close()
       requests.close()
       file.close()
-    } finally { Pair.attached.remove(file.path); () }
+    } finally { Pair.held.remove(file.path); () }
+  }
 }
 
 object Pair {
 
   /**
-   * Pairs that a task of this JVM is attached to. A second attempt must not even open the file: the JVM's locks on a
-   * file fall when any of its channels on that file is closed.
+   * What this JVM has open, and the pair where a task is attached to it. Nobody else here may even open the file: the JVM's
+   * locks on a file fall when any of its channels on that file is closed.
    */
-  private val attached = ConcurrentHashMap.newKeySet[Path]()
+  private val held = new ConcurrentHashMap[Path, Option[Pair]]
 
   private val pollMillis = 20L
 
@@ -264,30 +269,53 @@ object Pair {
    *
    * @param name    the pair in messages
    * @param attempt Spark's number of this attempt
-   * @param timeout limit, in seconds, of each later wait
-   * @param wait    limit of this one, where it is another
+   * @param timeout limit, in seconds, of this and each later wait
+   * @param run     number of this run; 0: it has none, and its pairs can not be told of a failure while a task holds them
    */
-  def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, wait: Option[Double] = None): Pair = {
+  def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long = 0): Pair = {
     val path = Paths.get(paths.mappedFile)
     val fullName = s"$name (${paths.mappedFile})"
-    val seconds = wait.getOrElse(timeout)
-    val limit = new TimeLimit(seconds)
+    val limit = new TimeLimit(timeout)
     var obstacle = s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?"
     while (true) {
-      if (attached.add(path)) {
+      if (held.putIfAbsent(path, None) == null) {
         var pair: Option[Pair] = None
         try {
-          tryAttach(fullName, path, paths, attempt, timeout) match {
+          tryAttach(fullName, path, paths, attempt, timeout, run) match {
             case Left(reason) => if (reason.nonEmpty) obstacle = reason
             case Right(made) => pair = Some(made)
           }
-        } finally if (pair.isEmpty) attached.remove(path)
+        } finally if (pair.isEmpty) held.remove(path) else held.put(path, pair)
         if (pair.isDefined) return pair.get
       } else obstacle = "another attempt of the same task still holds it in this executor"
-      if (limit.passed) throw new RankException(f"$fullName: $obstacle%s (waited $seconds%.0f s; --timeout)")
+      if (limit.passed) throw new RankException(f"$fullName: $obstacle%s (waited $timeout%.0f s; --timeout)")
       Thread.sleep(pollMillis)
     }
     throw new IllegalStateException("unreachable")
+  }
+
+  /**
+   * Runs `body` with the mapped file beside a task that may be attached to it, or with None where there is none. Returns None
+   * itself while a task of this JVM is attaching or leaving.
+   */
+  private[pair] def besideTask[A](path: Path, group: Option[String])(body: Option[MappedFile] => A): Option[A] =
+    held.putIfAbsent(path, None) match {
+      case null =>
+        try Some(MappedFile.open(path, group) match {
+            case Some(file) => Using.resource(file)(opened => body(Some(opened)))
+            case None => body(None)
+          })
+        finally { held.remove(path); () }
+      case attached => attached.flatMap(_.beside(file => body(Some(file))))
+    }
+
+  /** E3 for an attempt that has died before it could: lets the rank go where it still waits for its task of this run. */
+  def endIsSeen(paths: PairPaths, run: Long): Unit = {
+    besideTask(Paths.get(paths.mappedFile), paths.group) {
+      case Some(file) if file.rankLives && file.run == run => file.endIsSeen()
+      case _ => ()
+    }
+    ()
   }
 
   /** A1. */
@@ -297,7 +325,7 @@ object Pair {
 
   /** One try of A1 to A5: the pair, or what stands in the way ("" for nothing new). */
   private def tryAttach(
-      name: String, path: Path, paths: PairPaths, attempt: Int, timeout: Double): Either[String, Pair] =
+      name: String, path: Path, paths: PairPaths, attempt: Int, timeout: Double, run: Long): Either[String, Pair] =
     openMappedFile(path, paths.group) match {
       case Left(reason) => Left(reason)
       case Right(file) =>
@@ -309,6 +337,7 @@ object Pair {
           if (!file.rankLives) return Left("its files are there, but their rank is dead, and no new rank has opened it")
           FailPoint("A2")
           if (!file.lockForTask()) return Left("another attempt of the same task still holds it")
+          file.run = run
           FailPoint("A3")
           try {
             requests = NamedPipe.openRequests(Paths.get(paths.requestPipe), paths.group)

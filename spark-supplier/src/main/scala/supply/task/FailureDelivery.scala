@@ -1,42 +1,57 @@
 package supply.task
 
-import scala.concurrent.Await
+import scala.collection.mutable
+import scala.concurrent.{Await, ExecutionContext, Future, Promise}
 import scala.concurrent.duration.DurationDouble
 
-import org.apache.spark.{SparkContext, TaskContext}
+import org.apache.spark.SparkContext
+import org.apache.spark.supply.SparkInternals
 
-import supply.SupplyException
 import supply.config.ConfigFiles
 import supply.plan.Hosts
 
-/** Tells the ranks that Spark has given up, and why: one small pinned job that attaches to each pair. */
+/**
+ * Tells the ranks that Spark has given up, and why: a small job with a task for each executor, which tells every rank of its
+ * node. So the ranks of a node hear of it as long as one executor there is well, and all at once.
+ */
 object FailureDelivery {
 
   /** What starting the tasks may take. Where no executor is left they would wait for one for ever. */
   private val startSeconds = 10.0
 
-  /** What a living rank may take to make room in a full notification pipe. */
-  private val roomSeconds = 2.0
-
   /**
-   * @param wait seconds to wait for ranks that are not there yet, all of them together: there may be fewer task slots than
-   *             ranks
+   * @param run      number of the run that has failed
+   * @param attached the ranks whose pairs had a task of this run: where there is no living rank any more, none is to come
+   * @param wait     seconds to wait for ranks that are not there yet, while none has been there at all
    */
-  def deliver(sc: SparkContext, configFiles: ConfigFiles, hosts: Hosts, text: String, wait: Double): Unit = {
+  def deliver(
+      sc: SparkContext,
+      configFiles: ConfigFiles,
+      hosts: Hosts,
+      run: Long,
+      attached: Set[Int],
+      text: String,
+      wait: Double): Unit = {
     val end = System.currentTimeMillis() + (wait * 1000).toLong
-    val targets = hosts.places.zipWithIndex.map { case (place, rank) => rank -> place.host.toSeq }
-    val delivery = sc.makeRDD(targets).foreachAsync { rank =>
-      try {
-        val left = math.max(0.0, (end - System.currentTimeMillis()) / 1000.0)
-        val pair = PinnedTask.attach(configFiles, hosts, rank, TaskContext.get().attemptNumber(), roomSeconds, Some(left))
-        try pair.fail(text)
-        finally pair.close()
-      } catch {
-        // A rank that is not there can not be told; the first cause matters, not this one.
-        case _: SupplyException => ()
-      }
+    val notices = new NodeNotices(configFiles, hosts, run, attached, text, end, end + (startSeconds * 1000).toLong)
+    val open = mutable.Set.from(hosts.places.indices)
+    val oneWasThere, allAreDone = Promise[Unit]()
+    def done(node: NodeNotices.Outcome): Unit = synchronized {
+      open --= node.ranks
+      if (node.anyWasThere) oneWasThere.trySuccess(())
+      if (open.isEmpty) allAreDone.trySuccess(())
     }
-    try Await.result(delivery, (wait + startSeconds).seconds)
-    finally delivery.cancel()
+    val executors = SparkInternals.executors(sc)
+    val job = sc.submitJob(sc.makeRDD(0 until executors, executors), (_: Iterator[Int]) => notices.deliver(), 0 until executors,
+      (_: Int, node: NodeNotices.Outcome) => done(node), ())
+    def await(end: Future[Unit], seconds: Double): Unit = {
+      Await.ready(Future.firstCompletedOf(Seq(job, end))(ExecutionContext.parasitic), seconds.seconds)
+      ()
+    }
+    // A task on an executor that stalls never ends: another one of that node is enough.
+    try {
+      await(Future.firstCompletedOf(Seq(oneWasThere.future, allAreDone.future))(ExecutionContext.parasitic), wait + startSeconds)
+      await(allAreDone.future, NodeNotices.othersSeconds + startSeconds)
+    } finally job.cancel()
   }
 }

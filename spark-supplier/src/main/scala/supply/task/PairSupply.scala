@@ -4,7 +4,7 @@ import org.apache.spark.util.LongAccumulator
 
 import supply.ConfigException
 import supply.contract.Layout.Constant
-import supply.pair.{BlockWriter, Pair, Position, ResidentBlocks}
+import supply.pair.{BlockWriter, Pair, ResidentBlocks}
 
 /**
  * Supplies one rank over its pair, from the pair's position on.
@@ -94,8 +94,9 @@ final class PairSupply(pair: Pair, settings: TaskSettings, elements: LongAccumul
     countedBytes = pair.publishedBytes
   }
 
+  /** Returns when the rank has released everything. */
   def endOfData(): Unit = {
-    if (start != Position.End) {
+    if (!pair.isAtEnd) {
       pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
     }
     pair.awaitAllReleased()

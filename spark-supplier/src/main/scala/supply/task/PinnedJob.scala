@@ -11,11 +11,15 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
   private val group = s"supply-${java.util.UUID.randomUUID()}"
   private val elements = sc.longAccumulator("supply.elements")
   private val bytes = sc.longAccumulator("supply.bytes")
+  private val record = new RunRecord(sc, settings.run)
   @volatile private var firstFailure: Option[SupplyException] = None
 
   def elementsId: Long = elements.id
 
   def bytesId: Long = bytes.id
+
+  /** The ranks whose pairs had a task of this run. */
+  def attachedRanks: Set[Int] = record.attachedRanks
 
   /** The reports, by rank. Throws the first cause of a failure. */
   def run(): IndexedSeq[TaskReport] = {
@@ -30,10 +34,12 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
         .collect()
         .toIndexedSeq
     } catch {
-      case e: SparkException => throw firstFailure.getOrElse(PinnedJob.causeOf(e))
+      // Spark may have lost an executor for good that had nothing left to do.
+      case e: SparkException => record.reportsOf(0 until plan.ranks).getOrElse(throw firstFailure.getOrElse(PinnedJob.causeOf(e)))
     } finally {
       sc.clearJobGroup()
       sc.removeSparkListener(watch)
+      record.close()
       watch.close()
     }
   }

@@ -6,7 +6,7 @@ import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.util.LongAccumulator
 import org.slf4j.LoggerFactory
 
-import supply.{PlacementException, RankEndedException}
+import supply.{PlacementException, RankEndedException, RankException}
 import supply.config.{ConfigFiles, PairPaths}
 import supply.contract.Schema
 import supply.pair.Pair
@@ -15,6 +15,7 @@ import supply.plan.Hosts
 /**
  * What all tasks of a run have in common.
  *
+ * @param run         number of this run: random, not 0
  * @param plan        the plan's fingerprint
  * @param waitForRank a rank that ends early is awaited, and gets what follows the position that it brings
  * @param resident    the blocks of the first epoch stay, and later epochs notify them again
@@ -26,6 +27,7 @@ final case class TaskSettings(
     mainColumn: Int,
     blockElements: Int,
     timeout: Double,
+    run: Long = 0,
     plan: Long = 0,
     waitForRank: Boolean = false,
     resident: Boolean = false)
@@ -49,7 +51,7 @@ final class PinnedTask(settings: TaskSettings, elements: LongAccumulator, bytes:
 
   def run(rank: Int, epochs: Iterator[PlannedEpoch]): TaskReport = {
     val all = epochs.toIndexedSeq
-    var report: Option[TaskReport] = None
+    var report = reported(rank)
     while (report.isEmpty) {
       try report = Some(supply(rank, all))
       catch {
@@ -60,18 +62,39 @@ final class PinnedTask(settings: TaskSettings, elements: LongAccumulator, bytes:
     report.get
   }
 
-  /** Supplies the rank that is there now, to the end. */
   private def supply(rank: Int, epochs: IndexedSeq[PlannedEpoch]): TaskReport = {
-    val pair = PinnedTask.attach(
-      settings.configFiles, settings.hosts, rank, TaskContext.get().attemptNumber(), settings.timeout)
+    val attempt = TaskContext.get().attemptNumber()
+    val pair =
+      try PinnedTask.attach(settings.configFiles, settings.hosts, rank, attempt, settings.timeout, settings.run)
+      catch {
+        // Another attempt, which Spark took for dead, may have come to the end meanwhile.
+        case e: RankException => return reported(rank).getOrElse(throw e)
+      }
+    try supply(rank, pair, epochs)
+    finally pair.close()
+  }
+
+  /** What another attempt has reported whose rank has everything, and which may have died before it let the rank go. */
+  private def reported(rank: Int): Option[TaskReport] = {
+    val report = RunRecord.reportOf(settings.run, rank)
+    if (report.isDefined && settings.hosts.places(rank).isOn(PinnedTask.host)) {
+      Pair.endIsSeen(PinnedTask.paths(settings.configFiles, settings.hosts, rank), settings.run)
+    }
+    report
+  }
+
+  /** Supplies the rank that is there now, to the end. */
+  private def supply(rank: Int, pair: Pair, epochs: IndexedSeq[PlannedEpoch]): TaskReport = {
     val start = System.nanoTime()
-    try {
-      val supply = new PairSupply(pair, settings, elements, bytes)
-      epochs.foreach(supply.epoch)
-      supply.endOfData()
-      TaskReport(rank, PinnedTask.host, supply.partitions, pair.publishedElements, pair.publishedBytes,
-        System.nanoTime() - start, pair.waitedNanos, supply.waitedForSource)
-    } finally pair.close()
+    RunRecord.attached(settings.run, rank)
+    val supply = new PairSupply(pair, settings, elements, bytes)
+    epochs.foreach(supply.epoch)
+    supply.endOfData()
+    val report = TaskReport(rank, PinnedTask.host, supply.partitions, pair.publishedElements, pair.publishedBytes,
+      System.nanoTime() - start, pair.waitedNanos, supply.waitedForSource)
+    RunRecord.ended(settings.run, report)
+    pair.endIsSeen()
+    report
   }
 }
 
@@ -81,22 +104,26 @@ object PinnedTask {
   /** This executor's host, as Spark knows it. */
   def host: String = SparkEnv.get.blockManager.blockManagerId.host
 
-  /** Attaches to the pair of a rank, after making sure that this is the rank's node. timeout, wait: as for Pair.attach. */
+  /** The files of the pair of a rank, on its own node. */
+  private def paths(configFiles: ConfigFiles, hosts: Hosts, rank: Int): PairPaths = {
+    val localRank = hosts.places(rank).localRank
+    configFiles.read(localRank + 1)(localRank)
+  }
+
+  /** Attaches to the pair of a rank, after making sure that this is the rank's node. timeout, run: as for Pair.attach. */
   def attach(
       configFiles: ConfigFiles,
       hosts: Hosts,
       rank: Int,
       attempt: Int,
       timeout: Double,
-      wait: Option[Double] = None): Pair = {
+      run: Long = 0): Pair = {
     val place = hosts.places(rank)
     if (!place.isOn(host)) {
       throw new PlacementException(s"the task of rank $rank landed on $host, but its rank is on ${place.host.mkString}: " +
         "is there an executor with a free core on that node?")
     }
-    val pairs = configFiles.read(place.localRank + 1)
-    val paths: PairPaths = pairs(place.localRank)
-    val pair = Pair.attach(s"pair of rank $rank", paths, attempt, timeout, wait)
+    val pair = Pair.attach(s"pair of rank $rank", paths(configFiles, hosts, rank), attempt, timeout, run)
     if (pair.rank >= 0 && pair.rank != rank) {
       try throw new PlacementException(s"${pair.name} belongs to MPI rank ${pair.rank}, not $rank: the Supplier's --hosts and " +
           s"mpirun's host file must name the same nodes in the same order (${InetAddress.getLocalHost.getHostName})")

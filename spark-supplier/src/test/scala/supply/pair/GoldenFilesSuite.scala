@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.{RankEndedException, SupplyException, TemporaryFolder}
 import supply.config.PairPaths
-import supply.contract.Layout
+import supply.contract.{Layout, Notification}
 import supply.contract.Layout.{Constant, MappedFileHeader => At}
 import supply.source.{Datum, DatumCursor}
 
@@ -32,15 +32,21 @@ class GoldenFilesSuite extends AnyFunSuite {
     FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE)
 
   /** A pair over plain files: the rank's golden files, and a new file for the notifications. */
-  private def withPair[A](folder: Path, mapped: Array[Byte], requests: Array[Byte])(body: Pair => A): A = {
+  private def withPair[A](folder: Path, mapped: Array[Byte], requests: Array[Byte])(body: Pair => A): A =
+    withPairAndParts(folder, mapped, requests)((pair, _, _) => body(pair))
+
+  private def withPairAndParts[A](folder: Path, mapped: Array[Byte], requests: Array[Byte])(
+      body: (Pair, MappedFile, NotificationPipe) => A): A = {
     val mappedFile = Files.write(folder.resolve("mapped"), mapped)
     val requestFile = Files.write(folder.resolve("requests"), requests)
     val file = MappedFile.open(mappedFile).get
     file.check()
+    file.run = 0x1112131415161718L
     file.taskIs(4343, 0)
+    val notifications = new NotificationPipe(channel(folder.resolve("notifications")))
     val pair = new Pair("golden pair", PairPaths(mappedFile.toString, "", "", "golden"), file,
-      new RequestPipe(channel(requestFile)), new NotificationPipe(channel(folder.resolve("notifications"))), 1)
-    try body(pair)
+      new RequestPipe(channel(requestFile)), notifications, 1)
+    try body(pair, file, notifications)
     finally pair.close()
   }
 
@@ -61,13 +67,14 @@ class GoldenFilesSuite extends AnyFunSuite {
   }
 
   /** What the task writes: the mapped file and the notifications. */
-  private def written(mapped: Array[Byte])(body: Pair => Unit): (Array[Byte], Array[Byte]) = TemporaryFolder { folder =>
-    withPair(folder, mapped, Array.emptyByteArray) { pair =>
-      pair.planIs(0x0102030405060708L)
-      body(pair)
+  private def written(mapped: Array[Byte])(body: (Pair, MappedFile, NotificationPipe) => Unit): (Array[Byte], Array[Byte]) =
+    TemporaryFolder { folder =>
+      withPairAndParts(folder, mapped, Array.emptyByteArray) { (pair, file, notifications) =>
+        pair.planIs(0x0102030405060708L)
+        body(pair, file, notifications)
+      }
+      (Files.readAllBytes(folder.resolve("mapped")), Files.readAllBytes(folder.resolve("notifications")))
     }
-    (Files.readAllBytes(folder.resolve("mapped")), Files.readAllBytes(folder.resolve("notifications")))
-  }
 
   /** Epoch 0. */
   private def writeEpoch(pair: Pair): Unit = {
@@ -79,12 +86,13 @@ class GoldenFilesSuite extends AnyFunSuite {
     pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
   }
 
-  private def writtenOnce() = written(fresh) { pair =>
+  private def writtenOnce() = written(fresh) { (pair, file, notifications) =>
     writeEpoch(pair)
-    pair.fail("the test failed")
+    file.taskFailure = "the test failed"
+    assert(notifications.write(Notification.failure(file.generation), new TimeLimit(1)))
   }
 
-  private def writtenToStay() = written(freshWith(5)) { pair =>
+  private def writtenToStay() = written(freshWith(5)) { (pair, _, _) =>
     pair.letStay(0)
     writeEpoch(pair)
     pair.resident.get.of(2).foreach(pair.publishAgain(_, 1))

@@ -31,6 +31,7 @@ class PairFileSuite extends AnyFunSuite {
       pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
       assert(rank("next") == "END_OF_DATA")
       pair.awaitAllReleased()
+      pair.endIsSeen()
     } finally pair.close()
   }
 

@@ -24,8 +24,13 @@ class PairSuite extends AnyFunSuite {
     }
   }
 
+  private val run = 77L
+
   private def attach(rank: TestRank, attempt: Int = 0, seconds: Double = timeout): Pair =
-    Pair.attach("pair 0", rank.paths, attempt, seconds)
+    Pair.attach("pair 0", rank.paths, attempt, seconds, run)
+
+  private def tell(rank: TestRank, text: String, run: Long = run): FailureNotice.Outcome =
+    FailureNotice.send(rank.paths, run, text, timeout)
 
   private def inBackground[A](body: => A): Future[A] = {
     val executor = Executors.newSingleThreadExecutor()
@@ -59,6 +64,7 @@ class PairSuite extends AnyFunSuite {
           supply(pair, sizes.zipWithIndex.map { case (bytes, i) => datum(i, bytes) })
           endOfData(pair)
           pair.awaitAllReleased()
+          pair.endIsSeen()
         } finally pair.close()
       }
       var seen = 0
@@ -180,13 +186,62 @@ class PairSuite extends AnyFunSuite {
     }
   }
 
-  test("a failure of Spark reaches the rank with its text") {
+  private val fireAtTheRank = "ERROR SUPPLY_ERROR_SPARK the source is on fire"
+
+  test("a failure of Spark reaches a rank that no task has attached to") {
+    withRank { rank =>
+      assert(tell(rank, "too early") == FailureNotice.Absent)
+      rank.open()
+      assert(tell(rank, "the source is on fire") == FailureNotice.Told)
+      assert(rank("next") == fireAtTheRank)
+    }
+  }
+
+  test("a failure of Spark reaches a rank whose task has left") {
+    withRank { rank =>
+      rank.open()
+      attach(rank).close()
+      assert(tell(rank, "the source is on fire") == FailureNotice.Told)
+      assert(rank("next") == fireAtTheRank)
+    }
+  }
+
+  test("a failure of Spark reaches a rank whose task still holds the pair, and goes on to hold it") {
     withRank { rank =>
       rank.open()
       val pair = attach(rank)
-      try pair.fail("the source is on fire")
+      try {
+        supply(pair, Seq(datum(0, 1)))
+        assert(tell(rank, "the source is on fire") == FailureNotice.Told)
+        assert(rank("next") == "OK 0 0 0 0 1" && rank("next") == fireAtTheRank)
+        val message = intercept[RankException](attach(rank, attempt = 1, seconds = 0.2)).getMessage
+        assert(message.contains("another attempt"))
+      } finally pair.close()
+      assert(tell(rank, "once more") == FailureNotice.Told)
+    }
+  }
+
+  test("a failure of another run does not reach the rank, while its task is attached or between two attempts") {
+    withRank { rank =>
+      rank.open()
+      val pair = attach(rank)
+      try assert(tell(rank, "not yours", run = 78) == FailureNotice.NotOurs)
       finally pair.close()
-      assert(rank("next") == "ERROR SUPPLY_ERROR_SPARK the source is on fire")
+      assert(tell(rank, "not yours", run = 78) == FailureNotice.NotOurs)
+      val second = attach(rank, attempt = 1)
+      try {
+        supply(second, Seq(datum(0, 1)))
+        assert(rank("next") == "OK 0 0 0 0 1")
+      } finally second.close()
+    }
+  }
+
+  test("a dead rank can not be told") {
+    withRank { rank =>
+      rank.open()
+      attach(rank).close()
+      rank.kill()
+      assert(tell(rank, "anybody?") == FailureNotice.Absent)
     }
   }
 
@@ -264,6 +319,8 @@ class PairSuite extends AnyFunSuite {
       try {
         assert(second.position == Position.End)
         second.awaitAllReleased()
+        assert(second.isAtEnd)
+        second.endIsSeen()
         assert(rank.answer() == "OK" && !Files.exists(Paths.get(rank.paths.mappedFile)))
       } finally second.close()
     }

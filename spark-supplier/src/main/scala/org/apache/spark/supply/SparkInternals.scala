@@ -1,8 +1,11 @@
 package org.apache.spark.supply
 
-import org.apache.spark.SparkContext
+import scala.reflect.ClassTag
+
+import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.resource.ResourceProfile
-import org.apache.spark.util.ShutdownHookManager
+import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
+import org.apache.spark.util.{RpcUtils, ShutdownHookManager}
 
 /** What Spark knows but does not tell outside its own package. */
 object SparkInternals {
@@ -10,6 +13,28 @@ object SparkInternals {
   /** Tasks that the executors known at this moment can run at the same time. */
   def concurrentTasks(sc: SparkContext): Int =
     sc.maxNumConcurrentTasks(sc.resourceProfileManager.resourceProfileFromId(ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID))
+
+  /** Executors known at this moment; the driver where Spark is local. */
+  def executors(sc: SparkContext): Int = math.max(1, sc.getExecutorMemoryStatus.size - 1)
+
+  /**
+   * Lets the driver answer what tasks ask under that name, one question at a time, until it is closed. Questions and answers are
+   * of classes that every Spark has: where it reads them an executor may not know those of the user's jar.
+   */
+  def answerTasks(sc: SparkContext, name: String)(answer: PartialFunction[Any, Any]): AutoCloseable = {
+    val env = sc.env.rpcEnv
+    val endpoint = env.setupEndpoint(name, new ThreadSafeRpcEndpoint {
+      override val rpcEnv: RpcEnv = env
+      override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = answer.andThen(context.reply _)
+    })
+    () => env.stop(endpoint)
+  }
+
+  /** A task's question to the driver. Throws a SparkException where no answer comes within spark.rpc.askTimeout. */
+  def askDriver[A: ClassTag](name: String, question: Any): A = {
+    val env = SparkEnv.get
+    RpcUtils.makeDriverRef(name, env.conf, env.rpcEnv).askSync[A](question)
+  }
 
   /** Runs `body`; if the JVM is asked to end meanwhile (SIGTERM, Ctrl-C), runs `ending` before Spark takes anything down. */
   def beforeShutdown[A](ending: () => Unit)(body: => A): A = {

@@ -1,0 +1,55 @@
+package supply.pair
+
+import java.io.IOException
+import java.nio.file.Paths
+
+import scala.util.Using
+
+import supply.config.PairPaths
+import supply.contract.Notification
+
+/** Tells a rank that Spark has given up, also beside an attempt that still holds its pair (D1 to D4 of proto/PROTOCOL.md). */
+object FailureNotice {
+
+  sealed trait Outcome
+  /** FAILURE lies in its pipe. */
+  case object Told extends Outcome
+  /** No rank lives there. */
+  case object Absent extends Outcome
+  /** One does, and can not be told at this moment. */
+  case object NotNow extends Outcome
+  /** One does, and it is another run's. */
+  case object NotOurs extends Outcome
+
+  /**
+   * Tries once.
+   *
+   * @param run     number of the run that has failed
+   * @param seconds limit of waiting for room in the notification pipe
+   */
+  def send(paths: PairPaths, run: Long, text: String, seconds: Double): Outcome =
+    try Pair.besideTask(Paths.get(paths.mappedFile), paths.group) {
+        case Some(file) if file.rankLives => tell(file, paths, run, text, seconds)
+        case _ => Absent
+      }.getOrElse(NotNow)
+    catch { case _: PairFile.NotSharedYetException => NotNow }
+
+  /** D2 to D4. */
+  private def tell(file: MappedFile, paths: PairPaths, run: Long, text: String, seconds: Double): Outcome =
+    if (file.run != run && file.run != 0) NotOurs
+    else if (file.run == 0 && !file.lockForTask()) NotNow
+    // Another run's task may have come and left before the lock was taken.
+    else if (file.run != run && file.run != 0) NotOurs
+    else
+      try Using.resource(NamedPipe.openNotifications(Paths.get(paths.notificationPipe), paths.group)) { pipe =>
+          if (!file.rankLives) Absent
+          else {
+            file.taskFailure = text
+            if (pipe.write(Notification.failure(file.generation), new TimeLimit(seconds))) Told else NotNow
+          }
+        }
+      catch {
+        case e: java.nio.channels.ClosedByInterruptException => throw e
+        case _: IOException => Absent
+      }
+}

@@ -1,0 +1,74 @@
+package supply.task
+
+import scala.collection.mutable
+
+import org.apache.spark.TaskContext
+
+import supply.SupplyException
+import supply.config.{ConfigFiles, PairPaths}
+import supply.pair.FailureNotice
+import supply.plan.Hosts
+
+/**
+ * Tells all ranks of the node where it runs that Spark has given up. Arguments as for FailureDelivery.deliver.
+ *
+ * @param end    until when ranks that are not there yet are awaited, in milliseconds since 1970
+ * @param latest when nobody may be told any more: the executor has stood still, and another run may have begun
+ */
+private[task] final class NodeNotices(
+    configFiles: ConfigFiles, hosts: Hosts, run: Long, attached: Set[Int], text: String, end: Long, latest: Long)
+    extends Serializable {
+  import NodeNotices._
+
+  def deliver(): Outcome = {
+    val host = PinnedTask.host
+    val ranks = hosts.places.indices.filter(rank => hosts.places(rank).isOn(host))
+    val there = mutable.Set.from(ranks.filter(attached))
+    try {
+      val pairs = configFiles.read(ranks.map(hosts.places(_).localRank + 1).maxOption.getOrElse(0))
+      tell(ranks.map(rank => rank -> pairs(hosts.places(rank).localRank)), there)
+    } catch { case _: SupplyException => () } // The ranks are told the first cause, and nothing of this one.
+    Outcome(ranks, there.nonEmpty)
+  }
+
+  /** there: the ranks that have been there; one that has and is not any more is not awaited. */
+  private def tell(pairs: Seq[(Int, PairPaths)], there: mutable.Set[Int]): Unit = {
+    var open = pairs
+    var until = end
+    var goOn = System.currentTimeMillis() < latest
+    while (goOn) {
+      open = open.filterNot { case (rank, paths) => isDone(rank, paths, there) }
+      val now = System.currentTimeMillis()
+      if (there.nonEmpty) until = math.min(until, now + (othersSeconds * 1000).toLong)
+      goOn = open.nonEmpty && now < until && !TaskContext.get().isInterrupted()
+      if (goOn) Thread.sleep(pollMillis)
+    }
+  }
+
+  private def isDone(rank: Int, paths: PairPaths, there: mutable.Set[Int]): Boolean =
+    try FailureNotice.send(paths, run, text, roomSeconds) match {
+        case FailureNotice.Told =>
+          there += rank
+          true
+        case FailureNotice.NotNow =>
+          there += rank
+          false
+        case FailureNotice.Absent => there(rank)
+        case FailureNotice.NotOurs => true
+      }
+    catch { case _: SupplyException => true }
+}
+
+private[task] object NodeNotices {
+
+  /** ranks: those of the node; anyWasThere: at least one of them was there in this run. */
+  final case class Outcome(ranks: Seq[Int], anyWasThere: Boolean)
+
+  /** mpirun starts its ranks at once, and ends them all when it sees one end: who has not come by then will not come. */
+  val othersSeconds = 3.0
+
+  /** What a living rank may take to make room in a full notification pipe. */
+  private val roomSeconds = 2.0
+
+  private val pollMillis = 20L
+}

@@ -1,0 +1,61 @@
+package supply.task
+
+import scala.collection.mutable
+
+import org.apache.spark.SparkContext
+import org.apache.spark.supply.SparkInternals
+
+/**
+ * What the driver knows of the ranks of a run, whatever becomes of those who have told it. A task that dies once its rank has
+ * everything is tried again where Spark has not heard of its success, and the rank may be gone by then.
+ */
+private[task] final class RunRecord(sc: SparkContext, run: Long) extends AutoCloseable {
+  import RunRecord._
+
+  private val attached = mutable.Set.empty[Int]
+  private val reports = mutable.Map.empty[Int, Fields]
+
+  private val answers = SparkInternals.answerTasks(sc, name(run)) {
+    case (Attached, rank: Int) => synchronized(attached += rank); true
+    case (Ended, rank: Int, report: Fields @unchecked) => synchronized(reports(rank) = report); true
+    case (ReportOf, rank: Int) => synchronized(reports.get(rank))
+  }
+
+  /** The ranks whose pairs had a task of this run. */
+  def attachedRanks: Set[Int] = synchronized(attached.toSet)
+
+  /** What all these ranks have received, where all have received everything. */
+  def reportsOf(ranks: Range): Option[IndexedSeq[TaskReport]] = synchronized {
+    if (ranks.forall(reports.contains)) Some(ranks.map(rank => asReport(reports(rank)))) else None
+  }
+
+  override def close(): Unit = answers.close()
+}
+
+/** What tasks tell and ask. */
+private[task] object RunRecord {
+  private type Fields = (Int, String, Int, Long, Long, Long, Long, Long)
+
+  private val Attached = "attached"
+  private val Ended = "ended"
+  private val ReportOf = "report of"
+
+  private val asReport: Fields => TaskReport = (TaskReport.apply _).tupled
+
+  private def name(run: Long) = s"supply-run-${run.toHexString}"
+
+  def attached(run: Long, rank: Int): Unit = {
+    SparkInternals.askDriver[Boolean](name(run), (Attached, rank))
+    ()
+  }
+
+  /** The rank has everything. */
+  def ended(run: Long, report: TaskReport): Unit = {
+    SparkInternals.askDriver[Boolean](name(run), (Ended, report.rank, TaskReport.unapply(report).get))
+    ()
+  }
+
+  /** What an attempt has reported whose rank has everything. */
+  def reportOf(run: Long, rank: Int): Option[TaskReport] =
+    SparkInternals.askDriver[Option[Fields]](name(run), (ReportOf, rank)).map(asReport)
+}
