@@ -25,11 +25,11 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
 .PHONY: menu run test build bench bench-quick bench-cycle bench-programs reference packages packages-for-tests clean distclean \
-	library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala test-python test-python-faults test-faults soak
+	library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala test-python test-python-faults test-faults test-sanitizers soak
 
 menu:
 	@echo 'Targets:'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
 	@echo 'Settings: RANKS=$(RANKS) EPOCHS=$(EPOCHS) (of run), JOBS=$(JOBS), PYTHON=$(PYTHON)'
 
 run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI ranks that train on them
@@ -49,6 +49,9 @@ test: packages-for-tests build $(DIGITS) ## every test: C, Scala, Python, both l
 
 test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
+
+test-sanitizers: packages-for-tests ## the C tests under the address, undefined behaviour and thread sanitizers and valgrind, about 10 minutes
+	@mpi-client/tests/sanitized
 
 soak: build library-with-fail-points $(DATUM) ## full speed with faults at random for MINUTES=30: nothing lost, nothing that grows
 	@$(VENV)/bin/python launch/tests/faults/soak.py $(MINUTES)
@@ -123,7 +126,7 @@ $(DIGITS): launch/make-digits-lmdb $(DATUM)
 test-c:
 	@ctest --test-dir build/mpi-client --output-on-failure --no-tests=error --output-junit $(CURDIR)/$(REPORTS)/ctest.xml
 
-# The address and undefined behaviour sanitizers; `mpi-client/tests/sanitized` alone also has threads and valgrind.
+# The address and undefined behaviour sanitizers alone: `make test-sanitizers` takes its time.
 test-sanitized:
 	@mpi-client/tests/sanitized --junit $(REPORTS)/sanitized.xml address
 
