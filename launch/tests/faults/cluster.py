@@ -37,6 +37,7 @@ class Cluster(Supplier):
                 # An executor that says nothing for so long is lost, and its tasks start elsewhere.
                 "spark.network.timeout": "10s",
                 "spark.network.timeoutInterval": "1s",
+                "spark.executor.heartbeatInterval": "2s",
                 **{f"spark.executorEnv.{name}": value for name, value in fail_point.environment.items()},
                 **settings,
             },

@@ -36,7 +36,7 @@ object Supplier {
     val conf = new SparkConf()
       .setIfMissing("spark.app.name", "Supplier")
       .setIfMissing("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
-      // The progress comes with the heartbeats.
+      // The progress comes with the heartbeats. One that comes before a slow machine has started Spark ends in an error in its log.
       .setIfMissing("spark.executor.heartbeatInterval", "2s")
     val sc = SparkContext.getOrCreate(conf)
     try {

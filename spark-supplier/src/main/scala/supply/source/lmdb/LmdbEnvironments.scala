@@ -61,8 +61,11 @@ object LmdbEnvironments {
 
   /** An environment that nothing is opened in yet. Loads the native library, where that has not been done. */
   private[supply] def load(): Env =
-    try new Env()
-    catch {
+    try {
+      val made = new Env()
+      NativeLibrary.removeUnpacked()
+      made
+    } catch {
       case e: LinkageError =>
         throw new SourceException("lmdbjni's native library does not load: it is there for 64-bit x86 Linux, and this is " +
           s"${System.getProperty("os.name")} on ${System.getProperty("os.arch")}; it is unpacked into java.io.tmpdir " +

@@ -3,6 +3,8 @@ package supply.source.lmdb
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.file.{Files, Path}
 
+import scala.jdk.CollectionConverters._
+
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.{SourceException, TemporaryFolder}
@@ -25,6 +27,16 @@ class LmdbFileSuite extends AnyFunSuite {
       val db = TestLmdb.numbered(folder.resolve("db"), 20)
       assert(LmdbFile.open(db.toString) == LmdbFile(db.resolve("data.mdb").toString, 20))
       assert(LmdbFile.open(db.resolve("data.mdb").toString).entries == 20)
+    }
+  }
+
+  test("of the native library nothing is left in java.io.tmpdir once it is loaded, so that a JVM may be killed") {
+    TemporaryFolder { folder =>
+      val file = TestLmdb.numbered(folder.resolve("db"), 1).resolve("data.mdb").toString
+      LmdbEnvironments.acquire(file)
+      LmdbEnvironments.release(file)
+      val loaded = Files.readAllLines(Path.of("/proc/self/maps")).asScala.filter(_.contains("liblmdbjni"))
+      assert(loaded.nonEmpty && loaded.forall(_.endsWith("(deleted)")))
     }
   }
 
