@@ -242,10 +242,3 @@ def test_a_supplier_does_not_wait_for_ranks_that_mpirun_has_ended(supply_run, en
     assert run.finish() == 1
     # With its own status: it was not ended.
     assert re.fullmatch(r"the Supplier failed \(status 1\): .*3 ranks need 3 tasks at once.*", last_message(run))
-
-
-def test_the_supplier_says_by_its_status_that_a_rank_failed(supply_run, entries):
-    ended = f'[[ $OMPI_COMM_WORLD_RANK == 0 ]] && exec timeout --preserve-status 5 {SUPPLY_CAT} --count; exec {SUPPLY_CAT} --count'
-    run = supply_run("--lmdb", entries, "--ranks", 2, *ENDLESS, program=("bash", "-c", ended))
-    assert run.finish() == 128 + signal.SIGTERM
-    assert last_message(run).startswith(f"the ranks failed (status {128 + signal.SIGTERM}): supply-cat")
