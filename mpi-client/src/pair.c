@@ -120,6 +120,7 @@ void supply_pair_end(struct pair *pair) {
     const uint32_t *end_seen = &supply_mapped_header(&pair->mapped_file)->end_seen;
     const int64_t deadline = supply_clock_after(pair->settings.timeout);
     supply_pair_release_all(pair);
+    supply_fail_point("E4");
     while (__atomic_load_n(end_seen, __ATOMIC_ACQUIRE) == 0 && supply_clock_now() < deadline)
         if (!await_next_attempt(pair)) return;
 }

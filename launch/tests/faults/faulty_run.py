@@ -60,6 +60,10 @@ class FaultyRun:
         assert statuses == [0] * len(ranks)
         assert TALLY.compare(self.database, ranks, self.epochs) == (0, 0)
 
+    def is_supplied(self):
+        """The Supplier ends well."""
+        self._supplied.result(timeout=self.timeout)
+
     def fails(self):
         """The Supplier's message."""
         with pytest.raises(SupplierFailure) as failure:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fail_point import ENDING_STEPS, OPENING_STEPS, RECEIVING_STEPS, TASK_STEPS, is_gone, wait_until_stopped
+from fail_point import DELIVERING_STEPS, ENDING_STEPS, OPENING_STEPS, RECEIVING_STEPS, TASK_STEPS, is_gone, wait_until_stopped
 from ranks import one_line
 from waiting import wait_until
 
@@ -16,7 +16,7 @@ PAUSE = 0.5
 
 def passings(step):
     """How often a step is passed well before the fault: attaching once, publishing and receiving many times."""
-    return 0 if step[0] in "AO" else 7
+    return 7 if step[0] in "PRC" else 0
 
 
 def let_go_on(process):
@@ -34,7 +34,7 @@ def test_an_executor_is_killed(start_run, fault, step):
     run.ends_well()
 
 
-@pytest.mark.parametrize("step", TASK_STEPS)
+@pytest.mark.parametrize("step", TASK_STEPS + ENDING_STEPS)
 def test_an_executor_is_stopped_and_goes_on(start_run, fault, step):
     point = fault(step, "stop", after=passings(step))
     run = start_run()
@@ -82,7 +82,31 @@ def test_a_rank_is_killed_while_it_receives(start_run, fault, step):
     start_run(pairs=run.pairs).ends_well()
 
 
-@pytest.mark.parametrize("step", OPENING_STEPS + RECEIVING_STEPS)
+def test_a_rank_is_killed_when_it_has_everything(start_run, fault):
+    point = fault("E4", "kill")
+    run = start_run(faulty_ranks=[1])
+    point.taken()
+    assert run.finish_ranks() == [0, -signal.SIGKILL]
+    # It gave up nothing: its task has succeeded.
+    run.is_supplied()
+    run.pairs.clean()
+
+
+@pytest.mark.parametrize("step", DELIVERING_STEPS)
+@pytest.mark.parametrize("action", ["kill", "throw"])
+def test_an_executor_fails_while_it_tells_a_rank_of_a_failure(start_run, fault, step, action):
+    point = fault(step, action)
+    run = start_run(endless=True)
+    run.wait_for_blocks(20, 1)
+    run.ranks[0].process.terminate()
+    text = run.fails()
+    point.taken()
+    assert "supply-cat was ended by a signal" in text
+    assert run.finish_rank(1) == 1
+    assert one_line(run.ranks[1]) == text
+
+
+@pytest.mark.parametrize("step", (*OPENING_STEPS, *RECEIVING_STEPS, "E4"))
 def test_a_rank_is_stopped_and_goes_on(start_run, fault, step):
     point = fault(step, "stop", after=passings(step))
     run = start_run(faulty_ranks=[1])

@@ -69,24 +69,30 @@ abstract class Resuming(resident: Boolean) extends AnyFunSuite with LocalSpark {
     assert(wholeRun(resident) == whole)
   }
 
-  test("a rank that stops and comes back at 100 random places sees, all in all, what a run without a stop sees") {
+  test("a rank that is killed and comes back at 100 random places sees, all in all, what a run without a stop sees") {
     val random = new Random(1)
-    withRank { rank =>
-      var position: Option[String] = None
-      rank.open(ringBytes, timeout = timeout)
-      val run = start(rank, waitForRank = true)
-      val seen = Seq.newBuilder[String]
-      // 100 stops in 180 elements: a few elements between two stops, sometimes none.
-      (0 until 100).foreach { _ =>
-        seen ++= take(rank, random.nextInt(4))
-        position = Some(rank.position())
-        rank("abort stopped by the test")
-        rank.open(ringBytes, timeout = timeout, position = position)
-      }
-      seen ++= take(rank)
-      rank("close")
-      run.get(60, TimeUnit.SECONDS)
-      assert(withoutRepeatedEnds(seen.result()) == whole)
+    TemporaryFolder { folder =>
+      val paths = TestRank.configFiles(folder, 1).read().head
+      var rank = new TestRank(paths)
+      try {
+        rank.open(ringBytes, timeout = timeout)
+        val run = start(rank, waitForRank = true)
+        val seen = Seq.newBuilder[String]
+        // 100 ends in 180 elements: a few elements between two of them, sometimes none.
+        (0 until 100).foreach { _ =>
+          seen ++= take(rank, random.nextInt(4))
+          val position = rank.position()
+          // What it gets after it has saved its position it gets again.
+          take(rank, random.nextInt(3))
+          rank.kill()
+          rank = new TestRank(paths)
+          assert(rank.open(ringBytes, timeout = timeout, position = Some(position)) == "OK")
+        }
+        seen ++= take(rank)
+        rank("close")
+        run.get(60, TimeUnit.SECONDS)
+        assert(withoutRepeatedEnds(seen.result()) == whole)
+      } finally rank.close()
     }
   }
 
@@ -116,10 +122,10 @@ abstract class Resuming(resident: Boolean) extends AnyFunSuite with LocalSpark {
   }
 
   test("a rank that wants to begin behind the last epoch gets the end of the data, however far behind") {
-    Seq(2, Int.MaxValue).foreach { epoch =>
+    Seq(epochs, Int.MaxValue).foreach { epoch =>
       withRank { rank =>
-        rank.open(timeout = timeout, position = Some(s"position-1:$epoch:0:0:0:0000000000000000"))
-        val run = start(rank, epochs = 2, waitForRank = false)
+        rank.open(ringBytes, timeout = timeout, position = Some(s"position-1:$epoch:0:0:0:0000000000000000"))
+        val run = start(rank, waitForRank = false)
         assert(take(rank) == Seq("END_OF_DATA"))
         rank("close")
         assert(run.get(60, TimeUnit.SECONDS).map(_.elements) == Seq(0))

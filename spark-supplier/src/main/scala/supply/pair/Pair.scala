@@ -73,6 +73,10 @@ final class Pair private[pair] (
       throw new ConfigException(s"$name: the rank wants to go on at a position that it saved in a run with other data, " +
         "--partitions, --ranks or --seed: give the same ones, or start the rank without the position")
     }
+    if (sequence > 0 && file.plan != fingerprint) {
+      throw new ConfigException(s"$name: another run has begun to supply this rank, with other data, --partitions, --ranks or " +
+        "--seed: start the rank anew")
+    }
     file.plan = fingerprint
   }
 

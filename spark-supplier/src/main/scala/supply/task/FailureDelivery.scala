@@ -33,7 +33,8 @@ object FailureDelivery {
       text: String,
       wait: Double): Unit = {
     val end = System.currentTimeMillis() + (wait * 1000).toLong
-    val notices = new NodeNotices(configFiles, hosts, run, attached, text, end, end + (startSeconds * 1000).toLong)
+    val notices = new NodeNotices(configFiles, hosts, run, attached, text, end)
+    val want = NodeNotices.want(sc, run)
     val open = mutable.Set.from(hosts.places.indices)
     val oneWasThere, allAreDone = Promise[Unit]()
     def done(node: NodeNotices.Outcome): Unit = synchronized {
@@ -52,6 +53,9 @@ object FailureDelivery {
     try {
       await(Future.firstCompletedOf(Seq(oneWasThere.future, allAreDone.future))(ExecutionContext.parasitic), wait + startSeconds)
       await(allAreDone.future, NodeNotices.othersSeconds + startSeconds)
-    } finally job.cancel()
+    } finally {
+      want.close()
+      job.cancel()
+    }
   }
 }

@@ -2,7 +2,8 @@ package supply.task
 
 import scala.collection.mutable
 
-import org.apache.spark.TaskContext
+import org.apache.spark.{SparkContext, SparkException, TaskContext}
+import org.apache.spark.supply.SparkInternals
 
 import supply.SupplyException
 import supply.config.{ConfigFiles, PairPaths}
@@ -12,11 +13,10 @@ import supply.plan.Hosts
 /**
  * Tells all ranks of the node where it runs that Spark has given up. Arguments as for FailureDelivery.deliver.
  *
- * @param end    until when ranks that are not there yet are awaited, in milliseconds since 1970
- * @param latest when nobody may be told any more: the executor has stood still, and another run may have begun
+ * @param end until when ranks that are not there yet are awaited, in milliseconds since 1970
  */
 private[task] final class NodeNotices(
-    configFiles: ConfigFiles, hosts: Hosts, run: Long, attached: Set[Int], text: String, end: Long, latest: Long)
+    configFiles: ConfigFiles, hosts: Hosts, run: Long, attached: Set[Int], text: String, end: Long)
     extends Serializable {
   import NodeNotices._
 
@@ -35,7 +35,7 @@ private[task] final class NodeNotices(
   private def tell(pairs: Seq[(Int, PairPaths)], there: mutable.Set[Int]): Unit = {
     var open = pairs
     var until = end
-    var goOn = System.currentTimeMillis() < latest
+    var goOn = true
     while (goOn) {
       open = open.filterNot { case (rank, paths) => isDone(rank, paths, there) }
       val now = System.currentTimeMillis()
@@ -46,7 +46,7 @@ private[task] final class NodeNotices(
   }
 
   private def isDone(rank: Int, paths: PairPaths, there: mutable.Set[Int]): Boolean =
-    try FailureNotice.send(paths, run, text, roomSeconds) match {
+    try FailureNotice.send(paths, run, text, roomSeconds)(isWanted(run)) match {
         case FailureNotice.Told =>
           there += rank
           true
@@ -54,12 +54,27 @@ private[task] final class NodeNotices(
           there += rank
           false
         case FailureNotice.Absent => there(rank)
-        case FailureNotice.NotOurs => true
+        case FailureNotice.NotWanted => true
       }
-    catch { case _: SupplyException => true }
+    catch { case e: SupplyException => !e.retry }
 }
 
 private[task] object NodeNotices {
+
+  private def name(run: Long) = s"supply-failure-${run.toHexString}"
+
+  /**
+   * Whether the driver still wants ranks to be told. A task may come late, or on an executor that has stood still: by then new
+   * ranks may have opened their pairs, which nobody has attached to yet.
+   */
+  private def isWanted(run: Long): Boolean =
+    try SparkInternals.askDriver[Boolean](name(run), Wanted)
+    catch { case _: SparkException => false }
+
+  private val Wanted = "wanted"
+
+  /** Lets the driver want it, until it is closed. */
+  def want(sc: SparkContext, run: Long): AutoCloseable = SparkInternals.answerTasks(sc, name(run)) { case Wanted => true }
 
   /** ranks: those of the node; anyWasThere: at least one of them was there in this run. */
   final case class Outcome(ranks: Seq[Int], anyWasThere: Boolean)

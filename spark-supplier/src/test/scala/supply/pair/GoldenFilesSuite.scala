@@ -1,15 +1,13 @@
 package supply.pair
 
 import java.nio.{ByteBuffer, ByteOrder}
-import java.nio.channels.FileChannel
-import java.nio.file.{Files, Path, Paths, StandardOpenOption}
+import java.nio.file.Files
 
 import scala.jdk.CollectionConverters._
 
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.{RankEndedException, SupplyException, TemporaryFolder}
-import supply.config.PairPaths
 import supply.contract.{Layout, Notification}
 import supply.contract.Layout.{Constant, MappedFileHeader => At}
 import supply.source.{Datum, DatumCursor}
@@ -18,38 +16,7 @@ import supply.source.{Datum, DatumCursor}
  * Files that each side writes and the other must read, or must refuse (proto/golden/README.md). The files of the task are
  * written anew when SUPPLY_WRITE_GOLDEN is set.
  */
-class GoldenFilesSuite extends AnyFunSuite {
-  private val golden = Paths.get("../proto/golden/1.0")
-
-  private val elements: Seq[Datum.Tuple] = Seq(
-    ("00000005", "7", 1, 2, 2, false, Array[Byte](0, 1, 2, 3)),
-    ("a/b\\\u00ff", "-1", 0, 0, 0, true, Array.emptyByteArray),
-    ("", "0", 3, 1, 1, false, Array(0xff, 0x80, 0x00).map(_.toByte)))
-
-  private def read(name: String): Array[Byte] = Files.readAllBytes(golden.resolve(name))
-
-  private def channel(path: Path): FileChannel =
-    FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE)
-
-  /** A pair over plain files: the rank's golden files, and a new file for the notifications. */
-  private def withPair[A](folder: Path, mapped: Array[Byte], requests: Array[Byte])(body: Pair => A): A =
-    withPairAndParts(folder, mapped, requests)((pair, _, _) => body(pair))
-
-  private def withPairAndParts[A](folder: Path, mapped: Array[Byte], requests: Array[Byte])(
-      body: (Pair, MappedFile, NotificationPipe) => A): A = {
-    val mappedFile = Files.write(folder.resolve("mapped"), mapped)
-    val requestFile = Files.write(folder.resolve("requests"), requests)
-    val file = MappedFile.open(mappedFile).get
-    file.check()
-    file.run = 0x1112131415161718L
-    file.taskIs(4343, 0)
-    val notifications = new NotificationPipe(channel(folder.resolve("notifications")))
-    val pair = new Pair("golden pair", PairPaths(mappedFile.toString, "", "", "golden"), file,
-      new RequestPipe(channel(requestFile)), notifications, 1)
-    try body(pair, file, notifications)
-    finally pair.close()
-  }
-
+class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
   /** rank.mapped before the rank has released a block or failed. */
   private def fresh: Array[Byte] = {
     val bytes = ByteBuffer.wrap(read("rank.mapped"))
@@ -159,18 +126,5 @@ class GoldenFilesSuite extends AnyFunSuite {
       }.getMessage
       assert(message.contains(names))
     }
-  }
-
-  /** rank.mapped with another number of released blocks: nothing is published yet. */
-  private def released(blocks: Byte): Array[Byte] = read("rank.mapped").updated(At.released, blocks)
-
-  /** Publishes until the requests have been read. */
-  private def consume(pair: Pair): Unit = {
-    pair.planIs(1)
-    pair.position
-    val cursor = new DatumCursor(Iterator.continually(elements.head))
-    val writer = new BlockWriter(pair, Datum.schema, Datum.Data, 1)
-    writer.startAt(0, 0, 0)
-    while (cursor.next()) writer.append(cursor)
   }
 }

@@ -5,7 +5,7 @@ import java.util.concurrent.{Callable, Executors, Future, TimeUnit}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{ContractException, ElementTooLargeException, RankEndedException, RankException, SupplyException, TemporaryFolder, TestRank}
+import supply.{ConfigException, ContractException, ElementTooLargeException, RankEndedException, RankException, SupplyException, TemporaryFolder, TestRank}
 import supply.contract.Layout
 import supply.contract.Layout.{Constant, MappedFileHeader => At}
 import supply.source.{Datum, DatumCursor}
@@ -30,7 +30,7 @@ class PairSuite extends AnyFunSuite {
     Pair.attach("pair 0", rank.paths, attempt, seconds, run)
 
   private def tell(rank: TestRank, text: String, run: Long = run): FailureNotice.Outcome =
-    FailureNotice.send(rank.paths, run, text, timeout)
+    FailureNotice.send(rank.paths, run, text, timeout)(true)
 
   private def inBackground[A](body: => A): Future[A] = {
     val executor = Executors.newSingleThreadExecutor()
@@ -225,13 +225,41 @@ class PairSuite extends AnyFunSuite {
     withRank { rank =>
       rank.open()
       val pair = attach(rank)
-      try assert(tell(rank, "not yours", run = 78) == FailureNotice.NotOurs)
+      try assert(tell(rank, "not yours", run = 78) == FailureNotice.NotWanted)
       finally pair.close()
-      assert(tell(rank, "not yours", run = 78) == FailureNotice.NotOurs)
+      assert(tell(rank, "not yours", run = 78) == FailureNotice.NotWanted)
       val second = attach(rank, attempt = 1)
       try {
         supply(second, Seq(datum(0, 1)))
         assert(rank("next") == "OK 0 0 0 0 1")
+      } finally second.close()
+    }
+  }
+
+  test("a rank that opens when the driver does not want it to be told any more is not told") {
+    withRank { rank =>
+      rank.open()
+      assert(FailureNotice.send(rank.paths, run, "too late", timeout)(false) == FailureNotice.NotWanted)
+      val pair = attach(rank)
+      try {
+        supply(pair, Seq(datum(0, 1)))
+        assert(rank("next") == "OK 0 0 0 0 1")
+      } finally pair.close()
+    }
+  }
+
+  test("an attempt of another plan does not go on behind what is published") {
+    withRank { rank =>
+      rank.open()
+      val first = attach(rank)
+      try {
+        first.planIs(5)
+        supply(first, Seq(datum(0, 1)))
+      } finally first.close()
+      val second = attach(rank, attempt = 1)
+      try {
+        second.planIs(5)
+        assert(intercept[ConfigException](second.planIs(6)).getMessage.contains("another run has begun to supply this rank"))
       } finally second.close()
     }
   }
