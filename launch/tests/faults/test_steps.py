@@ -97,7 +97,8 @@ def test_a_rank_is_killed_when_it_has_everything(start_run, fault):
 def test_an_executor_fails_while_it_tells_a_rank_of_a_failure(start_run, fault, step, action):
     point = fault(step, action)
     run = start_run(endless=True)
-    run.wait_for_blocks(20, 1)
+    for local_rank in run.ranks:
+        run.wait_for_blocks(20, local_rank)
     run.ranks[0].process.terminate()
     text = run.fails()
     point.taken()
