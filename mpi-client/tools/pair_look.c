@@ -88,15 +88,34 @@ static bool ring_is_in_order(const struct mapped_file_header *header) {
     return header->released <= header->published && header->published - header->released <= header->block_count;
 }
 
+static bool read_slot(int fd, const struct mapped_file_header *header, uint64_t number, struct block_header *block) {
+    const uint64_t offset = RING_OFFSET + number % header->block_count * header->block_bytes;
+    return pread(fd, block, sizeof *block, (off_t)offset) == sizeof *block;
+}
+
+/* A block that stays and was notified again under a number: its own header, with what the record of the number says. */
+static bool read_again(int fd, const struct mapped_file_header *header, uint64_t sequence, struct block_header *block) {
+    const struct block_header record = *block;
+    if (!read_slot(fd, header, record.again_block, block)) return false;
+    if (block->notification.sequence != record.again_block && block->notification.sequence != sequence) return false;
+    block->notification.epoch = record.again_epoch;
+    block->elements_before = record.again_elements_before;
+    block->bytes_before = record.again_bytes_before;
+    return true;
+}
+
+static bool read_block(int fd, const struct mapped_file_header *header, uint64_t sequence, struct block_header *block) {
+    if (!read_slot(fd, header, sequence, block)) return false;
+    if (sequence > 0 && block->again_sequence == sequence) return read_again(fd, header, sequence, block);
+    return block->notification.sequence == sequence;
+}
+
 /* The last published block's header. False: it is not that block's, or was written over meanwhile. */
 static bool read_last_block(int fd, const struct mapped_file_header *header, struct block_header *block) {
-    const uint64_t sequence = header->published - 1;
-    const uint64_t offset = RING_OFFSET + sequence % header->block_count * header->block_bytes;
     struct mapped_file_header after;
-    return pread(fd, block, sizeof *block, (off_t)offset) == sizeof *block &&
+    return read_block(fd, header, header->published - 1, block) && block->notification.generation == header->generation &&
            pread(fd, &after, sizeof after, 0) == sizeof after && after.generation == header->generation &&
-           after.published >= header->published && after.published - header->published < header->block_count - 1 &&
-           block->notification.generation == header->generation && block->notification.sequence == sequence;
+           after.published >= header->published && after.published - header->published < header->block_count - 1;
 }
 
 static void learn_progress(struct pair_look *look, const struct block_header *block) {

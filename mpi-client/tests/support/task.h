@@ -49,8 +49,8 @@ class Task {
     void end_of_epoch(uint32_t epoch);
     /** An END_OF_EPOCH up to which the blocks from `first` on stay. */
     void end_of_resident_epoch(uint64_t first, uint32_t epoch);
-    /** P1 to P4 for a block that stays, `block` its first number. */
-    void supply_again(uint64_t block, uint32_t epoch);
+    /** P1 to P4 for a block that stays, `block` its first number; `elements_before` is for its record. */
+    void supply_again(uint64_t block, uint32_t epoch, uint64_t elements_before = 0);
     /** The next notification of it. */
     notification again(uint64_t block, uint32_t epoch);
     void end_of_data(uint32_t epoch);
