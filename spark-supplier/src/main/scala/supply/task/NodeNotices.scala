@@ -25,8 +25,9 @@ private[task] final class NodeNotices(
     val ranks = hosts.places.indices.filter(rank => hosts.places(rank).isOn(host))
     val there = mutable.Set.from(ranks.filter(attached))
     try {
-      val pairs = configFiles.read(ranks.map(hosts.places(_).localRank + 1).maxOption.getOrElse(0))
-      tell(ranks.map(rank => rank -> pairs(hosts.places(rank).localRank)), there)
+      val pairs = configFiles.read()
+      // Too few lines may be the very failure: those that have one are told.
+      tell(ranks.flatMap(rank => pairs.lift(hosts.places(rank).localRank).map(rank -> _)), there)
     } catch { case _: SupplyException => () } // The ranks are told the first cause, and nothing of this one.
     Outcome(ranks, there.nonEmpty)
   }
