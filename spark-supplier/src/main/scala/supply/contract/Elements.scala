@@ -20,6 +20,19 @@ trait ElementWriter {
   def reserve(column: Int, bytes: Int): ByteBuffer
 }
 
+/** Takes the values of many elements at once, from arrays that hold them side by side; the elements have to fit. */
+trait BatchWriter {
+
+  /** `values(from)` and those behind it, `count` in all. */
+  def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit
+
+  /** The same; 0 is false, everything else true. */
+  def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit
+
+  /** Values of variable width, one behind the other in `bytes`: the first begins at `start`, and `ends` says where each ends. */
+  def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit
+}
+
 /** The elements of one partition, in order, read where the source has them. For one thread. */
 trait ElementCursor extends AutoCloseable {
 
@@ -31,4 +44,17 @@ trait ElementCursor extends AutoCloseable {
 
   /** Names the current element in a message. */
   def describe: String
+}
+
+/** A cursor whose source has many elements side by side. */
+trait BatchCursor extends ElementCursor {
+
+  /** How many they are, the current one included. */
+  def ready: Int
+
+  /** What the first `count` of them have in the columns of variable width, in bytes. */
+  def bytes(count: Int): Long
+
+  /** Writes the first `count` of them, and moves to the last of these. */
+  def write(to: BatchWriter, count: Int): Unit
 }

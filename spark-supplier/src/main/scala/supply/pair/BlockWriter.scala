@@ -5,7 +5,7 @@ import java.nio.ByteBuffer
 import scala.util.control.ControlThrowable
 
 import supply.ElementTooLargeException
-import supply.contract.{ElementCursor, ElementWriter, Layout, Schema}
+import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, Layout, Schema}
 import supply.contract.Layout.Constant
 
 /**
@@ -15,7 +15,8 @@ import supply.contract.Layout.Constant
  * @param mainColumn    index of the largest column, which has variable width
  * @param blockElements a block is closed when it has that many elements, or is full
  */
-final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElements: Int) extends ElementWriter {
+final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElements: Int)
+    extends ElementWriter with BatchWriter {
   import BlockWriter._
 
   private val blockBytes = pair.blockBytes
@@ -54,15 +55,33 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElemen
     firstElement = element
   }
 
-  /** Adds the cursor's current element, publishing blocks as they fill. */
+  /** Adds the cursor's current element, and of a batch as many more as fit; publishes blocks as they fill. */
   def append(cursor: ElementCursor): Unit = {
-    if (!tryAppend(cursor)) {
-      if (elements > 0) {
-        publish()
-        if (!tryAppend(cursor)) refuse(cursor)
-      } else refuse(cursor)
+    cursor match {
+      case batch: BatchCursor if appendMany(batch) =>
+      case _ => appendOne(cursor)
     }
     if (elements == blockElements) publish()
+  }
+
+  private def appendOne(cursor: ElementCursor): Unit = if (!tryAppend(cursor)) {
+    if (elements > 0) {
+      publish()
+      if (!tryAppend(cursor)) refuse(cursor)
+    } else refuse(cursor)
+  }
+
+  /** By the bound, not by the exact size: near the end of a block the elements come one by one. */
+  private def appendMany(batch: BatchCursor): Boolean = {
+    if (slot == null) open()
+    var count = math.min(batch.ready, blockElements - elements)
+    while (count > 0 && usedAtMost + batch.bytes(count) + count.toLong * elementBytes > blockBytes) count /= 2
+    if (count > 0) {
+      usedAtMost += batch.bytes(count) + count.toLong * elementBytes
+      elements += count
+      batch.write(this, count)
+    }
+    count > 0
   }
 
   /** Whether everything that was added is published. */
@@ -142,6 +161,15 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElemen
     usedAtMost += bytes
     space
   }
+
+  override def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit =
+    columns(column).asInstanceOf[IntColumn].put(values, from, count)
+
+  override def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit =
+    columns(column).asInstanceOf[BooleanColumn].put(values, from, count)
+
+  override def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit =
+    columns(column).asInstanceOf[BytesColumn].put(bytes, start, ends, from, count)
 }
 
 object BlockWriter {

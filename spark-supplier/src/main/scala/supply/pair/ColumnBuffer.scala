@@ -42,6 +42,8 @@ private[pair] final class IntColumn(name: String) extends ColumnBuffer(name) {
 
   def put(value: Int): Unit = values.put(value)
 
+  def put(more: Array[Int], from: Int, count: Int): Unit = values.put(more, from, count, 0)
+
   def clear(): Unit = values.truncate(0)
 
   def truncate(elements: Int): Unit = values.truncate(elements)
@@ -67,6 +69,27 @@ private[pair] final class BooleanColumn(name: String) extends ColumnBuffer(name)
     if (bit == 0) bits.put(0)
     if (value) bits.array(count >> 3) = (bits.array(count >> 3) | 1 << bit).toByte
     count += 1
+  }
+
+  /** A byte at a time, where one begins: a call for each bit would be what the most time of many elements goes into. */
+  def put(values: Array[Int], from: Int, n: Int): Unit = {
+    var i = from
+    while (i < from + n) {
+      if ((count & 7) == 0 && i + 8 <= from + n) {
+        var byte = 0
+        var bit = 0
+        while (bit < 8) {
+          if (values(i + bit) != 0) byte |= 1 << bit
+          bit += 1
+        }
+        bits.put(byte.toByte)
+        count += 8
+        i += 8
+      } else {
+        put(values(i) != 0)
+        i += 1
+      }
+    }
   }
 
   def clear(): Unit = truncate(0)
@@ -107,6 +130,14 @@ private[pair] sealed abstract class BytesColumn(name: String) extends ColumnBuff
       offsets.put(dataBytes)
     }
     buffer
+  }
+
+  /** Values that lie one behind the other in `bytes` from `start` on; `ends` says where each ends. They have to fit. */
+  final def put(bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit = {
+    val length = ends(from + count - 1) - start
+    space(length).put(bytes, start, length)
+    offsets.put(ends, from, count, dataBytes - start)
+    dataBytes += length
   }
 
   def clear(): Unit = truncate(0)

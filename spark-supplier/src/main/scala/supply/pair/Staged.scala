@@ -16,6 +16,17 @@ private[pair] final class StagedInts {
     count += 1
   }
 
+  /** `n` values from `from` on, each with `shift` added. */
+  def put(more: Array[Int], from: Int, n: Int, shift: Int): Unit = {
+    if (n > values.length - count) values = Arrays.copyOf(values, math.max(2 * values.length, count + n))
+    var i = 0
+    while (i < n) {
+      values(count + i) = more(from + i) + shift
+      i += 1
+    }
+    count += n
+  }
+
   def truncate(n: Int): Unit = count = n
 
   /** Copies all into the slot; returns their size in bytes. */

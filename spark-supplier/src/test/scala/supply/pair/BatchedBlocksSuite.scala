@@ -1,0 +1,86 @@
+package supply.pair
+
+import java.nio.ByteBuffer
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.{TemporaryFolder, TestRank}
+import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter}
+import supply.contract.Layout.{BlockColumn, BlockHeader, Notification}
+import supply.source.{Datum, DatumBatch, DatumBatchCursor, DatumCursor}
+
+/** Elements that come many at once make the same blocks as one by one. */
+class BatchedBlocksSuite extends AnyFunSuite {
+
+  /** Elements of all sizes up to nearly a block; many are so small that a block has more elements than bytes of data. */
+  private val tuples: Seq[Datum.Tuple] = (0 until 3000).map { i =>
+    val bytes = if (i % 100 == 99) 2800 + i % 400 else i * 37 % (if (i < 1500) 7 else 300)
+    (f"$i%d" * (i % 3), s"${i * 1_000_003}", i, -i, bytes, i % 3 == 0, Array.tabulate(bytes)(at => (at + i).toByte))
+  }
+
+  private def batched: DatumBatchCursor = new DatumBatchCursor(DatumBatch.of(new DatumCursor(tuples.iterator)))
+
+  /** The ring is so large that nothing is overwritten. */
+  private def blocks(cursor: ElementCursor, blockElements: Int, first: Long): Seq[Seq[Any]] = TemporaryFolder { folder =>
+    val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
+    try {
+      rank.open(ringBytes = 2000L * 4096)
+      val pair = Pair.attach("pair 0", rank.paths, 0, 20)
+      try {
+        val writer = new BlockWriter(pair, Datum.schema, Datum.Data, blockElements)
+        (0L until first).foreach(_ => cursor.next())
+        writer.startAt(0, 0, first)
+        while (cursor.next()) writer.append(cursor)
+        writer.flush()
+        assert(pair.publishedElements == tuples.size - first)
+        pair.ring.map(contents).takeWhile(_.nonEmpty).toVector
+      } finally pair.close()
+    } finally {
+      rank("abort the blocks have been looked at")
+      rank.close()
+    }
+  }
+
+  /** Where it stands in the source, and its columns' buffers; nothing of a slot that has not been used. */
+  private def contents(slot: ByteBuffer): Seq[Any] = slot.getInt(Notification.elementCount) match {
+    case 0 => Seq.empty
+    case elements =>
+      val columns = Datum.schema.columns.indices.flatMap { column =>
+        val at = BlockHeader.SIZE + column * BlockColumn.SIZE
+        Seq(BlockColumn.offsetsOffset, BlockColumn.dataOffset).map { buffer =>
+          val bytes = new Array[Byte](slot.getInt(at + buffer + Integer.BYTES))
+          slot.get(slot.getInt(at + buffer), bytes)
+          (slot.getInt(at + buffer), bytes.toSeq)
+        }
+      }
+      Seq(elements, slot.getLong(Notification.firstElement), slot.getLong(Notification.size)) ++ columns
+  }
+
+  for (blockElements <- Seq(Int.MaxValue, 7); first <- Seq(0L, 1234L)) {
+    test(s"blocks of at most $blockElements elements, from element $first on") {
+      val oneByOne = blocks(new DatumCursor(tuples.iterator), blockElements, first)
+      assert(oneByOne.size > 50)
+      assert(blocks(batched, blockElements, first) == oneByOne)
+    }
+  }
+
+  test("a batch is supplied by fewer calls than it has elements") {
+    val counting = new CountingCursor(batched)
+    blocks(counting, Int.MaxValue, 0)
+    assert(counting.many > 0)
+    assert(counting.moves < tuples.size / 3, s"${counting.moves} moves for ${tuples.size} elements")
+  }
+}
+
+private final class CountingCursor(cursor: BatchCursor) extends BatchCursor {
+  var moves = 0
+  var many = 0
+
+  override def next(): Boolean = { moves += 1; cursor.next() }
+  override def write(to: ElementWriter): Unit = cursor.write(to)
+  override def ready: Int = cursor.ready
+  override def bytes(count: Int): Long = cursor.bytes(count)
+  override def write(to: BatchWriter, count: Int): Unit = { if (count > 1) many += 1; cursor.write(to, count) }
+  override def describe: String = cursor.describe
+  override def close(): Unit = cursor.close()
+}
