@@ -20,6 +20,7 @@ struct supply {
     struct failure failure; /**< of the last call that failed */
     struct failure broken;  /**< status not SUPPLY_OK: nothing can be received any more, and why */
 
+    int64_t last_wait;    /**< how long supply_next() waited the last time it had to, in nanoseconds */
     int64_t quiet_since;  /**< when supply_try_next() first found nothing; 0: it has not */
     int64_t task_left_at; /**< when a task was last seen to leave; 0: none was */
 
