@@ -33,5 +33,5 @@ object Bench {
   }
 
   private def causes(e: Throwable): String =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).map(_.toString.linesIterator.nextOption().getOrElse("")).mkString("; by ")
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).map(_.toString.linesIterator.take(1).mkString).mkString("; by ")
 }

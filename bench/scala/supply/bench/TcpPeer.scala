@@ -48,7 +48,7 @@ private[bench] final class TcpPeer(port: Int, cached: CachedElements, rowByRow: 
   override def close(): Unit = consumer.close()
 }
 
-private object TcpPeer {
+private[bench] object TcpPeer {
   final val ChunkBytes = 1 << 20
   final val HeaderBytes = 7 * 4
   final val EndOfRound = -1

@@ -18,6 +18,7 @@ object FailPoint {
   private val file: Path = Option(System.getenv("SUPPLY_FAIL_POINT")).filter(_.nonEmpty).map(Paths.get(_)).orNull
   private val armed: Boolean = file != null
   private var passed = 0
+  private val After = "after=(.*)".r
 
   /** Free where no file is named: the JIT knows a constant. */
   def apply(step: String): Unit = if (armed) pass(step)
@@ -26,7 +27,7 @@ object FailPoint {
   private def pass(step: String): Unit = if (file.toFile.exists()) {
     try Files.readString(file, UTF_8).trim.split(':') match {
         case Array(`step`, action) => count(action, 0)
-        case Array(`step`, action, s"after=$n") => count(action, n.toInt)
+        case Array(`step`, action, After(n)) => count(action, n.toInt)
         case _ => ()
       }
     catch { case _: NoSuchFileException => () }

@@ -107,6 +107,6 @@ object SupplyJob {
   /** One line: a failure of our own by its text, any other by its class, too. */
   private[supply] def describe(e: Throwable): String = e match {
     case known: SupplyException => known.getMessage
-    case other => other.toString.linesIterator.nextOption().getOrElse("")
+    case other => other.toString.linesIterator.take(1).mkString
   }
 }

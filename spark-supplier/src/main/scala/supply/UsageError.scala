@@ -5,7 +5,7 @@ import picocli.CommandLine.{ParameterException, UnmatchedArgumentException}
 import scala.jdk.CollectionConverters._
 
 /** One line for a command line that is wrong. */
-private object UsageError {
+private[supply] object UsageError {
 
   def text(e: ParameterException): String = {
     val nearest = e match {

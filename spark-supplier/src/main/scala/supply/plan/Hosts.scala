@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 
 import scala.jdk.CollectionConverters._
+import scala.util.Try
 
 import supply.ConfigException
 
@@ -27,6 +28,8 @@ final case class Hosts(places: IndexedSeq[RankPlace])
 
 object Hosts {
 
+  private val Slots = "slots=(.*)".r
+
   /** All ranks on this node. */
   def oneNode(ranks: Int): Hosts = Hosts((0 until ranks).map(RankPlace(None, _)))
 
@@ -40,8 +43,8 @@ object Hosts {
     val hosts = lines.zipWithIndex.flatMap { case (line, i) =>
       val words = line.takeWhile(_ != '#').split("\\s+").filter(_.nonEmpty)
       words.headOption.map { host =>
-        val slots = words.tail.collectFirst { case s"slots=$n" => n }.map { n =>
-          n.toIntOption.filter(_ > 0).getOrElse(
+        val slots = words.tail.collectFirst { case Slots(n) => n }.map { n =>
+          Try(n.toInt).filter(_ > 0).getOrElse(
             throw new ConfigException(s"$file:${i + 1}: '$n' is no number of slots"))
         }.getOrElse(1)
         host -> slots

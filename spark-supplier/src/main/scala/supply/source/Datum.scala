@@ -72,8 +72,12 @@ final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends ElementCursor {
     }
   }
 
-  private def label: Int = tuple._2.toIntOption.getOrElse(
-    throw new SourceException(s"the label '${tuple._2}' of $describe is not a 32-bit number, as a Datum's label is"))
+  private def label: Int =
+    try tuple._2.toInt
+    catch {
+      case e: NumberFormatException =>
+        throw new SourceException(s"the label '${tuple._2}' of $describe is not a 32-bit number, as a Datum's label is", e)
+    }
 
   override def describe: String = s"the element '${tuple._1}' (${tuple._7.length} bytes of data)"
 

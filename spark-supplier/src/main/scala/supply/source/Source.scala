@@ -7,7 +7,8 @@ import supply.contract.{ElementCursor, Schema}
 import supply.source.lmdb.LmdbRDD
 
 /** A data set that can be supplied: an RDD, and how the elements of one of its partitions become columns. */
-trait Source extends Serializable {
+// Java's Serializable: Supplier has to load also where Scala is another one (BuiltFor), and Scala 2.12 has one of its own.
+trait Source extends java.io.Serializable {
   def rdd: RDD[_]
   def schema: Schema
 

@@ -19,6 +19,9 @@ object FailureDelivery {
   /** What starting the tasks may take. Where no executor is left they would wait for one for ever. */
   private val startSeconds = 10.0
 
+  /** Goes on in the thread that has ended a future: there is next to nothing to do. */
+  private val sameThread: ExecutionContext = ExecutionContext.fromExecutor(_.run())
+
   /**
    * @param run      number of the run that has failed
    * @param attached the ranks whose pairs had a task of this run: where there is no living rank any more, none is to come
@@ -35,7 +38,7 @@ object FailureDelivery {
     val end = System.currentTimeMillis() + (wait * 1000).toLong
     val notices = new NodeNotices(configFiles, hosts, run, attached, text, end)
     val want = NodeNotices.want(sc, run)
-    val open = mutable.Set.from(hosts.places.indices)
+    val open = mutable.Set(hosts.places.indices: _*)
     val oneWasThere, allAreDone = Promise[Unit]()
     def done(node: NodeNotices.Outcome): Unit = synchronized {
       open --= node.ranks
@@ -46,12 +49,12 @@ object FailureDelivery {
     val job = sc.submitJob(sc.makeRDD(0 until executors, executors), (_: Iterator[Int]) => notices.deliver(), 0 until executors,
       (_: Int, node: NodeNotices.Outcome) => done(node), ())
     def await(end: Future[Unit], seconds: Double): Unit = {
-      Await.ready(Future.firstCompletedOf(Seq(job, end))(ExecutionContext.parasitic), seconds.seconds)
+      Await.ready(Future.firstCompletedOf(Seq(job, end))(sameThread), seconds.seconds)
       ()
     }
     // A task on an executor that stalls never ends: another one of that node is enough.
     try {
-      await(Future.firstCompletedOf(Seq(oneWasThere.future, allAreDone.future))(ExecutionContext.parasitic), wait + startSeconds)
+      await(Future.firstCompletedOf(Seq(oneWasThere.future, allAreDone.future))(sameThread), wait + startSeconds)
       await(allAreDone.future, NodeNotices.othersSeconds + startSeconds)
     } finally {
       want.close()

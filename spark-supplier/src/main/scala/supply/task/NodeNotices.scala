@@ -23,7 +23,7 @@ private[task] final class NodeNotices(
   def deliver(): Outcome = {
     val host = PinnedTask.host
     val ranks = hosts.places.indices.filter(rank => hosts.places(rank).isOn(host))
-    val there = mutable.Set.from(ranks.filter(attached))
+    val there = mutable.Set(ranks.filter(attached): _*)
     try {
       val pairs = configFiles.read()
       // Too few lines may be the very failure: those that have one are told.

@@ -4,7 +4,7 @@ import supply.ConfigException
 import supply.pair.{BlockCount, Pair, TimeLimit}
 
 /** Says how large a ring has to be that all elements of a rank may stay in it. */
-private object RingNeed {
+private[task] object RingNeed {
 
   def exception(pair: Pair, settings: TaskSettings, planned: PlannedEpoch): ConfigException = {
     // The rank, which waits meanwhile, is to learn of this before its own limit has passed.

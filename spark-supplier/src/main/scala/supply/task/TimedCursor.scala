@@ -6,7 +6,7 @@ import supply.contract.ElementCursor
  * Measures how long the source takes to come up with its next element. The first of a partition counts as it is; of the
  * others every 16th is timed and counted 16-fold, since reading the clock takes as long as copying a small element.
  */
-private final class TimedCursor(cursor: ElementCursor) {
+private[task] final class TimedCursor(cursor: ElementCursor) {
   private var count = 0L
   var nanos = 0L
 
@@ -24,6 +24,6 @@ private final class TimedCursor(cursor: ElementCursor) {
   }
 }
 
-private object TimedCursor {
+private[task] object TimedCursor {
   final val Stride = 16L
 }

@@ -10,7 +10,7 @@ import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 import supply.contract.{ElementCursor, ElementWriter}
 
 class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
-  private val bytes = Gen.oneOf(Gen.choose(0, 40), Gen.choose(100_000, 600_000)).flatMap { n =>
+  private val bytes = Gen.oneOf(Gen.choose(0, 40), Gen.choose(100000, 600000)).flatMap { n =>
     Gen.choose(0, 255).map(first => Array.tabulate(n)(i => (first + 31 * i).toByte))
   }
 
