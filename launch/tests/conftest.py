@@ -1,6 +1,8 @@
 """Fixtures of the tests across the two languages."""
 
+import os
 import pathlib
+import signal
 import sys
 import tempfile
 
@@ -12,6 +14,7 @@ import databases
 from pairs import Pairs
 from ranks import Rank, multiset
 from supplier import Supplier, rows
+from supply_run import SupplyRun
 
 
 @pytest.fixture(scope="session")
@@ -75,3 +78,24 @@ def supply(supplier, make_pairs, start_ranks):
         return receivers
 
     return run
+
+
+@pytest.fixture
+def supply_run(tmp_path):
+    started = []
+
+    def start(*arguments, **options):
+        folder = tmp_path / f"run-{len(started)}"
+        folder.mkdir()
+        started.append(SupplyRun(folder, *arguments, **options))
+        return started[-1]
+
+    yield start
+    for run in started:
+        if run.process.poll() is None:
+            os.killpg(run.process.pid, signal.SIGTERM)
+            run.finish()
+        # Its own folder in /dev/shm, or the pairs in the user's.
+        if run.noted.exists():
+            config = pathlib.Path(run.noted.read_text().strip())
+            assert not config.parent.exists() or {file.suffix for file in config.parent.iterdir()} == {".conf"}

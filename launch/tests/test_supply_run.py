@@ -7,102 +7,16 @@ import re
 import signal
 import subprocess
 import tempfile
-import uuid
 
 import pytest
 
 import databases
-import headers
 from pairs import Pairs
 from places import DIGITS, LAUNCH, PROGRAMS, SUPPLY_CAT
-from ranks import END_OF_PATIENCE
 from waiting import wait_until
 
 # Goes on for long: for runs that are to be ended.
 ENDLESS = ("--epochs", "1000000")
-
-
-class SupplyRun:
-    """A process of supply-run, whose ranks write down where their config files lie."""
-
-    def __init__(self, folder, *arguments, program=(SUPPLY_CAT,), script=LAUNCH / "supply-run", **environment):
-        self.mark = f"SUPPLY_TEST_RUN={uuid.uuid4()}"
-        self.temporary = folder / "temporary"
-        self.temporary.mkdir()
-        self.noted = folder / "mapped-files"
-        self.output = folder / "output"
-        self.output.mkdir()
-        # Each rank has a file for its output: mpirun mixes what they print, in the middle of lines.
-        note = f'echo "$SUPPLY_MAPPED_FILES" > {self.noted}; exec "$@" > {self.output}/$OMPI_COMM_WORLD_RANK'
-        ranks = ["--", "bash", "-c", note, "rank", *program] if program else []
-        self.process = subprocess.Popen(
-            [script, *map(str, arguments), *map(str, ranks)],
-            env={**os.environ, "TMPDIR": str(self.temporary), **dict([self.mark.split("=")]), **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def mapped_file(self):
-        """That of rank 0, once the ranks have been started; nothing before."""
-        if not self.noted.exists():
-            return None
-        config = pathlib.Path(self.noted.read_text().strip())
-        lines = config.read_text().splitlines() if config.exists() else []
-        return next((line.split()[0] for line in lines if line.startswith("/")), None)
-
-    def wait_until_supplied(self):
-        wait_until(lambda: (file := self.mapped_file()) and headers.read(file, "published"))
-
-    def finish(self):
-        """Waits for its end, and that nothing is left of it: the exit status."""
-        try:
-            out, error = self.process.communicate(timeout=2 * END_OF_PATIENCE)
-        finally:
-            left = self.processes()
-            for pid in left:
-                os.kill(pid, signal.SIGKILL)
-            self.process.communicate()
-        assert out == ""
-        self.lines = [line for file in self.output.iterdir() for line in file.read_text().splitlines()]
-        self.errors = error.splitlines()
-        assert left == []
-        assert list(self.temporary.iterdir()) == []
-        return self.process.returncode
-
-    def processes(self):
-        """Every process that it has started, whatever became of its parent."""
-        found = []
-        for environment in pathlib.Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if self.mark.encode() in environment.read_bytes().split(b"\0"):
-                    found.append(int(environment.parent.name))
-            except OSError:  # It has ended meanwhile, or is another user's.
-                continue
-        return found
-
-
-@pytest.fixture
-def supply_run(tmp_path):
-    started = []
-
-    def start(*arguments, **options):
-        folder = tmp_path / f"run-{len(started)}"
-        folder.mkdir()
-        started.append(SupplyRun(folder, *arguments, **options))
-        return started[-1]
-
-    yield start
-    for run in started:
-        if run.process.poll() is None:
-            os.killpg(run.process.pid, signal.SIGTERM)
-            run.finish()
-        # Its own folder in /dev/shm, or the pairs in the user's.
-        if run.noted.exists():
-            config = pathlib.Path(run.noted.read_text().strip())
-            assert not config.parent.exists() or {file.suffix for file in config.parent.iterdir()} == {".conf"}
 
 
 @pytest.fixture
