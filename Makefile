@@ -6,57 +6,83 @@ RANKS ?= 2
 EPOCHS ?= 10
 MINUTES ?= 30
 
-# The version stands once, in the pom; the pyspark wheel has to be the same.
-SPARK_VERSION := $(shell sed -n 's|.*<spark.version>\(.*\)</spark.version>.*|\1|p' spark-supplier/pom.xml)
+# The Spark to build for and to run with. The versions stand once, in the pom; the pyspark wheel has to be the same.
+USUAL_SPARK := 4.1
+SPARK ?= $(USUAL_SPARK)
+spark_version = $(shell sed -n '/<id>spark-$(1)</,/<\/profile>/s|.*<spark.version>\(.*\)</spark.version>.*|\1|p' spark-supplier/pom.xml)
+SPARK_VERSION := $(call spark_version,$(SPARK))
+ifeq ($(SPARK_VERSION),)
+$(error SPARK=$(SPARK): there is only $(shell sed -n 's|.*<id>spark-\(.*\)</id>.*|\1|p' spark-supplier/pom.xml) in spark-supplier/pom.xml)
+endif
 
 VENV := build/venv
-VENV_READY := $(VENV)/.ready-$(SPARK_VERSION)
+VENV_READY := $(VENV)/.ready-$(call spark_version,$(USUAL_SPARK))
+ifeq ($(SPARK),$(USUAL_SPARK))
+TARGET := spark-supplier/target
+SPARK_VENV := $(VENV)
+SPARK_READY := $(VENV_READY)
+else
+# A build folder of its own. The scripts of launch/ find the jar by SPARK_HOME.
+TARGET := build/spark-$(SPARK)/target
+SPARK_VENV := build/spark-$(SPARK)/venv
+SPARK_READY := $(SPARK_VENV)/.ready-$(SPARK_VERSION)
+export SPARK_HOME := $(CURDIR)/build/spark-$(SPARK)/home
+endif
 DATUM := build/python/datum_pb2.py
 DIGITS := build/digits
-JAR := spark-supplier/target/spark-supplier.jar
+JAR := $(TARGET)/spark-supplier.jar
 JAR_SOURCES := spark-supplier/pom.xml $(shell find spark-supplier/src/main bench/scala proto -type f)
 REPORTS := build/reports
 
 # CMake itself knows what is stale. The make that it starts must not meet this one's flags.
 CMAKE := env -u MAKEFLAGS -u MFLAGS cmake
 # Debian's Maven writes escape sequences into logs, too, where it is not told not to.
-MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --quiet -Dstyle.color=never --file spark-supplier/pom.xml
+MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --quiet -Dstyle.color=never \
+	--file spark-supplier/pom.xml --activate-profiles spark-$(SPARK)
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu run test build bench bench-quick bench-cycle bench-programs reference packages packages-for-tests clean distclean \
-	library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala test-python test-python-faults test-faults test-sanitizers soak
+.PHONY: menu run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages packages-for-tests clean distclean \
+	library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala test-scala-3.5 test-python test-python-faults test-faults test-sanitizers soak
 
 menu:
 	@echo 'Targets:'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
-	@echo 'Settings: RANKS=$(RANKS) EPOCHS=$(EPOCHS) (of run), JOBS=$(JOBS), PYTHON=$(PYTHON)'
+	@echo 'Settings: SPARK=$(SPARK) (or 3.5), RANKS=$(RANKS) EPOCHS=$(EPOCHS) (of run), JOBS=$(JOBS), PYTHON=$(PYTHON)'
 
 run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI ranks that train on them
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/run-digits
 
 # Every suite runs, also where an earlier one fails; the last command counts and gives the verdict.
-test: packages-for-tests build $(DIGITS) ## every test: C, Scala, Python, both languages together, and the model of their protocol
+test: packages-for-tests build build-every-spark $(DIGITS) ## every test: C, Scala, Python, both languages together, and the model of their protocol
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	-@$(MAKE) --no-print-directory test-c
 	-@$(MAKE) --no-print-directory test-sanitized
 	-@$(MAKE) --no-print-directory test-fuzz
 	-@$(MAKE) --no-print-directory test-model
 	-@$(MAKE) --no-print-directory test-scala
+	-@$(MAKE) --no-print-directory test-scala-3.5
 	-@$(MAKE) --no-print-directory test-python
 	-@$(MAKE) --no-print-directory test-python-faults
-	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/sanitized.xml $(REPORTS)/fuzz.xml $(REPORTS)/model.xml $(REPORTS)/scala $(REPORTS)/pytest.xml $(REPORTS)/faults.xml
+	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/sanitized.xml $(REPORTS)/fuzz.xml $(REPORTS)/model.xml $(REPORTS)/scala $(REPORTS)/scala-3.5 $(REPORTS)/pytest.xml $(REPORTS)/faults.xml
 
 test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
-	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
+	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
 
 test-sanitizers: packages-for-tests ## the C tests under the address, undefined behaviour and thread sanitizers and valgrind, about 10 minutes
 	@mpi-client/tests/sanitized
 
 soak: build library-with-fail-points $(DATUM) ## full speed with faults at random for MINUTES=30: nothing lost, nothing that grows
-	@$(VENV)/bin/python launch/tests/faults/soak.py $(MINUTES)
+	@$(SPARK_VENV)/bin/python launch/tests/faults/soak.py $(MINUTES)
 
-build: library $(JAR) $(VENV_READY) ## libsupply and its programs, the Supplier's jar, the Python environment
+build: library spark ## libsupply and its programs, the Supplier's jar, the Python environment
+
+# The Spark side alone.
+spark: $(JAR) $(SPARK_READY)
+
+build-every-spark: | build
+	@$(MAKE) --no-print-directory SPARK=4.1 spark
+	@$(MAKE) --no-print-directory SPARK=3.5 spark
 
 bench: bench-programs ## every benchmark, about 10 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
@@ -73,8 +99,8 @@ bench-programs: $(JAR) $(VENV_READY) $(DATUM)
 	@{ $(CMAKE) -S bench/c -B build/bench-c && $(CMAKE) --build build/bench-c --parallel $(JOBS); } > build/bench-c.log 2>&1 \
 		|| { cat build/bench-c.log >&2; exit 1; }
 
-reference: $(JAR) $(VENV_READY) ## docs/OPTIONS.md, from the declarations of the Supplier's options
-	@java -cp "$(JAR):$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars)/*" supply.OptionsReference docs/OPTIONS.md
+reference: $(JAR) $(SPARK_READY) ## docs/OPTIONS.md, from the declarations of the Supplier's options
+	@java -cp "$(JAR):$$(echo $(SPARK_VENV)/lib/python3*/site-packages/pyspark/jars)/*" supply.OptionsReference docs/OPTIONS.md
 
 packages: ## the Debian packages that are missing
 	@PYTHON=$(PYTHON) launch/install-packages
@@ -83,7 +109,7 @@ packages-for-tests:
 	@PYTHON=$(PYTHON) launch/install-packages --for-tests
 
 clean: ## removes what was built, keeps the Python environment
-	rm -rf spark-supplier/target $(filter-out $(VENV),$(wildcard build/*))
+	rm -rf spark-supplier/target $(filter-out $(VENV) $(wildcard build/spark-*),$(wildcard build/*)) $(wildcard build/spark-*/target)
 
 distclean: ## removes everything that was made
 	rm -rf spark-supplier/target build
@@ -108,12 +134,25 @@ $(JAR): $(JAR_SOURCES) | packages
 	@touch $@
 
 $(VENV_READY): configs/requirements.txt | packages
-	@echo 'build: $(VENV) with Spark $(SPARK_VERSION)'
+	@echo 'build: $(VENV) with Spark $(call spark_version,$(USUAL_SPARK))'
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement configs/requirements.txt
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --use-pep517 --no-build-isolation pyspark==$(SPARK_VERSION)
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --use-pep517 --no-build-isolation pyspark==$(call spark_version,$(USUAL_SPARK))
 	@touch $@
+
+ifneq ($(SPARK),$(USUAL_SPARK))
+# Another Spark in an environment of its own, which has all other packages from the first one.
+$(SPARK_READY): $(VENV_READY)
+	@echo 'build: $(SPARK_VENV) with Spark $(SPARK_VERSION)'
+	@rm -rf $(SPARK_VENV)
+	@$(PYTHON) -m venv --without-pip $(SPARK_VENV)
+	@realpath $(VENV)/lib/python3*/site-packages > $$(echo $(SPARK_VENV)/lib/python3*/site-packages)/packages.pth
+	@$(SPARK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --ignore-installed --use-pep517 --no-build-isolation \
+		pyspark==$(SPARK_VERSION)
+	@ln -sfn $$(realpath $(SPARK_VENV)/lib/python3*/site-packages/pyspark) $(SPARK_HOME)
+	@touch $@
+endif
 
 $(DATUM): proto/datum.proto $(VENV_READY)
 	@mkdir -p $(@D)
@@ -136,12 +175,19 @@ test-fuzz:
 test-model:
 	@JOBS=$(JOBS) proto/model/check --junit $(REPORTS)/model.xml
 
+test-scala: SCALA_REPORTS = $(REPORTS)/scala
 test-scala:
-	@$(MAVEN) test; status=$$?; cp -r spark-supplier/target/surefire-reports $(REPORTS)/scala && exit $$status
+	@rm -rf $(TARGET)/surefire-reports
+	@$(MAVEN) test $(SUITES); status=$$?; cp -r $(TARGET)/surefire-reports $(SCALA_REPORTS) && exit $$status
+
+# Everything is compiled; what meets Spark's and Scala's own classes is run. launch/tests has whole runs.
+test-scala-3.5:
+	@$(MAKE) --no-print-directory SPARK=3.5 test-scala SCALA_REPORTS=$(REPORTS)/scala-3.5 \
+		SUITES='-Dsuites=supply.SupplyJobSuite,supply.ResumeSuite -DwildcardSuites=supply.config,supply.plan,supply.source'
 
 test-python:
-	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults launch/tests
+	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults launch/tests
 
 # A pytest of their own: they need another Spark.
 test-python-faults: library-with-fail-points
-	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/faults.xml -m 'not long' launch/tests/faults
+	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/faults.xml -m 'not long' launch/tests/faults

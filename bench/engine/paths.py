@@ -8,13 +8,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "build" / "bench"
 PROGRAMS = ROOT / "build" / "bench-c"
 VENV_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
-JAR = ROOT / "spark-supplier" / "target" / "spark-supplier.jar"
 
 
 def spark_home():
     if "SPARK_HOME" in os.environ:
         return pathlib.Path(os.environ["SPARK_HOME"])
     return next((ROOT / "build" / "venv" / "lib").glob("python3*/site-packages/pyspark"), ROOT / "build" / "venv")
+
+
+def jar():
+    """The one that is built for this Spark, or else the usual one, which says what to do: as launch/lib/spark.sh."""
+    core = next((spark_home() / "jars").glob("spark-core_*-*.jar"), pathlib.Path())
+    line = ".".join(core.stem.rpartition("-")[2].split(".")[:2])
+    own = ROOT / "build" / f"spark-{line}" / "target" / "spark-supplier.jar"
+    return own if own.exists() else ROOT / "spark-supplier" / "target" / "spark-supplier.jar"
 
 
 def program(name):

@@ -13,7 +13,7 @@ from engine.failure import BenchError
 class Spark:
     def __init__(self, tasks, heap, conf=None, java_options=""):
         submit = paths.spark_home() / "bin" / "spark-submit"
-        for needed in (submit, paths.JAR):
+        for needed in (submit, paths.jar()):
             if not needed.exists():
                 raise BenchError(f"no {needed}: run 'make build'")
         self.folder = tempfile.mkdtemp(prefix="supply-bench-spark-")
@@ -37,7 +37,7 @@ class Spark:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LAUNCHER_OPTS": "-XX:-UsePerfData",
         }
-        self.process = subprocess.Popen([*command, paths.JAR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        self.process = subprocess.Popen([*command, paths.jar()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=environment)
         try:
             self.about = self.answer()

@@ -1,12 +1,16 @@
 # Spark, and the programs of the Supplier's jar in it. Sourced by supplier and supply-doctor, with root set.
 
-jar=$root/spark-supplier/target/spark-supplier.jar
-
-# find_spark: sets SPARK_HOME where it is not set. Fails where there is no Spark or no jar, and sets REPLY to what to do.
+# find_spark: sets SPARK_HOME where it is not set, and jar to the one that is built for this Spark, or else to the usual one,
+# which says what to do. Fails where there is no Spark or no jar, and sets REPLY to what to do.
 find_spark() {
+    local core line
     [[ -n ${SPARK_HOME-} ]] || SPARK_HOME=$(echo "$root"/build/venv/lib/python3*/site-packages/pyspark)
     REPLY="no Spark in $SPARK_HOME: run 'make build', or set SPARK_HOME"
     [[ -x $SPARK_HOME/bin/spark-submit ]] || return 1
+    core=$(cd "$SPARK_HOME/jars" 2> /dev/null && echo spark-core_*-*.jar)
+    line=$(sed -n 's/^spark-core_[0-9.]*-\([0-9]*\.[0-9]*\)\..*/\1/p' <<< "$core")
+    jar=$root/build/spark-$line/target/spark-supplier.jar
+    [[ -f $jar ]] || jar=$root/spark-supplier/target/spark-supplier.jar
     REPLY="no $jar: run 'make build'"
     [[ -f $jar ]]
 }

@@ -2,10 +2,14 @@
 
 import pathlib
 
+import pyspark
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAUNCH = ROOT / "launch"
 BUILD = ROOT / "build"
 PROGRAMS = BUILD / "mpi-client"
 SUPPLY_CAT = PROGRAMS / "supply-cat"
-JAR = ROOT / "spark-supplier" / "target" / "spark-supplier.jar"
+# The jars by the Spark that they are built for, as make builds them.
+JARS = {"4.1": ROOT / "spark-supplier" / "target" / "spark-supplier.jar", "3.5": BUILD / "spark-3.5" / "target" / "spark-supplier.jar"}
+JAR = JARS[".".join(pyspark.__version__.split(".")[:2])]
 DIGITS = BUILD / "digits"

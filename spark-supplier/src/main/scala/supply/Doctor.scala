@@ -18,7 +18,11 @@ object Doctor {
   }
 
   def main(arguments: Array[String]): Unit =
-    Seq(java, spark, contract(arguments(0)), options, lmdb).foreach(finding => println(finding.line))
+    if (BuiltFor.mismatch == null) checks(arguments(0)).foreach(finding => println(finding.line))
+    // Nothing else of this jar is sure to link.
+    else println("failed\tspark\t" + BuiltFor.mismatch + "\t" + BuiltFor.fix)
+
+  private def checks(libsupply: String): Seq[Finding] = Seq(java, spark, contract(libsupply), options, lmdb)
 
   private def java: Finding = {
     val text = s"${System.getProperty("java.version")} on ${System.getProperty("os.arch")}, ${System.getProperty("java.home")}"
@@ -26,8 +30,11 @@ object Doctor {
     else Finding("failed", "java", text, s"set JAVA_HOME to a Java $javaVersion or later")
   }
 
-  private def spark: Finding =
-    Finding("ok", "spark", s"$SPARK_VERSION with Scala ${scala.util.Properties.versionNumberString}")
+  private def spark: Finding = {
+    val text = s"$SPARK_VERSION with Scala ${scala.util.Properties.versionNumberString}"
+    if (SPARK_VERSION.startsWith(BuiltFor.sparkLine + ".")) Finding("ok", "spark", text)
+    else Finding("warning", "spark", s"$text, which is not tested: this jar is built for Spark ${BuiltFor.sparkLine}", BuiltFor.fix)
+  }
 
   private def contract(libsupply: String): Finding = {
     val supplier = Layout.versionText(Layout.version)

@@ -16,20 +16,28 @@ object Supplier {
   private val RankFailed = 3
 
   def main(arguments: Array[String]): Unit = {
-    val commandLine = new CommandLine(new SupplierOptions)
-    val status =
-      try {
-        commandLine.parseArgs(arguments: _*)
-        if (commandLine.isUsageHelpRequested) {
-          commandLine.usage(System.out)
-          0
-        } else supply(commandLine.getCommand[SupplierOptions])
-      } catch {
-        case e: ParameterException =>
-          System.err.println(s"supplier: error: ${UsageError.text(e)}")
-          2
-      }
+    val status = if (BuiltFor.mismatch == null) start(arguments) else refuse()
     if (status != 0) sys.exit(status)
+  }
+
+  private def refuse(): Int = {
+    System.err.println("supplier: error: " + BuiltFor.mismatch + ": " + BuiltFor.fix)
+    1
+  }
+
+  private def start(arguments: Array[String]): Int = {
+    val commandLine = new CommandLine(new SupplierOptions)
+    try {
+      commandLine.parseArgs(arguments: _*)
+      if (commandLine.isUsageHelpRequested) {
+        commandLine.usage(System.out)
+        0
+      } else supply(commandLine.getCommand[SupplierOptions])
+    } catch {
+      case e: ParameterException =>
+        System.err.println(s"supplier: error: ${UsageError.text(e)}")
+        2
+    }
   }
 
   private def supply(options: SupplierOptions): Int = {
