@@ -37,7 +37,7 @@ def add_flags(to):
     to.add_argument("--pairs", type=_counts, metavar="N,...", default=list(range(1, cores + 1)),
                     help=f"numbers of pairs (default 1 to the number of cores: up to {cores} here)")
     to.add_argument("--bytes", type=_size, metavar="SIZE", help="data of one repetition (default 1GiB; quick: 128MiB)")
-    to.add_argument("--block", type=_size, metavar="SIZE", default=4 << 20, help="bytes of a block (default 4MiB)")
+    to.add_argument("--block", type=_size, metavar="SIZE", default=2 << 20, help="bytes of a block (default 2MiB)")
     to.add_argument("--ring", type=_size, metavar="SIZE", help="bytes of a ring (default 4 blocks)")
     to.add_argument("--repetitions", type=int, metavar="N", help="measured rounds (default 21; quick: 5)")
     to.add_argument("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 3)")

@@ -104,7 +104,7 @@ typedef struct supply_options {
     double timeout;
     /** Bytes of the ring; 0: `ring=` of the config line, or four blocks. Rounded up to whole blocks, which must be two or more. */
     size_t ring_bytes;
-    /** Bytes of a block; 0: `block=` of the config line, or a quarter of the ring, or 4 MiB. Rounded up to 4 KiB. */
+    /** Bytes of a block; 0: `block=` of the config line, or a quarter of the ring, or 2 MiB. Rounded up to 4 KiB. */
     size_t block_bytes;
 
     /**

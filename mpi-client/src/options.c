@@ -11,7 +11,7 @@
 #include "layout.h"
 
 #define DEFAULT_TIMEOUT 120.0
-#define DEFAULT_BLOCK_BYTES (4u << 20)
+#define DEFAULT_BLOCK_BYTES (2u << 20)
 #define DEFAULT_BLOCK_COUNT 4
 
 /* Far beyond any use, and still exact in nanoseconds. */

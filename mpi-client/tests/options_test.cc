@@ -147,7 +147,7 @@ struct Sizes {
 TEST_F(OptionsTest, TheRingHoldsWholeBlocksAndAtLeastTwo) {
     const uint64_t KiB = 1 << 10, MiB = 1 << 20, GiB = 1 << 30;
     const Sizes all[] = {
-        {"", 0, 0, 4 * MiB, 4},
+        {"", 0, 0, 2 * MiB, 4},
         {"ring=32MiB", 0, 0, 8 * MiB, 4},
         {"block=1MiB", 0, 0, 1 * MiB, 4},
         {"ring=32MiB block=1MiB", 0, 0, 1 * MiB, 32},

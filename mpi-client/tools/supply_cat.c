@@ -39,7 +39,7 @@ static const struct tool tool = {
         "  --local-rank N        which line of them, from 0 (default: from the MPI launcher)\n"
         "  --timeout SECONDS     limit of each wait (default: SUPPLY_TIMEOUT, or 120)\n"
         "  --ring SIZE           bytes of the ring, as 16MiB (default: ring= of the line, or four blocks)\n"
-        "  --block SIZE          bytes of a block (default: block= of the line, or a quarter of the ring, or 4MiB)\n"
+        "  --block SIZE          bytes of a block (default: block= of the line, or a quarter of the ring, or 2MiB)\n"
         "  --group NAME          group whose members may feed this rank, too (default: group= of the line, or none)\n"
         "  --count               print only the totals: epochs, elements, bytes of data\n"
         "  --help, --version\n"
