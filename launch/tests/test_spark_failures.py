@@ -126,6 +126,13 @@ def test_an_element_larger_than_a_block(both_sides_fail, tmp_path, storage_level
     assert "'large'" in text and "block=" in text and "mapped-files.conf" in text
 
 
+def test_elements_larger_than_the_heap(both_sides_fail, tmp_path):
+    # Spark's driver has 1 GiB where nobody says otherwise, and caching takes two copies.
+    database = databases.write(tmp_path / "lmdb", [(b"large", databases.datum(bytes(600 << 20)))])
+    text = both_sides_fail(database, "--storage-level", "MEMORY_ONLY", "--partitions", 1, ranks=1)
+    assert "partition 0 does not fit into the executor's heap of" in text and "spark.executor.memory" in text
+
+
 @pytest.fixture
 def entries(tmp_path):
     return databases.write(tmp_path / "lmdb", databases.numbered(20))

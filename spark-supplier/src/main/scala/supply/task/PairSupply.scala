@@ -66,7 +66,11 @@ final class PairSupply(pair: Pair, settings: TaskSettings, elements: LongAccumul
   }
 
   /** Supplies a partition but for its first `done` elements. */
-  private def supply(epoch: Int, partition: PlannedPartition, done: Long): Unit = {
+  private def supply(epoch: Int, partition: PlannedPartition, done: Long): Unit =
+    try supplyElements(epoch, partition, done)
+    catch { case e: OutOfMemoryError => throw HeapNeed.exception(pair, partition.index, e) }
+
+  private def supplyElements(epoch: Int, partition: PlannedPartition, done: Long): Unit = {
     val opening = System.nanoTime()
     val cursor = partition.open()
     waitedForSource += System.nanoTime() - opening
