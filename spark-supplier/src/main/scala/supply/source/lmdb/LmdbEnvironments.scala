@@ -5,17 +5,14 @@ import org.fusesource.lmdbjni.{Constants, Env, LMDBException}
 
 import supply.SourceException
 
-/**
- * The LMDB environments that this process has open. liblmdb forbids to open one twice in a process, so the tasks of an
- * executor share it.
- */
+/** The LMDB environments of this process. The tasks of an executor share one where the file may stay mapped. */
 object LmdbEnvironments {
 
   private final class Shared(val env: Env) {
     var users = 0
   }
 
-  private var open = Map.empty[String, Shared]
+  private var shared = Map.empty[String, Shared]
   private var kept = Set.empty[(Long, String)]
 
   // The file is a user's: it is never opened for writing, and neither is its lock file, which may be missing, read-only or
@@ -24,21 +21,21 @@ object LmdbEnvironments {
 
   /** The environment of that data file; to be given back by [[release]]. */
   def acquire(file: String): Env = synchronized {
-    val shared = open.getOrElse(file, {
-      val made = new Shared(openReadOnly(file))
-      open += file -> made
+    val found = shared.getOrElse(file, {
+      val made = new Shared(open(file))
+      shared += file -> made
       made
     })
-    shared.users += 1
-    shared.env
+    found.users += 1
+    found.env
   }
 
   def release(file: String): Unit = synchronized {
-    val shared = open(file)
-    shared.users -= 1
-    if (shared.users == 0) {
-      open -= file
-      shared.env.close()
+    val found = shared(file)
+    found.users -= 1
+    if (found.users == 0) {
+      shared -= file
+      found.env.close()
     }
   }
 
@@ -72,7 +69,8 @@ object LmdbEnvironments {
           s"(${System.getProperty("java.io.tmpdir")}), which must allow executables ($e)", e)
     }
 
-  private def openReadOnly(file: String): Env = {
+  /** One of the caller's own. liblmdb forbids a second one in a process because of its lock file, which is not used here. */
+  private[lmdb] def open(file: String): Env = {
     val env = load()
     try {
       env.open(file, flags)

@@ -38,7 +38,7 @@ final class LmdbRDD private (sc: SparkContext, file: LmdbFile, partitionCount: I
 
   /** The partition's elements on LMDB's own pages, for this task. */
   def cursor(partition: Partition, context: TaskContext): LmdbCursor = {
-    LmdbEnvironments.keepFor(context, path)
+    if (MappedWindow.bytes == Long.MaxValue) LmdbEnvironments.keepFor(context, path)
     new LmdbCursor(path, partition.asInstanceOf[LmdbPartition])
   }
 

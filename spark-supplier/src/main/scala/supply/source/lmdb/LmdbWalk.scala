@@ -2,13 +2,18 @@ package supply.source.lmdb
 
 import java.nio.ByteBuffer
 
-import org.fusesource.lmdbjni.{Constants, DirectBuffer, GetOp, LMDBException, SeekOp}
+import org.fusesource.lmdbjni.{Constants, DirectBuffer, LMDBException, SeekOp}
 
-/** A walk over the entries of an LMDB in key order; `key` and `value` point into its pages. For one thread. */
-final class LmdbWalk(file: String) extends AutoCloseable {
-  private val env = LmdbEnvironments.acquire(file)
-  private val transaction = env.createReadTransaction()
-  private val cursor = env.openDatabase(transaction, null, 0).openCursor(transaction)
+import supply.SourceException
+
+/**
+ * A walk over the entries of an LMDB in key order; `key` and `value` point into its pages, until the next move. For one thread.
+ *
+ * @param window bytes of entries after which the file is mapped anew
+ */
+final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends AutoCloseable {
+  private var mapping = new LmdbMapping(file, own = window < Long.MaxValue)
+  private var passed = 0L
   private var open = true
 
   val key = new DirectBuffer(ByteBuffer.allocateDirect(0))
@@ -19,13 +24,24 @@ final class LmdbWalk(file: String) extends AutoCloseable {
     val wanted = ByteBuffer.allocateDirect(first.length)
     wanted.put(first)
     key.wrap(wanted)
-    cursor.seekPosition(key, value, SeekOp.RANGE) != LMDBException.NOTFOUND
+    mapping.cursor.seekPosition(key, value, SeekOp.RANGE) != LMDBException.NOTFOUND
   }
 
   /** Moves to the next entry (the first, at the start); false if there is none. */
-  def next(): Boolean = move(Constants.NEXT)
+  def next(): Boolean = {
+    if (passed >= window) mapAnew()
+    val found = mapping.cursor.position(key, value, Constants.NEXT) != LMDBException.NOTFOUND
+    if (found) passed += key.capacity() + value.capacity()
+    found
+  }
 
-  private def move(operation: GetOp): Boolean = cursor.position(key, value, operation) != LMDBException.NOTFOUND
+  private def mapAnew(): Unit = {
+    val here = keyBytes
+    mapping.close()
+    mapping = new LmdbMapping(file, own = true)
+    passed = 0
+    if (!seek(here)) throw new SourceException(s"the LMDB $file has changed during a run: it must not be written to")
+  }
 
   def keyBytes: Array[Byte] = {
     val bytes = new Array[Byte](key.capacity())
@@ -35,8 +51,6 @@ final class LmdbWalk(file: String) extends AutoCloseable {
 
   override def close(): Unit = if (open) {
     open = false
-    cursor.close()
-    transaction.close()
-    LmdbEnvironments.release(file)
+    mapping.close()
   }
 }

@@ -9,7 +9,9 @@ import scala.jdk.CollectionConverters._
 private[lmdb] object NativeLibrary {
 
   /** lmdbjni removes the file when the JVM ends, which leaves it behind where that is killed. Once loaded it is not needed. */
-  def removeUnpacked(): Unit = unpacked().foreach(Files.deleteIfExists)
+  def removeUnpacked(): Unit = removed
+
+  private lazy val removed: Unit = unpacked().foreach(Files.deleteIfExists)
 
   /** What this process has loaded of it, under the name with a random number that lmdbjni makes up: one that somebody has installed is
    * not among them. */

@@ -53,6 +53,18 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
+  test("a walk that maps the file anew on its way passes the same entries") {
+    TemporaryFolder { folder =>
+      val file = TestLmdb.numbered(folder.resolve("db"), 200).resolve("data.mdb").toString
+      def entries(walk: LmdbWalk): Seq[(Seq[Byte], Int)] =
+        try Iterator.continually(walk.next()).takeWhile(identity).map(_ => walk.keyBytes.toSeq -> walk.value.capacity()).toVector
+        finally walk.close()
+      val all = entries(new LmdbWalk(file))
+      assert(all.size == 200)
+      Seq(1L, 1000L, 1L << 40).foreach(window => assert(entries(new LmdbWalk(file, window)) == all, window))
+    }
+  }
+
   test("several cursors of one process share the environment, and it closes with the last") {
     TemporaryFolder { folder =>
       val file = TestLmdb.numbered(folder.resolve("db"), 5).resolve("data.mdb").toString
