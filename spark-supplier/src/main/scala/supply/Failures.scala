@@ -17,8 +17,11 @@ final class ConfigException(message: String, cause: Throwable = null)
 final class SourceException(message: String, cause: Throwable = null)
     extends SupplyException(message, cause, retry = false)
 
-/** The cluster does not have what the run needs, or a task landed in the wrong place. */
+/** The cluster does not have what the run needs. */
 final class PlacementException(message: String) extends SupplyException(message, null, retry = false)
+
+/** A task has landed on another node than its rank's. */
+final class MisplacedException(message: String) extends SupplyException(message, null, retry = true)
 
 /** The rank did not come, or stalled. */
 final class RankException(message: String) extends SupplyException(message, null, retry = false)

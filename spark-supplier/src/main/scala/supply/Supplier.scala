@@ -46,6 +46,8 @@ object Supplier {
       .setIfMissing("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
       // The progress comes with the heartbeats. One that comes before a slow machine has started Spark ends in an error in its log.
       .setIfMissing("spark.executor.heartbeatInterval", "2s")
+    // A task waits for a core of its rank's node as long as for anything else: elsewhere it can do nothing.
+    if (options.hosts != null) conf.setIfMissing("spark.locality.wait", s"${math.ceil(options.timeout).toLong}s")
     val sc = SparkContext.getOrCreate(conf)
     try {
       print(run(sc, options))

@@ -65,11 +65,9 @@ object SupplyJob {
     val over = new CountDownLatch(1)
     try {
       settings.check()
-      settings.hosts match {
-        case Some(file) => hosts = Hosts.read(file, settings.ranks)
-        case None => configFiles.read(settings.ranks)
-      }
-      TaskSlots.require(sc, settings.ranks, settings.timeout)
+      hosts = Hosts(settings.hosts, settings.ranks)
+      if (settings.hosts.isEmpty) configFiles.read(settings.ranks)
+      TaskSlots.require(sc, hosts, settings.timeout)
       val source = open
       val plan = Plan(source.rdd.partitions.length, settings.ranks, settings.epochs, settings.seed)
       val job = new PinnedJob(sc, source, plan, TaskSettings(configFiles, hosts, source.schema, source.mainColumn,

@@ -24,7 +24,12 @@ final case class RankPlace(host: Option[String], localRank: Int) {
 }
 
 /** The places of all ranks: rank r is number r of the slots in the order of the host file, as mpirun places them. */
-final case class Hosts(places: IndexedSeq[RankPlace])
+final case class Hosts(places: IndexedSeq[RankPlace]) {
+
+  /** The places of each host that the host file names, in its order; empty where all ranks are on this node. */
+  def byHost: Seq[(String, Seq[RankPlace])] =
+    places.flatMap(_.host).distinct.map(host => host -> places.filter(_.host.contains(host)))
+}
 
 object Hosts {
 
@@ -32,6 +37,9 @@ object Hosts {
 
   /** All ranks on this node. */
   def oneNode(ranks: Int): Hosts = Hosts((0 until ranks).map(RankPlace(None, _)))
+
+  /** As the host file has them, or, where there is none, all ranks on this node. */
+  def apply(file: Option[String], ranks: Int): Hosts = file.map(read(_, ranks)).getOrElse(oneNode(ranks))
 
   /** Reads a host file in Open MPI's format: `host [slots=n]`, one slot where none is given. */
   def read(file: String, ranks: Int): Hosts = {

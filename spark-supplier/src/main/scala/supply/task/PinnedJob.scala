@@ -23,7 +23,7 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
 
   /** The reports, by rank. Throws the first cause of a failure. */
   def run(): IndexedSeq[TaskReport] = {
-    val watch = new TaskWatch(sc, group, plan.ranks, settings.timeout, giveUp)
+    val watch = new TaskWatch(sc, group, settings.hosts, settings.timeout, giveUp)
     sc.addSparkListener(watch)
     try {
       // Interrupting wakes a task that waits for its rank.

@@ -6,7 +6,7 @@ import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.util.LongAccumulator
 import org.slf4j.LoggerFactory
 
-import supply.{PlacementException, RankEndedException, RankException}
+import supply.{MisplacedException, PlacementException, RankEndedException, RankException}
 import supply.config.{ConfigFiles, PairPaths}
 import supply.contract.Schema
 import supply.pair.Pair
@@ -57,6 +57,7 @@ final class PinnedTask(settings: TaskSettings, elements: LongAccumulator, bytes:
       catch {
         case e: RankEndedException if settings.waitForRank =>
           PinnedTask.log.warn(s"${e.getMessage} - waiting ${settings.timeout} s for it to come back")
+        case e: MisplacedException => Misplaced.end(e.getMessage, settings.timeout)
       }
     }
     report.get
@@ -120,8 +121,7 @@ object PinnedTask {
       run: Long = 0): Pair = {
     val place = hosts.places(rank)
     if (!place.isOn(host)) {
-      throw new PlacementException(s"the task of rank $rank landed on $host, but its rank is on ${place.host.mkString}: " +
-        "is there an executor with a free core on that node?")
+      throw new MisplacedException(s"the task of rank $rank landed on $host, but its rank is on ${place.host.mkString}")
     }
     val pair = Pair.attach(s"pair of rank $rank", paths(configFiles, hosts, rank), attempt, timeout, run)
     if (pair.rank >= 0 && pair.rank != rank) {

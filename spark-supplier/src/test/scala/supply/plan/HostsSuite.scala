@@ -22,6 +22,12 @@ class HostsSuite extends AnyFunSuite {
       RankPlace(Some("node-c"), 0), RankPlace(Some("node-c"), 1)))
   }
 
+  test("the places of a host are together, and without a host file there is no host") {
+    assert(read("a slots=2\nb\n", 3).byHost == Seq(
+      "a" -> Seq(RankPlace(Some("a"), 0), RankPlace(Some("a"), 1)), "b" -> Seq(RankPlace(Some("b"), 0))))
+    assert(Hosts(None, 3).byHost.isEmpty)
+  }
+
   test("too few slots, a bad number and a repeated host are refused") {
     assert(intercept[ConfigException](read("a slots=2\n", 3)).getMessage.contains("2 slots for 3 ranks"))
     assert(intercept[ConfigException](read("a slots=x\n", 1)).getMessage.contains("'x'"))

@@ -2,10 +2,13 @@ package org.apache.spark.supply
 
 import scala.reflect.ClassTag
 
-import org.apache.spark.{SparkContext, SparkEnv}
+import org.apache.spark.{ExecutorAllocationClient, SparkContext, SparkEnv}
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
 import org.apache.spark.util.{RpcUtils, ShutdownHookManager}
+
+/** What an executor that has registered offers. */
+final case class ExecutorSlots(id: String, host: String, cores: Int, coresPerTask: Int, activeTasks: Int)
 
 /** What Spark knows but does not tell outside its own package. */
 object SparkInternals {
@@ -34,6 +37,26 @@ object SparkInternals {
   def askDriver[A: ClassTag](name: String, question: Any): A = {
     val env = SparkEnv.get
     RpcUtils.makeDriverRef(name, env.conf, env.rpcEnv).askSync[A](question)
+  }
+
+  /** The executors known at this moment; in local mode the driver is one. */
+  def executorSlots(sc: SparkContext): Seq[ExecutorSlots] = {
+    val coresPerTask = sc.getConf.getInt("spark.task.cpus", 1)
+    sc.statusStore.executorList(activeOnly = true).filter(executor => sc.isLocal || executor.id != SparkContext.DRIVER_IDENTIFIER)
+      .map(executor => ExecutorSlots(executor.id, executor.hostPort.replaceFirst(":[0-9]+$", ""), executor.totalCores, coresPerTask,
+        executor.activeTasks))
+  }
+
+  /**
+   * Asks the cluster for so many executors in all, and for each host as many as that many tasks need.
+   * `SparkContext.requestTotalExecutors` passes the number of tasks on in the place of a resource profile, so that the hosts have no effect.
+   */
+  def requestExecutors(sc: SparkContext, total: Int, tasksByHost: Map[String, Int]): Unit = sc.schedulerBackend match {
+    case backend: ExecutorAllocationClient =>
+      val profile = ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID
+      backend.requestTotalExecutors(Map(profile -> total), Map(profile -> tasksByHost.values.sum), Map(profile -> tasksByHost))
+      ()
+    case _ => ()
   }
 
   /** Runs `body`; if the JVM is asked to end meanwhile (SIGTERM, Ctrl-C), runs `ending` before Spark takes anything down. */
