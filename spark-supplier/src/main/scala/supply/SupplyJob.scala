@@ -8,6 +8,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.SparkInternals
 
+import supply.cluster.ContainerMemory
 import supply.config.ConfigFiles
 import supply.pair.TimeLimit
 import supply.plan.{Hosts, Plan}
@@ -67,6 +68,7 @@ object SupplyJob {
       settings.check()
       hosts = Hosts(settings.hosts, settings.ranks)
       if (settings.hosts.isEmpty) configFiles.read(settings.ranks)
+      ContainerMemory.require(sc, configFiles, hosts)
       TaskSlots.require(sc, hosts, settings.timeout)
       val source = open
       val plan = Plan(source.rdd.partitions.length, settings.ranks, settings.epochs, settings.seed)

@@ -9,19 +9,20 @@ import scala.jdk.CollectionConverters._
 import supply.ConfigException
 
 /**
- * The three files of the pair of one local rank, the config line that names its mapped file, and the group whose members
- * may use them (docs/SECURITY.md).
+ * The three files of the pair of one local rank, the config line that names its mapped file, the group whose members
+ * may use them (docs/SECURITY.md), and the size that the line gives the mapped file.
  */
 final case class PairPaths(
     mappedFile: String,
     requestPipe: String,
     notificationPipe: String,
     configLine: String,
-    group: Option[String] = None)
+    group: Option[String] = None,
+    mappedBytes: Long = 0)
 
 /**
  * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/DESIGN.md). Sizes of ring and
- * block on the lines are the rank's business: it makes the file.
+ * block on the lines are for the rank, which makes the file; here they only say what a container must hold.
  */
 final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
 
@@ -47,7 +48,7 @@ final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
           throw new ConfigException(s"${if (path == m.words.head) m.place else p.place}: '$path' is not an absolute path")
         }
       }
-      PairPaths(m.words.head, p.words(0), p.words(1), m.place, ConfigFiles.group(m))
+      PairPaths(m.words.head, p.words(0), p.words(1), m.place, ConfigFiles.group(m), RingSize.mappedBytes(m.place, m.words.tail))
     }
   }
 

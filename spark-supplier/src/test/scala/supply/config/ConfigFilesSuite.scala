@@ -52,6 +52,18 @@ class ConfigFilesSuite extends AnyFunSuite {
     assert(failure(ConfigFiles("/nowhere/m.conf", "/nowhere/n.conf")).contains("/nowhere/m.conf"))
   }
 
+  test("a mapped file has the size that libsupply gives it") {
+    val lines = Seq(
+      "/a" -> 4 * (4 << 20), "/b ring=1MiB" -> (1 << 20), "/c block=5000" -> 4 * 8192, "/d ring=20000 block=8192" -> 3 * 8192,
+      "/e ring=16KiB group=g block=4096" -> 16384)
+    val pairs = files(lines.map(_._1).mkString("\n"), lines.map(line => s"${line._1.take(2)}.req ${line._1.take(2)}.ntf").mkString("\n"))
+    // A header and the schema before the ring.
+    assert(pairs.read().map(_.mappedBytes) == lines.map(65536L + _._2))
+    Seq("ring=", "ring=x", "block=0", "ring=1TiB", "ring=9223372036854775807GiB").foreach { word =>
+      assert(failure(files(s"/a $word\n", "/a.req /a.ntf\n")).contains("is not a size"), word)
+    }
+  }
+
   test("a wrong line is named by file and number") {
     Seq(
       ("/a\nb\n", "/a.req /a.ntf\n/b.req /b.ntf\n", "mapped-files.conf:2", "'b' is not an absolute path"),
