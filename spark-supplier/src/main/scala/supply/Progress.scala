@@ -7,18 +7,19 @@ import scala.collection.concurrent.TrieMap
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{AccumulableInfo, SparkListener, SparkListenerExecutorMetricsUpdate, SparkListenerTaskEnd}
 
-import supply.task.PinnedJob
-
 /**
  * Shows on stderr how far the tasks are: on a terminal one line that renews itself, else a line every few seconds. The figures
  * come with the executors' heartbeats (spark.executor.heartbeatInterval).
+ *
+ * @param accumulators ids of the accumulators in which the tasks count
+ * @param line         what to show, given their totals and the seconds that have passed
  */
-final class Progress(sc: SparkContext, job: PinnedJob, expected: Option[Long]) extends SparkListener with AutoCloseable {
+final class Progress(sc: SparkContext, accumulators: Seq[Long])(line: (Seq[Long], Double) => String)
+    extends SparkListener with AutoCloseable {
   // The JVM can not tell whether its stderr is a terminal; launch/supply-run can.
   private val onTerminal = System.getenv("SUPPLY_TERMINAL") == "1" || System.console() != null
   private val start = System.nanoTime()
-  /** By task: elements and bytes. */
-  private val byTask = TrieMap.empty[Long, (Long, Long)]
+  private val byTask = TrieMap.empty[Long, Seq[Long]]
   private var shown = ""
 
   private val clock = Executors.newSingleThreadScheduledExecutor { (work: Runnable) =>
@@ -38,19 +39,15 @@ final class Progress(sc: SparkContext, job: PinnedJob, expected: Option[Long]) e
     if (end.taskInfo != null) note(end.taskInfo.taskId, end.taskInfo.accumulables.toSeq)
 
   private def note(task: Long, values: Seq[AccumulableInfo]): Unit = {
-    def value(id: Long) = values.find(_.id == id).flatMap(_.update).collect { case n: Long => n }
-    for (elements <- value(job.elementsId); bytes <- value(job.bytesId)) byTask.update(task, (elements, bytes))
+    val counted = accumulators.flatMap(id => values.find(_.id == id).flatMap(_.update).collect { case n: Long => n })
+    if (counted.size == accumulators.size) byTask.update(task, counted)
   }
 
   private def show(): Unit = synchronized {
-    val totals = byTask.values.toSeq
-    val elements = totals.map(_._1).sum
-    val bytes = totals.map(_._2).sum
     val seconds = (System.nanoTime() - start) / 1e9
-    val share = expected.filter(_ > 0).map(all => f" of $all%d (${100.0 * elements / all}%.0f %%)").getOrElse("")
-    val line = f"supplier: $elements%d$share elements, ${bytes / 1e9}%.3f GB, ${bytes / 1e9 / seconds}%.3f GB/s, $seconds%.0f s"
-    if (onTerminal) System.err.print("\r" + line.padTo(shown.length, ' ')) else System.err.println(line)
-    shown = line
+    val now = s"supplier: ${line(accumulators.indices.map(i => byTask.values.map(_(i)).sum), seconds)}"
+    if (onTerminal) System.err.print("\r" + now.padTo(shown.length, ' ')) else System.err.println(now)
+    shown = now
   }
 
   /** Shows the last state and ends. */

@@ -6,8 +6,11 @@ import org.apache.spark.storage.StorageLevel
 import picocli.CommandLine
 import picocli.CommandLine.ParameterException
 
+import supply.config.Size
+import supply.plan.Hosts
 import supply.source.{DatumBatchSource, LmdbSource, Source}
-import supply.source.lmdb.LmdbRDD
+import supply.source.cache.{CacheSettings, RemoteFile}
+import supply.source.lmdb.{LmdbRDD, RemoteLmdb}
 
 /** The program that spark-submit runs: supplies an LMDB. */
 object Supplier {
@@ -83,7 +86,10 @@ object Supplier {
         val partitions = Option(options.partitions).map(_.toInt).getOrElse(4 * options.ranks)
         if (partitions < 1) throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
         val level = storageLevel(options.storageLevel)
-        val lmdb = LmdbRDD.open(sc, options.lmdb, partitions)
+        val lmdb =
+          if (RemoteFile.isRemote(options.lmdb)) {
+            RemoteLmdb.open(sc, options.lmdb, partitions, Hosts(Option(options.hosts), options.ranks), cache(options))
+          } else LmdbRDD.open(sc, RemoteFile.localPath(options.lmdb), partitions)
         if (level == StorageLevel.NONE) new LmdbSource(lmdb): Source
         else {
           val batches = lmdb.batches.persist(level)
@@ -105,6 +111,11 @@ object Supplier {
     timeout = options.timeout,
     waitForRank = options.waitForRank,
     resident = options.resident)
+
+  private def cache(options: SupplierOptions) = CacheSettings(
+    folder = options.lmdbCache,
+    limit = Option(options.lmdbCacheSize).map(Size.bytes("--lmdb-cache-size", _)),
+    timeout = options.timeout)
 
   private def storageLevel(name: String): StorageLevel =
     try StorageLevel.fromString(name.toUpperCase(java.util.Locale.ROOT))

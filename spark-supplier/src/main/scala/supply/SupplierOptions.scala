@@ -14,9 +14,20 @@ import picocli.CommandLine.{Command, Option => Opt}
 final class SupplierOptions {
 
   @Opt(names = Array("--lmdb"), paramLabel = "PATH", required = true,
-    description = Array("LMDB of Caffe Datums: a directory with a data.mdb, or the data file itself. Opened read-only, without a " +
+    description = Array("LMDB of Caffe Datums: a directory with a data.mdb, or the data file itself. A path is used where it is, " +
+      "and every node sees it; an LMDB in HDFS (hdfs://...) is copied to each node that has ranks. Opened read-only, without a " +
       "lock; must not be written to meanwhile."))
   var lmdb: String = _
+
+  @Opt(names = Array("--lmdb-cache"), paramLabel = "FOLDER", defaultValue = "/var/tmp/supply-cache-${sys:user.name}",
+    description = Array("Where each node keeps its copies of LMDBs in HDFS, for its executors and for later runs. " +
+      "Default: /var/tmp/supply-cache-USER."))
+  var lmdbCache: String = _
+
+  @Opt(names = Array("--lmdb-cache-size"), paramLabel = "SIZE",
+    description = Array("What these copies may take on a node, as 500GiB: the one that was not used for longest makes room for a new " +
+      "one. Default: half of the file system."))
+  var lmdbCacheSize: String = _
 
   @Opt(names = Array("--partitions"), paramLabel = "N",
     description = Array("Partitions of the data set: the unit that is given to ranks, shuffled and cached. May be more than there " +

@@ -75,7 +75,7 @@ object SupplyJob {
       val job = new PinnedJob(sc, source, plan, TaskSettings(configFiles, hosts, source.schema, source.mainColumn,
         settings.blockElements.getOrElse(Int.MaxValue), settings.timeout, run, plan.fingerprint(source.elements), settings.waitForRank,
         settings.resident))
-      val progress = new Progress(sc, job, source.elements.map(_ * settings.epochs))
+      val progress = supplied(sc, job, source.elements.map(_ * settings.epochs))
       attachedRanks = () => job.attachedRanks
       try SparkInternals.beforeShutdown(() => end(job, over))(job.run())
       finally progress.close()
@@ -95,6 +95,14 @@ object SupplyJob {
         throw cause
     } finally over.countDown()
   }
+
+  private def supplied(sc: SparkContext, job: PinnedJob, expected: Option[Long]) =
+    new Progress(sc, Seq(job.elementsId, job.bytesId))({ (totals, seconds) =>
+      val elements = totals(0)
+      val bytes = totals(1)
+      val share = expected.filter(_ > 0).map(all => f" of $all%d (${100.0 * elements / all}%.0f %%)").getOrElse("")
+      f"$elements%d$share elements, ${bytes / 1e9}%.3f GB, ${bytes / 1e9 / seconds}%.3f GB/s, $seconds%.0f s"
+    })
 
   /** Spark goes down only when the ranks know why. */
   private def end(job: PinnedJob, over: CountDownLatch): Unit = {

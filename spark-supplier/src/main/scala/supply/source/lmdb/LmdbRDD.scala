@@ -5,39 +5,25 @@ import org.apache.spark.rdd.RDD
 
 import supply.source.{Datum, DatumBatch}
 
-/** `entries` entries of an LMDB, in key order, from `firstKey` on. */
-final case class LmdbPartition(index: Int, firstKey: Array[Byte], entries: Long) extends Partition
-
 /**
  * The Datums of an LMDB, in key order, as the paper's tuples of seven. The partitions' sizes differ by one entry at
- * most; where there are more partitions than entries, some are empty. The file must be seen by driver and executors at the
- * same path, and must not be written to meanwhile.
+ * most; where there are more partitions than entries, some are empty. The file must not be written to meanwhile.
+ *
+ * @param entries of the whole database
+ * @param plan    its partitions
  */
-final class LmdbRDD private (sc: SparkContext, file: LmdbFile, partitionCount: Int) extends RDD[Datum.Tuple](sc, Nil) {
-  private val path = file.path
+final class LmdbRDD private[lmdb] (
+    sc: SparkContext, location: LmdbLocation, val entries: Long, @transient private val plan: IndexedSeq[LmdbPartition])
+    extends RDD[Datum.Tuple](sc, Nil) {
 
-  /** Entries of the whole database. */
-  val entries: Long = file.entries
-
-  /** Walks the keys, once: values are not read. */
-  override protected def getPartitions: Array[Partition] = {
-    val firsts = (0 to partitionCount).map(i => LmdbRDD.split(entries, partitionCount, i))
-    val walk = new LmdbWalk(path)
-    try {
-      var position = -1L
-      (0 until partitionCount).map { i =>
-        val size = firsts(i + 1) - firsts(i)
-        if (size > 0) while (position < firsts(i) && walk.next()) position += 1
-        LmdbPartition(i, if (size > 0) walk.keyBytes else Array.emptyByteArray, size): Partition
-      }.toArray
-    } finally walk.close()
-  }
+  override protected def getPartitions: Array[Partition] = plan.toArray[Partition]
 
   /** The same elements, in the same partitions and order, as Spark keeps them best. */
   def batches: RDD[DatumBatch] = new LmdbBatchRDD(this)
 
   /** The partition's elements on LMDB's own pages, for this task. */
   def cursor(partition: Partition, context: TaskContext): LmdbCursor = {
+    val path = location.local()
     if (MappedWindow.bytes == Long.MaxValue) LmdbEnvironments.keepFor(context, path)
     new LmdbCursor(path, partition.asInstanceOf[LmdbPartition])
   }
@@ -72,15 +58,12 @@ private final class LmdbBatchRDD(lmdb: LmdbRDD) extends RDD[DatumBatch](lmdb) {
 object LmdbRDD {
 
   /**
-   * @param path       a directory with a data.mdb, or a data file itself
+   * @param path       a directory with a data.mdb, or a data file itself; driver and executors see it there
    * @param partitions how many partitions, at least 1
    */
   def open(sc: SparkContext, path: String, partitions: Int): LmdbRDD = {
     require(partitions >= 1, s"an RDD has at least 1 partition, not $partitions")
-    new LmdbRDD(sc, LmdbFile.open(path), partitions)
+    val file = LmdbFile.open(path)
+    new LmdbRDD(sc, InPlace(file.path), file.entries, LmdbPartition.plan(file, partitions))
   }
-
-  /** Where part `i` of `parts` begins; without overflow for any number of entries. */
-  private def split(entries: Long, parts: Int, i: Int): Long =
-    entries / parts * i + entries % parts * i / parts
 }

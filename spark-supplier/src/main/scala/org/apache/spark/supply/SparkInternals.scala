@@ -2,7 +2,9 @@ package org.apache.spark.supply
 
 import scala.reflect.ClassTag
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.spark.{ExecutorAllocationClient, SparkContext, SparkEnv}
+import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
 import org.apache.spark.util.{RpcUtils, ShutdownHookManager}
@@ -58,6 +60,9 @@ object SparkInternals {
       ()
     case _ => ()
   }
+
+  /** Hadoop's configuration with what Spark's settings add to it, on the driver and on executors. */
+  def hadoopConfiguration: Configuration = SparkHadoopUtil.get.newConfiguration(SparkEnv.get.conf)
 
   /** Runs `body`; if the JVM is asked to end meanwhile (SIGTERM, Ctrl-C), runs `ending` before Spark takes anything down. */
   def beforeShutdown[A](ending: () => Unit)(body: => A): A = {

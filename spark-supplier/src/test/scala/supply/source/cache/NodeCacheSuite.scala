@@ -1,0 +1,105 @@
+package supply.source.cache
+
+import java.nio.file.{Files, Path}
+import java.nio.file.attribute.{FileTime, PosixFilePermissions}
+
+import scala.util.Random
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.{LocalSpark, SourceException, TemporaryFolder}
+
+/** Files of this machine stand for those in HDFS: both come through Hadoop's file systems. */
+class NodeCacheSuite extends AnyFunSuite with LocalSpark {
+
+  private def remote(folder: Path, name: String, bytes: Int): RemoteFile = {
+    sc.version // Hadoop's configuration comes with Spark
+    Files.write(folder.resolve(name), Random.nextBytes(bytes))
+    RemoteFile.find(folder.resolve(name).toUri.toString)
+  }
+
+  private def settings(folder: Path, limit: Long = 1 << 20) =
+    CacheSettings(folder.resolve("cache").toString, Some(limit), timeout = 1)
+
+  private def copies(folder: Path): Seq[Long] = new CacheFolder(folder.resolve("cache")).copies.map(_.bytes).sorted
+
+  /** As if the process that uses the copies had ended long ago. */
+  private def leave(folder: Path): Unit = {
+    val cache = new CacheFolder(folder.resolve("cache").toAbsolutePath)
+    NodeCache.forget(cache.path)
+    cache.copies.foreach(copy => Files.setLastModifiedTime(cache.path.resolve(copy.key), FileTime.fromMillis(copy.bytes)))
+  }
+
+  private def failure(body: => Any): String = intercept[SourceException](body).getMessage
+
+  test("a file is fetched once, and again when it has changed") {
+    TemporaryFolder { folder =>
+      val file = remote(folder, "a", 5000000)
+      var fetched = 0L
+      val copy = NodeCache.get(file, settings(folder, 1 << 24), fetched += _)
+      assert(Files.mismatch(copy, folder.resolve("a")) == -1)
+      leave(folder)
+      assert(NodeCache.get(file, settings(folder, 1 << 24), fetched += _) == copy)
+      assert(fetched == 5000000)
+      val changed = remote(folder, "a", 300)
+      assert(Files.mismatch(NodeCache.get(changed, settings(folder, 1 << 24), _ => ()), folder.resolve("a")) == -1)
+      leave(folder)
+    }
+  }
+
+  test("what a fetch that was broken off has left is not used, and removed") {
+    TemporaryFolder { folder =>
+      val cache = new CacheFolder(folder.resolve("cache"))
+      val file = remote(folder, "a", 1000)
+      val other = remote(folder, "b", 1000)
+      Seq(file, other).foreach { broken =>
+        cache.prepare()
+        Files.createDirectory(cache.path.resolve(broken.key))
+        Files.write(cache.part(broken.key), Array[Byte](1, 2, 3))
+      }
+      assert(Files.mismatch(NodeCache.get(file, settings(folder), _ => ()), folder.resolve("a")) == -1)
+      assert(cache.folders == Seq(file.key))
+      leave(folder)
+    }
+  }
+
+  test("the copy that was not used for longest makes room, one that is in use stays") {
+    TemporaryFolder { folder =>
+      Seq("a" -> 1000, "b" -> 1001, "c" -> 1002).foreach { case (name, bytes) =>
+        NodeCache.get(remote(folder, name, bytes), settings(folder), _ => ())
+      }
+      assert(copies(folder) == Seq(1000, 1001, 1002))
+      val text = failure(NodeCache.get(remote(folder, "d", 1003), settings(folder, 3100), _ => ()))
+      assert(text.contains("no room for") && text.contains("has 1003 bytes") && text.contains("--lmdb-cache-size"))
+      leave(folder)
+      NodeCache.get(remote(folder, "d", 1003), settings(folder, 3100), _ => ())
+      assert(copies(folder) == Seq(1001, 1002, 1003))
+      leave(folder)
+    }
+  }
+
+  test("a file that is larger than the cache may be is refused") {
+    TemporaryFolder { folder =>
+      val text = failure(NodeCache.get(remote(folder, "a", 4000), settings(folder, 3000), _ => ()))
+      assert(text.contains("has 4000 bytes") && text.contains("may hold 3000") && text.contains("--lmdb-cache-size"))
+    }
+  }
+
+  test("a file that changes while it is fetched leaves no copy") {
+    TemporaryFolder { folder =>
+      val file = remote(folder, "a", 1000)
+      val text = failure(NodeCache.get(file, settings(folder), _ => Files.setLastModifiedTime(folder.resolve("a"), FileTime.fromMillis(0))))
+      assert(text.contains("has changed while it was fetched"))
+      assert(new CacheFolder(folder.resolve("cache")).folders.isEmpty)
+    }
+  }
+
+  test("a folder that others can write is refused") {
+    TemporaryFolder { folder =>
+      Files.createDirectory(folder.resolve("cache"))
+      Files.setPosixFilePermissions(folder.resolve("cache"), PosixFilePermissions.fromString("rwxrwxrwx"))
+      val text = failure(NodeCache.get(remote(folder, "a", 10), settings(folder), _ => ()))
+      assert(text.contains("can be written by others") && text.contains("--lmdb-cache"))
+    }
+  }
+}
