@@ -1,4 +1,4 @@
-# Spark, and the programs of the Supplier's jar in it. Sourced by supplier and supply-doctor, with root set.
+# Spark, and the programs of the Supplier's jar in it. Sourced by supplier, submit-supplier and supply-doctor, with root set.
 
 # find_spark: sets SPARK_HOME where it is not set, and jar to the one that is built for this Spark, or else to the usual one,
 # which says what to do. Fails where there is no Spark or no jar, and sets REPLY to what to do.

@@ -60,12 +60,18 @@ object Supplier {
         // A failure of our own says all there is to say; of any other the place matters.
         if (!e.isInstanceOf[SupplyException]) e.printStackTrace()
         System.err.println(s"supplier: error: ${SupplyJob.describe(e)}")
-        e match {
+        val status = e match {
           case _: RankException | _: RankEndedException => RankFailed
           case _ => 1
         }
+        // Who has submitted it sees what main() throws, not what it prints or ends with.
+        if (sc.deployMode == "cluster") throw new RunFailed(status, SupplyJob.describe(e))
+        status
     } finally sc.stop()
   }
+
+  /** One line, without a stack trace: launch/submit-supplier reads the status and the message from it. */
+  private final class RunFailed(status: Int, message: String) extends RuntimeException(s"status $status: $message", null, false, false)
 
   /**
    * Supplies an LMDB within a Spark application of one's own: the same arguments as on the command line.

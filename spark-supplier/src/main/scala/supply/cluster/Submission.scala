@@ -1,0 +1,46 @@
+package supply.cluster
+
+import java.io.File
+
+import org.apache.spark.SparkConf
+import picocli.CommandLine
+import picocli.CommandLine.ParameterException
+
+import supply.{SupplierOptions, SupplyException, UsageError}
+import supply.config.ConfigFiles
+import supply.plan.Hosts
+
+/**
+ * What launch/submit-supplier has to know before it submits: prints the settings of Spark that follow from the config files and
+ * from the cluster, KEY=VALUE a line. Wrong options and config files are found here, not in a log on the cluster.
+ */
+object Submission {
+
+  /** @param arguments spark.executor.memory, SPARK_HOME, and the Supplier's options */
+  def main(arguments: Array[String]): Unit = {
+    val executorMemory = arguments(0)
+    val sparkHome = arguments(1)
+    val options = new SupplierOptions
+    val status =
+      try {
+        new CommandLine(options).parseArgs(arguments.drop(2): _*)
+        val conf = new SparkConf(false).set("spark.executor.memory", executorMemory)
+        val hosts = Hosts(Option(options.hosts), options.ranks)
+        val overhead = ContainerMemory.overheadMiB(conf, ConfigFiles(options.mappedFiles, options.namedPipes), hosts)
+        println(s"spark.executor.memoryOverhead=${overhead}m")
+        // YARN's executors end themselves without a word of the partition; the task that has no memory left says more.
+        println("spark.executor.defaultJavaOptions=-XX:OnOutOfMemoryError=true")
+        val archive = JarsArchive.upload(new File(sparkHome, "jars"), line => System.err.println(s"submit-supplier: $line"))
+        println(s"spark.yarn.archive=$archive")
+        0
+      } catch {
+        case e: ParameterException =>
+          System.err.println(s"submit-supplier: error: ${UsageError.text(e)}")
+          2
+        case e: SupplyException =>
+          System.err.println(s"submit-supplier: error: ${e.getMessage}")
+          1
+      }
+    sys.exit(status)
+  }
+}
