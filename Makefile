@@ -42,8 +42,9 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages packages-for-tests clean distclean \
-	library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala test-scala-3.5 test-python test-python-faults test-faults test-sanitizers soak
+.PHONY: menu run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
+	packages-for-tests clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
+	test-scala-3.5 test-python test-python-faults test-faults test-sanitizers soak run-cluster
 
 menu:
 	@echo 'Targets:'
@@ -52,6 +53,11 @@ menu:
 
 run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI ranks that train on them
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/run-digits
+
+run-cluster: RANKS = 4
+run-cluster: EPOCHS = 3
+run-cluster: packages-for-tests build $(DIGITS) ## the same on a real HDFS and YARN, on two nodes of this machine
+	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/run-cluster
 
 # Every suite runs, also where an earlier one fails; the last command counts and gives the verdict.
 test: packages-for-tests build build-every-spark $(DIGITS) ## every test: C, Scala, Python, both languages together, and the model of their protocol

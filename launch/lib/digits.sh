@@ -1,0 +1,23 @@
+# What the ranks of the digits job have counted, and whether it is enough. Sourced by run-digits and run-cluster, which keep the
+# stdout of train-digits in FOLDER/training and FOLDER/evaluation, and have a function 'fail'.
+
+# Images in build/digits/train_lmdb.
+training_images=1437
+
+# value FILE FIELD: what the last line of train-digits says behind FIELD=.
+value() {
+    sed -n "s/^train-digits: .*\b$2=\([^ ]*\).*/\1/p" "$1" | tail -n 1
+}
+
+# judge FOLDER EPOCHS ACCURACY: fails where an image was missed or the accuracy on the held-out ones is below that; else
+# REPLY is the end of the verdict's line.
+judge() {
+    local elements accuracy
+    elements=$(value "$1/training" elements)
+    accuracy=$(value "$1/evaluation" accuracy)
+    ((elements == $2 * training_images)) ||
+        fail "the ranks counted ${elements:-no} elements, not $(($2 * training_images))"
+    awk -v accuracy="$accuracy" -v wanted="$3" 'BEGIN { exit !(accuracy >= wanted) }' ||
+        fail "accuracy ${accuracy:-unknown} is below $3 after $2 epochs: raise EPOCHS"
+    REPLY="epochs=$2 elements=$elements accuracy=$accuracy"
+}
