@@ -44,7 +44,7 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 .DELETE_ON_ERROR:
 .PHONY: menu run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
-	test-scala-3.5 test-python test-python-faults test-faults test-sanitizers soak run-cluster
+	test-scala-3.5 test-python test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster
 
 menu:
 	@echo 'Targets:'
@@ -70,10 +70,15 @@ test: packages-for-tests build build-every-spark $(DIGITS) ## every test: C, Sca
 	-@$(MAKE) --no-print-directory test-scala-3.5
 	-@$(MAKE) --no-print-directory test-python
 	-@$(MAKE) --no-print-directory test-python-faults
-	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/sanitized.xml $(REPORTS)/fuzz.xml $(REPORTS)/model.xml $(REPORTS)/scala $(REPORTS)/scala-3.5 $(REPORTS)/pytest.xml $(REPORTS)/faults.xml
+	-@$(MAKE) --no-print-directory test-python-cluster
+	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/sanitized.xml $(REPORTS)/fuzz.xml $(REPORTS)/model.xml $(REPORTS)/scala \
+		$(REPORTS)/scala-3.5 $(REPORTS)/pytest.xml $(REPORTS)/faults.xml $(REPORTS)/cluster.xml
 
 test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
+
+test-cluster: packages-for-tests build $(DATUM) ## every test on a real HDFS and YARN with two nodes, about 5 minutes
+	@$(SPARK_VENV)/bin/python -m pytest -q -rs -p no:cacheprovider launch/tests/cluster
 
 test-sanitizers: packages-for-tests ## the C tests under the address, undefined behaviour and thread sanitizers and valgrind, about 10 minutes
 	@mpi-client/tests/sanitized
@@ -192,8 +197,12 @@ test-scala-3.5:
 		SUITES='-Dsuites=supply.SupplyJobSuite,supply.ResumeSuite -DwildcardSuites=supply.config,supply.plan,supply.source'
 
 test-python:
-	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults launch/tests
+	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster launch/tests
 
 # A pytest of their own: they need another Spark.
 test-python-faults: library-with-fail-points
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/faults.xml -m 'not long' launch/tests/faults
+
+# HDFS, YARN and two nodes, where this machine allows namespaces; a Spark of their own, too.
+test-python-cluster:
+	@$(SPARK_VENV)/bin/python -m pytest -q -rs -p no:cacheprovider --junitxml $(REPORTS)/cluster.xml -m 'not long' launch/tests/cluster

@@ -25,10 +25,10 @@ def numbered(count, bytes_of=lambda number: 48, seed=0):
     ]
 
 
-def write_values(folder, values):
-    """An LMDB of (key, value) pairs."""
-    size = sum(len(key) + len(value) for key, value in values)
-    with lmdb.open(str(folder), map_size=(1 << 20) + 4 * size) as environment:
+def write_values(folder, values, map_size=None):
+    """An LMDB of (key, value) pairs. Where map_size says how large it may become, they may come one after the other."""
+    map_size = map_size or (1 << 20) + 4 * sum(len(key) + len(value) for key, value in values)
+    with lmdb.open(str(folder), map_size=map_size) as environment:
         with environment.begin(write=True) as transaction:
             for key, value in values:
                 assert transaction.put(key, value, overwrite=False)
@@ -58,5 +58,5 @@ def expected_lines(path, epochs=1):
     """What all ranks together must print, as a multiset, according to py-lmdb and protobuf."""
     with lmdb.open(str(path), readonly=True, lock=False, subdir=path.is_dir()) as environment:
         with environment.begin() as transaction:
-            elements = [(key, datum_pb2.Datum.FromString(value)) for key, value in transaction.cursor()]
-    return collections.Counter(line(epoch, key, element) for epoch in range(epochs) for key, element in elements)
+            elements = ((key, datum_pb2.Datum.FromString(value)) for key, value in transaction.cursor())
+            return collections.Counter(line(epoch, key, element) for key, element in elements for epoch in range(epochs))

@@ -44,6 +44,14 @@ class Supplier:
         except Py4JJavaError as error:
             raise SupplierFailure(error.java_exception.getMessage()) from None
 
+    def cached_partitions(self):
+        """What Spark keeps at this moment: the hosts that have it, by the partition's number."""
+        store = self._session._jsc.sc().statusStore()
+        host_of = {executor.id(): executor.hostPort().split(":")[0] for executor in _items(store.executorList(True))}
+        partitions = [partition for rdd in _items(store.rddList(True)) for partition in _items(rdd.partitions().get())]
+        return {int(partition.blockName().split("_")[2]): [host_of[executor] for executor in _items(partition.executors())]
+                for partition in partitions}
+
     def stop(self):
         self._threads.shutdown()
         self._session.stop()
@@ -52,6 +60,10 @@ class Supplier:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(timeout=60)
+
+
+def _items(scala_sequence):
+    return [scala_sequence.apply(index) for index in range(scala_sequence.size())]
 
 
 def rows(table):

@@ -5,9 +5,9 @@ import time
 from ranks import END_OF_PATIENCE
 
 
-def wait_until(probe):
+def wait_until(probe, patience=END_OF_PATIENCE):
     """Returns what the probe does, once it is true."""
-    end = time.monotonic() + END_OF_PATIENCE
+    end = time.monotonic() + patience
     while not (found := probe()):
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.05)

@@ -1,0 +1,61 @@
+"""HDFS and YARN on two nodes of this machine, by launch/hadoop."""
+
+import pathlib
+import subprocess
+
+from places import LAUNCH
+
+PROGRAM = LAUNCH / "hadoop"
+# A start takes seconds on an idle machine. To end what hangs, not to measure.
+PATIENCE = 300
+
+
+def hadoop(command, *arguments, check=True):
+    done = subprocess.run([PROGRAM, command, *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE,
+                          stdin=subprocess.DEVNULL)
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+class Hadoop:
+    NODES = ("node-1", "node-2")
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        # Room on each node for all containers of two applications.
+        hadoop("start", "--nodes", len(self.NODES), "--node-cores", 16, "--node-memory", 8192, "--folder", folder)
+        self.configuration = self.folder / "conf"
+
+    def __call__(self, command, *arguments, check=True):
+        return hadoop(command, "--folder", self.folder, *arguments, check=check)
+
+    def on(self, node, *command):
+        """For subprocess: a command on a node."""
+        return [PROGRAM, "on", "--folder", self.folder, node, *command]
+
+    def head_address(self):
+        return self("on", "head", "getent hosts head").stdout.split()[0]
+
+    def put(self, database):
+        """An LMDB in HDFS: its URI."""
+        uri = f"/data/{database.name}"
+        self("fs", "-mkdir", "-p", uri)
+        self("fs", "-put", "-f", database / "data.mdb", uri)
+        return f"hdfs://{uri}"
+
+    def cached(self, node):
+        """The copies in the node's cache: file to its inode."""
+        caches = self.folder / "nodes" / node / "var-tmp"
+        return {file: file.stat().st_ino for file in caches.glob("*/*/data.mdb")}
+
+    def memory(self, node):
+        """The node's /dev/shm, as this machine sees it."""
+        holder = (self.folder / "nodes" / node / "holder").read_text().strip()
+        return pathlib.Path("/proc", holder, "root/dev/shm")
+
+    def signal(self, node, signal, process):
+        """Sends a signal to a process by the node's own number of it, or to all with a name."""
+        self("on", node, f"kill -{signal} {process}" if isinstance(process, int) else f"pkill -{signal} --full -- {process}")
+
+    def stop(self):
+        self("stop")

@@ -1,0 +1,38 @@
+"""LMDBs in HDFS: copies on the nodes that have ranks."""
+
+import pytest
+
+import databases
+from supplier import SupplierFailure
+
+
+def supply(supplier, run, remote, database, *options):
+    run.start()
+    run.ends_well(run.start_supplier(supplier, remote, *options), databases.expected_lines(database))
+
+
+def test_only_nodes_with_ranks_fetch_and_only_once(cluster, supplier, make_run, database):
+    remote = cluster.put(database)
+    supply(supplier, make_run(2), remote, database)
+    first = cluster.cached("node-1")
+    assert len(first) == 1
+    assert not cluster.cached("node-2")
+    supply(supplier, make_run(2, 1), remote, database, "--partitions", 5)
+    assert cluster.cached("node-1") == first
+    assert len(cluster.cached("node-2")) == 1
+
+
+@pytest.mark.long
+def test_a_file_that_has_changed_is_fetched_again(cluster, supplier, make_run, tmp_path):
+    for seed in range(2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        database = databases.write(folder / "changing", databases.numbered(100, seed=seed))
+        supply(supplier, make_run(1, 1), cluster.put(database), database)
+
+
+@pytest.mark.long
+def test_an_lmdb_that_is_not_there(supplier, make_run):
+    run = make_run(1, 1, timeout=4)
+    with pytest.raises(SupplierFailure, match="there is no LMDB at hdfs:///nowhere: no such file or directory"):
+        run.start_supplier(supplier, "hdfs:///nowhere").result()

@@ -1,0 +1,86 @@
+"""The whole of a run on a cluster: the Supplier submitted to YARN, the ranks by mpirun."""
+
+import re
+import subprocess
+
+import pytest
+
+import databases
+import headers
+from places import LAUNCH, SUPPLY_CAT
+from ranks import END_OF_PATIENCE
+from waiting import wait_until
+
+
+@pytest.fixture
+def start_supply_run(cluster):
+    """Starts launch/supply-run on the head, and sees to it that it does not outlive the test."""
+    started = []
+
+    def start(run, lmdb, *options):
+        command = [LAUNCH / "supply-run", "--yarn", f"512m,{len(cluster.NODES)},2", *run.options(), "--timeout", run.timeout,
+                   "--ranks", run.ranks, "--lmdb", lmdb, *options, "--", SUPPLY_CAT]
+        started.append(subprocess.Popen(
+            cluster.on("head", "exec", *map(str, command)), env=run.environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.communicate()
+
+
+def finish(process):
+    """What it said; `process.returncode` is its status."""
+    return process.communicate(timeout=3 * END_OF_PATIENCE)[1]
+
+
+def test_the_supplier_on_yarn(cluster, start_supply_run, make_run, database):
+    run = make_run(2, 2, timeout=120)
+    process = start_supply_run(run, cluster.put(database), "--epochs", 2)
+    said = finish(process)
+    assert process.returncode == 0, said
+    assert run.lines() == databases.expected_lines(database, 2)
+
+
+@pytest.mark.long
+def test_the_cause_of_a_failure_is_what_everybody_says_last(cluster, start_supply_run, make_run):
+    process = start_supply_run(make_run(1, 1, timeout=120), "hdfs:///nowhere")
+    said = finish(process).splitlines()
+    cause = "there is no LMDB at hdfs:///nowhere: no such file or directory (--lmdb)"
+    assert process.returncode == 1
+    assert said[-1] == f"supply-run: the Supplier failed (status 1): supplier: error: {cause}"
+    assert len([line for line in said if line.startswith("supply-cat: ") and cause in line]) == 2
+    [application] = set(re.findall("application_[0-9]+_[0-9]+", "\n".join(said)))
+    log = cluster("logs", application).stdout
+    driver = next(part for part in log.split("Container: ") if "supplier: error: " in part)
+    assert cause in driver[driver.rindex("User class threw exception"):]
+
+
+@pytest.mark.long
+def test_the_application_master_is_killed(cluster, start_supply_run, make_run, database):
+    run = make_run(1, 1, timeout=120)
+    process = start_supply_run(run, cluster.put(database), "--epochs", 1000000)
+    wait_until(lambda: all(headers.read(run.pair(node, 0), "published") for node in cluster.NODES), 2 * END_OF_PATIENCE)
+    for node in cluster.NODES:
+        cluster("on", node, "pkill -KILL --full deploy.yarn.ApplicationMaster", check=False)
+    said = finish(process)
+    assert process.returncode == 1
+    last = said.splitlines()[-1]
+    assert last.startswith("supply-run: the Supplier failed (status 1): supplier: error: Application application_")
+    assert "failed 1 times" in last
+
+
+@pytest.mark.long
+def test_the_application_ends_with_the_command_that_has_submitted_it(cluster, start_supply_run, make_run, database):
+    run = make_run(1, 1, timeout=120)
+    process = start_supply_run(run, cluster.put(database), "--epochs", 1000000)
+    wait_until(lambda: all(headers.read(run.pair(node, 0), "published") for node in cluster.NODES), 2 * END_OF_PATIENCE)
+    process.terminate()
+    finish(process)
+    for node in cluster.NODES:
+        wait_until(lambda: cluster("on", node, "pgrep --full 'deploy.yarn.[A]pplicationMaster'", check=False).returncode == 1)
+    staged = cluster("fs", "-ls", "-C", "/user/*/.sparkStaging", check=False).stdout.split()
+    # That of the driver which stays here, for all tests.
+    assert len(staged) <= 1
