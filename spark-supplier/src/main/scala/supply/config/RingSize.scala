@@ -5,7 +5,7 @@ import supply.contract.Layout.Constant
 /** The sizes of ring and block on a line of mapped-files.conf, as libsupply takes them (mpi-client/src/options.c). */
 private[config] object RingSize {
   private final val DefaultBlocks = 4
-  private final val DefaultBlockBytes = 4L << 20
+  private final val DefaultBlockBytes = 2L << 20
 
   /** Bytes of the whole mapped file, given the words behind its path. */
   def mappedBytes(place: String, words: Seq[String]): Long = {

@@ -81,7 +81,7 @@ private[task] final class ExecutorPlacement(sc: SparkContext, hosts: Hosts) {
   }
 }
 
-private object ExecutorPlacement {
+private[task] object ExecutorPlacement {
   private final val Rounds = 5
 
   /** What YARN may take to start others beside those that are held. */

@@ -4,7 +4,7 @@ import supply.SourceException
 import supply.pair.Pair
 
 /** Says what to do where the elements that Spark holds at once do not fit into the executor's heap. */
-private object HeapNeed {
+private[task] object HeapNeed {
   private final val MiB = 1L << 20
 
   /** Without its cause: an executor that finds an OutOfMemoryError among a failure's causes ends, and says nothing of ours. */

@@ -54,7 +54,7 @@ class ConfigFilesSuite extends AnyFunSuite {
 
   test("a mapped file has the size that libsupply gives it") {
     val lines = Seq(
-      "/a" -> 4 * (4 << 20), "/b ring=1MiB" -> (1 << 20), "/c block=5000" -> 4 * 8192, "/d ring=20000 block=8192" -> 3 * 8192,
+      "/a" -> 4 * (2 << 20), "/b ring=1MiB" -> (1 << 20), "/c block=5000" -> 4 * 8192, "/d ring=20000 block=8192" -> 3 * 8192,
       "/e ring=16KiB group=g block=4096" -> 16384)
     val pairs = files(lines.map(_._1).mkString("\n"), lines.map(line => s"${line._1.take(2)}.req ${line._1.take(2)}.ntf").mkString("\n"))
     // A header and the schema before the ring.
