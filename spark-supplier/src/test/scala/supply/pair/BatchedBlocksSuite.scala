@@ -15,7 +15,7 @@ class BatchedBlocksSuite extends AnyFunSuite {
   /** Elements of all sizes up to nearly a block; many are so small that a block has more elements than bytes of data. */
   private val tuples: Seq[Datum.Tuple] = (0 until 3000).map { i =>
     val bytes = if (i % 100 == 99) 2800 + i % 400 else i * 37 % (if (i < 1500) 7 else 300)
-    (f"$i%d" * (i % 3), s"${i * 1_000_003}", i, -i, bytes, i % 3 == 0, Array.tabulate(bytes)(at => (at + i).toByte))
+    (f"$i%d" * (i % 3), s"${i * 1000003}", i, -i, bytes, i % 3 == 0, Array.tabulate(bytes)(at => (at + i).toByte))
   }
 
   private def batched: DatumBatchCursor = new DatumBatchCursor(DatumBatch.of(new DatumCursor(tuples.iterator)))
