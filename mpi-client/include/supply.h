@@ -142,7 +142,7 @@ SUPPLY_API supply_status_t supply_open(supply_t **supply, const supply_options_t
 
 /**
  * Ends the pair: gives up blocks still held, removes the mapped file and the pipes, frees the handle.
- * Every pointer into the mapping is invalid afterwards. Before SUPPLY_END_OF_DATA Spark is told
+ * Every pointer into the mapping is invalid afterwards, but those of Arrow arrays that are not released. Before SUPPLY_END_OF_DATA Spark is told
  * that the rank stopped early, and its run fails. After it, first waits until the task knows that the rank has everything,
  * which it does at once, unless it has just died: then its next attempt needs the pair for that; at most the
  * time limit. NULL is allowed.
@@ -192,7 +192,8 @@ SUPPLY_API supply_status_t supply_try_next(supply_t *supply, supply_block_t *blo
 
 /**
  * Gives a block back to the task. Blocks may be released in any order; the task gets the space of a block
- * when all before it are released, too. SUPPLY_OK, or _ARGUMENT if the block is not held.
+ * when all before it are released, too, and every Arrow array of it (supply_arrow.h). SUPPLY_OK, or _ARGUMENT if the block
+ * is not held.
  */
 SUPPLY_API supply_status_t supply_release(supply_t *supply, const supply_block_t *block);
 
@@ -206,6 +207,7 @@ typedef struct supply_column {
     const int32_t *offsets;   /**< element_count + 1; NULL: fixed width. Element i is data[offsets[i] … offsets[i+1]) */
     const void *data;         /**< the values, 64-byte aligned; never NULL */
     size_t data_bytes;        /**< of data */
+    const char *child_format; /**< of the numbers of a list, where format is "+w:N": N of them an element, all in data; else "" */
 } supply_column_t;
 
 /**
@@ -271,6 +273,14 @@ SUPPLY_API void supply_get_statistics(const supply_t *supply, supply_statistics_
  * its next pair with this position gets exactly what follows. SUPPLY_OK or _ARGUMENT.
  */
 SUPPLY_API supply_status_t supply_position_save(const supply_t *supply, supply_position_t *position);
+
+/**
+ * The position behind the first `elements` elements of a block that supply_next() has handed out, whether it is still held or
+ * not; or, of what came with SUPPLY_END_OF_EPOCH (elements: 0), behind that epoch. For programs that count themselves what they have
+ * consumed, as those with mini-batches of their own size. SUPPLY_OK or _ARGUMENT.
+ */
+SUPPLY_API supply_status_t supply_position_behind(const supply_t *supply, const supply_block_t *block, uint32_t elements,
+                                                  supply_position_t *position);
 
 /** Bytes that are enough for the text of a position, its ending zero byte included. */
 #define SUPPLY_POSITION_TEXT_BYTES 96

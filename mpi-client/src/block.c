@@ -229,6 +229,7 @@ supply_status_t supply_block_column(const struct blocks *blocks, const struct pa
         .offsets = format.layout == FORMAT_VARIABLE ? (const int32_t *)(block->address + from->offsets_offset) : NULL,
         .data = block->address + from->data_offset,
         .data_bytes = from->data_bytes,
+        .child_format = entry->child_format,
     };
     return SUPPLY_OK;
 }

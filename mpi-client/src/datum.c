@@ -48,7 +48,7 @@ static supply_status_t fill(supply_t *supply, const struct datum_columns *column
 
 supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint32_t index, supply_datum_t *datum) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
-    if (block == NULL || datum == NULL || !supply_pair_holds(&supply->pair, block->sequence))
+    if (block == NULL || datum == NULL || !supply_holds(supply, block->sequence))
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: %s",
                            block == NULL || datum == NULL ? "block and datum must not be NULL"
                                                           : "the block is not held: it has been released");

@@ -21,7 +21,9 @@ static supply_status_t allocate(struct pair *pair, struct failure *failure) {
                                              : asprintf(&pair->name, "pair %d (%s)", pair->settings.local_rank, path);
     if (made < 0) pair->name = NULL;
     pair->held = calloc(pair->settings.block_count, sizeof *pair->held);
-    if (pair->name == NULL || pair->held == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    pair->exported = calloc(pair->settings.block_count, sizeof *pair->exported);
+    if (pair->name == NULL || pair->held == NULL || pair->exported == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return SUPPLY_OK;
 }
 
@@ -65,14 +67,20 @@ void supply_pair_close(struct pair *pair) {
     supply_claim_remove(&pair->notification_pipe);
     supply_claim_remove(&pair->request_pipe);
     free(pair->held);
+    free(pair->exported);
     free(pair->name);
     supply_settings_free(&pair->settings);
     pair->held = NULL;
+    pair->exported = NULL;
     pair->name = NULL;
 }
 
 static bool *held(const struct pair *pair, uint64_t sequence) {
     return &pair->held[sequence % pair->settings.block_count];
+}
+
+static uint32_t *exported(const struct pair *pair, uint64_t sequence) {
+    return &pair->exported[sequence % pair->settings.block_count];
 }
 
 bool supply_pair_holds(const struct pair *pair, uint64_t sequence) {
@@ -85,10 +93,10 @@ bool supply_pair_is_full(const struct pair *pair) {
 
 void supply_pair_receive(struct pair *pair) { *held(pair, pair->expected++) = true; }
 
-void supply_pair_release(struct pair *pair, uint64_t sequence) {
-    *held(pair, sequence) = false;
+static void release_what_nobody_holds(struct pair *pair) {
     uint64_t before = pair->released;
-    while (pair->released < pair->expected && !*held(pair, pair->released)) pair->released++;
+    while (pair->released < pair->expected && !*held(pair, pair->released) && *exported(pair, pair->released) == 0)
+        pair->released++;
     if (pair->released == before) return;
     __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->released, pair->released, __ATOMIC_RELEASE);
     supply_fail_point("C1");
@@ -97,9 +105,24 @@ void supply_pair_release(struct pair *pair, uint64_t sequence) {
     supply_fail_point("C2");
 }
 
+void supply_pair_release(struct pair *pair, uint64_t sequence) {
+    *held(pair, sequence) = false;
+    release_what_nobody_holds(pair);
+}
+
+void supply_pair_begin_export(struct pair *pair, uint64_t sequence) { ++*exported(pair, sequence); }
+
+void supply_pair_end_export(struct pair *pair, uint64_t sequence) {
+    --*exported(pair, sequence);
+    release_what_nobody_holds(pair);
+}
+
 void supply_pair_release_all(struct pair *pair) {
-    for (uint64_t sequence = pair->expected; sequence-- > pair->released;)
-        if (*held(pair, sequence)) supply_pair_release(pair, sequence);
+    for (uint64_t sequence = pair->released; sequence < pair->expected; sequence++) {
+        *held(pair, sequence) = false;
+        *exported(pair, sequence) = 0;
+    }
+    release_what_nobody_holds(pair);
 }
 
 /* Reads a notification, or waits a little for one. False where the task's next attempt need not be awaited any longer. */

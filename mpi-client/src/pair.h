@@ -11,7 +11,8 @@ struct pair {
     struct claimed_file request_pipe;
     struct claimed_file notification_pipe;
     char *name;        /**< "pair 0 (/path)", for messages */
-    bool *held;        /**< per slot: its block has been received and not released */
+    bool *held;         /**< per slot: its block has been received and not released */
+    uint32_t *exported; /**< per slot: Arrow arrays of its block that are not released */
     uint64_t expected; /**< sequence number of the next block; all below are received */
     uint64_t released; /**< all below are released */
 };
@@ -34,10 +35,14 @@ bool supply_pair_is_full(const struct pair *pair);
 /** Takes the expected block in. */
 void supply_pair_receive(struct pair *pair);
 
-/** Releases a held block: C1 and C2, as far as all before it are released, too. */
+/** Releases a held block: C1 and C2, as far as nobody holds it, or one before it. */
 void supply_pair_release(struct pair *pair, uint64_t sequence);
 
-/** Releases every block that has been received. */
+/** An Arrow array holds the block, too, from here on; no longer: C1 and C2 as above. */
+void supply_pair_begin_export(struct pair *pair, uint64_t sequence);
+void supply_pair_end_export(struct pair *pair, uint64_t sequence);
+
+/** Releases every block that has been received, also those that are exported. */
 void supply_pair_release_all(struct pair *pair);
 
 /** E4, behind END_OF_DATA: releases everything, and waits until the task knows it or Spark gives up, at most the time limit. */

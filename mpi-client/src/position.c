@@ -62,18 +62,41 @@ void supply_position_request(const struct position *position, struct mapped_file
     header->start_plan = position->plan;
 }
 
+static void learn_plan(const supply_t *supply, struct position *position) {
+    const uint64_t plan = supply_mapped_header(&supply->pair.mapped_file)->plan;
+    if (plan != 0) position->plan = plan;
+}
+
 supply_status_t supply_position_save(const supply_t *supply, supply_position_t *position) {
     if (supply == NULL || !supply->is_open || position == NULL) return SUPPLY_ERROR_ARGUMENT;
+    supply_lock(supply);
     struct position consumed = supply->consumed;
-    const uint64_t plan = supply_mapped_header(&supply->pair.mapped_file)->plan;
-    if (plan != 0) consumed.plan = plan;
-    if (supply->iterating && supply->iterated.sequence == supply->pair.released) {
+    const uint64_t released = supply->pair.released;
+    supply_unlock(supply);
+    learn_plan(supply, &consumed);
+    if (supply->iterating && supply->iterated.sequence == released) {
         consumed.epoch = supply->iterated.epoch;
         consumed.inside = true;
         consumed.partition = supply->iterated.partition;
         consumed.element = supply->iterated.first_element + supply->next_datum;
     }
     pack(&consumed, position);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_position_behind(const supply_t *supply, const supply_block_t *block, uint32_t elements,
+                                       supply_position_t *packed) {
+    if (supply == NULL || !supply->is_open || block == NULL || packed == NULL || elements > block->element_count)
+        return SUPPLY_ERROR_ARGUMENT;
+    const bool is_block = block->element_count > 0;
+    struct position position = {
+        .epoch = is_block ? block->epoch : block->epoch + 1,
+        .inside = is_block,
+        .partition = is_block ? block->partition : 0,
+        .element = is_block ? block->first_element + elements : 0,
+    };
+    learn_plan(supply, &position);
+    pack(&position, packed);
     return SUPPLY_OK;
 }
 

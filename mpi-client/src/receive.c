@@ -55,11 +55,17 @@ static supply_status_t fail_by_timeout(supply_t *supply) {
                        name, pid, attempt, limit);
 }
 
-static supply_status_t fail_all_held(supply_t *supply) {
+/* Nothing is there; nothing can come where every slot is held. */
+static supply_status_t find_nothing(supply_t *supply) {
+    supply_lock(supply);
+    const bool is_full = supply_pair_is_full(&supply->pair);
+    const uint64_t released = supply->pair.released;
+    supply_unlock(supply);
+    if (!is_full) return SUPPLY_AGAIN;
     return supply_fail(&supply->failure, SUPPLY_ERROR_ALL_HELD,
                        "%s: the task has no slot left, because block %" PRIu64
                        " is still held: release it first, or set ring= (--ring) larger",
-                       supply->pair.name, supply->pair.released);
+                       supply->pair.name, released);
 }
 
 static supply_status_t fail_by_kind(supply_t *supply, uint32_t kind) {
@@ -68,12 +74,43 @@ static supply_status_t fail_by_kind(supply_t *supply, uint32_t kind) {
                        supply_contract_version());
 }
 
-void supply_give_back(supply_t *supply, uint64_t sequence) {
-    uint64_t passed = supply->pair.released;
-    supply_pair_release(&supply->pair, sequence);
+/* What has been released since then counts as consumed. */
+static void pass(supply_t *supply, uint64_t passed) {
     for (; passed < supply->pair.released; passed++)
         supply_position_pass(&supply->consumed,
                              &supply_blocks_at(&supply->blocks, &supply->pair, passed)->notification);
+}
+
+static void release(supply_t *supply, uint64_t sequence) {
+    const uint64_t passed = supply->pair.released;
+    supply_pair_release(&supply->pair, sequence);
+    pass(supply, passed);
+}
+
+void supply_give_back(supply_t *supply, uint64_t sequence) {
+    supply_lock(supply);
+    release(supply, sequence);
+    supply_unlock(supply);
+}
+
+bool supply_holds(const supply_t *supply, uint64_t sequence) {
+    supply_lock(supply);
+    const bool holds = supply_pair_holds(&supply->pair, sequence);
+    supply_unlock(supply);
+    return holds;
+}
+
+void supply_begin_export(supply_t *supply, uint64_t sequence) {
+    supply_exports_add(supply->exports);
+    supply_lock(supply);
+    supply_pair_begin_export(&supply->pair, sequence);
+    supply_unlock(supply);
+}
+
+void supply_end_export(supply_t *supply, uint64_t sequence) {
+    const uint64_t passed = supply->pair.released;
+    supply_pair_end_export(&supply->pair, sequence);
+    pass(supply, passed);
 }
 
 /* A checked block, or an end of one kind or the other, which has no elements and is released at once. */
@@ -94,7 +131,7 @@ static supply_status_t hand_out(supply_t *supply, const struct notification *not
         .bytes = notification->size,
     };
     if (!is_block) {
-        supply_give_back(supply, sequence);
+        release(supply, sequence);
         if (notification->kind == NOTIFICATION_END_OF_EPOCH) return SUPPLY_END_OF_EPOCH;
         supply->at_end_of_data = true;
         return SUPPLY_END_OF_DATA;
@@ -115,10 +152,11 @@ static supply_status_t take(supply_t *supply, const struct notification *notific
         return fail_by_kind(supply, notification->kind);
     if (notification->sequence < supply->pair.expected) return SUPPLY_AGAIN;
     supply_fail_point("R2");
+    supply_lock(supply);
     supply_status_t status = supply_block_check(&supply->blocks, &supply->pair, notification, &supply->failure);
-    if (status != SUPPLY_OK) return status;
     supply_fail_point("R3");
-    status = hand_out(supply, notification, block);
+    if (status == SUPPLY_OK) status = hand_out(supply, notification, block);
+    supply_unlock(supply);
     supply_fail_point("R4");
     return status;
 }
@@ -137,7 +175,7 @@ static supply_status_t drain(supply_t *supply, supply_block_t *block) {
         }
         case PIPE_WRITER_LEFT: supply->task_left_at = supply_clock_now(); break;
         case PIPE_FAILED: return supply->failure.status;
-        case PIPE_EMPTY: return supply_pair_is_full(&supply->pair) ? fail_all_held(supply) : SUPPLY_AGAIN;
+        case PIPE_EMPTY: return find_nothing(supply);
         }
     }
 }

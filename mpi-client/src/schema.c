@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LIST_PREFIX "+w:"
+#define FORMAT_NOT_KNOWN ((struct format){FORMAT_UNKNOWN, 0, 0})
+
 static const struct {
     const char *name;
     const char *format;
@@ -57,23 +60,39 @@ int supply_schema_index(const struct schema_entry *entries, uint32_t count, cons
     return -1;
 }
 
-struct format supply_schema_format(const struct schema_entry *entry) {
-    if (entry->format[0] != '\0' && entry->format[1] == '\0') switch (entry->format[0]) {
-        case 'b': return (struct format){FORMAT_BITS, 0};
+static struct format simple_format(const char *format) {
+    if (format[0] != '\0' && format[1] == '\0') switch (format[0]) {
+        case 'b': return (struct format){FORMAT_BITS, 0, 0};
         case 'c':
-        case 'C': return (struct format){FORMAT_FIXED, 1};
+        case 'C': return (struct format){FORMAT_FIXED, 1, 0};
         case 's':
-        case 'S': return (struct format){FORMAT_FIXED, 2};
+        case 'S': return (struct format){FORMAT_FIXED, 2, 0};
         case 'i':
         case 'I':
-        case 'f': return (struct format){FORMAT_FIXED, 4};
+        case 'f': return (struct format){FORMAT_FIXED, 4, 0};
         case 'l':
         case 'L':
-        case 'g': return (struct format){FORMAT_FIXED, 8};
+        case 'g': return (struct format){FORMAT_FIXED, 8, 0};
         case 'z':
-        case 'u': return (struct format){FORMAT_VARIABLE, 0};
+        case 'u': return (struct format){FORMAT_VARIABLE, 0, 0};
         }
-    return (struct format){FORMAT_UNKNOWN, 0};
+    return FORMAT_NOT_KNOWN;
+}
+
+/* "+w:N" over numbers: N of them an element. */
+static struct format list_format(const struct schema_entry *entry) {
+    const struct format child = simple_format(entry->child_format);
+    char *end;
+    const char *digits = entry->format + strlen(LIST_PREFIX);
+    if (child.layout != FORMAT_FIXED || *digits < '1' || *digits > '9') return FORMAT_NOT_KNOWN;
+    const unsigned long size = strtoul(digits, &end, 10);
+    if (*end != '\0' || size > BLOCK_BYTES_MAX / child.bytes) return FORMAT_NOT_KNOWN;
+    return (struct format){FORMAT_FIXED, (uint32_t)size * child.bytes, (uint32_t)size};
+}
+
+struct format supply_schema_format(const struct schema_entry *entry) {
+    if (strncmp(entry->format, LIST_PREFIX, strlen(LIST_PREFIX)) == 0) return list_format(entry);
+    return simple_format(entry->format);
 }
 
 supply_status_t supply_schema_check_datum(const struct schema *schema, const char *who, struct failure *failure) {

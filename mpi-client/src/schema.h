@@ -17,7 +17,8 @@ struct schema {
 /** How the values of a format are laid out. */
 struct format {
     enum { FORMAT_UNKNOWN, FORMAT_BITS, FORMAT_FIXED, FORMAT_VARIABLE } layout;
-    uint32_t bytes; /**< of a value, where it is FORMAT_FIXED */
+    uint32_t bytes;     /**< of an element, where it is FORMAT_FIXED */
+    uint32_t list_size; /**< values of an element, where it is a list; else 0 */
 };
 
 /** The columns of a Datum, in their order. */

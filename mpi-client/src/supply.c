@@ -39,7 +39,22 @@ supply_status_t supply_open_settings(supply_t *supply, struct settings *settings
     if (status != SUPPLY_OK) return status;
     supply->is_open = true;
     supply->consumed = supply->pair.settings.start;
+    supply->exports = supply_exports_new(supply);
+    if (supply->exports == NULL) return supply_fail(&supply->failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return supply_blocks_allocate(&supply->blocks, &supply->pair, &supply->failure);
+}
+
+/* The mapping stays where Arrow arrays are not released. */
+static void close_pair(supply_t *supply) {
+    if (!supply->is_open) return;
+    struct mapped_file *mapped = &supply->pair.mapped_file;
+    uint8_t *address = mapped->address;
+    const size_t bytes = mapped->bytes;
+    if (supply->exports != NULL) mapped->address = NULL;
+    supply_pair_close(&supply->pair);
+    supply_exports_leave(supply->exports, address, bytes);
+    supply->exports = NULL;
+    supply->is_open = false;
 }
 
 supply_status_t supply_open(supply_t **supply, const supply_options_t *options) {
@@ -52,15 +67,12 @@ supply_status_t supply_open(supply_t **supply, const supply_options_t *options) 
     supply_status_t status = supply_settings(options ? options : &defaults, &settings, &(*supply)->failure);
     if (status == SUPPLY_OK) status = supply_open_settings(*supply, &settings);
     supply_settings_free(&settings);
-    if (status != SUPPLY_OK && (*supply)->is_open) {
-        supply_pair_close(&(*supply)->pair);
-        (*supply)->is_open = false;
-    }
+    if (status != SUPPLY_OK) close_pair(*supply);
     return status;
 }
 
 static void close_and_free(supply_t *supply) {
-    if (supply->is_open) supply_pair_close(&supply->pair);
+    close_pair(supply);
     supply_blocks_free(&supply->blocks);
     free(supply);
 }
@@ -85,6 +97,7 @@ static void stop_early(supply_t *supply) {
 void supply_close(supply_t *supply) {
     if (supply == NULL) return;
     if (supply->is_open) {
+        supply_exports_detach(supply->exports);
         if (supply->at_end_of_data) supply_pair_end(&supply->pair);
         else stop_early(supply);
     }
@@ -94,6 +107,7 @@ void supply_close(supply_t *supply) {
 void supply_abort(supply_t *supply, const char *reason) {
     if (supply == NULL) return;
     if (supply->is_open) {
+        supply_exports_detach(supply->exports);
         if (supply->at_end_of_data) supply_pair_release_all(&supply->pair);
         else supply_pair_stop(&supply->pair, reason ? reason : "the rank gave up and did not say why");
     }
@@ -123,7 +137,7 @@ supply_status_t supply_try_next(supply_t *supply, supply_block_t *block) { retur
 
 supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
-    if (block == NULL || !supply_pair_holds(&supply->pair, block->sequence))
+    if (block == NULL || !supply_holds(supply, block->sequence))
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_release: %s",
                            block == NULL ? "block must not be NULL" : "the block is not held: it has been released");
     if (supply->iterating && block->sequence == supply->iterated.sequence)
@@ -135,7 +149,7 @@ supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
 
 supply_status_t supply_column(supply_t *supply, const supply_block_t *block, size_t index, supply_column_t *column) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
-    if (block == NULL || column == NULL || !supply_pair_holds(&supply->pair, block->sequence))
+    if (block == NULL || column == NULL || !supply_holds(supply, block->sequence))
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column: %s",
                            block == NULL || column == NULL ? "block and column must not be NULL"
                                                            : "the block is not held: it has been released");

@@ -74,6 +74,45 @@ TEST_F(ColumnTest, NullsComeWithTheirBitmap) {
     EXPECT_EQ(0x03, actual.validity[1]);
 }
 
+TEST_F(ColumnTest, ListsOfOneLengthAreADenseMatrix) {
+    Handle handle = open();
+    Task task(files);
+    handle = receive(task, {Column::list("features", "+w:3", "f", std::string(2 * 3 * 4, 'x'))}, 2, std::move(handle));
+    const supply_column_t actual = column(handle, "features");
+    EXPECT_STREQ("+w:3", actual.format);
+    EXPECT_STREQ("f", actual.child_format);
+    EXPECT_EQ(2u, actual.element_count);
+    EXPECT_EQ(2u * 3 * 4, actual.data_bytes);
+}
+
+TEST_F(ColumnTest, AListWithoutALengthOrOfOtherThanNumbersIsRefused) {
+    const struct {
+        const char *format, *child_format;
+    } wrong[] = {{"+w:", "f"}, {"+w:0", "f"}, {"+w:-1", "f"}, {"+w:3x", "f"}, {"+w:03", "f"},
+                 {"+w:99999999999999999999999", "f"}, {"+w:300000000", "f"}, {"+w:3", ""}, {"+w:3", "b"}, {"+w:3", "u"}};
+    std::vector<Column> columns;
+    for (const auto &formats : wrong)
+        columns.push_back(Column::list("lists", formats.format, formats.child_format, std::string(24, 'x')));
+    Handle handle = open();
+    Task task(files);
+    handle = receive(task, columns, 2, std::move(handle));
+    for (size_t i = 0; i < columns.size(); i++) {
+        supply_column_t column;
+        EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, i, &column), handle);
+        EXPECT_TRUE(says(supply_error(handle.get()), {"'lists'", wrong[i].format}));
+    }
+}
+
+TEST_F(ColumnTest, AListMustHaveAllItsValues) {
+    const Column lists = Column::list("features", "+w:3", "f", std::string(2 * 3 * 4 - 4, 'x'));
+    Handle handle = open();
+    Task task(files);
+    task.write_schema(schema_of({lists}));
+    task.supply(BlockImage({lists}, 2));
+    EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next(handle.get(), &block), handle);
+    EXPECT_TRUE(says(supply_error(handle.get()), {"'features'", "data_bytes is 20", "24"}));
+}
+
 TEST_F(ColumnTest, AColumnOfEmptyValuesHasAPointerToo) {
     Handle handle = open();
     Task task(files);
@@ -87,12 +126,12 @@ TEST_F(ColumnTest, AnUnknownFormatIsRefusedByNameAndTheOthersStayReadable) {
     Handle handle = open();
     Task task(files);
     handle = receive(task,
-                     {Column::fixed("matrix", "+w:4", std::string(64, 'x')), Column::int32("label", {1, 2}),
+                     {Column::fixed("lists", "+l", std::string(64, 'x')), Column::int32("label", {1, 2}),
                       Column::fixed("empty-format", "", "")},
                      2, std::move(handle));
     supply_column_t column;
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, 0, &column), handle);
-    EXPECT_TRUE(says(supply_error(handle.get()), {"'matrix'", "'+w:4'", supply_version(), "1.0"}));
+    EXPECT_TRUE(says(supply_error(handle.get()), {"'lists'", "'+l'", supply_version(), "1.0"}));
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, 2, &column), handle);
     EXPECT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 1, &column), handle);
     EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);

@@ -72,6 +72,37 @@ TEST_F(PositionTest, AnEndOfEpochIsPassedWhenItIsReported) {
     task.see_end();
 }
 
+TEST_F(PositionTest, AProgramThatCountsItselfAsksForAnyElementOfABlock) {
+    Handle handle = open();
+    Task task(files);
+    task.header().plan = 0x77;
+    task.write_schema(schema_of(datum_columns({numbered_element(0)})));
+    task.supply(datum_block({numbered_element(0), numbered_element(1), numbered_element(2)}), 4, 9, 50);
+    task.end_of_epoch(4);
+    supply_block_t block = {}, end = {};
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &end), handle);
+    const struct {
+        const supply_block_t *block;
+        uint32_t elements;
+        const char *text;
+    } expected[] = {{&block, 0, "position-1:4:1:9:50:0000000000000077"},
+                    {&block, 2, "position-1:4:1:9:52:0000000000000077"},
+                    {&block, 3, "position-1:4:1:9:53:0000000000000077"},
+                    {&end, 0, "position-1:5:0:0:0:0000000000000077"}};
+    for (const auto &[from, elements, expected_text] : expected) {
+        supply_position_t position;
+        char text[SUPPLY_POSITION_TEXT_BYTES];
+        ASSERT_STATUS(SUPPLY_OK, supply_position_behind(handle.get(), from, elements, &position), handle);
+        supply_position_to_text(&position, text);
+        EXPECT_STREQ(expected_text, text);
+    }
+    supply_position_t position;
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_behind(handle.get(), &block, 4, &position));
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_behind(handle.get(), &end, 1, &position));
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_behind(nullptr, &block, 0, &position));
+}
+
 TEST_F(PositionTest, TheIteratorCountsDatums) {
     Handle handle = open();
     Task task(files);

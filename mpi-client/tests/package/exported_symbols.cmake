@@ -1,4 +1,4 @@
-# What the shared library exports is what supply.h declares; nothing in the static one takes a name of others.
+# What the shared library exports is what its headers declare; nothing in the static one takes a name of others.
 function(symbols output)
   execute_process(COMMAND "${NM}" --defined-only --extern-only --format=posix ${ARGN}
                   OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
@@ -13,9 +13,13 @@ function(symbols output)
   set(${output} "${names}" PARENT_SCOPE)
 endfunction()
 
-file(READ "${HEADER}" header)
-string(REGEX MATCHALL "SUPPLY_API [^;]+;" declarations "${header}")
 set(declared "")
+set(declarations "")
+foreach(header IN LISTS HEADERS)
+  file(READ "${header}" text)
+  string(REGEX MATCHALL "SUPPLY_API [^;]+;" found "${text}")
+  list(APPEND declarations ${found})
+endforeach()
 foreach(declaration IN LISTS declarations)
   if(declaration MATCHES "(supply_[a-z_]+)\\(")
     list(APPEND declared "${CMAKE_MATCH_1}")
@@ -24,12 +28,12 @@ endforeach()
 list(SORT declared)
 list(LENGTH declared count)
 if(count LESS 15)
-  message(FATAL_ERROR "only ${count} functions were found in ${HEADER}: this test no longer understands it")
+  message(FATAL_ERROR "only ${count} functions were found in ${HEADERS}: this test no longer understands it")
 endif()
 
 symbols(exported --dynamic "${SHARED}")
 if(NOT exported STREQUAL declared)
-  message(FATAL_ERROR "${SHARED} exports\n  ${exported}\nand supply.h declares\n  ${declared}")
+  message(FATAL_ERROR "${SHARED} exports\n  ${exported}\nand the headers declare\n  ${declared}")
 endif()
 
 symbols(defined "${STATIC}")

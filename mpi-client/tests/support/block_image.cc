@@ -12,6 +12,12 @@ Column Column::fixed(std::string name, std::string format, std::string values) {
     return column;
 }
 
+Column Column::list(std::string name, std::string format, std::string child_format, std::string values) {
+    Column column = fixed(std::move(name), std::move(format), std::move(values));
+    column.child_format = std::move(child_format);
+    return column;
+}
+
 Column Column::variable(std::string name, std::string format, const std::vector<std::string> &values) {
     Column column = fixed(std::move(name), std::move(format), "");
     column.offsets.push_back(0);
@@ -87,6 +93,7 @@ std::vector<schema_entry> schema_of(const std::vector<Column> &columns) {
         schema_entry entry = {};
         strncpy(entry.name, column.name.c_str(), sizeof entry.name - 1);
         strncpy(entry.format, column.format.c_str(), sizeof entry.format - 1);
+        strncpy(entry.child_format, column.child_format.c_str(), sizeof entry.child_format - 1);
         if (!column.validity.empty()) entry.flags = COLUMN_NULLABLE;
         entries.push_back(entry);
     }

@@ -19,13 +19,14 @@ struct Element {
 
 /** One column of a block that is to be. */
 struct Column {
-    std::string name, format;
+    std::string name, format, child_format;
     std::string values;           /**< the data buffer */
     std::vector<int32_t> offsets; /**< empty: fixed width */
     std::string validity;         /**< empty: no bitmap */
     uint32_t null_count = 0;
 
     static Column fixed(std::string name, std::string format, std::string values);
+    static Column list(std::string name, std::string format, std::string child_format, std::string values);
     static Column variable(std::string name, std::string format, const std::vector<std::string> &values);
     static Column bits(std::string name, const std::vector<bool> &values);
     static Column int32(std::string name, const std::vector<int32_t> &values);

@@ -1,0 +1,210 @@
+/** Blocks as arrays of the Arrow C Data Interface. */
+#include "supply_arrow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handle.h"
+
+/* A schema, and an array, is one piece of memory that is freed when the last of its structures is released. */
+
+struct schema_node {
+    struct ArrowSchema schema;
+    struct ArrowSchema *child;
+    char name[sizeof((struct schema_entry *)0)->name];
+    char format[sizeof((struct schema_entry *)0)->format];
+};
+
+struct schema_export {
+    uint32_t references; /* structures that are not released */
+    struct ArrowSchema **columns;
+    struct schema_node nodes[];
+};
+
+struct array_node {
+    struct ArrowArray array;
+    struct ArrowArray *child;
+    const void *buffers[3];
+};
+
+struct array_export {
+    uint32_t references;
+    struct exports *exports;
+    uint64_t sequence;
+    struct ArrowArray **columns;
+    const void *no_validity;
+    struct array_node nodes[];
+};
+
+static void release_schema(struct ArrowSchema *schema) {
+    struct schema_export *export = schema->private_data;
+    for (int64_t i = 0; i < schema->n_children; i++)
+        if (schema->children[i]->release != NULL) schema->children[i]->release(schema->children[i]);
+    schema->release = NULL;
+    if (__atomic_sub_fetch(&export->references, 1, __ATOMIC_ACQ_REL) == 0) free(export);
+}
+
+static void release_array(struct ArrowArray *array) {
+    struct array_export *export = array->private_data;
+    for (int64_t i = 0; i < array->n_children; i++)
+        if (array->children[i]->release != NULL) array->children[i]->release(array->children[i]);
+    array->release = NULL;
+    if (__atomic_sub_fetch(&export->references, 1, __ATOMIC_ACQ_REL) != 0) return;
+    supply_exports_remove(export->exports, export->sequence);
+    free(export);
+}
+
+/* Room for a column and for the values of its lists, for each of `count` columns, and for their parent's list of them. */
+static size_t nodes_bytes(size_t count, size_t node_bytes) { return 2 * count * node_bytes; }
+
+static struct schema_export *new_schema(size_t count) {
+    const size_t bytes = sizeof(struct schema_export) + nodes_bytes(count, sizeof(struct schema_node));
+    struct schema_export *export = calloc(1, bytes + count * sizeof *export->columns);
+    if (export != NULL) export->columns = (struct ArrowSchema **)((uint8_t *)export + bytes);
+    return export;
+}
+
+static struct array_export *new_array(size_t count) {
+    const size_t bytes = sizeof(struct array_export) + nodes_bytes(count, sizeof(struct array_node));
+    struct array_export *export = calloc(1, bytes + count * sizeof *export->columns);
+    if (export != NULL) export->columns = (struct ArrowArray **)((uint8_t *)export + bytes);
+    return export;
+}
+
+static void fill_schema(struct schema_export *export, struct schema_node *node, const struct schema_entry *entry,
+                        struct ArrowSchema *schema) {
+    const bool is_list = supply_schema_format(entry).list_size > 0;
+    memcpy(node[0].name, entry->name, sizeof entry->name);
+    memcpy(node[0].format, entry->format, sizeof entry->format);
+    *schema = (struct ArrowSchema){
+        .format = node[0].format,
+        .name = node[0].name,
+        .flags = entry->flags & COLUMN_NULLABLE ? ARROW_FLAG_NULLABLE : 0,
+        .n_children = is_list ? 1 : 0,
+        .children = is_list ? &node[0].child : NULL,
+        .release = release_schema,
+        .private_data = export,
+    };
+    export->references++;
+    if (!is_list) return;
+    snprintf(node[1].name, sizeof node[1].name, "item");
+    memcpy(node[1].format, entry->child_format, sizeof entry->child_format);
+    node[0].child = &node[1].schema;
+    node[1].schema = (struct ArrowSchema){
+        .format = node[1].format, .name = node[1].name, .release = release_schema, .private_data = export};
+    export->references++;
+}
+
+static void fill_array(struct array_export *export, struct array_node *node, const supply_column_t *column,
+                       uint32_t list_size, struct ArrowArray *array) {
+    const bool is_list = list_size > 0;
+    node[0].buffers[0] = column->validity;
+    node[0].buffers[1] = column->offsets != NULL ? (const void *)column->offsets : column->data;
+    node[0].buffers[2] = column->data;
+    *array = (struct ArrowArray){
+        .length = column->element_count,
+        .null_count = column->null_count,
+        .n_buffers = is_list ? 1 : column->offsets != NULL ? 3 : 2,
+        .n_children = is_list ? 1 : 0,
+        .buffers = node[0].buffers,
+        .children = is_list ? &node[0].child : NULL,
+        .release = release_array,
+        .private_data = export,
+    };
+    export->references++;
+    if (!is_list) return;
+    node[1].buffers[1] = column->data;
+    node[0].child = &node[1].array;
+    node[1].array = (struct ArrowArray){.length = (int64_t)column->element_count * list_size,
+                                        .n_buffers = 2,
+                                        .buffers = node[1].buffers,
+                                        .release = release_array,
+                                        .private_data = export};
+    export->references++;
+}
+
+static void export_schema(struct schema_export *export, const struct schema *from, size_t first, size_t count, bool all,
+                          struct ArrowSchema *schema) {
+    for (size_t i = 0; i < count; i++) {
+        struct schema_node *node = &export->nodes[2 * i];
+        export->columns[i] = &node->schema;
+        fill_schema(export, node, &from->entries[first + i], all ? &node->schema : schema);
+    }
+    if (!all) return;
+    export->references++;
+    *schema = (struct ArrowSchema){.format = "+s",
+                                   .name = "",
+                                   .n_children = (int64_t)count,
+                                   .children = export->columns,
+                                   .release = release_schema,
+                                   .private_data = export};
+}
+
+/* SUPPLY_OK, or _CONTRACT where a column's format is not known. */
+static supply_status_t export_array(struct array_export *export, supply_t *supply, const struct block *block,
+                                    size_t first, size_t count, bool all, struct ArrowArray *array) {
+    struct ArrowArray only = {0};
+    for (size_t i = 0; i < count; i++) {
+        supply_column_t column;
+        const uint32_t index = (uint32_t)(first + i);
+        supply_status_t status =
+            supply_block_column(&supply->blocks, &supply->pair, block, index, &column, &supply->failure);
+        if (status != SUPPLY_OK) return status;
+        struct array_node *node = &export->nodes[2 * i];
+        export->columns[i] = &node->array;
+        fill_array(export, node, &column, supply_schema_format(&supply->blocks.schema.entries[index]).list_size,
+                   all ? &node->array : &only);
+    }
+    export->references += all;
+    *array = all ? (struct ArrowArray){.length = block->notification.element_count,
+                                       .n_buffers = 1,
+                                       .n_children = (int64_t)count,
+                                       .buffers = &export->no_validity,
+                                       .children = export->columns,
+                                       .release = release_array,
+                                       .private_data = export}
+                 : only;
+    return SUPPLY_OK;
+}
+
+static supply_status_t fail(supply_t *supply, supply_status_t status, const char *text) {
+    return supply_fail(&supply->failure, status, "supply_export_arrow: %s", text);
+}
+
+supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *block, size_t index,
+                                    struct ArrowSchema *schema, struct ArrowArray *array) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (block == NULL) return fail(supply, SUPPLY_ERROR_ARGUMENT, "block must not be NULL");
+    if (!supply_holds(supply, block->sequence))
+        return fail(supply, SUPPLY_ERROR_ARGUMENT, "the block is not held: it has been released");
+    const bool all = index == SUPPLY_ALL_COLUMNS;
+    const size_t columns = supply->blocks.schema.count;
+    if (!all && index >= columns)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_export_arrow: no column %zu among %zu", index,
+                           columns);
+    const size_t first = all ? 0 : index, count = all ? columns : 1;
+
+    struct schema_export *of_schema = new_schema(count);
+    struct array_export *of_array = new_array(count);
+    struct ArrowArray exported;
+    supply_status_t status = of_schema != NULL && of_array != NULL
+                                 ? export_array(of_array, supply,
+                                                supply_blocks_at(&supply->blocks, &supply->pair, block->sequence), first,
+                                                count, all, &exported)
+                                 : fail(supply, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (status == SUPPLY_OK && schema != NULL) {
+        export_schema(of_schema, &supply->blocks.schema, first, count, all, schema);
+        of_schema = NULL;
+    }
+    if (status == SUPPLY_OK && array != NULL) {
+        of_array->exports = supply->exports;
+        of_array->sequence = block->sequence;
+        supply_begin_export(supply, block->sequence);
+        *array = exported;
+        of_array = NULL;
+    }
+    free(of_schema);
+    free(of_array);
+    return status;
+}

@@ -1,0 +1,48 @@
+#include "exports.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "handle.h"
+
+struct exports *supply_exports_new(supply_t *supply) {
+    struct exports *exports = calloc(1, sizeof *exports);
+    if (exports == NULL) return NULL;
+    pthread_mutex_init(&exports->lock, NULL);
+    exports->references = 1;
+    exports->supply = supply;
+    exports->process = getpid();
+    return exports;
+}
+
+void supply_exports_add(struct exports *exports) { __atomic_add_fetch(&exports->references, 1, __ATOMIC_RELAXED); }
+
+static void drop(struct exports *exports) {
+    if (__atomic_sub_fetch(&exports->references, 1, __ATOMIC_ACQ_REL) != 0) return;
+    if (exports->address != NULL) munmap(exports->address, exports->bytes);
+    pthread_mutex_destroy(&exports->lock);
+    free(exports);
+}
+
+void supply_exports_remove(struct exports *exports, uint64_t sequence) {
+    /* In a child the lock may be held by a thread that was not forked. */
+    if (getpid() != exports->process) return;
+    pthread_mutex_lock(&exports->lock);
+    if (exports->supply != NULL) supply_end_export(exports->supply, sequence);
+    pthread_mutex_unlock(&exports->lock);
+    drop(exports);
+}
+
+void supply_exports_detach(struct exports *exports) {
+    pthread_mutex_lock(&exports->lock);
+    exports->supply = NULL;
+    pthread_mutex_unlock(&exports->lock);
+}
+
+void supply_exports_leave(struct exports *exports, uint8_t *address, size_t bytes) {
+    if (exports == NULL) return;
+    exports->address = address;
+    exports->bytes = bytes;
+    drop(exports);
+}

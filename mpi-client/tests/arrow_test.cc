@@ -1,0 +1,247 @@
+// Blocks through the Arrow C Data Interface: what the structures hold, and who holds the block.
+#include <cstring>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rank.h"
+#include "supply_arrow.h"
+
+namespace supply_test {
+namespace {
+
+class ArrowTest : public RankTest {
+  protected:
+    void receive(Task &task, const std::vector<Column> &columns, uint32_t element_count) {
+        task.write_schema(schema_of(columns));
+        task.supply(BlockImage(columns, element_count));
+        ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    }
+
+    /** Receives a block of a Datum and exports it; only the array holds it on. */
+    ArrowArray receive_and_export(Task &task, uint64_t number) {
+        supply_datums(task, number, 1);
+        ArrowArray array = {};
+        EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+        EXPECT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &array), handle);
+        EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+        return array;
+    }
+
+    static std::string key(const ArrowArray &array) {
+        const auto *offsets = static_cast<const int32_t *>(array.children[0]->buffers[1]);
+        const auto *data = static_cast<const char *>(array.children[0]->buffers[2]);
+        return std::string(data + offsets[0], data + offsets[1]);
+    }
+
+    Handle handle = open();
+    supply_block_t block = {};
+};
+
+TEST_F(ArrowTest, ABlockIsAStructOfItsColumnsInPlace) {
+    Column weight = Column::int32("weight", {5, 6, 7});
+    weight.validity = "\x05";
+    weight.null_count = 1;
+    const std::vector<Column> columns = {weight, Column::bits("flag", {true, false, true}),
+                                         Column::variable("text", "u", {"a", "", "cd"}),
+                                         Column::list("features", "+w:2", "g", std::string(3 * 2 * 8, 'x'))};
+    Task task(files);
+    receive(task, columns, 3);
+    ArrowSchema schema;
+    ArrowArray array;
+    ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, &schema, &array), handle);
+
+    EXPECT_STREQ("+s", schema.format);
+    ASSERT_EQ(4, schema.n_children);
+    EXPECT_EQ(3, array.length);
+    EXPECT_EQ(1, array.n_buffers);
+    EXPECT_EQ(nullptr, array.buffers[0]);
+    ASSERT_EQ(4, array.n_children);
+    const int64_t buffers[] = {2, 2, 3, 1};
+    for (size_t i = 0; i < columns.size(); i++) {
+        supply_column_t column;
+        ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, i, &column), handle);
+        EXPECT_EQ(columns[i].name, schema.children[i]->name);
+        EXPECT_EQ(columns[i].format, schema.children[i]->format);
+        EXPECT_EQ(i == 0 ? ARROW_FLAG_NULLABLE : 0, schema.children[i]->flags);
+        const ArrowArray &child = *array.children[i];
+        EXPECT_EQ(3, child.length);
+        EXPECT_EQ(i == 0 ? 1 : 0, child.null_count);
+        ASSERT_EQ(buffers[i], child.n_buffers);
+        EXPECT_EQ(column.validity, child.buffers[0]);
+        if (child.n_buffers == 3) {
+            EXPECT_EQ(column.offsets, child.buffers[1]);
+        }
+        if (child.n_buffers > 1) {
+            EXPECT_EQ(column.data, child.buffers[child.n_buffers - 1]);
+        }
+    }
+    ASSERT_EQ(1, schema.children[3]->n_children);
+    EXPECT_STREQ("g", schema.children[3]->children[0]->format);
+    ASSERT_EQ(1, array.children[3]->n_children);
+    EXPECT_EQ(6, array.children[3]->children[0]->length);
+    EXPECT_EQ(0, memcmp(array.children[3]->children[0]->buffers[1], "xxxxxxxx", 8));
+    array.release(&array);
+    schema.release(&schema);
+    EXPECT_EQ(nullptr, array.release);
+    EXPECT_EQ(nullptr, schema.release);
+    EXPECT_EQ(0u, task.released()) << "the program itself still holds the block";
+    EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    EXPECT_EQ(1u, task.released());
+}
+
+TEST_F(ArrowTest, OneColumnAlone) {
+    Task task(files);
+    receive(task, {Column::int32("label", {1, 2}), Column::int32("other", {3, 4}), Column::fixed("unknown", "+l", "")}, 2);
+    ArrowSchema schema;
+    ArrowArray array;
+    ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, 1, &schema, &array), handle);
+    EXPECT_STREQ("other", schema.name);
+    EXPECT_STREQ("i", schema.format);
+    EXPECT_EQ(0, array.n_children);
+    EXPECT_EQ(4, static_cast<const int32_t *>(array.buffers[1])[1]);
+    array.release(&array);
+    schema.release(&schema);
+    EXPECT_STATUS(SUPPLY_ERROR_CONTRACT,
+                  supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, &schema, &array), handle);
+    EXPECT_TRUE(says(supply_error(handle.get()), {"'unknown'", "'+l'"}));
+}
+
+TEST_F(ArrowTest, TheTaskGetsTheSpaceWhenNobodyHoldsTheBlock) {
+    Task task(files);
+    ArrowArray first = receive_and_export(task, 0), second = receive_and_export(task, 1);
+    EXPECT_EQ(0u, task.released());
+    second.release(&second);
+    EXPECT_EQ(0u, task.released()) << "in order";
+    supply_position_t position;
+    char text[SUPPLY_POSITION_TEXT_BYTES];
+    supply_position_save(handle.get(), &position);
+    supply_position_to_text(&position, text);
+    EXPECT_STREQ("position-1:0:0:0:0:0000000000000000", text) << "what is held is not consumed";
+    first.release(&first);
+    EXPECT_EQ(2u, task.released());
+    supply_position_save(handle.get(), &position);
+    supply_position_to_text(&position, text);
+    EXPECT_STREQ("position-1:0:1:0:2:0000000000000000", text);
+}
+
+TEST_F(ArrowTest, EachArrayOfABlockHoldsIt) {
+    Task task(files);
+    receive(task, {Column::int32("label", {1, 2}), Column::int32("other", {3, 4})}, 2);
+    ArrowArray whole, column;
+    ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &whole), handle);
+    ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, 0, nullptr, &column), handle);
+    EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(handle.get(), &block, 0, nullptr, &column), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_release(handle.get(), &block), handle);
+    column.release(&column);
+    EXPECT_EQ(0u, task.released());
+
+    ArrowArray moved = *whole.children[1];
+    whole.children[1]->release = nullptr;
+    whole.release(&whole);
+    EXPECT_EQ(0u, task.released()) << "a child that was moved out is an array of its own";
+    EXPECT_EQ(4, static_cast<const int32_t *>(moved.buffers[1])[1]);
+    moved.release(&moved);
+    EXPECT_EQ(1u, task.released());
+}
+
+TEST_F(ArrowTest, HoardedArraysAreAnErrorAndNoHang) {
+    Task task(files);
+    std::vector<ArrowArray> arrays;
+    for (uint64_t number = 0; number < 4; number++) arrays.push_back(receive_and_export(task, number));
+    EXPECT_STATUS(SUPPLY_ERROR_ALL_HELD, supply_next(handle.get(), &block), handle);
+    EXPECT_TRUE(says(supply_error(handle.get()), {"block 0 is still held", "ring="}));
+    for (ArrowArray &array : arrays) array.release(&array);
+    task.end_of_data(0);
+    EXPECT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
+    task.see_end();
+}
+
+TEST_F(ArrowTest, AnArrayOutlivesItsHandle) {
+    Task task(files);
+    ArrowArray array = receive_and_export(task, 7);
+    const std::string before = key(array);
+    handle.reset();
+    task.requests();
+    EXPECT_TRUE(task.rank_has_left());
+    EXPECT_EQ(before, key(array)) << "the mapping stays";
+    EXPECT_EQ("7", before);
+    array.release(&array);
+}
+
+TEST_F(ArrowTest, AtTheEndTheTaskIsNotKeptWaitingForAnArray) {
+    Task task(files);
+    ArrowArray array = receive_and_export(task, 7);
+    task.end_of_data(0);
+    ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
+    std::thread closing([this] { handle.reset(); });
+    task.see_end();
+    closing.join();
+    EXPECT_EQ("7", key(array));
+    array.release(&array);
+}
+
+TEST_F(ArrowTest, ArraysAreReleasedByOtherThreadsMeanwhile) {
+    constexpr uint64_t kBlocks = 2000;
+    Task task(files);
+    task.write_schema(schema_of(datum_columns({numbered_element(0)})));
+    std::thread supplying([&task] {
+        for (uint64_t number = 0; number < kBlocks; number++) supply_datums(task, number, 1);
+        task.end_of_data(0);
+        task.see_end();
+    });
+    std::vector<std::thread> releasing;
+    uint64_t received = 0;
+    supply_status_t status = SUPPLY_OK;
+    while (status != SUPPLY_END_OF_DATA) {
+        status = supply_next(handle.get(), &block);
+        if (status == SUPPLY_ERROR_ALL_HELD) {
+            for (std::thread &thread : releasing) thread.join();
+            releasing.clear();
+            continue;
+        }
+        if (status != SUPPLY_OK) break;
+        ArrowArray array;
+        ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &array), handle);
+        ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+        releasing.emplace_back([array]() mutable { array.release(&array); });
+        received++;
+    }
+    EXPECT_STATUS(SUPPLY_END_OF_DATA, status, handle);
+    EXPECT_EQ(kBlocks, received);
+    for (std::thread &thread : releasing) thread.join();
+    handle.reset();
+    supplying.join();
+}
+
+TEST_F(ArrowTest, AForkedChildReleasesNothing) {
+    Task task(files);
+    ArrowArray array = receive_and_export(task, 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        array.release(&array);
+        _exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(child, waitpid(child, &status, 0));
+    EXPECT_EQ(0, status);
+    EXPECT_EQ(0u, task.released());
+    array.release(&array);
+    EXPECT_EQ(1u, task.released());
+}
+
+TEST_F(ArrowTest, ArgumentsAreChecked) {
+    Task task(files);
+    receive(task, {Column::int32("label", {1})}, 1);
+    ArrowArray array;
+    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(handle.get(), &block, 1, nullptr, &array), handle);
+    EXPECT_TRUE(says(supply_error(handle.get()), {"no column 1 among 1"}));
+    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(handle.get(), nullptr, 0, nullptr, &array), handle);
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(nullptr, &block, 0, nullptr, &array));
+    EXPECT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, 0, nullptr, nullptr), handle);
+}
+
+}  // namespace
+}  // namespace supply_test
