@@ -33,6 +33,7 @@ DIGITS := build/digits
 JAR := $(TARGET)/spark-supplier.jar
 JAR_SOURCES := spark-supplier/pom.xml $(shell find spark-supplier/src/main bench/scala proto -type f)
 REPORTS := build/reports
+WHEEL_VENV := build/wheel-venv
 
 # CMake itself knows what is stale. The make that it starts must not meet this one's flags.
 CMAKE := env -u MAKEFLAGS -u MFLAGS cmake
@@ -44,7 +45,7 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 .DELETE_ON_ERROR:
 .PHONY: menu run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
-	test-scala-3.5 test-python test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster
+	test-scala-3.5 test-python test-wheel test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster
 
 menu:
 	@echo 'Targets:'
@@ -69,10 +70,11 @@ test: packages-for-tests build build-every-spark $(DIGITS) ## every test: C, Sca
 	-@$(MAKE) --no-print-directory test-scala
 	-@$(MAKE) --no-print-directory test-scala-3.5
 	-@$(MAKE) --no-print-directory test-python
+	-@$(MAKE) --no-print-directory test-wheel
 	-@$(MAKE) --no-print-directory test-python-faults
 	-@$(MAKE) --no-print-directory test-python-cluster
 	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/sanitized.xml $(REPORTS)/fuzz.xml $(REPORTS)/model.xml $(REPORTS)/scala \
-		$(REPORTS)/scala-3.5 $(REPORTS)/pytest.xml $(REPORTS)/faults.xml $(REPORTS)/cluster.xml
+		$(REPORTS)/scala-3.5 $(REPORTS)/pytest.xml $(REPORTS)/wheel.xml $(REPORTS)/faults.xml $(REPORTS)/cluster.xml
 
 test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
@@ -198,6 +200,15 @@ test-scala-3.5:
 
 test-python:
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster launch/tests
+
+# The wheel of mpi-client/python in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
+# from the system: the PyTorch of the package index is a hundred times the size.
+test-wheel: packages-for-tests build $(DATUM) $(DIGITS) ## the Python package: builds and installs its wheel, and tests it with Spark and mpirun
+	@echo 'build: the wheel of mpi-client/python'
+	@mkdir -p $(REPORTS) && rm -rf $(WHEEL_VENV) && $(PYTHON) -m venv --system-site-packages $(WHEEL_VENV)
+	@env -u MAKEFLAGS -u MFLAGS $(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check \
+		--requirement mpi-client/python/tests/requirements.txt ./mpi-client/python
+	@$(WHEEL_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/wheel.xml mpi-client/python/tests
 
 # A pytest of their own: they need another Spark.
 test-python-faults: library-with-fail-points

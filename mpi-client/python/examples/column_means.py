@@ -1,0 +1,39 @@
+"""Means of columns over all ranks, with mpi4py and numpy, from the values as Spark wrote them.
+
+    launch/supply-run --lmdb build/digits/train_lmdb --ranks 2 -- python column_means.py label data
+
+A column of many values an element, as pixels, has the mean of them all. The first epoch counts.
+"""
+
+import argparse
+
+import numpy
+import supply
+from mpi4py import MPI
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("columns", metavar="COLUMN", nargs="+")
+    names = parser.parse_args().columns
+    comm = MPI.COMM_WORLD
+    sums = numpy.zeros((len(names), 2))
+    elements = 0
+    with supply.from_comm(comm) as s:
+        for block in s:
+            if block.epoch > 0:
+                continue
+            elements += len(block)
+            for total, name in zip(sums, names):
+                values = block.numpy(name)
+                total += values.sum(dtype="float64"), values.size
+                del values
+    sums, elements = comm.allreduce(sums), comm.allreduce(elements)
+    if comm.rank == 0:
+        print(f"column_means: elements={elements} ranks={comm.size}")
+        for name, (total, count) in zip(names, sums):
+            print(f"column_means: {name} mean={total / count if count else float('nan')!r}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+// The extension module supply._core: what supply's Python files are made of. Types and calls are listed in _core.pyi.
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "block.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+/* An array of the framework over a column's values; it keeps the column, and so the block, alive. */
+template <typename Framework>
+nb::ndarray<Framework, nb::ro> array(nb::handle self, uint8_t kind, uint8_t bits, const std::vector<size_t> &shape,
+                                     size_t begin) {
+    const auto &column = nb::cast<const Column &>(self);
+    const void *values = column.values(kind, bits, shape, begin);
+    return nb::ndarray<Framework, nb::ro>(values, shape.size(), shape.data(), self, nullptr,
+                                          nb::dlpack::dtype{kind, bits, 1});
+}
+
+nb::object offsets(nb::handle self) {
+    const auto &column = nb::cast<const Column &>(self);
+    if (column.offsets == nullptr) return nb::none();
+    const size_t shape[] = {column.element_count + size_t{1}};
+    return nb::cast(nb::ndarray<nb::numpy, const int32_t>(column.offsets, 1, shape, self));
+}
+
+/* (status, block): None with an end. */
+nb::tuple next(std::shared_ptr<Pair> pair) {
+    supply_block_t block;
+    const supply_status_t status = pair->next(block);
+    if (status == SUPPLY_END_OF_DATA) return nb::make_tuple("end of data", nb::none());
+    const char *what = status == SUPPLY_OK ? "block" : "end of epoch";
+    return nb::make_tuple(what, std::make_shared<Block>(std::move(pair), block));
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+    // A supply that is still open when Python ends is closed by Python's own end, after nanobind has looked.
+    nb::set_leak_warnings(false);
+    module.attr("version") = supply_version();
+    module.attr("contract_version") = supply_contract_version();
+
+    nb::class_<Pair>(module, "Pair", nb::is_weak_referenceable())
+        .def("__init__",
+             [](Pair *self, const std::string &mapped_files, const std::string &named_pipes, int local_rank, int rank,
+                double timeout, size_t ring_bytes, size_t block_bytes, const std::string &group,
+                const std::string &position) {
+                 new (self) Pair(Options{mapped_files, named_pipes, group, position, local_rank, rank, timeout,
+                                         ring_bytes, block_bytes});
+             },
+             "mapped_files"_a, "named_pipes"_a, "local_rank"_a, "rank"_a, "timeout"_a, "ring_bytes"_a, "block_bytes"_a,
+             "group"_a, "position"_a)
+        .def("next", &next)
+        .def("position", &Pair::position)
+        .def("close", &Pair::close)
+        .def("abort", &Pair::abort, "reason"_a)
+        .def_prop_ro("is_open", &Pair::is_open)
+        .def_prop_ro("statistics",
+                     [](const Pair &pair) {
+                         supply_statistics_t statistics;
+                         supply_get_statistics(pair.handle(), &statistics);
+                         return nb::make_tuple(statistics.elements, statistics.blocks, statistics.bytes,
+                                               pair.seconds_waited());
+                     })
+        .def_prop_ro("mapping", [](const Pair &pair) {
+            size_t bytes;
+            const void *address = supply_mapping(pair.handle(), &bytes);
+            return nb::make_tuple(reinterpret_cast<uintptr_t>(address), bytes);
+        });
+
+    nb::class_<Block>(module, "Block")
+        .def("column", &Block::column, "name"_a)
+        .def("arrow", &Block::arrow)
+        .def("arrow_schema", &Block::arrow_schema)
+        .def("position_behind", &Block::position_behind, "elements"_a)
+        .def_prop_ro("names", &Block::names)
+        .def_prop_ro("sequence", [](const Block &block) { return block.fields().sequence; })
+        .def_prop_ro("epoch", [](const Block &block) { return block.fields().epoch; })
+        .def_prop_ro("partition", [](const Block &block) { return block.fields().partition; })
+        .def_prop_ro("first_element", [](const Block &block) { return block.fields().first_element; })
+        .def_prop_ro("element_count", [](const Block &block) { return block.fields().element_count; })
+        .def_prop_ro("bytes", [](const Block &block) { return block.fields().bytes; });
+
+    nb::class_<Column>(module, "Column", nb::is_weak_referenceable())
+        .def("numpy", &array<nb::numpy>, "kind"_a, "bits"_a, "shape"_a, "begin"_a = 0)
+        .def("torch", &array<nb::pytorch>, "kind"_a, "bits"_a, "shape"_a, "begin"_a = 0)
+        .def("offsets", &offsets)
+        .def_ro("sequence", &Column::sequence)
+        .def_ro("name", &Column::name)
+        .def_ro("format", &Column::format)
+        .def_ro("child_format", &Column::child_format)
+        .def_ro("element_count", &Column::element_count)
+        .def_ro("null_count", &Column::null_count)
+        .def_ro("data_bytes", &Column::data_bytes);
+}

@@ -1,0 +1,65 @@
+"""That all ranks make the same number of steps, where they have different numbers of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+import torch.distributed as distributed
+
+from supply._errors import SupplyError
+
+Batch = dict[str, torch.Tensor]
+
+
+class Agreement:
+    def __init__(self, uneven: str, batch_size: int, process_group: distributed.ProcessGroup | None) -> None:
+        if uneven not in ("keep", "drop", "pad"):
+            raise ValueError(f"uneven is {uneven!r}, must be 'keep', 'drop' or 'pad'")
+        self._uneven = uneven
+        self._batch_size = batch_size
+        self._process_group = process_group
+
+    def steps(self, batches: Iterator[tuple[Batch, str]]) -> Iterator[tuple[Batch, str]]:
+        """What this rank steps through; ends on all ranks at once, but with "keep"."""
+        if self._uneven == "keep":
+            yield from batches
+        elif self._uneven == "drop":
+            while self._all(next_one := self._full(next(batches, None))):
+                yield next_one
+        else:
+            yield from self._padded(batches)
+
+    def _full(self, step: tuple[Batch, str] | None) -> tuple[Batch, str] | None:
+        return step if step is not None and _size(step[0]) == self._batch_size else None
+
+    def _padded(self, batches: Iterator[tuple[Batch, str]]) -> Iterator[tuple[Batch, str]]:
+        last = None
+        while self._any(step := next(batches, None)):
+            if step is None and last is None:
+                raise SupplyError("uneven='pad': this rank has no element in this epoch, and so nothing to repeat: use 'drop', or fewer ranks")
+            last = last if step is None else (self._filled_up(step[0]), step[1])
+            yield last
+
+    def _filled_up(self, batch: Batch) -> Batch:
+        size = _size(batch)
+        if size == self._batch_size:
+            return batch
+        indices = torch.arange(self._batch_size) % size
+        return {name: tensor[indices] for name, tensor in batch.items()}
+
+    def _all(self, step: object) -> bool:
+        return self._reduced(step, distributed.ReduceOp.MIN)
+
+    def _any(self, step: object) -> bool:
+        return self._reduced(step, distributed.ReduceOp.MAX)
+
+    def _reduced(self, step: object, operation: distributed.ReduceOp) -> bool:
+        mine = torch.tensor([step is not None], dtype=torch.int32)
+        if distributed.is_available() and distributed.is_initialized():
+            distributed.all_reduce(mine, operation, group=self._process_group)
+        return bool(mine.item())
+
+
+def _size(batch: Batch) -> int:
+    return len(next(iter(batch.values())))

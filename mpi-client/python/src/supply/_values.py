@@ -1,0 +1,81 @@
+"""Of what type and shape the values of a column are."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy
+
+from supply import _core
+from supply._errors import ColumnError
+
+if TYPE_CHECKING:
+    from supply._block import Block
+
+# DLPack's codes, and bits.
+_INT, _UINT, _FLOAT = 0, 1, 2
+_KINDS = {
+    "c": (_INT, 8), "s": (_INT, 16), "i": (_INT, 32), "l": (_INT, 64),
+    "C": (_UINT, 8), "S": (_UINT, 16), "I": (_UINT, 32), "L": (_UINT, 64),
+    "f": (_FLOAT, 32), "g": (_FLOAT, 64),
+}  # fmt: skip
+_FLOAT32_BYTES = 4
+_ARROW = "use Arrow: pyarrow.record_batch(block)"
+
+Layout = tuple[int, int, tuple[int, ...], int]
+
+
+def refusal(column: _core.Column, why: str) -> ColumnError:
+    return ColumnError(f"column '{column.name}' of block {column.sequence} (Arrow format '{column.format}'): {why}")
+
+
+def layout(block: Block, column: _core.Column) -> Layout:
+    """Kind, bits, shape, and where in the column's data the values begin, in bytes."""
+    if column.null_count:
+        raise refusal(column, f"{column.null_count} of {column.element_count} elements are null, which an array can not say: {_ARROW}")
+    count, form = column.element_count, column.format
+    if form in _KINDS:
+        return (*_KINDS[form], (count,), 0)
+    if form.startswith("+w:"):
+        return (*_KINDS[column.child_format], (count, int(form[3:])), 0)
+    if form == "z":
+        return _bytes_layout(block, column)
+    if form == "b":
+        raise refusal(column, f"booleans are bits, which an array can not look at: copy=True, or {_ARROW}")
+    raise refusal(column, f"its values differ in length, which an array can not look at: {_ARROW}")
+
+
+def bits(column: _core.Column) -> numpy.ndarray:
+    """Booleans, copied."""
+    if column.null_count:
+        raise refusal(column, f"{column.null_count} of {column.element_count} elements are null, which an array can not say: {_ARROW}")
+    packed = column.numpy(_UINT, 8, (column.data_bytes,), 0)
+    return numpy.unpackbits(packed, count=column.element_count, bitorder="little").astype(bool)
+
+
+def _bytes_layout(block: Block, column: _core.Column) -> Layout:
+    offsets = column.offsets().astype(numpy.int64)
+    lengths = numpy.diff(offsets)
+    length, begin = int(lengths[0]), int(offsets[0])
+    if (lengths != length).any():
+        raise refusal(
+            column, f"its values differ in length, from {lengths.min()} to {lengths.max()} bytes, which an array can not look at: {_ARROW}"
+        )
+    shape = _datum_shape(block) if column.name == "data" else None
+    if shape and length == math.prod(shape):
+        return _UINT, 8, (column.element_count, *shape), begin
+    if shape and length == _FLOAT32_BYTES * math.prod(shape) and begin % _FLOAT32_BYTES == 0:
+        return _FLOAT, 32, (column.element_count, *shape), begin
+    return _UINT, 8, (column.element_count, length), begin
+
+
+def _datum_shape(block: Block) -> tuple[int, ...] | None:
+    """Channels, height and width of Datums that have all one shape, and none of which is an encoded image."""
+    names = ("channels", "height", "width")
+    if not {*names, "encoded"} <= set(block.columns):
+        return None
+    sizes = [block.numpy(name) for name in names]
+    shape = tuple(int(size[0]) for size in sizes)
+    uniform = all((size == first).all() for size, first in zip(sizes, shape)) and min(shape) > 0
+    return shape if uniform and not block.numpy("encoded", copy=True).any() else None

@@ -1,0 +1,130 @@
+"""The task's side of a pair, from PROTOCOL.md, over the real mapped file and pipes. Its columns are Arrow arrays."""
+
+import fcntl
+import mmap
+import os
+import struct
+import time
+
+import pyarrow
+
+from layout import CONSTANTS, SIZES, get, put
+
+# To end a test that hangs, not to measure one.
+END_OF_PATIENCE = 60
+
+_FORMATS = {
+    pyarrow.int8(): "c", pyarrow.uint8(): "C", pyarrow.int16(): "s", pyarrow.uint16(): "S", pyarrow.int32(): "i",
+    pyarrow.uint32(): "I", pyarrow.int64(): "l", pyarrow.uint64(): "L", pyarrow.float32(): "f", pyarrow.float64(): "g",
+    pyarrow.bool_(): "b", pyarrow.binary(): "z", pyarrow.string(): "u",
+}  # fmt: skip
+
+
+def wait_until(what, condition):
+    limit = time.monotonic() + END_OF_PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < limit, f"in vain: {what}"
+        time.sleep(0.002)
+    return found
+
+
+def _aligned(size):
+    unit = CONSTANTS["BUFFER_ALIGNMENT"]
+    return -(-size // unit) * unit
+
+
+class Task:
+    """Attaches to the pair (A1 to A5); the pair is there."""
+
+    def __init__(self, mapped_file, request_pipe, notification_pipe):
+        self._file = open(mapped_file, "r+b")
+        self.memory = mmap.mmap(self._file.fileno(), 0)
+        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, CONSTANTS["TASK_LOCK_BYTE"], 1, 0)
+        fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, lock)
+        self._requests = os.open(request_pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self._notifications = os.open(notification_pipe, os.O_WRONLY | os.O_NONBLOCK)
+        put(self.memory, "mapped_file_header", task_pid=os.getpid(), plan=0x77)
+
+    def leave(self):
+        os.close(self._notifications)
+        os.close(self._requests)
+        self.memory.close()
+        self._file.close()
+
+    def header(self, field):
+        return get(self.memory, "mapped_file_header", field)
+
+    def failure_of_rank(self):
+        return self.memory[1280:2304].split(b"\0")[0].decode()
+
+    def write_schema(self, schema):
+        for index, field in enumerate(schema):
+            kind, child = field.type, ""
+            if pyarrow.types.is_fixed_size_list(kind):
+                form, child = f"+w:{kind.list_size}", _FORMATS[kind.value_type]
+            else:
+                form = _FORMATS.get(kind, "+l")
+            at = CONSTANTS["SCHEMA_OFFSET"] + index * SIZES["schema_entry"]
+            flags = CONSTANTS["COLUMN_NULLABLE"] if field.nullable else 0
+            put(self.memory, "schema_entry", at, name=field.name, format=form, child_format=child, flags=flags)
+        put(self.memory, "mapped_file_header", schema_columns=len(schema))
+
+    def supply(self, batch, epoch=0, partition=0, first_element=0):
+        """P1 to P4 of a block with the values of a record batch."""
+        if self.header("schema_columns") == 0:
+            self.write_schema(batch.schema)
+        image = bytearray(_aligned(SIZES["block_header"] + batch.num_columns * SIZES["block_column"]))
+        put(image, "block_header", column_count=batch.num_columns)
+        for index, column in enumerate(batch.columns):
+            values = column.values if pyarrow.types.is_fixed_size_list(column.type) else column
+            validity, *others = column.buffers()[:1] + values.buffers()[1:]
+            fields = {"null_count": column.null_count}
+            names = ("offsets", "data") if len(others) == 2 else ("data",)
+            sizes = _sizes(column, values, others)
+            if validity is not None:
+                names, others, sizes = ("validity", *names), [validity, *others], [-(-len(column) // 8), *sizes]
+            for name, buffer, size in zip(names, others, sizes):
+                fields.update({f"{name}_offset": len(image), f"{name}_bytes": size})
+                image += bytes(buffer or b"")[:size].ljust(_aligned(size), b"\0")
+            put(image, "block_column", SIZES["block_header"] + index * SIZES["block_column"], **fields)
+        self._publish("NOTIFICATION_BLOCK", image, batch.num_rows, epoch, partition, first_element)
+
+    def end_of_epoch(self, epoch=0):
+        self._publish("NOTIFICATION_END_OF_EPOCH", bytearray(SIZES["block_header"]), 0, epoch)
+
+    def end_of_data(self, epoch=0):
+        self._publish("NOTIFICATION_END_OF_DATA", bytearray(SIZES["block_header"]), 0, epoch)
+
+    def see_end(self):
+        """E1 and E3."""
+        wait_until("the rank's last release", lambda: self.header("released") == self.header("published"))
+        put(self.memory, "mapped_file_header", end_seen=1)
+
+    def fail(self, text):
+        put(self.memory, "mapped_file_header", task_failure=text)
+        self._notify(kind=CONSTANTS["NOTIFICATION_FAILURE"])
+
+    def _publish(self, kind, image, elements, epoch, partition=0, first_element=0):
+        sequence, slots, slot = self.header("published"), self.header("block_count"), self.header("block_bytes")
+        assert len(image) <= slot, "the test's block is larger than a slot"
+        wait_until("credit", lambda: sequence < self.header("released") + slots)
+        offset = self.header("ring_offset") + sequence % slots * slot
+        fields = dict(kind=CONSTANTS[kind], element_count=elements, sequence=sequence, epoch=epoch, partition=partition,
+                      first_element=first_element, offset=offset, size=len(image))
+        put(image, "notification", generation=self.header("generation"), **fields)
+        self.memory[offset : offset + len(image)] = bytes(image)
+        put(self.memory, "mapped_file_header", published=sequence + 1)
+        self._notify(**fields)
+
+    def _notify(self, **fields):
+        notification = bytearray(SIZES["notification"])
+        put(notification, "notification", generation=self.header("generation"), **fields)
+        os.write(self._notifications, notification)
+
+
+def _sizes(column, values, buffers):
+    if len(buffers) == 2:
+        offsets = struct.unpack_from(f"<{len(column) + 1}i", buffers[0])
+        return [4 * (len(column) + 1), offsets[-1]]
+    bits = values.type.bit_width * len(values)
+    return [-(-bits // 8)]

@@ -1,0 +1,208 @@
+"""supply.torch.SupplyDataset: batches across blocks, epochs, what was consumed, even numbers of steps."""
+
+import subprocess
+import sys
+import threading
+
+import pyarrow
+import pytest
+import supply
+from conftest import PairFiles
+from layout import ROOT
+from task import Task, wait_until
+
+torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+from supply.torch import SupplyDataset  # noqa: E402
+from torch.utils.data import DataLoader  # noqa: E402
+
+
+def supply_epochs(files, sizes, epochs=1, first_epoch=0):
+    """A task that supplies blocks of these sizes in each epoch: the numbers from 0 on, of one partition."""
+    schema = pyarrow.schema([pyarrow.field("x", "int64", False)])
+    task = Task(*files.paths)
+    try:
+        for epoch in range(first_epoch, first_epoch + epochs):
+            first = 0
+            for size in sizes:
+                batch = pyarrow.record_batch([pyarrow.array(range(first, first + size), "int64")], schema=schema)
+                task.supply(batch, epoch=epoch, first_element=first)
+                first += size
+            task.end_of_epoch(epoch)
+        task.end_of_data(epochs - 1)
+        task.see_end()
+    finally:
+        task.leave()
+
+
+@pytest.fixture
+def dataset(files):
+    """Makes a data set and feeds it."""
+    made, feeding = [], []
+
+    def make(sizes, epochs=1, **options):
+        dataset = SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, "timeout": 30, **options})
+        dataset._opened()
+        made.append(dataset)
+        feeding.append(threading.Thread(target=supply_epochs, args=(files, sizes, epochs), daemon=True))
+        feeding[-1].start()
+        return dataset
+
+    yield make
+    for dataset in made:
+        dataset.close()
+    for thread in feeding:
+        thread.join()
+
+
+def numbers(batches):
+    return [batch["x"].tolist() for batch in batches]
+
+
+def test_batches_across_blocks(dataset):
+    data = dataset([3, 6, 1, 4])
+    assert numbers(data) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13]]
+
+
+def test_a_batch_within_a_block_is_not_copied(dataset):
+    data = dataset([8])
+    start, size = data._opened().mapping
+    assert [start < batch["x"].data_ptr() < start + size for batch in data] == [True, True]
+
+
+def test_copies(dataset):
+    data = dataset([4] * 20, copy=True)
+    kept = list(data)
+    kept[0]["x"].add_(1)
+    assert len(kept) == 20 and kept[0]["x"].tolist() == [1, 2, 3, 4]
+
+
+def test_batches_larger_than_the_ring(dataset):
+    assert numbers(dataset([2] * 15, batch_size=100)) == [list(range(30))]
+
+
+def test_hoarded_batches_are_an_error(dataset):
+    data = dataset([4] * 5, epochs=2)
+    batches = iter(data)
+    held = [next(batches) for _ in range(4)]
+    with pytest.raises(supply.AllHeldError, match="copy=True"):
+        next(batches)
+    del held
+    assert len(numbers(data)) == 5, "the next epoch"
+
+
+def test_epochs(dataset):
+    data = dataset([4], epochs=3)
+    for epoch in range(3):
+        data.set_epoch(epoch)
+        assert numbers(data) == [[0, 1, 2, 3]]
+    with pytest.raises(supply.SupplyError, match="ended behind epoch 2.*--epochs"):
+        next(iter(data))
+
+
+def test_epochs_that_are_left_out(dataset):
+    data = dataset([4, 4], epochs=4)
+    next(iter(data))
+    assert numbers(data) == [[0, 1, 2, 3], [4, 5, 6, 7]], "a broken off iteration is not gone on with"
+    data.set_epoch(3)
+    assert numbers(data) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_an_epoch_that_has_passed(dataset):
+    data = dataset([4], epochs=2)
+    list(data)
+    data.set_epoch(0)
+    with pytest.raises(supply.SupplyError, match="epoch 0 has passed: the next one is 1"):
+        next(iter(data))
+    assert numbers(data) == [[0, 1, 2, 3]], "which is still there"
+
+
+@pytest.mark.parametrize("uneven, expected", [
+    ("keep", [[0, 1, 2, 3], [4, 5]]), ("drop", [[0, 1, 2, 3]]), ("pad", [[0, 1, 2, 3], [4, 5, 4, 5]]),
+])  # fmt: skip
+def test_the_last_batch(dataset, uneven, expected):
+    data = dataset([6], epochs=2, uneven=uneven)
+    assert [numbers(data), numbers(data)] == [expected, expected]
+
+
+def test_what_was_consumed(dataset):
+    data = dataset([6, 6], epochs=2, uneven="drop")
+    assert data.state_dict() == {"version": 1, "position": None}
+    positions = []
+    for _ in DataLoader(data, batch_size=None):
+        positions.append(data.state_dict()["position"])
+    position = "position-1:0:1:0:{}:0000000000000077".format
+    assert positions == [position(4), position(8), position(12)]
+    assert data.state_dict()["position"] == "position-1:1:0:0:0:0000000000000077", "the epoch has ended"
+    del _
+    assert len(numbers(data)) == 3
+
+
+def test_going_on(files):
+    state = {"version": 1, "position": "position-1:5:1:0:8:0000000000000077"}
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4)
+    data.load_state_dict(state)
+    assert data.state_dict() == state
+    data._opened()
+    task = Task(*files.paths)
+    assert (task.header("start_epoch"), task.header("start_element")) == (5, 8)
+    with pytest.raises(supply.SupplyError, match="too late"):
+        data.load_state_dict(state)
+    data.abort("the test has ended")
+    task.leave()
+
+
+@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+def test_workers_are_refused(files, start_method):
+    loader = DataLoader(SupplyDataset(files.folder, 0, columns=["x"], batch_size=4), batch_size=None, num_workers=1,
+                        multiprocessing_context=start_method)
+    with pytest.raises(supply.SupplyError, match="num_workers=0"):
+        next(iter(loader))
+
+
+def test_a_data_loader(dataset):
+    assert numbers(DataLoader(dataset([6]), batch_size=None)) == [[0, 1, 2, 3], [4, 5]]
+
+
+def test_shapes_that_change_within_a_batch(files):
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4)
+    data._opened()
+    task = Task(*files.paths)
+    for length in (3, 5):
+        task.supply(pyarrow.record_batch([pyarrow.array([b"x" * length] * 2)], schema=pyarrow.schema([pyarrow.field("x", "binary", False)])))
+    with pytest.raises(supply.SupplyError, match=r"column 'x': an element has shape \(5,\)"):
+        next(iter(data))
+    data.abort("the test has ended")
+    task.leave()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_pin_without_a_device(files):
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, pin=True)
+    with pytest.raises(supply.SupplyError, match="pin=True: .* no CUDA device"):
+        next(iter(data))
+    data.abort("the test has ended")
+
+
+@pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"columns": "x"}, {"columns": []}, {"uneven": "maybe"}, {"position": "x"}])
+def test_arguments(files, wrong):
+    with pytest.raises(ValueError):
+        SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, **wrong})
+
+
+@pytest.mark.parametrize("uneven, expected", [
+    ("drop", ["[0, 1, 2, 3]"] * 2), ("pad", ["[0, 1, 2, 3] [4, 5, 6, 7] [8, 9, 8, 9]", "[0, 1, 2, 3] [4, 4, 4, 4] [4, 4, 4, 4]"]),
+])  # fmt: skip
+def test_two_ranks_make_the_same_number_of_steps(tmp_path, files, uneven, expected):
+    pairs = [files]
+    (files.folder / "1").mkdir(mode=0o700)
+    pairs.append(PairFiles(files.folder / "1"))
+    ranks = [
+        subprocess.Popen([sys.executable, ROOT / "mpi-client/python/tests/even_rank.py", str(rank), pair.folder, tmp_path / "store", uneven],
+                         stdout=subprocess.PIPE, text=True)
+        for rank, pair in enumerate(pairs)
+    ]
+    for pair, size in zip(pairs, (10, 5)):
+        wait_until("the rank", lambda pair=pair: pair.paths[2].exists() and pair.paths[0].read_bytes()[8:12] != b"\0\0\0\0")
+        threading.Thread(target=supply_epochs, args=(pair, [size]), daemon=True).start()
+    assert [rank.communicate(timeout=90)[0].strip() for rank in ranks] == expected
+    assert [rank.returncode for rank in ranks] == [0, 0] and pairs[1].left_behind() == []
