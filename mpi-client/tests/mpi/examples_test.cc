@@ -76,6 +76,32 @@ TEST_F(ExamplesTest, MinimalCounts) {
     EXPECT_TRUE(says(ended.out, {"rank 0: 96 elements, 6144 bytes\n", "rank 1: 32 elements, 2048 bytes\n"}));
 }
 
+TEST_F(ExamplesTest, ArrowColumnsHaveTheirMeans) {
+    const Ended ended = run({SUPPLY_TEST_ARROW_COLUMNS, "label", "height"}, 3, 1, 2);
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    // 16 digits a block, of labels 0 to 7 in turn.
+    EXPECT_EQ("arrow-columns: label values=128 mean=3.500000\narrow-columns: height values=128 mean=8.000000\n", ended.out);
+}
+
+TEST_F(ExamplesTest, ArrowColumnsThatAreNotOfNumbersAreNamed) {
+    for (const auto &[column, problem] : {std::pair{"data", "not of numbers"}, std::pair{"bogus", "no such column"}}) {
+        Process ranks(mpirun(1, {SUPPLY_TEST_ARROW_COLUMNS, "label", column}), folder.path(), environment);
+        Task task(pairs[0]);
+        task.write_schema(schema_of(datum_columns({digit(0)})));
+        task.supply(datum_block({digit(0)}));
+        const Ended ended = ranks.wait();
+        EXPECT_NE(0, ended.exit_status);
+        EXPECT_TRUE(says(ended.err, {column, problem}));
+        EXPECT_TRUE(says(task.header().rank_failure, {column, problem}));
+    }
+}
+
+TEST_F(ExamplesTest, ArrowColumnsWantsTwoColumns) {
+    const Ended ended = Process(alone(SUPPLY_TEST_ARROW_COLUMNS), folder.path(), environment).wait();
+    EXPECT_EQ(2, ended.exit_status);
+    EXPECT_TRUE(says(ended.err, {"usage: arrow-columns"}));
+}
+
 TEST_F(ExamplesTest, TrainingTakesUnevenSharesAndEvaluatesWhatItSaved) {
     const std::string weights = folder.file("weights");
     Ended ended = run({SUPPLY_TEST_TRAIN_DIGITS, "--save", weights}, 7, 2, 6);
