@@ -108,13 +108,38 @@ void FuzzedPair::read_column(const supply_block_t &block, size_t index) {
                    "offsets outside the block");
 }
 
+/* Every buffer of an exported array, and of its children, by what its schema says. */
+void FuzzedPair::read_array(const supply_block_t &block, const ArrowSchema &schema, const ArrowArray &array) {
+    if (schema.n_children != array.n_children) found("an array with other children than its schema");
+    if (array.n_buffers > 0 && array.buffers[0] != nullptr)
+        read_bytes(block, array.buffers[0], static_cast<size_t>(array.length + 7) / 8, "a bitmap outside the block");
+    if (array.n_buffers > 1) read_bytes(block, array.buffers[1], static_cast<size_t>(array.length + 7) / 8, "a buffer outside the block");
+    for (int64_t i = 0; i < array.n_children; i++) read_array(block, *schema.children[i], *array.children[i]);
+}
+
+void FuzzedPair::read_arrow(const supply_block_t &block, size_t index) {
+    ArrowSchema schema;
+    ArrowArray array;
+    if (supply_export_arrow(supply_, &block, index, &schema, &array) != SUPPLY_OK) {
+        check_error();
+        return;
+    }
+    read_array(block, schema, array);
+    array.release(&array);
+    schema.release(&schema);
+}
+
 void FuzzedPair::read(const supply_block_t &block) {
     size_t mapped_bytes;
     const auto *mapped = static_cast<const uint8_t *>(supply_mapping(supply_, &mapped_bytes));
     const auto *address = static_cast<const uint8_t *>(block.address);
     if (address < mapped || address + block.bytes > mapped + mapped_bytes) found("a block outside the mapping");
     read_bytes(block, block.address, block.bytes, "a block outside itself");
-    for (size_t i = 0; i < block.column_count; i++) read_column(block, i);
+    for (size_t i = 0; i < block.column_count; i++) {
+        read_column(block, i);
+        read_arrow(block, i);
+    }
+    read_arrow(block, SUPPLY_ALL_COLUMNS);
     for (uint32_t i = 0; i < block.element_count; i++) {
         supply_datum_t datum;
         if (supply_datum(supply_, &block, i, &datum) != SUPPLY_OK) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "layout.h"
-#include "supply.h"
+#include "supply_arrow.h"
 
 namespace supply_fuzz {
 
@@ -45,6 +45,8 @@ class FuzzedPair {
 
   private:
     void read(const supply_block_t &block);
+    void read_array(const supply_block_t &block, const ArrowSchema &schema, const ArrowArray &array);
+    void read_arrow(const supply_block_t &block, size_t index);
     void read_column(const supply_block_t &block, size_t index);
     void check_error();
 

@@ -1,5 +1,6 @@
 #include "schema.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,9 +91,19 @@ static struct format list_format(const struct schema_entry *entry) {
     return (struct format){FORMAT_FIXED, (uint32_t)size * child.bytes, (uint32_t)size};
 }
 
+/* "d:PRECISION,SCALE" */
+static bool is_decimal(const char *format) {
+    int end = 0;
+    return sscanf(format, "d:%*2[0-9],%*2[0-9]%n", &end) == 0 && end > 0 && format[end] == '\0';
+}
+
 struct format supply_schema_format(const struct schema_entry *entry) {
-    if (strncmp(entry->format, LIST_PREFIX, strlen(LIST_PREFIX)) == 0) return list_format(entry);
-    return simple_format(entry->format);
+    const char *format = entry->format;
+    if (strncmp(format, LIST_PREFIX, strlen(LIST_PREFIX)) == 0) return list_format(entry);
+    if (strcmp(format, "tdD") == 0) return (struct format){FORMAT_FIXED, 4, 0};
+    if (strncmp(format, "tsu:", 4) == 0) return (struct format){FORMAT_FIXED, 8, 0};
+    if (is_decimal(format)) return (struct format){FORMAT_FIXED, 16, 0};
+    return simple_format(format);
 }
 
 supply_status_t supply_schema_check_datum(const struct schema *schema, const char *who, struct failure *failure) {

@@ -28,7 +28,7 @@ TEST_F(ColumnTest, EveryFormatOfTheContractIsReadInPlace) {
     const struct {
         const char *format;
         size_t bytes;
-    } formats[] = {{"c", 1}, {"C", 1}, {"s", 2}, {"S", 2}, {"i", 4}, {"I", 4}, {"l", 8}, {"L", 8}, {"f", 4}, {"g", 8}};
+    } formats[] = {{"tdD", 4}, {"tsu:", 8}, {"tsu:UTC", 8}, {"d:38,18", 16}, {"d:9,0", 16}, {"c", 1}, {"C", 1}, {"s", 2}, {"S", 2}, {"i", 4}, {"I", 4}, {"l", 8}, {"L", 8}, {"f", 4}, {"g", 8}};
     std::vector<Column> columns;
     for (const auto &format : formats)
         columns.push_back(Column::fixed(std::string("column-") + format.format, format.format,
@@ -100,6 +100,20 @@ TEST_F(ColumnTest, AListWithoutALengthOrOfOtherThanNumbersIsRefused) {
         supply_column_t column;
         EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, i, &column), handle);
         EXPECT_TRUE(says(supply_error(handle.get()), {"'lists'", wrong[i].format}));
+    }
+}
+
+TEST_F(ColumnTest, OtherTimesAndDecimalsAreRefused) {
+    const char *wrong[] = {"tdm", "tss:UTC", "tsu", "ttu", "d:", "d:38", "d:38,", "d:,18", "d:38,18,256", "d:380,1", "d:a,b"};
+    std::vector<Column> columns;
+    for (const char *format : wrong) columns.push_back(Column::fixed("column", format, std::string(16, 'x')));
+    Handle handle = open();
+    Task task(files);
+    handle = receive(task, columns, 2, std::move(handle));
+    for (size_t i = 0; i < columns.size(); i++) {
+        supply_column_t column;
+        EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, i, &column), handle);
+        EXPECT_TRUE(says(supply_error(handle.get()), {wrong[i]}));
     }
 }
 

@@ -16,7 +16,7 @@ END_OF_PATIENCE = 60
 _FORMATS = {
     pyarrow.int8(): "c", pyarrow.uint8(): "C", pyarrow.int16(): "s", pyarrow.uint16(): "S", pyarrow.int32(): "i",
     pyarrow.uint32(): "I", pyarrow.int64(): "l", pyarrow.uint64(): "L", pyarrow.float32(): "f", pyarrow.float64(): "g",
-    pyarrow.bool_(): "b", pyarrow.binary(): "z", pyarrow.string(): "u",
+    pyarrow.date32(): "tdD", pyarrow.bool_(): "b", pyarrow.binary(): "z", pyarrow.string(): "u",
 }  # fmt: skip
 
 
@@ -62,6 +62,10 @@ class Task:
             kind, child = field.type, ""
             if pyarrow.types.is_fixed_size_list(kind):
                 form, child = f"+w:{kind.list_size}", _FORMATS[kind.value_type]
+            elif pyarrow.types.is_timestamp(kind):
+                form = f"tsu:{kind.tz or ''}"
+            elif pyarrow.types.is_decimal(kind):
+                form = f"d:{kind.precision},{kind.scale}"
             else:
                 form = _FORMATS.get(kind, "+l")
             at = CONSTANTS["SCHEMA_OFFSET"] + index * SIZES["schema_entry"]

@@ -25,7 +25,9 @@ std::string text_of(const supply_position_t &position) {
 }  // namespace
 
 void raise(supply_status_t status, const std::string &text) {
-    nb::module_::import_("supply._errors").attr("raise_status")(supply_status_name(status), text);
+    /* Of a peer's text nobody knows whether it is UTF-8. */
+    const nb::object printable = nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+    nb::module_::import_("supply._errors").attr("raise_status")(supply_status_name(status), printable);
     throw nb::value_error(text.c_str());
 }
 

@@ -74,19 +74,21 @@ class Block:
 
         Its shape is (element_count,) for numbers, and (element_count, N) for lists of N numbers. Bytes that are all of one length L
         are uint8 of (element_count, L); the `data` of Datums of one shape is (element_count, channels, height, width), uint8 or
-        float32. Booleans are bits in a block, and have an array (of bool) only with copy=True.
+        float32. Timestamps are datetime64[us]. Booleans are bits in a block, and have an array (of bool) only with copy=True.
 
-        Raises ColumnError for text, for bytes of different lengths, for nulls and for bits: those are for Arrow,
-        pyarrow.record_batch(block). KeyError where there is no such column.
+        Raises ColumnError for text, for bytes of different lengths, for dates and decimals, for nulls and for bits: those are for
+        Arrow, pyarrow.record_batch(block). KeyError where there is no such column.
         """
         column = self._column(name)
         if copy and column.format == "b":
             return _values.bits(column)
         array = column.numpy(*_values.layout(self, column))
+        if column.format.startswith("tsu:"):
+            array = array.view("datetime64[us]")
         return array.copy() if copy else array
 
     def torch(self, name: str, copy: bool = False) -> torch.Tensor:
-        """As numpy(), but a tensor.
+        """As numpy(), but a tensor; timestamps are int64, microseconds since 1970.
 
         PyTorch has no read-only tensors: one that is changed in place (x.div_(16)) without copy=True ends the process by a
         segmentation fault, because the mapped file is Spark's to write. x / 16 is a new tensor.
@@ -94,7 +96,7 @@ class Block:
         import torch
 
         if copy:
-            return torch.from_numpy(self.numpy(name, copy=True))
+            return torch.from_numpy(self.numpy(name, copy=True)) if self._core.column(name).format == "b" else self.torch(name).clone()
         column = self._column(name)
         layout = _values.layout(self, column)
         try:

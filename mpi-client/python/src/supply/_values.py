@@ -41,6 +41,10 @@ def layout(block: Block, column: _core.Column) -> Layout:
         return (*_KINDS[column.child_format], (count, int(form[3:])), 0)
     if form == "z":
         return _bytes_layout(block, column)
+    if form.startswith("tsu:"):
+        return _INT, 64, (count,), 0
+    if form == "tdD" or form.startswith("d:"):
+        raise refusal(column, f"an array has no such type without a copy: {_ARROW}")
     if form == "b":
         raise refusal(column, f"booleans are bits, which an array can not look at: copy=True, or {_ARROW}")
     raise refusal(column, f"its values differ in length, which an array can not look at: {_ARROW}")

@@ -1,0 +1,28 @@
+"""Values to supply, and what is received of them."""
+
+import pyarrow
+
+from layout import CONSTANTS
+
+NUMBERS = {
+    "int8": -128, "uint8": 255, "int16": -32768, "uint16": 65535, "int32": -(2**31), "uint32": 2**32 - 1, "int64": -(2**63),
+    "uint64": 2**64 - 1, "float32": 0.5, "float64": -0.25,
+}  # fmt: skip
+
+
+def batch(**columns):
+    """A record batch of Arrow arrays, or of (values, type); columns without nulls are not nullable."""
+    arrays = {name: pyarrow.array(*column) if isinstance(column, tuple) else column for name, column in columns.items()}
+    fields = [pyarrow.field(name, array.type, nullable=array.null_count > 0) for name, array in arrays.items()]
+    return pyarrow.record_batch(list(arrays.values()), schema=pyarrow.schema(fields))
+
+
+def received(pair, supplied):
+    rank, task = pair
+    task.supply(supplied)
+    return rank.next_block()
+
+
+def lies_in_mapping(rank, address, size):
+    start, length = rank.mapping
+    return start + CONSTANTS["RING_OFFSET"] <= address and address + size <= start + length
