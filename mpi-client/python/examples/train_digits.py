@@ -32,7 +32,9 @@ def connect(comm):
     with socket.socket() as probe:
         probe.bind(("", 0))
         host, port = comm.bcast((host, probe.getsockname()[1]))
-    torch.distributed.init_process_group("gloo", init_method=f"tcp://{host}:{port}", rank=comm.rank, world_size=comm.size)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"tcp://{host}:{port}", rank=comm.rank, world_size=comm.size
+    )
 
 
 def images(batch):
@@ -64,7 +66,13 @@ def train(arguments, dataset, samples):
                 print(*(bytes(key).decode() for key in batch["key"].numpy()), file=samples)
             if steps == arguments.stop_after:
                 arguments.checkpoint.mkdir(parents=True, exist_ok=True)
-                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "dataset": dataset.state_dict(), "epoch": epoch, "steps": steps}
+                state = {
+                    "model": model.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "dataset": dataset.state_dict(),
+                    "epoch": epoch,
+                    "steps": steps,
+                }
                 torch.save(state, arguments.checkpoint / f"rank-{rank}.pt")
                 torch.distributed.barrier()
                 return f"stopped after {steps} steps, in epoch {epoch}"
@@ -92,11 +100,15 @@ def main():
     parser.add_argument("--batch-size", type=int, default=32, help="images of a batch, on each rank (default 32)")
     parser.add_argument("--learning-rate", type=float, default=0.1, help="(default 0.1)")
     parser.add_argument("--save", type=pathlib.Path, metavar="FILE", help="where the model goes at the end")
-    parser.add_argument("--evaluate", type=pathlib.Path, metavar="FILE", help="a saved model: classify with it instead of training")
+    parser.add_argument(
+        "--evaluate", type=pathlib.Path, metavar="FILE", help="a saved model: classify with it instead of training"
+    )
     parser.add_argument("--checkpoint", type=pathlib.Path, metavar="FOLDER", help="where --stop-after saves")
     parser.add_argument("--stop-after", type=int, metavar="STEPS", help="save and end behind so many steps")
     parser.add_argument("--resume", type=pathlib.Path, metavar="FOLDER", help="go on where --stop-after has saved")
-    parser.add_argument("--samples", type=pathlib.Path, metavar="FILE", help="FILE.RANK gets the keys of each step's images")
+    parser.add_argument(
+        "--samples", type=pathlib.Path, metavar="FILE", help="FILE.RANK gets the keys of each step's images"
+    )
     arguments = parser.parse_args()
     if arguments.stop_after and not arguments.checkpoint:
         parser.error("--stop-after needs --checkpoint")

@@ -9,7 +9,9 @@ import supply
 from layout import ROOT
 from task import Task
 
-assert not pathlib.Path(supply.__file__).is_relative_to(ROOT / "mpi-client"), "the wheel is to be tested, not the sources"
+assert not pathlib.Path(supply.__file__).is_relative_to(ROOT / "mpi-client"), (
+    "the wheel is to be tested, not the sources"
+)
 
 
 class PairFiles:

@@ -113,8 +113,16 @@ class Task:
         assert len(image) <= slot, "the test's block is larger than a slot"
         wait_until("credit", lambda: sequence < self.header("released") + slots)
         offset = self.header("ring_offset") + sequence % slots * slot
-        fields = dict(kind=CONSTANTS[kind], element_count=elements, sequence=sequence, epoch=epoch, partition=partition,
-                      first_element=first_element, offset=offset, size=len(image))
+        fields = dict(
+            kind=CONSTANTS[kind],
+            element_count=elements,
+            sequence=sequence,
+            epoch=epoch,
+            partition=partition,
+            first_element=first_element,
+            offset=offset,
+            size=len(image),
+        )
         put(image, "notification", generation=self.header("generation"), **fields)
         self.memory[offset : offset + len(image)] = bytes(image)
         put(self.memory, "mapped_file_header", published=sequence + 1)

@@ -9,6 +9,7 @@ import pytest
 import supply
 from values import NUMBERS, batch, lies_in_mapping, received
 
+
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_numbers(pair, kind):
     block = received(pair, batch(x=([NUMBERS[kind], 1, 2], kind)))
@@ -98,8 +99,13 @@ def test_a_record_batch_of_everything(pair):
     got = pyarrow.record_batch(block)
     got.validate(full=True)
     assert got.to_pydict() == supplied.to_pydict()
-    assert [(field.name, field.nullable) for field in got.schema] == [(field.name, field.nullable) for field in supplied.schema]
-    assert all(mine.type == theirs.type or pyarrow.types.is_fixed_size_list(mine.type) for mine, theirs in zip(got.schema, supplied.schema))
+    assert [(field.name, field.nullable) for field in got.schema] == [
+        (field.name, field.nullable) for field in supplied.schema
+    ]
+    assert all(
+        mine.type == theirs.type or pyarrow.types.is_fixed_size_list(mine.type)
+        for mine, theirs in zip(got.schema, supplied.schema)
+    )
     assert got.column("matrix").type.list_size == 2
     assert pyarrow.schema(block) == got.schema
     for column in got.columns:

@@ -153,8 +153,12 @@ def test_going_on(files):
 
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])
 def test_workers_are_refused(files, start_method):
-    loader = DataLoader(SupplyDataset(files.folder, 0, columns=["x"], batch_size=4), batch_size=None, num_workers=1,
-                        multiprocessing_context=start_method)
+    loader = DataLoader(
+        SupplyDataset(files.folder, 0, columns=["x"], batch_size=4),
+        batch_size=None,
+        num_workers=1,
+        multiprocessing_context=start_method,
+    )
     with pytest.raises(supply.SupplyError, match="num_workers=0"):
         next(iter(loader))
 
@@ -168,7 +172,11 @@ def test_shapes_that_change_within_a_batch(files):
     data._opened()
     task = Task(*files.paths)
     for length in (3, 5):
-        task.supply(pyarrow.record_batch([pyarrow.array([b"x" * length] * 2)], schema=pyarrow.schema([pyarrow.field("x", "binary", False)])))
+        task.supply(
+            pyarrow.record_batch(
+                [pyarrow.array([b"x" * length] * 2)], schema=pyarrow.schema([pyarrow.field("x", "binary", False)])
+            )
+        )
     with pytest.raises(supply.SupplyError, match=r"column 'x': an element has shape \(5,\)"):
         next(iter(data))
     data.abort("the test has ended")
@@ -183,7 +191,9 @@ def test_pin_without_a_device(files):
     data.abort("the test has ended")
 
 
-@pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"columns": "x"}, {"columns": []}, {"uneven": "maybe"}, {"position": "x"}])
+@pytest.mark.parametrize(
+    "wrong", [{"batch_size": 0}, {"columns": "x"}, {"columns": []}, {"uneven": "maybe"}, {"position": "x"}]
+)
 def test_arguments(files, wrong):
     with pytest.raises(ValueError):
         SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, **wrong})
@@ -197,12 +207,24 @@ def test_two_ranks_make_the_same_number_of_steps(tmp_path, files, uneven, expect
     (files.folder / "1").mkdir(mode=0o700)
     pairs.append(PairFiles(files.folder / "1"))
     ranks = [
-        subprocess.Popen([sys.executable, ROOT / "mpi-client/python/tests/even_rank.py", str(rank), pair.folder, tmp_path / "store", uneven],
-                         stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [
+                sys.executable,
+                ROOT / "mpi-client/python/tests/even_rank.py",
+                str(rank),
+                pair.folder,
+                tmp_path / "store",
+                uneven,
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         for rank, pair in enumerate(pairs)
     ]
     for pair, size in zip(pairs, (10, 5)):
-        wait_until("the rank", lambda pair=pair: pair.paths[2].exists() and pair.paths[0].read_bytes()[8:12] != b"\0\0\0\0")
+        wait_until(
+            "the rank", lambda pair=pair: pair.paths[2].exists() and pair.paths[0].read_bytes()[8:12] != b"\0\0\0\0"
+        )
         threading.Thread(target=supply_epochs, args=(pair, [size]), daemon=True).start()
     assert [rank.communicate(timeout=90)[0].strip() for rank in ranks] == expected
     assert [rank.returncode for rank in ranks] == [0, 0] and pairs[1].left_behind() == []

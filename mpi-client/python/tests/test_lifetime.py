@@ -15,8 +15,10 @@ from task import wait_until
 
 
 def numbers(first, count=4):
-    return pyarrow.record_batch([pyarrow.array(range(first, first + count), "int64")],
-                                schema=pyarrow.schema([pyarrow.field("x", "int64", False)]))
+    return pyarrow.record_batch(
+        [pyarrow.array(range(first, first + count), "int64")],
+        schema=pyarrow.schema([pyarrow.field("x", "int64", False)]),
+    )
 
 
 def take_numpy(block):
@@ -43,8 +45,17 @@ def take_capsules(block):
     return block.__arrow_c_array__()
 
 
-NEEDS_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch (on Debian: apt-get install python3-torch)")
-VIEWS = [take_numpy, take_slice, pytest.param(take_torch, marks=NEEDS_TORCH), take_batch, take_arrow_column, take_capsules]
+NEEDS_TORCH = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="no PyTorch (on Debian: apt-get install python3-torch)"
+)
+VIEWS = [
+    take_numpy,
+    take_slice,
+    pytest.param(take_torch, marks=NEEDS_TORCH),
+    take_batch,
+    take_arrow_column,
+    take_capsules,
+]
 
 
 @pytest.mark.parametrize("take", VIEWS)
@@ -83,8 +94,14 @@ def test_views_go_in_any_order(pair):
 
 def test_iterating_holds_one_block_at_a_time(pair):
     rank, task = pair
-    supplying = threading.Thread(target=lambda: [*(task.supply(numbers(first)) for first in range(100)), task.end_of_epoch(), task.end_of_data(),
-                                                 task.see_end()])
+    supplying = threading.Thread(
+        target=lambda: [
+            *(task.supply(numbers(first)) for first in range(100)),
+            task.end_of_epoch(),
+            task.end_of_data(),
+            task.see_end(),
+        ]
+    )
     supplying.start()
     first = [block.numpy("x")[0].item() for block in rank]
     rank.close()
@@ -100,7 +117,14 @@ def test_hoarding_is_an_error_that_says_so(pair):
     third, fourth = pyarrow.record_batch(rank.next_block()), rank.next_block().numpy("x")
     with pytest.raises(supply.AllHeldError) as failure:
         rank.next_block()
-    for words in ("block 0: the block itself", "block 1: a view of 'x'", "block 3: a view of 'x'", "Arrow arrays", "copy=True", "ring="):
+    for words in (
+        "block 0: the block itself",
+        "block 1: a view of 'x'",
+        "block 3: a view of 'x'",
+        "Arrow arrays",
+        "copy=True",
+        "ring=",
+    ):
         assert words in str(failure.value)
     del first
     task.supply(numbers(4))
@@ -118,7 +142,9 @@ def test_a_view_outlives_the_supply(files, open_pair, take):
     # What comes to lie at the mapping's place, where it is not kept, is not these numbers.
     other = supply.open(files.folder, 0)
     values = view.column("x") if take is take_batch else view
-    assert (values.to_pylist() if hasattr(values, "to_pylist") else values.tolist()) == ([6, 8] if take is take_slice else [5, 6, 7, 8])
+    assert (values.to_pylist() if hasattr(values, "to_pylist") else values.tolist()) == (
+        [6, 8] if take is take_slice else [5, 6, 7, 8]
+    )
     other.abort("the test has ended")
 
 
@@ -210,7 +236,9 @@ s.next_block()
 
 
 def test_ctrl_c_ends_a_wait_and_leaves_nothing(files):
-    rank = subprocess.Popen([sys.executable, "-c", PROGRAM, str(files.folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    rank = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(files.folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert rank.stdout.readline() == "waiting\n"
     rank.send_signal(signal.SIGINT)
     _, error = rank.communicate(timeout=60)

@@ -34,8 +34,14 @@ def supply_run(lmdb, program, *arguments, epochs=1, expected_status=0):
         ROOT / "launch" / "supply-run", "--lmdb", DIGITS / lmdb, "--ranks", "2", "--epochs", epochs, "--partitions", "8", "--seed", "1",
         "--block-elements", "48", "--timeout", "60", "--", sys.executable, EXAMPLES / program, *arguments,
     ]  # fmt: skip
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LIMIT_SECONDS,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"}, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.DEVNULL,
+    )
     assert (done.returncode != 0) == (expected_status != 0), done.stderr
     return done.stdout, done.stderr
 
@@ -48,8 +54,15 @@ def samples(path):
 def test_column_means():
     out, _ = supply_run("train_lmdb", "column_means.py", "label", "data", epochs=2)
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "build" / "python")}
-    expected = json.loads(subprocess.run([ROOT / "build/venv/bin/python", "-c", READER, DIGITS / "train_lmdb"], env=environment, check=True,
-                                         capture_output=True, text=True).stdout)
+    expected = json.loads(
+        subprocess.run(
+            [ROOT / "build/venv/bin/python", "-c", READER, DIGITS / "train_lmdb"],
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+    )
     assert f"elements={expected['elements']} ranks=2" in out and expected["elements"] == ELEMENTS
     for column in ("label", "data"):
         assert float(re.search(f"{column} mean=(.*)", out)[1]) == pytest.approx(expected[column], rel=1e-12)
@@ -64,10 +77,28 @@ def test_training_stopped_in_an_epoch_goes_on_in_the_same_order(tmp_path):
 
     # In the middle of an epoch, and of a block: 32 is no multiple of 48.
     stop = steps // EPOCHS + 4
-    out, error = supply_run(*train, "--samples", tmp_path / "first", "--checkpoint", tmp_path / "checkpoint", "--stop-after", stop, epochs=EPOCHS,
-                            expected_status=1)
+    out, error = supply_run(
+        *train,
+        "--samples",
+        tmp_path / "first",
+        "--checkpoint",
+        tmp_path / "checkpoint",
+        "--stop-after",
+        stop,
+        epochs=EPOCHS,
+        expected_status=1,
+    )
     assert f"stopped after {stop} steps, in epoch 1" in out and f"stopped after {stop} steps" in error, (out, error)
-    supply_run(*train, "--samples", tmp_path / "second", "--resume", tmp_path / "checkpoint", "--save", tmp_path / "model.pt", epochs=EPOCHS)
+    supply_run(
+        *train,
+        "--samples",
+        tmp_path / "second",
+        "--resume",
+        tmp_path / "checkpoint",
+        "--save",
+        tmp_path / "model.pt",
+        epochs=EPOCHS,
+    )
     first, second = samples(tmp_path / "first"), samples(tmp_path / "second")
     assert [before + after for before, after in zip(first, second)] == whole
 

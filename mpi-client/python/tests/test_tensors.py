@@ -41,7 +41,9 @@ def test_a_copy_is_its_own(pair):
     assert block.torch("x").tolist() == [1, 2, 3] and block.torch("b", copy=True).tolist() == [True, False, True]
 
 
-@pytest.mark.parametrize("column, says", [((["a", "bc"], "string"), "record_batch"), (([1, None], "int32"), "1 of 2 elements are null")])
+@pytest.mark.parametrize(
+    "column, says", [((["a", "bc"], "string"), "record_batch"), (([1, None], "int32"), "1 of 2 elements are null")]
+)
 def test_what_a_tensor_can_not_say(pair, column, says):
     block = received(pair, batch(x=column))
     with pytest.raises(supply.ColumnError, match=f"'x'.*{says}"):

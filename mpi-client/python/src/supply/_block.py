@@ -96,13 +96,19 @@ class Block:
         import torch
 
         if copy:
-            return torch.from_numpy(self.numpy(name, copy=True)) if self._core.column(name).format == "b" else self.torch(name).clone()
+            return (
+                torch.from_numpy(self.numpy(name, copy=True))
+                if self._core.column(name).format == "b"
+                else self.torch(name).clone()
+            )
         column = self._column(name)
         layout = _values.layout(self, column)
         try:
             return column.torch(*layout)
         except (TypeError, RuntimeError, BufferError) as error:
-            raise _values.refusal(column, f"PyTorch {torch.__version__} can not take it ({error}): use block.numpy()") from error
+            raise _values.refusal(
+                column, f"PyTorch {torch.__version__} can not take it ({error}): use block.numpy()"
+            ) from error
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         """Every column as a record batch, by the Arrow PyCapsule interface: pyarrow.record_batch(block). Nothing is copied."""

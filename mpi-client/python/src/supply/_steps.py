@@ -25,8 +25,8 @@ class Agreement:
         if self._uneven == "keep":
             yield from batches
         elif self._uneven == "drop":
-            while self._all(next_one := self._full(next(batches, None))):
-                yield next_one
+            while self._all(step := self._full(next(batches, None))) and step is not None:
+                yield step
         else:
             yield from self._padded(batches)
 
@@ -36,9 +36,13 @@ class Agreement:
     def _padded(self, batches: Iterator[tuple[Batch, str]]) -> Iterator[tuple[Batch, str]]:
         last = None
         while self._any(step := next(batches, None)):
-            if step is None and last is None:
-                raise SupplyError("uneven='pad': this rank has no element in this epoch, and so nothing to repeat: use 'drop', or fewer ranks")
-            last = last if step is None else (self._filled_up(step[0]), step[1])
+            if step is not None:
+                last = (self._filled_up(step[0]), step[1])
+            if last is None:
+                raise SupplyError(
+                    "uneven='pad': this rank has no element in this epoch, and so nothing to repeat: use 'drop', or fewer "
+                    "ranks"
+                )
             yield last
 
     def _filled_up(self, batch: Batch) -> Batch:

@@ -44,7 +44,7 @@ class Supply:
         self._ended = ""
         self._blocks: weakref.WeakSet[Block] = weakref.WeakSet()
         self._views: weakref.WeakSet[_core.Column] = weakref.WeakSet()
-        self._ended_epoch: int | None = None
+        self._ended_epoch = -1
         self._ended_epoch_position: str | None = None
         # Also where Python ends while this is still referenced: a pair that is left would look like a rank that was killed.
         weakref.finalize(self, pair.close)
@@ -52,7 +52,9 @@ class Supply:
     def __enter__(self) -> Supply:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         if error is None:
             self.close()
         else:
@@ -104,8 +106,8 @@ class Supply:
         return self._pair.position()
 
     @property
-    def ended_epoch(self) -> int | None:
-        """The last epoch that has ended, from 0; None before the first end."""
+    def ended_epoch(self) -> int:
+        """The last epoch that has ended, from 0; -1 before the first end."""
         return self._ended_epoch
 
     @property
@@ -145,7 +147,10 @@ class Supply:
             held.setdefault(block.sequence, []).append("the block itself")
         for view in list(self._views):
             held.setdefault(view.sequence, []).append(f"a view of '{view.name}'")
-        parts = [f"block {sequence}: {', '.join(sorted(set(what)))}" for sequence, what in sorted(held.items())[:_HOARD_SHOWN]]
+        parts = [
+            f"block {sequence}: {', '.join(sorted(set(what)))}"
+            for sequence, what in sorted(held.items())[:_HOARD_SHOWN]
+        ]
         if len(held) > _HOARD_SHOWN:
             parts.append(f"and {len(held) - _HOARD_SHOWN} blocks more")
         parts.append("what is not listed here: Arrow arrays")
@@ -170,7 +175,7 @@ def open(
     local_rank: the rank's number on its node, from 0: which line of the files; None: what the launcher's environment says.
     rank: its number in the job, which Spark's task checks; None: what the launcher's environment says.
     timeout: limit of each wait in seconds; None: SUPPLY_TIMEOUT, or 120.
-    ring, block: bytes of the ring and of a block; None: as the config line says, or four blocks of 4 MiB.
+    ring, block: bytes of the ring and of a block; None: as the config line says, or four blocks of 2 MiB.
     group: group whose members may feed this rank; None: as the config line says (docs/SECURITY.md).
     position: goes on behind this position of an earlier run with the same partitions, ranks and seed; None: from the beginning.
 

@@ -33,7 +33,10 @@ def refusal(column: _core.Column, why: str) -> ColumnError:
 def layout(block: Block, column: _core.Column) -> Layout:
     """Kind, bits, shape, and where in the column's data the values begin, in bytes."""
     if column.null_count:
-        raise refusal(column, f"{column.null_count} of {column.element_count} elements are null, which an array can not say: {_ARROW}")
+        raise refusal(
+            column,
+            f"{column.null_count} of {column.element_count} elements are null, which an array can not say: {_ARROW}",
+        )
     count, form = column.element_count, column.format
     if form in _KINDS:
         return (*_KINDS[form], (count,), 0)
@@ -53,7 +56,10 @@ def layout(block: Block, column: _core.Column) -> Layout:
 def bits(column: _core.Column) -> numpy.ndarray:
     """Booleans, copied."""
     if column.null_count:
-        raise refusal(column, f"{column.null_count} of {column.element_count} elements are null, which an array can not say: {_ARROW}")
+        raise refusal(
+            column,
+            f"{column.null_count} of {column.element_count} elements are null, which an array can not say: {_ARROW}",
+        )
     packed = column.numpy(_UINT, 8, (column.data_bytes,), 0)
     return numpy.unpackbits(packed, count=column.element_count, bitorder="little").astype(bool)
 
@@ -64,7 +70,8 @@ def _bytes_layout(block: Block, column: _core.Column) -> Layout:
     length, begin = int(lengths[0]), int(offsets[0])
     if (lengths != length).any():
         raise refusal(
-            column, f"its values differ in length, from {lengths.min()} to {lengths.max()} bytes, which an array can not look at: {_ARROW}"
+            column,
+            f"its values differ in length, from {lengths.min()} to {lengths.max()} bytes, which an array can not look at: {_ARROW}",
         )
     shape = _datum_shape(block) if column.name == "data" else None
     if shape and length == math.prod(shape):

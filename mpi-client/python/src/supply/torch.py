@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -73,7 +73,7 @@ class SupplyDataset(IterableDataset):
         self._pin = pin
         self._copy = copy
         self._supply: Supply | None = None
-        self._unpin = None
+        self._unpin: Callable[[], None] | None = None
         self._position: str | None = None
         self._wanted: int | None = None
         self._begun: int | None = None
@@ -90,7 +90,9 @@ class SupplyDataset(IterableDataset):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on behind what state_dict() says, of a run with the same partitions, ranks and seed. Before the first iteration."""
         if self._supply is not None:
-            raise SupplyError("load_state_dict() comes too late: the pair is open, and Spark has been told where to begin")
+            raise SupplyError(
+                "load_state_dict() comes too late: the pair is open, and Spark has been told where to begin"
+            )
         if state.get("version") != 1:
             raise SupplyError(f"this state is of version {state.get('version')!r}, and only version 1 is known")
         self._position = state["position"]
@@ -120,7 +122,9 @@ class SupplyDataset(IterableDataset):
     def __enter__(self) -> SupplyDataset:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         if error is None:
             self.close()
         else:
@@ -157,7 +161,9 @@ class SupplyDataset(IterableDataset):
         while True:
             block, self._ahead = self._ahead or supply.next_block(), None
             if supply.at_end_of_data:
-                raise SupplyError(f"the data has ended behind epoch {supply.ended_epoch}: Spark supplies no more (--epochs)")
+                raise SupplyError(
+                    f"the data has ended behind epoch {supply.ended_epoch}: Spark supplies no more (--epochs)"
+                )
             epoch = supply.ended_epoch if block is None else block.epoch
             # What is left of an iteration that was broken off.
             if self._begun is not None and epoch <= self._begun:
@@ -193,7 +199,7 @@ class SupplyDataset(IterableDataset):
                     yield part, position
                 del part
             # Else they would hold the block while the next one is waited for.
-            block = columns = None
+            del block, columns
             block = supply.next_block()
         if filled:
             yield {name: tensor[:filled] for name, tensor in partial.items()}, position
