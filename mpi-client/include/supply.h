@@ -15,7 +15,8 @@
  * owns and removes. A Spark task fills blocks in the mapped file and notifies the rank; the
  * rank reads them where they lie and releases them. proto/PROTOCOL.md is the contract.
  *
- * Threads: a handle is used by one thread at a time; different handles are independent.
+ * Threads: a handle is used by one thread at a time, but its Arrow arrays (supply_arrow.h) are released by any; different
+ * handles are independent.
  * Processes: a handle belongs to the process that opened it. A child that is forked and does not exec (a DataLoader's
  * worker) has copies of its locks and pipe ends: for as long as it lives the rank looks alive to Spark, even when it
  * is dead. Fork such children before supply_open(), or let them end with their parent (PR_SET_PDEATHSIG). They must

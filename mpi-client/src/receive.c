@@ -154,10 +154,12 @@ static supply_status_t take(supply_t *supply, const struct notification *notific
     supply_fail_point("R2");
     supply_lock(supply);
     supply_status_t status = supply_block_check(&supply->blocks, &supply->pair, notification, &supply->failure);
-    supply_fail_point("R3");
-    if (status == SUPPLY_OK) status = hand_out(supply, notification, block);
+    if (status == SUPPLY_OK) {
+        supply_fail_point("R3");
+        status = hand_out(supply, notification, block);
+    }
     supply_unlock(supply);
-    supply_fail_point("R4");
+    if (status >= 0) supply_fail_point("R4");
     return status;
 }
 
