@@ -35,11 +35,11 @@ private[task] final class ExecutorPlacement(sc: SparkContext, hosts: Hosts) {
    */
   def improve(registered: Seq[ExecutorSlots], tasks: Seq[RunningTask], complete: Boolean): Unit = if (possible) {
     val executors = registered.filterNot(executor => givenBack(executor.id))
-    val surplus = this.surplus(executors, tasks)
+    val (surplus, enough) = compare(executors, tasks)
     if (complete) {
       rounds = 0
-      if (asked > wanted) giveBack(surplus)
-    } else if (surplus.nonEmpty && executors.size >= asked && executors.size - surplus.size < wanted) {
+      if (asked > wanted) giveBack(surplus.take(executors.size - wanted))
+    } else if (!enough && surplus.nonEmpty && executors.size >= asked && executors.size - surplus.size < wanted) {
       if (rounds < ExecutorPlacement.Rounds) {
         rounds += 1
         System.err.println(s"supplier: ${surplus.size} of ${executors.size} executors came up on nodes that need no more " +
@@ -64,13 +64,13 @@ private[task] final class ExecutorPlacement(sc: SparkContext, hosts: Hosts) {
     ask(wanted)
   }
 
-  /** Executors that do nothing, and without which the ranks of their node have their cores, too. */
-  private def surplus(executors: Seq[ExecutorSlots], tasks: Seq[RunningTask]): Seq[ExecutorSlots] = {
+  /** Executors that do nothing, and without which the ranks of their node have their cores, too; whether all ranks have theirs. */
+  private def compare(executors: Seq[ExecutorSlots], tasks: Seq[RunningTask]): (Seq[ExecutorSlots], Boolean) = {
     val atWork = tasks.filter(_.wellPlaced).map(_.executor).toSet
     def busyElsewhere(executor: ExecutorSlots) = executor.activeTasks > tasks.count(_.executor == executor.id)
     var missing = hosts.byHost.map { case (host, places) => host -> (places.size * conf.getInt("spark.task.cpus", 1)) }.toMap
     // Those at work first: of two on one node the other one is surplus.
-    executors.sortBy(executor => !atWork(executor.id)).filter { executor =>
+    val surplus = executors.sortBy(executor => !atWork(executor.id)).filter { executor =>
       hosts.byHost.find(_._2.head.isOn(executor.host)) match {
         case Some((host, _)) if missing(host) > 0 =>
           missing += host -> (missing(host) - executor.cores)
@@ -78,6 +78,7 @@ private[task] final class ExecutorPlacement(sc: SparkContext, hosts: Hosts) {
         case _ => !atWork(executor.id) && !busyElsewhere(executor)
       }
     }
+    (surplus, missing.values.forall(_ <= 0))
   }
 }
 
