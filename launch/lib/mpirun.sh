@@ -14,3 +14,11 @@ place_ranks() {
         -x SUPPLY_MAPPED_FILES -x SUPPLY_NAMED_PIPES -x SUPPLY_TIMEOUT)
     ((EUID)) || mpirun+=(--allow-run-as-root)
 }
+
+# on_each_node HOSTS COMMAND...: runs the command once on each node of the host file, for at most half a minute.
+on_each_node() {
+    find_mpirun
+    mpirun+=(--hostfile "$1" --map-by ppr:1:node)
+    ((EUID)) || mpirun+=(--allow-run-as-root)
+    timeout 30 "${mpirun[@]}" "${@:2}"
+}
