@@ -61,7 +61,9 @@ def supplier(cluster, tmp_path_factory):
             "spark.executor.memory": "512m",
             # For five pairs of the smallest rings.
             "spark.executor.memoryOverhead": "768m",
-            "spark.executor.defaultJavaOptions": "-XX:-UsePerfData -XX:+UseSerialGC",
+            # As the Supplier and launch/submit-supplier set them.
+            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+            "spark.executor.defaultJavaOptions": "-XX:-UsePerfData -XX:OnOutOfMemoryError=true",
             # Tasks land anywhere as soon as they can, so that the tests see what happens then.
             "spark.locality.wait": "0s",
             # Also where they fail again and again.
