@@ -45,7 +45,8 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 .DELETE_ON_ERROR:
 .PHONY: menu run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
-	test-scala-3.5 test-python test-wheel test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster
+	test-scala-3.5 test-python test-wheel test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
+	library-with-mpich test-mpich
 
 menu:
 	@echo 'Targets:'
@@ -73,14 +74,19 @@ test: packages-for-tests build build-every-spark $(DIGITS) ## every test: C, Sca
 	-@$(MAKE) --no-print-directory test-wheel
 	-@$(MAKE) --no-print-directory test-python-faults
 	-@$(MAKE) --no-print-directory test-python-cluster
+	-@$(MAKE) --no-print-directory test-mpich
 	@.ci/count-tests $(REPORTS)/ctest.xml $(REPORTS)/sanitized.xml $(REPORTS)/fuzz.xml $(REPORTS)/model.xml $(REPORTS)/scala \
-		$(REPORTS)/scala-3.5 $(REPORTS)/pytest.xml $(REPORTS)/wheel.xml $(REPORTS)/faults.xml $(REPORTS)/cluster.xml
+		$(REPORTS)/scala-3.5 $(REPORTS)/pytest.xml $(REPORTS)/wheel.xml $(REPORTS)/faults.xml $(REPORTS)/cluster.xml $(REPORTS)/mpich.xml
 
 test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
 
 test-cluster: packages-for-tests build $(DATUM) ## every test on a real HDFS and YARN with two nodes, about 5 minutes
 	@$(SPARK_VENV)/bin/python -m pytest -q -rs -p no:cacheprovider launch/tests/cluster
+
+test-mpich: packages-for-tests build library-with-mpich $(DIGITS) ## the ranks with MPICH instead of Open MPI; skipped aloud where it is not installed
+	@mkdir -p $(REPORTS)
+	@$(SPARK_VENV)/bin/python -m pytest -q -rs -p no:cacheprovider --junitxml $(REPORTS)/mpich.xml launch/tests/mpich
 
 test-sanitizers: packages-for-tests ## the C tests under the address, undefined behaviour and thread sanitizers and valgrind, about 10 minutes
 	@mpi-client/tests/sanitized
@@ -141,6 +147,14 @@ library-with-fail-points: | packages
 		$(CMAKE) --build build/mpi-client-faults --parallel $(JOBS); } > build/mpi-client-faults.log 2>&1 \
 		|| { cat build/mpi-client-faults.log >&2; exit 1; }
 
+# Debian's names: there both MPIs can be installed, and Open MPI is the one that is called mpirun.
+library-with-mpich: | packages
+	@mkdir -p build
+	@! type mpicc.mpich mpiexec.mpich > /dev/null 2>&1 || \
+		{ $(CMAKE) -S mpi-client -B build/mpi-client-mpich -DCMAKE_BUILD_TYPE=Release -DMPI_C_COMPILER=mpicc.mpich -DMPIRUN=mpiexec.mpich && \
+		$(CMAKE) --build build/mpi-client-mpich --target mpi_test --parallel $(JOBS); } > build/mpi-client-mpich.log 2>&1 \
+		|| { cat build/mpi-client-mpich.log >&2; exit 1; }
+
 $(JAR): $(JAR_SOURCES) | packages
 	@echo 'build: $@'
 	@$(MAVEN) package -Dmaven.test.skip=true -DskipTests
@@ -199,7 +213,7 @@ test-scala-3.5:
 		SUITES='-Dsuites=supply.SupplyJobSuite,supply.ResumeSuite -DwildcardSuites=supply.config,supply.plan,supply.source'
 
 test-python:
-	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster launch/tests
+	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/mpich launch/tests
 
 # The wheel of mpi-client/python in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
 # from the system: the PyTorch of the package index is a hundred times the size.
