@@ -29,6 +29,8 @@ class SupplyRun:
             [script, *map(str, arguments), *map(str, ranks)],
             env={**os.environ, "TMPDIR": str(self.temporary), **dict([self.mark.split("=")]), **environment},
             stdin=subprocess.DEVNULL,
+            # nohup lets it be ignored, and a shell can not trap what is ignored from the start.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

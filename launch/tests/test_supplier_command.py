@@ -51,7 +51,7 @@ def test_its_table_is_its_output(start_supplier, make_pairs, start_ranks, entrie
 def test_a_supplier_that_is_killed(start_supplier, make_pairs, start_rank, entries):
     pairs = make_pairs(1, ring="64KiB")
     # With --count it is not held up by its output.
-    rank = start_rank(pairs, timeout=3, arguments=["--count"])
+    rank = start_rank(pairs, timeout=10, arguments=["--count"])
     wait_until(lambda: headers.read(pairs.mapped_file(0), "version"))
     rank.process.send_signal(signal.SIGSTOP)  # Its time limit is for a task that stalls, not for Spark's start.
     supplier = start_supplier("--lmdb", entries, *pairs.options(), "--epochs", 1_000_000)
