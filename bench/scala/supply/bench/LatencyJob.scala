@@ -28,7 +28,7 @@ private object LatencyJob {
     val pair = PinnedTask.attach(ConfigFiles(command.mappedFiles, command.namedPipes), Hosts.oneNode(1), 0,
       context.attemptNumber(), command.timeout)
     context.addTaskCompletionListener[Unit](_ => pair.close())
-    val writer = new BlockWriter(pair, Datum.schema, Datum.Data, blockElements = 1)
+    val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements = 1)
     val element = new StampedElement(command.elementBytes)
     val nanos = Array.tabulate(command.samples)(_ => roundTrip(pair, writer, element))
     pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)

@@ -7,8 +7,8 @@ import scala.reflect.ClassTag
 
 import org.apache.spark.rdd.RDD
 
-import supply.contract.{ElementCursor, ElementWriter}
-import supply.source.Datum
+import supply.contract.ElementCursor
+import supply.source.{Datum, DatumWriter}
 
 /** Counts what a source holds, the way a rank counts what it receives. */
 private[bench] object SourceTally {
@@ -28,7 +28,7 @@ private[bench] object SourceTally {
   }
 }
 
-private final class TallyingWriter extends ElementWriter {
+private final class TallyingWriter extends DatumWriter {
   private val crc = new CRC32
   private var other = ByteBuffer.allocate(256)
   private var data = ByteBuffer.allocate(256)

@@ -50,7 +50,7 @@ object Supplier {
       // The progress comes with the heartbeats. One that comes before a slow machine has started Spark ends in an error in its log.
       .setIfMissing("spark.executor.heartbeatInterval", "2s")
     // A task waits for a core of its rank's node as long as for anything else: elsewhere it can do nothing.
-    if (options.hosts != null) conf.setIfMissing("spark.locality.wait", s"${math.ceil(options.timeout).toLong}s")
+    if (options.run.hosts != null) conf.setIfMissing("spark.locality.wait", s"${math.ceil(options.run.timeout).toLong}s")
     val sc = SparkContext.getOrCreate(conf)
     try {
       print(run(sc, options))
@@ -88,13 +88,13 @@ object Supplier {
 
   private def run(sc: SparkContext, options: SupplierOptions): String = {
     var persisted: Option[RDD[_]] = None
-    try Report.table(SupplyJob.run(sc, settings(options)) {
-        val partitions = Option(options.partitions).map(_.toInt).getOrElse(4 * options.ranks)
+    try Report.table(SupplyJob.run(sc, options.run.settings) {
+        val partitions = Option(options.partitions).map(_.toInt).getOrElse(4 * options.run.ranks)
         if (partitions < 1) throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
         val level = storageLevel(options.storageLevel)
         val lmdb =
           if (RemoteFile.isRemote(options.lmdb)) {
-            RemoteLmdb.open(sc, options.lmdb, partitions, Hosts(Option(options.hosts), options.ranks), cache(options))
+            RemoteLmdb.open(sc, options.lmdb, partitions, Hosts(Option(options.run.hosts), options.run.ranks), cache(options))
           } else LmdbRDD.open(sc, RemoteFile.localPath(options.lmdb), partitions)
         if (level == StorageLevel.NONE) new LmdbSource(lmdb): Source
         else {
@@ -106,22 +106,10 @@ object Supplier {
     finally persisted.foreach(_.unpersist(blocking = false))
   }
 
-  private def settings(options: SupplierOptions) = SupplySettings(
-    ranks = options.ranks,
-    mappedFiles = options.mappedFiles,
-    namedPipes = options.namedPipes,
-    epochs = options.epochs,
-    seed = options.seed,
-    blockElements = Option(options.blockElements).map(_.toInt),
-    hosts = Option(options.hosts),
-    timeout = options.timeout,
-    waitForRank = options.waitForRank,
-    resident = options.resident)
-
   private def cache(options: SupplierOptions) = CacheSettings(
     folder = options.lmdbCache,
     limit = Option(options.lmdbCacheSize).map(Size.bytes("--lmdb-cache-size", _)),
-    timeout = options.timeout)
+    timeout = options.run.timeout)
 
   private def storageLevel(name: String): StorageLevel =
     try StorageLevel.fromString(name.toUpperCase(java.util.Locale.ROOT))

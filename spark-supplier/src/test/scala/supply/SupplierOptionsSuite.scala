@@ -19,8 +19,8 @@ class SupplierOptionsSuite extends AnyFunSuite {
 
   test("what is not given has its default") {
     val options = parse(needed: _*)
-    assert((options.ranks, options.epochs, options.seed, options.storageLevel, options.timeout) == ((1, 1, 0L, "none", 120.0)))
-    assert(options.partitions == null && options.blockElements == null && options.hosts == null)
+    assert(options.storageLevel == "none" && options.partitions == null)
+    assert(options.run.settings == SupplySettings(ranks = 1, mappedFiles = "m", namedPipes = "n"))
   }
 
   test("an unknown option is refused with the nearest name") {
@@ -31,6 +31,13 @@ class SupplierOptionsSuite extends AnyFunSuite {
   test("a missing option and a wrong value are named") {
     assert(failure("--lmdb", "/db").contains("--mapped-files"))
     assert(failure(needed ++ Seq("--ranks", "two"): _*).contains("--ranks"))
+  }
+
+  test("a DataFrame's writer has the same options, without their dashes") {
+    val options = Map("mapped-files" -> "m", "named-pipes" -> "n", "ranks" -> "4", "block-elements" -> "32", "resident" -> "true")
+    assert(RunOptions.parse(options).settings ==
+      SupplySettings(ranks = 4, mappedFiles = "m", namedPipes = "n", blockElements = Some(32), resident = true))
+    assert(intercept[ConfigException](RunOptions.parse(options + ("epoch" -> "3"))).getMessage.contains("did you mean --epochs?"))
   }
 
   test("docs/OPTIONS.md is what the declarations say (make reference writes it anew)") {

@@ -25,8 +25,8 @@ object Submission {
       try {
         new CommandLine(options).parseArgs(arguments.drop(2): _*)
         val conf = new SparkConf(false).set("spark.executor.memory", executorMemory)
-        val hosts = Hosts(Option(options.hosts), options.ranks)
-        val overhead = ContainerMemory.overheadMiB(conf, ConfigFiles(options.mappedFiles, options.namedPipes), hosts)
+        val hosts = Hosts(Option(options.run.hosts), options.run.ranks)
+        val overhead = ContainerMemory.overheadMiB(conf, ConfigFiles(options.run.mappedFiles, options.run.namedPipes), hosts)
         println(s"spark.executor.memoryOverhead=${overhead}m")
         // YARN's executors end themselves without a word of the partition; the task that has no memory left says more.
         println("spark.executor.defaultJavaOptions=-XX:OnOutOfMemoryError=true")

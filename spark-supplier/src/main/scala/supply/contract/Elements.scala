@@ -9,13 +9,20 @@ import java.nio.ByteBuffer
  */
 trait ElementWriter {
 
+  /** Of a column of 32 bits an element, not a list's: a float as its bits. */
   def putInt(column: Int, value: Int): Unit
+
+  /** The same for 64 bits. */
+  def putLong(column: Int, value: Long): Unit
 
   def putBoolean(column: Int, value: Boolean): Unit
 
+  /** Of a column that is nullable. */
+  def putNull(column: Int): Unit
+
   /**
-   * Space for `bytes` bytes of a variable-width column: a buffer whose next `bytes` bytes the
-   * source fills at once, before any other call. For the largest column this is the mapped file itself.
+   * Space for `bytes` bytes of any other column: a buffer whose next `bytes` bytes the source fills at once, in little-endian order,
+   * before any other call. For the main column this is the mapped file itself.
    */
   def reserve(column: Int, bytes: Int): ByteBuffer
 }

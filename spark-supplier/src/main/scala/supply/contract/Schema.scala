@@ -6,8 +6,8 @@ import java.nio.charset.StandardCharsets.UTF_8
 import supply.ContractException
 import supply.contract.Layout.{Constant, SchemaEntry => At}
 
-/** A column of a block. `format` is a format string of the Arrow C Data Interface. */
-final case class Column(name: String, format: String, nullable: Boolean = false)
+/** A column of a block. `format` is a format string of the Arrow C Data Interface, and so is `childFormat`, of the numbers of a list. */
+final case class Column(name: String, format: String, nullable: Boolean = false, childFormat: String = "")
 
 /** The columns of every block of a pair. */
 final case class Schema(columns: IndexedSeq[Column]) {
@@ -24,7 +24,7 @@ final case class Schema(columns: IndexedSeq[Column]) {
     val at = Constant.SCHEMA_OFFSET + i * At.SIZE
     Text.write(to, at + At.name, At.format - At.name, column.name)
     Text.write(to, at + At.format, At.childFormat - At.format, column.format)
-    Text.write(to, at + At.childFormat, At.flags - At.childFormat, "")
+    Text.write(to, at + At.childFormat, At.flags - At.childFormat, column.childFormat)
     to.putInt(at + At.flags, if (column.nullable) Constant.COLUMN_NULLABLE else 0)
   }
 }
@@ -40,7 +40,8 @@ object Schema {
       Column(
         Text.read(from, at + At.name, At.format - At.name),
         Text.read(from, at + At.format, At.childFormat - At.format),
-        (from.getInt(at + At.flags) & Constant.COLUMN_NULLABLE) != 0)
+        (from.getInt(at + At.flags) & Constant.COLUMN_NULLABLE) != 0,
+        Text.read(from, at + At.childFormat, At.flags - At.childFormat))
     }
     try Schema(columns)
     catch { case e: IllegalArgumentException => throw new ContractException(s"the schema's columns are wrong: ${e.getMessage}") }

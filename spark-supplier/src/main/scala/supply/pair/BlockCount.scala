@@ -3,7 +3,7 @@ package supply.pair
 import java.nio.ByteBuffer
 import java.util.Arrays
 
-import supply.contract.{ElementCursor, ElementWriter, Layout, Schema}
+import supply.contract.{ElementCursor, ElementWriter, Format, Layout, Schema}
 
 /**
  * Counts the blocks that BlockWriter would make of elements, without writing them anywhere.
@@ -12,6 +12,7 @@ import supply.contract.{ElementCursor, ElementWriter, Layout, Schema}
  */
 final class BlockCount(blockBytes: Int, schema: Schema, blockElements: Int) extends ElementWriter {
   private val headerBytes = Layout.aligned(Layout.BlockHeader.SIZE + schema.columns.size * Layout.BlockColumn.SIZE)
+  private val formats = schema.columns.map(Format.of)
   /** Bytes of any length by column: those of the block so far, and those of the element that is being added. */
   private val dataBytes = new Array[Long](schema.columns.size)
   private val addedBytes = new Array[Long](schema.columns.size)
@@ -39,19 +40,24 @@ final class BlockCount(blockBytes: Int, schema: Schema, blockElements: Int) exte
   }
 
   private def bytesWithAdded: Long = headerBytes + schema.columns.indices.map { column =>
-    val n = elements + 1
-    schema.columns(column).format match {
-      case "b" => Layout.aligned((n + 7) / 8).toLong
-      case "i" => Layout.aligned(Integer.BYTES * n).toLong
-      case _ => Layout.aligned(Integer.BYTES * (n + 1)) + aligned(dataBytes(column) + addedBytes(column))
+    val n = elements + 1L
+    val values = formats(column) match {
+      case Format.Bits => aligned((n + 7) / 8)
+      case Format.Fixed(bytes) => aligned(bytes * n)
+      case Format.Variable => aligned(Integer.BYTES * (n + 1)) + aligned(dataBytes(column) + addedBytes(column))
     }
+    if (schema.columns(column).nullable) values + aligned((n + 7) / 8) else values
   }.sum
 
   private def aligned(bytes: Long): Long = (bytes + Layout.Constant.BUFFER_ALIGNMENT - 1) & -Layout.Constant.BUFFER_ALIGNMENT
 
   override def putInt(column: Int, value: Int): Unit = ()
 
+  override def putLong(column: Int, value: Long): Unit = ()
+
   override def putBoolean(column: Int, value: Boolean): Unit = ()
+
+  override def putNull(column: Int): Unit = ()
 
   override def reserve(column: Int, bytes: Int): ByteBuffer = {
     addedBytes(column) += bytes

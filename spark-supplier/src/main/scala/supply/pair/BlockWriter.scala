@@ -12,30 +12,23 @@ import supply.contract.Layout.Constant
  * Makes blocks of elements in the slots of a pair. The data of the main column is written once, into the mapped
  * file; the small columns are staged and appended when the block is closed (proto/PROTOCOL.md, "Block").
  *
- * @param mainColumn    index of the largest column, which has variable width
+ * @param mainColumn    index of the largest column, unless all are small; not a boolean's
  * @param blockElements a block is closed when it has that many elements, or is full
  */
-final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElements: Int)
+final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blockElements: Int)
     extends ElementWriter with BatchWriter {
-  import BlockWriter._
-
   private val blockBytes = pair.blockBytes
   private val headerBytes =
     Layout.aligned(Layout.BlockHeader.SIZE + schema.columns.size * Layout.BlockColumn.SIZE)
-  private val main = new MainColumn(schema.columns(mainColumn).name, headerBytes)
-  private val columns: Array[ColumnBuffer] = schema.columns.zipWithIndex.map {
-    case (_, `mainColumn`) => main
-    case (column, _) => column.format match {
-        case "i" => new IntColumn(column.name)
-        case "b" => new BooleanColumn(column.name)
-        case "z" | "u" => new StagedColumn(column.name)
-      }
+  private val main = new DataInSlot(headerBytes)
+  private val columns: Array[ColumnBuffer] = schema.columns.zipWithIndex.map { case (column, i) =>
+    ColumnBuffer.of(column, if (mainColumn.contains(i)) Some(main) else None)
   }.toArray
   require(headerBytes < pair.blockBytes, s"${schema.columns.size} columns need blocks of more than $headerBytes bytes")
 
   /** What an element takes besides the bytes that are reserved for it: its values of fixed width, its offsets. */
   private val elementBytes = columns.iterator.map(_.elementBytes).sum
-  private val paddingBytes = 2 * columns.length * Constant.BUFFER_ALIGNMENT
+  private val paddingBytes = 3 * columns.length * Constant.BUFFER_ALIGNMENT
 
   private var slot: ByteBuffer = _
   /** No less than [[usedBytes]], and a matter of one addition an element: the exact sum counts only near the end of a block. */
@@ -107,6 +100,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElemen
   private def open(): Unit = {
     slot = pair.nextSlot()
     main.writeInto(slot)
+    main.truncate(0)
     columns.foreach(_.clear())
     usedAtMost = headerBytes.toLong + paddingBytes
   }
@@ -137,8 +131,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElemen
     var i = 0
     while (i < columns.length) {
       val described = Layout.BlockHeader.SIZE + i * Layout.BlockColumn.SIZE
-      slot.putLong(described + Layout.BlockColumn.nullCount, 0)
-      at = columns(i).append(slot, described, at, elements)
+      at = columns(i).append(slot, described, at)
       i += 1
     }
     pair.publish(Constant.NOTIFICATION_BLOCK, epoch, partition, firstElement, elements, columns.length, at)
@@ -155,8 +148,12 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Int, blockElemen
 
   override def putBoolean(column: Int, value: Boolean): Unit = columns(column).asInstanceOf[BooleanColumn].put(value)
 
+  override def putLong(column: Int, value: Long): Unit = columns(column).asInstanceOf[LongColumn].put(value)
+
+  override def putNull(column: Int): Unit = usedAtMost += columns(column).putNull()
+
   override def reserve(column: Int, bytes: Int): ByteBuffer = {
-    val space = columns(column).asInstanceOf[BytesColumn].reserve(bytes)
+    val space = columns(column).asInstanceOf[ReservedColumn].reserve(bytes)
     if (space == null) throw BlockFull
     usedAtMost += bytes
     space
@@ -176,7 +173,7 @@ object BlockWriter {
 
   /** Size of END_OF_EPOCH and END_OF_DATA: a block header without columns. */
   final val ControlBytes = Layout.BlockHeader.SIZE
-
-  /** Ends the writing of an element that does not fit. Thrown once per block, without a stack. */
-  private object BlockFull extends ControlThrowable
 }
+
+/** Ends the writing of an element that does not fit. Thrown once per block, without a stack. */
+private object BlockFull extends ControlThrowable

@@ -2,194 +2,252 @@ package supply.pair
 
 import java.nio.ByteBuffer
 
-import supply.contract.Layout
+import supply.contract.{Column, Format, Layout}
 import supply.contract.Layout.{BlockColumn => At}
 
 /**
  * The values of one column of the block under construction, in Arrow's layout. They are staged in memory
- * of their own and appended when the block is closed; only the data of a [[MainColumn]] stands in the slot from the start.
+ * of their own and appended when the block is closed; only the data of the main column stands in the slot from the start.
  */
-private[pair] sealed abstract class ColumnBuffer(val name: String) {
+private[pair] sealed abstract class ColumnBuffer(column: Column) {
+  /** Which elements are not null; null where the column has none. */
+  private val validity: StagedBits = if (column.nullable) new StagedBits else null
 
   /** Forgets all elements. */
-  def clear(): Unit
+  final def clear(): Unit = truncate(0)
 
   /** Forgets what has come after element `elements`. */
-  def truncate(elements: Int): Unit
+  final def truncate(elements: Int): Unit = {
+    if (validity != null) validity.truncate(elements)
+    truncateValues(elements)
+  }
+
+  /** An element without a value: its place holds zeros, or no bytes. Returns what it takes besides [[elementBytes]]. */
+  final def putNull(): Int = {
+    require(validity != null, s"column '${column.name}' is not nullable")
+    val bytes = putEmpty()
+    validity.truncate(validity.size - 1)
+    validity.put(false)
+    bytes
+  }
 
   /** What an element takes at most, in bytes, besides what is reserved for it. */
-  def elementBytes: Int
+  final def elementBytes: Int = valueBytes + (if (validity == null) 0 else 1)
 
-  /** Bytes of its staged buffers when it has `elements` elements, alignment included. */
-  def alignedBytes(elements: Int): Int
+  /** Bytes of its buffers when it has `elements` elements, alignment included. */
+  final def alignedBytes(elements: Int): Int =
+    valuesAlignedBytes(elements) + (if (validity == null) 0 else Layout.aligned((elements + 7) / 8))
 
   /** Copies its staged buffers into the slot, from `at` on; writes its [[Layout.BlockColumn]]; returns where they end. */
-  def append(slot: ByteBuffer, describedAt: Int, at: Int, elements: Int): Int
+  final def append(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
+    val nulls = if (validity == null) 0 else validity.zeros
+    slot.putInt(describedAt + At.nullCount, nulls)
+    slot.putInt(describedAt + At.reserved, 0)
+    if (nulls == 0) {
+      noBuffer(slot, describedAt + At.validityOffset)
+      appendValues(slot, describedAt, at)
+    } else appendValues(slot, describedAt, describe(slot, describedAt + At.validityOffset, at, validity.copyTo(slot, at)))
+  }
+
+  /** To be called with every value. */
+  protected final def valid(count: Int): Unit = if (validity != null) {
+    var i = 0
+    while (i < count) {
+      validity.put(true)
+      i += 1
+    }
+  }
+
+  protected def putEmpty(): Int
+  protected def truncateValues(elements: Int): Unit
+  protected def valueBytes: Int
+  protected def valuesAlignedBytes(elements: Int): Int
+  protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int
 
   /** A buffer's offset stands in one field and its size in the next. Returns its aligned end. */
-  protected def describe(slot: ByteBuffer, offsetField: Int, at: Int, bytes: Int): Int = {
+  protected final def describe(slot: ByteBuffer, offsetField: Int, at: Int, bytes: Int): Int = {
     slot.putInt(offsetField, at)
     slot.putInt(offsetField + Integer.BYTES, bytes)
     at + Layout.aligned(bytes)
   }
 
-  protected def noBuffer(slot: ByteBuffer, offsetField: Int): Unit = { describe(slot, offsetField, 0, 0); () }
+  protected final def noBuffer(slot: ByteBuffer, offsetField: Int): Unit = { describe(slot, offsetField, 0, 0); () }
 }
 
-/** int32. */
-private[pair] final class IntColumn(name: String) extends ColumnBuffer(name) {
+private[pair] object ColumnBuffer {
+
+  /** @param main where the column's data goes where it is the main one */
+  def of(column: Column, main: Option[DataInSlot]): ColumnBuffer = {
+    def data = main.getOrElse(new StagedData)
+    Format.of(column) match {
+      case Format.Bits => new BooleanColumn(column)
+      case Format.Variable => new BytesColumn(column, data)
+      case Format.Fixed(Integer.BYTES) if column.childFormat.isEmpty => new IntColumn(column)
+      case Format.Fixed(java.lang.Long.BYTES) if column.childFormat.isEmpty => new LongColumn(column)
+      case Format.Fixed(bytes) => new FixedColumn(column, bytes, data)
+    }
+  }
+}
+
+/** Values of 32 bits. */
+private[pair] final class IntColumn(column: Column) extends ColumnBuffer(column) {
   private val values = new StagedInts
 
-  def put(value: Int): Unit = values.put(value)
+  def put(value: Int): Unit = {
+    values.put(value)
+    valid(1)
+  }
 
-  def put(more: Array[Int], from: Int, count: Int): Unit = values.put(more, from, count, 0)
+  def put(more: Array[Int], from: Int, count: Int): Unit = {
+    values.put(more, from, count, 0)
+    valid(count)
+  }
 
-  def clear(): Unit = values.truncate(0)
+  override protected def putEmpty(): Int = { put(0); 0 }
 
-  def truncate(elements: Int): Unit = values.truncate(elements)
+  override protected def truncateValues(elements: Int): Unit = values.truncate(elements)
 
-  def elementBytes: Int = Integer.BYTES
+  override protected def valueBytes: Int = Integer.BYTES
 
-  def alignedBytes(elements: Int): Int = Layout.aligned(Integer.BYTES * elements)
+  override protected def valuesAlignedBytes(elements: Int): Int = Layout.aligned(Integer.BYTES * elements)
 
-  def append(slot: ByteBuffer, describedAt: Int, at: Int, elements: Int): Int = {
-    noBuffer(slot, describedAt + At.validityOffset)
+  override protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
+    noBuffer(slot, describedAt + At.offsetsOffset)
+    describe(slot, describedAt + At.dataOffset, at, values.copyTo(slot, at))
+  }
+}
+
+/** Values of 64 bits. */
+private[pair] final class LongColumn(column: Column) extends ColumnBuffer(column) {
+  private val values = new StagedLongs
+
+  def put(value: Long): Unit = {
+    values.put(value)
+    valid(1)
+  }
+
+  override protected def putEmpty(): Int = { put(0); 0 }
+
+  override protected def truncateValues(elements: Int): Unit = values.truncate(elements)
+
+  override protected def valueBytes: Int = java.lang.Long.BYTES
+
+  override protected def valuesAlignedBytes(elements: Int): Int = Layout.aligned(java.lang.Long.BYTES * elements)
+
+  override protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
     noBuffer(slot, describedAt + At.offsetsOffset)
     describe(slot, describedAt + At.dataOffset, at, values.copyTo(slot, at))
   }
 }
 
 /** One bit per element, least significant first. */
-private[pair] final class BooleanColumn(name: String) extends ColumnBuffer(name) {
-  private val bits = new StagedBytes
-  private var count = 0
+private[pair] final class BooleanColumn(column: Column) extends ColumnBuffer(column) {
+  private val bits = new StagedBits
 
   def put(value: Boolean): Unit = {
-    val bit = count & 7
-    if (bit == 0) bits.put(0)
-    if (value) bits.array(count >> 3) = (bits.array(count >> 3) | 1 << bit).toByte
-    count += 1
+    bits.put(value)
+    valid(1)
   }
 
-  /** A byte at a time, where one begins: a call for each bit would be what the most time of many elements goes into. */
-  def put(values: Array[Int], from: Int, n: Int): Unit = {
-    var i = from
-    while (i < from + n) {
-      if ((count & 7) == 0 && i + 8 <= from + n) {
-        var byte = 0
-        var bit = 0
-        while (bit < 8) {
-          if (values(i + bit) != 0) byte |= 1 << bit
-          bit += 1
-        }
-        bits.put(byte.toByte)
-        count += 8
-        i += 8
-      } else {
-        put(values(i) != 0)
-        i += 1
-      }
-    }
+  def put(values: Array[Int], from: Int, count: Int): Unit = {
+    bits.put(values, from, count)
+    valid(count)
   }
 
-  def clear(): Unit = truncate(0)
+  override protected def putEmpty(): Int = { put(false); 0 }
 
-  def truncate(elements: Int): Unit = {
-    bits.truncate((elements + 7) / 8)
-    val rest = elements & 7
-    if (rest != 0) bits.array(elements >> 3) = (bits.array(elements >> 3) & (1 << rest) - 1).toByte
-    count = elements
-  }
+  override protected def truncateValues(elements: Int): Unit = bits.truncate(elements)
 
-  def elementBytes: Int = 1
+  override protected def valueBytes: Int = 1
 
-  def alignedBytes(elements: Int): Int = Layout.aligned((elements + 7) / 8)
+  override protected def valuesAlignedBytes(elements: Int): Int = Layout.aligned((elements + 7) / 8)
 
-  def append(slot: ByteBuffer, describedAt: Int, at: Int, elements: Int): Int = {
-    noBuffer(slot, describedAt + At.validityOffset)
+  override protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
     noBuffer(slot, describedAt + At.offsetsOffset)
     describe(slot, describedAt + At.dataOffset, at, bits.copyTo(slot, at))
   }
 }
 
-/** Bytes of any length: the offsets are staged; where the data goes is the subclass's affair. */
-private[pair] sealed abstract class BytesColumn(name: String) extends ColumnBuffer(name) {
+/** Bytes that the source fills in itself. */
+private[pair] sealed abstract class ReservedColumn(column: Column, data: ColumnData) extends ColumnBuffer(column) {
+
+  /** Space for the next value; null if there is none. */
+  def reserve(bytes: Int): ByteBuffer
+
+  protected final def appendData(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
+    val offset = data.appendTo(slot, at)
+    val end = describe(slot, describedAt + At.dataOffset, offset, data.size)
+    if (offset == at) end else at
+  }
+}
+
+/** So many bytes an element. */
+private[pair] final class FixedColumn(column: Column, width: Int, data: ColumnData) extends ReservedColumn(column, data) {
+
+  override def reserve(bytes: Int): ByteBuffer = {
+    require(bytes == width, s"column '${column.name}' has values of $width bytes, not $bytes")
+    val space = data.reserve(width)
+    if (space != null) valid(1)
+    space
+  }
+
+  override protected def putEmpty(): Int = {
+    val space = reserve(width)
+    if (space == null) throw BlockFull
+    var i = 0
+    while (i < width) {
+      space.put(0: Byte)
+      i += 1
+    }
+    width
+  }
+
+  override protected def truncateValues(elements: Int): Unit = data.truncate(width * elements)
+
+  override protected def valueBytes: Int = 0
+
+  override protected def valuesAlignedBytes(elements: Int): Int = Layout.aligned(data.size)
+
+  override protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
+    noBuffer(slot, describedAt + At.offsetsOffset)
+    appendData(slot, describedAt, at)
+  }
+}
+
+/** Bytes of any length. */
+private[pair] final class BytesColumn(column: Column, data: ColumnData) extends ReservedColumn(column, data) {
   private val offsets = new StagedInts
   offsets.put(0)
 
-  /** End of the data so far. */
-  protected var dataBytes = 0
-
-  protected def space(bytes: Int): ByteBuffer
-
-  /** Space for the next value; null if there is none. */
-  final def reserve(bytes: Int): ByteBuffer = {
-    val buffer = space(bytes)
-    if (buffer != null) {
-      dataBytes += bytes
-      offsets.put(dataBytes)
+  override def reserve(bytes: Int): ByteBuffer = {
+    val space = data.reserve(bytes)
+    if (space != null) {
+      offsets.put(data.size)
+      valid(1)
     }
-    buffer
+    space
   }
 
   /** Values that lie one behind the other in `bytes` from `start` on; `ends` says where each ends. They have to fit. */
-  final def put(bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit = {
+  def put(bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit = {
     val length = ends(from + count - 1) - start
-    space(length).put(bytes, start, length)
-    offsets.put(ends, from, count, dataBytes - start)
-    dataBytes += length
+    offsets.put(ends, from, count, data.size - start)
+    data.reserve(length).put(bytes, start, length)
+    valid(count)
   }
 
-  def clear(): Unit = truncate(0)
+  override protected def putEmpty(): Int = if (reserve(0) == null) throw BlockFull else 0
 
-  def truncate(elements: Int): Unit = {
+  override protected def truncateValues(elements: Int): Unit = {
     offsets.truncate(elements + 1)
-    dataBytes = offsets.array(elements)
+    data.truncate(offsets.array(elements))
   }
 
-  def elementBytes: Int = Integer.BYTES
+  override protected def valueBytes: Int = Integer.BYTES
 
-  def alignedBytes(elements: Int): Int = Layout.aligned(Integer.BYTES * (elements + 1)) + Layout.aligned(dataBytes)
+  override protected def valuesAlignedBytes(elements: Int): Int =
+    Layout.aligned(Integer.BYTES * (elements + 1)) + Layout.aligned(data.size)
 
-  protected def appendOffsets(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
-    noBuffer(slot, describedAt + At.validityOffset)
-    describe(slot, describedAt + At.offsetsOffset, at, offsets.copyTo(slot, at))
-  }
-}
-
-/** Bytes that are staged. */
-private[pair] final class StagedColumn(name: String) extends BytesColumn(name) {
-  private val data = new StagedBytes
-
-  protected def space(bytes: Int): ByteBuffer = {
-    data.truncate(dataBytes)
-    data.reserve(bytes)
-  }
-
-  def append(slot: ByteBuffer, describedAt: Int, at: Int, elements: Int): Int = {
-    val next = appendOffsets(slot, describedAt, at)
-    data.truncate(dataBytes)
-    describe(slot, describedAt + At.dataOffset, next, data.copyTo(slot, next))
-  }
-}
-
-/** The largest column: its data goes straight into the slot, from `start` on. */
-private[pair] final class MainColumn(name: String, start: Int) extends BytesColumn(name) {
-  private var slot: ByteBuffer = _
-
-  def writeInto(newSlot: ByteBuffer): Unit = slot = newSlot
-
-  protected def space(bytes: Int): ByteBuffer = {
-    val at = start + dataBytes
-    if (bytes > slot.capacity() - at) null
-    else slot.limit(at + bytes).position(at)
-  }
-
-  def append(slot: ByteBuffer, describedAt: Int, at: Int, elements: Int): Int = {
-    describe(slot, describedAt + At.dataOffset, start, dataBytes)
-    appendOffsets(slot, describedAt, at)
-  }
-
-  /** Where the staged buffers of the others may begin. */
-  def end: Int = start + Layout.aligned(dataBytes)
+  override protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int =
+    appendData(slot, describedAt, describe(slot, describedAt + At.offsetsOffset, at, offsets.copyTo(slot, at)))
 }

@@ -36,6 +36,12 @@ object Datum {
   }.mkString
 }
 
+/** Takes Datums alone, which have neither numbers of 64 bits nor nulls. */
+trait DatumWriter extends ElementWriter {
+  override final def putLong(column: Int, value: Long): Unit = throw new UnsupportedOperationException
+  override final def putNull(column: Int): Unit = throw new UnsupportedOperationException
+}
+
 /** Tuples that Spark computes, caches or reads back from its spill. */
 final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends ElementCursor {
   private var tuple: Datum.Tuple = _

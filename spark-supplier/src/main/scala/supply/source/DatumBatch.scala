@@ -49,7 +49,7 @@ object DatumBatch {
 }
 
 /** Takes the columns of Datums from a cursor. An element's data has to come last. */
-private[source] final class DatumBatchBuilder extends ElementWriter {
+private[source] final class DatumBatchBuilder extends DatumWriter {
   private val numbers = Array.fill(DatumBatch.Columns)(new Array[Int](64))
   private val keys = new GrowingBytes(DatumBatch.Bytes / 16)
   private val data = new GrowingBytes(DatumBatch.Bytes + DatumBatch.Bytes / 2)

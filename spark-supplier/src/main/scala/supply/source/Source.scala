@@ -12,20 +12,23 @@ trait Source extends java.io.Serializable {
   def rdd: RDD[_]
   def schema: Schema
 
-  /** Index of the column with the most bytes, which is written straight into the mapped file. */
-  def mainColumn: Int
+  /** Index of the column with the most bytes, which is written straight into the mapped file; none where all are small. */
+  def mainColumn: Option[Int]
+
+  /** Whether the elements of a partition come in the same order each time they are computed. */
+  def isOrdered: Boolean = true
 
   /** Elements of one epoch, where that is known beforehand. */
   def elements: Option[Long]
 
-  /** The elements of one partition, always in the same order. */
+  /** The elements of one partition. */
   def open(partition: Partition, context: TaskContext): ElementCursor
 }
 
 /** Any RDD of Datum tuples, from Spark's cache or spill where it is persisted. */
 final class DatumSource(override val rdd: RDD[Datum.Tuple], override val elements: Option[Long] = None) extends Source {
   override def schema: Schema = Datum.schema
-  override def mainColumn: Int = Datum.Data
+  override def mainColumn: Option[Int] = Some(Datum.Data)
   override def open(partition: Partition, context: TaskContext): ElementCursor =
     new DatumCursor(rdd.iterator(partition, context))
 }
@@ -33,7 +36,7 @@ final class DatumSource(override val rdd: RDD[Datum.Tuple], override val element
 /** An LMDB that Spark persists: its elements as batches, from Spark's cache or spill. */
 final class DatumBatchSource(override val rdd: RDD[DatumBatch], override val elements: Option[Long]) extends Source {
   override def schema: Schema = Datum.schema
-  override def mainColumn: Int = Datum.Data
+  override def mainColumn: Option[Int] = Some(Datum.Data)
   override def open(partition: Partition, context: TaskContext): ElementCursor =
     new DatumBatchCursor(rdd.iterator(partition, context))
 }
@@ -41,7 +44,7 @@ final class DatumBatchSource(override val rdd: RDD[DatumBatch], override val ele
 /** An LMDB that is not persisted: from LMDB's own pages into the mapped file, without a tuple in between. */
 final class LmdbSource(override val rdd: LmdbRDD) extends Source {
   override def schema: Schema = Datum.schema
-  override def mainColumn: Int = Datum.Data
+  override def mainColumn: Option[Int] = Some(Datum.Data)
   override val elements: Option[Long] = Some(rdd.entries)
   override def open(partition: Partition, context: TaskContext): ElementCursor = rdd.cursor(partition, context)
 }

@@ -2,7 +2,7 @@ package supply.task
 
 import org.apache.spark.util.LongAccumulator
 
-import supply.ConfigException
+import supply.{ConfigException, SourceException}
 import supply.contract.Layout.Constant
 import supply.pair.{BlockWriter, Pair, ResidentBlocks}
 
@@ -61,7 +61,12 @@ final class PairSupply(pair: Pair, settings: TaskSettings, elements: LongAccumul
       throw new ConfigException(s"${pair.name}: the rank wants to go on in partition $partition, which is not its own: " +
         "was its position saved by another rank?")
     }
-    supply(planned.epoch, rest.next(), done)
+    val first = rest.next()
+    if (done > 0 && !first.isOrdered) {
+      throw new SourceException(s"${pair.name}: can not go on behind element $done of partition $partition: Spark computes its rows in no certain " +
+        "order (they come out of a shuffle): start over, or write the data to files first, and supply these")
+    }
+    supply(planned.epoch, first, done)
     rest.foreach(supply(planned.epoch, _, 0))
   }
 

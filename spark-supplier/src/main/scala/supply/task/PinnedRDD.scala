@@ -8,7 +8,7 @@ import supply.plan.{Hosts, Plan}
 import supply.source.Source
 
 /** One partition of the source in one epoch, not yet opened. */
-final case class PlannedPartition(index: Int, open: () => ElementCursor)
+final case class PlannedPartition(index: Int, isOrdered: Boolean, open: () => ElementCursor)
 
 /** What one rank gets in one epoch, in order; to be walked more than once if need be. */
 final class PlannedEpoch(val epoch: Int, walk: () => Iterator[PlannedPartition]) {
@@ -42,7 +42,7 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts
     val RankPartition(rank, parents) = partition.asInstanceOf[RankPartition]
     Iterator.range(0, plan.epochs).map { epoch =>
       new PlannedEpoch(epoch, () =>
-        plan.order(rank, epoch).iterator.map(p => PlannedPartition(p, () => source.open(parents(p), context))))
+        plan.order(rank, epoch).iterator.map(p => PlannedPartition(p, source.isOrdered, () => source.open(parents(p), context))))
     }
   }
 }

@@ -24,7 +24,7 @@ final case class TaskSettings(
     configFiles: ConfigFiles,
     hosts: Hosts,
     schema: Schema,
-    mainColumn: Int,
+    mainColumn: Option[Int],
     blockElements: Int,
     timeout: Double,
     run: Long = 0,

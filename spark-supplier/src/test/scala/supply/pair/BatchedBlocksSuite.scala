@@ -27,7 +27,7 @@ class BatchedBlocksSuite extends AnyFunSuite {
       rank.open(ringBytes = 2000L * 4096)
       val pair = Pair.attach("pair 0", rank.paths, 0, 20)
       try {
-        val writer = new BlockWriter(pair, Datum.schema, Datum.Data, blockElements)
+        val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements)
         (0L until first).foreach(_ => cursor.next())
         writer.startAt(0, 0, first)
         while (cursor.next()) writer.append(cursor)

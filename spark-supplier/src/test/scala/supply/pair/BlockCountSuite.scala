@@ -22,7 +22,7 @@ class BlockCountSuite extends AnyFunSuite {
       rank.open(ringBytes = 500L * 4096)
       val pair = Pair.attach("pair 0", rank.paths, 0, 20)
       try {
-        val writer = new BlockWriter(pair, Datum.schema, Datum.Data, blockElements)
+        val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements)
         (0 until partitions).foreach { partition =>
           writer.startAt(0, partition, 0)
           val cursor = tuples(partition)

@@ -45,7 +45,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
 
   /** Epoch 0. */
   private def writeEpoch(pair: Pair): Unit = {
-    val writer = new BlockWriter(pair, Datum.schema, Datum.Data, Int.MaxValue)
+    val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), Int.MaxValue)
     writer.startAt(epoch = 0, partition = 2, element = 5)
     val cursor = new DatumCursor(elements.iterator)
     while (cursor.next()) writer.append(cursor)

@@ -48,7 +48,7 @@ trait PairOverFiles {
     pair.position
     pair.planIs(1)
     val cursor = new DatumCursor(Iterator.continually(elements.head))
-    val writer = new BlockWriter(pair, Datum.schema, Datum.Data, 1)
+    val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), 1)
     writer.startAt(0, 0, 0)
     while (cursor.next()) writer.append(cursor)
   }

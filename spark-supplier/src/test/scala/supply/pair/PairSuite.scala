@@ -43,7 +43,7 @@ class PairSuite extends AnyFunSuite {
   private def datum(i: Int, bytes: Int): Datum.Tuple = (s"key-$i", i.toString, 1, 1, bytes, i % 2 == 0, Array.fill(bytes)(1.toByte))
 
   private def supply(pair: Pair, elements: Seq[Datum.Tuple], from: Long = 0, blockElements: Int = Int.MaxValue): BlockWriter = {
-    val writer = new BlockWriter(pair, Datum.schema, Datum.Data, blockElements)
+    val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements)
     writer.startAt(0, 0, from)
     val cursor = new DatumCursor(elements.iterator)
     while (cursor.next()) writer.append(cursor)

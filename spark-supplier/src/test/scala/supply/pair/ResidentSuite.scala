@@ -32,7 +32,7 @@ class ResidentSuite extends AnyFunSuite {
 
   /** One block each of elements `first` to `last` of a partition. */
   private def write(pair: Pair, epoch: Int, partition: Int, first: Int, last: Int): Unit = {
-    val writer = new BlockWriter(pair, Datum.schema, Datum.Data, 1)
+    val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), 1)
     writer.startAt(epoch, partition, first)
     val cursor = new DatumCursor((first to last).iterator.map(i => (s"$i", s"$partition", 1, 1, 1, false, Array(i.toByte))))
     while (cursor.next()) writer.append(cursor)

@@ -7,7 +7,7 @@ import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
-import supply.contract.{ElementCursor, ElementWriter}
+import supply.contract.ElementCursor
 
 class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   private val bytes = Gen.oneOf(Gen.choose(0, 40), Gen.choose(100000, 600000)).flatMap { n =>
@@ -23,7 +23,7 @@ class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   } yield (key, label.toString, shape(0), shape(1), shape(2), encoded, data)
 
   /** The columns of one element, and the element again. */
-  private final class Element extends ElementWriter {
+  private final class Element extends DatumWriter {
     private val numbers = new Array[Int](7)
     private var encoded = false
     private var key, data = ByteBuffer.allocate(0)

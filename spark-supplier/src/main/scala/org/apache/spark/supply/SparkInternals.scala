@@ -5,6 +5,7 @@ import scala.reflect.ClassTag
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.{ExecutorAllocationClient, SparkContext, SparkEnv}
 import org.apache.spark.deploy.SparkHadoopUtil
+import org.apache.spark.rdd.{DeterministicLevel, RDD}
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
 import org.apache.spark.util.{RpcUtils, ShutdownHookManager}
@@ -18,6 +19,12 @@ object SparkInternals {
   /** Tasks that the executors known at this moment can run at the same time. */
   def concurrentTasks(sc: SparkContext): Int =
     sc.maxNumConcurrentTasks(sc.resourceProfileManager.resourceProfileFromId(ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID))
+
+  /** Whether Spark may compute other elements each time it computes a partition again. */
+  def isIndeterminate(rdd: RDD[_]): Boolean = rdd.outputDeterministicLevel == DeterministicLevel.INDETERMINATE
+
+  /** Whether the elements of a partition come in the same order each time. */
+  def isOrdered(rdd: RDD[_]): Boolean = rdd.outputDeterministicLevel == DeterministicLevel.DETERMINATE
 
   /** Executors known at this moment; the driver where Spark is local. */
   def executors(sc: SparkContext): Int = math.max(1, sc.getExecutorMemoryStatus.size - 1)

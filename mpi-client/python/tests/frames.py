@@ -1,0 +1,84 @@
+"""The Spark side of test_dataframes, run by the Python of build/venv: writes one DataFrame after another, as its stdin says."""
+
+import json
+import pathlib
+import sys
+
+import pyarrow
+from pyspark.sql import SparkSession
+
+ROWS, PARTITIONS = 1000, 4
+TEST_LMDB = pathlib.Path(__file__).resolve().parents[3] / "build" / "digits" / "test_lmdb"
+
+EVERY_TYPE = """
+    id, id % 3 = 0 as flag, cast(id % 100 as tinyint) as tiny, cast(id * 31 as smallint) as small, cast(id * 65537 as int) as number,
+    cast(id as float) / 3 as single, sqrt(id) as root, concat('row ', repeat('ä', int(id % 7)), id) as text,
+    cast(concat('bytes ', repeat('x', int(id % 11))) as binary) as bytes, date_add(date'1999-12-31', int(id)) as day,
+    timestamp_micros(id * 1000003) as instant, cast(timestamp_micros(id * 999983) as timestamp_ntz) as clock,
+    cast(id - 500 as decimal(10, 2)) as price, cast(id - 500 as decimal(38, 5)) * -1000003 as large,
+    transform(sequence(1, 4), i -> cast(i * id as float)) as vector, transform(sequence(1, 3), i -> i + id) as longs
+"""
+
+# Each of its columns is null in some rows, and each in others than its neighbour.
+NULLABLE = ", ".join(
+    f"if(id % {5 + i} = {i % 5}, null, {name}) as {name}"
+    for i, name in enumerate(["flag", "tiny", "number", "root", "text", "bytes", "day", "instant", "price", "large", "vector"])
+)
+
+
+def frame(spark, name):
+    everything = spark.range(0, ROWS, 1, PARTITIONS).selectExpr(*split(EVERY_TYPE))
+    if name == "every-type":
+        return everything
+    if name == "nullable":
+        return everything.selectExpr("id", *split(NULLABLE))
+    if name == "numbers":
+        return everything.select("id", "root")
+    if name == "empty":
+        return everything.where("id < 0").select("id", "text")
+    if name == "map":
+        return everything.selectExpr("id", "map(id, text) as lookup", "struct(id) as pair")
+    if name == "uneven-lists":
+        return everything.selectExpr("id", "sequence(0, id % 3) as list")
+    if name == "shuffled":
+        return everything.repartition(3, "tiny").select("id", "text")
+    if name == "lmdb":
+        return spark.read.format("lmdb").option("partitions", 3).load(str(TEST_LMDB))
+    raise ValueError(name)
+
+
+def split(expressions):
+    """At the commas outside of parentheses."""
+    depth, parts = 0, [""]
+    for char in expressions:
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part.strip() for part in parts]
+
+
+def write(spark, name, folder, rows, options):
+    data = frame(spark, name)
+    if rows:
+        expected = data.orderBy("id").toArrow()
+        with pyarrow.OSFile(rows, "wb") as sink, pyarrow.ipc.new_file(sink, expected.schema) as file:
+            file.write_table(expected)
+    writer = data.write.format("supply").mode("append").option("mapped-files", f"{folder}/mapped-files.conf")
+    writer.option("named-pipes", f"{folder}/named-pipes.conf").options(**options).save()
+
+
+def main():
+    spark = SparkSession.builder.master("local[4]").config("spark.ui.enabled", "false").getOrCreate()
+    for line in sys.stdin:
+        answer = {}
+        try:
+            write(spark, **json.loads(line))
+        except Exception as error:
+            answer["error"] = str(error)
+        print("answer " + json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""What PySpark writes with format("supply") is what a rank reads."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pyarrow
+import pytest
+import supply
+from layout import ROOT
+
+SPARK_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
+JAR = ROOT / "spark-supplier" / "target" / "spark-supplier.jar"
+LIMIT_SECONDS = 120
+# Elements of build/digits/test_lmdb.
+HELD_OUT = 360
+
+
+class Spark:
+    """A PySpark program that writes the DataFrames of frames.py to the rank of this process."""
+
+    def __init__(self, log):
+        environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--jars {JAR} pyspark-shell", "TZ": "UTC"}
+        self.process = subprocess.Popen(
+            [str(SPARK_PYTHON), str(pathlib.Path(__file__).with_name("frames.py"))],
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1,
+        )  # fmt: skip
+
+    def write(self, files, name, rows="", **options):
+        request = {"name": name, "folder": str(files.folder), "rows": str(rows), "options": options}
+        self.process.stdin.write(json.dumps(request) + "\n")
+
+    def answer(self):
+        """None where all went well, or else the error."""
+        for line in self.process.stdout:
+            if line.startswith("answer "):
+                return json.loads(line.removeprefix("answer ")).get("error")
+        raise AssertionError("the PySpark program has ended")
+
+    def end(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(LIMIT_SECONDS)
+        finally:
+            self.process.kill()
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    with open(tmp_path_factory.mktemp("spark") / "log", "w") as log:
+        started = Spark(log)
+        yield started
+        started.end()
+
+
+def read(files, epochs):
+    """The rows of each epoch, in the order of `id`, and the rows of each block."""
+    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+        tables, counts = [], []
+        for _ in range(epochs):
+            batches = []
+            for block in s.epoch():
+                counts.append(len(block))
+                batches.append(pyarrow.record_batch(block).to_pylist())
+            tables.append(sorted((row for batch in batches for row in batch), key=lambda row: row["id"]))
+        assert s.next_block() is None and s.at_end_of_data
+    return tables, counts
+
+
+@pytest.mark.parametrize("name", ["every-type", "nullable", "numbers", "shuffled"])
+def test_every_row_arrives_in_every_epoch_as_spark_has_it(files, spark, tmp_path, name):
+    spark.write(files, name, tmp_path / "rows.arrow", epochs=2, seed=7, **{"block-elements": 48})
+    tables, counts = read(files, epochs=2)
+    assert spark.answer() is None
+    with pyarrow.OSFile(str(tmp_path / "rows.arrow")) as file:
+        expected = pyarrow.ipc.open_file(file).read_all().to_pylist()
+    assert len(expected) == 1000 and tables == [expected, expected]
+    assert max(counts) == 48
+
+
+def test_a_frame_without_rows_is_supplied(files, spark):
+    spark.write(files, "empty")
+    assert read(files, epochs=1) == ([[]], [])
+    assert spark.answer() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("map", ["'lookup' is map<bigint,string>", "'pair' is struct<id:bigint>", "cast it to"]),
+        ("uneven-lists", ["column 'list' has an array of", "they must all have the same length"]),
+    ],
+)
+def test_what_can_not_be_supplied_is_named_on_both_sides(files, spark, name, says):
+    spark.write(files, name)
+    with pytest.raises(supply.SupplyError) as failure:
+        read(files, epochs=1)
+    error = spark.answer()
+    for text in says:
+        assert text in str(failure.value) and text in error
+
+
+def test_an_unknown_option_is_refused_with_the_nearest_name(files, spark):
+    spark.write(files, "numbers", epoch=2)
+    error = spark.answer()
+    assert "--epoch" in error and "did you mean --epochs?" in error
+
+
+def test_an_lmdb_is_a_frame_of_seven_columns(files, spark):
+    spark.write(files, "lmdb")
+    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+        rows = [row for block in s for row in pyarrow.record_batch(block).to_pylist()]
+    assert spark.answer() is None
+    assert len(rows) == HELD_OUT and len({row["key"] for row in rows}) == HELD_OUT
+    assert all((row["channels"], row["height"], row["width"], len(row["data"])) == (1, 8, 8, 64) for row in rows)
+    assert {row["label"] for row in rows} == set(range(10))
+
+
+def test_rows_in_no_certain_order_are_not_gone_on_with_inside_a_partition(files, spark):
+    spark.write(files, "shuffled", **{"block-elements": 10})
+    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+        s.next_block()
+        position = s.position
+    assert "RankEndedException" in spark.answer()
+    spark.write(files, "shuffled", **{"block-elements": 10})
+    with pytest.raises(supply.SupplyError, match="go on behind element 10 of partition .* in no certain order"):
+        with supply.open(files.folder, 0, timeout=LIMIT_SECONDS, position=position) as s:
+            s.next_block()
+    assert "in no certain order" in spark.answer()

@@ -1,0 +1,80 @@
+package supply
+
+import picocli.CommandLine
+import picocli.CommandLine.{Command, Option => Opt, ParameterException}
+
+/** What is said of any source that is supplied: on the Supplier's command line, and as options of a DataFrame's writer. */
+@Command(name = "supply", sortOptions = false)
+final class RunOptions {
+
+  @Opt(names = Array("--ranks"), paramLabel = "N", defaultValue = "1",
+    description = Array("MPI ranks to supply, on all nodes together. Spark needs as many task slots. Default: ${DEFAULT-VALUE}."))
+  var ranks: Int = _
+
+  @Opt(names = Array("--epochs"), paramLabel = "E", defaultValue = "1",
+    description = Array("Passes over the data set. Default: ${DEFAULT-VALUE}."))
+  var epochs: Int = _
+
+  @Opt(names = Array("--seed"), paramLabel = "S", defaultValue = "0",
+    description = Array("Seed of the order in which each rank gets its partitions, a new order in each epoch. The same seed gives " +
+      "the same elements in the same order on each rank. Default: ${DEFAULT-VALUE}."))
+  var seed: Long = _
+
+  @Opt(names = Array("--block-elements"), paramLabel = "N",
+    description = Array("Elements after which a block is closed, so that a block is a mini-batch. It is closed earlier when it is " +
+      "full, and at the end of a partition. Default: when it is full."))
+  var blockElements: Integer = _
+
+  @Opt(names = Array("--resident"),
+    description = Array("Lets the blocks of the first epoch stay in the mapped file: later epochs notify them again, in their own " +
+      "order, and copy nothing. All elements of a rank must fit its ring, as ring= and block= of mapped-files.conf set it; where " +
+      "they do not, the run ends with the sizes that they need."))
+  var resident: Boolean = _
+
+  @Opt(names = Array("--mapped-files"), paramLabel = "FILE", required = true,
+    description = Array("mapped-files.conf: line i names the mapped file of local rank i. The ranks take the same file."))
+  var mappedFiles: String = _
+
+  @Opt(names = Array("--named-pipes"), paramLabel = "FILE", required = true,
+    description = Array("named-pipes.conf: line i names the request pipe and the notification pipe of local rank i. The ranks " +
+      "take the same file."))
+  var namedPipes: String = _
+
+  @Opt(names = Array("--hosts"), paramLabel = "FILE",
+    description = Array("Host file in Open MPI's format (host slots=n), the one that mpirun gets: says on which node each rank is. " +
+      "Default: all ranks on this node."))
+  var hosts: String = _
+
+  @Opt(names = Array("--timeout"), paramLabel = "SECONDS", defaultValue = "120",
+    description = Array("Limit of each wait: for executors, for a rank to open its pair, for a rank to release a block. " +
+      "Default: ${DEFAULT-VALUE}."))
+  var timeout: Double = _
+
+  @Opt(names = Array("--wait-for-rank"),
+    description = Array("When a rank ends before it has all its data, wait for it to come back, at most the time limit, instead of " +
+      "ending the run. It gets what follows the position that it brings (supply_position_save in supply.h), or everything."))
+  var waitForRank: Boolean = _
+
+  def settings: SupplySettings = SupplySettings(
+    ranks = ranks,
+    mappedFiles = mappedFiles,
+    namedPipes = namedPipes,
+    epochs = epochs,
+    seed = seed,
+    blockElements = Option(blockElements).map(_.toInt),
+    hosts = Option(hosts),
+    timeout = timeout,
+    waitForRank = waitForRank,
+    resident = resident)
+}
+
+object RunOptions {
+
+  /** From names without their dashes, as a DataFrame's writer has them. */
+  def parse(options: Map[String, String]): RunOptions = {
+    val parsed = new RunOptions
+    try new CommandLine(parsed).parseArgs(options.toSeq.sorted.map { case (name, value) => s"--$name=$value" }: _*)
+    catch { case e: ParameterException => throw new ConfigException(UsageError.text(e), e) }
+    parsed
+  }
+}

@@ -1,0 +1,158 @@
+package supply.sql
+
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
+import org.apache.spark.sql.types._
+
+import supply.{ConfigException, SourceException}
+import supply.contract.{Column, ElementWriter}
+
+/** How a DataFrame's column becomes a column of blocks. */
+private[sql] sealed abstract class RowColumn(val column: Column) extends Serializable {
+
+  /** Bytes of a value; 0 where they are not known beforehand. */
+  def width: Int
+
+  /** Writes value `i` of the row, which is not null, as the value of column `i`. */
+  def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit
+}
+
+private[sql] object RowColumn {
+
+  private val Castable = "cast it to boolean, an integer, float, double, decimal, string, binary, date or timestamp, or to an array of " +
+    "numbers that all have the same length"
+
+  /**
+   * @param listLength how many numbers a column's arrays have, all of them; asked for where the column has arrays
+   * @throws ConfigException naming every column that can not be supplied
+   */
+  def of(schema: StructType, listLength: String => Int): IndexedSeq[RowColumn] = {
+    val columns = schema.fields.toIndexedSeq.map(field => of(field, listLength).toRight(s"'${field.name}' is ${field.dataType.catalogString}"))
+    val refused = columns.collect { case Left(text) => text }
+    if (refused.nonEmpty) throw new ConfigException(s"a column can not be supplied as it is (${refused.mkString(", ")}): $Castable")
+    columns.collect { case Right(column) => column }
+  }
+
+  private def of(field: StructField, listLength: String => Int): Option[RowColumn] = {
+    def column(format: String) = Column(field.name, format, field.nullable)
+    field.dataType match {
+      case BooleanType => Some(new BooleanValue(column("b")))
+      case ByteType => Some(new ByteValue(column("c")))
+      case ShortType => Some(new ShortValue(column("s")))
+      case IntegerType => Some(new IntValue(column("i")))
+      case DateType => Some(new IntValue(column("tdD")))
+      case LongType => Some(new LongValue(column("l")))
+      case TimestampType => Some(new LongValue(column("tsu:UTC")))
+      case TimestampNTZType => Some(new LongValue(column("tsu:")))
+      case FloatType => Some(new FloatValue(column("f")))
+      case DoubleType => Some(new DoubleValue(column("g")))
+      case _: StringType => Some(new BytesValue(column("u")))
+      case BinaryType => Some(new BytesValue(column("z")))
+      case decimal: DecimalType =>
+        Some(new DecimalValue(column(s"d:${decimal.precision},${decimal.scale}"), decimal.precision, decimal.scale))
+      case ArrayType(number: NumericType, containsNull) =>
+        NumberFormats.get(number).map { case (format, bytes) =>
+          val length = listLength(field.name)
+          new ListValue(column(s"+w:$length").copy(childFormat = format), length, bytes, containsNull)
+        }
+      case _ => None
+    }
+  }
+
+  private val NumberFormats: Map[DataType, (String, Int)] =
+    Map(ByteType -> ("c" -> 1), ShortType -> ("s" -> 2), IntegerType -> ("i" -> 4), LongType -> ("l" -> 8), FloatType -> ("f" -> 4),
+      DoubleType -> ("g" -> 8))
+}
+
+private final class BooleanValue(column: Column) extends RowColumn(column) {
+  override def width: Int = 1
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = to.putBoolean(i, row.getBoolean(i))
+}
+
+private final class ByteValue(column: Column) extends RowColumn(column) {
+  override def width: Int = 1
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = { to.reserve(i, 1).put(row.getByte(i)); () }
+}
+
+private final class ShortValue(column: Column) extends RowColumn(column) {
+  override def width: Int = 2
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
+    val value = row.getShort(i)
+    to.reserve(i, 2).put(value.toByte).put((value >> 8).toByte)
+    ()
+  }
+}
+
+private final class IntValue(column: Column) extends RowColumn(column) {
+  override def width: Int = 4
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = to.putInt(i, row.getInt(i))
+}
+
+private final class LongValue(column: Column) extends RowColumn(column) {
+  override def width: Int = 8
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = to.putLong(i, row.getLong(i))
+}
+
+private final class FloatValue(column: Column) extends RowColumn(column) {
+  override def width: Int = 4
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
+    to.putInt(i, java.lang.Float.floatToRawIntBits(row.getFloat(i)))
+}
+
+private final class DoubleValue(column: Column) extends RowColumn(column) {
+  override def width: Int = 8
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
+    to.putLong(i, java.lang.Double.doubleToRawLongBits(row.getDouble(i)))
+}
+
+/** Text or bytes. */
+private final class BytesValue(column: Column) extends RowColumn(column) {
+  override def width: Int = 0
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = RowBytes.write(row, i, column.format == "u", to)
+}
+
+/** 128 bits, two's complement. */
+private final class DecimalValue(column: Column, precision: Int, scale: Int) extends RowColumn(column) {
+  override def width: Int = 16
+
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
+    val space = to.reserve(i, 16)
+    val value = row.getDecimal(i, precision, scale)
+    if (precision <= Decimal.MAX_LONG_DIGITS) {
+      putLong(space, value.toUnscaledLong)
+      putLong(space, value.toUnscaledLong >> 63)
+    } else {
+      val unscaled = value.toJavaBigDecimal.unscaledValue
+      putLong(space, unscaled.longValue)
+      putLong(space, unscaled.shiftRight(64).longValue)
+    }
+  }
+
+  private def putLong(space: java.nio.ByteBuffer, value: Long): Unit = {
+    var bit = 0
+    while (bit < 64) {
+      space.put((value >>> bit).toByte)
+      bit += 8
+    }
+  }
+}
+
+/** Numbers, as many in each row. */
+private final class ListValue(column: Column, length: Int, bytes: Int, containsNull: Boolean) extends RowColumn(column) {
+  override val width: Int = Math.multiplyExact(length, bytes)
+
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
+    val list = row.getArray(i)
+    if (list.numElements() != length) {
+      throw new SourceException(s"column '${column.name}' has an array of ${list.numElements()} numbers, and one of $length: they must all " +
+        "have the same length")
+    }
+    if (containsNull) {
+      var k = 0
+      while (k < length) {
+        if (list.isNullAt(k)) throw new SourceException(s"column '${column.name}' has an array with a null in it: fill it, or drop the row")
+        k += 1
+      }
+    }
+    RowBytes.write(list, column.childFormat, to.reserve(i, width))
+  }
+}

@@ -1,0 +1,58 @@
+package supply.sql
+
+import org.apache.spark.{Partition, TaskContext}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+
+import supply.contract.{ElementCursor, ElementWriter, Schema}
+import supply.source.Source
+
+/** The rows of a DataFrame, as Spark computes them or has them cached. */
+private[sql] final class RowSource(override val rdd: RDD[InternalRow], columns: IndexedSeq[RowColumn], override val isOrdered: Boolean)
+    extends Source {
+
+  override def schema: Schema = Schema(columns.map(_.column))
+
+  /** The widest, but for text and bytes, which are taken to be wider than any number. */
+  override def mainColumn: Option[Int] = {
+    val weights = columns.map(column => if (column.width > 0) column.width else RowSource.AnyLength)
+    Some(weights.indexOf(weights.max)).filter(weights(_) > RowSource.SmallBytes)
+  }
+
+  override def elements: Option[Long] = None
+
+  override def open(partition: Partition, context: TaskContext): ElementCursor =
+    new RowCursor(rdd.iterator(partition, context), columns.toArray)
+}
+
+private[sql] object RowSource {
+  private final val SmallBytes = 16
+  private final val AnyLength = 256
+}
+
+private final class RowCursor(rows: Iterator[InternalRow], columns: Array[RowColumn]) extends ElementCursor {
+  private var row: InternalRow = _
+  private var number = -1L
+
+  override def next(): Boolean = {
+    val more = rows.hasNext
+    if (more) {
+      row = rows.next()
+      number += 1
+    }
+    more
+  }
+
+  override def write(to: ElementWriter): Unit = {
+    var i = 0
+    while (i < columns.length) {
+      val column = columns(i)
+      if (column.column.nullable && row.isNullAt(i)) to.putNull(i) else column.write(row, i, to)
+      i += 1
+    }
+  }
+
+  override def describe: String = s"row $number of its partition"
+
+  override def close(): Unit = ()
+}
