@@ -14,7 +14,9 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
 
   private def remote(folder: Path, name: String, bytes: Int): RemoteFile = {
     sc.version // Hadoop's configuration comes with Spark
-    Files.write(folder.resolve(name), Random.nextBytes(bytes))
+    val content = new Array[Byte](bytes)
+    Random.nextBytes(content)
+    Files.write(folder.resolve(name), content)
     RemoteFile.find(folder.resolve(name).toUri.toString)
   }
 
