@@ -31,6 +31,12 @@ def start_supply_run(cluster):
         process.communicate()
 
 
+def driver_log(cluster, application):
+    """The log of the container that the Supplier was in; nothing while it is not there yet."""
+    containers = cluster("logs", application, check=False).stdout.split("Container: ")
+    return next((log for log in containers if "User class threw exception" in log), None)
+
+
 def finish(process):
     """What it said; `process.returncode` is its status."""
     return process.communicate(timeout=3 * END_OF_PATIENCE)[1]
@@ -56,8 +62,8 @@ def test_the_cause_of_a_failure_is_what_everybody_says_last(cluster, start_suppl
     assert f"supply-cat: {cause}" in from_ranks
     assert set(from_ranks) <= {f"supply-cat: {cause}", "supply-cat: ended by SIGTERM"}
     [application] = set(re.findall("application_[0-9]+_[0-9]+", "\n".join(said)))
-    log = cluster("logs", application).stdout
-    driver = next(part for part in log.split("Container: ") if "supplier: error: " in part)
+    # The logs come to HDFS a moment after the application's end.
+    driver = wait_until(lambda: driver_log(cluster, application))
     assert cause in driver[driver.rindex("User class threw exception"):]
 
 
