@@ -28,7 +28,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 
   /** What an element takes besides the bytes that are reserved for it: its values of fixed width, its offsets. */
   private val elementBytes = columns.iterator.map(_.elementBytes).sum
-  private val paddingBytes = 3 * columns.length * Constant.BUFFER_ALIGNMENT
+  private val paddingBytes = columns.iterator.map(_.paddingBytes).sum
 
   private var slot: ByteBuffer = _
   /** No less than [[usedBytes]], and a matter of one addition an element: the exact sum counts only near the end of a block. */

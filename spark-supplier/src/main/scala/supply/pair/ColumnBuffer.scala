@@ -34,6 +34,9 @@ private[pair] sealed abstract class ColumnBuffer(column: Column) {
   /** What an element takes at most, in bytes, besides what is reserved for it. */
   final def elementBytes: Int = valueBytes + (if (validity == null) 0 else 1)
 
+  /** What aligning its buffers takes at most, in bytes. */
+  final def paddingBytes: Int = (valueBuffers + (if (validity == null) 0 else 1)) * Layout.Constant.BUFFER_ALIGNMENT
+
   /** Bytes of its buffers when it has `elements` elements, alignment included. */
   final def alignedBytes(elements: Int): Int =
     valuesAlignedBytes(elements) + (if (validity == null) 0 else Layout.aligned((elements + 7) / 8))
@@ -61,6 +64,7 @@ private[pair] sealed abstract class ColumnBuffer(column: Column) {
   protected def putEmpty(): Int
   protected def truncateValues(elements: Int): Unit
   protected def valueBytes: Int
+  protected def valueBuffers: Int = 1
   protected def valuesAlignedBytes(elements: Int): Int
   protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int
 
@@ -244,6 +248,8 @@ private[pair] final class BytesColumn(column: Column, data: ColumnData) extends 
   }
 
   override protected def valueBytes: Int = Integer.BYTES
+
+  override protected def valueBuffers: Int = 2
 
   override protected def valuesAlignedBytes(elements: Int): Int =
     Layout.aligned(Integer.BYTES * (elements + 1)) + Layout.aligned(data.size)
