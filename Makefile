@@ -46,7 +46,7 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 .PHONY: menu run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
-	library-with-mpich test-mpich test-without-spark test-with-spark
+	library-with-mpich test-mpich test-ranks-side test-spark-side
 
 menu:
 	@echo 'Targets:'
@@ -61,28 +61,28 @@ run-cluster: EPOCHS = 3
 run-cluster: packages-for-tests build $(DIGITS) ## the same on a real HDFS and YARN, on two nodes of this machine
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/run-cluster
 
-# Every suite runs, also where an earlier one fails; the last command counts and gives the verdict. The tests that need no Spark
-# run beside those that do, each of which has one process or waits for one; their output comes behind.
+# Every suite runs, also where an earlier one fails; the last command counts and gives the verdict. Both sides are tested beside each
+# other: a suite has one process at work, or waits for one. What the rank's side prints comes behind.
 test: packages-for-tests build build-every-spark $(DIGITS) ## every test: C, Scala, Python, both languages together, and the model of their protocol
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
-	@$(MAKE) --no-print-directory test-without-spark > $(REPORTS)/without-spark.log 2>&1 & $(MAKE) --no-print-directory test-with-spark; \
-		wait; cat $(REPORTS)/without-spark.log
+	@$(MAKE) --no-print-directory test-ranks-side > $(REPORTS)/ranks-side.log 2>&1 & $(MAKE) --no-print-directory test-spark-side; \
+		wait; cat $(REPORTS)/ranks-side.log
 	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml sanitized.xml fuzz.xml model.xml scala scala-3.5 pytest.xml wheel.xml faults.xml cluster.xml mpich.xml)
 
-test-without-spark:
+test-ranks-side:
 	-@$(MAKE) --no-print-directory test-c
 	-@$(MAKE) --no-print-directory test-sanitized
 	-@$(MAKE) --no-print-directory test-fuzz
 	-@$(MAKE) --no-print-directory test-model
+	-@$(MAKE) --no-print-directory test-wheel
+	-@$(MAKE) --no-print-directory test-mpich
 
-test-with-spark:
+test-spark-side:
 	-@$(MAKE) --no-print-directory test-scala
 	-@$(MAKE) --no-print-directory test-scala-3.5
 	-@$(MAKE) --no-print-directory test-python
-	-@$(MAKE) --no-print-directory test-wheel
 	-@$(MAKE) --no-print-directory test-python-faults
 	-@$(MAKE) --no-print-directory test-python-cluster
-	-@$(MAKE) --no-print-directory test-mpich
 
 test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults

@@ -51,9 +51,7 @@ def supply(supplier, make_run, database, lines, partitions, storage_level):
 
 # Its pages, as YARN counts them, would not fit into the container either.
 @pytest.mark.long
-@pytest.mark.parametrize("storage_level", [
-    "none", "MEMORY_ONLY", "MEMORY_AND_DISK", "DISK_ONLY",
-    pytest.param("MEMORY_AND_DISK_SER", marks=pytest.mark.xfail(strict=True, reason="Spark runs out of the heap: docs/CLUSTER.md"))])
+@pytest.mark.parametrize("storage_level", ["none", "MEMORY_ONLY", "MEMORY_AND_DISK", "MEMORY_AND_DISK_SER", "DISK_ONLY"])
 def test_four_times_the_heap(supplier, make_run, large_database, large_lines, storage_level):
     supply(supplier, make_run, large_database, large_lines, 16, storage_level)
 

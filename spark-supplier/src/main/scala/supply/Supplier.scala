@@ -111,7 +111,13 @@ object Supplier {
     limit = Option(options.lmdbCacheSize).map(Size.bytes("--lmdb-cache-size", _)),
     timeout = options.run.timeout)
 
-  private def storageLevel(name: String): StorageLevel =
+  private def storageLevel(name: String): StorageLevel = {
+    val level = namedLevel(name)
+    // A batch is two arrays: serializing these would double what a partition takes of the heap while it is read or written.
+    if (level.useMemory && !level.useOffHeap) StorageLevel(level.useDisk, useMemory = true, deserialized = true, level.replication) else level
+  }
+
+  private def namedLevel(name: String): StorageLevel =
     try StorageLevel.fromString(name.toUpperCase(java.util.Locale.ROOT))
     catch {
       case e: IllegalArgumentException =>

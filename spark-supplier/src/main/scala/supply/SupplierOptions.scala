@@ -36,7 +36,8 @@ final class SupplierOptions {
 
   @Opt(names = Array("--storage-level"), paramLabel = "LEVEL", defaultValue = "none",
     description = Array("Spark's storage level for the elements: MEMORY_ONLY, MEMORY_AND_DISK, DISK_ONLY, ... or none: nothing is " +
-      "persisted, elements go from LMDB's pages straight into the mapped file. Default: ${DEFAULT-VALUE}."))
+      "persisted, elements go from LMDB's pages straight into the mapped file. Elements are kept as batches of two arrays, so a " +
+      "level with _SER is the same as without. Default: ${DEFAULT-VALUE}."))
   var storageLevel: String = _
 
   @Mixin

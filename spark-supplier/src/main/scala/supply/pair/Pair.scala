@@ -4,6 +4,7 @@ import java.io.IOException
 import java.nio.ByteBuffer
 import java.nio.file.{Path, Paths}
 import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.locks.LockSupport
 
 import scala.util.Using
 import scala.util.control.ControlThrowable
@@ -87,7 +88,7 @@ final class Pair private[pair] (
   }
 
   private def slotOfNext(): ByteBuffer = {
-    awaitReleased(sequence - file.blockCount + 1)
+    awaitCredit()
     file.slot(blocks.slotOf(blocks.place(sequence)))
   }
 
@@ -128,7 +129,7 @@ final class Pair private[pair] (
 
   /** P1 to P4 for a block that stays: it gets another number and epoch, and nothing of it is written. */
   def publishAgain(block: Notification, epoch: Int): Unit = {
-    awaitReleased(sequence - file.blockCount + 1)
+    awaitCredit()
     FailPoint("P1")
     blocks.record(sequence, block.sequence, epoch, elementsBefore, bytesBefore)
     announce(block.copy(sequence = sequence, epoch = epoch))
@@ -177,6 +178,24 @@ final class Pair private[pair] (
       throw new ContractException(s"$name: the header's released is $number, but only $sequence blocks are published")
     }
     number
+  }
+
+  /**
+   * P1. The ring is full, so the rank has other blocks to read, and there is no hurry: at first the task looks from time to time. Where
+   * it waits at the pipe the rank has to wake it, block by block, which takes the rank as long as reading some hundred kilobytes.
+   */
+  private def awaitCredit(): Unit = {
+    val number = sequence - file.blockCount + 1
+    if (released < number) released = releasedNow()
+    if (released < number) {
+      val start = System.nanoTime()
+      while (released < number && System.nanoTime() - start < Pair.LookNanos) {
+        LockSupport.parkNanos(Pair.NapNanos)
+        released = releasedNow()
+      }
+      waited += System.nanoTime() - start
+      awaitReleased(number)
+    }
   }
 
   private def awaitReleased(number: Long): Unit = if (released < number) {
@@ -264,6 +283,10 @@ object Pair {
   private val held = new ConcurrentHashMap[Path, Option[Pair]]
 
   private val pollMillis = 20L
+
+  /** How long a task looks for credit itself, and how often. */
+  private final val LookNanos = 2000000L
+  private final val NapNanos = 50000L
 
   /** The epoch that is to stay has more blocks than the ring has room for. */
   object NoRoomToStay extends ControlThrowable
