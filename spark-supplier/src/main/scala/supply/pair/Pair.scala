@@ -88,7 +88,7 @@ final class Pair private[pair] (
   }
 
   private def slotOfNext(): ByteBuffer = {
-    awaitCredit()
+    awaitReleased(sequence - file.blockCount + 1)
     file.slot(blocks.slotOf(blocks.place(sequence)))
   }
 
@@ -129,7 +129,7 @@ final class Pair private[pair] (
 
   /** P1 to P4 for a block that stays: it gets another number and epoch, and nothing of it is written. */
   def publishAgain(block: Notification, epoch: Int): Unit = {
-    awaitCredit()
+    awaitReleased(sequence - file.blockCount + 1)
     FailPoint("P1")
     blocks.record(sequence, block.sequence, epoch, elementsBefore, bytesBefore)
     announce(block.copy(sequence = sequence, epoch = epoch))
@@ -180,30 +180,29 @@ final class Pair private[pair] (
     number
   }
 
-  /**
-   * P1. The ring is full, so the rank has other blocks to read, and there is no hurry: at first the task looks from time to time. Where
-   * it waits at the pipe the rank has to wake it, block by block, which takes the rank as long as reading some hundred kilobytes.
-   */
-  private def awaitCredit(): Unit = {
-    val number = sequence - file.blockCount + 1
+  private def awaitReleased(number: Long): Unit = {
     if (released < number) released = releasedNow()
     if (released < number) {
       val start = System.nanoTime()
-      while (released < number && System.nanoTime() - start < Pair.LookNanos) {
-        LockSupport.parkNanos(Pair.NapNanos)
-        released = releasedNow()
-      }
-      waited += System.nanoTime() - start
-      awaitReleased(number)
+      try while (released < number) {
+          look(number)
+          if (released < number) awaitProgress(new TimeLimit(timeout))
+        }
+      finally waited += System.nanoTime() - start
     }
   }
 
-  private def awaitReleased(number: Long): Unit = if (released < number) {
-    released = releasedNow()
-    if (released < number) {
-      val start = System.nanoTime()
-      try while (released < number) awaitProgress(new TimeLimit(timeout))
-      finally waited += System.nanoTime() - start
+  /**
+   * While the rank has several blocks to read there is no hurry, and the task only looks from time to time. Where it waits at the
+   * pipe the rank has to wake it, release by release, and that takes the rank as long as reading some hundred kilobytes.
+   */
+  private def look(number: Long): Unit = {
+    var since = System.nanoTime()
+    while (released < number && sequence - released > 1 && System.nanoTime() - since < Pair.LookNanos && !Thread.currentThread().isInterrupted) {
+      val before = released
+      LockSupport.parkNanos(Pair.NapNanos)
+      released = releasedNow()
+      if (released > before) since = System.nanoTime()
     }
   }
 
@@ -284,7 +283,7 @@ object Pair {
 
   private val pollMillis = 20L
 
-  /** How long a task looks for credit itself, and how often. */
+  /** How long a task looks for a release itself, behind the last one, and how often. */
   private final val LookNanos = 2000000L
   private final val NapNanos = 50000L
 
