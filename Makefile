@@ -109,7 +109,7 @@ build-every-spark: | build
 	@$(MAKE) --no-print-directory SPARK=4.1 spark
 	@$(MAKE) --no-print-directory SPARK=3.5 spark
 
-bench: bench-programs ## every benchmark, about 10 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
+bench: bench-programs ## every benchmark, about 12 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
 bench-quick: bench-programs ## the same with less data and fewer rounds, under 2 minutes

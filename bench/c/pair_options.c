@@ -15,8 +15,7 @@ _Noreturn void die_of(supply_t *supply) {
 supply_t *open_pair(const char *local_rank) {
     supply_options_t options;
     supply_options_init(&options);
-    options.local_rank = atoi(local_rank);
-    options.rank = options.local_rank;
+    if (local_rank != NULL) options.rank = options.local_rank = atoi(local_rank);
     supply_t *supply;
     if (supply_open(&supply, &options) != SUPPLY_OK) die_of(supply);
     return supply;

@@ -8,7 +8,7 @@
 #include "messages.h"
 
 static const char usage[] =
-    "usage: bench-rank --local-rank N [--consume sum|copy|release]\n"
+    "usage: bench-rank [--local-rank N] [--consume sum|copy|release]\n"
     "Takes all blocks of its pair; prints as JSON what it has received.\n";
 
 static enum consumption consumption(const char *text) {
@@ -28,7 +28,7 @@ struct rank_options rank_options_parse(int argc, char **argv) {
         else if (option == 'c') options.consumption = consumption(optarg);
         else break;
     }
-    if (option != -1 || optind != argc || options.local_rank == NULL) {
+    if (option != -1 || optind != argc) {
         fputs(usage, stderr);
         exit(2);
     }

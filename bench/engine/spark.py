@@ -11,7 +11,8 @@ from engine.failure import BenchError
 
 
 class Spark:
-    def __init__(self, tasks, heap, conf=None, java_options=""):
+    def __init__(self, tasks, heap, conf=None, java_options="", cluster=None):
+        """cluster: where the tasks run (cluster.py), in place of this JVM's own `tasks` threads."""
         submit = paths.spark_home() / "bin" / "spark-submit"
         for needed in (submit, paths.jar()):
             if not needed.exists():
@@ -27,15 +28,15 @@ class Spark:
                 f"-XX:-UsePerfData -Djava.io.tmpdir={self.folder} -Xms{heap >> 20}m {java_options}".strip(),
             **(conf or {}),
         }
-        command = [submit, "--class", "supply.bench.Bench", "--master", f"local[{tasks}]"]
+        command = [submit, "--class", "supply.bench.Bench", "--master", "yarn" if cluster else f"local[{tasks}]"]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
         environment = {
             **os.environ,
             "SPARK_HOME": str(paths.spark_home()),
             "SPARK_CONF_DIR": str(paths.ROOT / "configs" / "spark"),
-            "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LAUNCHER_OPTS": "-XX:-UsePerfData",
+            **(cluster.environment() if cluster else {"SPARK_LOCAL_IP": "127.0.0.1"}),
         }
         self.process = subprocess.Popen([*command, paths.jar()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=environment)

@@ -4,6 +4,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.storage.StorageLevel
 
+import supply.{SupplyJob, SupplySettings}
 import supply.source.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource, DatumCursor, DatumSource, LmdbSource, Source}
 import supply.source.lmdb.LmdbRDD
 
@@ -21,6 +22,9 @@ private[bench] final class BenchSession(sc: SparkContext) {
       Done()
     case OpenLmdb(path, partitions, level) => persistTuples(LmdbRDD.open(sc, path, partitions), level)
     case cycle: Cycle => new CycleJob(sc, opened, cycle).run()
+    case Supply(ranks, hosts, mappedFiles, namedPipes, epochs, timeout) =>
+      SupplyJob.run(sc, SupplySettings(ranks, mappedFiles, namedPipes, epochs, hosts = Some(hosts), timeout = timeout))(opened)
+      Done()
     case latency: Latency => new LatencyJob(sc, latency).run()
   }
 

@@ -9,6 +9,7 @@ import com.fasterxml.jackson.annotation.JsonSubTypes.Type
   new Type(value = classOf[Generate], name = "generate"),
   new Type(value = classOf[OpenLmdb], name = "open_lmdb"),
   new Type(value = classOf[Cycle], name = "cycle"),
+  new Type(value = classOf[Supply], name = "supply"),
   new Type(value = classOf[Latency], name = "latency")))
 sealed trait Command
 
@@ -43,6 +44,9 @@ final case class Cycle(
     limits: Seq[Seq[String]],
     timeout: Double,
     resident: Boolean = false) extends Command
+
+/** Supplies the source to ranks on the nodes of a host file, as the Supplier does. Answered by [[Done]]. */
+final case class Supply(ranks: Int, hosts: String, mappedFiles: String, namedPipes: String, epochs: Int, timeout: Double) extends Command
 
 /** Publishes `samples` blocks of one element to one rank, each when the one before is released. */
 final case class Latency(mappedFiles: String, namedPipes: String, samples: Int, elementBytes: Int, timeout: Double)
