@@ -62,10 +62,11 @@ run-cluster: packages-for-tests build $(DIGITS) ## the same on a real HDFS and Y
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/run-cluster
 
 # Every suite runs, also where an earlier one fails; the last command counts and gives the verdict. Both sides are tested beside each
-# other: a suite has one process at work, or waits for one. What the rank's side prints comes behind.
+# other: a suite has one process at work, or waits for one. What the rank's side prints comes behind. (A shell starts what is to run
+# in the background with SIGINT ignored.)
 test: packages-for-tests build build-every-spark $(DIGITS) ## every test: C, Scala, Python, both languages together, and the model of their protocol
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
-	@$(MAKE) --no-print-directory test-ranks-side > $(REPORTS)/ranks-side.log 2>&1 & $(MAKE) --no-print-directory test-spark-side; \
+	@env --default-signal=INT,QUIT $(MAKE) --no-print-directory test-ranks-side > $(REPORTS)/ranks-side.log 2>&1 & $(MAKE) --no-print-directory test-spark-side; \
 		wait; cat $(REPORTS)/ranks-side.log
 	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml sanitized.xml fuzz.xml model.xml scala scala-3.5 pytest.xml wheel.xml faults.xml cluster.xml mpich.xml)
 
