@@ -3,7 +3,7 @@
 import json
 import sys
 
-from engine import floors, machine, options as flags, paths
+from engine import ending, floors, machine, options as flags, paths
 from engine.failure import BenchError
 
 
@@ -42,6 +42,7 @@ class Results:
 def main(name, description, measure, default_sizes):
     """Runs `measure(options, results)` with the command line's options; exits with the verdict."""
     paths.run_in_venv()
+    ending.on_sigterm()
     options = flags.settle(flags.parser(name, description).parse_args(), default_sizes)
     results = Results(name)
     about = machine.describe()
