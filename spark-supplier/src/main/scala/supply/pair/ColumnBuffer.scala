@@ -93,9 +93,19 @@ private[pair] object ColumnBuffer {
   }
 }
 
+/** Values that are staged whole: their own buffer is all they have. */
+private[pair] sealed abstract class StagedColumn(column: Column, staged: Staged) extends ColumnBuffer(column) {
+
+  override protected final def truncateValues(elements: Int): Unit = staged.truncate(elements)
+
+  override protected final def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
+    noBuffer(slot, describedAt + At.offsetsOffset)
+    describe(slot, describedAt + At.dataOffset, at, staged.copyTo(slot, at))
+  }
+}
+
 /** Values of 32 bits. */
-private[pair] final class IntColumn(column: Column) extends ColumnBuffer(column) {
-  private val values = new StagedInts
+private[pair] final class IntColumn(column: Column, values: StagedInts = new StagedInts) extends StagedColumn(column, values) {
 
   def put(value: Int): Unit = {
     values.put(value)
@@ -109,21 +119,13 @@ private[pair] final class IntColumn(column: Column) extends ColumnBuffer(column)
 
   override protected def putEmpty(): Int = { put(0); 0 }
 
-  override protected def truncateValues(elements: Int): Unit = values.truncate(elements)
-
   override protected def valueBytes: Int = Integer.BYTES
 
   override protected def valuesAlignedBytes(elements: Int): Int = Layout.aligned(Integer.BYTES * elements)
-
-  override protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
-    noBuffer(slot, describedAt + At.offsetsOffset)
-    describe(slot, describedAt + At.dataOffset, at, values.copyTo(slot, at))
-  }
 }
 
 /** Values of 64 bits. */
-private[pair] final class LongColumn(column: Column) extends ColumnBuffer(column) {
-  private val values = new StagedLongs
+private[pair] final class LongColumn(column: Column, values: StagedLongs = new StagedLongs) extends StagedColumn(column, values) {
 
   def put(value: Long): Unit = {
     values.put(value)
@@ -132,21 +134,13 @@ private[pair] final class LongColumn(column: Column) extends ColumnBuffer(column
 
   override protected def putEmpty(): Int = { put(0); 0 }
 
-  override protected def truncateValues(elements: Int): Unit = values.truncate(elements)
-
   override protected def valueBytes: Int = java.lang.Long.BYTES
 
   override protected def valuesAlignedBytes(elements: Int): Int = Layout.aligned(java.lang.Long.BYTES * elements)
-
-  override protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
-    noBuffer(slot, describedAt + At.offsetsOffset)
-    describe(slot, describedAt + At.dataOffset, at, values.copyTo(slot, at))
-  }
 }
 
 /** One bit per element, least significant first. */
-private[pair] final class BooleanColumn(column: Column) extends ColumnBuffer(column) {
-  private val bits = new StagedBits
+private[pair] final class BooleanColumn(column: Column, bits: StagedBits = new StagedBits) extends StagedColumn(column, bits) {
 
   def put(value: Boolean): Unit = {
     bits.put(value)
@@ -160,16 +154,9 @@ private[pair] final class BooleanColumn(column: Column) extends ColumnBuffer(col
 
   override protected def putEmpty(): Int = { put(false); 0 }
 
-  override protected def truncateValues(elements: Int): Unit = bits.truncate(elements)
-
   override protected def valueBytes: Int = 1
 
   override protected def valuesAlignedBytes(elements: Int): Int = Layout.aligned((elements + 7) / 8)
-
-  override protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
-    noBuffer(slot, describedAt + At.offsetsOffset)
-    describe(slot, describedAt + At.dataOffset, at, bits.copyTo(slot, at))
-  }
 }
 
 /** Bytes that the source fills in itself. */

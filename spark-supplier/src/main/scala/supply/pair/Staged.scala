@@ -3,8 +3,18 @@ package supply.pair
 import java.nio.{ByteBuffer, ByteOrder}
 import java.util.Arrays
 
-/** int32 values that wait for the end of the block, in memory that grows and is kept from block to block. */
-private[pair] final class StagedInts {
+/** Values that wait for the end of the block, in memory that grows and is kept from block to block. */
+private[pair] sealed trait Staged {
+
+  /** Keeps the first `n`. */
+  def truncate(n: Int): Unit
+
+  /** Copies all into the slot; returns their size in bytes. */
+  def copyTo(slot: ByteBuffer, at: Int): Int
+}
+
+/** int32. */
+private[pair] final class StagedInts extends Staged {
   private var values = new Array[Int](1024)
   private var count = 0
 
@@ -27,18 +37,17 @@ private[pair] final class StagedInts {
     count += n
   }
 
-  def truncate(n: Int): Unit = count = n
+  override def truncate(n: Int): Unit = count = n
 
-  /** Copies all into the slot; returns their size in bytes. */
-  def copyTo(slot: ByteBuffer, at: Int): Int = {
+  override def copyTo(slot: ByteBuffer, at: Int): Int = {
     val bytes = Integer.BYTES * count
     slot.slice(at, bytes).order(ByteOrder.LITTLE_ENDIAN).asIntBuffer().put(values, 0, count)
     bytes
   }
 }
 
-/** The same for int64. */
-private[pair] final class StagedLongs {
+/** int64. */
+private[pair] final class StagedLongs extends Staged {
   private var values = new Array[Long](1024)
   private var count = 0
 
@@ -48,18 +57,17 @@ private[pair] final class StagedLongs {
     count += 1
   }
 
-  def truncate(n: Int): Unit = count = n
+  override def truncate(n: Int): Unit = count = n
 
-  /** Copies all into the slot; returns their size in bytes. */
-  def copyTo(slot: ByteBuffer, at: Int): Int = {
+  override def copyTo(slot: ByteBuffer, at: Int): Int = {
     val bytes = java.lang.Long.BYTES * count
     slot.slice(at, bytes).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().put(values, 0, count)
     bytes
   }
 }
 
-/** The same for bytes. */
-private[pair] final class StagedBytes {
+/** Bytes. */
+private[pair] final class StagedBytes extends Staged {
   private var values = new Array[Byte](4096)
   private var buffer = ByteBuffer.wrap(values)
   private var count = 0
@@ -80,10 +88,9 @@ private[pair] final class StagedBytes {
     buffer
   }
 
-  def truncate(n: Int): Unit = count = n
+  override def truncate(n: Int): Unit = count = n
 
-  /** Copies all into the slot; returns their size in bytes. */
-  def copyTo(slot: ByteBuffer, at: Int): Int = {
+  override def copyTo(slot: ByteBuffer, at: Int): Int = {
     slot.put(at, values, 0, count)
     count
   }
@@ -94,8 +101,8 @@ private[pair] final class StagedBytes {
   }
 }
 
-/** The same for bits, least significant first. */
-private[pair] final class StagedBits {
+/** Bits, least significant first. */
+private[pair] final class StagedBits extends Staged {
   private val bytes = new StagedBytes
   private var count = 0
 
@@ -139,12 +146,12 @@ private[pair] final class StagedBits {
     }
   }
 
-  def truncate(n: Int): Unit = {
+  override def truncate(n: Int): Unit = {
     bytes.truncate((n + 7) / 8)
     val rest = n & 7
     if (rest != 0) bytes.array(n >> 3) = (bytes.array(n >> 3) & (1 << rest) - 1).toByte
     count = n
   }
 
-  def copyTo(slot: ByteBuffer, at: Int): Int = bytes.copyTo(slot, at)
+  override def copyTo(slot: ByteBuffer, at: Int): Int = bytes.copyTo(slot, at)
 }
