@@ -8,12 +8,13 @@ from engine.failure import BenchError
 
 
 class Results:
-    """What one benchmark has found."""
+    """What one benchmark has found. `notes`: for figures of the summary, what the time goes into where they miss their target."""
 
     def __init__(self, name):
         self.name = name
         self.tables = []
         self.summary = {}
+        self.notes = {}
         self.cases = []
         self.wrong = []
 
@@ -32,6 +33,7 @@ class Results:
             "machine": about,
             "options": {key: value for key, value in vars(options).items() if key not in ("json", "floor")},
             "summary": self.summary,
+            "notes": self.notes,
             "verified": not self.wrong,
             "wrong": self.wrong,
             "tables": [{"title": t.title, "columns": t.columns, "rows": t.rows, "picture": t.picture} for t in self.tables],
@@ -39,11 +41,11 @@ class Results:
         }
 
 
-def main(name, description, measure, default_sizes):
+def main(name, description, measure, default_sizes, default_repetitions=21):
     """Runs `measure(options, results)` with the command line's options; exits with the verdict."""
     paths.run_in_venv()
     ending.on_sigterm()
-    options = flags.settle(flags.parser(name, description).parse_args(), default_sizes)
+    options = flags.settle(flags.parser(name, description).parse_args(), default_sizes, default_repetitions)
     results = Results(name)
     about = machine.describe()
     try:

@@ -1,20 +1,23 @@
 """One configuration of pairs, from the start of its ranks to its figures."""
 
+import contextlib
+
 from engine import pairs, rounds, verification
 
 
-def run(spark, source, count, ring, block, options, consume="sum", limits=None, resident=False):
+def run(spark, source, count, ring, block, options, consume="sum", limits=None, resident=False, beside=None):
     """
     `source`: the tally of the source that Spark has open. `limits`: the words of each pair's limit (Limit.scala), the bulk put
-    alone where they are not given.
+    alone where they are not given. `beside`: makes, of the process ids of the ranks, a context for the time of the run.
     """
     epochs = 1 + options.warm_up + options.repetitions
     limits = limits or [["put"]] * count
     with pairs.config_files(count, ring, block) as configs, \
             pairs.ranks(count, configs, "bench-rank", "--local-rank", "{}", "--consume", consume,
                         timeout=options.timeout) as ranks:
-        answer = spark.run("cycle", pairs=count, epochs=epochs, limits=limits, timeout=options.timeout, resident=resident,
-                           **configs)
+        with beside([rank.process.pid for rank in ranks]) if beside else contextlib.nullcontext():
+            answer = spark.run("cycle", pairs=count, epochs=epochs, limits=limits, timeout=options.timeout, resident=resident,
+                               **configs)
         results = [rank.end() for rank in ranks]
     return {
         "pairs": count,

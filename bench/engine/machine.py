@@ -27,6 +27,12 @@ def describe():
     }
 
 
+def resident_memory(pid):
+    """Bytes of memory that a living process has resident; pages that it shares are counted, too."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return int(_first(r"^VmRSS:\s*(\d+) kB", file.read())) << 10
+
+
 def peak_memory(pid):
     """Bytes of memory that a living process has had resident at most; pages that it shares are counted, too."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:

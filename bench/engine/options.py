@@ -39,7 +39,7 @@ def add_flags(to):
     to.add_argument("--bytes", type=_size, metavar="SIZE", help="data of one repetition (default 1GiB; quick: 128MiB)")
     to.add_argument("--block", type=_size, metavar="SIZE", default=2 << 20, help="bytes of a block (default 2MiB)")
     to.add_argument("--ring", type=_size, metavar="SIZE", help="bytes of a ring (default 4 blocks)")
-    to.add_argument("--repetitions", type=int, metavar="N", help="measured rounds (default 21; quick: 5)")
+    to.add_argument("--repetitions", type=int, metavar="N", help="measured rounds (default 21, drift: 4500; quick: 5, 112)")
     to.add_argument("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 3)")
     to.add_argument("--quick", action="store_true", help="less data and fewer rounds: for a look, not for a figure")
     to.add_argument("--heap", type=_size, metavar="SIZE", default=6 << 30, help="heap of Spark's JVM (default 6GiB)")
@@ -49,11 +49,11 @@ def add_flags(to):
                     help="fail where the figure KEY of the summary is below VALUE; repeatable")
 
 
-def settle(options, default_sizes):
+def settle(options, default_sizes, default_repetitions):
     """Fills in what depends on other options."""
     options.sizes = options.sizes or default_sizes
     options.ring = options.ring or 4 * options.block
     options.bytes = options.bytes or (128 << 20 if options.quick else 1 << 30)
-    options.repetitions = options.repetitions or (5 if options.quick else 21)
+    options.repetitions = options.repetitions or (max(5, default_repetitions // 40) if options.quick else default_repetitions)
     options.warm_up = options.warm_up if options.warm_up is not None else (3 if options.quick else 8)
     return options

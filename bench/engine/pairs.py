@@ -4,8 +4,10 @@ import contextlib
 import json
 import os
 import pathlib
+import queue
 import subprocess
 import tempfile
+import threading
 
 from engine import paths
 from engine.failure import BenchError
@@ -36,6 +38,22 @@ class Rank:
         self.timeout = timeout
         self.process = subprocess.Popen([paths.program(program), *map(str, arguments)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, env=environment)
+        # Read at once: a rank that measures for long prints more than a pipe holds.
+        self._lines = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def _line(self):
+        """The next one; None at the end."""
+        try:
+            return self._lines.get(timeout=self.timeout)
+        except queue.Empty:
+            raise BenchError(f"{self.process.args[0]} has printed nothing for {self.timeout} s") from None
 
     def ask(self, line):
         """Has it measure a round."""
@@ -43,22 +61,30 @@ class Rank:
         self.process.stdin.flush()
 
     def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise BenchError(f"{self.process.args[0]} ended with status {self.process.wait(self.timeout)}: its message stands above")
+        line = self._line()
+        if line is None:
+            self._require_success(ended_early=True)
         return json.loads(line)
 
     def end(self):
         """Its last answer."""
-        output, _ = self.process.communicate(timeout=self.timeout)
-        if self.process.returncode != 0:
-            raise BenchError(f"{self.process.args[0]} ended with status {self.process.returncode}: its message stands above")
+        self.process.stdin.close()
+        output = "".join(iter(self._line, None))
+        self._require_success()
         return json.loads(output) if output else None
+
+    def _require_success(self, ended_early=False):
+        status = self.process.wait(self.timeout)
+        if status != 0 or ended_early:
+            raise BenchError(f"{self.process.args[0]} ended with status {status}: its message stands above")
 
     def close(self):
         if self.process.poll() is None:
             self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        self._reader.join()
+        self.process.stdin.close()
+        self.process.stdout.close()
 
 
 @contextlib.contextmanager

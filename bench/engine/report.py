@@ -25,6 +25,12 @@ def summary_table(summary):
     return table
 
 
+def missed(outputs, summary):
+    """What is noted about figures below their target."""
+    notes = {key: note for output in outputs for key, note in output["notes"].items()}
+    return [(key, notes[key]) for key, target in TARGETS.items() if key in notes and summary[key] < target]
+
+
 def write(file, outputs, summary):
     """`outputs`: the JSON of each benchmark, in the order of the report."""
     machine = outputs[0]["machine"]
@@ -33,7 +39,8 @@ def write(file, outputs, summary):
              f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, Linux {machine['kernel']}; "
              f"load before the run {machine['load_before']:.1f}.",
              "How each figure is computed, and what the limit beside it is: bench/README.md.", "",
-             "## Summary", "", summary_table(summary).markdown(), ""]
+             "## Summary", "", summary_table(summary).markdown(), "",
+             *[f"* `{key}` misses its target: {note}." for key, note in missed(outputs, summary)], ""]
     for output in outputs:
         lines += [f"## {output['benchmark']}", ""]
         for number, table in enumerate(output["tables"]):
