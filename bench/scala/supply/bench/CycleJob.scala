@@ -1,13 +1,12 @@
 package supply.bench
 
 import org.apache.spark.{SparkContext, TaskContext}
-import org.apache.spark.util.LongAccumulator
 
 import supply.config.ConfigFiles
 import supply.pair.Pair
 import supply.plan.{Hosts, Plan}
 import supply.source.Source
-import supply.task.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, TaskSettings}
+import supply.task.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, TaskCounters, TaskSettings}
 
 /** The whole way, by the product's own pinned RDD and supply, with the limit measured before each epoch in the same task. */
 private[bench] final class CycleJob(sc: SparkContext, source: Source, command: Cycle) {
@@ -18,7 +17,7 @@ private[bench] final class CycleJob(sc: SparkContext, source: Source, command: C
     val settings = TaskSettings(ConfigFiles(command.mappedFiles, command.namedPipes), hosts, source.schema, source.mainColumn,
       Int.MaxValue, command.timeout, resident = command.resident)
     StartLine.drawFor(command.pairs)
-    val task = new CycleTask(settings, plan, source.rdd.id, command.limits, sc.longAccumulator, sc.longAccumulator)
+    val task = new CycleTask(settings, plan, source.rdd.id, command.limits, new TaskCounters(sc))
     val rounds = new PinnedRDD(sc, source, plan, hosts)
       .mapPartitionsWithIndex((rank, epochs) => Iterator.single(task.run(rank, epochs)))
       .collect()
@@ -31,8 +30,7 @@ private[bench] final class CycleTask(
     plan: Plan,
     rddId: Int,
     limits: Seq[Seq[String]],
-    elements: LongAccumulator,
-    bytes: LongAccumulator)
+    counters: TaskCounters)
     extends Serializable {
 
   def run(rank: Int, epochs: Iterator[PlannedEpoch]): Seq[Round] = {
@@ -41,7 +39,7 @@ private[bench] final class CycleTask(
     context.addTaskCompletionListener[Unit](_ => pair.close())
     val limit = Limit.of(limits(rank), pair, CachedElements.of(rddId, plan.partitionsOf(rank)))
     context.addTaskCompletionListener[Unit](_ => limit.close())
-    val supply = new PairSupply(pair, settings, elements, bytes)
+    val supply = new PairSupply(pair, settings, counters)
     val rounds = epochs.map(epoch => round(pair, supply, limit, epoch)).toVector
     supply.endOfData()
     pair.endIsSeen()

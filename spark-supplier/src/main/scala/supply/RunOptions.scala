@@ -3,6 +3,8 @@ package supply
 import picocli.CommandLine
 import picocli.CommandLine.{Command, Option => Opt, ParameterException}
 
+import supply.plan.{Shuffle, Uneven}
+
 /** What is said of any source that is supplied: on the Supplier's command line, and as options of a DataFrame's writer. */
 @Command(name = "supply", sortOptions = false)
 final class RunOptions {
@@ -16,9 +18,27 @@ final class RunOptions {
   var epochs: Int = _
 
   @Opt(names = Array("--seed"), paramLabel = "S", defaultValue = "0",
-    description = Array("Seed of the order in which each rank gets its partitions, a new order in each epoch. The same seed gives " +
-      "the same elements in the same order on each rank. Default: ${DEFAULT-VALUE}."))
+    description = Array("Seed of the order in which each rank gets its elements. The same seed gives the same elements in the same " +
+      "order on each rank. Default: ${DEFAULT-VALUE}."))
   var seed: Long = _
+
+  @Opt(names = Array("--shuffle"), paramLabel = "HOW", defaultValue = "partitions",
+    description = Array("none: a rank gets its partitions, and the elements of each, in the order of the source. partitions: it gets " +
+      "its partitions in a new order in each epoch. elements: the elements of each partition, too, come in a new order, as far as " +
+      "--shuffle-buffer reaches. Default: ${DEFAULT-VALUE}."))
+  var shuffle: String = _
+
+  @Opt(names = Array("--shuffle-buffer"), paramLabel = "N", defaultValue = "1024",
+    description = Array("Elements from which the next one is drawn with --shuffle elements; each task keeps so many in memory. " +
+      "As many as a partition has shuffle it wholly. Default: ${DEFAULT-VALUE}."))
+  var shuffleBuffer: Int = _
+
+  @Opt(names = Array("--uneven"), paramLabel = "HOW", defaultValue = "keep",
+    description = Array("keep: every element comes once in an epoch, and some ranks have more than others. drop: every rank makes as " +
+      "many steps in an epoch as the one with the fewest, and what is left is not supplied in that epoch. pad: as many as the one " +
+      "with the most, by elements that come again. A step is --block-elements elements of one partition, and a block; or one " +
+      "element. The elements are counted first where the source does not know them: a pass of its own. Default: ${DEFAULT-VALUE}."))
+  var uneven: String = _
 
   @Opt(names = Array("--block-elements"), paramLabel = "N",
     description = Array("Elements after which a block is closed, so that a block is a mini-batch. It is closed earlier when it is " +
@@ -61,6 +81,8 @@ final class RunOptions {
     namedPipes = namedPipes,
     epochs = epochs,
     seed = seed,
+    shuffle = Shuffle.named(shuffle, shuffleBuffer),
+    uneven = Uneven.named(uneven),
     blockElements = Option(blockElements).map(_.toInt),
     hosts = Option(hosts),
     timeout = timeout,

@@ -100,7 +100,7 @@ object Supplier {
         else {
           val batches = lmdb.batches.persist(level)
           persisted = Some(batches)
-          new DatumBatchSource(batches, Some(lmdb.entries)): Source
+          new DatumBatchSource(batches, Some(lmdb.partitionEntries)): Source
         }
       })
     finally persisted.foreach(_.unpersist(blocking = false))

@@ -11,9 +11,9 @@ import org.apache.spark.supply.SparkInternals
 import supply.cluster.ContainerMemory
 import supply.config.ConfigFiles
 import supply.pair.TimeLimit
-import supply.plan.{Hosts, Plan}
+import supply.plan.{Hosts, Plan, Shuffle, Uneven}
 import supply.source.Source
-import supply.task.{FailureDelivery, PinnedJob, TaskReport, TaskSettings, TaskSlots}
+import supply.task.{FailureDelivery, PinnedJob, RunPlan, TaskCounters, TaskReport, TaskSettings, TaskSlots}
 
 /**
  * How to supply a source. SupplierOptions says what each means; `blockElements` None: blocks are closed when they are full.
@@ -28,7 +28,9 @@ final case class SupplySettings(
     hosts: Option[String] = None,
     timeout: Double = 120,
     waitForRank: Boolean = false,
-    resident: Boolean = false) {
+    resident: Boolean = false,
+    shuffle: Shuffle = Shuffle.Partitions,
+    uneven: Uneven = Uneven.Keep) {
 
   private[supply] def check(): Unit = {
     def atLeastOne(name: String, value: Int): Unit =
@@ -36,6 +38,14 @@ final case class SupplySettings(
     atLeastOne("ranks", ranks)
     atLeastOne("epochs", epochs)
     blockElements.foreach(atLeastOne("block-elements", _))
+    if (resident && uneven != Uneven.Keep) {
+      throw new ConfigException("--resident repeats the blocks of the first epoch, and --uneven supplies other elements in each: one of the two")
+    }
+    shuffle match {
+      case Shuffle.Elements(_) if resident =>
+        throw new ConfigException("--resident repeats the blocks of the first epoch as they are, so --shuffle can only be partitions or none")
+      case _ =>
+    }
     if (!(timeout > 0)) throw new ConfigException(s"--timeout is $timeout: it must be above 0 seconds")
   }
 }
@@ -71,11 +81,11 @@ object SupplyJob {
       ContainerMemory.require(sc, configFiles, hosts)
       TaskSlots.require(sc, hosts, settings.timeout)
       val source = open
-      val plan = Plan(source.rdd.partitions.length, settings.ranks, settings.epochs, settings.seed)
+      val plan = RunPlan(sc, source, settings, hosts)
       val job = new PinnedJob(sc, source, plan, TaskSettings(configFiles, hosts, source.schema, source.mainColumn,
-        settings.blockElements.getOrElse(Int.MaxValue), settings.timeout, run, plan.fingerprint(source.elements), settings.waitForRank,
-        settings.resident))
-      val progress = supplied(sc, job, source.elements.map(_ * settings.epochs))
+        settings.blockElements.getOrElse(Int.MaxValue), settings.timeout, run, plan.fingerprint(source.partitionElements.map(_.sum)),
+        settings.waitForRank, settings.resident, wholeBlocks = plan.equalSteps.isDefined && settings.blockElements.isDefined))
+      val progress = supplied(sc, job.counters, plan, plan.elements(source.partitionElements).map(_ * settings.epochs))
       attachedRanks = () => job.attachedRanks
       try SparkInternals.beforeShutdown(() => end(job, over))(job.run())
       finally progress.close()
@@ -96,12 +106,13 @@ object SupplyJob {
     } finally over.countDown()
   }
 
-  private def supplied(sc: SparkContext, job: PinnedJob, expected: Option[Long]) =
-    new Progress(sc, Seq(job.elementsId, job.bytesId))({ (totals, seconds) =>
-      val elements = totals(0)
-      val bytes = totals(1)
-      val share = expected.filter(_ > 0).map(all => f" of $all%d (${100.0 * elements / all}%.0f %%)").getOrElse("")
-      f"$elements%d$share elements, ${bytes / 1e9}%.3f GB, ${bytes / 1e9 / seconds}%.3f GB/s, $seconds%.0f s"
+  private def supplied(sc: SparkContext, counters: TaskCounters, plan: Plan, expected: Option[Long]) =
+    new Progress(sc, Seq(counters.elements, counters.bytes, counters.partitions))({ (totals, seconds) =>
+      val (elements, bytes, partitions) = (totals(0), totals(1), totals(2))
+      // A DataFrame does not know how many rows it has.
+      val share = expected.map(elements.toDouble / _).getOrElse(partitions.toDouble / plan.partitions / plan.epochs)
+      share -> (s"$elements${expected.fold("")(all => s" of $all")} elements, " +
+        f"${bytes / 1e9}%.3f GB, ${bytes / 1e9 / seconds}%.3f GB/s, $seconds%.0f s")
     })
 
   /** Spark goes down only when the ranks know why. */

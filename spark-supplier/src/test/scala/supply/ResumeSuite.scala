@@ -6,10 +6,11 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.plan.Shuffle
 import supply.source.{Datum, DatumSource}
 
 /** Ranks that end in the middle and come back with a position: what they see is the same whether blocks stay or not. */
-abstract class Resuming(resident: Boolean) extends AnyFunSuite with LocalSpark {
+abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions) extends AnyFunSuite with LocalSpark {
   import Resuming.tuple
 
   private val timeout = 20.0
@@ -24,7 +25,7 @@ abstract class Resuming(resident: Boolean) extends AnyFunSuite with LocalSpark {
     val rdd = sc.parallelize(0 until elements, partitions).map(tuple)
     val files = TestRank.configFilesOf(rank)
     val settings = SupplySettings(1, files.mappedFiles, files.namedPipes, epochs, seed, blockElements = Some(4),
-      timeout = timeout, waitForRank = waitForRank, resident = stay)
+      timeout = timeout, waitForRank = waitForRank, resident = stay, shuffle = shuffle)
     val executor = Executors.newSingleThreadExecutor()
     try executor.submit(new Callable[Seq[task.TaskReport]] {
         def call(): Seq[task.TaskReport] = SupplyJob.run(sc, settings)(new DatumSource(rdd))
@@ -163,6 +164,8 @@ abstract class Resuming(resident: Boolean) extends AnyFunSuite with LocalSpark {
 class ResumeSuite extends Resuming(resident = false)
 
 class ResidentResumeSuite extends Resuming(resident = true)
+
+class ShuffledResumeSuite extends Resuming(resident = false, shuffle = Shuffle.Elements(buffer = 5))
 
 object Resuming {
   def tuple(i: Int): Datum.Tuple = (f"$i%08d", i.toString, 1, 1, 8, false, Array.fill(8)(i.toByte))

@@ -8,6 +8,7 @@ import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.storage.StorageLevel
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.plan.{Shuffle, Uneven}
 import supply.source.{Datum, DatumSource}
 
 /** Whole runs inside this JVM, with real ranks: what a task that fails, or a source, means for all of them. */
@@ -21,7 +22,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
   /** Runs ranks and job together; what each rank has seen, and what the job has come to. */
   private def supply(
       ranks: Int, epochs: Int = 1, seed: Long = 0, blockElements: Option[Int] = Some(3), timeout: Double = 20,
-      resident: Boolean = false, ringBytes: Long = 8192)(
+      resident: Boolean = false, ringBytes: Long = 8192, shuffle: Shuffle = Shuffle.Partitions, uneven: Uneven = Uneven.Keep)(
       source: => DatumSource): (Seq[Seq[String]], Either[Throwable, Seq[task.TaskReport]]) = TemporaryFolder { folder =>
     val configFiles = TestRank.configFiles(folder, ranks)
     val processes = configFiles.read().map(new TestRank(_))
@@ -29,7 +30,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
       processes.zipWithIndex.foreach { case (rank, i) => assert(rank.open(ringBytes, rank = i, timeout = timeout) == "OK") }
       val draining = processes.map(rank => inBackground(rank.drain()))
       val settings = SupplySettings(ranks, configFiles.mappedFiles, configFiles.namedPipes, epochs, seed, blockElements,
-        timeout = timeout, resident = resident)
+        timeout = timeout, resident = resident, shuffle = shuffle, uneven = uneven)
       val outcome =
         try Right(SupplyJob.run(sc, settings)(source))
         catch { case e: Exception => Left(e) }
@@ -79,6 +80,40 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     assert(run(seed = 1) == first)
     assert(run(seed = 2) != first)
     assert(first.head.filter(_._1 == 0).map(_._2) != first.head.filter(_._1 == 1).map(_._2))
+  }
+
+  test("ranks that are made even have as many blocks in each epoch, all of one size") {
+    // Twelve, eight and seven elements a partition; rank 0 has two of the three.
+    val rdd = sc.parallelize(0 until 27, 3).mapPartitionsWithIndex((partition, _) =>
+      Iterator.range(0, Seq(12, 8, 7)(partition)).map(tuple))
+    Seq(Uneven.Drop -> 2, Uneven.Pad -> 5).foreach { case (uneven, steps) =>
+      val (seen, outcome) = supply(2, epochs = 3, blockElements = Some(4), uneven = uneven)(new DatumSource(rdd))
+      assert(outcome.toOption.get.map(_.elements) == Seq.fill(2)(3L * steps * 4))
+      seen.foreach { rank =>
+        assert((0 until 3).forall(epoch => blocks(rank).count(_._1 == epoch) == steps))
+        assert(blocks(rank).forall(_._4 == 4))
+      }
+      // Within an epoch no place comes twice, also where elements do.
+      assert(seen.flatMap(blocks).distinct.size == 2 * 3 * steps)
+    }
+  }
+
+  test("a block that is full before it is a step: the message says what to set") {
+    val rdd = sc.parallelize(0 until 400, 2).map(tuple)
+    val (seen, outcome) = supply(2, blockElements = Some(200), uneven = Uneven.Drop)(new DatumSource(rdd))
+    val message = outcome.swap.toOption.get.getMessage
+    assert(message.contains("each is to have 200") && message.contains("set a larger block="))
+    assert(seen.forall(_.last.startsWith("ERROR SUPPLY_ERROR_SPARK")))
+  }
+
+  test("a partition that has fewer elements than were counted is an error") {
+    SupplyJobSuite.countings.set(2)
+    val rdd = sc.parallelize(0 until 20, 2).mapPartitions { numbers =>
+      val all = numbers.map(tuple)
+      if (SupplyJobSuite.countings.getAndDecrement() > 0) all else all.drop(1)
+    }
+    val message = supply(2, uneven = Uneven.Pad)(new DatumSource(rdd))._2.swap.toOption.get.getMessage
+    assert(message.contains("had 10 elements when they were counted"))
   }
 
   test("blocks that stay are supplied in the order of each epoch, as those that do not") {
@@ -162,4 +197,5 @@ object SupplyJobSuite {
   def tuple(i: Int): Datum.Tuple = (f"$i%08d", (i % 10).toString, 1, 1, 8, false, Array.fill(8)(i.toByte))
 
   val failures = new AtomicInteger
+  val countings = new AtomicInteger
 }

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer
 
 import scala.util.control.ControlThrowable
 
-import supply.ElementTooLargeException
+import supply.{ConfigException, ElementTooLargeException}
 import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, Layout, Schema}
 import supply.contract.Layout.Constant
 
@@ -14,8 +14,9 @@ import supply.contract.Layout.Constant
  *
  * @param mainColumn    index of the largest column, unless all are small; not a boolean's
  * @param blockElements a block is closed when it has that many elements, or is full
+ * @param wholeBlocks   a block that is full before is an error
  */
-final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blockElements: Int)
+final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blockElements: Int, wholeBlocks: Boolean = false)
     extends ElementWriter with BatchWriter {
   private val blockBytes = pair.blockBytes
   private val headerBytes =
@@ -48,13 +49,19 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     firstElement = element
   }
 
-  /** Adds the cursor's current element, and of a batch as many more as fit; publishes blocks as they fill. */
-  def append(cursor: ElementCursor): Unit = {
-    cursor match {
-      case batch: BatchCursor if appendMany(batch) =>
-      case _ => appendOne(cursor)
+  /**
+   * Adds the cursor's current element, and of a batch as many more as fit, at most `limit` in all; publishes blocks as they fill.
+   *
+   * @return how many it has added
+   */
+  def append(cursor: ElementCursor, limit: Long = Long.MaxValue): Int = {
+    val added = cursor match {
+      case batch: BatchCursor => appendMany(batch, limit)
+      case _ => 0
     }
+    if (added == 0) appendOne(cursor)
     if (elements == blockElements) publish()
+    math.max(added, 1)
   }
 
   private def appendOne(cursor: ElementCursor): Unit = if (!tryAppend(cursor)) {
@@ -65,16 +72,16 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   }
 
   /** By the bound, not by the exact size: near the end of a block the elements come one by one. */
-  private def appendMany(batch: BatchCursor): Boolean = {
+  private def appendMany(batch: BatchCursor, limit: Long): Int = {
     if (slot == null) open()
-    var count = math.min(batch.ready, blockElements - elements)
+    var count = math.min(math.min(batch.ready, blockElements - elements).toLong, limit).toInt
     while (count > 0 && usedAtMost + batch.bytes(count) + count.toLong * elementBytes > blockBytes) count /= 2
     if (count > 0) {
       usedAtMost += batch.bytes(count) + count.toLong * elementBytes
       elements += count
       batch.write(this, count)
     }
-    count > 0
+    count
   }
 
   /** Whether everything that was added is published. */
@@ -126,6 +133,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   }
 
   private def publish(): Unit = {
+    if (wholeBlocks && elements < blockElements) refuseFullBlock()
     slot.clear()
     var at = main.end
     var i = 0
@@ -143,6 +151,11 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   private def refuse(cursor: ElementCursor): Nothing =
     throw new ElementTooLargeException(s"${pair.name}: ${cursor.describe} does not fit into a block of " +
       s"${pair.blockBytes} bytes: set a larger block= (and ring=) in mapped-files.conf (${pair.paths.configLine})")
+
+  private def refuseFullBlock(): Nothing =
+    throw new ConfigException(s"${pair.name}: a block of ${pair.blockBytes} bytes is full with $elements elements, and each is to have " +
+      s"$blockElements (--block-elements with --uneven): set a larger block= (and ring=) in mapped-files.conf (${pair.paths.configLine}), " +
+      "or fewer elements")
 
   override def putInt(column: Int, value: Int): Unit = columns(column).asInstanceOf[IntColumn].put(value)
 

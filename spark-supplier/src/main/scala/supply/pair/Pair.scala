@@ -71,12 +71,12 @@ final class Pair private[pair] (
   /** Tells the rank which plan its data follows; refuses a position that it has saved under another one. (A6) */
   def planIs(fingerprint: Long): Unit = {
     if (file.startPlan != 0 && file.startPlan != fingerprint) {
-      throw new ConfigException(s"$name: the rank wants to go on at a position that it saved in a run with other data, " +
-        "--partitions, --ranks or --seed: give the same ones, or start the rank without the position")
+      throw new ConfigException(s"$name: the rank wants to go on at a position that it saved in a run with other data or " +
+        s"${Pair.PlanOptions}: give the same ones, or start the rank without the position")
     }
     if (sequence > 0 && file.plan != fingerprint) {
-      throw new ConfigException(s"$name: another run has begun to supply this rank, with other data, --partitions, --ranks or " +
-        "--seed: start the rank anew")
+      throw new ConfigException(s"$name: another run has begun to supply this rank, with other data or " +
+        s"${Pair.PlanOptions}: start the rank anew")
     }
     file.plan = fingerprint
   }
@@ -282,6 +282,9 @@ object Pair {
   private val held = new ConcurrentHashMap[Path, Option[Pair]]
 
   private val pollMillis = 20L
+
+  /** What a plan follows from, beside the data. */
+  private val PlanOptions = "--partitions, --ranks, --seed, --shuffle or --uneven (with --block-elements)"
 
   /** How long a task looks for a release itself, behind the last one, and how often. */
   private final val LookNanos = 2000000L

@@ -7,13 +7,16 @@ import java.util.Random
  * arguments.
  *
  * A partition belongs to the same rank in every epoch, so that one that Spark has cached on the rank's node stays
- * useful; the order is new in every epoch.
+ * useful.
+ *
+ * @param equalSteps where all ranks are to make as many steps in an epoch; otherwise each partition gives what it has
  */
-final case class Plan(partitions: Int, ranks: Int, epochs: Int, seed: Long) {
+final case class Plan(
+    partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions, equalSteps: Option[EqualSteps] = None) {
   require(partitions >= 0 && ranks >= 1 && epochs >= 1, s"no plan for $partitions partitions, $ranks ranks, $epochs epochs")
 
   /** The rank's partitions, ascending. */
-  def partitionsOf(rank: Int): IndexedSeq[Int] = rank until partitions by ranks
+  def partitionsOf(rank: Int): IndexedSeq[Int] = Plan.partitionsOf(rank, partitions, ranks)
 
   /**
    * The same for plans in which a position means the same. Never 0.
@@ -21,13 +24,42 @@ final case class Plan(partitions: Int, ranks: Int, epochs: Int, seed: Long) {
    * @param elements of the source, where that is known: other data is not the same plan
    */
   def fingerprint(elements: Option[Long]): Long =
-    Seq(partitions.toLong, ranks.toLong, seed, elements.getOrElse(-1L)).foldLeft(0L)((h, part) => Plan.mix(h ^ Plan.mix(part))) match {
+    (Seq(partitions.toLong, ranks.toLong, seed, elements.getOrElse(-1L)) ++ orderFingerprint ++ equalSteps.toSeq.flatMap(stepsFingerprint))
+      .foldLeft(0L)((h, part) => Plan.mix(h ^ Plan.mix(part))) match {
       case 0 => 1
       case hash => hash
     }
 
+  private def orderFingerprint: Seq[Long] = shuffle match {
+    case Shuffle.Partitions => Seq.empty
+    case Shuffle.Off => Seq(1)
+    case Shuffle.Elements(buffer) => Seq(2, buffer.toLong)
+  }
+
+  private def stepsFingerprint(steps: EqualSteps): Seq[Long] =
+    Seq(if (steps.isPadded) 4L else 3L, steps.stepElements.toLong) ++ steps.counted
+
+  /** Elements that all ranks get in an epoch, given those of each partition, where these are known. */
+  def elements(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
+    equalSteps.map(equal => equal.steps * equal.stepElements * ranks).orElse(partitionElements.map(_.sum))
+
   /** The rank's partitions in the order of that epoch. */
-  def order(rank: Int, epoch: Int): IndexedSeq[Int] = {
+  def order(rank: Int, epoch: Int): IndexedSeq[Int] =
+    if (shuffle == Shuffle.Off) partitionsOf(rank) else shuffledOrder(rank, epoch)
+
+  /** The same, those that give something, and what each gives: all it has, unless a share says how much. */
+  def shares(rank: Int, epoch: Int): IndexedSeq[(Int, Option[Share])] = {
+    val all = order(rank, epoch)
+    equalSteps match {
+      case Some(steps) => steps.shares(all).map { case (partition, share) => partition -> Some(share) }
+      case None => all.map(_ -> None)
+    }
+  }
+
+  /** Of the order of a partition's elements in that epoch. */
+  def elementSeed(partition: Int, epoch: Int): Long = Plan.mix(Plan.mix(Plan.mix(Plan.mix(seed) ^ epoch) + 1) ^ partition)
+
+  private def shuffledOrder(rank: Int, epoch: Int): IndexedSeq[Int] = {
     val order = partitionsOf(rank).toArray
     // java.util.Random's sequence is specified, and so is this shuffle (Fisher and Yates): plans do not
     // change with the version of a library.
@@ -43,6 +75,9 @@ final case class Plan(partitions: Int, ranks: Int, epochs: Int, seed: Long) {
 }
 
 object Plan {
+
+  /** Those of a rank, ascending, of so many that there are. */
+  def partitionsOf(rank: Int, partitions: Int, ranks: Int): IndexedSeq[Int] = rank until partitions by ranks
 
   /** The finalizer of SplitMix64: neighbouring seeds give unrelated sequences. */
   private def mix(value: Long): Long = {

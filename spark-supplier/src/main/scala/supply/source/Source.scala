@@ -18,15 +18,15 @@ trait Source extends java.io.Serializable {
   /** Whether the elements of a partition come in the same order each time they are computed. */
   def isOrdered: Boolean = true
 
-  /** Elements of one epoch, where that is known beforehand. */
-  def elements: Option[Long]
+  /** Elements of each partition, where they are known beforehand. */
+  def partitionElements: Option[IndexedSeq[Long]] = None
 
   /** The elements of one partition. */
   def open(partition: Partition, context: TaskContext): ElementCursor
 }
 
 /** Any RDD of Datum tuples, from Spark's cache or spill where it is persisted. */
-final class DatumSource(override val rdd: RDD[Datum.Tuple], override val elements: Option[Long] = None) extends Source {
+final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)
   override def open(partition: Partition, context: TaskContext): ElementCursor =
@@ -34,7 +34,8 @@ final class DatumSource(override val rdd: RDD[Datum.Tuple], override val element
 }
 
 /** An LMDB that Spark persists: its elements as batches, from Spark's cache or spill. */
-final class DatumBatchSource(override val rdd: RDD[DatumBatch], override val elements: Option[Long]) extends Source {
+final class DatumBatchSource(override val rdd: RDD[DatumBatch], override val partitionElements: Option[IndexedSeq[Long]])
+    extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)
   override def open(partition: Partition, context: TaskContext): ElementCursor =
@@ -45,6 +46,6 @@ final class DatumBatchSource(override val rdd: RDD[DatumBatch], override val ele
 final class LmdbSource(override val rdd: LmdbRDD) extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)
-  override val elements: Option[Long] = Some(rdd.entries)
+  override def partitionElements: Option[IndexedSeq[Long]] = Some(rdd.partitionEntries)
   override def open(partition: Partition, context: TaskContext): ElementCursor = rdd.cursor(partition, context)
 }

@@ -19,8 +19,6 @@ private[sql] final class RowSource(override val rdd: RDD[InternalRow], columns: 
     Some(weights.indexOf(weights.max)).filter(weights(_) > RowSource.SmallBytes)
   }
 
-  override def elements: Option[Long] = None
-
   override def open(partition: Partition, context: TaskContext): ElementCursor =
     new RowCursor(rdd.iterator(partition, context), columns.toArray)
 }

@@ -1,25 +1,30 @@
 package supply.task
 
+import java.util.concurrent.TimeUnit.NANOSECONDS
+
 import org.apache.spark.util.LongAccumulator
 
 import supply.{ConfigException, SourceException}
 import supply.contract.Layout.Constant
 import supply.pair.{BlockWriter, Pair, ResidentBlocks}
+import supply.plan.Share
 
-/**
- * Supplies one rank over its pair, from the pair's position on.
- *
- * @param elements tells the driver how many elements are published
- * @param bytes    and how many bytes
- */
-final class PairSupply(pair: Pair, settings: TaskSettings, elements: LongAccumulator, bytes: LongAccumulator) {
+/** Supplies one rank over its pair, from the pair's position on. */
+final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounters) {
   pair.planIs(settings.plan)
-  val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements)
+  val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements, settings.wholeBlocks)
   private val start = pair.position
-  private var countedElements = pair.publishedElements
-  private var countedBytes = pair.publishedBytes
+  private val clock = new SourceClock
+  private val counted = Seq(
+    // Earlier attempts have counted what they have published.
+    new Counted(counters.elements, () => pair.publishedElements, since = pair.publishedElements),
+    new Counted(counters.bytes, () => pair.publishedBytes, since = pair.publishedBytes),
+    new Counted(counters.partitions, () => partitions.toLong),
+    new Counted(counters.millisWaitedForRank, () => NANOSECONDS.toMillis(pair.waitedNanos)),
+    new Counted(counters.millisWaitedForSource, () => NANOSECONDS.toMillis(waitedForSource)))
   var partitions = 0
-  var waitedForSource = 0L
+
+  def waitedForSource: Long = clock.nanos
 
   def epoch(planned: PlannedEpoch): Unit = if (planned.epoch >= start.epoch) {
     val inside = start.inside.filter(_ => planned.epoch == start.epoch)
@@ -41,8 +46,8 @@ final class PairSupply(pair: Pair, settings: TaskSettings, elements: LongAccumul
     rest.foreach { partition =>
       val done = inside.collect { case (partition.index, n) => n }.getOrElse(0L)
       blocks.of(partition.index).filter(_.firstElement >= done).foreach(pair.publishAgain(_, planned.epoch))
-      count()
       partitions += 1
+      count()
     }
     pair.publishAgain(blocks.endOfEpoch, planned.epoch)
   }
@@ -76,32 +81,47 @@ final class PairSupply(pair: Pair, settings: TaskSettings, elements: LongAccumul
     catch { case e: OutOfMemoryError => throw HeapNeed.exception(pair, partition.index, e) }
 
   private def supplyElements(epoch: Int, partition: PlannedPartition, done: Long): Unit = {
-    val opening = System.nanoTime()
-    val cursor = partition.open()
-    waitedForSource += System.nanoTime() - opening
+    writer.startAt(epoch, partition.index, done)
+    partition.share match {
+      case None => supplyOnce(partition, done, Long.MaxValue)
+      case Some(share) =>
+        var begin = 0L
+        while (begin < share.supplied) {
+          val all = math.min(share.supplied - begin, share.counted)
+          if (supplyOnce(partition, math.max(0, done - begin), all) < all) throw changed(partition, share)
+          begin += all
+        }
+    }
+    writer.flush()
+    partitions += 1
+    count()
+  }
+
+  /**
+   * Supplies the first `limit` elements of a partition but for the first `done`.
+   *
+   * @return `limit`, or fewer where it has not so many
+   */
+  private def supplyOnce(partition: PlannedPartition, done: Long, limit: Long): Long = {
+    val cursor = clock.time(1)(partition.open())
     try {
-      val timed = new TimedCursor(cursor)
-      var skipped = 0L
-      while (skipped < done && timed.next()) skipped += 1
-      writer.startAt(epoch, partition.index, done)
-      while (timed.next()) {
-        writer.append(cursor)
+      val timed = new TimedCursor(cursor, clock)
+      var at = 0L
+      while (at < done && at < limit && timed.next()) at += 1
+      while (at < limit && timed.next()) {
+        at += writer.append(cursor, limit - at)
         if (writer.isEmpty) count()
       }
-      writer.flush()
-      count()
-      partitions += 1
-      waitedForSource += timed.nanos
+      at
     } finally cursor.close()
   }
 
+  private def changed(partition: PlannedPartition, share: Share) =
+    new SourceException(s"${pair.name}: partition ${partition.index} had ${share.counted} elements when they were counted (--uneven), and has " +
+      "fewer now: the source must not change during a run; persist it, or write it to files first")
+
   /** Tells the driver how far this task is, once a block. */
-  private def count(): Unit = {
-    elements.add(pair.publishedElements - countedElements)
-    bytes.add(pair.publishedBytes - countedBytes)
-    countedElements = pair.publishedElements
-    countedBytes = pair.publishedBytes
-  }
+  private def count(): Unit = counted.foreach(_.update())
 
   /** Returns when the rank has released everything. */
   def endOfData(): Unit = {
@@ -109,5 +129,17 @@ final class PairSupply(pair: Pair, settings: TaskSettings, elements: LongAccumul
       pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
     }
     pair.awaitAllReleased()
+    count()
+  }
+}
+
+/** Adds to an accumulator what has come to a value since the last time. */
+private final class Counted(accumulator: LongAccumulator, value: () => Long, since: Long = 0) {
+  private var last = since
+
+  def update(): Unit = {
+    val now = value()
+    accumulator.add(now - last)
+    last = now
   }
 }

@@ -9,14 +9,9 @@ import supply.source.Source
 /** Runs one task per rank, all at once, for the whole run. */
 final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: TaskSettings) {
   private val group = s"supply-${java.util.UUID.randomUUID()}"
-  private val elements = sc.longAccumulator("supply.elements")
-  private val bytes = sc.longAccumulator("supply.bytes")
+  val counters = new TaskCounters(sc)
   private val record = new RunRecord(sc, settings.run)
   @volatile private var firstFailure: Option[SupplyException] = None
-
-  def elementsId: Long = elements.id
-
-  def bytesId: Long = bytes.id
 
   /** The ranks whose pairs had a task of this run. */
   def attachedRanks: Set[Int] = record.attachedRanks
@@ -28,7 +23,7 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
     try {
       // Interrupting wakes a task that waits for its rank.
       sc.setJobGroup(group, s"supplying ${plan.ranks} ranks", interruptOnCancel = true)
-      val task = new PinnedTask(settings, elements, bytes)
+      val task = new PinnedTask(settings, counters)
       new PinnedRDD(sc, source, plan, settings.hosts)
         .mapPartitionsWithIndex((rank, epochs) => Iterator.single(task.run(rank, epochs)))
         .collect()

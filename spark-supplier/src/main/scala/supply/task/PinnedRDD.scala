@@ -4,11 +4,15 @@ import org.apache.spark.{NarrowDependency, Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 
 import supply.contract.ElementCursor
-import supply.plan.{Hosts, Plan}
-import supply.source.Source
+import supply.plan.{Hosts, Plan, Share, Shuffle}
+import supply.source.{ShuffledCursor, Source}
 
-/** One partition of the source in one epoch, not yet opened. */
-final case class PlannedPartition(index: Int, isOrdered: Boolean, open: () => ElementCursor)
+/**
+ * One partition of the source in one epoch, not yet opened.
+ *
+ * @param share how much of it is supplied, unless all it has
+ */
+final case class PlannedPartition(index: Int, isOrdered: Boolean, share: Option[Share], open: () => ElementCursor)
 
 /** What one rank gets in one epoch, in order; to be walked more than once if need be. */
 final class PlannedEpoch(val epoch: Int, walk: () => Iterator[PlannedPartition]) {
@@ -41,8 +45,14 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts
   override def compute(partition: Partition, context: TaskContext): Iterator[PlannedEpoch] = {
     val RankPartition(rank, parents) = partition.asInstanceOf[RankPartition]
     Iterator.range(0, plan.epochs).map { epoch =>
-      new PlannedEpoch(epoch, () =>
-        plan.order(rank, epoch).iterator.map(p => PlannedPartition(p, source.isOrdered, () => source.open(parents(p), context))))
+      new PlannedEpoch(epoch, () => plan.shares(rank, epoch).iterator.map { case (index, share) =>
+        PlannedPartition(index, source.isOrdered, share, () => shuffled(source.open(parents(index), context), index, epoch))
+      })
     }
+  }
+
+  private def shuffled(cursor: ElementCursor, partition: Int, epoch: Int): ElementCursor = plan.shuffle match {
+    case Shuffle.Elements(buffer) => new ShuffledCursor(cursor, buffer, plan.elementSeed(partition, epoch))
+    case Shuffle.Partitions | Shuffle.Off => cursor
   }
 }

@@ -3,7 +3,6 @@ package supply.task
 import java.net.InetAddress
 
 import org.apache.spark.{SparkEnv, TaskContext}
-import org.apache.spark.util.LongAccumulator
 import org.slf4j.LoggerFactory
 
 import supply.{MisplacedException, PlacementException, RankEndedException, RankException}
@@ -19,6 +18,7 @@ import supply.plan.Hosts
  * @param plan        the plan's fingerprint
  * @param waitForRank a rank that ends early is awaited, and gets what follows the position that it brings
  * @param resident    the blocks of the first epoch stay, and later epochs notify them again
+ * @param wholeBlocks every block has `blockElements` elements
  */
 final case class TaskSettings(
     configFiles: ConfigFiles,
@@ -30,7 +30,8 @@ final case class TaskSettings(
     run: Long = 0,
     plan: Long = 0,
     waitForRank: Boolean = false,
-    resident: Boolean = false)
+    resident: Boolean = false,
+    wholeBlocks: Boolean = false)
 
 /**
  * What one rank has been supplied with since it came: elements and bytes of blocks by all attempts of its task, partitions
@@ -47,7 +48,7 @@ final case class TaskReport(
     waitedForSource: Long)
 
 /** Feeds one rank for the whole run. */
-final class PinnedTask(settings: TaskSettings, elements: LongAccumulator, bytes: LongAccumulator) extends Serializable {
+final class PinnedTask(settings: TaskSettings, counters: TaskCounters) extends Serializable {
 
   def run(rank: Int, epochs: Iterator[PlannedEpoch]): TaskReport = {
     val all = epochs.toIndexedSeq
@@ -88,7 +89,7 @@ final class PinnedTask(settings: TaskSettings, elements: LongAccumulator, bytes:
   private def supply(rank: Int, pair: Pair, epochs: IndexedSeq[PlannedEpoch]): TaskReport = {
     val start = System.nanoTime()
     RunRecord.attached(settings.run, rank)
-    val supply = new PairSupply(pair, settings, elements, bytes)
+    val supply = new PairSupply(pair, settings, counters)
     epochs.foreach(supply.epoch)
     supply.endOfData()
     val report = TaskReport(rank, PinnedTask.host, supply.partitions, pair.publishedElements, pair.publishedBytes,

@@ -49,8 +49,26 @@ class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val plan = Plan(10, 2, 1, seed = 42)
     assert(plan.fingerprint(Some(5)) == plan.copy(epochs = 9).fingerprint(Some(5)))
     val others = Seq(plan.copy(partitions = 11), plan.copy(ranks = 3), plan.copy(seed = 43)).map(_.fingerprint(Some(5))) ++
-      Seq(plan.fingerprint(Some(6)), plan.fingerprint(None))
+      Seq(plan.fingerprint(Some(6)), plan.fingerprint(None)) ++ other(plan).map(_.fingerprint(Some(5)))
     assert((others :+ plan.fingerprint(Some(5)) :+ 0L).distinct.size == others.size + 2)
+  }
+
+  /** Plans that differ in how they shuffle, or make ranks even. */
+  private def other(plan: Plan): Seq[Plan] = {
+    val ranks = (0 until plan.ranks).map(plan.partitionsOf)
+    val steps = for (step <- Seq(1, 2); isPadded <- Seq(false, true)) yield EqualSteps(Vector.fill(10)(8L), ranks, step, isPadded)
+    Seq(Shuffle.Off, Shuffle.Elements(10), Shuffle.Elements(11)).map(how => plan.copy(shuffle = how)) ++
+      (steps :+ EqualSteps(Vector.fill(10)(9L), ranks, 1, isPadded = true)).map(equal => plan.copy(equalSteps = Some(equal)))
+  }
+
+  test("not shuffled, a rank's partitions come as they are in the source, in every epoch") {
+    val plan = Plan(10, 3, 2, seed = 1, shuffle = Shuffle.Off)
+    for (epoch <- 0 until 2) assert(plan.order(1, epoch) == Seq(1, 4, 7))
+  }
+
+  test("the order of a partition's elements has a seed of its own in each epoch") {
+    val seeds = for (seed <- 0 until 3; partition <- 0 until 10; epoch <- 0 until 10) yield Plan(10, 2, 10, seed.toLong).elementSeed(partition, epoch)
+    assert(seeds.distinct.size == seeds.size)
   }
 
   test("the order is this one, for ever: a saved position must mean the same in the next release") {

@@ -18,6 +18,9 @@ final class LmdbRDD private[lmdb] (
 
   override protected def getPartitions: Array[Partition] = plan.toArray[Partition]
 
+  /** Entries of each partition. */
+  def partitionEntries: IndexedSeq[Long] = partitions.toIndexedSeq.map(_.asInstanceOf[LmdbPartition].entries)
+
   /** The same elements, in the same partitions and order, as Spark keeps them best. */
   def batches: RDD[DatumBatch] = new LmdbBatchRDD(this)
 

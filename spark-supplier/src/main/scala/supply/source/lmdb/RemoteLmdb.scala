@@ -15,8 +15,10 @@ object RemoteLmdb {
     val location = Remote(file, cache)
     val bytes = sc.longAccumulator("supply.fetched")
     val nodes = NodeJob.nodes(hosts)
-    val progress = new Progress(sc, Seq(bytes.id))({ (totals, seconds) =>
-      f"fetching ${file.uri}%s onto $nodes%d nodes: ${totals.head / 1e9}%.3f GB of at most ${nodes * file.length / 1e9}%.3f GB, $seconds%.0f s"
+    val progress = new Progress(sc, Seq(bytes))({ (totals, seconds) =>
+      val most = nodes * file.length
+      totals.head.toDouble / most ->
+        f"fetching ${file.uri}%s onto $nodes%d nodes: ${totals.head / 1e9}%.3f GB of at most ${most / 1e9}%.3f GB, $seconds%.0f s"
     })
     try {
       // Any of the copies says what is in it.
