@@ -7,6 +7,7 @@ import scala.collection.concurrent.TrieMap
 
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{AccumulableInfo, SparkListener, SparkListenerExecutorMetricsUpdate, SparkListenerTaskEnd}
+import org.apache.spark.supply.SparkInternals
 import org.apache.spark.util.LongAccumulator
 
 /**
@@ -57,6 +58,7 @@ final class Progress(sc: SparkContext, counters: Seq[LongAccumulator])(state: (S
   /** Shows the last state and ends. */
   override def close(): Unit = {
     clock.shutdown()
+    SparkInternals.awaitListeners(sc, 2000)
     sc.removeSparkListener(this)
     show()
     if (onTerminal) System.err.println()

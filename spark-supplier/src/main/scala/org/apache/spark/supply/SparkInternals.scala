@@ -1,5 +1,7 @@
 package org.apache.spark.supply
 
+import java.util.concurrent.TimeoutException
+
 import scala.reflect.ClassTag
 
 import org.apache.hadoop.conf.Configuration
@@ -67,6 +69,11 @@ object SparkInternals {
       ()
     case _ => ()
   }
+
+  /** Waits until listeners have heard of all that has happened, but at most so long. */
+  def awaitListeners(sc: SparkContext, millis: Long): Unit =
+    try sc.listenerBus.waitUntilEmpty(millis)
+    catch { case _: TimeoutException => () }
 
   /** Hadoop's configuration with what Spark's settings add to it, on the driver and on executors. */
   def hadoopConfiguration: Configuration = SparkHadoopUtil.get.newConfiguration(SparkEnv.get.conf)
