@@ -79,6 +79,21 @@ def test_every_row_arrives_in_every_epoch_as_spark_has_it(files, spark, tmp_path
     assert max(counts) == 48
 
 
+def test_shuffled_rows_come_in_whole_blocks(files, spark):
+    # 250 rows a partition are 4 blocks of 64 when they are filled up, and in another order in each epoch.
+    spark.write(files, "numbers", epochs=2, shuffle="elements", uneven="pad", **{"block-elements": 64})
+    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+        epochs = [[(block.partition, block.numpy("id", copy=True).tolist()) for block in s.epoch()] for _ in range(2)]
+        assert s.next_block() is None and s.at_end_of_data
+    assert spark.answer() is None
+    for blocks in epochs:
+        assert len(blocks) == 16 and all(len(ids) == 64 for _, ids in blocks)
+        assert {i for _, ids in blocks for i in ids} == set(range(1000))
+        assert all(i // 250 == partition for partition, ids in blocks for i in ids)
+        assert all(ids != sorted(ids) for _, ids in blocks)
+    assert epochs[0] != epochs[1] and sorted(epochs[0]) != sorted(epochs[1])
+
+
 def test_a_frame_without_rows_is_supplied(files, spark):
     spark.write(files, "empty")
     assert read(files, epochs=1) == ([[]], [])
