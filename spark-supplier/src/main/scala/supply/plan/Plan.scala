@@ -16,28 +16,26 @@ final case class Plan(
   require(partitions >= 0 && ranks >= 1 && epochs >= 1, s"no plan for $partitions partitions, $ranks ranks, $epochs epochs")
 
   /** The rank's partitions, ascending. */
-  def partitionsOf(rank: Int): IndexedSeq[Int] = Plan.partitionsOf(rank, partitions, ranks)
+  def partitionsOf(rank: Int): IndexedSeq[Int] = rank until partitions by ranks
 
   /**
    * The same for plans in which a position means the same. Never 0.
    *
    * @param elements of the source, where that is known: other data is not the same plan
    */
-  def fingerprint(elements: Option[Long]): Long =
-    (Seq(partitions.toLong, ranks.toLong, seed, elements.getOrElse(-1L)) ++ orderFingerprint ++ equalSteps.toSeq.flatMap(stepsFingerprint))
-      .foldLeft(0L)((h, part) => Plan.mix(h ^ Plan.mix(part))) match {
+  def fingerprint(elements: Option[Long]): Long = {
+    val order = shuffle match {
+      case Shuffle.Partitions => Seq.empty
+      case Shuffle.Off => Seq(1L)
+      case Shuffle.Elements(buffer) => Seq(2L, buffer.toLong)
+    }
+    val amounts = equalSteps.toSeq.flatMap(steps => Seq(if (steps.isPadded) 4L else 3L, steps.stepElements.toLong) ++ steps.counted)
+    (Seq(partitions.toLong, ranks.toLong, seed, elements.getOrElse(-1L)) ++ order ++ amounts)
+      .foldLeft(0L)((hash, part) => Plan.mix(hash ^ Plan.mix(part))) match {
       case 0 => 1
       case hash => hash
     }
-
-  private def orderFingerprint: Seq[Long] = shuffle match {
-    case Shuffle.Partitions => Seq.empty
-    case Shuffle.Off => Seq(1)
-    case Shuffle.Elements(buffer) => Seq(2, buffer.toLong)
   }
-
-  private def stepsFingerprint(steps: EqualSteps): Seq[Long] =
-    Seq(if (steps.isPadded) 4L else 3L, steps.stepElements.toLong) ++ steps.counted
 
   /** Elements that all ranks get in an epoch, given those of each partition, where these are known. */
   def elements(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
@@ -75,9 +73,6 @@ final case class Plan(
 }
 
 object Plan {
-
-  /** Those of a rank, ascending, of so many that there are. */
-  def partitionsOf(rank: Int, partitions: Int, ranks: Int): IndexedSeq[Int] = rank until partitions by ranks
 
   /** The finalizer of SplitMix64: neighbouring seeds give unrelated sequences. */
   private def mix(value: Long): Long = {
