@@ -24,6 +24,13 @@ def supplier(tmp_path_factory):
     supplier.stop()
 
 
+@pytest.fixture(scope="session")
+def database(tmp_path_factory):
+    """Elements of all sizes, for some fifty blocks of 4 KiB an epoch."""
+    elements = databases.numbered(400, bytes_of=lambda number: number * 37 % 1000)
+    return databases.write(tmp_path_factory.mktemp("database") / "lmdb", elements)
+
+
 @pytest.fixture
 def make_pairs():
     """Makes config files for pairs on tmpfs. At the end nothing of the pairs may be left."""

@@ -8,7 +8,6 @@ import pytest
 
 pytest.register_assert_rewrite("cluster_run")
 
-import databases
 from cluster_run import ClusterRun
 from hadoop import Hadoop, hadoop
 from supplier import Supplier
@@ -76,13 +75,6 @@ def supplier(cluster, tmp_path_factory):
     supplier.log = log
     yield supplier
     supplier.stop()
-
-
-@pytest.fixture(scope="session")
-def database(tmp_path_factory):
-    """Elements of all sizes, for some fifty blocks of 4 KiB an epoch."""
-    elements = databases.numbered(400, bytes_of=lambda number: number * 37 % 1000)
-    return databases.write(tmp_path_factory.mktemp("database") / "lmdb", elements)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import pytest
 
 pytest.register_assert_rewrite("faulty_run")
 
-import databases
 from cluster import Cluster
 from fail_point import FailPoint
 from faulty_run import TIMEOUT, FaultyRun
@@ -54,13 +53,6 @@ def cluster(tmp_path_factory, fail_point):
     cluster = Cluster(tmp_path_factory.mktemp("cluster"), fail_point)
     yield cluster
     cluster.stop()
-
-
-@pytest.fixture(scope="session")
-def database(tmp_path_factory):
-    """Elements of all sizes, for some fifty blocks of 4 KiB an epoch."""
-    elements = databases.numbered(400, bytes_of=lambda number: number * 37 % 1000)
-    return databases.write(tmp_path_factory.mktemp("database") / "lmdb", elements)
 
 
 @pytest.fixture
