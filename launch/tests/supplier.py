@@ -44,6 +44,10 @@ class Supplier:
         except Py4JJavaError as error:
             raise SupplierFailure(error.java_exception.getMessage()) from None
 
+    def datums(self, uri, **options):
+        """The rows of an LMDB that Spark reads as a DataFrame."""
+        return self._session.read.format("lmdb").options(**options).load(uri).collect()
+
     def cached_partitions(self):
         """What Spark keeps at this moment: the hosts that have it, by the partition's number."""
         store = self._session._jsc.sc().statusStore()

@@ -1,4 +1,7 @@
-"""LMDBs in HDFS: copies on the nodes that have ranks."""
+"""LMDBs in HDFS: copies on the nodes that have ranks, or that compute a DataFrame."""
+
+import collections
+import types
 
 import pytest
 
@@ -20,6 +23,26 @@ def test_only_nodes_with_ranks_fetch_and_only_once(cluster, supplier, make_run, 
     supply(supplier, make_run(2, 1), remote, database, "--partitions", 5)
     assert cluster.cached("node-1") == first
     assert len(cluster.cached("node-2")) == 1
+
+
+def test_a_dataframe_of_an_lmdb_in_hdfs(cluster, supplier, make_run, tmp_path):
+    database = databases.write(tmp_path / "frame", databases.numbered(300, seed=1))
+    remote = cluster.put(database)
+    # So that both nodes have their executors, which then share the partitions.
+    supply(supplier, make_run(1, 1), remote, database)
+    before = {node: cluster.cached(node) for node in cluster.NODES}
+    cache = {"lmdb-cache": "/var/tmp/frames", "lmdb-cache-size": "1GiB"}
+    copies = []
+    for _ in range(2):
+        rows = supplier.datums(remote, partitions=24, **cache)
+        assert collections.Counter(databases.line(0, bytes(row.key), types.SimpleNamespace(**row.asDict())) for row in rows) == \
+            databases.expected_lines(database)
+        copies.append({node: cluster.cached(node) for node in cluster.NODES})
+    assert copies[0] == copies[1]
+    for node in cluster.NODES:
+        added = copies[0][node].keys() - before[node].keys()
+        assert [copy.parents[1].name for copy in added] == ["frames"]
+        assert before[node].items() <= copies[0][node].items()
 
 
 @pytest.mark.long

@@ -1,7 +1,6 @@
 package supply
 
-import picocli.CommandLine
-import picocli.CommandLine.{Command, Option => Opt, ParameterException}
+import picocli.CommandLine.{Command, Option => Opt}
 
 import supply.plan.{Shuffle, Uneven}
 
@@ -93,10 +92,5 @@ final class RunOptions {
 object RunOptions {
 
   /** From names without their dashes, as a DataFrame's writer has them. */
-  def parse(options: Map[String, String]): RunOptions = {
-    val parsed = new RunOptions
-    try new CommandLine(parsed).parseArgs(options.toSeq.sorted.map { case (name, value) => s"--$name=$value" }: _*)
-    catch { case e: ParameterException => throw new ConfigException(UsageError.text(e), e) }
-    parsed
-  }
+  def parse(options: Map[String, String]): RunOptions = NamedOptions.parse(new RunOptions, options)
 }

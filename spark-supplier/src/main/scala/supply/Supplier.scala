@@ -6,10 +6,9 @@ import org.apache.spark.storage.StorageLevel
 import picocli.CommandLine
 import picocli.CommandLine.ParameterException
 
-import supply.config.Size
 import supply.plan.Hosts
 import supply.source.{DatumBatchSource, LmdbSource, Source}
-import supply.source.cache.{CacheSettings, RemoteFile}
+import supply.source.cache.RemoteFile
 import supply.source.lmdb.{LmdbRDD, RemoteLmdb}
 
 /** The program that spark-submit runs: supplies an LMDB. */
@@ -94,7 +93,8 @@ object Supplier {
         val level = storageLevel(options.storageLevel)
         val lmdb =
           if (RemoteFile.isRemote(options.lmdb)) {
-            RemoteLmdb.open(sc, options.lmdb, partitions, Hosts(Option(options.run.hosts), options.run.ranks), cache(options))
+            RemoteLmdb.open(sc, options.lmdb, partitions, Hosts(Option(options.run.hosts), options.run.ranks),
+              options.cache.settings(options.run.timeout))
           } else LmdbRDD.open(sc, RemoteFile.localPath(options.lmdb), partitions)
         if (level == StorageLevel.NONE) new LmdbSource(lmdb): Source
         else {
@@ -105,11 +105,6 @@ object Supplier {
       })
     finally persisted.foreach(_.unpersist(blocking = false))
   }
-
-  private def cache(options: SupplierOptions) = CacheSettings(
-    folder = options.lmdbCache,
-    limit = Option(options.lmdbCacheSize).map(Size.bytes("--lmdb-cache-size", _)),
-    timeout = options.run.timeout)
 
   private def storageLevel(name: String): StorageLevel = {
     val level = namedLevel(name)

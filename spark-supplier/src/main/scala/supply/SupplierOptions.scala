@@ -19,16 +19,6 @@ final class SupplierOptions {
       "lock; must not be written to meanwhile."))
   var lmdb: String = _
 
-  @Opt(names = Array("--lmdb-cache"), paramLabel = "FOLDER", defaultValue = "/var/tmp/supply-cache-${sys:user.name}",
-    description = Array("Where each node keeps its copies of LMDBs in HDFS, for its executors and for later runs. " +
-      "Default: /var/tmp/supply-cache-USER."))
-  var lmdbCache: String = _
-
-  @Opt(names = Array("--lmdb-cache-size"), paramLabel = "SIZE",
-    description = Array("What these copies may take on a node, as 500GiB: the one that was not used for longest makes room for a new " +
-      "one. Default: half of the file system."))
-  var lmdbCacheSize: String = _
-
   @Opt(names = Array("--partitions"), paramLabel = "N",
     description = Array("Partitions of the data set: the unit that is given to ranks, shuffled and cached. May be more than there " +
       "are elements. Default: 4 for each rank."))
@@ -39,6 +29,9 @@ final class SupplierOptions {
       "persisted, elements go from LMDB's pages straight into the mapped file. Elements are kept as batches of two arrays, so a " +
       "level with _SER is the same as without. Default: ${DEFAULT-VALUE}."))
   var storageLevel: String = _
+
+  @Mixin
+  val cache: LmdbCacheOptions = new LmdbCacheOptions
 
   @Mixin
   val run: RunOptions = new RunOptions

@@ -7,30 +7,28 @@ import org.apache.spark.sql.{Row, SQLContext}
 import org.apache.spark.sql.sources.{BaseRelation, DataSourceRegister, RelationProvider, TableScan}
 import org.apache.spark.sql.types._
 
-import supply.ConfigException
+import supply.plan.Hosts
 import supply.source.cache.RemoteFile
-import supply.source.lmdb.LmdbRDD
+import supply.source.lmdb.{LmdbRDD, RemoteLmdb}
 
 /**
- * `spark.read.format("lmdb").load(path)`: an LMDB of Caffe Datums as a DataFrame of seven columns. Option `partitions`: 4 for each
- * core unless it is given.
+ * `spark.read.format("lmdb").load(path)`: an LMDB of Caffe Datums as a DataFrame of seven columns. One in HDFS is copied to each node that
+ * computes a partition of it. The options are those of [[LmdbOptions]].
  */
 final class LmdbDataSource extends RelationProvider with DataSourceRegister {
 
   override def shortName(): String = "lmdb"
 
-  override def createRelation(context: SQLContext, options: Map[String, String]): BaseRelation = {
-    val path = options.getOrElse("path", throw new ConfigException("""no path: spark.read.format("lmdb").load("…/train_lmdb")"""))
-    if (RemoteFile.isRemote(path)) {
-      throw new ConfigException(s"$path: a DataFrame reads an LMDB only where every node sees it: copy it, or let the Supplier fetch it (--lmdb)")
-    }
-    val partitions = options.get("partitions").map(number).getOrElse(4 * context.sparkContext.defaultParallelism)
-    new LmdbRelation(context, LmdbRDD.open(context.sparkContext, RemoteFile.localPath(path), partitions))
+  override def createRelation(context: SQLContext, parameters: Map[String, String]): BaseRelation = {
+    val options = LmdbOptions.parse(parameters)
+    val sc = context.sparkContext
+    val partitions = Option(options.partitions).map(_.toInt).getOrElse(4 * sc.defaultParallelism)
+    new LmdbRelation(context,
+      if (RemoteFile.isRemote(options.path)) {
+        // Which executors will read it is not known yet: one of them says what is in it.
+        RemoteLmdb.open(sc, options.path, partitions, Hosts.oneNode(1), options.cache.settings(options.timeout))
+      } else LmdbRDD.open(sc, RemoteFile.localPath(options.path), partitions))
   }
-
-  private def number(text: String): Int =
-    try { val n = text.toInt; require(n > 0); n }
-    catch { case _: IllegalArgumentException => throw new ConfigException(s"partitions is '$text': it must be a number, at least 1") }
 }
 
 private final class LmdbRelation(override val sqlContext: SQLContext, rdd: LmdbRDD) extends BaseRelation with TableScan {

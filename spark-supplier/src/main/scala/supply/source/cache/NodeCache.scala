@@ -107,6 +107,8 @@ object NodeCache {
     val part = folder.part(file.key)
     Files.deleteIfExists(part)
     makeRoom(file, folder, locks, settings)
+    // In the executor's log: where no job waits for the copy alone, a task does that seems to do nothing.
+    System.err.println(f"supplier: fetching ${file.uri}%s (${file.length / 1e9}%.3f GB) into ${folder.path}%s")
     Files.createDirectories(part.getParent)
     Files.writeString(part.resolveSibling("source"), file.describe)
     var done = false

@@ -14,7 +14,7 @@ final case class InPlace(path: String) extends LmdbLocation {
   override def local(): String = path
 }
 
-/** In HDFS, with a copy on each node that has ranks. */
+/** In HDFS, with a copy on each node that reads it. */
 final case class Remote(file: RemoteFile, cache: CacheSettings) extends LmdbLocation {
   override def local(): String = fetch(_ => ())
 
