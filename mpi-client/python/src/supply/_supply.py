@@ -6,12 +6,12 @@ import os
 import pathlib
 import weakref
 from collections.abc import Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Union
 
 from supply import _core
 from supply._block import Block
 from supply._errors import AllHeldError
+from supply._managed import Managed
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -32,7 +32,7 @@ class Statistics(NamedTuple):
     seconds_waited: float
 
 
-class Supply:
+class Supply(Managed):
     """A rank's end of its pair: iterate over it for the blocks of all epochs, or epoch by epoch. Made by open() and from_comm().
 
     One thread at a time may ask for the next block. Waiting lets other Python threads run, ends with Ctrl-C, and ends by itself after
@@ -48,17 +48,6 @@ class Supply:
         self._ended_epoch_position: str | None = None
         # Also where Python ends while this is still referenced: a pair that is left would look like a rank that was killed.
         weakref.finalize(self, pair.close)
-
-    def __enter__(self) -> Supply:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.abort(f"{type(error).__name__}: {error}")
 
     def __iter__(self) -> Iterator[Block]:
         """The blocks of all epochs, to the end of the data."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from supply._block import Block
 from supply._errors import SupplyError
+from supply._managed import Managed
 from supply._pinned import pin_ring
 from supply._steps import Agreement, Batch
 from supply._supply import Config, Supply
@@ -20,7 +20,7 @@ from supply._supply import open as open_supply
 __all__ = ["SupplyDataset"]
 
 
-class SupplyDataset(IterableDataset):
+class SupplyDataset(Managed, IterableDataset):
     """Batches of tensors; each iteration is one epoch.
 
         dataset = SupplyDataset(columns=["data", "label"], batch_size=32)
@@ -118,17 +118,6 @@ class SupplyDataset(IterableDataset):
         if supply is not None:
             self._unregister()
             supply.abort(reason)
-
-    def __enter__(self) -> SupplyDataset:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.abort(f"{type(error).__name__}: {error}")
 
     def _unregister(self) -> None:
         if self._unpin is not None:
