@@ -21,6 +21,18 @@ class ColumnTest : public RankTest {
         EXPECT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, static_cast<size_t>(index), &column), handle);
         return column;
     }
+    /* By its name and its format. */
+    void expect_each_refused(const std::vector<Column> &columns) {
+        Handle handle = open();
+        Task task(files);
+        handle = receive(task, columns, 2, std::move(handle));
+        for (size_t i = 0; i < columns.size(); i++) {
+            supply_column_t column;
+            EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, i, &column), handle);
+            const std::string name = "'" + columns[i].name + "'";
+            EXPECT_TRUE(says(supply_error(handle.get()), {name.c_str(), columns[i].format.c_str()}));
+        }
+    }
     supply_block_t block = {};
 };
 
@@ -93,28 +105,14 @@ TEST_F(ColumnTest, AListWithoutALengthOrOfOtherThanNumbersIsRefused) {
     std::vector<Column> columns;
     for (const auto &formats : wrong)
         columns.push_back(Column::list("lists", formats.format, formats.child_format, std::string(24, 'x')));
-    Handle handle = open();
-    Task task(files);
-    handle = receive(task, columns, 2, std::move(handle));
-    for (size_t i = 0; i < columns.size(); i++) {
-        supply_column_t column;
-        EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, i, &column), handle);
-        EXPECT_TRUE(says(supply_error(handle.get()), {"'lists'", wrong[i].format}));
-    }
+    expect_each_refused(columns);
 }
 
 TEST_F(ColumnTest, OtherTimesAndDecimalsAreRefused) {
     const char *wrong[] = {"tdm", "tss:UTC", "tsu", "ttu", "d:", "d:38", "d:38,", "d:,18", "d:38,18,256", "d:380,1", "d:a,b"};
     std::vector<Column> columns;
     for (const char *format : wrong) columns.push_back(Column::fixed("column", format, std::string(16, 'x')));
-    Handle handle = open();
-    Task task(files);
-    handle = receive(task, columns, 2, std::move(handle));
-    for (size_t i = 0; i < columns.size(); i++) {
-        supply_column_t column;
-        EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, i, &column), handle);
-        EXPECT_TRUE(says(supply_error(handle.get()), {wrong[i]}));
-    }
+    expect_each_refused(columns);
 }
 
 TEST_F(ColumnTest, AListMustHaveAllItsValues) {

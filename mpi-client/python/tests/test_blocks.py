@@ -1,4 +1,4 @@
-"""Blocks as numpy arrays and record batches: the values, their types and shapes, and that nothing is copied."""
+"""Blocks as numpy arrays, tensors and record batches: the values, their types and shapes, and that nothing is copied."""
 
 import datetime
 import decimal
@@ -7,33 +7,54 @@ import numpy
 import pyarrow
 import pytest
 import supply
-from values import NUMBERS, batch, lies_in_mapping, received
+from values import NEEDS_TORCH, NUMBERS, UNSIGNED, batch, lies_in_mapping, received
 
 
-@pytest.mark.parametrize("kind", NUMBERS)
-def test_numbers(pair, kind):
+# A block's methods that make one of a column: both say the same of it.
+FORMS = ["numpy", pytest.param("torch", marks=NEEDS_TORCH)]
+
+
+def column(block, form, copy=False):
+    return getattr(block, form)("x", copy=copy)
+
+
+def address(array):
+    return array.ctypes.data if isinstance(array, numpy.ndarray) else array.data_ptr()
+
+
+@pytest.mark.parametrize("kind, form", [
+    *((kind, "numpy") for kind in NUMBERS),
+    *(pytest.param(kind, "torch", marks=NEEDS_TORCH) for kind in NUMBERS if kind not in UNSIGNED),
+])  # fmt: skip
+def test_numbers(pair, kind, form):
     block = received(pair, batch(x=([NUMBERS[kind], 1, 2], kind)))
-    array = block.numpy("x")
-    assert array.dtype == kind and array.shape == (3,) and array.tolist() == [NUMBERS[kind], 1, 2]
-    assert not array.flags.writeable and lies_in_mapping(pair[0], array.ctypes.data, array.nbytes)
+    array = column(block, form)
+    assert str(array.dtype).removeprefix("torch.") == kind and array.tolist() == [NUMBERS[kind], 1, 2]
+    assert lies_in_mapping(pair[0], address(array), 3 * pyarrow.type_for_alias(kind).bit_width // 8)
+
+
+def test_an_array_is_read_only(pair):
+    array = received(pair, batch(x=([1, 2], "int32"))).numpy("x")
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1
     with pytest.raises(ValueError):
         array.flags.writeable = True
 
 
-def test_lists_are_a_matrix(pair):
+@pytest.mark.parametrize("form", FORMS)
+def test_lists_are_a_matrix(pair, form):
     values = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(range(12), "float32"), 4)
-    block = received(pair, batch(x=values))
-    assert block.numpy("x").shape == (3, 4) and block.numpy("x")[1].tolist() == [4, 5, 6, 7]
+    matrix = column(received(pair, batch(x=values)), form)
+    assert matrix.shape == (3, 4) and matrix[1].tolist() == [4, 5, 6, 7]
 
 
-def test_a_copy_is_its_own(pair):
-    block = received(pair, batch(x=([1, 2, 3], "int32"), b=([True, False, True], "bool")))
-    array = block.numpy("x", copy=True)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_copy_is_its_own(pair, form):
+    block = received(pair, batch(x=([1, 2, 3], "int32"), flag=([True, False, True], "bool")))
+    array = column(block, form, copy=True)
     array[0] = 7
-    assert block.numpy("x").tolist() == [1, 2, 3]
-    assert block.numpy("b", copy=True).tolist() == [True, False, True]
+    assert column(block, form).tolist() == [1, 2, 3]
+    assert getattr(block, form)("flag", copy=True).tolist() == [True, False, True]
 
 
 def test_timestamps(pair):
@@ -61,7 +82,7 @@ def test_float_datums(pair):
     assert block.numpy("data").dtype == "float32" and block.numpy("data").tolist() == [[[[0.5, 2]]]]
 
 
-@pytest.mark.parametrize("column, says", [
+@pytest.mark.parametrize("values, says", [
     ((["a", "bc"], "string"), "pyarrow.record_batch"),
     (([b"a", b"bc"], "binary"), "from 1 to 2 bytes"),
     (([True, False], "bool"), "copy=True"),
@@ -69,10 +90,11 @@ def test_float_datums(pair):
     (([decimal.Decimal(1)], pyarrow.decimal128(9, 0)), "pyarrow.record_batch"),
     (([1, None], "int32"), "1 of 2 elements are null"),
 ])  # fmt: skip
-def test_what_an_array_can_not_say(pair, column, says):
-    block = received(pair, batch(x=column))
+@pytest.mark.parametrize("form", FORMS)
+def test_what_an_array_can_not_say(pair, form, values, says):
+    block = received(pair, batch(x=values))
     with pytest.raises(supply.ColumnError, match=f"'x'.*{says}"):
-        block.numpy("x")
+        column(block, form)
 
 
 def test_no_such_column(pair):

@@ -1,7 +1,6 @@
 """Who holds a block: nobody reads what the task may write again, and who holds too much is told."""
 
 import gc
-import importlib.util
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import pyarrow
 import pytest
 import supply
 from task import wait_until
+from values import NEEDS_TORCH
 
 
 def numbers(first, count=4):
@@ -45,9 +45,6 @@ def take_capsules(block):
     return block.__arrow_c_array__()
 
 
-NEEDS_TORCH = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="no PyTorch (on Debian: apt-get install python3-torch)"
-)
 VIEWS = [
     take_numpy,
     take_slice,

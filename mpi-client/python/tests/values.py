@@ -1,13 +1,22 @@
 """Values to supply, and what is received of them."""
 
+import importlib.util
+
 import pyarrow
+import pytest
 
 from layout import CONSTANTS
+
+NEEDS_TORCH = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="no PyTorch (on Debian: apt-get install python3-torch)"
+)
 
 NUMBERS = {
     "int8": -128, "uint8": 255, "int16": -32768, "uint16": 65535, "int32": -(2**31), "uint32": 2**32 - 1, "int64": -(2**63),
     "uint64": 2**64 - 1, "float32": 0.5, "float64": -0.25,
 }  # fmt: skip
+# PyTorch before 2.3 has none of these.
+UNSIGNED = ["uint16", "uint32", "uint64"]
 
 
 def batch(**columns):
