@@ -42,6 +42,16 @@ private[sql] object RowBytes {
       ()
   }
 
+  def hasNull(list: ArrayData): Boolean = list match {
+    case unsafe: UnsafeArrayData =>
+      // Bits, in whole words, between the number of values and the values.
+      val end = UnsafeArrayData.calculateHeaderPortionInBytes(unsafe.numElements())
+      var at = java.lang.Long.BYTES
+      while (at < end && Platform.getLong(unsafe.getBaseObject, unsafe.getBaseOffset + at) == 0) at += java.lang.Long.BYTES
+      at < end
+    case _ => (0 until list.numElements()).exists(list.isNullAt)
+  }
+
   private def copy(base: AnyRef, offset: Long, bytes: Int, to: ByteBuffer): Unit = base match {
     case array: Array[Byte] =>
       to.put(array, (offset - Platform.BYTE_ARRAY_OFFSET).toInt, bytes)

@@ -22,17 +22,17 @@ private[sql] object RowColumn {
     "numbers that all have the same length"
 
   /**
-   * @param listLength how many numbers a column's arrays have, all of them; asked for where the column has arrays
+   * @param listLength how many numbers the arrays of column `i` have, all of them; asked for where the column has arrays, and no column
+   *                   is refused
    * @throws ConfigException naming every column that can not be supplied
    */
-  def of(schema: StructType, listLength: String => Int): IndexedSeq[RowColumn] = {
-    val columns = schema.fields.toIndexedSeq.map(field => of(field, listLength).toRight(s"'${field.name}' is ${field.dataType.catalogString}"))
-    val refused = columns.collect { case Left(text) => text }
+  def of(schema: StructType, listLength: Int => Int): IndexedSeq[RowColumn] = {
+    val refused = schema.fields.filter(field => of(field, 1).isEmpty).map(field => s"'${field.name}' is ${field.dataType.catalogString}")
     if (refused.nonEmpty) throw new ConfigException(s"a column can not be supplied as it is (${refused.mkString(", ")}): $Castable")
-    columns.collect { case Right(column) => column }
+    schema.fields.toIndexedSeq.zipWithIndex.flatMap { case (field, i) => of(field, listLength(i)) }
   }
 
-  private def of(field: StructField, listLength: String => Int): Option[RowColumn] = {
+  private def of(field: StructField, listLength: => Int): Option[RowColumn] = {
     def column(format: String) = Column(field.name, format, field.nullable)
     field.dataType match {
       case BooleanType => Some(new BooleanValue(column("b")))
@@ -51,7 +51,7 @@ private[sql] object RowColumn {
         Some(new DecimalValue(column(s"d:${decimal.precision},${decimal.scale}"), decimal.precision, decimal.scale))
       case ArrayType(number: NumericType, containsNull) =>
         NumberFormats.get(number).map { case (format, bytes) =>
-          val length = listLength(field.name)
+          val length = listLength
           new ListValue(column(s"+w:$length").copy(childFormat = format), length, bytes, containsNull)
         }
       case _ => None
@@ -146,12 +146,8 @@ private final class ListValue(column: Column, length: Int, bytes: Int, containsN
       throw new SourceException(s"column '${column.name}' has an array of ${list.numElements()} numbers, and one of $length: they must all " +
         "have the same length")
     }
-    if (containsNull) {
-      var k = 0
-      while (k < length) {
-        if (list.isNullAt(k)) throw new SourceException(s"column '${column.name}' has an array with a null in it: fill it, or drop the row")
-        k += 1
-      }
+    if (containsNull && RowBytes.hasNull(list)) {
+      throw new SourceException(s"column '${column.name}' has an array with a null in it: fill it, or drop the row")
     }
     RowBytes.write(list, column.childFormat, to.reserve(i, width))
   }

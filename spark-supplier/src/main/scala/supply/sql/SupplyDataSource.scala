@@ -1,7 +1,8 @@
 package supply.sql
 
+import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame, SaveMode, SQLContext}
-import org.apache.spark.sql.functions.{col, size}
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.sources.{BaseRelation, CreatableRelationProvider, DataSourceRegister}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.supply.SparkInternals
@@ -26,8 +27,9 @@ final class SupplyDataSource extends CreatableRelationProvider with DataSourceRe
   }
 
   private def source(data: DataFrame): RowSource = {
-    val columns = RowColumn.of(data.schema, listLength(data, _))
-    val rows = data.queryExecution.toRdd
+    // Computes what lies ahead of a shuffle. Columns that can not be supplied are refused before.
+    lazy val rows = data.queryExecution.toRdd
+    val columns = RowColumn.of(data.schema, column => listLength(rows, data.schema(column).name, column))
     if (SparkInternals.isIndeterminate(rows)) {
       throw new SourceException("Spark may compute other rows each time it computes this DataFrame again (a repartition of rows in no " +
         "certain order, for one): write it to files first, and read these")
@@ -35,11 +37,9 @@ final class SupplyDataSource extends CreatableRelationProvider with DataSourceRe
     new RowSource(rows, columns, SparkInternals.isOrdered(rows))
   }
 
-  private def listLength(data: DataFrame, column: String): Int = {
-    val name = "`" + column.replace("`", "``") + "`"
-    data.select(size(col(name))).where(col(name).isNotNull).head(1).headOption.map(_.getInt(0)).filter(_ > 0).getOrElse(
-      throw new SourceException(s"column '$column' has no array with a number in it, so its length is not known: drop the column"))
-  }
+  private def listLength(rows: RDD[InternalRow], name: String, column: Int): Int =
+    rows.filter(!_.isNullAt(column)).map(_.getArray(column).numElements()).take(1).headOption.filter(_ > 0).getOrElse(
+      throw new SourceException(s"column '$name' has no array with a number in it, so its length is not known: drop the column"))
 }
 
 private final class SuppliedRelation(override val sqlContext: SQLContext, override val schema: StructType) extends BaseRelation
