@@ -42,6 +42,10 @@ def frame(spark, name):
         return everything.selectExpr("id", "sequence(0, id % 3) as list")
     if name == "shuffled":
         return everything.repartition(3, "tiny").select("id", "text")
+    if name == "indeterminate":
+        # Which row goes where depends on the order in which they come out of the first shuffle.
+        spark.conf.set("spark.sql.execution.sortBeforeRepartition", "false")
+        return everything.groupBy("tiny").count().repartition(3)
     if name == "lmdb":
         return spark.read.format("lmdb").option("partitions", 3).load(str(TEST_LMDB))
     raise ValueError(name)

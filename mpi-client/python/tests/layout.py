@@ -1,9 +1,12 @@
-"""The contract's structures, from proto/layout.tsv: where each field lies."""
+"""Where things lie: in the checkout, and, from proto/layout.tsv, the fields of the contract's structures."""
 
 import csv
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+# The other side's environment, and what it is to have.
+SPARK_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
+JAR = ROOT / "spark-supplier" / "target" / "spark-supplier.jar"
 
 with open(ROOT / "proto" / "layout.tsv", newline="") as _table:
     _ROWS = list(csv.DictReader(_table, delimiter="\t"))
