@@ -1,6 +1,8 @@
 """Means of columns over all ranks, with mpi4py and numpy, from the values as Spark wrote them.
 
-    launch/supply-run --lmdb build/digits/train_lmdb --ranks 2 -- python column_means.py label data
+    launch/make-configs 2 /dev/shm/means conf
+    spark-submit --master local[2] --jars spark-supplier.jar supply_parquet.py digits.parquet conf pixel_3_4 target --ranks 2 &
+    mpirun -n 2 python column_means.py conf pixel_3_4 target
 
 A column of many values an element, as pixels, has the mean of them all. The first epoch counts.
 """
@@ -14,12 +16,14 @@ from mpi4py import MPI
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config", metavar="CONFIG", help="folder with the config files of both sides")
     parser.add_argument("columns", metavar="COLUMN", nargs="+")
-    names = parser.parse_args().columns
+    arguments = parser.parse_args()
+    names = arguments.columns
     comm = MPI.COMM_WORLD
     sums = numpy.zeros((len(names), 2))
     elements = 0
-    with supply.from_comm(comm) as s:
+    with supply.from_comm(comm, arguments.config) as s:
         for block in s:
             if block.epoch > 0:
                 continue

@@ -1,8 +1,11 @@
-"""Data-parallel training (PyTorch DDP over gloo) of a classifier of digits, fed by Spark; can be stopped and gone on with anywhere.
+"""Data-parallel training (PyTorch DDP over gloo) of a classifier of digits, fed by a DataFrame; can be stopped and gone on with anywhere.
 
-    launch/supply-run --lmdb build/digits/train_lmdb --ranks 2 --epochs 10 --seed 1 -- \\
-        python train_digits.py --epochs 10 --save model.pt
-    launch/supply-run --lmdb build/digits/test_lmdb --ranks 2 -- python train_digits.py --evaluate model.pt
+    launch/make-configs 2 /dev/shm/digits conf
+    spark-submit --master local[2] --jars spark-supplier.jar supply_digits.py train_lmdb conf --ranks 2 --epochs 10 --seed 1 &
+    mpirun -n 2 python train_digits.py conf --epochs 10 --save model.pt
+
+    spark-submit --master local[2] --jars spark-supplier.jar supply_digits.py test_lmdb conf --ranks 2 &
+    mpirun -n 2 python train_digits.py conf --evaluate model.pt
 
 With --checkpoint FOLDER --stop-after STEPS the ranks save where they are and end (Spark's run fails: they stopped early); started
 again with --resume FOLDER they get, in the same order, exactly the samples that they would have got.
@@ -96,7 +99,8 @@ def evaluate(path, dataset):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=10, help="as the Supplier's (default 10)")
+    parser.add_argument("config", metavar="CONFIG", help="folder with the config files of both sides")
+    parser.add_argument("--epochs", type=int, default=10, help="as supply_digits.py's (default 10)")
     parser.add_argument("--batch-size", type=int, default=32, help="images of a batch, on each rank (default 32)")
     parser.add_argument("--learning-rate", type=float, default=0.1, help="(default 0.1)")
     parser.add_argument("--save", type=pathlib.Path, metavar="FILE", help="where the model goes at the end")
@@ -121,7 +125,7 @@ def main():
         columns = COLUMNS + ["key"] * (samples is not None)
         # All ranks classify all their images, but must train in step.
         uneven = "keep" if arguments.evaluate else "pad"
-        dataset = SupplyDataset(columns=columns, batch_size=arguments.batch_size, uneven=uneven)
+        dataset = SupplyDataset(arguments.config, columns=columns, batch_size=arguments.batch_size, uneven=uneven)
         stack.push(dataset)
         if arguments.evaluate:
             right, count = evaluate(arguments.evaluate, dataset)

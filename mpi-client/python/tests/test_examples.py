@@ -1,0 +1,105 @@
+"""The examples, as they stand: a PySpark program that supplies a DataFrame, and ranks under mpirun."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from layout import JAR, ROOT, SPARK_PYTHON
+
+DIGITS = ROOT / "build" / "digits"
+EXAMPLES = ROOT / "mpi-client" / "python" / "examples"
+EPOCHS, ELEMENTS, HELD_OUT, ACCURACY_WANTED = 4, 1437, 360, 0.90
+LIMIT_SECONDS = 120
+
+for module in ("mpi4py", "torch"):
+    pytest.importorskip(module, reason=f"no {module} (on Debian: apt-get install python3-{module})")
+
+
+@pytest.fixture
+def config(tmp_path):
+    """The folder of two pairs' config files; nothing of the pairs may be left at the end."""
+    subprocess.run([ROOT / "launch" / "make-configs", "2", tmp_path / "pairs", tmp_path / "conf"], check=True, stdout=subprocess.DEVNULL)
+    yield tmp_path / "conf"
+    assert list((tmp_path / "pairs").iterdir()) == []
+
+
+def run(spark_words, rank_words, spark_ends_well=True):
+    """Both sides: what each has printed, Spark's first."""
+    environment = {
+        **os.environ, "OMP_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PYSPARK_PYTHON": str(SPARK_PYTHON), "SPARK_CONF_DIR": str(ROOT / "configs" / "spark"), "SUPPLY_TIMEOUT": str(LIMIT_SECONDS),
+    }  # fmt: skip
+    commands = [
+        [SPARK_PYTHON.with_name("spark-submit"), "--master", "local[2]", "--jars", JAR, *spark_words, "--timeout", LIMIT_SECONDS],
+        ["mpirun", "-n", "2", "--oversubscribe", sys.executable, *rank_words],
+    ]  # fmt: skip
+    sides = [
+        subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+        )
+        for command in commands
+    ]
+    try:
+        ranks, spark = (side.communicate(timeout=2 * LIMIT_SECONDS)[0] for side in reversed(sides))
+    finally:
+        for side in sides:
+            side.kill()
+    assert [side.returncode == 0 for side in sides] == [spark_ends_well, True], (spark, ranks)
+    return spark, ranks
+
+
+def samples(path):
+    """The keys of each step, of both ranks."""
+    return [path.with_name(f"{path.name}.{rank}").read_text().splitlines() for rank in range(2)]
+
+
+def means(output):
+    return dict(re.findall(r"(\w+) mean=(\S+)", output))
+
+
+def test_column_means_are_those_of_spark(tmp_path, config):
+    program = "import sys; from sklearn.datasets import load_digits; load_digits(as_frame=True).frame.to_parquet(sys.argv[1])"
+    subprocess.run([SPARK_PYTHON, "-c", program, tmp_path / "digits.parquet"], check=True)
+    columns = ["pixel_3_4", "pixel_5_2", "target"]
+    spark, ranks = run(
+        [EXAMPLES / "supply_parquet.py", tmp_path / "digits.parquet", config, *columns],
+        [EXAMPLES / "column_means.py", config, *columns],
+    )
+    assert f"elements={ELEMENTS + HELD_OUT} ranks=2" in ranks
+    assert means(ranks) == means(spark) and list(means(spark)) == columns
+
+
+def test_training_stopped_in_an_epoch_goes_on_in_the_same_order(tmp_path, config):
+    def train(*arguments, **expected):
+        return run(
+            [EXAMPLES / "supply_digits.py", DIGITS / "train_lmdb", config, "--epochs", EPOCHS, "--seed", "1"],
+            [EXAMPLES / "train_digits.py", config, "--epochs", EPOCHS, *arguments],
+            **expected,
+        )
+
+    train("--samples", tmp_path / "whole")
+    whole = samples(tmp_path / "whole")
+    steps = len(whole[0])
+    assert len(whole[1]) == steps and len({key for rank in whole for step in rank for key in step.split()}) == ELEMENTS
+
+    # In the middle of an epoch.
+    stop = steps // EPOCHS + 4
+    first = ("--samples", tmp_path / "first", "--checkpoint", tmp_path / "checkpoint", "--stop-after", stop)
+    spark, ranks = train(*first, spark_ends_well=False)
+    assert f"stopped after {stop} steps, in epoch 1" in ranks and f"stopped after {stop} steps" in spark, (ranks, spark)
+    train("--samples", tmp_path / "second", "--resume", tmp_path / "checkpoint", "--save", tmp_path / "model.pt")
+    first, second = samples(tmp_path / "first"), samples(tmp_path / "second")
+    assert [before + after for before, after in zip(first, second)] == whole
+
+    _, ranks = run(
+        [EXAMPLES / "supply_digits.py", DIGITS / "test_lmdb", config],
+        [EXAMPLES / "train_digits.py", config, "--evaluate", tmp_path / "model.pt"],
+    )
+    assert f"evaluated={HELD_OUT} " in ranks and float(re.search("accuracy=(.*)", ranks)[1]) >= ACCURACY_WANTED
