@@ -4,10 +4,10 @@ import os
 import pathlib
 import signal
 import subprocess
-import uuid
 
 import headers
 from places import LAUNCH, SUPPLY_CAT
+from processes import Mark
 from ranks import END_OF_PATIENCE
 from waiting import wait_until
 
@@ -16,7 +16,7 @@ class SupplyRun:
     """A process of supply-run, whose ranks write down where their config files lie."""
 
     def __init__(self, folder, *arguments, program=(SUPPLY_CAT,), script=LAUNCH / "supply-run", **environment):
-        self.mark = f"SUPPLY_TEST_RUN={uuid.uuid4()}"
+        self.mark = Mark()
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
         self.noted = folder / "mapped-files"
@@ -27,7 +27,7 @@ class SupplyRun:
         ranks = ["--", "bash", "-c", note, "rank", *program] if program else []
         self.process = subprocess.Popen(
             [script, *map(str, arguments), *map(str, ranks)],
-            env={**os.environ, "TMPDIR": str(self.temporary), **dict([self.mark.split("=")]), **environment},
+            env={**os.environ, "TMPDIR": str(self.temporary), self.mark.name: self.mark.value, **environment},
             stdin=subprocess.DEVNULL,
             # nohup lets it be ignored, and a shell can not trap what is ignored from the start.
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
@@ -53,7 +53,7 @@ class SupplyRun:
         try:
             out, error = self.process.communicate(timeout=2 * END_OF_PATIENCE)
         finally:
-            left = self.processes()
+            left = self.mark.processes()
             for pid in left:
                 os.kill(pid, signal.SIGKILL)
             self.process.communicate()
@@ -63,14 +63,3 @@ class SupplyRun:
         assert left == []
         assert list(self.temporary.iterdir()) == []
         return self.process.returncode
-
-    def processes(self):
-        """Every process that it has started, whatever became of its parent."""
-        found = []
-        for environment in pathlib.Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if self.mark.encode() in environment.read_bytes().split(b"\0"):
-                    found.append(int(environment.parent.name))
-            except OSError:  # It has ended meanwhile, or is another user's.
-                continue
-        return found
