@@ -1,0 +1,101 @@
+"""Spark and ranks in an allocation of a real Slurm, by launch/slurm-run."""
+
+import os
+
+import pytest
+
+import headers
+import slurm
+from places import DIGITS, LAUNCH, PROGRAMS, ROOT, SUPPLY_CAT
+from processes import Mark
+from ranks import END_OF_PATIENCE
+from waiting import wait_until
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(bool(slurm.missing()), reason=f"no {', '.join(slurm.missing())} here (launch/install-packages --for-slurm)"),
+]
+
+# A Spark starts, and ends, with each.
+PATIENCE = 2 * END_OF_PATIENCE
+
+
+@pytest.fixture(scope="module")
+def manager(cluster, tmp_path_factory):
+    manager = slurm.Slurm(cluster, tmp_path_factory.mktemp("slurm"))
+    yield manager
+    manager.stop()
+
+
+@pytest.fixture
+def submit(cluster, manager, tmp_path):
+    """Submits a job. When it has ended nothing of it may be left on any node."""
+    jobs = []
+    before = {node: set(cluster.memory(node).iterdir()) for node in cluster.NODES}
+
+    def submit(*command):
+        mark = Mark()
+        jobs.append((manager.submit(tmp_path, mark, *command), mark))
+        return jobs[-1][0]
+
+    yield submit
+    for job, mark in jobs:
+        manager("scancel", job)
+        wait_until(lambda: manager.ended(job), PATIENCE)
+        assert mark.processes() == []
+        assert list((tmp_path / "temporary").iterdir()) == []
+        assert list(tmp_path.glob("supply-*")) == []
+        for node in cluster.NODES:
+            assert set(cluster.memory(node).iterdir()) - before[node] == set()
+
+
+def slurm_run(*options, program=SUPPLY_CAT):
+    """A job that is nothing but a call of it."""
+    words = [LAUNCH / "slurm-run", "--executor-memory", "512m", *options, "--", program]
+    return ["--wrap", f"'exec {' '.join(map(str, words))}'"]
+
+
+def output_of(manager, job, tmp_path):
+    """All that the job has said, when it has ended."""
+    wait_until(lambda: manager.ended(job), PATIENCE)
+    return (tmp_path / "output").read_text().splitlines()
+
+
+def wait_until_supplied(cluster, manager, job, tmp_path):
+    pairs = [cluster.memory(node) / f"supply-{os.getuid()}-{job}" / f"pair-{local_rank}.mapped"
+             for node in cluster.NODES for local_rank in range(2)]
+    wait_until(lambda: manager.ended(job) or all(headers.read(pair, "published") for pair in pairs), PATIENCE)
+    assert manager.state(job) == "RUNNING", output_of(manager, job, tmp_path)
+
+
+def test_training(manager, submit, tmp_path):
+    options = ("--lmdb", DIGITS / "train_lmdb", "--epochs", 3, "--block-elements", 32)
+    job = submit(*slurm_run(*options, program=PROGRAMS / "train-digits"))
+    output = output_of(manager, job, tmp_path)
+    assert manager.state(job) == "COMPLETED", output
+    assert any(line.startswith("train-digits: ranks=4 epochs=3 elements=4311 ") for line in output), output
+
+
+def test_a_failure_is_the_last_line_of_the_job(manager, submit, tmp_path):
+    job = submit(*slurm_run("--lmdb", "/nowhere"))
+    output = output_of(manager, job, tmp_path)
+    assert (manager.state(job), manager.exit_status(job)) == ("FAILED", 1)
+    assert output[-1] == \
+        "supply-run: the Supplier failed (status 1): supplier: error: there is no LMDB at /nowhere: no such file or directory (--lmdb)"
+
+
+def test_a_job_that_is_cancelled(cluster, manager, submit, tmp_path, database):
+    job = submit(*slurm_run("--lmdb", database, "--epochs", 1000000))
+    wait_until_supplied(cluster, manager, job, tmp_path)
+    manager("scancel", job)
+    output_of(manager, job, tmp_path)
+    assert manager.state(job) == "CANCELLED"
+
+
+def test_a_worker_is_killed(cluster, manager, submit, tmp_path, database):
+    job = submit(*slurm_run("--lmdb", database, "--epochs", 1000000))
+    wait_until_supplied(cluster, manager, job, tmp_path)
+    cluster.signal("node-2", "KILL", "deploy.worker.Worker")
+    output = output_of(manager, job, tmp_path)
+    assert (manager.state(job), manager.exit_status(job)) == ("FAILED", 1)
+    assert output[-1] == "slurm-run: error: the Spark worker on node-2 ended (the end of its log is above)"
