@@ -7,9 +7,8 @@ import subprocess
 import pytest
 
 import databases
-from places import BUILD, JARS, LAUNCH
+from places import HOMES, JARS, LAUNCH
 
-HOMES = {"4.1": next(BUILD.glob("venv/lib/python3*/site-packages/pyspark")), "3.5": BUILD / "spark-3.5" / "home"}
 SCALA = {"4.1": "2.13", "3.5": "2.12"}
 # As spark-submit does it.
 JAVA = ["java", "-XX:-UsePerfData", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"]

@@ -7,7 +7,7 @@ import pytest
 
 import databases
 import headers
-from places import LAUNCH, SUPPLY_CAT
+from places import HOMES, LAUNCH, SUPPLY_CAT
 from ranks import END_OF_PATIENCE
 from waiting import wait_until
 
@@ -17,11 +17,11 @@ def start_supply_run(cluster):
     """Starts launch/supply-run on the head, and sees to it that it does not outlive the test."""
     started = []
 
-    def start(run, lmdb, *options):
+    def start(run, lmdb, *options, **environment):
         command = [LAUNCH / "supply-run", "--yarn", f"512m,{len(cluster.NODES)},2", *run.options(), "--timeout", run.timeout,
                    "--ranks", run.ranks, "--lmdb", lmdb, *options, "--", SUPPLY_CAT]
         started.append(subprocess.Popen(
-            cluster.on("head", "exec", *map(str, command)), env=run.environment, stdin=subprocess.DEVNULL,
+            cluster.on("head", "exec", *map(str, command)), env={**run.environment, **environment}, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
         return started[-1]
 
@@ -48,6 +48,15 @@ def test_the_supplier_on_yarn(cluster, start_supply_run, make_run, database):
     said = finish(process)
     assert process.returncode == 0, said
     assert run.lines() == databases.expected_lines(database, 2)
+
+
+@pytest.mark.long
+def test_spark_3_5_on_the_same_yarn(cluster, start_supply_run, make_run, database):
+    run = make_run(1, 1, timeout=120)
+    process = start_supply_run(run, cluster.put(database), SPARK_HOME=str(HOMES["3.5"]))
+    said = finish(process)
+    assert process.returncode == 0, said
+    assert run.lines() == databases.expected_lines(database)
 
 
 @pytest.mark.long
