@@ -48,8 +48,8 @@ SUPPLY_API const char *supply_contract_version(void);
 /** What a call came to. Not negative: no failure. Negative: supply_error() says more. */
 typedef enum supply_status {
     SUPPLY_OK = 0,
-    SUPPLY_END_OF_EPOCH = 1, /**< every element of this epoch for this rank has been handed out */
-    SUPPLY_END_OF_DATA = 2,  /**< every epoch has ended; stays so */
+    SUPPLY_END_OF_EPOCH = 1, /**< every element of this epoch, of a stream: this batch, for this rank has been handed out */
+    SUPPLY_END_OF_DATA = 2,  /**< every epoch has ended, or the stream, perhaps inside of an epoch; stays so */
     SUPPLY_AGAIN = 3,        /**< nothing there yet (supply_try_next only) */
 
     SUPPLY_ERROR_ARGUMENT = -1,  /**< a call that this header forbids */
@@ -177,7 +177,8 @@ typedef struct supply_block {
 
 /**
  * Waits for the next block, at most the time limit. The block stays valid, and its slot occupied, until
- * supply_release(). Several blocks may be held at once, but not all of the ring.
+ * supply_release(). Several blocks may be held at once, but not all of the ring. The call behind SUPPLY_END_OF_EPOCH says that the
+ * rank is through with that epoch: a stream does not give it again from then on, so save a position before it.
  *
  * SUPPLY_OK; SUPPLY_END_OF_EPOCH (block->epoch says which; nothing to release); SUPPLY_END_OF_DATA;
  * or _TIMEOUT, _SPARK, _CONTRACT, _SYSTEM, _ALL_HELD, _ARGUMENT. After an error other than

@@ -57,7 +57,8 @@ struct mapped_file_header {
     uint8_t unused_84[4];
     uint64_t start_element;
     uint64_t start_plan;
-    uint8_t unused_104[24];
+    uint64_t passed;
+    uint8_t unused_112[16];
     uint64_t published;
     uint32_t task_pid;
     uint32_t task_attempt;

@@ -105,6 +105,12 @@ static void release_what_nobody_holds(struct pair *pair) {
     supply_fail_point("C2");
 }
 
+void supply_pair_pass(struct pair *pair) {
+    __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->passed, pair->expected, __ATOMIC_RELEASE);
+    request(pair, REQUEST_RELEASE);
+    supply_fail_point("C3");
+}
+
 void supply_pair_release(struct pair *pair, uint64_t sequence) {
     *held(pair, sequence) = false;
     release_what_nobody_holds(pair);

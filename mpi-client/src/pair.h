@@ -45,6 +45,9 @@ void supply_pair_end_export(struct pair *pair, uint64_t sequence);
 /** Releases every block that has been received, also those that are exported. */
 void supply_pair_release_all(struct pair *pair);
 
+/** C3: the program asks for what follows the END_OF_EPOCH that it has received last. */
+void supply_pair_pass(struct pair *pair);
+
 /** E4, behind END_OF_DATA: releases everything, and waits until the task knows it or Spark gives up, at most the time limit. */
 void supply_pair_end(struct pair *pair);
 

@@ -132,7 +132,8 @@ static supply_status_t hand_out(supply_t *supply, const struct notification *not
     };
     if (!is_block) {
         release(supply, sequence);
-        if (notification->kind == NOTIFICATION_END_OF_EPOCH) return SUPPLY_END_OF_EPOCH;
+        supply->at_end_of_epoch = notification->kind == NOTIFICATION_END_OF_EPOCH;
+        if (supply->at_end_of_epoch) return SUPPLY_END_OF_EPOCH;
         supply->at_end_of_data = true;
         return SUPPLY_END_OF_DATA;
     }
@@ -239,6 +240,8 @@ supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wai
     }
     supply->failure.status = SUPPLY_OK;
     if (supply->at_end_of_data) return SUPPLY_END_OF_DATA;
+    if (supply->at_end_of_epoch) supply_pair_pass(&supply->pair);
+    supply->at_end_of_epoch = false;
     supply_status_t status;
     if (wait) {
         supply->quiet_since = 0;

@@ -23,6 +23,7 @@ object Layout {
     final val startPartition = 80
     final val startElement = 88
     final val startPlan = 96
+    final val passed = 104
     final val published = 128
     final val taskPid = 136
     final val taskAttempt = 140

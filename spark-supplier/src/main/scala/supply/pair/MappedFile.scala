@@ -63,6 +63,13 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
     value
   }
 
+  /** The rank has asked for what follows the sequence numbers below this one. */
+  def passed: Long = {
+    val value = header.getLong(At.passed)
+    VarHandle.acquireFence()
+    value
+  }
+
   /** Sequence numbers below this one are published. */
   def published: Long = {
     val value = header.getLong(At.published)
