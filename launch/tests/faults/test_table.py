@@ -16,5 +16,6 @@ def test_a_row_names_a_test(row):
     if file.endswith("Suite"):
         assert list((ROOT / "spark-supplier" / "src" / "test").rglob(f"{file}.scala"))
         return
-    assert not test or f"\ndef {test}(" in (LAUNCH / "tests" / file).read_text()
-    assert (LAUNCH / "tests" / file).is_file()
+    path = (ROOT if file.startswith("mpi-client/") else LAUNCH / "tests") / file
+    assert path.is_file()
+    assert not test or f"\ndef {test}(" in path.read_text()

@@ -54,7 +54,7 @@ final case class SupplySettings(
 object SupplyJob {
 
   /** For ranks that are just coming, where the time limit has passed or nobody is to wait for it. */
-  private val deliverySeconds = 2.0
+  private[supply] val deliverySeconds = 2.0
 
   /** What a JVM that is asked to end waits for the ranks to be told. */
   private val endSeconds = 10L

@@ -9,11 +9,10 @@ import supply.contract.Layout.{Constant, SchemaEntry => At}
 /** A column of a block. `format` is a format string of the Arrow C Data Interface, and so is `childFormat`, of the numbers of a list. */
 final case class Column(name: String, format: String, nullable: Boolean = false, childFormat: String = "")
 
-/** The columns of every block of a pair. */
+/** The columns of every block of a pair; none while they are not known. */
 final case class Schema(columns: IndexedSeq[Column]) {
 
-  require(columns.nonEmpty && columns.size <= Constant.SCHEMA_COLUMNS_MAX,
-    s"a block has 1 to ${Constant.SCHEMA_COLUMNS_MAX} columns, not ${columns.size}")
+  require(columns.size <= Constant.SCHEMA_COLUMNS_MAX, s"a block has 1 to ${Constant.SCHEMA_COLUMNS_MAX} columns, not ${columns.size}")
   columns.foreach { column =>
     require(column.name.nonEmpty && column.name.getBytes(UTF_8).length < At.format - At.name,
       s"a column's name has 1 to ${At.format - At.name - 1} bytes: '${column.name}'")
@@ -30,6 +29,9 @@ final case class Schema(columns: IndexedSeq[Column]) {
 }
 
 object Schema {
+
+  /** Of what has no elements, as the end of a stream. */
+  val Unknown: Schema = Schema(IndexedSeq.empty)
 
   def read(from: ByteBuffer, columnCount: Int): Schema = {
     if (columnCount < 1 || columnCount > Constant.SCHEMA_COLUMNS_MAX) {

@@ -39,7 +39,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   private var firstElement = 0L
   private var elements = 0
 
-  pair.schemaIs(schema)
+  if (schema != Schema.Unknown) pair.schemaIs(schema)
 
   /** Says where the next elements stand in the source; the current block must be empty. */
   def startAt(epoch: Int, partition: Int, element: Long): Unit = {

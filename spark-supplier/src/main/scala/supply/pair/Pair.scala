@@ -81,6 +81,11 @@ final class Pair private[pair] (
     file.plan = fingerprint
   }
 
+  /** The plan of what this rank has, or wants to go on behind; 0: of neither. */
+  def plan: Long = if (sequence == 0) file.startPlan else file.plan
+
+  def plan_=(fingerprint: Long): Unit = file.plan = fingerprint
+
   /** P1. The slot for the next block, once the rank has released it. The same until [[publish]]. */
   def nextSlot(): ByteBuffer = {
     if (!blocks.haveRoomFor(sequence)) throw Pair.NoRoomToStay
@@ -152,6 +157,20 @@ final class Pair private[pair] (
     if (isAtEnd) FailPoint("E1")
   }
 
+  /** Waits until the rank has asked for what follows all that is published, END_OF_EPOCH last. It may hold blocks of it still. */
+  def awaitPassed(): Unit = {
+    val start = System.nanoTime()
+    var limit = new TimeLimit(timeout)
+    try while (!isPassed) {
+        val before = released
+        awaitRequest(limit, isPassed)
+        if (released > before) limit = new TimeLimit(timeout)
+      }
+    finally waited += System.nanoTime() - start
+  }
+
+  private def isPassed: Boolean = file.passed >= sequence
+
   /** Lets the rank go, behind END_OF_DATA: no attempt needs the pair any more. (E3) */
   def endIsSeen(): Unit = {
     FailPoint("E2")
@@ -209,10 +228,11 @@ final class Pair private[pair] (
   /** Waits until the rank has released one block more; the limit counts anew for each. */
   private def awaitProgress(limit: TimeLimit): Unit = {
     val before = released
-    while (released == before) awaitRequest(limit)
+    while (released == before) awaitRequest(limit, released == sequence && sequence > 0)
   }
 
-  private def awaitRequest(limit: TimeLimit): Unit = {
+  /** isAll: whether the rank has all it is to have, so that it may have gone. */
+  private def awaitRequest(limit: TimeLimit, isAll: => Boolean): Unit = {
     val outcome = requests.read(limit)
     released = releasedNow()
     outcome match {
@@ -223,7 +243,7 @@ final class Pair private[pair] (
           case kind if kind >= 256 => ()
           case kind => throw new ContractException(s"$name: a request is of unknown kind $kind")
         }
-      case RequestPipe.EndOfFile if released == sequence && sequence > 0 => ()
+      case RequestPipe.EndOfFile if isAll => ()
       case RequestPipe.EndOfFile => throw rankIsGone
       case RequestPipe.TimedOut => throw rankIsStuck("released no block")
     }
@@ -346,6 +366,11 @@ object Pair {
     }
     ()
   }
+
+  /** Whether a rank lives there; also while a task of this JVM is attaching or leaving. */
+  def hasRank(paths: PairPaths): Boolean =
+    try besideTask(Paths.get(paths.mappedFile), paths.group)(_.exists(_.rankLives)).getOrElse(true)
+    catch { case _: PairFile.NotSharedYetException => false }
 
   /** A1. */
   private def openMappedFile(path: Path, group: Option[String]): Either[String, MappedFile] =

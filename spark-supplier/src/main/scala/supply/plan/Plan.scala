@@ -9,11 +9,15 @@ import java.util.Random
  * A partition belongs to the same rank in every epoch, so that one that Spark has cached on the rank's node stays
  * useful.
  *
+ * @param firstEpoch the number of the first of its epochs: a batch of a stream is one epoch among many
  * @param equalSteps where all ranks are to make as many steps in an epoch; otherwise each partition gives what it has
  */
 final case class Plan(
-    partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions, equalSteps: Option[EqualSteps] = None) {
-  require(partitions >= 0 && ranks >= 1 && epochs >= 1, s"no plan for $partitions partitions, $ranks ranks, $epochs epochs")
+    partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions, equalSteps: Option[EqualSteps] = None,
+    firstEpoch: Int = 0) {
+  require(partitions >= 0 && ranks >= 1 && epochs >= 0, s"no plan for $partitions partitions, $ranks ranks, $epochs epochs")
+
+  def epochNumbers: Range = firstEpoch until firstEpoch + epochs
 
   /** The rank's partitions, ascending. */
   def partitionsOf(rank: Int): IndexedSeq[Int] = rank until partitions by ranks

@@ -28,6 +28,7 @@ private[sql] object RowColumn {
    */
   def of(schema: StructType, listLength: Int => Int): IndexedSeq[RowColumn] = {
     val refused = schema.fields.filter(field => of(field, 1).isEmpty).map(field => s"'${field.name}' is ${field.dataType.catalogString}")
+    if (schema.isEmpty) throw new ConfigException("there is no column to supply")
     if (refused.nonEmpty) throw new ConfigException(s"a column can not be supplied as it is (${refused.mkString(", ")}): $Castable")
     schema.fields.toIndexedSeq.zipWithIndex.flatMap { case (field, i) => of(field, listLength(i)) }
   }

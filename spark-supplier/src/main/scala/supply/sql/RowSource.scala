@@ -2,8 +2,11 @@ package supply.sql
 
 import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.supply.SparkInternals
 
+import supply.SourceException
 import supply.contract.{ElementCursor, ElementWriter, Schema}
 import supply.source.Source
 
@@ -16,7 +19,7 @@ private[sql] final class RowSource(override val rdd: RDD[InternalRow], columns: 
   /** The widest, but for text and bytes, which are taken to be wider than any number. */
   override def mainColumn: Option[Int] = {
     val weights = columns.map(column => if (column.width > 0) column.width else RowSource.AnyLength)
-    Some(weights.indexOf(weights.max)).filter(weights(_) > RowSource.SmallBytes)
+    if (weights.isEmpty) None else Some(weights.indexOf(weights.max)).filter(weights(_) > RowSource.SmallBytes)
   }
 
   override def open(partition: Partition, context: TaskContext): ElementCursor =
@@ -26,6 +29,26 @@ private[sql] final class RowSource(override val rdd: RDD[InternalRow], columns: 
 private[sql] object RowSource {
   private final val SmallBytes = 16
   private final val AnyLength = 256
+
+  /** @throws supply.SupplyException where these rows can not be supplied */
+  def of(data: DataFrame, lengths: ListLengths): RowSource = {
+    // Computes what lies ahead of a shuffle. Columns that can not be supplied are refused before.
+    lazy val rows = data.queryExecution.toRdd
+    var areKnown = true
+    val columns = RowColumn.of(data.schema, column => lengths.of(column, rows).getOrElse {
+      if (!rows.map(_ => 0).isEmpty()) {
+        throw new SourceException(s"column '${data.schema(column).name}' has no array with a number in it, so its length is not known: drop the column")
+      }
+      areKnown = false
+      1
+    })
+    if (SparkInternals.isIndeterminate(rows)) {
+      throw new SourceException("Spark may compute other rows each time it computes this DataFrame again (a repartition of rows in no " +
+        "certain order, for one): write it to files first, and read these")
+    }
+    // Without a row the columns do not matter.
+    new RowSource(rows, if (areKnown) columns else IndexedSeq.empty, SparkInternals.isOrdered(rows))
+  }
 }
 
 private final class RowCursor(rows: Iterator[InternalRow], columns: Array[RowColumn]) extends ElementCursor {

@@ -11,7 +11,7 @@ import supply.plan.Share
 
 /** Supplies one rank over its pair, from the pair's position on. */
 final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounters) {
-  pair.planIs(settings.plan)
+  settings.stream.fold(pair.planIs(settings.plan))(_.follow(pair, settings.plan))
   val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements, settings.wholeBlocks)
   private val start = pair.position
   private val clock = new SourceClock

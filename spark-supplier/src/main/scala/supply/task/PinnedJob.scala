@@ -20,19 +20,21 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
   def run(): IndexedSeq[TaskReport] = {
     val watch = new TaskWatch(sc, group, settings.hosts, settings.timeout, giveUp)
     sc.addSparkListener(watch)
-    try {
-      // Interrupting wakes a task that waits for its rank.
-      sc.setJobGroup(group, s"supplying ${plan.ranks} ranks", interruptOnCancel = true)
-      val task = new PinnedTask(settings, counters)
-      new PinnedRDD(sc, source, plan, settings.hosts)
-        .mapPartitionsWithIndex((rank, epochs) => Iterator.single(task.run(rank, epochs)))
-        .collect()
-        .toIndexedSeq
-    } catch {
+    try JobGroup(sc, group, s"supplying ${plan.ranks} ranks") {
+        val task = new PinnedTask(settings, counters)
+        new PinnedRDD(sc, source, plan, settings.hosts)
+          .mapPartitionsWithIndex((rank, epochs) => Iterator.single(task.run(rank, epochs)))
+          .collect()
+          .toIndexedSeq
+      }
+    catch {
+      // Who interrupts a thread that waits for a job leaves the job running.
+      case e: InterruptedException =>
+        sc.cancelJobGroup(group)
+        throw e
       // Spark may have lost an executor for good that had nothing left to do.
       case e: SparkException => record.reportsOf(0 until plan.ranks).getOrElse(throw firstFailure.getOrElse(PinnedJob.causeOf(e)))
     } finally {
-      sc.clearJobGroup()
       sc.removeSparkListener(watch)
       record.close()
       watch.close()

@@ -44,7 +44,7 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts
 
   override def compute(partition: Partition, context: TaskContext): Iterator[PlannedEpoch] = {
     val RankPartition(rank, parents) = partition.asInstanceOf[RankPartition]
-    Iterator.range(0, plan.epochs).map { epoch =>
+    plan.epochNumbers.iterator.map { epoch =>
       new PlannedEpoch(epoch, () => plan.shares(rank, epoch).iterator.map { case (index, share) =>
         PlannedPartition(index, source.isOrdered, share, () => shuffled(source.open(parents(index), context), index, epoch))
       })

@@ -8,7 +8,7 @@ import org.slf4j.LoggerFactory
 import supply.{MisplacedException, PlacementException, RankEndedException, RankException}
 import supply.config.{ConfigFiles, PairPaths}
 import supply.contract.Schema
-import supply.pair.Pair
+import supply.pair.{Pair, TimeLimit}
 import supply.plan.Hosts
 
 /**
@@ -19,6 +19,7 @@ import supply.plan.Hosts
  * @param waitForRank a rank that ends early is awaited, and gets what follows the position that it brings
  * @param resident    the blocks of the first epoch stay, and later epochs notify them again
  * @param wholeBlocks every block has `blockElements` elements
+ * @param stream      the part of a stream that is supplied; None: a run of its own, to its end
  */
 final case class TaskSettings(
     configFiles: ConfigFiles,
@@ -31,7 +32,12 @@ final case class TaskSettings(
     plan: Long = 0,
     waitForRank: Boolean = false,
     resident: Boolean = false,
-    wholeBlocks: Boolean = false)
+    wholeBlocks: Boolean = false,
+    stream: Option[StreamPart] = None) {
+
+  /** Whether END_OF_DATA follows. */
+  def isEnd: Boolean = stream.forall(_.isEnd)
+}
 
 /**
  * What one rank has been supplied with since it came: elements and bytes of blocks by all attempts of its task, partitions
@@ -67,7 +73,7 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters) extends S
   private def supply(rank: Int, epochs: IndexedSeq[PlannedEpoch]): TaskReport = {
     val attempt = TaskContext.get().attemptNumber()
     val pair =
-      try PinnedTask.attach(settings.configFiles, settings.hosts, rank, attempt, settings.timeout, settings.run)
+      try attach(rank, attempt)
       catch {
         // Another attempt, which Spark took for dead, may have come to the end meanwhile.
         case e: RankException => return reported(rank).getOrElse(throw e)
@@ -76,26 +82,50 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters) extends S
     finally pair.close()
   }
 
+  private def attach(rank: Int, attempt: Int): Pair = {
+    if (settings.stream.contains(StreamPart.End)) requireRank(rank)
+    val limit = new TimeLimit(settings.timeout)
+    var pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank, attempt, settings.timeout, settings.run)
+    // What a stopped query has supplied to its end: another rank is to come where it is started again.
+    while (!settings.isEnd && pair.isAtEnd) {
+      pair.close()
+      if (limit.passed) throw new RankException(s"${pair.name}: its rank is at the end of the data, and does not close the pair (--timeout)")
+      Thread.sleep(PinnedTask.pollMillis)
+      pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank, attempt, settings.timeout, settings.run)
+    }
+    pair
+  }
+
+  /** Who ends a stream waits only for a rank that is just coming. */
+  private def requireRank(rank: Int): Unit = {
+    val limit = new TimeLimit(math.min(PinnedTask.comingSeconds, settings.timeout))
+    val paths = PinnedTask.paths(settings.configFiles, settings.hosts, rank)
+    while (!Pair.hasRank(paths)) {
+      if (limit.passed) throw new RankException(s"rank $rank was not there when its stream ended (${paths.mappedFile})")
+      Thread.sleep(PinnedTask.pollMillis)
+    }
+  }
+
   /** What another attempt has reported whose rank has everything, and which may have died before it let the rank go. */
   private def reported(rank: Int): Option[TaskReport] = {
     val report = RunRecord.reportOf(settings.run, rank)
-    if (report.isDefined && settings.hosts.places(rank).isOn(PinnedTask.host)) {
+    if (report.isDefined && settings.isEnd && settings.hosts.places(rank).isOn(PinnedTask.host)) {
       Pair.endIsSeen(PinnedTask.paths(settings.configFiles, settings.hosts, rank), settings.run)
     }
     report
   }
 
-  /** Supplies the rank that is there now, to the end. */
+  /** Supplies the rank that is there now, to the end, or to that of a stream's batch. */
   private def supply(rank: Int, pair: Pair, epochs: IndexedSeq[PlannedEpoch]): TaskReport = {
     val start = System.nanoTime()
     RunRecord.attached(settings.run, rank)
     val supply = new PairSupply(pair, settings, counters)
     epochs.foreach(supply.epoch)
-    supply.endOfData()
+    if (settings.isEnd) supply.endOfData() else pair.awaitPassed()
     val report = TaskReport(rank, PinnedTask.host, supply.partitions, pair.publishedElements, pair.publishedBytes,
       System.nanoTime() - start, pair.waitedNanos, supply.waitedForSource)
     RunRecord.ended(settings.run, report)
-    pair.endIsSeen()
+    if (settings.isEnd) pair.endIsSeen()
     report
   }
 }
@@ -103,11 +133,16 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters) extends S
 object PinnedTask {
   private val log = LoggerFactory.getLogger(classOf[PinnedTask])
 
+  private val pollMillis = 20L
+
+  /** For a rank that is just coming, where nobody is to wait for it. */
+  private val comingSeconds = 2.0
+
   /** This executor's host, as Spark knows it. */
   def host: String = SparkEnv.get.blockManager.blockManagerId.host
 
   /** The files of the pair of a rank, on its own node. */
-  private def paths(configFiles: ConfigFiles, hosts: Hosts, rank: Int): PairPaths = {
+  def paths(configFiles: ConfigFiles, hosts: Hosts, rank: Int): PairPaths = {
     val localRank = hosts.places(rank).localRank
     configFiles.read(localRank + 1)(localRank)
   }

@@ -80,9 +80,15 @@ object SparkInternals {
 
   /** Runs `body`; if the JVM is asked to end meanwhile (SIGTERM, Ctrl-C), runs `ending` before Spark takes anything down. */
   def beforeShutdown[A](ending: () => Unit)(body: => A): A = {
-    val hook = ShutdownHookManager.addShutdownHook(ShutdownHookManager.DEFAULT_SHUTDOWN_PRIORITY + 1)(ending)
+    val hook = atShutdown(ending)
     try body
-    finally {
+    finally hook.close()
+  }
+
+  /** The same, until it is closed. */
+  def atShutdown(ending: () => Unit): AutoCloseable = {
+    val hook = ShutdownHookManager.addShutdownHook(ShutdownHookManager.DEFAULT_SHUTDOWN_PRIORITY + 1)(ending)
+    () => {
       ShutdownHookManager.removeShutdownHook(hook)
       ()
     }

@@ -1,0 +1,17 @@
+package supply.task
+
+import org.apache.spark.SparkContext
+
+/** Runs the jobs of `body` as a group that can be cancelled, in a thread that may have one already: a streaming query's has. */
+private[task] object JobGroup {
+
+  private val Properties = Seq("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+
+  def apply[A](sc: SparkContext, group: String, description: String)(body: => A): A = {
+    val before = Properties.map(name => name -> sc.getLocalProperty(name))
+    // Interrupting wakes a task that waits for its rank.
+    sc.setJobGroup(group, description, interruptOnCancel = true)
+    try body
+    finally before.foreach { case (name, value) => sc.setLocalProperty(name, value) }
+  }
+}
