@@ -34,6 +34,8 @@ JAR := $(TARGET)/spark-supplier.jar
 JAR_SOURCES := spark-supplier/pom.xml $(shell find spark-supplier/src/main bench/scala proto -type f)
 REPORTS := build/reports
 WHEEL_VENV := build/wheel-venv
+WHEEL_READY := $(WHEEL_VENV)/.ready
+WHEEL_SOURCES := mpi-client/python/tests/requirements.txt $(shell find mpi-client proto/layout.tsv -type f -not -path '*/tests/*')
 
 # CMake itself knows what is stale. The make that it starts must not meet this one's flags.
 CMAKE := env -u MAKEFLAGS -u MFLAGS cmake
@@ -110,16 +112,16 @@ build-every-spark: | build
 	@$(MAKE) --no-print-directory SPARK=4.1 spark
 	@$(MAKE) --no-print-directory SPARK=3.5 spark
 
-bench: bench-programs ## every benchmark, about 12 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
+bench: bench-programs ## every benchmark, about 13 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
-bench-quick: bench-programs ## the same with less data and fewer rounds, under 2 minutes
+bench-quick: bench-programs ## the same with less data and fewer rounds, under 3 minutes
 	@bench/run --quick $(BENCH)
 
 bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy
 	@bench/cycle $(BENCH)
 
-bench-programs: $(JAR) $(VENV_READY) $(DATUM)
+bench-programs: $(JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
 	@echo 'build: the programs of bench/'
 	@mkdir -p build
 	@{ $(CMAKE) -S bench/c -B build/bench-c && $(CMAKE) --build build/bench-c --parallel $(JOBS); } > build/bench-c.log 2>&1 \
@@ -224,12 +226,16 @@ test-python:
 
 # The wheel of mpi-client/python in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
 # from the system: the PyTorch of the package index is a hundred times the size.
-test-wheel: packages-for-tests build $(DATUM) $(DIGITS) ## the Python package: builds and installs its wheel, and tests it with Spark and mpirun
+test-wheel: build $(WHEEL_READY) $(DATUM) $(DIGITS) ## the Python package: builds and installs its wheel, and tests it with Spark and mpirun
+	@mkdir -p $(REPORTS)
+	@$(WHEEL_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/wheel.xml mpi-client/python/tests
+
+$(WHEEL_READY): $(WHEEL_SOURCES) | packages-for-tests
 	@echo 'build: the wheel of mpi-client/python'
-	@mkdir -p $(REPORTS) && rm -rf $(WHEEL_VENV) && $(PYTHON) -m venv --system-site-packages $(WHEEL_VENV)
+	@rm -rf $(WHEEL_VENV) && $(PYTHON) -m venv --system-site-packages $(WHEEL_VENV)
 	@env -u MAKEFLAGS -u MFLAGS $(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check \
 		--requirement mpi-client/python/tests/requirements.txt ./mpi-client/python
-	@$(WHEEL_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/wheel.xml mpi-client/python/tests
+	@touch $@
 
 # A pytest of their own: they need another Spark.
 test-python-faults: library-with-fail-points

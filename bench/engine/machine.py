@@ -1,6 +1,7 @@
 """What a figure was measured on."""
 
 import os
+import pathlib
 import platform
 import re
 import subprocess
@@ -44,3 +45,28 @@ def forget_peak_memory(pid):
     with open(f"/proc/{pid}/clear_refs", "w", encoding="utf-8") as file:
         file.write("5")
     return peak_memory(pid)
+
+
+def _of_each(measure, pid):
+    """By process, over this one and all that it has started, and these; without those that have just ended."""
+    found, pids, program = {}, [pid], os.readlink(f"/proc/{pid}/exe")
+    for one in pids:
+        try:
+            for task in pathlib.Path(f"/proc/{one}/task").iterdir():
+                pids += map(int, (task / "children").read_text(encoding="utf-8").split())
+            # Between its fork and its exec a JVM's child has the JVM's own memory.
+            if one == pid or os.readlink(f"/proc/{one}/exe") != program:
+                found[one] = measure(one)
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+def forget_peak_memory_of_all(pid):
+    """forget_peak_memory() of a process and its descendants: what growth_of_all() takes."""
+    return _of_each(forget_peak_memory, pid)
+
+
+def growth_of_all(pid, before):
+    """How far they have grown together since then at most, new ones included."""
+    return sum(peak - before.get(one, 0) for one, peak in _of_each(peak_memory, pid).items())

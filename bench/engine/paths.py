@@ -8,12 +8,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "build" / "bench"
 PROGRAMS = ROOT / "build" / "bench-c"
 VENV_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
+# The environment of the package supply, with PyTorch.
+SUPPLY_PYTHON = ROOT / "build" / "wheel-venv" / "bin" / "python"
 
 
 def spark_home():
     if "SPARK_HOME" in os.environ:
         return pathlib.Path(os.environ["SPARK_HOME"])
     return next((ROOT / "build" / "venv" / "lib").glob("python3*/site-packages/pyspark"), ROOT / "build" / "venv")
+
+
+def pyspark():
+    """PYTHONPATH of a Python that has not got PySpark itself."""
+    return os.pathsep.join(map(str, (spark_home() / "python" / "lib").glob("*.zip")))
 
 
 def jar():

@@ -1,6 +1,6 @@
 """
 Ways from Spark to Python that people use today, on the elements of an LMDB that a DataFrame holds in memory: does one round a
-line of stdin, answers each with one line of JSON. This process is the rank: it reads every byte.
+line of JSON on stdin, answers each with one, too. This process is the rank: it reads every byte.
 """
 
 import json
@@ -13,7 +13,7 @@ import zlib
 import numpy
 import pyarrow
 import pyarrow.dataset
-from pyspark.sql import SparkSession
+import session
 
 SCHEMA = "key binary, label int, channels int, height int, width int, encoded boolean, data binary"
 FIELDS = ("label", "channels", "height", "width", "encoded", "data")
@@ -104,28 +104,18 @@ def measure(frame, folder, way, verify):
 
 
 def main():
-    lmdb_folder, python_path, shared_folder, heap_mib, local_dir, partitions = sys.argv[1:]
-    spark = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.driver.memory", f"{heap_mib}m")
-        .config("spark.driver.maxResultSize", "0")
-        .config("spark.driver.extraJavaOptions", f"-XX:-UsePerfData -Djava.io.tmpdir={local_dir}")
-        .config("spark.local.dir", local_dir)
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        # Batches of the default size would be of 2 GB and more.
-        .config("spark.sql.inMemoryColumnarStorage.batchSize", "64")
-        .config("spark.sql.inMemoryColumnarStorage.compressed", "false")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "64")
-        .getOrCreate()
-    )
+    local_dir, lmdb_folder, python_path, shared_folder, heap_mib, partitions = sys.argv[1:]
+    # Batches of the default size would be of 2 GB and more.
+    spark = session.start(local_dir, heap_mib, 1, {
+        "spark.sql.inMemoryColumnarStorage.batchSize": "64",
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    })
     try:
         frame = dataframe(spark, lmdb_folder, python_path, int(partitions))
-        jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
-        print(json.dumps({"pid": os.getpid(), "jvm_pid": jvm}), flush=True)
+        print(json.dumps({"pid": os.getpid(), "jvm_pid": session.jvm_pid(spark)}), flush=True)
         for line in sys.stdin:
-            way, verify = line.split()
-            print(json.dumps(measure(frame, os.path.join(shared_folder, "parquet"), way, verify == "verify")), flush=True)
+            print(json.dumps(measure(frame, os.path.join(shared_folder, "parquet"), **json.loads(line))), flush=True)
     finally:
         spark.stop()
 

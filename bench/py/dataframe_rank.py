@@ -1,0 +1,100 @@
+"""
+A rank that takes batches of PyTorch from a DataFrame of digits that Spark has in its memory: does one round a line of JSON on stdin, and answers
+each with one, too. It is Spark's driver program, too, in every way alike, because toLocalIterator() has to be.
+"""
+
+import json
+import os
+import sys
+import time
+
+import session
+import torch
+from dataframe_ways import WAYS
+
+SCHEMA = "pixels array<float>, label int"
+
+
+def digits(batches):
+    """Handwritten digits, over and over: 8 x 8 pixels from 0 to 16."""
+    # Imported by Spark's Python, which is another one.
+    import numpy
+    import pyarrow
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    images, labels = images.astype("float32"), labels.astype("int32")
+    for batch in batches:
+        numbers = batch.column(0).to_numpy() % len(labels)
+        ends = pyarrow.array(numpy.arange(len(numbers) + 1, dtype="int32") * images.shape[1])
+        pixels = pyarrow.ListArray.from_arrays(ends, pyarrow.array(images[numbers].ravel()))
+        yield pyarrow.record_batch([pixels, pyarrow.array(labels[numbers])], names=["pixels", "label"])
+
+
+def dataframe(spark, rows, partitions):
+    """Persisted, and computed: every way starts from the same partitions."""
+    made = spark.range(0, rows, 1, partitions).mapInArrow(digits, SCHEMA).persist()
+    made.count()
+    return made
+
+
+def tally(frame):
+    """What Spark itself finds in it. Sums of small integers, so that the order does not matter."""
+    sums = frame.selectExpr("count(*)", "sum(aggregate(pixels, 0d, (sum, pixel) -> sum + pixel))", "sum(label)").first()
+    return {"samples": sums[0], "pixels": int(sums[1]), "label": sums[2]}
+
+
+class Epoch:
+    """Touches every value of the batches that it is given."""
+
+    def __init__(self):
+        self.first = None
+        self.end = None
+        self.samples = 0
+        self.sums = {"pixels": [], "label": []}
+
+    def take(self, batches):
+        pixels, label = self.sums["pixels"], self.sums["label"]
+        for batch in batches:
+            if self.first is None:
+                self.first = time.monotonic_ns()
+            self.samples += len(batch["label"])
+            pixels.append(batch["pixels"].sum())
+            label.append(batch["label"].sum())
+            # Else it would be held while the next one is waited for.
+            del batch
+        self.end = time.monotonic_ns()
+
+    def received(self):
+        return {"samples": self.samples, **{name: int(torch.stack(sums).sum(dtype=torch.float64)) for name, sums in self.sums.items()}}
+
+
+def measure(frame, shared_folder, way, epochs, **options):
+    taken = []
+    start = time.monotonic_ns()
+    for batches in WAYS[way](frame, epochs, shared_folder=shared_folder, **options):
+        taken.append(Epoch())
+        taken[-1].take(batches)
+    return {
+        "first_nanos": taken[0].first - start,
+        "epoch_nanos": [epoch.end - start for epoch in taken],
+        "received": [epoch.received() for epoch in taken],
+    }
+
+
+def main():
+    local_dir, jar, shared_folder, heap_mib, cores, rows, partitions = sys.argv[1:]
+    torch.set_num_threads(1)
+    spark = session.start(local_dir, heap_mib, cores, {"spark.jars": jar})
+    try:
+        frame = dataframe(spark, int(rows), int(partitions))
+        about = {"pid": os.getpid(), "jvm_pid": session.jvm_pid(spark), "tally": tally(frame)}
+        print(json.dumps(about), flush=True)
+        for line in sys.stdin:
+            print(json.dumps(measure(frame, shared_folder, **json.loads(line))), flush=True)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()

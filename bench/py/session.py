@@ -1,0 +1,22 @@
+"""The Spark of a program of bench/py."""
+
+from pyspark.sql import SparkSession
+
+
+def start(local_dir, heap_mib, cores, settings):
+    builder = (
+        SparkSession.builder.master(f"local[{cores}]")
+        .config("spark.driver.memory", f"{heap_mib}m")
+        .config("spark.driver.maxResultSize", "0")
+        .config("spark.driver.extraJavaOptions", f"-XX:-UsePerfData -Djava.io.tmpdir={local_dir}")
+        .config("spark.local.dir", local_dir)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+    )
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def jvm_pid(spark):
+    return spark._jvm.java.lang.ProcessHandle.current().pid()
