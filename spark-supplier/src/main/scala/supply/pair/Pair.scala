@@ -4,12 +4,11 @@ import java.io.IOException
 import java.nio.ByteBuffer
 import java.nio.file.{Path, Paths}
 import java.util.concurrent.ConcurrentHashMap
-import java.util.concurrent.locks.LockSupport
 
 import scala.util.Using
 import scala.util.control.ControlThrowable
 
-import supply.{ConfigException, ContractException, PairException, RankEndedException, RankException}
+import supply.{ConfigException, ContractException, PairException, RankException}
 import supply.FailPoint
 import supply.config.PairPaths
 import supply.contract.{Layout, Notification, Schema}
@@ -32,8 +31,7 @@ final class Pair private[pair] (
   private var sequence = file.published
   private var elementsBefore = 0L
   private var bytesBefore = 0L
-  private var released = releasedNow()
-  private var waited = 0L
+  private val credit = new Credit(name, file, requests, timeout, sequence)
   private var closed = false
 
   /** Size of a slot. */
@@ -43,7 +41,7 @@ final class Pair private[pair] (
   def rank: Int = file.rank
 
   /** Time spent waiting for the rank to release a slot. */
-  def waitedNanos: Long = waited
+  def waitedNanos: Long = credit.waitedNanos
 
   /** What comes next: behind what this and earlier attempts have published, or else where the rank wants to begin. */
   def position: Position = lastPublished.map(Position.after).getOrElse(start)
@@ -93,7 +91,7 @@ final class Pair private[pair] (
   }
 
   private def slotOfNext(): ByteBuffer = {
-    awaitReleased(sequence - file.blockCount + 1)
+    credit.await(sequence - file.blockCount + 1, sequence)
     file.slot(blocks.slotOf(blocks.place(sequence)))
   }
 
@@ -134,7 +132,7 @@ final class Pair private[pair] (
 
   /** P1 to P4 for a block that stays: it gets another number and epoch, and nothing of it is written. */
   def publishAgain(block: Notification, epoch: Int): Unit = {
-    awaitReleased(sequence - file.blockCount + 1)
+    credit.await(sequence - file.blockCount + 1, sequence)
     FailPoint("P1")
     blocks.record(sequence, block.sequence, epoch, elementsBefore, bytesBefore)
     announce(block.copy(sequence = sequence, epoch = epoch))
@@ -153,23 +151,12 @@ final class Pair private[pair] (
 
   /** Waits until the rank has released everything: only then is it sure that it has seen everything. (E1) */
   def awaitAllReleased(): Unit = {
-    awaitReleased(sequence)
+    credit.await(sequence, sequence)
     if (isAtEnd) FailPoint("E1")
   }
 
   /** Waits until the rank has asked for what follows all that is published, END_OF_EPOCH last. It may hold blocks of it still. */
-  def awaitPassed(): Unit = {
-    val start = System.nanoTime()
-    var limit = new TimeLimit(timeout)
-    try while (!isPassed) {
-        val before = released
-        awaitRequest(limit, isPassed)
-        if (released > before) limit = new TimeLimit(timeout)
-      }
-    finally waited += System.nanoTime() - start
-  }
-
-  private def isPassed: Boolean = file.passed >= sequence
+  def awaitPassed(): Unit = credit.awaitPassed(sequence)
 
   /** Lets the rank go, behind END_OF_DATA: no attempt needs the pair any more. (E3) */
   def endIsSeen(): Unit = {
@@ -190,85 +177,14 @@ final class Pair private[pair] (
       bytesBefore += notification.size
     }
 
-  /** The credit, as the header has it. */
-  private def releasedNow(): Long = {
-    val number = file.released
-    if (number < 0 || number > sequence) {
-      throw new ContractException(s"$name: the header's released is $number, but only $sequence blocks are published")
-    }
-    number
-  }
-
-  private def awaitReleased(number: Long): Unit = {
-    if (released < number) released = releasedNow()
-    if (released < number) {
-      val start = System.nanoTime()
-      try while (released < number) {
-          look(number)
-          if (released < number) awaitProgress(new TimeLimit(timeout))
-        }
-      finally waited += System.nanoTime() - start
-    }
-  }
-
-  /**
-   * While the rank has several blocks to read there is no hurry, and the task only looks from time to time. Where it waits at the
-   * pipe the rank has to wake it, release by release, and that takes the rank as long as reading some hundred kilobytes.
-   */
-  private def look(number: Long): Unit = {
-    var since = System.nanoTime()
-    while (released < number && sequence - released > 1 && System.nanoTime() - since < Pair.LookNanos && !Thread.currentThread().isInterrupted) {
-      val before = released
-      LockSupport.parkNanos(Pair.NapNanos)
-      released = releasedNow()
-      if (released > before) since = System.nanoTime()
-    }
-  }
-
-  /** Waits until the rank has released one block more; the limit counts anew for each. */
-  private def awaitProgress(limit: TimeLimit): Unit = {
-    val before = released
-    while (released == before) awaitRequest(limit, released == sequence && sequence > 0)
-  }
-
-  /** isAll: whether the rank has all it is to have, so that it may have gone. */
-  private def awaitRequest(limit: TimeLimit, isAll: => Boolean): Unit = {
-    val outcome = requests.read(limit)
-    released = releasedNow()
-    outcome match {
-      case RequestPipe.Received(request) if request.generation != file.generation => ()
-      case RequestPipe.Received(request) => request.kind match {
-          case Constant.REQUEST_ATTACH | Constant.REQUEST_RELEASE => ()
-          case Constant.REQUEST_STOP => throw rankIsGone
-          case kind if kind >= 256 => ()
-          case kind => throw new ContractException(s"$name: a request is of unknown kind $kind")
-        }
-      case RequestPipe.EndOfFile if isAll => ()
-      case RequestPipe.EndOfFile => throw rankIsGone
-      case RequestPipe.TimedOut => throw rankIsStuck("released no block")
-    }
-  }
-
   private def send(notification: Notification): Unit = {
     val written =
       try notifications.write(notification, new TimeLimit(timeout))
       catch {
         case e: java.nio.channels.ClosedByInterruptException => throw e
-        case _: IOException => throw rankIsGone
+        case _: IOException => throw credit.rankIsGone(sequence)
       }
-    if (!written) throw rankIsStuck("read no notification, and its pipe is full,")
-  }
-
-  private def rankIsStuck(what: String): RankException =
-    new RankException(f"$name%s: its rank (process ${file.rankPid}%d) lives, but $what%s for $timeout%.0f s: is it stuck, or " +
-      "slow? (--timeout)")
-
-  /** Why the rank has gone, from its own words if it left any: they stay in the mapping. */
-  private def rankIsGone: RankEndedException = {
-    val words = file.rankFailure
-    if (words.nonEmpty) new RankEndedException(s"$name: the rank gave up: $words")
-    else new RankEndedException(s"$name: its rank (process ${file.rankPid}) ended before it had taken all its data (it released " +
-      s"${releasedNow()} of $sequence blocks): see the rank's own output for the reason")
+    if (!written) throw credit.rankIsStuck("read no notification, and its pipe is full,")
   }
 
   /** Takes up what earlier attempts have left. (A5) */
@@ -279,7 +195,7 @@ final class Pair private[pair] (
       bytesBefore = bytes
       count(last)
     }
-    (released until sequence).foreach(number => send(blocks.copyOf(number)))
+    (credit.releasedBlocks until sequence).foreach(number => send(blocks.copyOf(number)))
     blocks.findResident(sequence)
   }
 
@@ -305,10 +221,6 @@ object Pair {
 
   /** What a plan follows from, beside the data. */
   private val PlanOptions = "--partitions, --ranks, --seed, --shuffle or --uneven (with --block-elements)"
-
-  /** How long a task looks for a release itself, behind the last one, and how often. */
-  private final val LookNanos = 2000000L
-  private final val NapNanos = 50000L
 
   /** The epoch that is to stay has more blocks than the ring has room for. */
   object NoRoomToStay extends ControlThrowable

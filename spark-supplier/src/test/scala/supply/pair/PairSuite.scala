@@ -1,58 +1,15 @@
 package supply.pair
 
 import java.nio.file.{Files, Path, Paths}
-import java.util.concurrent.{Callable, Executors, Future, TimeUnit}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{ConfigException, ContractException, ElementTooLargeException, RankEndedException, RankException, SupplyException, TemporaryFolder, TestRank}
+import supply.{ConfigException, ContractException, ElementTooLargeException, RankEndedException, RankException, SupplyException}
 import supply.contract.Layout
 import supply.contract.Layout.{Constant, MappedFileHeader => At}
-import supply.source.{Datum, DatumCursor}
 
 /** The task's side of a pair against a real rank. */
-class PairSuite extends AnyFunSuite {
-  private val timeout = 20.0
-
-  private def withRank(body: TestRank => Unit): Unit = TemporaryFolder { folder =>
-    val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
-    try body(rank)
-    finally {
-      rank.kill()
-      Seq(rank.paths.mappedFile, rank.paths.requestPipe, rank.paths.notificationPipe)
-        .foreach(path => Files.deleteIfExists(Paths.get(path)))
-    }
-  }
-
-  private val run = 77L
-
-  private def attach(rank: TestRank, attempt: Int = 0, seconds: Double = timeout): Pair =
-    Pair.attach("pair 0", rank.paths, attempt, seconds, run)
-
-  private def tell(rank: TestRank, text: String, run: Long = run): FailureNotice.Outcome =
-    FailureNotice.send(rank.paths, run, text, timeout)(true)
-
-  private def inBackground[A](body: => A): Future[A] = {
-    val executor = Executors.newSingleThreadExecutor()
-    try executor.submit(new Callable[A] { def call(): A = body })
-    finally executor.shutdown()
-  }
-
-  private def result[A](future: Future[A]): A = future.get(60, TimeUnit.SECONDS)
-
-  private def datum(i: Int, bytes: Int): Datum.Tuple = (s"key-$i", i.toString, 1, 1, bytes, i % 2 == 0, Array.fill(bytes)(1.toByte))
-
-  private def supply(pair: Pair, elements: Seq[Datum.Tuple], from: Long = 0, blockElements: Int = Int.MaxValue): BlockWriter = {
-    val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements)
-    writer.startAt(0, 0, from)
-    val cursor = new DatumCursor(elements.iterator)
-    while (cursor.next()) writer.append(cursor)
-    writer.flush()
-    writer
-  }
-
-  private def endOfData(pair: Pair): Unit =
-    pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+class PairSuite extends AnyFunSuite with PairWithRank {
 
   test("elements of any size up to nearly a block arrive, through a ring of two blocks") {
     withRank { rank =>
@@ -186,68 +143,6 @@ class PairSuite extends AnyFunSuite {
     }
   }
 
-  private val fireAtTheRank = "ERROR SUPPLY_ERROR_SPARK the source is on fire"
-
-  test("a failure of Spark reaches a rank that no task has attached to") {
-    withRank { rank =>
-      assert(tell(rank, "too early") == FailureNotice.Absent)
-      rank.open()
-      assert(tell(rank, "the source is on fire") == FailureNotice.Told)
-      assert(rank("next") == fireAtTheRank)
-    }
-  }
-
-  test("a failure of Spark reaches a rank whose task has left") {
-    withRank { rank =>
-      rank.open()
-      attach(rank).close()
-      assert(tell(rank, "the source is on fire") == FailureNotice.Told)
-      assert(rank("next") == fireAtTheRank)
-    }
-  }
-
-  test("a failure of Spark reaches a rank whose task still holds the pair, and goes on to hold it") {
-    withRank { rank =>
-      rank.open()
-      val pair = attach(rank)
-      try {
-        supply(pair, Seq(datum(0, 1)))
-        assert(tell(rank, "the source is on fire") == FailureNotice.Told)
-        assert(rank("next") == "OK 0 0 0 0 1" && rank("next") == fireAtTheRank)
-        val message = intercept[RankException](attach(rank, attempt = 1, seconds = 0.2)).getMessage
-        assert(message.contains("another attempt"))
-      } finally pair.close()
-      assert(tell(rank, "once more") == FailureNotice.Told)
-    }
-  }
-
-  test("a failure of another run does not reach the rank, while its task is attached or between two attempts") {
-    withRank { rank =>
-      rank.open()
-      val pair = attach(rank)
-      try assert(tell(rank, "not yours", run = 78) == FailureNotice.NotWanted)
-      finally pair.close()
-      assert(tell(rank, "not yours", run = 78) == FailureNotice.NotWanted)
-      val second = attach(rank, attempt = 1)
-      try {
-        supply(second, Seq(datum(0, 1)))
-        assert(rank("next") == "OK 0 0 0 0 1")
-      } finally second.close()
-    }
-  }
-
-  test("a rank that opens when the driver does not want it to be told any more is not told") {
-    withRank { rank =>
-      rank.open()
-      assert(FailureNotice.send(rank.paths, run, "too late", timeout)(false) == FailureNotice.NotWanted)
-      val pair = attach(rank)
-      try {
-        supply(pair, Seq(datum(0, 1)))
-        assert(rank("next") == "OK 0 0 0 0 1")
-      } finally pair.close()
-    }
-  }
-
   test("an attempt of another plan does not go on behind what is published") {
     withRank { rank =>
       rank.open()
@@ -261,15 +156,6 @@ class PairSuite extends AnyFunSuite {
         second.planIs(5)
         assert(intercept[ConfigException](second.planIs(6)).getMessage.contains("another run has begun to supply this rank"))
       } finally second.close()
-    }
-  }
-
-  test("a dead rank can not be told") {
-    withRank { rank =>
-      rank.open()
-      attach(rank).close()
-      rank.kill()
-      assert(tell(rank, "anybody?") == FailureNotice.Absent)
     }
   }
 

@@ -1,0 +1,50 @@
+package supply.pair
+
+import java.nio.file.{Files, Paths}
+import java.util.concurrent.{Callable, Executors, Future, TimeUnit}
+
+import supply.{TemporaryFolder, TestRank}
+import supply.contract.Layout.Constant
+import supply.source.{Datum, DatumCursor}
+
+/** A real rank, and the task's side of its pair, for tests that look at either step by step. */
+trait PairWithRank {
+  protected val timeout = 20.0
+
+  protected def withRank(body: TestRank => Unit): Unit = TemporaryFolder { folder =>
+    val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
+    try body(rank)
+    finally {
+      rank.kill()
+      Seq(rank.paths.mappedFile, rank.paths.requestPipe, rank.paths.notificationPipe)
+        .foreach(path => Files.deleteIfExists(Paths.get(path)))
+    }
+  }
+
+  protected val run = 77L
+
+  protected def attach(rank: TestRank, attempt: Int = 0, seconds: Double = timeout): Pair =
+    Pair.attach("pair 0", rank.paths, attempt, seconds, run)
+
+  protected def inBackground[A](body: => A): Future[A] = {
+    val executor = Executors.newSingleThreadExecutor()
+    try executor.submit(new Callable[A] { def call(): A = body })
+    finally executor.shutdown()
+  }
+
+  protected def result[A](future: Future[A]): A = future.get(60, TimeUnit.SECONDS)
+
+  protected def datum(i: Int, bytes: Int): Datum.Tuple = (s"key-$i", i.toString, 1, 1, bytes, i % 2 == 0, Array.fill(bytes)(1.toByte))
+
+  protected def supply(pair: Pair, elements: Seq[Datum.Tuple], from: Long = 0, blockElements: Int = Int.MaxValue): BlockWriter = {
+    val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements)
+    writer.startAt(0, 0, from)
+    val cursor = new DatumCursor(elements.iterator)
+    while (cursor.next()) writer.append(cursor)
+    writer.flush()
+    writer
+  }
+
+  protected def endOfData(pair: Pair): Unit =
+    pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+}
