@@ -32,13 +32,18 @@ last_words_of_supplier() {
 }
 
 # last_words_of_ranks FOLDER STATUS: the last line that a rank wrote before mpirun said, between two lines of dashes, that
-# it ends the others, which may have words of their own on that. Lines that begin with [HOST:PID] are mpirun's, too; so are
-# MPICH's, which also repeats every MPI_Abort. Where there is none, what the status says.
+# it ends the others, which may have words of their own on that. On a busy machine mpirun's come first: then, unless a rank was
+# killed and could say nothing, the first line behind them. Lines that begin with [HOST:PID] are mpirun's, too; so are MPICH's, which also repeats every MPI_Abort. Where there is none,
+# what the status says.
 last_words_of_ranks() {
     local words
-    words=$(awk '
-        /^-+$/ && length($0) == 74 { exit }
-        /[^[:space:]]/ && !/^\[[^ ]+:[0-9]+\] / && !/^\[(mpiexec|proxy)[^ ]*\] / && !/^Abort\(-?[0-9]+\) on node / { last = $0 }
+    words=$(awk -v killed=$(($2 > 128)) '
+        /^-+$/ && length($0) == 74 { if (last != "" || killed) exit; inside = !inside; behind = 1; next }
+        inside { next }
+        /[^[:space:]]/ && !/^\[[^ ]+:[0-9]+\] / && !/^\[(mpiexec|proxy)[^ ]*\] / && !/^Abort\(-?[0-9]+\) on node / {
+            last = $0
+            if (behind) exit
+        }
         END { print last }' "$1/ranks")
     if [[ -z $words ]]; then
         words="no message on stderr"
