@@ -22,4 +22,5 @@ def read_gb_s(folder):
         raise BenchError(f"fio has read {folder} for {LIMIT_SECONDS} s and not ended") from None
     except subprocess.CalledProcessError as error:
         raise BenchError(f"fio ended with status {error.returncode}: {error.stderr.strip()}") from None
-    return json.loads(done.stdout)["jobs"][0]["read"]["bw_bytes"] / 1e9
+    # A line about the files that it has found comes first.
+    return json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]["read"]["bw_bytes"] / 1e9
