@@ -13,7 +13,7 @@ class PythonPeers:
     def __init__(self, lmdb_folder, heap, partitions):
         self.shared = tempfile.mkdtemp(prefix="supply-bench-", dir="/dev/shm")
         try:
-            self.spark = PythonSpark("spark_peers.py", lmdb_folder, paths.ROOT / "build" / "python", self.shared, heap >> 20, partitions)
+            self.spark = PythonSpark("spark_peers.py", paths.jar(), lmdb_folder, self.shared, heap >> 20, partitions)
         except BaseException:
             shutil.rmtree(self.shared, ignore_errors=True)
             raise

@@ -15,32 +15,10 @@ import pyarrow
 import pyarrow.dataset
 import session
 
-SCHEMA = "key binary, label int, channels int, height int, width int, encoded boolean, data binary"
-FIELDS = ("label", "channels", "height", "width", "encoded", "data")
 
-
-def dataframe(spark, folder, python_path, partitions):
+def dataframe(spark, folder, partitions):
     """The LMDB's elements, persisted; every byte of the JVM's copy is made here, before anything is timed."""
-    import lmdb
-
-    with lmdb.open(folder, readonly=True, lock=False) as environment:
-        entries = environment.stat()["entries"]
-    schema = pyarrow.schema([("key", pyarrow.binary())] + [(name, pyarrow.int32()) for name in FIELDS[:4]]
-                            + [("encoded", pyarrow.bool_()), ("data", pyarrow.binary())])
-
-    def elements(batches):
-        sys.path.insert(0, python_path)
-        import datum_pb2
-        with lmdb.open(folder, readonly=True, lock=False) as opened, opened.begin() as transaction:
-            cursor = transaction.cursor()
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    key = b"%08d" % number
-                    datum = datum_pb2.Datum.FromString(cursor.get(key))
-                    row = {"key": key, **{name: getattr(datum, name) for name in FIELDS}}
-                    yield pyarrow.RecordBatch.from_pylist([row], schema=schema)
-
-    made = spark.range(0, entries, 1, partitions).mapInArrow(elements, SCHEMA).persist()
+    made = spark.read.format("lmdb").option("partitions", partitions).load(folder).persist()
     made.count()
     return made
 
@@ -104,15 +82,16 @@ def measure(frame, folder, way, verify):
 
 
 def main():
-    local_dir, lmdb_folder, python_path, shared_folder, heap_mib, partitions = sys.argv[1:]
+    local_dir, jar, lmdb_folder, shared_folder, heap_mib, partitions = sys.argv[1:]
     # Batches of the default size would be of 2 GB and more.
     spark = session.start(local_dir, heap_mib, 1, {
+        "spark.jars": jar,
         "spark.sql.inMemoryColumnarStorage.batchSize": "64",
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     })
     try:
-        frame = dataframe(spark, lmdb_folder, python_path, int(partitions))
+        frame = dataframe(spark, lmdb_folder, partitions)
         print(json.dumps({"pid": os.getpid(), "jvm_pid": session.jvm_pid(spark)}), flush=True)
         for line in sys.stdin:
             print(json.dumps(measure(frame, os.path.join(shared_folder, "parquet"), **json.loads(line))), flush=True)
