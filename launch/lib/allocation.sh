@@ -1,7 +1,7 @@
 # The nodes of an allocation of Slurm, and how many tasks each has. Sourced by slurm-run.
 
-# in_allocation: sets nodes and tasks, both in the order of Slurm's ranks, and ranks_a_node to the most that one has; else REPLY says
-# what is wrong.
+# in_allocation: sets nodes and tasks, both in the order of Slurm's ranks, ranks to the number of all, and ranks_a_node to the most that
+# one has; else REPLY says what is wrong.
 in_allocation() {
     REPLY="this is no job of Slurm: submit it by sbatch (configs/slurm-job), or call it in an salloc"
     [[ -n ${SLURM_JOB_ID-} && -n ${SLURM_JOB_NODELIST-} && -n ${SLURM_TASKS_PER_NODE-} ]] || return 1
