@@ -115,7 +115,10 @@ typedef struct supply_options {
      */
     const char *group;
 
-    /** Go on behind this position, of an earlier run with the same partitions, ranks and seed; NULL: from the beginning. */
+    /**
+     * Go on behind this position, of an earlier run of the same plan: partitions, ranks, seed, shuffle, uneven. NULL: from the
+     * beginning.
+     */
     const supply_position_t *position;
 } supply_options_t;
 

@@ -166,7 +166,8 @@ def open(
     timeout: limit of each wait in seconds; None: SUPPLY_TIMEOUT, or 120.
     ring, block: bytes of the ring and of a block; None: as the config line says, or four blocks of 2 MiB.
     group: group whose members may feed this rank; None: as the config line says (docs/SECURITY.md).
-    position: goes on behind this position of an earlier run with the same partitions, ranks and seed; None: from the beginning.
+    position: goes on behind this position of an earlier run of the same plan: partitions, ranks, seed, shuffle, uneven; None: from
+        the beginning.
 
     Raises ConfigError, InUseError, NoSpaceError, SupplyError.
     """

@@ -88,7 +88,7 @@ class SupplyDataset(Managed, IterableDataset):
         return {"version": 1, "position": self._position}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on behind what state_dict() says, of a run with the same partitions, ranks and seed. Before the first iteration."""
+        """Goes on behind what state_dict() says, of a run of the same plan: docs/PYTHON.md. Before the first iteration."""
         if self._supply is not None:
             raise SupplyError(
                 "load_state_dict() comes too late: the pair is open, and Spark has been told where to begin"
