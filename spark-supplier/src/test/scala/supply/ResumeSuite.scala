@@ -1,6 +1,6 @@
 package supply
 
-import java.util.concurrent.{Callable, Executors, Future, TimeUnit}
+import java.util.concurrent.Future
 
 import scala.util.Random
 
@@ -11,6 +11,7 @@ import supply.source.{Datum, DatumSource}
 
 /** Ranks that end in the middle and come back with a position: what they see is the same whether blocks stay or not. */
 abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions) extends AnyFunSuite with LocalSpark {
+  import Background.{inBackground, result}
   import Resuming.tuple
 
   private val timeout = 20.0
@@ -26,11 +27,7 @@ abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions
     val files = TestRank.configFilesOf(rank)
     val settings = SupplySettings(1, files.mappedFiles, files.namedPipes, epochs, seed, blockElements = Some(4),
       timeout = timeout, waitForRank = waitForRank, resident = stay, shuffle = shuffle)
-    val executor = Executors.newSingleThreadExecutor()
-    try executor.submit(new Callable[Seq[task.TaskReport]] {
-        def call(): Seq[task.TaskReport] = SupplyJob.run(sc, settings)(new DatumSource(rdd))
-      })
-    finally executor.shutdown()
+    inBackground(SupplyJob.run(sc, settings)(new DatumSource(rdd)))
   }
 
   /** Takes `n` Datums, or all: what it has seen, ends included. */
@@ -57,7 +54,7 @@ abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions
     val run = start(rank, waitForRank = false, stay = stay)
     val seen = take(rank)
     rank("close")
-    run.get(60, TimeUnit.SECONDS)
+    result(run)
     seen
   }
 
@@ -91,7 +88,7 @@ abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions
         }
         seen ++= take(rank)
         rank("close")
-        run.get(60, TimeUnit.SECONDS)
+        result(run)
         assert(withoutRepeatedEnds(seen.result()) == whole)
       } finally rank.close()
     }
@@ -117,7 +114,7 @@ abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions
         assert(second.open(ringBytes, timeout = timeout, position = Some(position)) == "OK")
         assert(before ++ take(second) == whole)
         second("close")
-        run.get(60, TimeUnit.SECONDS)
+        result(run)
       } finally second.close()
     }
   }
@@ -129,7 +126,7 @@ abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions
         val run = start(rank, waitForRank = false)
         assert(take(rank) == Seq("END_OF_DATA"))
         rank("close")
-        assert(run.get(60, TimeUnit.SECONDS).map(_.elements) == Seq(0))
+        assert(result(run).map(_.elements) == Seq(0))
       }
     }
   }
@@ -141,8 +138,7 @@ abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions
       val seen = take(rank, 70)
       val position = rank.position()
       rank("abort stopped by the test")
-      assert(intercept[java.util.concurrent.ExecutionException](run.get(60, TimeUnit.SECONDS))
-        .getCause.getMessage.contains("stopped by the test"))
+      assert(intercept[RankEndedException](result(run)).getMessage.contains("stopped by the test"))
       (seen, position)
     }
     withRank { rank =>
@@ -150,13 +146,13 @@ abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions
       val run = start(rank, waitForRank = false)
       assert(before ++ take(rank) == whole)
       rank("close")
-      run.get(60, TimeUnit.SECONDS)
+      result(run)
     }
     withRank { rank =>
       rank.open(ringBytes, timeout = timeout, position = Some(position))
       val run = start(rank, waitForRank = false, seed = 6)
       assert(take(rank).last.contains("--seed"))
-      assertThrows[java.util.concurrent.ExecutionException](run.get(60, TimeUnit.SECONDS))
+      assertThrows[ConfigException](result(run))
     }
   }
 }

@@ -8,7 +8,8 @@ import supply.contract.Layout.MappedFileHeader
 
 /** Streaming queries with real ranks in C: what each batch, each end and each new beginning means for them. */
 class StreamSuite extends AnyFunSuite with LocalSpark {
-  import TestStream.{await, elements, header, inBackground, result}
+  import Background.{inBackground, result}
+  import TestStream.{await, elements, header}
 
   override protected def slots: Int = 3
 

@@ -1,7 +1,6 @@
 package supply
 
 import java.nio.file.{Files, Path}
-import java.util.concurrent.{Callable, Executors, Future, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import org.apache.spark.{SparkConf, SparkContext}
@@ -13,6 +12,7 @@ import supply.source.{Datum, DatumSource}
 
 /** Whole runs inside this JVM, with real ranks: what a task that fails, or a source, means for all of them. */
 class SupplyJobSuite extends AnyFunSuite with LocalSpark {
+  import Background.{inBackground, result}
   import SupplyJobSuite.tuple
 
   // A task that fails is tried again, as on a cluster.
@@ -34,7 +34,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
       val outcome =
         try Right(SupplyJob.run(sc, settings)(source))
         catch { case e: Exception => Left(e) }
-      (draining.map(_.get(60, TimeUnit.SECONDS)), outcome)
+      (draining.map(result(_)), outcome)
     } finally {
       processes.foreach(_.close())
       assert(leftovers(folder) == Seq.empty)
@@ -45,12 +45,6 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     val names = folder.toFile.list().toSeq.filter(_.startsWith("pair-"))
     names.foreach(name => Files.delete(folder.resolve(name)))
     names
-  }
-
-  private def inBackground[A](body: => A): Future[A] = {
-    val executor = Executors.newSingleThreadExecutor()
-    try executor.submit(new Callable[A] { def call(): A = body })
-    finally executor.shutdown()
   }
 
   /** (epoch, partition, first element, elements) of the blocks that a rank has seen. */

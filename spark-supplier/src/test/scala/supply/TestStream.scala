@@ -3,7 +3,7 @@ package supply
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.channels.FileChannel
 import java.nio.file.{Path, Paths, StandardOpenOption}
-import java.util.concurrent.{CompletableFuture, ExecutionException, TimeUnit}
+import java.util.concurrent.TimeUnit
 
 import scala.util.Using
 
@@ -69,12 +69,6 @@ object TestStream {
       Thread.sleep(10)
     }
   }
-
-  def inBackground[A](body: => A): CompletableFuture[A] = CompletableFuture.supplyAsync(() => body)
-
-  def result[A](future: CompletableFuture[A]): A =
-    try future.get(60, TimeUnit.SECONDS)
-    catch { case e: ExecutionException => throw e.getCause }
 
   /** The header of a rank's mapped file, to be read and written. */
   def header[A](rank: TestRank)(body: ByteBuffer => A): A =

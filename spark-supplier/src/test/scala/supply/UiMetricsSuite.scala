@@ -1,7 +1,6 @@
 package supply
 
 import java.net.URI
-import java.util.concurrent.{Callable, Executors}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Using
@@ -27,10 +26,9 @@ class UiMetricsSuite extends AnyFunSuite with LocalSpark {
     TemporaryFolder { folder =>
       val configFiles = TestRank.configFiles(folder, 2)
       val ranks = configFiles.read().map(new TestRank(_))
-      val executor = Executors.newCachedThreadPool()
       try {
         ranks.foreach(rank => assert(rank.open(timeout = 20) == "OK"))
-        ranks.foreach(rank => executor.submit(new Callable[Unit] { def call(): Unit = { rank.drain(); () } }))
+        ranks.foreach(rank => Background.inBackground(rank.drain()))
         // Three partitions: rank 0 has two of them.
         val tuples = sc.parallelize(0 until 30, 3).map(SupplyJobSuite.tuple)
         val reports = SupplyJob.run(sc, SupplySettings(2, configFiles.mappedFiles, configFiles.namedPipes, epochs = 4, timeout = 20))(
@@ -45,10 +43,7 @@ class UiMetricsSuite extends AnyFunSuite with LocalSpark {
           assert(counted("supply.ms waited for the rank") == report.waitedForRank / 1000000)
           assert(counted("supply.ms waited for the source") == report.waitedForSource / 1000000)
         }
-      } finally {
-        ranks.foreach(_.close())
-        executor.shutdown()
-      }
+      } finally ranks.foreach(_.close())
     }
   }
 }

@@ -4,12 +4,13 @@ import java.nio.file.{Files, Path, Paths}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{ConfigException, ContractException, ElementTooLargeException, RankEndedException, RankException, SupplyException}
+import supply.{Background, ConfigException, ContractException, ElementTooLargeException, RankEndedException, RankException, SupplyException}
 import supply.contract.Layout
 import supply.contract.Layout.{Constant, MappedFileHeader => At}
 
 /** The task's side of a pair against a real rank. */
 class PairSuite extends AnyFunSuite with PairWithRank {
+  import Background.{inBackground, result}
 
   test("elements of any size up to nearly a block arrive, through a ring of two blocks") {
     withRank { rank =>
@@ -111,8 +112,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         val supplying = inBackground(supply(pair, Seq.tabulate(3)(datum(_, 1)), blockElements = 1))
         rank("next")
         rank.kill()
-        val failure = intercept[java.util.concurrent.ExecutionException](result(supplying)).getCause
-        assert(failure.isInstanceOf[RankEndedException] && failure.getMessage.contains(s"process ${rank.pid}"))
+        assert(intercept[RankEndedException](result(supplying)).getMessage.contains(s"process ${rank.pid}"))
       } finally pair.close()
     }
   }
@@ -137,8 +137,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         val supplying = inBackground(supply(pair, Seq.tabulate(3)(datum(_, 1)), blockElements = 1))
         rank("next")
         assert(rank("abort the loss is not a number") == "OK")
-        val failure = intercept[java.util.concurrent.ExecutionException](result(supplying)).getCause
-        assert(failure.getMessage.contains("the loss is not a number"))
+        assert(intercept[RankEndedException](result(supplying)).getMessage.contains("the loss is not a number"))
       } finally pair.close()
     }
   }

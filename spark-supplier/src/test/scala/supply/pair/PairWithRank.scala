@@ -1,7 +1,6 @@
 package supply.pair
 
 import java.nio.file.{Files, Paths}
-import java.util.concurrent.{Callable, Executors, Future, TimeUnit}
 
 import supply.{TemporaryFolder, TestRank}
 import supply.contract.Layout.Constant
@@ -25,14 +24,6 @@ trait PairWithRank {
 
   protected def attach(rank: TestRank, attempt: Int = 0, seconds: Double = timeout): Pair =
     Pair.attach("pair 0", rank.paths, attempt, seconds, run)
-
-  protected def inBackground[A](body: => A): Future[A] = {
-    val executor = Executors.newSingleThreadExecutor()
-    try executor.submit(new Callable[A] { def call(): A = body })
-    finally executor.shutdown()
-  }
-
-  protected def result[A](future: Future[A]): A = future.get(60, TimeUnit.SECONDS)
 
   protected def datum(i: Int, bytes: Int): Datum.Tuple = (s"key-$i", i.toString, 1, 1, bytes, i % 2 == 0, Array.fill(bytes)(1.toByte))
 
