@@ -6,11 +6,12 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.plan.Shuffle
+import supply.plan.{Shuffle, Uneven}
 import supply.source.{Datum, DatumSource}
 
 /** Ranks that end in the middle and come back with a position: what they see is the same whether blocks stay or not. */
-abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions) extends AnyFunSuite with LocalSpark {
+abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Partitions, uneven: Uneven = Uneven.Keep)
+    extends AnyFunSuite with LocalSpark {
   import Background.{inBackground, result}
   import Resuming.tuple
 
@@ -18,6 +19,8 @@ abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions
   private val elements = 60
   private val partitions = 7
   private val epochs = 3
+  /** Of an epoch: each partition has eight or nine, two whole blocks at least. */
+  private val supplied = if (uneven == Uneven.Drop) 8 * partitions else elements
   /** Room for all blocks of an epoch. */
   private val ringBytes = 32L * 4096
 
@@ -26,7 +29,7 @@ abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions
     val rdd = sc.parallelize(0 until elements, partitions).map(tuple)
     val files = TestRank.configFilesOf(rank)
     val settings = SupplySettings(1, files.mappedFiles, files.namedPipes, epochs, seed, blockElements = Some(4),
-      timeout = timeout, waitForRank = waitForRank, resident = stay, shuffle = shuffle)
+      timeout = timeout, waitForRank = waitForRank, resident = stay, shuffle = shuffle, uneven = uneven)
     inBackground(SupplyJob.run(sc, settings)(new DatumSource(rdd)))
   }
 
@@ -63,7 +66,7 @@ abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions
 
   test("a run without a stop has every element once an epoch") {
     assert(whole.filter(_.startsWith("OK ")).groupBy(identity).forall(_._2.size == epochs))
-    assert(whole.count(_.startsWith("OK ")) == epochs * elements)
+    assert(whole.count(_.startsWith("OK ")) == epochs * supplied)
     assert(wholeRun(resident) == whole)
   }
 
@@ -76,7 +79,7 @@ abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions
         rank.open(ringBytes, timeout = timeout)
         val run = start(rank, waitForRank = true)
         val seen = Seq.newBuilder[String]
-        // 100 ends in 180 elements: a few elements between two of them, sometimes none.
+        // 100 ends in 180 elements, or fewer: a few elements between two of them, sometimes none.
         (0 until 100).foreach { _ =>
           seen ++= take(rank, random.nextInt(4))
           val position = rank.position()
@@ -157,11 +160,13 @@ abstract class Resuming(resident: Boolean, shuffle: Shuffle = Shuffle.Partitions
   }
 }
 
-class ResumeSuite extends Resuming(resident = false)
+class ResumeSuite extends Resuming
 
 class ResidentResumeSuite extends Resuming(resident = true)
 
-class ShuffledResumeSuite extends Resuming(resident = false, shuffle = Shuffle.Elements(buffer = 5))
+class ShuffledResumeSuite extends Resuming(shuffle = Shuffle.Elements(buffer = 5))
+
+class EvenResumeSuite extends Resuming(uneven = Uneven.Drop)
 
 object Resuming {
   def tuple(i: Int): Datum.Tuple = (f"$i%08d", i.toString, 1, 1, 8, false, Array.fill(8)(i.toByte))

@@ -66,6 +66,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 
   private def appendOne(cursor: ElementCursor): Unit = if (!tryAppend(cursor)) {
     if (elements > 0) {
+      if (wholeBlocks) refuseFullBlock()
       publish()
       if (!tryAppend(cursor)) refuse(cursor)
     } else refuse(cursor)
@@ -133,7 +134,6 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   }
 
   private def publish(): Unit = {
-    if (wholeBlocks && elements < blockElements) refuseFullBlock()
     slot.clear()
     var at = main.end
     var i = 0

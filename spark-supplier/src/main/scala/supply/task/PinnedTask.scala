@@ -18,7 +18,7 @@ import supply.plan.Hosts
  * @param plan        the plan's fingerprint
  * @param waitForRank a rank that ends early is awaited, and gets what follows the position that it brings
  * @param resident    the blocks of the first epoch stay, and later epochs notify them again
- * @param wholeBlocks every block has `blockElements` elements
+ * @param wholeBlocks a block that is full before it has `blockElements` elements is an error
  * @param stream      the part of a stream that is supplied; None: a run of its own, to its end
  */
 final case class TaskSettings(
