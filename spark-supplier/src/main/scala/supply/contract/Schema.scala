@@ -3,7 +3,7 @@ package supply.contract
 import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 
-import supply.ContractException
+import supply.{ConfigException, ContractException}
 import supply.contract.Layout.{Constant, SchemaEntry => At}
 
 /** A column of a block. `format` is a format string of the Arrow C Data Interface, and so is `childFormat`, of the numbers of a list. */
@@ -11,12 +11,21 @@ final case class Column(name: String, format: String, nullable: Boolean = false,
 
 /** The columns of every block of a pair; none while they are not known. */
 final case class Schema(columns: IndexedSeq[Column]) {
+  import Schema.NameBytesMax
 
-  require(columns.size <= Constant.SCHEMA_COLUMNS_MAX, s"a block has 1 to ${Constant.SCHEMA_COLUMNS_MAX} columns, not ${columns.size}")
-  columns.foreach { column =>
-    require(column.name.nonEmpty && column.name.getBytes(UTF_8).length < At.format - At.name,
-      s"a column's name has 1 to ${At.format - At.name - 1} bytes: '${column.name}'")
+  if (columns.size > Constant.SCHEMA_COLUMNS_MAX) {
+    throw new ConfigException(s"a block has at most ${Constant.SCHEMA_COLUMNS_MAX} columns, not ${columns.size}: select fewer, or put " +
+      "numbers of one type into an array")
   }
+  columns.foreach { column =>
+    val bytes = column.name.getBytes(UTF_8).length
+    if (bytes < 1 || bytes > NameBytesMax) {
+      throw new ConfigException(s"a column's name has 1 to $NameBytesMax bytes, not $bytes: rename '${column.name}'")
+    }
+  }
+
+  /** Whether there is anything to tell the rank of. */
+  def isKnown: Boolean = columns.nonEmpty
 
   /** Writes the entries into the header of a mapped file. */
   def write(to: ByteBuffer): Unit = columns.zipWithIndex.foreach { case (column, i) =>
@@ -29,6 +38,9 @@ final case class Schema(columns: IndexedSeq[Column]) {
 }
 
 object Schema {
+
+  /** In UTF-8, without the zero byte that ends it. */
+  private val NameBytesMax = At.format - At.name - 1
 
   /** Of what has no elements, as the end of a stream. */
   val Unknown: Schema = Schema(IndexedSeq.empty)
@@ -46,6 +58,6 @@ object Schema {
         Text.read(from, at + At.childFormat, At.flags - At.childFormat))
     }
     try Schema(columns)
-    catch { case e: IllegalArgumentException => throw new ContractException(s"the schema's columns are wrong: ${e.getMessage}") }
+    catch { case e: ConfigException => throw new ContractException(s"the schema's columns are wrong: ${e.getMessage}") }
   }
 }

@@ -25,7 +25,9 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   private val columns: Array[ColumnBuffer] = schema.columns.zipWithIndex.map { case (column, i) =>
     ColumnBuffer.of(column, if (mainColumn.contains(i)) Some(main) else None)
   }.toArray
-  require(headerBytes < pair.blockBytes, s"${schema.columns.size} columns need blocks of more than $headerBytes bytes")
+  if (headerBytes >= blockBytes) {
+    throw new ConfigException(s"${pair.name}: ${schema.columns.size} columns need blocks of more than $headerBytes bytes: " + largerBlock)
+  }
 
   /** What an element takes besides the bytes that are reserved for it: its values of fixed width, its offsets. */
   private val elementBytes = columns.iterator.map(_.elementBytes).sum
@@ -39,7 +41,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   private var firstElement = 0L
   private var elements = 0
 
-  if (schema != Schema.Unknown) pair.schemaIs(schema)
+  if (schema.isKnown) pair.schemaIs(schema)
 
   /** Says where the next elements stand in the source; the current block must be empty. */
   def startAt(epoch: Int, partition: Int, element: Long): Unit = {
@@ -148,14 +150,14 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     slot = null
   }
 
+  private def largerBlock: String = s"set a larger block= (and ring=) in mapped-files.conf (${pair.paths.configLine})"
+
   private def refuse(cursor: ElementCursor): Nothing =
-    throw new ElementTooLargeException(s"${pair.name}: ${cursor.describe} does not fit into a block of " +
-      s"${pair.blockBytes} bytes: set a larger block= (and ring=) in mapped-files.conf (${pair.paths.configLine})")
+    throw new ElementTooLargeException(s"${pair.name}: ${cursor.describe} does not fit into a block of $blockBytes bytes: $largerBlock")
 
   private def refuseFullBlock(): Nothing =
-    throw new ConfigException(s"${pair.name}: a block of ${pair.blockBytes} bytes is full with $elements elements, and each is to have " +
-      s"$blockElements (--block-elements with --uneven): set a larger block= (and ring=) in mapped-files.conf (${pair.paths.configLine}), " +
-      "or fewer elements")
+    throw new ConfigException(s"${pair.name}: a block of $blockBytes bytes is full with $elements elements, and each is to have " +
+      s"$blockElements (--block-elements with --uneven): $largerBlock, or fewer elements")
 
   override def putInt(column: Int, value: Int): Unit = columns(column).asInstanceOf[IntColumn].put(value)
 

@@ -37,7 +37,8 @@ private[sql] object RowSource {
     var areKnown = true
     val columns = RowColumn.of(data.schema, column => lengths.of(column, rows).getOrElse {
       if (!rows.map(_ => 0).isEmpty()) {
-        throw new SourceException(s"column '${data.schema(column).name}' has no array with a number in it, so its length is not known: drop the column")
+        throw new SourceException(s"column '${data.schema(column).name}' has no array, or its first one is empty, so that the length of all is not " +
+          "known: drop the column, or the rows whose array is empty")
       }
       areKnown = false
       1

@@ -1,6 +1,7 @@
 package supply.sql
 
 import org.apache.spark.sql.{DataFrame, SaveMode, SQLContext}
+import org.apache.spark.sql.execution.datasources.DataSourceUtils
 import org.apache.spark.sql.execution.streaming.Sink
 import org.apache.spark.sql.sources.{BaseRelation, CreatableRelationProvider, DataSourceRegister, StreamSinkProvider}
 import org.apache.spark.sql.streaming.OutputMode
@@ -21,6 +22,7 @@ final class SupplyDataSource extends CreatableRelationProvider with StreamSinkPr
     if (mode != SaveMode.Append) throw new ConfigException("ranks are supplied with mode(\"append\"), and no other: there is nothing to replace")
     // Spark's own, where the caller gives a path.
     if (options.contains("path")) throw new ConfigException("save() takes no path: the ranks are named by mapped-files and named-pipes")
+    if (options.contains(DataSourceUtils.PARTITIONING_COLUMNS_KEY)) refusePartitionBy("the DataFrame")
     SupplyJob.run(context.sparkContext, RunOptions.parse(options).settings)(RowSource.of(data, new ListLengths))
     new SuppliedRelation(context, data.schema)
   }
@@ -30,9 +32,12 @@ final class SupplyDataSource extends CreatableRelationProvider with StreamSinkPr
     requireBuiltForThisSpark()
     if (mode != OutputMode.Append) throw new ConfigException("a stream is supplied with outputMode(\"append\"), " +
       s"not $mode: a rank keeps what it has had")
-    if (partitionColumns.nonEmpty) throw new ConfigException("partitionBy() means nothing to ranks: rank r gets partitions r, r + ranks, ... of each batch")
+    if (partitionColumns.nonEmpty) refusePartitionBy("each batch")
     new StreamSink(context, StreamOptions.parse(options))
   }
+
+  private def refusePartitionBy(what: String): Nothing =
+    throw new ConfigException(s"partitionBy() means nothing to ranks: rank r gets partitions r, r + ranks, ... of $what")
 
   private def requireBuiltForThisSpark(): Unit =
     if (BuiltFor.mismatch != null) throw new ConfigException(BuiltFor.mismatch + ": " + BuiltFor.fix)

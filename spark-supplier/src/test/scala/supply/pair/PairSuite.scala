@@ -5,7 +5,7 @@ import java.nio.file.{Files, Path, Paths}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.{Background, ConfigException, ContractException, ElementTooLargeException, RankEndedException, RankException, SupplyException}
-import supply.contract.Layout
+import supply.contract.{Column, Layout, Schema}
 import supply.contract.Layout.{Constant, MappedFileHeader => At}
 
 /** The task's side of a pair against a real rank. */
@@ -68,6 +68,18 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         val largest = 4096 - overhead
         assert(!fits(largest + 1))
         assert(fits(largest))
+      } finally pair.close()
+    }
+  }
+
+  test("columns that a block has no room for: the message has the setting") {
+    withRank { rank =>
+      rank.open()
+      val pair = attach(rank)
+      try {
+        val schema = Schema(Vector.fill(200)(Column("x", "i")))
+        val message = intercept[ConfigException](new BlockWriter(pair, schema, None, 1)).getMessage
+        assert(message.contains("200 columns need blocks of more than 6528 bytes: set a larger block=") && message.contains("mapped-files.conf:1"))
       } finally pair.close()
     }
   }
