@@ -32,6 +32,7 @@ private[sql] object LmdbOptions {
     if (parsed.partitions != null && parsed.partitions < 1) {
       throw new ConfigException(s"partitions is ${parsed.partitions}: it must be at least 1")
     }
+    if (!(parsed.timeout > 0)) throw new ConfigException(s"timeout is ${parsed.timeout}: it must be above 0 seconds")
     parsed
   }
 }

@@ -19,6 +19,7 @@ class LmdbOptionsSuite extends AnyFunSuite {
     assert(failure().contains("no path"))
     assert(failure("path" -> "/a", "partitions" -> "0").contains("partitions is 0: it must be at least 1"))
     assert(failure("path" -> "/a", "partitions" -> "many").contains("--partitions"))
+    assert(failure("path" -> "/a", "timeout" -> "0").contains("timeout is 0.0: it must be above 0 seconds"))
     assert(failure("path" -> "/a", "lmdb-cach" -> "/c").contains("did you mean --lmdb-cache"))
     assert(intercept[ConfigException](LmdbOptions.parse(Map("path" -> "/a", "lmdb-cache-size" -> "big")).cache.settings(1)).getMessage
       .contains("--lmdb-cache-size 'big' is not a size"))
