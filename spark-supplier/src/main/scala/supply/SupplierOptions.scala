@@ -9,8 +9,8 @@ import picocli.CommandLine.{Command, Mixin, Option => Opt}
   usageHelpAutoWidth = true,
   description = Array("Supplies the elements of a data set to MPI ranks, through memory-mapped files, epoch after epoch."),
   exitCodeListHeading = "%nExit status:%n",
-  exitCodeList = Array("0:every rank has received all its data", "1:the run failed; the last line on stderr says why",
-    "2:the options are wrong"))
+  exitCodeList = Array("0:every rank has received all its data", "1:Spark or the source failed; the last line on stderr says why",
+    "2:an option is wrong", "3:a rank did not come, stalled, gave up or died; the last line on stderr says which"))
 final class SupplierOptions {
 
   @Opt(names = Array("--lmdb"), paramLabel = "PATH", required = true,
