@@ -1,6 +1,7 @@
 package supply
 
 import java.nio.file.{Files, Path}
+import java.util.concurrent.{CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import org.apache.spark.{SparkConf, SparkContext}
@@ -100,6 +101,21 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     assert(seen.forall(_.last.startsWith("ERROR SUPPLY_ERROR_SPARK")))
   }
 
+  test("a run that is interrupted while it counts ends the counting, too") {
+    val rdd = sc.parallelize(0 until 4, 2).map { i =>
+      SupplyJobSuite.begun.countDown()
+      try Thread.sleep(60000)
+      catch { case e: InterruptedException => SupplyJobSuite.interrupted.countDown(); throw e }
+      tuple(i)
+    }
+    val running = Thread.currentThread()
+    val interrupting = inBackground { assert(SupplyJobSuite.begun.await(30, TimeUnit.SECONDS)); running.interrupt() }
+    val (seen, outcome) = supply(1, uneven = Uneven.Drop)(new DatumSource(rdd))
+    result(interrupting)
+    assert(outcome.swap.toOption.get.isInstanceOf[InterruptedException] && seen.head.last.contains("InterruptedException"))
+    assert(SupplyJobSuite.interrupted.await(30, TimeUnit.SECONDS))
+  }
+
   test("a partition that has fewer elements than were counted is an error") {
     SupplyJobSuite.countings.set(2)
     val rdd = sc.parallelize(0 until 20, 2).mapPartitions { numbers =>
@@ -192,4 +208,6 @@ object SupplyJobSuite {
 
   val failures = new AtomicInteger
   val countings = new AtomicInteger
+  val begun = new CountDownLatch(1)
+  val interrupted = new CountDownLatch(1)
 }

@@ -12,6 +12,11 @@ private[task] object JobGroup {
     // Interrupting wakes a task that waits for its rank.
     sc.setJobGroup(group, description, interruptOnCancel = true)
     try body
-    finally before.foreach { case (name, value) => sc.setLocalProperty(name, value) }
+    catch {
+      // Who interrupts a thread that waits for a job leaves the job running.
+      case e: InterruptedException =>
+        sc.cancelJobGroup(group)
+        throw e
+    } finally before.foreach { case (name, value) => sc.setLocalProperty(name, value) }
   }
 }

@@ -28,10 +28,6 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
           .toIndexedSeq
       }
     catch {
-      // Who interrupts a thread that waits for a job leaves the job running.
-      case e: InterruptedException =>
-        sc.cancelJobGroup(group)
-        throw e
       // Spark may have lost an executor for good that had nothing left to do.
       case e: SparkException => record.reportsOf(0 until plan.ranks).getOrElse(throw firstFailure.getOrElse(PinnedJob.causeOf(e)))
     } finally {

@@ -28,9 +28,11 @@ object RunPlan {
   /** Elements of each partition, each counted where its rank is: what Spark persists on the way stays there. */
   private def count(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts): IndexedSeq[Long] = {
     val inOrder = plan.copy(epochs = 1, shuffle = Shuffle.Off)
-    new PinnedRDD(sc, source, inOrder, hosts)
-      .flatMap(_.partitions.map(partition => partition.index -> count(partition)))
-      .collect().sortBy(_._1).map(_._2).toIndexedSeq
+    JobGroup(sc, s"supply-count-${java.util.UUID.randomUUID()}", "counting the elements of each partition (--uneven)") {
+      new PinnedRDD(sc, source, inOrder, hosts)
+        .flatMap(_.partitions.map(partition => partition.index -> count(partition)))
+        .collect().sortBy(_._1).map(_._2).toIndexedSeq
+    }
   }
 
   private def count(partition: PlannedPartition): Long = {
