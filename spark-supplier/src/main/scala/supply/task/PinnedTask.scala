@@ -85,13 +85,14 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters) extends S
   private def attach(rank: Int, attempt: Int): Pair = {
     if (settings.stream.contains(StreamPart.End)) requireRank(rank)
     val limit = new TimeLimit(settings.timeout)
-    var pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank, attempt, settings.timeout, settings.run)
+    def attached() = PinnedTask.attach(settings.configFiles, settings.hosts, rank, attempt, settings.timeout, settings.run)
+    var pair = attached()
     // What a stopped query has supplied to its end: another rank is to come where it is started again.
     while (!settings.isEnd && pair.isAtEnd) {
       pair.close()
       if (limit.passed) throw new RankException(s"${pair.name}: its rank is at the end of the data, and does not close the pair (--timeout)")
       Thread.sleep(PinnedTask.pollMillis)
-      pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank, attempt, settings.timeout, settings.run)
+      pair = attached()
     }
     pair
   }
