@@ -70,7 +70,7 @@ def wait_until_supplied(cluster, manager, job, tmp_path):
 
 def test_training(manager, submit, tmp_path):
     options = ("--lmdb", DIGITS / "train_lmdb", "--epochs", 3, "--block-elements", 32)
-    job = submit(*slurm_run(*options, program=PROGRAMS / "train-digits"))
+    job = submit(*slurm_run("--folder", ".", *options, program=PROGRAMS / "train-digits"))
     output = output_of(manager, job, tmp_path)
     assert manager.state(job) == "COMPLETED", output
     assert any(line.startswith("train-digits: ranks=4 epochs=3 elements=4311 ") for line in output), output
