@@ -24,6 +24,11 @@ final case class Schema(columns: IndexedSeq[Column]) {
     }
   }
 
+  private val names = columns.map(_.name)
+  names.diff(names.distinct).headOption.foreach { name =>
+    throw new ConfigException(s"more than one column is named '$name': rename one, or drop it")
+  }
+
   /** Whether there is anything to tell the rank of. */
   def isKnown: Boolean = columns.nonEmpty
 

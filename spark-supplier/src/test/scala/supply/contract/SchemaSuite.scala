@@ -9,10 +9,12 @@ class SchemaSuite extends AnyFunSuite {
   private def refused(names: String*): String =
     intercept[ConfigException](Schema(names.map(Column(_, "i")).toIndexedSeq)).getMessage
 
+  private def numbered(count: Int): Seq[String] = (0 until count).map(i => s"column_$i")
+
   test("as many columns as there is room for, and one more") {
     val most = Layout.Constant.SCHEMA_COLUMNS_MAX
-    assert(Schema(Vector.fill(most)(Column("x", "i"))).columns.size == most)
-    assert(refused(Seq.fill(most + 1)("x"): _*) ==
+    assert(Schema(numbered(most).map(Column(_, "i")).toIndexedSeq).columns.size == most)
+    assert(refused(numbered(most + 1): _*) ==
       s"a block has at most $most columns, not ${most + 1}: select fewer, or put numbers of one type into an array")
   }
 
@@ -21,5 +23,9 @@ class SchemaSuite extends AnyFunSuite {
     assert(Schema(Vector(Column(longest, "i"))).columns.head.name == longest)
     assert(refused("a", longest + "y") == s"a column's name has 1 to 127 bytes, not 128: rename '${longest}y'")
     assert(refused("").contains("1 to 127 bytes, not 0"))
+  }
+
+  test("a rank asks for a column by its name, so no two have the same") {
+    assert(refused("a", "b", "a") == "more than one column is named 'a': rename one, or drop it")
   }
 }

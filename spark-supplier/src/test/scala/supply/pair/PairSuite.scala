@@ -77,7 +77,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       rank.open()
       val pair = attach(rank)
       try {
-        val schema = Schema(Vector.fill(200)(Column("x", "i")))
+        val schema = Schema((0 until 200).map(i => Column(s"column_$i", "i")))
         val message = intercept[ConfigException](new BlockWriter(pair, schema, None, 1)).getMessage
         assert(message.contains("200 columns need blocks of more than 6528 bytes: set a larger block=") && message.contains("mapped-files.conf:1"))
       } finally pair.close()
