@@ -74,11 +74,12 @@ static void take(struct walk *walk, const MDB_val *key, const MDB_val *value, st
     walk->bytes += datum.data_bytes;
 }
 
-static void walk_part(struct walk *walk, struct tally *tally) {
+static void walk_part(struct walk *walk, struct round *round, struct tally *tally) {
     MDB_val key = walk->first_key, value;
     walk->elements = walk->bytes = walk->sum = 0;
     for (size_t i = 0; i < walk->entries; i++) {
         must(mdb_cursor_get(walk->cursor, &key, &value, i == 0 ? MDB_SET_KEY : MDB_NEXT), "walking");
+        if (i == 0) round_first(round);
         take(walk, &key, &value, tally);
     }
 }
@@ -94,8 +95,8 @@ int main(int argc, char **argv) {
     struct tally tally = {0}, *first = &tally;
     char line[16];
     while (next_round(line, sizeof line)) {
-        const struct round round = round_begin();
-        walk_part(&walk, first);
+        struct round round = round_begin();
+        walk_part(&walk, &round, first);
         answer_round(round_end(round), walk.elements, walk.bytes, first != NULL ? tally.crc_sum : walk.sum);
         first = NULL;
     }

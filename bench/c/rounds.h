@@ -10,17 +10,20 @@ bool next_round(char *line, int bytes);
 
 /** Times by the clock, and of this process alone. */
 struct round {
-    int64_t start, cpu_start;
+    int64_t start, cpu_start, first;
 };
 
+/** first_nanos: until the first element was there; 0 where nobody has noted it. */
 struct round_times {
-    int64_t start, nanos, cpu_nanos;
+    int64_t start, nanos, cpu_nanos, first_nanos;
 };
 
 struct round round_begin(void);
+/** The first element is there. */
+void round_first(struct round *round);
 struct round_times round_end(struct round round);
 
-/** Answers a round with the time that it took and what was read in it. */
+/** Answers a round with the time that it took, what was read in it, and the memory of this process. */
 void answer_round(struct round_times times, uint64_t elements, uint64_t bytes, uint64_t sum);
 
 #endif

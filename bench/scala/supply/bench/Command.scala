@@ -59,8 +59,20 @@ final case class Failed(error: String)
 /** What the source holds, as the ranks count it, too (c/tally.h). */
 final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
 
-/** One measurement; `start` on the clock of System.nanoTime, `cpuNanos` of the one thread that was at work. */
-final case class Measured(start: Long, nanos: Long, cpuNanos: Long, elements: Long, bytes: Long)
+/**
+ * One measurement; `start` on the clock of System.nanoTime, `cpuNanos` of the one thread that was at work.
+ *
+ * @param firstNanos until the first element was there; 0 where nobody has noted it
+ * @param peakBytes  memory of the program that has measured; 0 where Spark's task has
+ */
+final case class Measured(
+    start: Long,
+    nanos: Long,
+    cpuNanos: Long,
+    elements: Long,
+    bytes: Long,
+    firstNanos: Long = 0,
+    peakBytes: Long = 0)
 
 /**
  * One epoch of one pair: the limit, then the cycle, until the rank has read everything.

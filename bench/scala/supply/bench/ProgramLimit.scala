@@ -23,7 +23,15 @@ private[bench] final class ProgramLimit(command: Seq[String]) extends Limit {
 }
 
 private[bench] object ProgramLimit {
-  final case class Answer(start: Long, nanos: Long, cpuNanos: Long, elements: Long, bytes: Long, sum: BigInt) {
-    def measured: Measured = Measured(start, nanos, cpuNanos, elements, bytes)
+  final case class Answer(
+      start: Long,
+      nanos: Long,
+      cpuNanos: Long,
+      firstNanos: Long,
+      elements: Long,
+      bytes: Long,
+      sum: BigInt,
+      peakBytes: Long) {
+    def measured: Measured = Measured(start, nanos, cpuNanos, elements, bytes, firstNanos, peakBytes)
   }
 }
