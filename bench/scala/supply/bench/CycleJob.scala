@@ -19,7 +19,7 @@ private[bench] final class CycleJob(sc: SparkContext, source: Source, command: C
     StartLine.drawFor(command.pairs)
     val task = new CycleTask(settings, plan, source.rdd.id, command.limits, new TaskCounters(sc))
     val rounds = new PinnedRDD(sc, source, plan, hosts)
-      .mapPartitionsWithIndex((rank, epochs) => Iterator.single(task.run(rank, epochs)))
+      .mapPartitionsWithIndex((rank, epochs) => epochs.map(task.run(rank, _)))
       .collect()
     Rounds(rounds.toSeq)
   }
@@ -33,7 +33,7 @@ private[bench] final class CycleTask(
     counters: TaskCounters)
     extends Serializable {
 
-  def run(rank: Int, epochs: Iterator[PlannedEpoch]): Seq[Round] = {
+  def run(rank: Int, epochs: Iterable[PlannedEpoch]): Seq[Round] = {
     val context = TaskContext.get()
     val pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank, context.attemptNumber(), settings.timeout)
     context.addTaskCompletionListener[Unit](_ => pair.close())

@@ -20,22 +20,23 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
   override protected lazy val sc: SparkContext = SparkContext.getOrCreate(new SparkConf()
     .setMaster("local[3,4]").setAppName(suiteName).set("spark.ui.enabled", "false").set("spark.log.level", "OFF"))
 
-  /** Runs ranks and job together; what each rank has seen, and what the job has come to. */
+  /** Runs ranks and job together; what each rank has seen (`take`), and what the job has come to. */
   private def supply(
       ranks: Int, epochs: Int = 1, seed: Long = 0, blockElements: Option[Int] = Some(3), timeout: Double = 20,
-      resident: Boolean = false, ringBytes: Long = 8192, shuffle: Shuffle = Shuffle.Partitions, uneven: Uneven = Uneven.Keep)(
+      resident: Boolean = false, ringBytes: Long = 8192, shuffle: Shuffle = Shuffle.Partitions, uneven: Uneven = Uneven.Keep,
+      take: TestRank => Seq[String] = _.drain())(
       source: => DatumSource): (Seq[Seq[String]], Either[Throwable, Seq[task.TaskReport]]) = TemporaryFolder { folder =>
     val configFiles = TestRank.configFiles(folder, ranks)
     val processes = configFiles.read().map(new TestRank(_))
     try {
       processes.zipWithIndex.foreach { case (rank, i) => assert(rank.open(ringBytes, rank = i, timeout = timeout) == "OK") }
-      val draining = processes.map(rank => inBackground(rank.drain()))
+      val taking = processes.map(rank => inBackground(take(rank)))
       val settings = SupplySettings(ranks, configFiles.mappedFiles, configFiles.namedPipes, epochs, seed, blockElements,
         timeout = timeout, resident = resident, shuffle = shuffle, uneven = uneven)
       val outcome =
         try Right(SupplyJob.run(sc, settings)(source))
         catch { case e: Exception => Left(e) }
-      (draining.map(result(_)), outcome)
+      (taking.map(result(_)), outcome)
     } finally {
       processes.foreach(_.close())
       assert(leftovers(folder) == Seq.empty)
@@ -99,6 +100,12 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     val message = outcome.swap.toOption.get.getMessage
     assert(message.contains("each is to have 200") && message.contains("set a larger block="))
     assert(seen.forall(_.last.startsWith("ERROR SUPPLY_ERROR_SPARK")))
+  }
+
+  test("there may be as many epochs as can be asked for: a rank that has had enough gives up") {
+    val rdd = sc.parallelize(0 until 4, 2).map(tuple)
+    val (_, outcome) = supply(1, epochs = Int.MaxValue, take = rank => Seq(rank("next"), rank("abort it has had enough")))(new DatumSource(rdd))
+    assert(outcome.swap.toOption.get.getMessage.contains("it has had enough"))
   }
 
   test("a run that is interrupted while it counts ends the counting, too") {

@@ -23,7 +23,7 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
     try JobGroup(sc, group, s"supplying ${plan.ranks} ranks") {
         val task = new PinnedTask(settings, counters)
         new PinnedRDD(sc, source, plan, settings.hosts)
-          .mapPartitionsWithIndex((rank, epochs) => Iterator.single(task.run(rank, epochs)))
+          .mapPartitionsWithIndex((rank, epochs) => epochs.map(task.run(rank, _)))
           .collect()
           .toIndexedSeq
       }

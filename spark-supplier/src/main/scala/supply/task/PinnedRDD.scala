@@ -14,7 +14,7 @@ import supply.source.{ShuffledCursor, Source}
  */
 final case class PlannedPartition(index: Int, isOrdered: Boolean, share: Option[Share], open: () => ElementCursor)
 
-/** What one rank gets in one epoch, in order; to be walked more than once if need be. */
+/** What one rank gets in one epoch, in order; may be walked more than once. */
 final class PlannedEpoch(val epoch: Int, walk: () => Iterator[PlannedPartition]) {
   def partitions: Iterator[PlannedPartition] = walk()
 }
@@ -23,10 +23,11 @@ private final case class RankPartition(index: Int, parents: Map[Int, Partition])
 
 /**
  * One partition per rank, whose index is the rank; it prefers the rank's host and depends narrowly on the source
- * partitions that the plan gives that rank. Its elements are the rank's epochs.
+ * partitions that the plan gives that rank. Its one element are the rank's epochs, which may be walked more than once, and are made as
+ * they are walked: there may be very many.
  */
 final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts)
-    extends RDD[PlannedEpoch](
+    extends RDD[Iterable[PlannedEpoch]](
       sc,
       Seq(new NarrowDependency[Any](source.rdd.asInstanceOf[RDD[Any]]) {
         override def getParents(rank: Int): Seq[Int] = plan.partitionsOf(rank)
@@ -42,13 +43,13 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts
   override protected def getPreferredLocations(partition: Partition): Seq[String] =
     hosts.places(partition.index).host.toSeq
 
-  override def compute(partition: Partition, context: TaskContext): Iterator[PlannedEpoch] = {
+  override def compute(partition: Partition, context: TaskContext): Iterator[Iterable[PlannedEpoch]] = {
     val RankPartition(rank, parents) = partition.asInstanceOf[RankPartition]
-    plan.epochNumbers.iterator.map { epoch =>
+    Iterator.single(plan.epochNumbers.view.map { epoch =>
       new PlannedEpoch(epoch, () => plan.shares(rank, epoch).iterator.map { case (index, share) =>
         PlannedPartition(index, source.isOrdered, share, () => shuffled(source.open(parents(index), context), index, epoch))
       })
-    }
+    })
   }
 
   private def shuffled(cursor: ElementCursor, partition: Int, epoch: Int): ElementCursor = plan.shuffle match {

@@ -56,11 +56,10 @@ final case class TaskReport(
 /** Feeds one rank for the whole run. */
 final class PinnedTask(settings: TaskSettings, counters: TaskCounters) extends Serializable {
 
-  def run(rank: Int, epochs: Iterator[PlannedEpoch]): TaskReport = {
-    val all = epochs.toIndexedSeq
+  def run(rank: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
     var report = reported(rank)
     while (report.isEmpty) {
-      try report = Some(supply(rank, all))
+      try report = Some(supply(rank, epochs))
       catch {
         case e: RankEndedException if settings.waitForRank =>
           PinnedTask.log.warn(s"${e.getMessage} - waiting ${settings.timeout} s for it to come back")
@@ -70,7 +69,7 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters) extends S
     report.get
   }
 
-  private def supply(rank: Int, epochs: IndexedSeq[PlannedEpoch]): TaskReport = {
+  private def supply(rank: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
     val attempt = TaskContext.get().attemptNumber()
     val pair =
       try attach(rank, attempt)
@@ -117,7 +116,7 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters) extends S
   }
 
   /** Supplies the rank that is there now, to the end, or to that of a stream's batch. */
-  private def supply(rank: Int, pair: Pair, epochs: IndexedSeq[PlannedEpoch]): TaskReport = {
+  private def supply(rank: Int, pair: Pair, epochs: Iterable[PlannedEpoch]): TaskReport = {
     val start = System.nanoTime()
     RunRecord.attached(settings.run, rank)
     val supply = new PairSupply(pair, settings, counters)

@@ -30,7 +30,7 @@ object RunPlan {
     val inOrder = plan.copy(epochs = 1, shuffle = Shuffle.Off)
     JobGroup(sc, s"supply-count-${java.util.UUID.randomUUID()}", "counting the elements of each partition (--uneven)") {
       new PinnedRDD(sc, source, inOrder, hosts)
-        .flatMap(_.partitions.map(partition => partition.index -> count(partition)))
+        .flatMap(_.iterator.flatMap(_.partitions).map(partition => partition.index -> count(partition)))
         .collect().sortBy(_._1).map(_._2).toIndexedSeq
     }
   }
