@@ -1,5 +1,7 @@
 package supply.task
 
+import java.util.UUID
+
 import scala.reflect.ClassTag
 
 import org.apache.spark.SparkContext
@@ -18,13 +20,13 @@ object NodeJob {
   /** @param work told whether it is the first node; the results are in the order of the host file */
   def run[A: ClassTag](sc: SparkContext, hosts: Hosts, description: String)(work: Boolean => A): Seq[A] = {
     val targets = places(hosts).zipWithIndex.map { case (place, index) => (place, index == 0) -> place.host.toSeq }
-    sc.setJobDescription(description)
-    try sc.makeRDD(targets).map { case (place, first) =>
+    JobGroup(sc, s"supply-nodes-${UUID.randomUUID()}", description) {
+      sc.makeRDD(targets).map { case (place, first) =>
         if (!place.isOn(PinnedTask.host)) {
           throw new MisplacedException(s"$description: the task for ${place.host.mkString} landed on ${PinnedTask.host}")
         }
         work(first)
       }.collect().toSeq
-    finally sc.setJobDescription(null)
+    }
   }
 }
