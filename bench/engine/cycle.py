@@ -5,10 +5,12 @@ import contextlib
 from engine import pairs, rounds, verification
 
 
-def run(spark, source, count, ring, block, options, consume="sum", limits=None, resident=False, beside=None):
+def run(spark, source, count, ring, block, options, consume="sum", limits=None, resident=False, beside=None,
+        shuffle_buffer=None):
     """
     `source`: the tally of the source that Spark has open. `limits`: the words of each pair's limit (Limit.scala), the bulk put
     alone where they are not given. `beside`: makes, of the process ids of the ranks, a context for the time of the run.
+    `shuffle_buffer`: the Supplier's, with --shuffle elements; None: the elements come in the order of the source.
     """
     epochs = 1 + options.warm_up + options.repetitions
     limits = limits or [["put"]] * count
@@ -17,7 +19,7 @@ def run(spark, source, count, ring, block, options, consume="sum", limits=None, 
                         timeout=options.timeout) as ranks:
         with beside([rank.process.pid for rank in ranks]) if beside else contextlib.nullcontext():
             answer = spark.run("cycle", pairs=count, epochs=epochs, limits=limits, timeout=options.timeout, resident=resident,
-                               **configs)
+                               shuffle_buffer=shuffle_buffer, **configs)
         results = [rank.end() for rank in ranks]
     return {
         "pairs": count,

@@ -33,8 +33,9 @@ final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) e
 /**
  * Supplies the source to `pairs` ranks, with a measurement of the limit before each epoch. Answered by [[Rounds]].
  *
- * @param limits   what to measure beside each pair, see [[Limit.of]]
- * @param resident as the Supplier's --resident
+ * @param limits        what to measure beside each pair, see [[Limit.of]]
+ * @param resident      as the Supplier's --resident
+ * @param shuffleBuffer as the Supplier's, with --shuffle elements
  */
 final case class Cycle(
     pairs: Int,
@@ -43,7 +44,8 @@ final case class Cycle(
     epochs: Int,
     limits: Seq[Seq[String]],
     timeout: Double,
-    resident: Boolean = false) extends Command
+    resident: Boolean = false,
+    shuffleBuffer: Option[Int] = None) extends Command
 
 /** Supplies the source to ranks on the nodes of a host file, as the Supplier does. Answered by [[Done]]. */
 final case class Supply(ranks: Int, hosts: String, mappedFiles: String, namedPipes: String, epochs: Int, timeout: Double) extends Command

@@ -4,7 +4,7 @@ import org.apache.spark.{SparkContext, TaskContext}
 
 import supply.config.ConfigFiles
 import supply.pair.Pair
-import supply.plan.{Hosts, Plan}
+import supply.plan.{Hosts, Plan, Shuffle}
 import supply.source.Source
 import supply.task.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, TaskCounters, TaskSettings}
 
@@ -12,7 +12,8 @@ import supply.task.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, TaskCounter
 private[bench] final class CycleJob(sc: SparkContext, source: Source, command: Cycle) {
 
   def run(): Rounds = {
-    val plan = Plan(source.rdd.partitions.length, command.pairs, command.epochs, seed = 0)
+    val shuffle = command.shuffleBuffer.fold[Shuffle](Shuffle.Partitions)(Shuffle.Elements(_))
+    val plan = Plan(source.rdd.partitions.length, command.pairs, command.epochs, seed = 0, shuffle)
     val hosts = Hosts.oneNode(command.pairs)
     val settings = TaskSettings(ConfigFiles(command.mappedFiles, command.namedPipes), hosts, source.schema, source.mainColumn,
       Int.MaxValue, command.timeout, resident = command.resident)
