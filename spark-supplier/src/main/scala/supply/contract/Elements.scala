@@ -38,6 +38,9 @@ trait BatchWriter {
 
   /** Values of variable width, one behind the other in `bytes`: the first begins at `start`, and `ends` says where each ends. */
   def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit
+
+  /** The same from many arrays: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on are one value, `count` in all. */
+  def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit
 }
 
 /** The elements of one partition, in order, read where the source has them. For one thread. */
@@ -64,4 +67,25 @@ trait BatchCursor extends ElementCursor {
 
   /** Writes the first `count` of them, and moves to the last of these. */
   def write(to: BatchWriter, count: Int): Unit
+}
+
+/**
+ * A cursor that can come back to an element: it keeps it in a place, a small number, for as long as no other element is kept there.
+ */
+trait KeepingCursor extends ElementCursor {
+
+  /** Keeps the element that `next()` has moved to. */
+  def keep(place: Int): Unit
+
+  /** Makes the element that is kept there the current one. `next()` goes on where it would have gone on without. */
+  def recall(place: Int): Unit
+}
+
+/** One that can write elements of many places at once: those of `places(from)` and behind it, `count` in all, in this order. */
+trait GatheringCursor extends KeepingCursor {
+
+  /** What they have in the columns of variable width, in bytes. */
+  def bytes(places: Array[Int], from: Int, count: Int): Long
+
+  def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit
 }

@@ -182,6 +182,9 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 
   override def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit =
     columns(column).asInstanceOf[BytesColumn].put(bytes, start, ends, from, count)
+
+  override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit =
+    columns(column).asInstanceOf[BytesColumn].gather(bytes, starts, lengths, count)
 }
 
 object BlockWriter {

@@ -227,6 +227,15 @@ private[pair] final class BytesColumn(column: Column, data: ColumnData) extends 
     valid(count)
   }
 
+  /** Values that lie in many arrays: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on. They have to fit. */
+  def gather(bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit = {
+    var i = 0
+    while (i < count) {
+      reserve(lengths(i)).put(bytes(i), starts(i), lengths(i))
+      i += 1
+    }
+  }
+
   override protected def putEmpty(): Int = if (reserve(0) == null) throw BlockFull else 0
 
   override protected def truncateValues(elements: Int): Unit = {

@@ -1,6 +1,8 @@
 package supply.source
 
-import supply.contract.{Column, ElementCursor, ElementWriter, Schema}
+import scala.collection.mutable.ArrayBuffer
+
+import supply.contract.{Column, ElementWriter, KeepingCursor, Schema}
 import supply.{SourceException}
 
 /** Caffe's Datum as the paper's tuple of seven, and as columns of a block. */
@@ -43,14 +45,19 @@ trait DatumWriter extends ElementWriter {
 }
 
 /** Tuples that Spark computes, caches or reads back from its spill. */
-final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends ElementCursor {
+final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
   private var tuple: Datum.Tuple = _
+  private val kept = new ArrayBuffer[Datum.Tuple]
 
   override def next(): Boolean = {
     val more = tuples.hasNext
     if (more) tuple = tuples.next()
     more
   }
+
+  override def keep(place: Int): Unit = if (place < kept.size) kept(place) = tuple else kept += tuple
+
+  override def recall(place: Int): Unit = tuple = kept(place)
 
   // Field by field: a pattern would box each number once more.
   override def write(to: ElementWriter): Unit = {

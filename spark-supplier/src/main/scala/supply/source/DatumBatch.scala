@@ -3,7 +3,7 @@ package supply.source
 import java.nio.ByteBuffer
 import java.util.Arrays
 
-import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter}
+import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, GatheringCursor}
 
 /**
  * Some hundred Datums in two arrays: the form in which Spark keeps, spills and sends them for the Supplier. As a tuple each would be
@@ -15,7 +15,17 @@ import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter}
  * @param bytes   the keys of all elements, then the data of all
  */
 final class DatumBatch private[source] (private[source] val numbers: Array[Int], val bytes: Array[Byte]) extends Serializable {
-  def elements: Int = numbers.length / DatumBatch.Columns
+  val elements: Int = numbers.length / DatumBatch.Columns
+
+  private[source] def number(column: Int, at: Int): Int = numbers(column * elements + at)
+
+  /** Where the value of element `at` in a column of bytes begins: where that of the element before it ends. */
+  private[source] def start(column: Int, at: Int): Int =
+    if (at > 0) number(column, at - 1)
+    else if (column == Datum.Key) 0
+    else number(Datum.Key, elements - 1)
+
+  private[source] def length(column: Int, at: Int): Int = number(column, at) - start(column, at)
 }
 
 object DatumBatch {
@@ -24,6 +34,8 @@ object DatumBatch {
   final val Bytes = 256 << 10
 
   private[source] final val Columns = 7
+
+  private[source] val Empty = new DatumBatch(Array.emptyIntArray, Array.emptyByteArray)
 
   /** All that the cursor has; closes it. */
   def of(cursor: ElementCursor): Iterator[DatumBatch] = new Iterator[DatumBatch] {
@@ -108,73 +120,81 @@ private final class GrowingBytes(atFirst: Int) {
   }
 }
 
-/** The elements of batches, one after the other. */
-final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor {
-  private var numbers = Array.emptyIntArray
-  private var bytes = Array.emptyByteArray
-  private var elements = 0
-  /** The current element's number in the batch. */
+/** The elements of batches, one after the other, or as they have been kept. */
+final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor with GatheringCursor {
+  private val kept = new KeptDatums
+  /** The last element that `next()` has moved to: its batch, and its number there. */
+  private var newest = DatumBatch.Empty
+  private var newestAt = 0
+  /** The current element: the same, or one that was kept. */
+  private var batch = newest
   private var at = 0
 
   override def next(): Boolean = {
-    at += 1
-    at < elements || nextBatch()
+    newestAt += 1
+    val more = newestAt < newest.elements || nextBatch()
+    moveTo(newest, newestAt)
+    more
   }
 
   private def nextBatch(): Boolean = batches.hasNext && {
-    val batch = batches.next()
-    numbers = batch.numbers
-    bytes = batch.bytes
-    elements = batch.elements
-    at = 0
+    newest = batches.next()
+    newestAt = 0
     true
   }
 
-  private def number(column: Int): Int = numbers(column * elements + at)
-
-  /** Where the current element's value in a column of bytes begins: where that of the element before it ends. */
-  private def start(column: Int): Int =
-    if (at > 0) numbers(column * elements + at - 1)
-    else if (column == Datum.Key) 0
-    else numbers(Datum.Key * elements + elements - 1)
+  private def moveTo(batch: DatumBatch, at: Int): Unit = {
+    this.batch = batch
+    this.at = at
+  }
 
   override def write(to: ElementWriter): Unit = {
     writeBytes(to, Datum.Key)
-    to.putInt(Datum.Label, number(Datum.Label))
-    to.putInt(Datum.Channels, number(Datum.Channels))
-    to.putInt(Datum.Height, number(Datum.Height))
-    to.putInt(Datum.Width, number(Datum.Width))
-    to.putBoolean(Datum.Encoded, number(Datum.Encoded) != 0)
+    to.putInt(Datum.Label, batch.number(Datum.Label, at))
+    to.putInt(Datum.Channels, batch.number(Datum.Channels, at))
+    to.putInt(Datum.Height, batch.number(Datum.Height, at))
+    to.putInt(Datum.Width, batch.number(Datum.Width, at))
+    to.putBoolean(Datum.Encoded, batch.number(Datum.Encoded, at) != 0)
     writeBytes(to, Datum.Data)
   }
 
   private def writeBytes(to: ElementWriter, column: Int): Unit = {
-    val length = number(column) - start(column)
-    to.reserve(column, length).put(bytes, start(column), length)
+    val length = batch.length(column, at)
+    to.reserve(column, length).put(batch.bytes, batch.start(column, at), length)
     ()
   }
 
-  override def ready: Int = elements - at
+  override def ready: Int = batch.elements - at
 
   override def bytes(count: Int): Long = bytes(Datum.Key, count) + bytes(Datum.Data, count)
 
-  private def bytes(column: Int, count: Int): Long = (numbers(column * elements + at + count - 1) - start(column)).toLong
+  private def bytes(column: Int, count: Int): Long = (batch.number(column, at + count - 1) - batch.start(column, at)).toLong
 
   override def write(to: BatchWriter, count: Int): Unit = {
-    def from(column: Int) = column * elements + at
-    to.putBytes(Datum.Key, bytes, start(Datum.Key), numbers, from(Datum.Key), count)
+    val numbers = batch.numbers
+    def from(column: Int) = column * batch.elements + at
+    to.putBytes(Datum.Key, batch.bytes, batch.start(Datum.Key, at), numbers, from(Datum.Key), count)
     to.putInts(Datum.Label, numbers, from(Datum.Label), count)
     to.putInts(Datum.Channels, numbers, from(Datum.Channels), count)
     to.putInts(Datum.Height, numbers, from(Datum.Height), count)
     to.putInts(Datum.Width, numbers, from(Datum.Width), count)
     to.putBooleans(Datum.Encoded, numbers, from(Datum.Encoded), count)
-    to.putBytes(Datum.Data, bytes, start(Datum.Data), numbers, from(Datum.Data), count)
-    at += count - 1
+    to.putBytes(Datum.Data, batch.bytes, batch.start(Datum.Data, at), numbers, from(Datum.Data), count)
+    newestAt += count - 1
+    at = newestAt
   }
 
+  override def keep(place: Int): Unit = kept.keep(place, newest, newestAt)
+
+  override def recall(place: Int): Unit = moveTo(kept.batch(place), kept.at(place))
+
+  override def bytes(places: Array[Int], from: Int, count: Int): Long = kept.bytes(places, from, count)
+
+  override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit = kept.write(to, places, from, count)
+
   override def describe: String = {
-    val key = bytes.slice(start(Datum.Key), number(Datum.Key))
-    s"the element '${Datum.printable(key)}' (${number(Datum.Data) - start(Datum.Data)} bytes of data)"
+    val key = batch.bytes.slice(batch.start(Datum.Key, at), batch.number(Datum.Key, at))
+    s"the element '${Datum.printable(key)}' (${batch.length(Datum.Data, at)} bytes of data)"
   }
 
   override def close(): Unit = ()

@@ -25,7 +25,10 @@ trait Source extends java.io.Serializable {
   def open(partition: Partition, context: TaskContext): ElementCursor
 }
 
-/** Any RDD of Datum tuples, from Spark's cache or spill where it is persisted. */
+/**
+ * Any RDD of Datum tuples, from Spark's cache or spill where it is persisted. A tuple stays as it is, its array too: shuffled, it is
+ * written later than it comes.
+ */
 final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)

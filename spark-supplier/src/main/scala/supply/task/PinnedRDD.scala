@@ -53,7 +53,7 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts
   }
 
   private def shuffled(cursor: ElementCursor, partition: Int, epoch: Int): ElementCursor = plan.shuffle match {
-    case Shuffle.Elements(buffer) => new ShuffledCursor(cursor, buffer, plan.elementSeed(partition, epoch))
+    case Shuffle.Elements(buffer) => ShuffledCursor(cursor, buffer, plan.elementSeed(partition, epoch))
     case Shuffle.Partitions | Shuffle.Off => cursor
   }
 }

@@ -7,7 +7,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import supply.{TemporaryFolder, TestRank}
 import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter}
 import supply.contract.Layout.{BlockColumn, BlockHeader, Notification}
-import supply.source.{Datum, DatumBatch, DatumBatchCursor, DatumCursor}
+import supply.source.{Datum, DatumBatch, DatumBatchCursor, DatumCursor, ShuffledCursor}
 
 /** Elements that come many at once make the same blocks as one by one. */
 class BatchedBlocksSuite extends AnyFunSuite {
@@ -18,7 +18,11 @@ class BatchedBlocksSuite extends AnyFunSuite {
     (f"$i%d" * (i % 3), s"${i * 1000003}", i, -i, bytes, i % 3 == 0, Array.tabulate(bytes)(at => (at + i).toByte))
   }
 
-  private def batched: DatumBatchCursor = new DatumBatchCursor(DatumBatch.of(new DatumCursor(tuples.iterator)))
+  private def single: DatumCursor = new DatumCursor(tuples.iterator)
+
+  private def batched: DatumBatchCursor = new DatumBatchCursor(DatumBatch.of(single))
+
+  private def shuffled(cursor: ElementCursor): ShuffledCursor = ShuffledCursor(cursor, buffer = 1000, seed = 4)
 
   /** The ring is so large that nothing is overwritten. */
   private def blocks(cursor: ElementCursor, blockElements: Int, first: Long): Seq[Seq[Any]] = TemporaryFolder { folder =>
@@ -58,17 +62,26 @@ class BatchedBlocksSuite extends AnyFunSuite {
 
   for (blockElements <- Seq(Int.MaxValue, 7); first <- Seq(0L, 1234L)) {
     test(s"blocks of at most $blockElements elements, from element $first on") {
-      val oneByOne = blocks(new DatumCursor(tuples.iterator), blockElements, first)
+      val oneByOne = blocks(single, blockElements, first)
       assert(oneByOne.size > 50)
       assert(blocks(batched, blockElements, first) == oneByOne)
     }
+
+    test(s"shuffled blocks of at most $blockElements elements, from element $first on") {
+      val oneByOne = blocks(shuffled(single), blockElements, first)
+      assert(oneByOne.size > 50)
+      assert(oneByOne != blocks(single, blockElements, first))
+      assert(blocks(shuffled(batched), blockElements, first) == oneByOne)
+    }
   }
 
-  test("a batch is supplied by fewer calls than it has elements") {
-    val counting = new CountingCursor(batched)
-    blocks(counting, Int.MaxValue, 0)
-    assert(counting.many > 0)
-    assert(counting.moves < tuples.size / 3, s"${counting.moves} moves for ${tuples.size} elements")
+  for ((name, cursor) <- Seq("a batch is" -> (() => batched), "shuffled batches are" -> (() => shuffled(batched)))) {
+    test(s"$name supplied by fewer calls than it has elements") {
+      val counting = new CountingCursor(cursor())
+      blocks(counting, Int.MaxValue, 0)
+      assert(counting.many > 0)
+      assert(counting.moves < tuples.size / 3, s"${counting.moves} moves for ${tuples.size} elements")
+    }
   }
 }
 

@@ -59,6 +59,15 @@ class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
+  test("shuffled, they come in the order of shuffled tuples, wherever the buffer ends") {
+    forAll(Gen.listOf(tuples), Gen.choose(1, 100), Gen.long, minSuccessful(40)) { (all, buffer, seed) =>
+      val tuples = elements(ShuffledCursor(new DatumCursor(all.iterator), buffer, seed))
+      val batches = DatumBatch.of(new DatumCursor(all.iterator))
+      assert(elements(ShuffledCursor(new DatumBatchCursor(batches), buffer, seed)) == tuples)
+      assert(tuples.toSet == all.map(values).toSet)
+    }
+  }
+
   test("a batch has one element at least, and is closed by the one that fills it") {
     val element = ("key", "1", 1, 1, 1000, false, new Array[Byte](1000))
     val many = DatumBatch.of(new DatumCursor(Iterator.fill(2000)(element))).toVector

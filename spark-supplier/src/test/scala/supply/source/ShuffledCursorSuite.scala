@@ -12,7 +12,7 @@ class ShuffledCursorSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   import ShuffledCursorSuite._
 
   private def shuffled(elements: Int, buffer: Int, seed: Long): Seq[Int] =
-    all(new ShuffledCursor(new Numbers(elements), buffer, seed)).map(_.head.asInstanceOf[Int])
+    all(ShuffledCursor(new Numbers(elements), buffer, seed)).map(_.head.asInstanceOf[Int])
 
   private val cases = for {
     elements <- Gen.choose(0, 300)
@@ -41,7 +41,7 @@ class ShuffledCursorSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("values of every kind are kept, however large, also in memory that other elements have used") {
-    val seen = all(new ShuffledCursor(new Numbers(200), 16, seed = 1))
+    val seen = all(ShuffledCursor(new Numbers(200), 16, seed = 1))
     assert(seen.sortBy(_.head.asInstanceOf[Int]) == all(new Numbers(200)))
   }
 }

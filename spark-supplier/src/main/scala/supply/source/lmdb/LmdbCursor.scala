@@ -7,8 +7,8 @@ import supply.contract.{ElementCursor, ElementWriter}
 import supply.source.Datum
 
 /** The Datums of one partition of an LMDB, on LMDB's own pages: nothing is allocated or copied per element. */
-final class LmdbCursor(file: String, partition: LmdbPartition) extends ElementCursor {
-  private val walk = new LmdbWalk(file)
+class LmdbCursor(file: String, partition: LmdbPartition) extends ElementCursor {
+  protected final val walk = new LmdbWalk(file)
   private val datum = new DatumReader
   private var taken = 0L
 
@@ -19,13 +19,16 @@ final class LmdbCursor(file: String, partition: LmdbPartition) extends ElementCu
         s"$taken of ${partition.entries} entries. It must not be written to during a run")
     }
     taken += 1
+    read()
+    true
+  }
+
+  protected final def read(): Unit =
     try datum.read(walk.value)
     catch {
       case e: DatumReader.NotADatum =>
         throw new SourceException(s"the value of key '$printableKey' of the LMDB $file is not a Datum: ${e.getMessage}")
     }
-    true
-  }
 
   override def write(to: ElementWriter): Unit = {
     val key = walk.key

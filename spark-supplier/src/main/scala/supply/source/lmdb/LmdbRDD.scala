@@ -27,8 +27,12 @@ final class LmdbRDD private[lmdb] (
   /** The partition's elements on LMDB's own pages, for this task. */
   def cursor(partition: Partition, context: TaskContext): LmdbCursor = {
     val path = location.local()
-    if (MappedWindow.bytes == Long.MaxValue) LmdbEnvironments.keepFor(context, path)
-    new LmdbCursor(path, partition.asInstanceOf[LmdbPartition])
+    val planned = partition.asInstanceOf[LmdbPartition]
+    if (MappedWindow.bytes < Long.MaxValue) new LmdbCursor(path, planned)
+    else {
+      LmdbEnvironments.keepFor(context, path)
+      new KeepingLmdbCursor(path, planned)
+    }
   }
 
   override def compute(partition: Partition, context: TaskContext): Iterator[Datum.Tuple] = {

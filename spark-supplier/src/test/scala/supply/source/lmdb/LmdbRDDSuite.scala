@@ -5,7 +5,8 @@ import java.nio.charset.StandardCharsets.ISO_8859_1
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.{LocalSpark, SourceException, TemporaryFolder}
-import supply.source.Datum
+import supply.contract.ElementCursor
+import supply.source.{Datum, DatumBatch, ShuffledCursor}
 
 class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
 
@@ -62,6 +63,22 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
       val all = entries(new LmdbWalk(file))
       assert(all.size == 200)
       Seq(1L, 1000L, 1L << 40).foreach(window => assert(entries(new LmdbWalk(file, window)) == all, window))
+    }
+  }
+
+  test("shuffled, elements that stay in LMDB's pages come as those that are copied") {
+    TemporaryFolder { folder =>
+      val file = TestLmdb.numbered(folder.resolve("db"), 200).resolve("data.mdb").toString
+      val partition = LmdbPartition(0, TestLmdb.key(0), 200)
+      def elements(cursor: ElementCursor): Seq[Seq[Any]] =
+        DatumBatch.of(cursor).flatMap(batch => Seq(batch.numbers.toSeq, batch.bytes.toSeq)).toVector
+      val inOrder = elements(new LmdbCursor(file, partition))
+      Seq(1, 50, 300).foreach { buffer =>
+        def shuffled(cursor: ElementCursor) = elements(ShuffledCursor(cursor, buffer, seed = 3))
+        val copied = shuffled(new LmdbCursor(file, partition))
+        assert((copied == inOrder) == (buffer == 1))
+        assert(shuffled(new KeepingLmdbCursor(file, partition)) == copied, s"a buffer of $buffer")
+      }
     }
   }
 
