@@ -10,7 +10,7 @@ import supply.source.Source
 final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: TaskSettings) {
   private val group = s"supply-${java.util.UUID.randomUUID()}"
   val counters = new TaskCounters(sc)
-  private val record = new RunRecord(sc, settings.run)
+  private val record = new RunRecord(sc, group)
   @volatile private var firstFailure: Option[SupplyException] = None
 
   /** The ranks whose pairs had a task of this run. */
@@ -21,7 +21,7 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
     val watch = new TaskWatch(sc, group, settings.hosts, settings.timeout, giveUp)
     sc.addSparkListener(watch)
     try JobGroup(sc, group, s"supplying ${plan.ranks} ranks") {
-        val task = new PinnedTask(settings, counters)
+        val task = new PinnedTask(settings, counters, group)
         new PinnedRDD(sc, source, plan, settings.hosts)
           .mapPartitionsWithIndex((rank, epochs) => epochs.map(task.run(rank, _)))
           .collect()

@@ -53,8 +53,12 @@ final case class TaskReport(
     waitedForRank: Long,
     waitedForSource: Long)
 
-/** Feeds one rank for the whole run. */
-final class PinnedTask(settings: TaskSettings, counters: TaskCounters) extends Serializable {
+/**
+ * Feeds one rank for the whole run, or for a batch of a stream.
+ *
+ * @param job name of the job, by which the driver knows it
+ */
+final class PinnedTask(settings: TaskSettings, counters: TaskCounters, job: String) extends Serializable {
 
   def run(rank: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
     var report = reported(rank)
@@ -108,7 +112,7 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters) extends S
 
   /** What another attempt has reported whose rank has everything, and which may have died before it let the rank go. */
   private def reported(rank: Int): Option[TaskReport] = {
-    val report = RunRecord.reportOf(settings.run, rank)
+    val report = RunRecord.reportOf(job, rank)
     if (report.isDefined && settings.isEnd && settings.hosts.places(rank).isOn(PinnedTask.host)) {
       Pair.endIsSeen(PinnedTask.paths(settings.configFiles, settings.hosts, rank), settings.run)
     }
@@ -118,13 +122,13 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters) extends S
   /** Supplies the rank that is there now, to the end, or to that of a stream's batch. */
   private def supply(rank: Int, pair: Pair, epochs: Iterable[PlannedEpoch]): TaskReport = {
     val start = System.nanoTime()
-    RunRecord.attached(settings.run, rank)
+    RunRecord.attached(job, rank)
     val supply = new PairSupply(pair, settings, counters)
     epochs.foreach(supply.epoch)
     if (settings.isEnd) supply.endOfData() else pair.awaitPassed()
     val report = TaskReport(rank, PinnedTask.host, supply.partitions, pair.publishedElements, pair.publishedBytes,
       System.nanoTime() - start, pair.waitedNanos, supply.waitedForSource)
-    RunRecord.ended(settings.run, report)
+    RunRecord.ended(job, report)
     if (settings.isEnd) pair.endIsSeen()
     report
   }

@@ -8,14 +8,16 @@ import org.apache.spark.supply.SparkInternals
 /**
  * What the driver knows of the ranks of a run, whatever becomes of those who have told it. A task that dies once its rank has
  * everything is tried again where Spark has not heard of its success, and the rank may be gone by then.
+ *
+ * @param job each job has a record of its own: what an attempt tells that outlives its batch is not about the stream's next one
  */
-private[task] final class RunRecord(sc: SparkContext, run: Long) extends AutoCloseable {
+private[task] final class RunRecord(sc: SparkContext, job: String) extends AutoCloseable {
   import RunRecord._
 
   private val attached = mutable.Set.empty[Int]
   private val reports = mutable.Map.empty[Int, Fields]
 
-  private val answers = SparkInternals.answerTasks(sc, name(run)) {
+  private val answers = SparkInternals.answerTasks(sc, name(job)) {
     case (Attached, rank: Int) => synchronized(attached += rank); true
     case (Ended, rank: Int, report: Fields @unchecked) => synchronized(reports(rank) = report); true
     case (ReportOf, rank: Int) => synchronized(reports.get(rank))
@@ -42,20 +44,20 @@ private[task] object RunRecord {
 
   private val asReport: Fields => TaskReport = (TaskReport.apply _).tupled
 
-  private def name(run: Long) = s"supply-run-${run.toHexString}"
+  private def name(job: String) = s"$job-record"
 
-  def attached(run: Long, rank: Int): Unit = {
-    SparkInternals.askDriver[Boolean](name(run), (Attached, rank))
+  def attached(job: String, rank: Int): Unit = {
+    SparkInternals.askDriver[Boolean](name(job), (Attached, rank))
     ()
   }
 
   /** The rank has everything. */
-  def ended(run: Long, report: TaskReport): Unit = {
-    SparkInternals.askDriver[Boolean](name(run), (Ended, report.rank, TaskReport.unapply(report).get))
+  def ended(job: String, report: TaskReport): Unit = {
+    SparkInternals.askDriver[Boolean](name(job), (Ended, report.rank, TaskReport.unapply(report).get))
     ()
   }
 
   /** What an attempt has reported whose rank has everything. */
-  def reportOf(run: Long, rank: Int): Option[TaskReport] =
-    SparkInternals.askDriver[Option[Fields]](name(run), (ReportOf, rank)).map(asReport)
+  def reportOf(job: String, rank: Int): Option[TaskReport] =
+    SparkInternals.askDriver[Option[Fields]](name(job), (ReportOf, rank)).map(asReport)
 }
