@@ -26,7 +26,7 @@ class Supplier:
             "spark.local.dir": str(temporary),
             **settings,
         }
-        self._session = SparkSession.builder.master(master).config(map=settings).getOrCreate()
+        self.session = SparkSession.builder.master(master).config(map=settings).getOrCreate()
         self._threads = concurrent.futures.ThreadPoolExecutor()
 
     def start(self, database, pairs, *options, ranks=1, timeout=20):
@@ -35,22 +35,22 @@ class Supplier:
         return self._threads.submit(self._run, [str(argument) for argument in arguments])
 
     def _run(self, arguments):
-        jvm = self._session._jvm
-        array = self._session._sc._gateway.new_array(jvm.java.lang.String, len(arguments))
+        jvm = self.session._jvm
+        array = self.session._sc._gateway.new_array(jvm.java.lang.String, len(arguments))
         for index, argument in enumerate(arguments):
             array[index] = argument
         try:
-            return jvm.supply.Supplier.run(self._session._jsc.sc(), array)
+            return jvm.supply.Supplier.run(self.session._jsc.sc(), array)
         except Py4JJavaError as error:
             raise SupplierFailure(error.java_exception.getMessage()) from None
 
     def datums(self, uri, **options):
         """The rows of an LMDB that Spark reads as a DataFrame."""
-        return self._session.read.format("lmdb").options(**options).load(uri).collect()
+        return self.session.read.format("lmdb").options(**options).load(uri).collect()
 
     def cached_partitions(self):
         """What Spark keeps at this moment: the hosts that have it, by the partition's number."""
-        store = self._session._jsc.sc().statusStore()
+        store = self.session._jsc.sc().statusStore()
         host_of = {executor.id(): executor.hostPort().split(":")[0] for executor in _items(store.executorList(True))}
         partitions = [partition for rdd in _items(store.rddList(True)) for partition in _items(rdd.partitions().get())]
         return {int(partition.blockName().split("_")[2]): [host_of[executor] for executor in _items(partition.executors())]
@@ -58,9 +58,9 @@ class Supplier:
 
     def stop(self):
         self._threads.shutdown()
-        self._session.stop()
+        self.session.stop()
         # The JVM ends when its stdin does.
-        gateway = self._session._sc._gateway
+        gateway = self.session._sc._gateway
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(timeout=60)

@@ -45,17 +45,17 @@ class Cluster(Supplier):
 
     def failed_attempts(self):
         """How many attempts of the tasks of the run that is going on have failed, as Spark sees it."""
-        tracker = self._session.sparkContext.statusTracker()
+        tracker = self.session.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         return sum(stage.numFailedTasks for stage in stages if stage is not None)
 
     def cancel_all_jobs(self):
         """Spark gives up all runs."""
-        self._session.sparkContext.cancelAllJobs()
+        self.session.sparkContext.cancelAllJobs()
 
     def driver(self):
         """Its process."""
-        return self._session.sparkContext._gateway.proc.pid
+        return self.session.sparkContext._gateway.proc.pid
 
     def executors(self):
         """Their processes: children of the driver."""
