@@ -19,6 +19,9 @@ init {
     run Fate();
     run Launcher();
     run Driver();
+#if STREAM && SIGNALS
+    run Signals();
+#endif
 
 #define LAST_RANK ((RANKS == 2 && rank_outcome[RANKS - 1] != 0) -> RANKS - 1 : 0)
 #define A_RANK_IS_TO_COME (RANKS == 2 && rank_outcome[0] == DIED && rank_outcome[RANKS - 1] == 0)
@@ -28,9 +31,9 @@ end_running:
     d_step {
         i = LAST_RANK;
         /* Nothing is lost. */
-        assert(rank_outcome[i] != SUCCEEDED || (pair[i].taken == BLOCKS && pair[i].released == BLOCKS));
+        assert(rank_outcome[i] != SUCCEEDED || (pair[i].taken == NUMBERS(i) && pair[i].released == NUMBERS(i)));
         /* Nobody believes in a success that was none. */
-        assert(!succeeded || pair[0].released == BLOCKS || pair[i].released == BLOCKS);
+        assert(!succeeded || pair[0].released == NUMBERS(0) || pair[i].released == NUMBERS(i));
         /* Where the task has attempts left and nothing happens to the rank, the rank gets everything; */
         died = 0;
         do
@@ -41,6 +44,10 @@ end_running:
         assert(rank_outcome[i] == SUCCEEDED || died >= (ZOMBIE -> 1 : ATTEMPTS) || STOPS || rank_deaths || a_rank_stalls || a_task_stalls);
         /* and where nothing happens at all, both sides know it. */
         assert((succeeded && !given_up) || died || ZOMBIE || STOPS || rank_deaths || a_rank_stalls || a_task_stalls);
+#if STREAM
+        /* A query, and a rank, that are started again come to the end. */
+        assert(succeeded || (rank_deaths && RANKS == 1) || STOPS || a_rank_stalls || a_task_stalls);
+#endif
         /* A rank that was told why Spark gave up does not wait for its time limit. */
         assert(task_outcome[ATTEMPTS] != DELIVERED || rank_outcome[i] != TIMED_OUT || rank_deaths || a_rank_stalls);
         /* Nothing is left behind but by the dead. */
@@ -67,5 +74,8 @@ end_running:
 #endif
 #ifdef WITNESS_NEW_RANK
     assert(!succeeded || rank_outcome[RANKS - 1] != SUCCEEDED);
+#endif
+#ifdef WITNESS_STOPPED_IN_BATCH
+    assert(!succeeded || last % EPOCH == 0);
 #endif
 }

@@ -50,13 +50,65 @@
 #define RESIDENT 0          /* 1: the blocks of the first epoch stay, and later ones notify them again; 4 SLOTS or more */
 #endif
 
+#ifndef STREAM
+#define STREAM 0            /* 1: a stream. Each epoch is a batch, with a job of its own */
+#endif
+#if STREAM
+#ifndef BATCHES
+#define BATCHES 2
+#endif
+#ifndef EPOCH
+#define EPOCH 2             /* numbers of an epoch, its end included */
+#endif
+#ifndef DRIVER_DEATHS
+#define DRIVER_DEATHS 0     /* the next driver goes on with what is committed */
+#endif
+#ifndef QUERY_STOPS
+#define QUERY_STOPS 0       /* 1: query.stop() may come before the last batch is committed */
+#endif
+#ifndef SIGNALS
+#define SIGNALS 0           /* 1: at some time a task attaches and leaves, as in a pause of the stream */
+#endif
+#undef ATTEMPTS
+#define ATTEMPTS (BATCHES + 1 + TASK_DEATHS + ZOMBIE + DRIVER_DEATHS + RANK_DEATHS)
+#define SIGNAL (ATTEMPTS + 1)
+#define TASKS (ATTEMPTS + 2)
+#else
+#define EPOCH 3
+#define TASKS (ATTEMPTS + 1)
+#endif
+
 #define FREE 0
 #define NONE 255
 #define OWNER(process) ((process) + 1)
 #define MARK(sequence) ((sequence) + 1)     /* of a slot: 0 is "nothing written yet" */
 #define SLOT(sequence) ((sequence) % SLOTS)
+#if STREAM
+#define ONE_STEP atomic                     /* what is the same in any run, and tried there step by step */
+#define LAST last
+#define START(generation) pair[generation].start
+#define IS_END (until == NONE)              /* of the stream; else of a batch */
+#define UNTIL (IS_END -> last + 1 : until)
+#define IS_SIGNAL (job == NONE)
+#define IS_HEARD (job == jobs)              /* by Spark: the job of this attempt has not ended, nor its driver died */
+#ifdef MUTATION_A_RECORD_FOR_ALL_JOBS
+#define IS_ANSWERED (job >= first_job)
+#else
+#define IS_ANSWERED IS_HEARD                /* by RunRecord, of which each job has its own */
+#endif
+#define NUMBERS(generation) (last + 1 - pair[generation].start)
+#else
 #define LAST (BLOCKS - 1)
-#define KIND(sequence) ((sequence) == LAST -> END_OF_DATA : ((sequence) % 3 == 2 -> END_OF_EPOCH : BLOCK))
+#define START(generation) 0
+#define ONE_STEP
+#define IS_END true
+#define UNTIL until
+#define IS_SIGNAL false
+#define IS_HEARD true
+#define IS_ANSWERED true
+#define NUMBERS(generation) BLOCKS
+#endif
+#define KIND(position) ((position) == LAST -> END_OF_DATA : ((position) % EPOCH == EPOCH - 1 -> END_OF_EPOCH : BLOCK))
 /*
  * The number whose elements and copy a number stands for, and the slot in which they lie: its own, but where blocks stay.
  * There each later epoch takes the two blocks of the first one in the opposite order.
@@ -89,6 +141,10 @@ typedef generation_state {
     bool schema_columns;
     bool rank_failure;
     bool end_seen;
+#if STREAM
+    byte passed;
+    byte start;                   /* start_epoch and what follows it */
+#endif
     bool has_run;                 /* a task has attached: there is one run here, and that the pair is its own is known */
     byte copy[SLOTS];             /* block header: MARK of the sequence number */
     byte values[SLOTS];           /* the elements: MARK of their position in the source */
@@ -120,15 +176,15 @@ byte notification_path = NONE;
 /* What befalls the processes. The failure delivery is the task after the last attempt. */
 bool rank_killed[RANKS];
 bool rank_stopped[RANKS];
-bool task_killed[ATTEMPTS + 1];
-bool task_stopped[ATTEMPTS + 1];
+bool task_killed[TASKS];
+bool task_stopped[TASKS];
 byte task_deaths;
 byte rank_deaths;
 bool a_task_stalls;
 bool a_rank_stalls;
 
 mtype rank_outcome[RANKS];
-mtype task_outcome[ATTEMPTS + 1];
+mtype task_outcome[TASKS];
 byte ranks_running;
 byte tasks_running;
 bool recorded;              /* the driver knows that the rank has everything */
@@ -136,14 +192,32 @@ bool succeeded;             /* and that an attempt has ended well */
 bool given_up;              /* an attempt has failed in a way that Spark does not retry */
 bool driver_ended;
 
+/* until: the position behind what the task supplies; NONE: to the end of its stream. */
+inline start_task(i, delivers, until, job) {
+    d_step { task_outcome[i] = RUNNING; tasks_running++ };
+    run Task(i, delivers, until, job)
+}
+
+#if STREAM
+#include "stream.pml"
+#endif
 #include "rank.pml"
 #include "task.pml"
 
-/* Where blocks stay, deaths before their END_OF_EPOCH are those of any other run. */
+/* Where blocks stay, deaths before their END_OF_EPOCH are those of any other run; where a stream is stopped, those before its end. */
 #if RESIDENT
 #define DEATH_TELLS (pair[0].published >= STAY - 1)
+#elif STREAM
+#define DEATH_TELLS (attempts > 0 && (!QUERY_STOPS || batch == BATCHES))
 #else
 #define DEATH_TELLS true
+#endif
+
+/* In a stream, those of a rank that has nothing yet. */
+#if STREAM
+#define RANK_DEATH_TELLS(i) (pair[i].taken > 0)
+#else
+#define RANK_DEATH_TELLS(i) true
 #endif
 
 /* Kills and stalls whoever still runs, as often as the settings allow, whenever it likes. */
@@ -151,7 +225,7 @@ bool driver_ended;
     :: task_deaths < TASK_DEATHS && DEATH_TELLS && task_outcome[i] == RUNNING && !task_killed[i] -> \
         d_step { task_killed[i] = true; task_deaths++ }
 #define KILL_RANK(i) \
-    :: rank_deaths < RANK_DEATHS && rank_outcome[i] == RUNNING && !rank_killed[i] -> \
+    :: rank_deaths < RANK_DEATHS && RANK_DEATH_TELLS(i) && rank_outcome[i] == RUNNING && !rank_killed[i] -> \
         d_step { rank_killed[i] = true; rank_deaths++ }
 proctype Fate() {
     do
@@ -160,6 +234,8 @@ proctype Fate() {
     /* It is the zombie that dies: attempts that die one after the other have settings of their own. */
     :: task_deaths < TASK_DEATHS && task_outcome[0] == RUNNING && !task_killed[0] && task_outcome[1] == RUNNING ->
         d_step { task_killed[0] = true; task_deaths++ }
+#elif STREAM
+    KILL_TASK(attempts - 1)
 #else
     KILL_TASK(0)
     KILL_TASK(1)
@@ -200,38 +276,39 @@ proctype Launcher() {
 #if RANKS > 1
     ;
 end_first_lives:
+#if STREAM
+    atomic { rank_outcome[0] == DIED && tasks_running == 0 -> forget_first_rank() };
+#else
     rank_outcome[0] == DIED;
+#endif
     start_rank(1)
 #endif
 #endif
 }
 
-inline start_task(i, delivers) {
-    d_step { task_outcome[i] = RUNNING; tasks_running++ };
-    run Task(i, delivers)
-}
-
+#if !STREAM
 /* Spark's driver: another attempt for one that died, and the failure delivery when it has given up. */
 proctype Driver() {
     byte next;
-    start_task(0, false);
+    start_task(0, false, BLOCKS, 0);
     next = 1;
 end_waiting:
     do
     :: !succeeded && !given_up && next < ATTEMPTS &&
         (task_outcome[next - 1] == DIED ||
         (ZOMBIE && task_outcome[next - 1] == RUNNING && (!TASK_DEATHS || pair[0].published > 0))) ->
-        start_task(next, false);
+        start_task(next, false, BLOCKS, 0);
         next++
     :: succeeded -> break
     :: !succeeded && recorded && next == ATTEMPTS && task_outcome[next - 1] == DIED -> break
     :: !succeeded && !recorded && (given_up || (next == ATTEMPTS && task_outcome[next - 1] == DIED)) ->
 #if DELIVERY
-        start_task(ATTEMPTS, true);
+        start_task(ATTEMPTS, true, BLOCKS, 0);
 #endif
         break
     od;
     driver_ended = true
 }
+#endif
 
 #include "end.pml"

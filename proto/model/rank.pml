@@ -58,7 +58,7 @@ inline wake_task() {
 inline read_in_place(number) {
     d_step {
         assert(pair[me].copy[PLACE(number)] == MARK(MEANT(number)));
-        assert(pair[me].values[PLACE(number)] == MARK(MEANT(number)))
+        assert(pair[me].values[PLACE(number)] == MARK(MEANT(number)) + START(me))
     }
 }
 
@@ -83,8 +83,18 @@ inline stop(why) {
 #define SEES_A_TASK (pair[me].task_lock != FREE)
 #endif
 
+#if STREAM
+#define IS_NEWEST(number) ((number) == newest)
+#else
+#define IS_NEWEST(number) false
+#endif
+
 proctype Rank(byte me) {
     byte expected, released, before, number, generation;
+#if STREAM
+    byte newest = NONE;         /* the last block that has come: a loop holds it until the next one comes */
+    bool is_behind_end;         /* END_OF_EPOCH has come, and the program has not asked for more */
+#endif
     bool held[SLOTS];
 #ifdef MUTATION_REMOVER_LOOKS_LIKE_A_RANK
     byte stale = NONE;          /* the generation of another's file that is being removed */
@@ -95,6 +105,7 @@ proctype Rank(byte me) {
     mtype kind, unread;
     mtype outcome;
     {
+        ONE_STEP {
         outcome = RUNNING;
 O1:     do
         :: mapped_path == NONE -> break
@@ -116,22 +127,32 @@ O1:     do
         pair[me].rank_lock = OWNER(me);
         claim_pipe(request_path, pair[me].request_writer);
         claim_pipe(notification_path, pair[me].notification_reader);        /* O3, too */
+#if STREAM
+        d_step { pair[me].start = saved; asked = (saved > asked -> saved : asked) };
+#endif
 O4:     request_pipe[me]!ATTACH, me;
-        pair[me].version = true;
+        pair[me].version = true
+        };
 
 receive_or_release:
         number = 0;
         d_step { kind = 0; generation = 0; before = 0 };
         if
-        :: !IS_FULL || nempty(notification_pipe[me]) -> goto R1
-        :: expected > released ->
+        :: !IS_FULL || nempty(notification_pipe[me]) ->
+#if STREAM
+            pass();
+#endif
+            goto R1
+        :: expected > released && !IS_NEWEST(released) ->
+            ONE_STEP {
             number = released;
             do
             :: number < expected - 1 -> number++
-            :: held[SLOT(number)] -> break
-            :: !held[SLOT(number)] && number == expected - 1 -> number = released; break
+            :: held[SLOT(number)] && !IS_NEWEST(number) -> break
+            :: (!held[SLOT(number)] || IS_NEWEST(number)) && number == expected - 1 -> number = released; break
             od;
-            read_in_place(number);
+            read_in_place(number)
+            };
             release(number);
             goto receive_or_release
 #if STOPS
@@ -139,6 +160,8 @@ receive_or_release:
 #endif
         fi;
 
+        ONE_STEP {
+        skip;
 R1:     if
         :: atomic { nempty(notification_pipe[me]) -> notification_pipe[me]?kind, number, generation }
         :: empty(notification_pipe[me]) && IS_FULL -> goto receive_or_release
@@ -179,7 +202,7 @@ R3:     skip;
             assert(number == expected);
             assert(pair[me].published > number);
             assert(pair[me].published <= released + SLOTS);
-            assert(kind == KIND(number));
+            assert(kind == KIND(START(me) + number));
             assert(pair[me].schema_columns || kind != BLOCK);
             assert(pair[me].copy[PLACE(number)] == MARK(MEANT(number)));
 #if RESIDENT
@@ -190,14 +213,20 @@ R3:     skip;
             pair[me].taken++;
             expected++;
             held[SLOT(number)] = true
+        }
         };
 #ifdef MUTATION_RELEASE_BEFORE_READ
         release(number);
         read_in_place(number);
 #else
         if
+#if STREAM
+        :: kind == BLOCK -> newest = number; goto receive_or_release
+        :: kind == END_OF_EPOCH -> release(number); is_behind_end = true; save(); goto receive_or_release
+#else
         :: kind == BLOCK -> goto receive_or_release
         :: kind == END_OF_EPOCH -> release(number); goto receive_or_release
+#endif
         :: kind == END_OF_DATA -> release(number)
         fi;
 #endif
@@ -229,13 +258,15 @@ E4:     do
 #endif
         outcome = SUCCEEDED;
 
-leave:  /* The mapped file first, so that no task attaches to a pair that is going. */
+leave:  ONE_STEP {
+        /* The mapped file first, so that no task attaches to a pair that is going. */
         mapped_path = NONE;
         pair[me].rank_lock = FREE;
         notification_path = NONE;
         pair[me].notification_reader = false;
         request_path = NONE;
         pair[me].request_writer = false
+        }
     } unless {
         if
         :: atomic { rank_killed[me] -> outcome = DIED }
@@ -247,18 +278,23 @@ end_stalled: atomic { rank_killed[me] -> outcome = DIED }
     };
 
     /* The end of a process: the kernel closes its descriptors in an order of its own. */
+    ONE_STEP {
     do
     :: atomic { pair[me].rank_lock == OWNER(me) -> pair[me].rank_lock = FREE }
     :: atomic { pair[me].notification_reader -> pair[me].notification_reader = false }
     :: atomic { pair[me].request_writer -> pair[me].request_writer = false }
     :: atomic { pair[me].rank_lock != OWNER(me) && !pair[me].notification_reader && !pair[me].request_writer -> break }
-    od;
+    od
+    };
     atomic {
         rank_outcome[me] = outcome;
         ranks_running = ranks_running - !rank_stopped[me];
         /* What nobody asks for any more is forgotten, so that spin does not tell states apart by it. */
         rank_killed[me] = false;
         expected = 0; released = 0; before = 0; number = 0; generation = 0; kind = 0; unread = 0; outcome = 0;
+#if STREAM
+        newest = 0; is_behind_end = false;
+#endif
         do
         :: before < SLOTS -> held[before] = false; before++
         :: else -> break

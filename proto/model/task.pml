@@ -29,6 +29,9 @@ inline notify(kind, number) {
 #ifndef MUTATION_P4_WITHOUT_A_LIMIT
     :: timeout -> assert(a_rank_stalls); fail(TIMED_OUT)
 #endif
+#if STREAM
+    :: IS_SIGNAL && full(notification_pipe[notifications]) -> fail(TIMED_OUT)
+#endif
     fi
 }
 
@@ -47,17 +50,25 @@ inline fail_by_rank_that_left() {
 /* An attempt that has died since has told the driver that the rank has everything; it may not have told the rank. */
 inline end_if_recorded() {
     if
-    :: recorded && !delivers ->
+    :: recorded && !delivers && IS_ANSWERED ->
 #ifndef MUTATION_RECORDED_RANK_IS_LEFT_WAITING
         if
-        :: atomic { mapped_path != NONE && pair[mapped_path].has_run -> pair[mapped_path].end_seen = true }
-        :: mapped_path == NONE || !pair[mapped_path].has_run
+        :: atomic { IS_END && mapped_path != NONE && pair[mapped_path].has_run -> pair[mapped_path].end_seen = true }
+        :: !IS_END || mapped_path == NONE || !pair[mapped_path].has_run
         fi;
 #endif
         outcome = SUCCEEDED;
-        succeeded = true;
+        succeeded = succeeded || IS_HEARD;
         goto close
     :: else
+    fi
+}
+
+/* E2. */
+inline tell_driver() {
+    if
+    :: atomic { IS_ANSWERED -> recorded = true }
+    :: !IS_ANSWERED -> fail(RANK_LEFT)
     fi
 }
 
@@ -69,7 +80,7 @@ inline fail_to_attach() {
     end_if_recorded();
 #endif
     /* Not because the rank has everything and is gone. */
-    assert(rank_outcome[RANKS - 1] != SUCCEEDED || delivers || a_task_stalls);
+    assert(rank_outcome[RANKS - 1] != SUCCEEDED || delivers || a_task_stalls || !IS_HEARD);
     fail(TIMED_OUT)
 }
 
@@ -117,13 +128,17 @@ inline check_record(published_number) {
 #endif
 
 /* `delivers`: no attempt, but the small job that tells the rank that Spark has given up. */
-proctype Task(byte me; bool delivers) {
+proctype Task(byte me; bool delivers; byte until, job) {
     byte generation, requests, notifications;   /* of the mapped file and of the pipes that it has open */
     byte sequence, released, position, number, from;
     bool has_lock, has_notification_pipe, is_attached;
+#if STREAM
+    bool has_passed;
+#endif
     mtype request;
     mtype outcome;
     {
+        ONE_STEP {
         outcome = RUNNING;
 #ifndef MUTATION_ATTEMPTS_DO_NOT_ASK
         end_if_recorded();
@@ -131,11 +146,13 @@ proctype Task(byte me; bool delivers) {
 A1:     if
         :: atomic { mapped_path != NONE && pair[mapped_path].version -> generation = mapped_path }
         :: timeout -> fail_to_attach()
+        :: IS_SIGNAL -> fail(TIMED_OUT)
         fi;
 A2:     if
         :: pair[generation].rank_lock != FREE
         :: pair[generation].rank_lock == FREE && mapped_path != generation -> goto A1
         :: timeout -> fail_to_attach()
+        :: IS_SIGNAL -> fail(TIMED_OUT)
         fi;
 A3:     if
 #ifdef MUTATION_NO_TASK_LOCK
@@ -148,6 +165,7 @@ A3:     if
 #endif
         :: pair[generation].rank_lock == FREE -> goto A1
         :: timeout -> fail_to_attach()
+        :: IS_SIGNAL -> fail(TIMED_OUT)
         fi;
         if
         :: has_lock && !delivers -> pair[generation].has_run = true
@@ -182,7 +200,8 @@ A4:     if
 
 A4_again:
         detach();
-        goto A1;
+        goto A1
+        };
 
 A5:     sequence = pair[generation].published;
         released = pair[generation].released;
@@ -197,23 +216,35 @@ A5:     sequence = pair[generation].published;
 #if RESIDENT
             check_record(number);
 #endif
-            notify(KIND(number), number);
+            notify(KIND(START(generation) + number), number);
             number++
         :: else -> number = 0; break
         od;
 #endif
+#if STREAM
+        if
+        :: IS_SIGNAL -> outcome = SUCCEEDED; goto close
+        :: else
+        fi;
+#endif
+        ONE_STEP {
+        skip;
 A6:     pair[generation].schema_columns = true;
         if
 #if RESIDENT
         :: sequence > 0 -> check_record(sequence - 1); position = MARK(sequence - 1)
 #else
-        :: sequence > 0 -> position = pair[generation].copy[SLOT(sequence - 1)]
+        :: sequence > 0 -> position = START(generation) + pair[generation].copy[SLOT(sequence - 1)]
 #endif
-        :: else
+        :: else -> position = START(generation)
         fi;
+#if STREAM
+        follow()
+#endif
+        };
 
         do
-        :: sequence < BLOCKS ->
+        :: START(generation) + sequence < UNTIL ->
 P1:
 #ifdef MUTATION_RING_OFF_BY_ONE
             await_released(sequence - SLOTS);
@@ -223,6 +254,8 @@ P1:
 #ifdef MUTATION_P3_BEFORE_P2
             pair[generation].published = sequence + 1;
 #endif
+            ONE_STEP {
+            skip;
 P2:         position++;
             if
             :: !IS_AGAIN(sequence) ->
@@ -242,13 +275,14 @@ P2:         position++;
 #endif
 #endif
 #ifdef MUTATION_P4_BEFORE_P3
-            notify(KIND(sequence), sequence);
+            notify(KIND(START(generation) + sequence), sequence);
 #endif
 P3:         pair[generation].published = sequence + 1;
             d_step {
                 assert(pair[generation].attached == 1);
                 assert(pair[generation].published <= pair[generation].released + SLOTS);
                 sequence++
+            }
             };
 #ifdef MUTATION_RECORD_BEHIND_P3
             sequence--;
@@ -262,21 +296,30 @@ P3:         pair[generation].published = sequence + 1;
             fi;
 #endif
 #ifndef MUTATION_P4_BEFORE_P3
-            notify(KIND(sequence - 1), sequence - 1)                        /* P4 */
+            notify(KIND(START(generation) + sequence - 1), sequence - 1)    /* P4 */
 #endif
         :: else -> break
         od;
+#if STREAM
+        if
+        :: !IS_END -> await_passed(); tell_driver(); goto done
+        :: IS_END
+        fi;
+#endif
 #ifndef MUTATION_NO_WAIT_AT_THE_END
 E1:     await_released(sequence);
 #endif
-E2:     recorded = true;
+E2:     tell_driver();
 E3:     pair[generation].end_seen = true;
+#if STREAM
+done:
+#endif
         outcome = SUCCEEDED;
-        succeeded = true;
+        succeeded = succeeded || IS_HEARD;
         goto close;
 
 failed: /* RankException: Spark does not try again. */
-        given_up = true;
+        given_up = given_up || IS_HEARD;
 close:  skip
     } unless {
         if
@@ -293,6 +336,10 @@ end_stalled: atomic { task_killed[me] -> outcome = DIED }
         pair[generation].attached = pair[generation].attached - is_attached;
         is_attached = false
     };
+    ONE_STEP {
+#if STREAM
+    forget_unpublished_end();
+#endif
     do
     :: atomic {
         has_notification_pipe -> pair[notifications].notification_writers--;
@@ -300,13 +347,14 @@ end_stalled: atomic { task_killed[me] -> outcome = DIED }
     }
     :: atomic { has_lock -> pair[generation].task_lock = FREE; has_lock = false }
     :: atomic { !has_notification_pipe && !has_lock -> break }
-    od;
+    od
+    };
     atomic {
         task_outcome[me] = outcome;
         tasks_running = tasks_running - !task_stopped[me];
         /* What nobody asks for any more is forgotten, so that spin does not tell states apart by it. */
         task_killed[me] = false;
-        generation = 0; requests = 0; notifications = 0; sequence = 0; released = 0; position = 0; number = 0; from = 0;
+        generation = 0; requests = 0; notifications = 0; sequence = 0; until = 0; job = 0; released = 0; position = 0; number = 0; from = 0;
         request = 0; outcome = 0
     }
 }
