@@ -165,6 +165,65 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
+  private val waitForRank = Map("wait-for-rank" -> "true")
+
+  Seq(Map.empty[String, String], waitForRank).foreach { options =>
+    val which = if (options.isEmpty) "" else " that waits for ranks"
+
+    test(s"a query$which may be started before its ranks") {
+      withStream() { stream =>
+        val query = stream.start(options = options)()
+        await(query.status.message == "Processing new data")
+        val rank = stream.open().head
+        val draining = inBackground(rank.drain())
+        stream.await(query, batches = 2)
+        query.stop()
+        assert(elements(result(draining)).take(40) == batch(0) ++ batch(1))
+      }
+    }
+
+    test(s"a query$which whose ranks do not come ends at its time limit, and says what is missing") {
+      withStream(timeout = 1) { stream =>
+        val failed = intercept[Exception](stream.start(options = options)().awaitTermination(60000)).getMessage
+        assert(failed.contains("pair of rank 0") && failed.contains("no rank has opened it: is mpirun running on this node, with the same") &&
+          failed.contains("(waited 1 s; --timeout)"))
+      }
+    }
+  }
+
+  test("a query that waits for ranks goes on with one that comes back, in the middle of a batch, and the other one notices nothing") {
+    withStream(ranks = 2) { stream =>
+      val ranks = stream.open(ringBytes = 2 * 4096)
+      val dying = ranks.head
+      val query = stream.start(options = waitForRank)()
+      val drained = inBackground(ranks.last.drain())
+      val taken = dying("next")
+      assert(dying("release 0") == "OK")
+      val position = dying.position()
+      dying.kill()
+      val rank = stream.openAgain(0, position)
+      val draining = inBackground(rank.drain())
+      stream.await(query, batches = 2)
+      query.stop()
+      val mine = elements(Seq(taken)) ++ elements(result(draining))
+      assert(mine.take(20) == (batch(0) ++ batch(1)).filter(_._2 % 2 == 0))
+      assert(elements(result(drained)).take(20) == (batch(0) ++ batch(1)).filter(_._2 % 2 == 1))
+    }
+  }
+
+  test("a query that waits for a rank ends with a line that says so where none comes back") {
+    withStream(ranks = 2, timeout = 2) { stream =>
+      val ranks = stream.open(ringBytes = 2 * 4096)
+      val query = stream.start(options = waitForRank)()
+      val drained = inBackground(ranks.last.drain())
+      await(published(ranks.head) == 2)
+      ranks.head.kill()
+      val text = "its files are there, but their rank is dead, and no new rank has opened it (waited 2 s; --timeout)"
+      assert(intercept[Exception](query.awaitTermination(60000)).getMessage.contains(text))
+      assert(result(drained).last.contains(text))
+    }
+  }
+
   test("a query that fails tells its ranks why") {
     withStream() { stream =>
       val rank = stream.open().head

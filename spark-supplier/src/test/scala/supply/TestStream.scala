@@ -19,13 +19,17 @@ final class TestStream(sc: SparkContext, folder: Path, ranks: Int, timeout: Doub
   private var queries = Seq.empty[StreamingQuery]
 
   /** Starts ranks, each with a position where there is one. */
-  def open(ringBytes: Long = 16 * 4096, positions: Seq[String] = Seq.empty): Seq[TestRank] = {
-    val opened = configFiles.read().map(new TestRank(_))
-    processes ++= opened
-    opened.zipWithIndex.foreach { case (rank, i) =>
-      assert(rank.open(ringBytes, rank = i, timeout = timeout, position = positions.lift(i)) == "OK")
-    }
-    opened
+  def open(ringBytes: Long = 16 * 4096, positions: Seq[String] = Seq.empty): Seq[TestRank] =
+    (0 until ranks).map(i => openOne(i, ringBytes, positions.lift(i)))
+
+  /** Starts a rank again. */
+  def openAgain(number: Int, position: String): TestRank = openOne(number, 16 * 4096, Some(position))
+
+  private def openOne(number: Int, ringBytes: Long, position: Option[String]): TestRank = {
+    val rank = new TestRank(configFiles.read()(number))
+    processes :+= rank
+    assert(rank.open(ringBytes, rank = number, timeout = timeout, position = position) == "OK")
+    rank
   }
 
   /** Batch after batch of `rows` numbers in so many partitions; a single one where there is a pause behind it. */
