@@ -237,13 +237,14 @@ object Pair {
     val path = Paths.get(paths.mappedFile)
     val fullName = s"$name (${paths.mappedFile})"
     val limit = new TimeLimit(timeout)
-    var obstacle = s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?"
+    val nobody = s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?"
+    var obstacle = nobody
     while (true) {
       if (held.putIfAbsent(path, None) == null) {
         var pair: Option[Pair] = None
         try {
           tryAttach(fullName, path, paths, attempt, timeout, run) match {
-            case Left(reason) => if (reason.nonEmpty) obstacle = reason
+            case Left(reason) => obstacle = if (reason.nonEmpty) reason else nobody
             case Right(made) => pair = Some(made)
           }
         } finally if (pair.isEmpty) held.remove(path) else held.put(path, pair)
