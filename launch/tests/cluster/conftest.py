@@ -62,7 +62,7 @@ def supplier(cluster, tmp_path_factory):
             "spark.executor.memoryOverhead": "768m",
             # As the Supplier and launch/submit-supplier set them.
             "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-            "spark.executor.defaultJavaOptions": "-XX:-UsePerfData -XX:OnOutOfMemoryError=true",
+            "spark.executor.defaultJavaOptions": "-XX:-UsePerfData -XX:TieredStopAtLevel=1 -XX:OnOutOfMemoryError=true",
             # Tasks land anywhere as soon as they can, so that the tests see what happens then.
             "spark.locality.wait": "0s",
             # Also where they fail again and again.
