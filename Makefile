@@ -120,7 +120,7 @@ build-every-spark: | build
 bench: bench-programs ## every benchmark, about 15 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
-bench-quick: bench-programs ## the same without nodes and dataframes, with less data and fewer rounds, under 2 minutes
+bench-quick: bench-programs ## the same without nodes and dataframes, with less data and fewer rounds, about 2 minutes
 	@bench/run --quick $(BENCH)
 
 bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy
