@@ -47,8 +47,8 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 .DELETE_ON_ERROR:
 .PHONY: menu run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
-	test-scala-3.5 test-python test-wheel test-python-faults test-faults test-sanitizers soak run-cluster built-for-tests test-python-cluster test-cluster \
-	library-with-mpich test-mpich test-ranks-side test-spark-side
+	test-scala-3.5 test-python test-wheel test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
+	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
 
 menu:
 	@echo 'Targets:'
@@ -223,6 +223,7 @@ test-model: ## the model of the protocol, and that each mistake which is put int
 
 test-scala: SCALA_REPORTS = $(REPORTS)/scala
 test-scala:
+	@mkdir -p $(REPORTS)
 	@rm -rf $(TARGET)/surefire-reports
 	@$(MAVEN) test $(SUITES); status=$$?; cp -r $(TARGET)/surefire-reports $(SCALA_REPORTS) && exit $$status
 
