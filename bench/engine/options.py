@@ -26,6 +26,15 @@ def _counts(text):
 
 
 def parser(name, description):
+    """Of one benchmark."""
+    made = suite_parser(name, description)
+    made.add_argument("--sizes", type=_sizes, metavar="SIZE,...", help="bytes of an element, as 784,3KiB,192KiB")
+    made.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write everything measured to FILE")
+    return made
+
+
+def suite_parser(name, description):
+    """What concerns every benchmark alike."""
     made = argparse.ArgumentParser(prog=f"bench/{name}", description=description)
     add_flags(made)
     return made
@@ -33,7 +42,6 @@ def parser(name, description):
 
 def add_flags(to):
     cores = os.cpu_count()
-    to.add_argument("--sizes", type=_sizes, metavar="SIZE,...", help="bytes of an element, as 784,3KiB,192KiB")
     to.add_argument("--pairs", type=_counts, metavar="N,...", default=list(range(1, cores + 1)),
                     help=f"numbers of pairs (default 1 to the number of cores: up to {cores} here)")
     to.add_argument("--bytes", type=_size, metavar="SIZE", help="data of one repetition (default 1GiB; quick: 128MiB)")
@@ -44,7 +52,6 @@ def add_flags(to):
     to.add_argument("--quick", action="store_true", help="less data and fewer rounds: for a look, not for a figure")
     to.add_argument("--heap", type=_size, metavar="SIZE", default=6 << 30, help="heap of Spark's JVM (default 6GiB)")
     to.add_argument("--timeout", type=float, metavar="SECONDS", default=120.0, help="limit of each wait (default 120)")
-    to.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write everything measured to FILE")
     to.add_argument("--floor", type=floors.parse, metavar="KEY=VALUE", action="append", default=[],
                     help="fail where the figure KEY of the summary is below VALUE; repeatable")
 
