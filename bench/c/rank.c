@@ -27,7 +27,7 @@ struct sums {
 /** A partition on its way through the rank. */
 struct span {
     uint32_t epoch, partition;
-    uint64_t bytes;
+    uint64_t bytes; /* of the elements' data */
     int64_t end; /* when its last block had been read */
 };
 
@@ -62,7 +62,7 @@ static void sum_block(struct rank *rank, const supply_block_t *block) {
     }
 }
 
-static void copy_block(struct rank *rank, const supply_block_t *block) {
+static void copy_block(struct rank *rank, const supply_block_t *block, const supply_column_t *data) {
     if (block->bytes > rank->copy_bytes) {
         free(rank->copy);
         rank->copy_bytes = block->bytes;
@@ -70,12 +70,11 @@ static void copy_block(struct rank *rank, const supply_block_t *block) {
         if (rank->copy == NULL) die("no memory for a copy of a block of %zu bytes", rank->copy_bytes);
     }
     memcpy(rank->copy, block->address, block->bytes);
-    const supply_column_t data = data_column(rank->supply, block);
-    const size_t at = (size_t)((const char *)data.data - (const char *)block->address);
-    rank->current.data += sum_of_words((const char *)rank->copy + at, data.data_bytes);
+    const size_t at = (size_t)((const char *)data->data - (const char *)block->address);
+    rank->current.data += sum_of_words((const char *)rank->copy + at, data->data_bytes);
 }
 
-static void note_span(struct rank *rank, const supply_block_t *block, int64_t now) {
+static void note_span(struct rank *rank, const supply_block_t *block, uint64_t data_bytes, int64_t now) {
     struct span *last = rank->span_count > 0 ? &rank->spans[rank->span_count - 1] : NULL;
     if (last == NULL || last->epoch != block->epoch || last->partition != block->partition) {
         if ((rank->span_count & (rank->span_count + 1)) == 0) {
@@ -85,23 +84,23 @@ static void note_span(struct rank *rank, const supply_block_t *block, int64_t no
         last = &rank->spans[rank->span_count++];
         *last = (struct span){.epoch = block->epoch, .partition = block->partition};
     }
-    last->bytes += block->bytes;
+    last->bytes += data_bytes;
     last->end = now;
 }
 
 static void take(struct rank *rank, const supply_block_t *block) {
     if (rank->current.elements == 0) rank->current.first = clock_nanos();
+    const supply_column_t data = data_column(rank->supply, block);
     if (block->epoch == 0) {
-        const supply_column_t data = data_column(rank->supply, block);
         tally_block(rank, &data);
         sum_block(rank, block);
     } else if (rank->consumption == CONSUME_SUM) {
         sum_block(rank, block);
     } else if (rank->consumption == CONSUME_COPY) {
-        copy_block(rank, block);
+        copy_block(rank, block, &data);
     }
     rank->current.elements += block->element_count;
-    note_span(rank, block, clock_nanos());
+    note_span(rank, block, data.data_bytes, clock_nanos());
 }
 
 static void end_epoch(struct rank *rank, uint32_t epoch) {
@@ -144,9 +143,9 @@ int main(int argc, char **argv) {
     supply_close(rank.supply);
     printf("], \"received\": ");
     tally_print(&rank.tally);
-    printf(", \"differing_epochs\": %" PRIu64 ", \"blocks\": %" PRIu64 ", \"seconds_waited\": %.6f"
+    printf(", \"data_sum\": %" PRIu64 ", \"differing_epochs\": %" PRIu64 ", \"blocks\": %" PRIu64 ", \"seconds_waited\": %.6f"
            ", \"peak_bytes\": %" PRIu64 ", \"partitions\": [",
-           rank.differing, statistics.blocks, statistics.seconds_waited, peak_memory());
+           rank.first.data, rank.differing, statistics.blocks, statistics.seconds_waited, peak_memory());
     print_spans(&rank);
     printf("]}\n");
     free(rank.spans);

@@ -23,7 +23,7 @@ struct round round_begin(void);
 void round_first(struct round *round);
 struct round_times round_end(struct round round);
 
-/** Answers a round with the time that it took, what was read in it, and the memory of this process. */
+/** Answers a round with the time that it took, what was read in it and its sum, and the memory of this process. */
 void answer_round(struct round_times times, uint64_t elements, uint64_t bytes, uint64_t sum);
 
 #endif

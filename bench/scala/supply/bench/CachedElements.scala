@@ -11,14 +11,18 @@ private[bench] final class CachedElements(cached: Seq[Array[Any]]) {
   /** The elements, where they are cached as tuples. */
   lazy val partitions: Seq[Array[Datum.Tuple]] = cached.map(_.map(_.asInstanceOf[Datum.Tuple]))
 
-  def count: Long = partitions.iterator.map(_.length.toLong).sum
-  def bytes: Long = partitions.iterator.flatMap(_.iterator).map(_._7.length.toLong).sum
+  def count: Long = batchesOrTuples.map(_.fold(_.elements.toLong, _ => 1L)).sum
 
-  /** The arrays that hold the data, in order. */
-  def arrays: Array[Array[Byte]] = cached.iterator.flatMap(_.iterator).map {
-    case batch: DatumBatch => batch.bytes
-    case tuple => tuple.asInstanceOf[Datum.Tuple]._7
-  }.toArray
+  /** Of the elements' data. */
+  def bytes: Long = batchesOrTuples.map(_.fold(_.dataBytes.toLong, _._7.length.toLong)).sum
+
+  /** The arrays that hold the data, in order; those of batches hold the keys, too. */
+  def arrays: Array[Array[Byte]] = batchesOrTuples.map(_.fold(_.bytes, _._7)).toArray
+
+  private def batchesOrTuples: Iterator[Either[DatumBatch, Datum.Tuple]] = cached.iterator.flatMap(_.iterator).map {
+    case batch: DatumBatch => Left(batch)
+    case tuple => Right(tuple.asInstanceOf[Datum.Tuple])
+  }
 }
 
 private[bench] object CachedElements {

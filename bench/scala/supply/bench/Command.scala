@@ -65,6 +65,7 @@ final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
  * One measurement; `start` on the clock of System.nanoTime, `cpuNanos` of the one thread that was at work.
  *
  * @param firstNanos until the first element was there; 0 where nobody has noted it
+ * @param sum        of what a program has read, for verification.py; 0 where Spark's task has measured
  * @param peakBytes  memory of the program that has measured; 0 where Spark's task has
  */
 final case class Measured(
@@ -74,6 +75,7 @@ final case class Measured(
     elements: Long,
     bytes: Long,
     firstNanos: Long = 0,
+    sum: BigInt = 0,
     peakBytes: Long = 0)
 
 /**

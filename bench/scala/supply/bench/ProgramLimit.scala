@@ -12,26 +12,12 @@ private[bench] final class ProgramLimit(command: Seq[String]) extends Limit {
     process.getOutputStream.flush()
     val line = answers.readLine()
     if (line == null) throw new IllegalStateException(s"${command.head} ended with status ${process.waitFor()}: see its message above")
-    Json.read[ProgramLimit.Answer](line).measured
+    Json.read[Measured](line)
   }
 
   override def close(): Unit = {
     process.getOutputStream.close()
     process.waitFor()
     ()
-  }
-}
-
-private[bench] object ProgramLimit {
-  final case class Answer(
-      start: Long,
-      nanos: Long,
-      cpuNanos: Long,
-      firstNanos: Long,
-      elements: Long,
-      bytes: Long,
-      sum: BigInt,
-      peakBytes: Long) {
-    def measured: Measured = Measured(start, nanos, cpuNanos, elements, bytes, firstNanos, peakBytes)
   }
 }

@@ -10,7 +10,7 @@ import supply.pair.Pair
  */
 private[bench] final class PutAlone(pair: Pair, cached: CachedElements) extends Limit {
   private val arrays = cached.arrays
-  private val bytes = arrays.iterator.map(_.length.toLong).sum
+  private val (count, bytes) = (cached.count, cached.bytes)
   private var turn = 0
 
   override def measure(): Measured = {
@@ -29,7 +29,7 @@ private[bench] final class PutAlone(pair: Pair, cached: CachedElements) extends 
       }
       i += 1
     }
-    meter.measured(arrays.length.toLong, bytes)
+    meter.measured(count, bytes)
   }
 
   private def next(ring: Array[ByteBuffer]): ByteBuffer = {

@@ -17,6 +17,9 @@ import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, 
 final class DatumBatch private[source] (private[source] val numbers: Array[Int], val bytes: Array[Byte]) extends Serializable {
   val elements: Int = numbers.length / DatumBatch.Columns
 
+  /** Without the keys. */
+  private[supply] def dataBytes: Int = if (elements == 0) 0 else bytes.length - start(Datum.Data, 0)
+
   private[source] def number(column: Int, at: Int): Int = numbers(column * elements + at)
 
   /** Where the value of element `at` in a column of bytes begins: where that of the element before it ends. */
