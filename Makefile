@@ -117,10 +117,10 @@ build-every-spark: | build
 	@$(MAKE) --no-print-directory SPARK=4.1 spark
 	@$(MAKE) --no-print-directory SPARK=3.5 spark
 
-bench: bench-programs ## every benchmark, about 15 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
+bench: bench-programs ## every benchmark, about 12 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
-bench-quick: bench-programs ## the same without nodes and dataframes, with less data and fewer rounds, about 2 minutes
+bench-quick: bench-programs ## a look: less data, fewer rounds, without the longest cases, under 2 minutes
 	@bench/run --quick $(BENCH)
 
 bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy

@@ -49,7 +49,7 @@ def add_flags(to):
     to.add_argument("--ring", type=_size, metavar="SIZE", help="bytes of a ring (default 4 blocks)")
     to.add_argument("--repetitions", type=int, metavar="N", help="measured rounds (default 21, drift: 4500; quick: 5, 112)")
     to.add_argument("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 3)")
-    to.add_argument("--quick", action="store_true", help="less data and fewer rounds: for a look, not for a figure")
+    to.add_argument("--quick", action="store_true", help="less data, fewer rounds, without the longest cases: for a look, not for a figure")
     to.add_argument("--heap", type=_size, metavar="SIZE", default=6 << 30, help="heap of Spark's JVM (default 6GiB)")
     to.add_argument("--timeout", type=float, metavar="SECONDS", default=120.0, help="limit of each wait (default 120)")
     to.add_argument("--floor", type=floors.parse, metavar="KEY=VALUE", action="append", default=[],
