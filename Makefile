@@ -217,7 +217,7 @@ test-fuzz:
 	@mpi-client/fuzz/run --junit $(REPORTS)/fuzz.xml 45
 
 # MODEL='--kinds holds,ends' leaves out what tests the model itself.
-test-model: ## the model of the protocol, and that each mistake which is put into it is found, about 5 minutes
+test-model: ## the model of the protocol, and that each mistake which is put into it is found, some minutes
 	@mkdir -p $(REPORTS)
 	@JOBS=$(JOBS) proto/model/check --junit $(REPORTS)/model.xml $(MODEL)
 
