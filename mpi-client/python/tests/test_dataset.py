@@ -16,17 +16,22 @@ from supply.torch import SupplyDataset  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
 
-def supply_epochs(files, sizes, epochs=1, first_epoch=0):
-    """A task that supplies blocks of these sizes in each epoch: the numbers from 0 on, of one partition."""
+def supply_blocks(task, sizes, epoch=0):
+    """Blocks of these sizes: the numbers from 0 on, of one partition."""
     schema = pyarrow.schema([pyarrow.field("x", "int64", False)])
+    first = 0
+    for size in sizes:
+        batch = pyarrow.record_batch([pyarrow.array(range(first, first + size), "int64")], schema=schema)
+        task.supply(batch, epoch=epoch, first_element=first)
+        first += size
+
+
+def supply_epochs(files, sizes, epochs=1, first_epoch=0):
+    """A task that supplies blocks of these sizes in each epoch."""
     task = Task(*files.paths)
     try:
         for epoch in range(first_epoch, first_epoch + epochs):
-            first = 0
-            for size in sizes:
-                batch = pyarrow.record_batch([pyarrow.array(range(first, first + size), "int64")], schema=schema)
-                task.supply(batch, epoch=epoch, first_element=first)
-                first += size
+            supply_blocks(task, sizes, epoch)
             task.end_of_epoch(epoch)
         task.end_of_data(epochs - 1)
         task.see_end()
@@ -135,6 +140,37 @@ def test_what_was_consumed(dataset):
     assert data.state_dict()["position"] == "position-1:1:0:0:0:0000000000000077", "the epoch has ended"
     del _
     assert len(numbers(data)) == 3
+
+
+@pytest.mark.parametrize("first_epoch", [0, 2])
+def test_a_stream_that_is_stopped_in_the_middle_of_an_epoch(files, first_epoch):
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
+    data._opened()
+    task = Task(*files.paths)
+    if first_epoch:
+        task.end_of_epoch(first_epoch - 1)
+        assert numbers(data) == []
+    supply_blocks(task, [6], first_epoch)
+    task.end_of_data(first_epoch)
+    assert numbers(data) == [[0, 1, 2, 3], [4, 5]]
+    assert data.state_dict()["position"] == f"position-1:{first_epoch}:1:0:6:0000000000000077"
+    with pytest.raises(supply.SupplyError, match=f"ended in the middle of epoch {first_epoch}: .*query.stop"):
+        next(iter(data))
+    task.see_end()
+    data.close()
+    task.leave()
+
+
+def test_a_stream_that_is_stopped_before_its_first_epoch(files):
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
+    data._opened()
+    task = Task(*files.paths)
+    task.end_of_data()
+    with pytest.raises(supply.SupplyError, match="the data has ended: .*query.stop"):
+        next(iter(data))
+    task.see_end()
+    data.close()
+    task.leave()
 
 
 def test_going_on(files):

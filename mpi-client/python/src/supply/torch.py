@@ -143,7 +143,9 @@ class SupplyDataset(Managed, IterableDataset):
         # What "drop" has left.
         for _ in batches:
             pass
-        self._position = supply.ended_epoch_position
+        # The end of a stream may come in the middle of an epoch.
+        if not supply.at_end_of_data:
+            self._position = supply.ended_epoch_position
 
     def _first_block(self, supply: Supply) -> Block | None:
         """The first block of the next epoch, or of the one that is wanted. None: this rank has nothing in it."""
@@ -151,7 +153,7 @@ class SupplyDataset(Managed, IterableDataset):
             block, self._ahead = self._ahead or supply.next_block(), None
             if supply.at_end_of_data:
                 raise SupplyError(
-                    f"the data has ended behind epoch {supply.ended_epoch}: Spark supplies no more (--epochs)"
+                    f"the data has ended{self._end(supply)}: Spark supplies no more (--epochs; of a stream: query.stop())"
                 )
             epoch = supply.ended_epoch if block is None else block.epoch
             # What is left of an iteration that was broken off.
@@ -164,6 +166,12 @@ class SupplyDataset(Managed, IterableDataset):
                 raise SupplyError(f"epoch {wanted} has passed: the next one is {epoch} (set_epoch)")
             self._begun, self._wanted = epoch, None
             return block
+
+    def _end(self, supply: Supply) -> str:
+        """Where the end of the data has come."""
+        if self._begun is not None and self._begun > supply.ended_epoch:
+            return f" in the middle of epoch {self._begun}"
+        return f" behind epoch {supply.ended_epoch}" if supply.ended_epoch >= 0 else ""
 
     def _batches(self, supply: Supply, block: Block | None) -> Iterator[tuple[Batch, str]]:
         """Each batch, and the position behind it."""
