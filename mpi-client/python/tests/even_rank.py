@@ -1,11 +1,21 @@
-"""A rank of two: prints the batches of its epoch. Arguments: rank, folder of its config files, file of the store, uneven."""
+"""A rank of two: prints the batches of its epoch. Arguments: rank, folder of its config files, file of the store, uneven, file of the
+state, which is saved behind the second step, or gone on with where it is there."""
 
+import pathlib
 import sys
 
 import torch.distributed
 from supply.torch import SupplyDataset
 
-rank, folder, store, uneven = sys.argv[1:]
+rank, folder, store, uneven, state = sys.argv[1:]
 torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=2)
 with SupplyDataset(folder, 0, columns=["x"], batch_size=4, uneven=uneven, timeout=60) as dataset:
-    print(*(batch["x"].tolist() for batch in dataset))
+    goes_on = pathlib.Path(state).exists()
+    if goes_on:
+        dataset.load_state_dict(torch.load(state))
+    batches = []
+    for batch in dataset:
+        batches.append(batch["x"].tolist())
+        if len(batches) == 2 and not goes_on:
+            torch.save(dataset.state_dict(), state)
+    print(*batches)

@@ -17,9 +17,9 @@ from torch.utils.data import DataLoader  # noqa: E402
 
 
 def supply_blocks(task, sizes, epoch=0):
-    """Blocks of these sizes: the numbers from 0 on, of one partition."""
+    """Blocks of these sizes: the numbers from 0, or from the rank's position on, of one partition."""
     schema = pyarrow.schema([pyarrow.field("x", "int64", False)])
-    first = 0
+    first = task.header("start_element") if epoch == task.header("start_epoch") else 0
     for size in sizes:
         batch = pyarrow.record_batch([pyarrow.array(range(first, first + size), "int64")], schema=schema)
         task.supply(batch, epoch=epoch, first_element=first)
@@ -173,6 +173,19 @@ def test_a_stream_that_is_stopped_before_its_first_epoch(files):
     task.leave()
 
 
+def test_what_pad_repeats_is_in_the_state(dataset):
+    data = dataset([4, 2], epochs=2, uneven="pad")
+    next(iter(data))
+    assert data.state_dict()["last"]["x"].tolist() == [0, 1, 2, 3], "also of an iteration that was broken off"
+    for _ in data:
+        state = data.state_dict()
+    assert state["last"]["x"].tolist() == [4, 5, 4, 5]
+    assert "last" not in data.state_dict(), "of an epoch that has ended nothing"
+    other = SupplyDataset(columns=["x"], batch_size=4, uneven="pad")
+    other.load_state_dict(state)
+    assert other.state_dict()["last"]["x"].tolist() == [4, 5, 4, 5]
+
+
 def test_going_on(files):
     state = {"version": 1, "position": "position-1:5:1:0:8:0000000000000077"}
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4)
@@ -235,13 +248,9 @@ def test_arguments(files, wrong):
         SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, **wrong})
 
 
-@pytest.mark.parametrize("uneven, expected", [
-    ("drop", ["[0, 1, 2, 3]"] * 2), ("pad", ["[0, 1, 2, 3] [4, 5, 6, 7] [8, 9, 8, 9]", "[0, 1, 2, 3] [4, 4, 4, 4] [4, 4, 4, 4]"]),
-])  # fmt: skip
-def test_two_ranks_make_the_same_number_of_steps(tmp_path, files, uneven, expected):
-    pairs = [files]
-    (files.folder / "1").mkdir(mode=0o700)
-    pairs.append(PairFiles(files.folder / "1"))
+def steps_of_two_ranks(pairs, sizes, folder, uneven):
+    """What each prints that is supplied with one block of so many elements, or none."""
+    (folder / "store").unlink(missing_ok=True)
     ranks = [
         subprocess.Popen(
             [
@@ -249,18 +258,43 @@ def test_two_ranks_make_the_same_number_of_steps(tmp_path, files, uneven, expect
                 ROOT / "mpi-client/python/tests/even_rank.py",
                 str(rank),
                 pair.folder,
-                tmp_path / "store",
+                folder / "store",
                 uneven,
+                folder / f"state-{rank}",
             ],
             stdout=subprocess.PIPE,
             text=True,
         )
         for rank, pair in enumerate(pairs)
     ]
-    for pair, size in zip(pairs, (10, 5)):
+    for pair, size in zip(pairs, sizes):
         wait_until(
             "the rank", lambda pair=pair: pair.paths[2].exists() and pair.paths[0].read_bytes()[8:12] != b"\0\0\0\0"
         )
-        threading.Thread(target=supply_epochs, args=(pair, [size]), daemon=True).start()
-    assert [rank.communicate(timeout=90)[0].strip() for rank in ranks] == expected
-    assert [rank.returncode for rank in ranks] == [0, 0] and pairs[1].left_behind() == []
+        threading.Thread(target=supply_epochs, args=(pair, [size] if size else []), daemon=True).start()
+    steps = [rank.communicate(timeout=90)[0].strip() for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0]
+    return steps
+
+
+@pytest.fixture
+def two_pairs(files):
+    (files.folder / "1").mkdir(mode=0o700)
+    second = PairFiles(files.folder / "1")
+    yield [files, second]
+    assert second.left_behind() == []
+
+
+@pytest.mark.parametrize("uneven, expected", [
+    ("drop", ["[0, 1, 2, 3]"] * 2), ("pad", ["[0, 1, 2, 3] [4, 5, 6, 7] [8, 9, 8, 9]", "[0, 1, 2, 3] [4, 4, 4, 4] [4, 4, 4, 4]"]),
+])  # fmt: skip
+def test_two_ranks_make_the_same_number_of_steps(tmp_path, two_pairs, uneven, expected):
+    assert steps_of_two_ranks(two_pairs, (10, 5), tmp_path, uneven) == expected
+
+
+@pytest.mark.parametrize("elements, repeated", [(5, "[4, 4, 4, 4]"), (1, "[0, 0, 0, 0]")])
+def test_a_rank_goes_on_behind_its_last_element(tmp_path, two_pairs, elements, repeated):
+    whole = steps_of_two_ranks(two_pairs, (10, elements), tmp_path, "pad")
+    rest = steps_of_two_ranks(two_pairs, (2, 0), tmp_path, "pad")
+    assert rest == ["[8, 9, 8, 9]", repeated]
+    assert [steps.endswith(f"] {last}") for steps, last in zip(whole, rest)] == [True, True]

@@ -19,6 +19,8 @@ class Agreement:
         self._uneven = uneven
         self._batch_size = batch_size
         self._process_group = process_group
+        # What "pad" repeats, and the position behind it. Who goes on behind its last batch of an epoch has no other one.
+        self.last: tuple[Batch, str] | None = None
 
     def steps(self, batches: Iterator[tuple[Batch, str]]) -> Iterator[tuple[Batch, str]]:
         """What this rank steps through; ends on all ranks at once, but with "keep"."""
@@ -34,16 +36,15 @@ class Agreement:
         return step if step is not None and _size(step[0]) == self._batch_size else None
 
     def _padded(self, batches: Iterator[tuple[Batch, str]]) -> Iterator[tuple[Batch, str]]:
-        last = None
         while self._any(step := next(batches, None)):
             if step is not None:
-                last = (self._filled_up(step[0]), step[1])
-            if last is None:
+                self.last = (self._filled_up(step[0]), step[1])
+            if self.last is None:
                 raise SupplyError(
-                    "uneven='pad': this rank has no element in this epoch, and so nothing to repeat: use 'drop', or fewer "
-                    "ranks"
+                    "uneven='pad': this rank has no element in this epoch (or none behind its state, if that was saved without "
+                    "'pad'), and so nothing to repeat: use 'drop', or fewer ranks"
                 )
-            yield last
+            yield self.last
 
     def _filled_up(self, batch: Batch) -> Batch:
         size = _size(batch)

@@ -84,8 +84,14 @@ class SupplyDataset(Managed, IterableDataset):
         self._wanted = epoch
 
     def state_dict(self) -> dict[str, Any]:
-        """What has been consumed: every batch that the iteration has handed out. Of this rank alone: each saves its own."""
-        return {"version": 1, "position": self._position}
+        """What has been consumed: every batch that the iteration has handed out. Of this rank alone: each saves its own.
+
+        With uneven="pad" the last batch itself is part of it, copied: what is repeated where nothing is left of the epoch.
+        """
+        state: dict[str, Any] = {"version": 1, "position": self._position}
+        if self._agreement.last is not None:
+            state["last"] = {name: tensor.clone() for name, tensor in self._agreement.last[0].items()}
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on behind what state_dict() says, of a run of the same plan: docs/PYTHON.md. Before the first iteration."""
@@ -96,6 +102,8 @@ class SupplyDataset(Managed, IterableDataset):
         if state.get("version") != 1:
             raise SupplyError(f"this state is of version {state.get('version')!r}, and only version 1 is known")
         self._position = state["position"]
+        if "last" in state:
+            self._agreement.last = (state["last"], state["position"])
 
     def __iter__(self) -> Iterator[Batch]:
         if get_worker_info() is not None:
@@ -133,6 +141,9 @@ class SupplyDataset(Managed, IterableDataset):
 
     def _epoch(self) -> Iterator[Batch]:
         supply = self._opened()
+        if self._begun is not None:
+            # Of an iteration that was broken off: it would hold its block.
+            self._agreement.last = None
         first = self._first_block(supply)
         batches = self._batches(supply, first)
         del first
@@ -146,6 +157,7 @@ class SupplyDataset(Managed, IterableDataset):
         # The end of a stream may come in the middle of an epoch.
         if not supply.at_end_of_data:
             self._position = supply.ended_epoch_position
+            self._agreement.last = None
 
     def _first_block(self, supply: Supply) -> Block | None:
         """The first block of the next epoch, or of the one that is wanted. None: this rank has nothing in it."""
