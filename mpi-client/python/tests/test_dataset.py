@@ -112,6 +112,25 @@ def test_epochs_that_are_left_out(dataset):
     assert numbers(data) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
+def test_a_block_that_is_passed_over_is_not_held(files):
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
+    data.set_epoch(1)
+    data._opened()
+    task = Task(*files.paths)
+    got = []
+    waiting = threading.Thread(target=lambda: got.extend(numbers(data)))
+    waiting.start()
+    supply_blocks(task, [4], epoch=0)
+    wait_until("the release of the only block", lambda: task.header("released") == 1)
+    task.end_of_epoch(0)
+    supply_blocks(task, [3], epoch=1)
+    task.end_of_epoch(1)
+    waiting.join()
+    assert got == [[0, 1, 2]]
+    data.abort("the test has ended")
+    task.leave()
+
+
 def test_an_epoch_that_has_passed(dataset):
     data = dataset([4], epochs=2)
     list(data)

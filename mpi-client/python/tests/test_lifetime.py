@@ -129,6 +129,31 @@ def test_hoarding_is_an_error_that_says_so(pair):
     del second, third, fourth
 
 
+def test_a_loop_in_a_ring_of_two_blocks_is_told_what_it_needs(open_pair):
+    rank, task = open_pair(ring=2 * 16384)
+    task.supply(numbers(0))
+    task.end_of_epoch()
+    with pytest.raises(supply.AllHeldError, match="block 0: the block itself.*The end of an epoch and the end of the data"):
+        for block in rank:
+            pass
+    del block
+    task.end_of_data()
+    assert rank.next_block() is None and rank.at_end_of_data
+
+
+def test_closing_takes_the_end_of_the_data_where_there_is_room(open_pair):
+    rank, task = open_pair(ring=3 * 16384)
+    task.supply(numbers(0))
+    task.end_of_epoch()
+    task.end_of_data()
+    kept = [block.numpy("x") for block in rank.epoch()]
+    ending = threading.Thread(target=task.see_end)
+    ending.start()
+    rank.close()
+    ending.join()
+    assert kept[0].tolist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("take", VIEWS[:-1])
 def test_a_view_outlives_the_supply(files, open_pair, take):
     rank, task = open_pair()

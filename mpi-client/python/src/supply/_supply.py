@@ -64,7 +64,8 @@ class Supply(Managed):
     def next_block(self) -> Block | None:
         """Waits for the next block; None at the end of an epoch, and at the end of the data, which at_end_of_data tells.
 
-        Raises AllHeldError where no block can come because all of the ring are held; SupplyTimeoutError, SparkError, ContractError.
+        Raises AllHeldError where neither a block nor an end can come because all of the ring are held; SupplyTimeoutError, SparkError,
+        ContractError.
         """
         if self._ended == "end of data":
             return None
@@ -117,7 +118,8 @@ class Supply(Managed):
 
     def close(self) -> None:
         """Ends the pair and removes its files. Before the end of the data Spark is told that this rank stopped early, and its run fails;
-        an end of data that follows the end of an epoch at once is awaited. Arrays that were taken of blocks stay readable.
+        an end of data that follows the end of an epoch at once is awaited, and needs a slot: AllHeldError where all are held. Arrays that
+        were taken of blocks stay readable.
         """
         try:
             if self._pair.is_open and self._ended == "end of epoch":
@@ -143,7 +145,10 @@ class Supply(Managed):
         if len(held) > _HOARD_SHOWN:
             parts.append(f"and {len(held) - _HOARD_SHOWN} blocks more")
         parts.append("what is not listed here: Arrow arrays")
-        return f". Still referenced in Python: {'; '.join(parts)}. Drop them before the next block, or keep copies: copy=True"
+        return (
+            f". Still referenced in Python: {'; '.join(parts)}. Drop them before the next block, or keep copies: copy=True. The end of an "
+            "epoch and the end of the data take a block of the ring each, too"
+        )
 
 
 def open(

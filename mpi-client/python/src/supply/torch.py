@@ -168,10 +168,10 @@ class SupplyDataset(Managed, IterableDataset):
                     f"the data has ended{self._end(supply)}: Spark supplies no more (--epochs; of a stream: query.stop())"
                 )
             epoch = supply.ended_epoch if block is None else block.epoch
-            # What is left of an iteration that was broken off.
-            if self._begun is not None and epoch <= self._begun:
-                continue
-            if self._wanted is not None and epoch < self._wanted:
+            # What is left of an iteration that was broken off, and epochs that are not wanted.
+            if (self._begun is not None and epoch <= self._begun) or (self._wanted is not None and epoch < self._wanted):
+                # Else it would be held while the next one is waited for.
+                del block
                 continue
             if self._wanted is not None and epoch > self._wanted:
                 wanted, self._wanted, self._ahead = self._wanted, None, block
