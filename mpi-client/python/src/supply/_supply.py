@@ -35,8 +35,8 @@ class Statistics(NamedTuple):
 class Supply(Managed):
     """A rank's end of its pair: iterate over it for the blocks of all epochs, or epoch by epoch. Made by open() and from_comm().
 
-    One thread at a time may ask for the next block. Waiting lets other Python threads run, ends with Ctrl-C, and ends by itself after
-    the time limit. Belongs to the process that opened it: a forked child can not use it.
+    One thread at a time may ask for the next block. Waiting lets other Python threads run, ends with Ctrl-C (but that of close() behind
+    the end of the data), and ends by itself after the time limit. Belongs to the process that opened it: a forked child can not use it.
     """
 
     def __init__(self, pair: _core.Pair) -> None:
