@@ -254,9 +254,21 @@ def test_shapes_that_change_within_a_batch(files):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_pin_without_a_device(files):
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, pin=True)
-    with pytest.raises(supply.SupplyError, match="pin=True: .* no CUDA device"):
-        next(iter(data))
-    data.abort("the test has ended")
+    for _ in range(2):
+        with pytest.raises(supply.SupplyError, match="pin=True: .* no CUDA device"):
+            next(iter(data))
+        assert files.left_behind() == []
+
+
+@pytest.mark.parametrize("end", [SupplyDataset.close, lambda data: None])
+def test_a_ring_is_unpinned_before_its_pair_ends(files, monkeypatch, end):
+    left = []
+    monkeypatch.setattr("supply.torch.pin_ring", lambda *_: lambda: left.append(files.left_behind()))
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, pin=True)
+    data._opened()
+    end(data)
+    del data
+    assert left == [["pair.mapped", "pair.request", "pair.notification"]] and files.left_behind() == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -73,7 +74,7 @@ class SupplyDataset(Managed, IterableDataset):
         self._pin = pin
         self._copy = copy
         self._supply: Supply | None = None
-        self._unpin: Callable[[], None] | None = None
+        self._unpin: Callable[[], object] | None = None
         self._position: str | None = None
         self._wanted: int | None = None
         self._begun: int | None = None
@@ -134,10 +135,20 @@ class SupplyDataset(Managed, IterableDataset):
 
     def _opened(self) -> Supply:
         if self._supply is None:
-            self._supply = open_supply(*self._where, position=self._position, **self._options)
+            supply = open_supply(*self._where, position=self._position, **self._options)
             if self._pin:
-                self._unpin = pin_ring(*self._supply.mapping)
+                self._register(supply)
+            self._supply = supply
         return self._supply
+
+    def _register(self, supply: Supply) -> None:
+        try:
+            unpin = pin_ring(*supply.mapping)
+        except BaseException as error:
+            supply.abort(f"{type(error).__name__}: {error}")
+            raise
+        # Also where the data set is dropped without close(): it comes before the pair's own end, because it is newer.
+        self._unpin = weakref.finalize(supply, unpin)
 
     def _epoch(self) -> Iterator[Batch]:
         supply = self._opened()
