@@ -29,13 +29,14 @@ nb::object offsets(nb::handle self) {
     return nb::cast(nb::ndarray<nb::numpy, const int32_t>(column.offsets, 1, shape, self));
 }
 
-/* (status, block): None with an end. */
+/* What has come: a block, an epoch that has ended with the position behind it, or None with the end of the data. */
 nb::tuple next(std::shared_ptr<Pair> pair) {
     supply_block_t block;
     const supply_status_t status = pair->next(block);
     if (status == SUPPLY_END_OF_DATA) return nb::make_tuple("end of data", nb::none());
-    const char *what = status == SUPPLY_OK ? "block" : "end of epoch";
-    return nb::make_tuple(what, std::make_shared<Block>(std::move(pair), block));
+    if (status == SUPPLY_END_OF_EPOCH)
+        return nb::make_tuple("end of epoch", nb::make_tuple(block.epoch, pair->position_behind(block, 0)));
+    return nb::make_tuple("block", std::make_shared<Block>(std::move(pair), block));
 }
 
 }  // namespace

@@ -70,15 +70,15 @@ class Supply(Managed):
         if self._ended == "end of data":
             return None
         try:
-            self._ended, core = self._pair.next()
+            self._ended, came = self._pair.next()
         except AllHeldError as error:
             error.args = (f"{error}{self._hoard()}",)
             raise
         if self._ended == "end of epoch":
-            self._ended_epoch, self._ended_epoch_position = core.epoch, core.position_behind(0)
+            self._ended_epoch, self._ended_epoch_position = came
         if self._ended != "block":
             return None
-        block = Block(core, self._views.add)
+        block = Block(came, self._views.add)
         self._blocks.add(block)
         return block
 
