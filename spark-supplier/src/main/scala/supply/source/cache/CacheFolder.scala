@@ -44,10 +44,10 @@ private[cache] final class CacheFolder(val path: Path) {
     CachedCopy(key, Files.size(complete(key)), Files.getLastModifiedTime(path.resolve(key)))
   }
 
-  /** All keys, those of copies that were never completed among them. */
+  /** All keys, those of copies that were never completed among them. What else is in the folder is somebody else's. */
   def folders: Seq[String] = {
     val entries = Files.newDirectoryStream(path, (entry: Path) => Files.isDirectory(entry))
-    try entries.asScala.map(_.getFileName.toString).toSeq
+    try entries.asScala.map(_.getFileName.toString).filter(RemoteFile.isKey).toSeq
     finally entries.close()
   }
 

@@ -31,6 +31,9 @@ final case class RemoteFile(uri: String, length: Long, modified: Long) {
 
 object RemoteFile {
 
+  /** Whether a name has the form that keys have. */
+  private[cache] def isKey(name: String): Boolean = name.matches("[0-9a-f]{32}")
+
   /** Whether a name is a URI of a file system that can not be used in place. */
   def isRemote(name: String): Boolean = scheme(name).exists(_ != "file")
 

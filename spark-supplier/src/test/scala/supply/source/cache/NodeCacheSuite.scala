@@ -80,6 +80,24 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
+  test("what else is in the cache's folder stays, and does not count") {
+    TemporaryFolder { folder =>
+      val cache = new CacheFolder(folder.resolve("cache"))
+      cache.prepare()
+      val others = for (name <- Seq("results", "2012", "CAFE"); file <- Seq("data.mdb", "data.mdb.part", "source"))
+        yield cache.path.resolve(name).resolve(file)
+      others.foreach { other =>
+        Files.createDirectories(other.getParent)
+        Files.write(other, new Array[Byte](2000))
+      }
+      Seq("a", "b").foreach { name =>
+        NodeCache.get(remote(folder, name, 1000), settings(folder, 1500), _ => ())
+        leave(folder)
+      }
+      assert(copies(folder) == Seq(1000) && others.forall(Files.size(_) == 2000))
+    }
+  }
+
   test("a file that is larger than the cache may be is refused") {
     TemporaryFolder { folder =>
       val text = failure(NodeCache.get(remote(folder, "a", 4000), settings(folder, 3000), _ => ()))
