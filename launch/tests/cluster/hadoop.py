@@ -36,9 +36,9 @@ class Hadoop:
     def head_address(self):
         return self("on", "head", "getent hosts head").stdout.split()[0]
 
-    def put(self, database):
-        """An LMDB in HDFS: its URI."""
-        uri = f"/data/{database.name}"
+    def put(self, database, name=None):
+        """An LMDB in HDFS, under its own name or another: its URI."""
+        uri = f"/data/{name or database.name}"
         self("fs", "-mkdir", "-p", uri)
         self("fs", "-put", "-f", database / "data.mdb", uri)
         return f"hdfs://{uri}"

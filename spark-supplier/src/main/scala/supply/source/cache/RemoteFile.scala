@@ -1,7 +1,6 @@
 package supply.source.cache
 
 import java.io.{FileNotFoundException, IOException, InputStream}
-import java.net.URI
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
@@ -10,7 +9,11 @@ import org.apache.spark.supply.SparkInternals
 
 import supply.SourceException
 
-/** A file in HDFS, or in another file system that Hadoop knows, as it was when the run began. */
+/**
+ * A file in HDFS, or in another file system that Hadoop knows, as it was when the run began.
+ *
+ * @param uri as Hadoop's Path writes and reads it: nothing in it is encoded, also no space and no %
+ */
 final case class RemoteFile(uri: String, length: Long, modified: Long) {
 
   /** Names the file in this state: another content has another key, as far as length and time tell. */
@@ -42,10 +45,10 @@ object RemoteFile {
 
   private def scheme(name: String): Option[String] = "^([a-zA-Z][a-zA-Z0-9+.-]*):".r.findFirstMatchIn(name).map(_.group(1).toLowerCase)
 
-  /** The file of that name, or `inside` the directory of that name. */
+  /** The file of that name, which is taken as it is written, or `inside` the directory of that name. */
   def find(name: String, inside: Option[String] = None): RemoteFile =
     try {
-      val path = new Path(new URI(name))
+      val path = new Path(name)
       val fs = path.getFileSystem(SparkInternals.hadoopConfiguration)
       def status(at: Path): Option[FileStatus] =
         try Some(fs.getFileStatus(at))
@@ -55,9 +58,9 @@ object RemoteFile {
         case None => root
         case Some(file) => status(new Path(path, file)).getOrElse(throw new SourceException(s"$name holds no LMDB: it has no $file (--lmdb)"))
       }
-      RemoteFile(found.getPath.toUri.toString, found.getLen, found.getModificationTime)
+      RemoteFile(found.getPath.toString, found.getLen, found.getModificationTime)
     } catch {
-      case e @ (_: IOException | _: java.net.URISyntaxException | _: IllegalArgumentException) =>
+      case e @ (_: IOException | _: IllegalArgumentException) =>
         throw new SourceException(s"can not look at $name (--lmdb): $e", e)
     }
 }

@@ -49,6 +49,20 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
+  test("a name with a space or a percent sign is taken as it is written") {
+    TemporaryFolder { folder =>
+      sc.version
+      Seq("a b", "a%20b").foreach { name =>
+        val database = Files.createDirectory(folder.resolve(name))
+        Files.write(database.resolve("data.mdb"), name.getBytes)
+        val file = RemoteFile.find(s"file:$database", inside = Some("data.mdb"))
+        assert(file.uri == s"file:$database/data.mdb")
+        assert(Files.mismatch(NodeCache.get(file, settings(folder), _ => ()), database.resolve("data.mdb")) == -1)
+      }
+      leave(folder)
+    }
+  }
+
   test("what a fetch that was broken off has left is not used, and removed") {
     TemporaryFolder { folder =>
       val cache = new CacheFolder(folder.resolve("cache"))
