@@ -51,10 +51,8 @@ private[cache] final class CacheFolder(val path: Path) {
     finally entries.close()
   }
 
-  def touch(key: String): Unit = {
-    Files.setLastModifiedTime(path.resolve(key), FileTime.fromMillis(System.currentTimeMillis()))
-    ()
-  }
+  /** The locks, too: who removes from /var/tmp what is old shall find them as young as the youngest copy. */
+  def touch(key: String): Unit = Seq(lockFile, path.resolve(key)).foreach(CacheFolder.touch)
 
   def remove(key: String): Unit = {
     // The name first: what is half removed is no copy.
@@ -67,4 +65,12 @@ private[cache] final class CacheFolder(val path: Path) {
   def freeBytes: Long = Files.getFileStore(path).getUsableSpace
 
   def totalBytes: Long = Files.getFileStore(path).getTotalSpace
+}
+
+private[cache] object CacheFolder {
+
+  def touch(file: Path): Unit = {
+    Files.setLastModifiedTime(file, FileTime.fromMillis(System.currentTimeMillis()))
+    ()
+  }
 }

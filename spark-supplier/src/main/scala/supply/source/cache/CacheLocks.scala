@@ -11,6 +11,8 @@ import java.nio.file.{Path, StandardOpenOption}
  */
 private[cache] final class CacheLocks(file: Path) {
   private val channel = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE)
+  // A fetch may take its time: till then the file would look as old as its last use.
+  CacheFolder.touch(file)
 
   private def position(key: String) = (java.lang.Long.parseUnsignedLong(key.take(16), 16) >>> 2) << 1
 

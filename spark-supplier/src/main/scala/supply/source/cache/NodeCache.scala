@@ -54,6 +54,8 @@ object NodeCache {
   }
 
   private def acquire(file: RemoteFile, folder: CacheFolder, settings: CacheSettings, fetched: Long => Unit): InUse = {
+    // Locks on a file that somebody has removed keep nobody out.
+    if (!Files.exists(folder.lockFile)) locks -= folder.path
     val locksOfCache = locks.getOrElseUpdate(folder.path, new CacheLocks(folder.lockFile))
     // Held from here on: nobody removes what is used. Who removes holds it for a moment only.
     val use = poll(new TimeLimit(settings.timeout), s"${folder.path} is locked by a process that removes a copy")(

@@ -128,6 +128,25 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
+  test("the locks look as young as their last use, and are made anew where they were removed") {
+    TemporaryFolder { folder =>
+      val lock = new CacheFolder(folder.resolve("cache")).lockFile
+      val file = remote(folder, "a", 10)
+      def old(): Unit = Files.setLastModifiedTime(lock, FileTime.fromMillis(0))
+      def isYoung = Files.getLastModifiedTime(lock).toMillis > 0
+      NodeCache.get(file, settings(folder), _ => old())
+      assert(isYoung)
+      leave(folder)
+      old()
+      new CacheLocks(lock)
+      assert(isYoung)
+      Files.delete(lock)
+      NodeCache.get(file, settings(folder), _ => ())
+      assert(isYoung)
+      leave(folder)
+    }
+  }
+
   test("a folder that others can write is refused") {
     TemporaryFolder { folder =>
       Files.createDirectory(folder.resolve("cache"))
