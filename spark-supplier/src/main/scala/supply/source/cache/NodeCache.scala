@@ -25,6 +25,8 @@ final case class CacheSettings(folder: String, limit: Option[Long], timeout: Dou
 object NodeCache {
   private final val ChunkBytes = 4 << 20
   private val pollMillis = 200L
+  /** Bytes a second that any disk takes. */
+  private final val SlowestDisk = 10e6
 
   /** The lock files that this JVM has open, by cache. */
   private val locks = mutable.Map.empty[Path, CacheLocks]
@@ -82,11 +84,13 @@ object NodeCache {
           finally lock.release()
         case None =>
           val size = try Files.size(folder.part(file.key)) catch { case _: IOException => 0L }
-          if (size != seen) limit = new TimeLimit(settings.timeout)
+          // Behind the last byte its process writes to the disk what is still in memory, and no size shows that.
+          val forcing = if (size == file.length) file.length / SlowestDisk else 0.0
+          if (size != seen) limit = new TimeLimit(settings.timeout + forcing)
           seen = size
           if (limit.passed) {
             throw new SourceException(f"another process of this node fetches ${file.uri}%s into ${folder.path}%s and has got nothing " +
-              f"for ${settings.timeout}%.0f s (it has $seen%d of ${file.length}%d bytes): end it, or raise --timeout")
+              f"for ${limit.seconds}%.0f s (it has $seen%d of ${file.length}%d bytes): end it, or raise --timeout")
           }
           Thread.sleep(pollMillis)
       }

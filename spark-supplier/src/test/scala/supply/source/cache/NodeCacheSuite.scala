@@ -1,5 +1,6 @@
 package supply.source.cache
 
+import java.io.RandomAccessFile
 import java.nio.file.{Files, Path}
 import java.nio.file.attribute.{FileTime, PosixFilePermissions}
 
@@ -8,6 +9,7 @@ import scala.util.Random
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.{LocalSpark, SourceException, TemporaryFolder}
+import supply.Background.{inBackground, result}
 
 /** Files of this machine stand for those in HDFS: both come through Hadoop's file systems. */
 class NodeCacheSuite extends AnyFunSuite with LocalSpark {
@@ -109,6 +111,30 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
         leave(folder)
       }
       assert(copies(folder) == Seq(1000) && others.forall(Files.size(_) == 2000))
+    }
+  }
+
+  test("a fetch of another process is awaited as long as it gets something, and behind its last byte as long as a disk may take") {
+    TemporaryFolder { folder =>
+      val cache = new CacheFolder(folder.resolve("cache").toAbsolutePath)
+      cache.prepare()
+      val file = RemoteFile("hdfs:///a", length = 1L << 30, modified = 0)
+      val lock = new CacheLocks(cache.lockFile).tryFetch(file.key).get
+      Files.createDirectory(cache.path.resolve(file.key))
+      val part = new RandomAccessFile(cache.part(file.key).toFile, "rw")
+      part.setLength(file.length - 1)
+      def get() = NodeCache.get(file, settings(folder).copy(timeout = 0.1), _ => ())
+      assert(failure(get()).contains(s"has got nothing for 0 s (it has ${file.length - 1} of ${file.length} bytes)"))
+      part.setLength(file.length)
+      part.close()
+      val fetched = inBackground {
+        Thread.sleep(1000)
+        Files.move(cache.part(file.key), cache.complete(file.key))
+        lock.release()
+      }
+      assert(get() == cache.complete(file.key))
+      result(fetched)
+      leave(folder)
     }
   }
 
