@@ -76,7 +76,9 @@ object LmdbEnvironments {
       env.open(file, flags)
       env
     } catch {
-      case e: LMDBException => throw new SourceException(s"liblmdb can not open $file: ${e.getMessage}", e)
+      case e: LMDBException =>
+        env.close()
+        throw new SourceException(s"liblmdb can not open $file: ${e.getMessage}", e)
     }
   }
 }

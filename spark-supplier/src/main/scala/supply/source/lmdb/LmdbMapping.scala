@@ -1,14 +1,29 @@
 package supply.source.lmdb
 
+import org.fusesource.lmdbjni.{Cursor, Transaction}
+
 /** A cursor on a mapping of a database file: on that of the process, or on one of its own. */
 private[lmdb] final class LmdbMapping(file: String, own: Boolean) extends AutoCloseable {
   private val env = if (own) LmdbEnvironments.open(file) else LmdbEnvironments.acquire(file)
-  private val transaction = env.createReadTransaction()
-  val cursor = env.openDatabase(transaction, null, 0).openCursor(transaction)
+  private var transaction: Transaction = null
+
+  val cursor: Cursor = {
+    var done = false
+    try {
+      transaction = env.createReadTransaction()
+      val opened = env.openDatabase(transaction, null, 0).openCursor(transaction)
+      done = true
+      opened
+    } finally if (!done) release()
+  }
+
+  private def release(): Unit = {
+    if (transaction != null) transaction.close()
+    if (own) env.close() else LmdbEnvironments.release(file)
+  }
 
   override def close(): Unit = {
     cursor.close()
-    transaction.close()
-    if (own) env.close() else LmdbEnvironments.release(file)
+    release()
   }
 }

@@ -1,10 +1,12 @@
 package supply.source.lmdb
 
 import java.nio.{ByteBuffer, ByteOrder}
-import java.nio.file.{Files, Path}
+import java.nio.channels.FileChannel
+import java.nio.file.{Files, Path, StandardOpenOption}
 
 import scala.jdk.CollectionConverters._
 
+import org.fusesource.lmdbjni.LMDBException
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.{SourceException, TemporaryFolder}
@@ -37,6 +39,22 @@ class LmdbFileSuite extends AnyFunSuite {
       LmdbEnvironments.release(file)
       val loaded = Files.readAllLines(Path.of("/proc/self/maps")).asScala.filter(_.contains("liblmdbjni"))
       assert(loaded.nonEmpty && loaded.forall(_.endsWith("(deleted)")))
+    }
+  }
+
+  test("a walk that can not begin leaves nothing mapped") {
+    TemporaryFolder { folder =>
+      val file = TestLmdb.numbered(folder.resolve("db"), 1).resolve("data.mdb")
+      val first = new LmdbWalk(file.toString)
+      // As if somebody wrote to it, and it had outgrown its mapping: the last page in both of its headers.
+      val database = FileChannel.open(file, StandardOpenOption.WRITE)
+      Seq(136L, 4096L + 136).foreach { at =>
+        database.write(ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(0, 1L << 20), at)
+      }
+      database.close()
+      intercept[LMDBException](new LmdbWalk(file.toString))
+      first.close()
+      assert(!Files.readAllLines(Path.of("/proc/self/maps")).asScala.exists(_.contains(file.toString)))
     }
   }
 
