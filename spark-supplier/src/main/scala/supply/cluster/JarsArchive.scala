@@ -54,10 +54,14 @@ object JarsArchive {
     val zip = new ZipOutputStream(fs.create(to, true))
     // Jars are compressed already.
     zip.setLevel(0)
-    try jars.foreach { jar =>
-      zip.putNextEntry(new ZipEntry(jar.getName))
-      Files.copy(jar.toPath, zip)
-      zip.closeEntry()
+    try {
+      // A JVM that is asked to end runs no `finally`.
+      fs.deleteOnExit(to)
+      jars.foreach { jar =>
+        zip.putNextEntry(new ZipEntry(jar.getName))
+        Files.copy(jar.toPath, zip)
+        zip.closeEntry()
+      }
     } finally zip.close()
   }
 }
