@@ -1,13 +1,14 @@
 """The whole of a run on a cluster: the Supplier submitted to YARN, the ranks by mpirun."""
 
 import re
+import shutil
 import subprocess
 
 import pytest
 
 import databases
 import headers
-from places import HOMES, LAUNCH, SUPPLY_CAT
+from places import HOMES, LAUNCH, ROOT, SUPPLY_CAT
 from ranks import END_OF_PATIENCE
 from waiting import wait_until
 
@@ -42,9 +43,13 @@ def finish(process):
     return process.communicate(timeout=3 * END_OF_PATIENCE)[1]
 
 
-def test_the_supplier_on_yarn(cluster, start_supply_run, make_run, database):
+def test_the_supplier_on_yarn(cluster, start_supply_run, make_run, database, tmp_path):
     run = make_run(2, 2, timeout=120)
-    process = start_supply_run(run, cluster.put(database), "--epochs", 2)
+    # A site's own settings, by which Spark takes more for itself than it does without.
+    settings = shutil.copytree(ROOT / "configs" / "spark", tmp_path / "spark")
+    with open(settings / "spark-defaults.conf", "a") as defaults:
+        defaults.write("spark.executor.memoryOverheadFactor 0.9\n")
+    process = start_supply_run(run, cluster.put(database), "--epochs", 2, SPARK_CONF_DIR=str(settings))
     said = finish(process)
     assert process.returncode == 0, said
     assert run.lines() == databases.expected_lines(database, 2)
@@ -53,7 +58,8 @@ def test_the_supplier_on_yarn(cluster, start_supply_run, make_run, database):
 @pytest.mark.long
 def test_spark_3_5_on_the_same_yarn(cluster, start_supply_run, make_run, database):
     run = make_run(1, 1, timeout=120)
-    process = start_supply_run(run, cluster.put(database), SPARK_HOME=str(HOMES["3.5"]))
+    more_for_itself = "--conf=spark.executor.memoryOverheadFactor=0.9"
+    process = start_supply_run(run, cluster.put(database), more_for_itself, SPARK_HOME=str(HOMES["3.5"]))
     said = finish(process)
     assert process.returncode == 0, said
     assert run.lines() == databases.expected_lines(database)

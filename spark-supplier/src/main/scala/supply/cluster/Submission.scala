@@ -2,11 +2,10 @@ package supply.cluster
 
 import java.io.File
 
-import org.apache.spark.SparkConf
 import picocli.CommandLine
 import picocli.CommandLine.ParameterException
 
-import supply.{SupplierOptions, SupplyException, UsageError}
+import supply.{SupplyException, UsageError}
 import supply.config.ConfigFiles
 import supply.plan.Hosts
 
@@ -16,17 +15,17 @@ import supply.plan.Hosts
  */
 object Submission {
 
-  /** @param arguments spark.executor.memory, SPARK_HOME, and the Supplier's options */
+  /** @param arguments spark.executor.memory, SPARK_HOME, each --conf of Spark's, and the Supplier's options */
   def main(arguments: Array[String]): Unit = {
     val executorMemory = arguments(0)
     val sparkHome = arguments(1)
-    val options = new SupplierOptions
+    val parsed = new SubmissionOptions
     val status =
       try {
-        new CommandLine(options).parseArgs(arguments.drop(2): _*)
-        val conf = new SparkConf(false).set("spark.executor.memory", executorMemory)
-        val hosts = Hosts(Option(options.run.hosts), options.run.ranks)
-        val overhead = ContainerMemory.overheadMiB(conf, ConfigFiles(options.run.mappedFiles, options.run.namedPipes), hosts)
+        new CommandLine(parsed).parseArgs(arguments.drop(2): _*)
+        val run = parsed.supplier.run
+        val overhead = ContainerMemory.overheadMiB(
+          parsed.conf(executorMemory), ConfigFiles(run.mappedFiles, run.namedPipes), Hosts(Option(run.hosts), run.ranks))
         println(s"spark.executor.memoryOverhead=${overhead}m")
         // YARN's executors end themselves without a word of the partition; the task that has no memory left says more.
         println("spark.executor.defaultJavaOptions=-XX:OnOutOfMemoryError=true")

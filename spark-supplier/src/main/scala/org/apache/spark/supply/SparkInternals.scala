@@ -5,12 +5,12 @@ import java.util.concurrent.TimeoutException
 import scala.reflect.ClassTag
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.spark.{ExecutorAllocationClient, SparkContext, SparkEnv}
+import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext, SparkEnv}
 import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.rdd.{DeterministicLevel, RDD}
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
-import org.apache.spark.util.{RpcUtils, ShutdownHookManager}
+import org.apache.spark.util.{RpcUtils, ShutdownHookManager, Utils}
 
 /** What an executor that has registered offers. */
 final case class ExecutorSlots(id: String, host: String, cores: Int, coresPerTask: Int, activeTasks: Int)
@@ -77,6 +77,12 @@ object SparkInternals {
 
   /** Hadoop's configuration with what Spark's settings add to it, on the driver and on executors. */
   def hadoopConfiguration: Configuration = SparkHadoopUtil.get.newConfiguration(SparkEnv.get.conf)
+
+  /** Adds what spark-defaults.conf says, where it is not set, as spark-submit does. */
+  def setDefaults(conf: SparkConf): Unit = {
+    Utils.loadDefaultSparkProperties(conf)
+    ()
+  }
 
   /** Runs `body`; if the JVM is asked to end meanwhile (SIGTERM, Ctrl-C), runs `ending` before Spark takes anything down. */
   def beforeShutdown[A](ending: () => Unit)(body: => A): A = {
