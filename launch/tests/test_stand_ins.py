@@ -1,0 +1,72 @@
+"""What the scripts do around both sides, with stand-ins for Spark, MPI and Slurm."""
+
+import os
+
+import pytest
+
+from places import LAUNCH
+
+ENDLESS = "exec sleep 1000"
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """Where the stand-ins are found, and what a job of Slurm has: one rank on one node."""
+    return {"PATH": f"{tmp_path}/spark/bin:{os.environ['PATH']}", "SPARK_HOME": f"{tmp_path}/spark",
+            "SLURM_JOB_ID": str(os.getpid()), "SLURM_JOB_NODELIST": "node", "SLURM_TASKS_PER_NODE": "1"}
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """Writes programs that are found in place of others."""
+
+    def write(**scripts):
+        folder = tmp_path / "spark" / "bin"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, script in scripts.items():
+            program = folder / name.replace("_", "-")
+            program.write_text(f"#!/bin/bash\n{script}\n")
+            program.chmod(0o755)
+
+    write(spark_submit="", mpirun="", scontrol="echo node", srun="cat > /dev/null",
+          spark_class=f"echo Starting Spark master at spark://node:7077; {ENDLESS}")
+    return write
+
+
+@pytest.fixture
+def start(supply_run, environment, tmp_path):
+    """Starts one of the two scripts that start both sides."""
+
+    def start(script, *options, **more):
+        if script == "slurm-run":
+            options += ("--folder", tmp_path)
+        return supply_run("--lmdb", "/a", *options, script=LAUNCH / script, program=("true",), **environment, **more)
+
+    return start
+
+
+@pytest.fixture
+def opened(stand_in, tmp_path):
+    """A folder can not be removed, as on an NFS where something in it is open: a file with all that those who have tried had open."""
+    stand_in(rm=f'readlink /proc/$PPID/fd/* >> {tmp_path}/opened; /bin/rm "$@"; exit 1')
+    return tmp_path / "opened"
+
+
+@pytest.mark.parametrize("script", ["supply-run", "slurm-run"])
+def test_a_folder_that_stays_is_no_failure(start, opened, tmp_path, script):
+    run = start(script)
+    assert run.finish() == 0, run.errors
+    assert str(tmp_path) not in opened.read_text()
+
+
+@pytest.mark.parametrize("script, failing, reason", [
+    ("supply-run", "spark_submit", "supply-run: the Supplier failed (status 1): out of luck"),
+    ("slurm-run", "spark_class", "slurm-run: error: Spark's master ended (the end of its log is above)"),
+])
+def test_nor_does_it_hide_the_reason(start, stand_in, opened, tmp_path, script, failing, reason):
+    stand_in(**{failing: "echo out of luck; exit 1"})
+    run = start(script)
+    assert run.finish() == 1
+    assert run.errors[-1] == reason
+    assert "out of luck" in run.errors
+    assert str(tmp_path) not in opened.read_text()
