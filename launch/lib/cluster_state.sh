@@ -78,7 +78,17 @@ dead_daemons() {
     done
 }
 
-# take_down: in the reverse order of a start. Everything but the logs goes.
+# refuse_foreign_files: what a start or a stop would remove must be a cluster's. The lock stays for ever: it says whose the logs are.
+refuse_foreign_files() {
+    local name
+    [[ ! -e $folder/cluster ]] || return 0
+    for name in conf nodes logs; do
+        [[ ! -e $folder/$name || $name == logs && -e $folder/lock ]] ||
+            die "$folder/$name is not a cluster's, and would be removed: name a --folder that has nothing else in it"
+    done
+}
+
+# take_down: in the reverse order of a start. Everything but the logs and the lock goes.
 take_down() {
     local daemon
     # A node manager ends its containers when it is asked to end.
@@ -86,5 +96,5 @@ take_down() {
         [[ " $(daemons_of "${nodes[0]}") " != *" $daemon "* ]] || end_daemon "${nodes[0]}" "$daemon"
     done
     remove_nodes
-    rm -rf "$folder/conf" "$folder/nodes" "$folder/hosts" "$folder/cluster" "$folder/lock"
+    rm -rf "$folder/conf" "$folder/nodes" "$folder/cluster"
 }

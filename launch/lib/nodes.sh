@@ -55,7 +55,7 @@ make_node() {
             set -e
             hostname "$2"
             mount -t tmpfs -o size=50%,mode=1777 tmpfs /dev/shm
-            mount --bind "$3/hosts" /etc/hosts
+            mount --bind "$3/nodes/hosts" /etc/hosts
             mount --bind "$3/nodes/$2/var-tmp" /var/tmp
             ((!$4)) || ip link set lo up
             touch "$3/nodes/$2/ready"
@@ -87,7 +87,7 @@ make_nodes() {
         echo "127.0.0.1 localhost"
         echo "$network.1 head"
         for ((number = 1; number <= $1; number++)); do echo "$network.$((10 + number)) node-$number"; done
-    } > "$folder/hosts"
+    } > "$folder/nodes/hosts"
     make_node head 0
     for ((number = 1; number <= $1; number++)); do make_node "node-$number" "$number"; done
 }

@@ -1,6 +1,7 @@
 """The small scripts: config files, digits, counting tests."""
 
 import collections
+import os
 import subprocess
 
 import lmdb
@@ -119,6 +120,29 @@ class TestCountTests:
     def test_a_folder_of_reports(self, tmp_path):
         self.count(tmp_path, [self.PASSED], [self.PASSED])
         assert run(ROOT / ".ci" / "count-tests", tmp_path).stdout.splitlines() == ["2 passed, 0 failed"]
+
+
+class TestHadoop:
+    """The cluster tests have whole clusters. Without a Java nothing is started here in any case."""
+
+    @staticmethod
+    def start(folder):
+        environment = {**os.environ, "JAVA_HOME": "/nowhere"}
+        return subprocess.run([LAUNCH / "hadoop", "start", "--folder", folder], env=environment, capture_output=True, text=True)
+
+    @pytest.mark.parametrize("name", ["conf", "nodes", "logs"])
+    def test_what_somebody_else_has_made_stays(self, tmp_path, name):
+        mine = tmp_path / name / "mine"
+        mine.parent.mkdir()
+        mine.touch()
+        done = self.start(tmp_path)
+        assert done.returncode == 1 and f"{tmp_path}/{name} is not a cluster's" in done.stderr
+        assert [*tmp_path.iterdir(), *mine.parent.iterdir()] == [mine.parent, mine]
+
+    def test_the_logs_of_its_own_do_not_stop_it(self, tmp_path):
+        assert "no Java found" in self.start(tmp_path).stderr
+        (tmp_path / "logs").mkdir()
+        assert "no Java found" in self.start(tmp_path).stderr
 
 
 class TestMenu:
