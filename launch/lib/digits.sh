@@ -15,8 +15,8 @@ judge() {
     local elements accuracy
     elements=$(value "$1/training" elements)
     accuracy=$(value "$1/evaluation" accuracy)
-    ((elements == $2 * training_images)) ||
-        fail "the ranks counted ${elements:-no} elements, not $(($2 * training_images))"
+    ((elements == 10#$2 * training_images)) ||
+        fail "the ranks counted ${elements:-no} elements, not $((10#$2 * training_images))"
     awk -v accuracy="$accuracy" -v wanted="$3" 'BEGIN { exit !(accuracy >= wanted) }' ||
         fail "accuracy ${accuracy:-unknown} is below $3 after $2 epochs: raise EPOCHS"
     REPLY="epochs=$2 elements=$elements accuracy=$accuracy"

@@ -15,9 +15,9 @@ def run_digits(**environment):
 
 
 def test_three_ranks():
-    done = run_digits(RANKS="3", EPOCHS="8")
+    done = run_digits(RANKS="3", EPOCHS="08")
     assert done.returncode == 0, done.stderr
-    verdict = re.fullmatch(r"run: ok ranks=3 epochs=8 elements=11496 accuracy=(0\.\d{3})", done.stdout.splitlines()[-1])
+    verdict = re.fullmatch(r"run: ok ranks=3 epochs=08 elements=11496 accuracy=(0\.\d{3})", done.stdout.splitlines()[-1])
     assert verdict and 0.90 <= float(verdict[1]) <= 1
 
 

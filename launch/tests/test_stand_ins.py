@@ -70,3 +70,9 @@ def test_nor_does_it_hide_the_reason(start, stand_in, opened, tmp_path, script, 
     assert run.errors[-1] == reason
     assert "out of luck" in run.errors
     assert str(tmp_path) not in opened.read_text()
+
+
+def test_a_time_limit_with_a_leading_zero(start, stand_in):
+    stand_in(spark_submit="sleep 1")  # The ranks end first.
+    run = start("supply-run", "--timeout", "090")
+    assert (run.finish(), run.errors) == (0, [])
