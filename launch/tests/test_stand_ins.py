@@ -76,3 +76,21 @@ def test_a_time_limit_with_a_leading_zero(start, stand_in):
     stand_in(spark_submit="sleep 1")  # The ranks end first.
     run = start("supply-run", "--timeout", "090")
     assert (run.finish(), run.errors) == (0, [])
+
+
+def test_the_secret_of_a_job_is_its_users_alone(start, stand_in, tmp_path):
+    """Wherever the site's settings lie, and whoever may read or write them."""
+    site = tmp_path / "site" / "spark-defaults.conf"
+    site.parent.mkdir()
+    site.write_text("spark.eventLog.enabled true")
+    site.chmod(0o444)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").symlink_to("../site/spark-defaults.conf")
+    (tmp_path / "link").symlink_to("conf")
+    stand_in(spark_submit=f'for file in "$SPARK_CONF_DIR"/*; do stat -c %A "$file"; cat "$file"; done > {tmp_path}/settings')
+    run = start("slurm-run", SPARK_CONF_DIR=str(tmp_path / "link"))
+    assert run.finish() == 0, run.errors
+    mode, *settings = (tmp_path / "settings").read_text().splitlines()
+    assert mode == "-rw-------"
+    assert "spark.eventLog.enabled true" in settings and any(line.startswith("spark.authenticate.secret ") for line in settings)
+    assert site.read_text() == "spark.eventLog.enabled true"
