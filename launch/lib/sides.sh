@@ -33,15 +33,15 @@ wait_for_side() {
     status[$REPLY]=$code
 }
 
-# end_sides: TERM to their process groups, a bounded wait, KILL to whatever their sessions still hold: mpirun's ranks have
-# process groups of their own. TERM lets mpirun end its ranks, and Spark remove its folders.
+# end_sides [SECONDS]: TERM to their process groups, a bounded wait (5 s), KILL to whatever their sessions still hold: mpirun's
+# ranks have process groups of their own. TERM lets mpirun end its ranks, and Spark remove its folders.
 end_sides() {
     local id
     for id in "${session[@]}"; do
         kill -TERM -- "-$id" 2> /dev/null || true
     done
     for id in "${session[@]}"; do
-        gone_within 5 pgrep --session "$id" || pkill -KILL --session "$id" || true
+        gone_within "${1-5}" pgrep --session "$id" || pkill -KILL --session "$id" || true
     done
     session=()
 }

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from places import LAUNCH
+from waiting import wait_until
 
 ENDLESS = "exec sleep 1000"
 
@@ -28,9 +29,20 @@ def stand_in(tmp_path):
             program.write_text(f"#!/bin/bash\n{script}\n")
             program.chmod(0o755)
 
-    write(spark_submit="", mpirun="", scontrol="echo node", srun="cat > /dev/null",
+    write(spark_submit="", java="", mpirun="", scontrol="echo node", srun="cat > /dev/null",
           spark_class=f"echo Starting Spark master at spark://node:7077; {ENDLESS}")
     return write
+
+
+@pytest.fixture
+def on_yarn(environment, tmp_path):
+    """What a run on YARN needs: its environment, and the options that name its files."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name in ("core-site.xml", "hosts", "mapped-files", "named-pipes"):
+        (folder / name).touch()
+    options = [f"--{name}={folder}/{name}" for name in ("hosts", "mapped-files", "named-pipes")]
+    return {**environment, "HADOOP_CONF_DIR": str(folder)}, options
 
 
 @pytest.fixture
@@ -94,3 +106,15 @@ def test_the_secret_of_a_job_is_its_users_alone(start, stand_in, tmp_path):
     assert mode == "-rw-------"
     assert "spark.eventLog.enabled true" in settings and any(line.startswith("spark.authenticate.secret ") for line in settings)
     assert site.read_text() == "spark.eventLog.enabled true"
+
+
+def test_an_application_on_yarn_is_ended_in_its_own_time(supply_run, stand_in, on_yarn, tmp_path):
+    """It takes longer than another side is given."""
+    stand_in(spark_submit=f"touch {tmp_path}/submitted; {ENDLESS}", mpirun=f"[[ $* != *true ]] || {ENDLESS}",
+             java=f"[[ $* != *EndApplication* ]] || {{ sleep 7; touch {tmp_path}/ended; }}")
+    environment, options = on_yarn
+    run = supply_run("--yarn", "1g,1,1", *options, "--lmdb", "/a", program=("true",), **environment)
+    wait_until((tmp_path / "submitted").exists)
+    run.process.terminate()
+    assert run.finish() == 143
+    assert (tmp_path / "ended").exists()
