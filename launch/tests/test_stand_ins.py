@@ -1,6 +1,8 @@
 """What the scripts do around both sides, with stand-ins for Spark, MPI and Slurm."""
 
 import os
+import subprocess
+import urllib.parse
 
 import pytest
 
@@ -36,8 +38,8 @@ def stand_in(tmp_path):
 
 @pytest.fixture
 def on_yarn(environment, tmp_path):
-    """What a run on YARN needs: its environment, and the options that name its files."""
-    folder = tmp_path / "files"
+    """What a run on YARN needs: its environment, and the options that name its files, in a folder that is no URI."""
+    folder = tmp_path / "50 % of #1 é"
     folder.mkdir()
     for name in ("core-site.xml", "hosts", "mapped-files", "named-pipes"):
         (folder / name).touch()
@@ -118,3 +120,27 @@ def test_an_application_on_yarn_is_ended_in_its_own_time(supply_run, stand_in, o
     run.process.terminate()
     assert run.finish() == 143
     assert (tmp_path / "ended").exists()
+
+
+def submit(on_yarn, *options):
+    environment, files = on_yarn
+    return subprocess.run([LAUNCH / "submit-supplier", "1g", "1", "1", *files, *options], env={**os.environ, **environment},
+                          capture_output=True, text=True)
+
+
+def test_files_are_shipped_from_any_folder(stand_in, on_yarn, tmp_path):
+    stand_in(spark_submit=f'printf "%s\\n" "$@" > {tmp_path}/arguments')
+    assert submit(on_yarn).returncode == 0
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    uris = [urllib.parse.urlsplit(uri) for uri in arguments[arguments.index("--files") + 1].split(",")]
+    assert [uri.fragment for uri in uris] == ["hosts", "mapped-files.conf", "named-pipes.conf"]
+    assert all(uri.scheme == "file" and uri.path.isascii() and " " not in uri.path for uri in uris)
+    assert [f"--{uri.fragment.removesuffix('.conf')}={urllib.parse.unquote(uri.path)}" for uri in uris] == on_yarn[1]
+
+
+@pytest.mark.parametrize("name", ["1,2", "run[1]"])
+def test_a_file_that_spark_can_not_ship_is_refused(on_yarn, tmp_path, name):
+    (tmp_path / name).touch()
+    done = submit(on_yarn, "--hosts", tmp_path / name)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"submit-supplier: error: --hosts: Spark can not ship {tmp_path / name}")
