@@ -34,12 +34,14 @@ static int look_up(const char *name, gid_t number, struct group *entry, char **b
 }
 
 const char *supply_group_text(gid_t group, char text[USER_TEXT_BYTES]) {
+    const int error = errno;
     struct group entry, *found = NULL;
     char *buffer = NULL;
     if (look_up(NULL, group, &entry, &buffer, &found) == 0 && found != NULL)
         snprintf(text, USER_TEXT_BYTES, "%s", found->gr_name);
     else snprintf(text, USER_TEXT_BYTES, "%u", (unsigned)group);
     free(buffer);
+    errno = error;
     return text;
 }
 
