@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -25,7 +26,20 @@ static supply_status_t fail_to_reserve(const struct mapped_file *mapped, int err
                        name->path, name->origin, mapped->bytes);
 }
 
+/* What is larger than the limit of a process ends it by SIGXFSZ, unless it is not tried at all. */
+static supply_status_t check_limit(const struct mapped_file *mapped, struct failure *failure) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || mapped->bytes <= limit.rlim_cur) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_NO_SPACE,
+                       "mapped file %s (%s): %zu bytes are needed and this process may write files of %llu: raise "
+                       "ulimit -f, or set ring= (--ring) or block= (--block) smaller",
+                       mapped->file.name->path, mapped->file.name->origin, mapped->bytes,
+                       (unsigned long long)limit.rlim_cur);
+}
+
 static supply_status_t reserve(const struct mapped_file *mapped, struct failure *failure) {
+    supply_status_t status = check_limit(mapped, failure);
+    if (status != SUPPLY_OK) return status;
     /* The magic comes first: a file that this process leaves by dying is then known as a rank's. */
     if (pwrite(mapped->file.fd, MAGIC, sizeof MAGIC - 1, 0) != sizeof MAGIC - 1)
         return fail_to_reserve(mapped, errno, failure);
