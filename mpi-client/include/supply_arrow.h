@@ -53,8 +53,8 @@ struct ArrowArray {
 
 #endif
 
-/** Every column of the block, as the children of one struct array: a record batch. */
-#define SUPPLY_ALL_COLUMNS SIZE_MAX
+/** Every column of the block, as the children of one struct array: a record batch. Not the -1 of supply_column_index(). */
+#define SUPPLY_ALL_COLUMNS (SIZE_MAX - 1)
 
 /**
  * Exports column `index` of a held block, or SUPPLY_ALL_COLUMNS of them. Either of schema and array may be NULL.

@@ -238,6 +238,8 @@ TEST_F(ArrowTest, ArgumentsAreChecked) {
     ArrowArray array;
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(handle.get(), &block, 1, nullptr, &array), handle);
     EXPECT_TRUE(says(supply_error(handle.get()), {"no column 1 among 1"}));
+    const int missing = supply_column_index(handle.get(), "missing");
+    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(handle.get(), &block, missing, nullptr, &array), handle);
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(handle.get(), nullptr, 0, nullptr, &array), handle);
     EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(nullptr, &block, 0, nullptr, &array));
     EXPECT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, 0, nullptr, nullptr), handle);
