@@ -114,12 +114,16 @@ supply_status_t supply_position_from_text(supply_position_t *packed, const char 
     if (packed == NULL || text == NULL) return SUPPLY_ERROR_ARGUMENT;
     struct position position = {0};
     unsigned inside;
-    int end = 0;
-    if (sscanf(text, TEXT_PREFIX ":%" SCNu32 ":%1u:%" SCNu32 ":%" SCNu64 ":%16" SCNx64 "%n", &position.epoch, &inside,
-               &position.partition, &position.element, &position.plan, &end) != 5 ||
-        inside > 1 || text[end] != '\0')
+    if (sscanf(text, TEXT_PREFIX ":%" SCNu32 ":%1u:%" SCNu32 ":%" SCNu64 ":%16" SCNx64, &position.epoch, &inside,
+               &position.partition, &position.element, &position.plan) != 5)
         return SUPPLY_ERROR_ARGUMENT;
     position.inside = inside == 1;
-    pack(&position, packed);
+    /* sscanf takes more than is ever written: blanks, signs, numbers that are too large, and a text that was cut off. */
+    supply_position_t read;
+    char written[SUPPLY_POSITION_TEXT_BYTES];
+    pack(&position, &read);
+    supply_position_to_text(&read, written);
+    if (strcmp(text, written) != 0) return SUPPLY_ERROR_ARGUMENT;
+    *packed = read;
     return SUPPLY_OK;
 }

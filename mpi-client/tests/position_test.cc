@@ -161,7 +161,14 @@ TEST(PositionTextTest, WhatIsWrittenIsRead) {
 TEST(PositionTextTest, AnythingElseIsRefused) {
     supply_position_t position;
     for (const char *text : {"", "position", "position-2:0:0:0:0:0", "position-1:0:2:0:0:0", "position-1:0:0:0:0",
-                             "position-1:0:0:0:0:0 ", "position-1:0:0:0:0:0:0", "no-position"})
+                             "position-1:0:0:0:0:0 ", "position-1:0:0:0:0:0:0", "no-position",
+                             "position-1:4294967296:0:7:5:00000000000000ab", "position-1:-1:1:3:5:00000000000000ab",
+                             "position-1:1:1:4294967296:5:00000000000000ab",
+                             "position-1:1:1:3:18446744073709551616:00000000000000ab",
+                             "position-1:1:1: 3:5:00000000000000ab", "position-1:1:1:3:+5:00000000000000ab",
+                             "position-1:01:1:3:5:00000000000000ab", "position-1:1:1:3:5:0x000000000000ab",
+                             "position-1:1:1:3:5:00000000000000AB", "position-1:1:1:3:5:00000000000000ab:",
+                             "position-1:1:1:3:5:00000000000000abc", "position-1:1:1:3:5:00000"})
         EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_from_text(&position, text)) << text;
     EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_from_text(&position, nullptr));
 }
