@@ -115,6 +115,8 @@ static enum outcome take(struct claimed_file *file, struct failure *failure) {
     struct stat entry;
     if (examine(file, &entry) != 0)
         return errno == ENOENT ? ABSENT : fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be examined: %m");
+    file->device = entry.st_dev;
+    file->inode = entry.st_ino;
     enum outcome outcome = check_ours(file, &entry, failure);
     if (outcome != CLAIMED) return outcome;
     file->fd = openat(file->folder, supply_folder_name(file->name), OPEN_FLAGS);
@@ -122,8 +124,7 @@ static enum outcome take(struct claimed_file *file, struct failure *failure) {
         return errno == ENOENT || errno == ELOOP ? RETRY
                                                  : fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be opened: %m");
     if (fstat(file->fd, &entry) != 0) return fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be examined: %m");
-    file->device = entry.st_dev;
-    file->inode = entry.st_ino;
+    if (!same_file(file, &entry)) return RETRY;
     outcome = check_ours(file, &entry, failure);
     if (outcome == CLAIMED) outcome = lock(file, REMOVER_LOCK_BYTE, failure);
     if (outcome == CLAIMED && !holds(file)) outcome = RETRY;
@@ -181,7 +182,7 @@ static void discard(struct claimed_file *file) {
 
 /* The name is looked at first: it may have become another's. */
 static bool unlink_own(const struct claimed_file *file) {
-    return file->fd < 0 || !holds(file) || unlinkat(file->folder, supply_folder_name(file->name), 0) == 0;
+    return !holds(file) || unlinkat(file->folder, supply_folder_name(file->name), 0) == 0;
 }
 
 static enum outcome claim_once(struct claimed_file *file, struct failure *failure) {
@@ -189,12 +190,12 @@ static enum outcome claim_once(struct claimed_file *file, struct failure *failur
     if (made == FAILED) return FAILED;
     enum outcome outcome = made == CLAIMED ? take_made(file, failure) : take_stale(file, failure);
     if (outcome == ABSENT) return RETRY;
-    if (outcome != CLAIMED) return outcome;
     if (made == CLAIMED) {
-        outcome = set_access(file, failure);
+        if (outcome == CLAIMED) outcome = set_access(file, failure);
         if (outcome == FAILED) unlink_own(file);
         return outcome;
     }
+    if (outcome != CLAIMED) return outcome;
     unlink_own(file);
     return RETRY;
 }
@@ -238,7 +239,7 @@ int supply_claim_reopen(const struct claimed_file *file, int flags) {
 }
 
 bool supply_claim_remove(struct claimed_file *file) {
-    const bool gone = unlink_own(file);
+    const bool gone = file->fd < 0 || unlink_own(file);
     const int error = errno;
     supply_claim_close(file);
     errno = error;

@@ -1,5 +1,6 @@
 // O1: whose the three files are, and what may be replaced.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -209,6 +210,29 @@ TEST_F(ClaimTest, ARankWaitsForWhoeverRemovesTheStaleFile) {
     });
     Handle handle = open();
     is_done_soon.join();
+}
+
+TEST_F(ClaimTest, ARankThatRunsOutOfDescriptorsLeavesNothing) {
+    bool opened = false;
+    for (rlim_t spare = 0; !opened; spare++) {
+        ASSERT_LT(spare, 32u);
+        const pid_t child = fork();
+        if (child == 0) {
+            const int lowest = dup(STDIN_FILENO);
+            const rlimit limit = {static_cast<rlim_t>(lowest) + spare, static_cast<rlim_t>(lowest) + spare};
+            close(lowest);
+            setrlimit(RLIMIT_NOFILE, &limit);
+            supply_t *supply;
+            const supply_status_t status = supply_open(&supply, &options);
+            supply_close(supply);
+            _exit(status == SUPPLY_OK ? 0 : 1);
+        }
+        int status = -1;
+        ASSERT_EQ(child, waitpid(child, &status, 0));
+        ASSERT_TRUE(WIFEXITED(status));
+        opened = WEXITSTATUS(status) == 0;
+        EXPECT_TRUE(folder.is_empty()) << "with " << spare << " descriptors";
+    }
 }
 
 TEST_F(ClaimTest, OfManyRanksThatRaceForAPairOneGetsIt) {
