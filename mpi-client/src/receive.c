@@ -10,6 +10,9 @@
 /* How long a rank looks for the next block itself, before it has the task wake it. */
 enum { LOOK_NANOSECONDS = 200000 };
 
+/* As many as a pipe holds: whoever writes without end what is dropped (R2) must not keep the rank beyond its time limit. */
+enum { DRAIN_NOTIFICATIONS = 1024 };
+
 static const struct mapped_file_header *header(const supply_t *supply) {
     return supply_mapped_header(&supply->pair.mapped_file);
 }
@@ -164,10 +167,10 @@ static supply_status_t take(supply_t *supply, const struct notification *notific
     return status;
 }
 
-/* Reads what is there until it comes to something; SUPPLY_AGAIN: nothing has. */
+/* Reads what is there until it comes to something; SUPPLY_AGAIN: nothing has, and the caller is to look at its time limit. */
 static supply_status_t drain(supply_t *supply, supply_block_t *block) {
     struct notification notification;
-    for (;;) {
+    for (int records = 0; records < DRAIN_NOTIFICATIONS; records++) {
         switch (supply_pipe_read(&supply->pair.notification_pipe, &notification, sizeof notification,
                                  &supply->failure)) {
         case PIPE_RECORD: {
@@ -181,6 +184,7 @@ static supply_status_t drain(supply_t *supply, supply_block_t *block) {
         case PIPE_EMPTY: return find_nothing(supply);
         }
     }
+    return SUPPLY_AGAIN;
 }
 
 /* The limit counts from the last sign of change: a task that leaves gives the next attempt a whole one. */

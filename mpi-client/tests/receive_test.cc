@@ -1,4 +1,6 @@
 // R1 to R4, where all goes well: blocks, ends, statistics.
+#include <fcntl.h>
+
 #include "rank.h"
 
 namespace supply_test {
@@ -73,6 +75,20 @@ TEST_F(ReceiveTest, NotificationsOfAnotherGenerationAreDropped) {
     task.notify(stranger);
     supply_datums(task, 0, 1);
     supply_block_t block;
+    EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+}
+
+TEST_F(ReceiveTest, NoCallDropsWithoutEnd) {
+    constexpr int pipe_bytes = 4096 * sizeof(notification);
+    Handle handle = open();
+    Task task(files);
+    ASSERT_EQ(pipe_bytes, fcntl(supply_fd(handle.get()), F_SETPIPE_SZ, pipe_bytes));
+    notification stranger = task.next(NOTIFICATION_BLOCK, 1, 4096);
+    stranger.generation++;
+    for (int i = 0; i < 4000; i++) task.notify(stranger);
+    supply_datums(task, 0, 1);
+    supply_block_t block;
+    EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle) << "a peer may write as fast as it is read";
     EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
 }
 
