@@ -116,6 +116,21 @@ TEST_F(SupplyCatTest, SignalsEndItCleanlyAndTellSpark) {
     }
 }
 
+TEST_F(SupplyCatTest, ASignalEndsTheWaitBehindTheEndOfData) {
+    for (int signal : {SIGINT, SIGTERM}) {
+        Process cat(command({"--timeout", "20"}), folder.path());
+        Task task(files);
+        supply_datums(task, 0, 1);
+        task.end_of_data(0);
+        wait_until("its last release", [&] { return task.released() == task.published(); });
+        cat.signal(signal);
+        const Ended ended = cat.wait();
+        EXPECT_EQ(signal, ended.signal != 0 ? ended.signal : ended.exit_status - 128);
+        char error[1024];
+        EXPECT_EQ(SUPPLY_OK, supply_remove_stale(&options, error, sizeof error)) << error;
+    }
+}
+
 TEST_F(SupplyCatTest, AClosedOutputIsAnErrorAndLeavesNothing) {
     std::string line;
     for (const std::string &word : command()) line += word + " ";

@@ -127,6 +127,11 @@ static int receive(struct run *run) {
         if (interruption_signal() != 0) end_by_signal(run);
         end = step(run);
     }
+    /* Behind the end of data supply_close() waits for the task, which a signal could not end otherwise. */
+    if (end.exit_status == 0) {
+        interruption_uninstall();
+        if (interruption_signal() != 0) end_by_signal(run);
+    }
     if (end.reason != NULL) supply_abort(run->supply, end.reason);
     else supply_close(run->supply);
     return end.exit_status;
