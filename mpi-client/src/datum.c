@@ -82,10 +82,16 @@ supply_status_t supply_next_datum(supply_t *supply, supply_datum_t *datum) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (datum == NULL)
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next_datum: datum must not be NULL");
+    /* The block stays as it is: what of it has not been handed out is not consumed. */
+    if (supply->broken.status != SUPPLY_OK) return supply_receive(supply, &supply->iterated, true);
+    supply_status_t status;
     if (!supply->iterating || supply->next_datum == supply->iterated.element_count) {
-        supply_status_t status = advance(supply);
+        status = advance(supply);
         if (status == SUPPLY_END_OF_EPOCH) *datum = (supply_datum_t){.epoch = supply->iterated.epoch};
         if (status != SUPPLY_OK) return status;
     }
-    return fill(supply, &supply->datum_columns, supply->iterated.epoch, supply->next_datum++, datum);
+    status = fill(supply, &supply->datum_columns, supply->iterated.epoch, supply->next_datum, datum);
+    if (status == SUPPLY_OK) supply->next_datum++;
+    else supply->broken = supply->failure;
+    return status;
 }

@@ -145,5 +145,30 @@ TEST_F(DatumTest, OffsetsThatChangeUnderABlockAreNotFollowed) {
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_datum(handle.get(), &block, 1, &datum), handle);
 }
 
+TEST_F(DatumTest, TheIteratorStaysWhereOffsetsHaveChanged) {
+    Handle handle = open();
+    Task task(files);
+    supply_datums(task, 0, 3);
+    supply_datum_t datum;
+    ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
+    uint8_t *block = reinterpret_cast<uint8_t *>(&task.header()) + RING_OFFSET;
+    BlockImage image = datum_block({numbered_element(0), numbered_element(1), numbered_element(2)});
+    const std::vector<uint8_t> good = image.bytes;
+    image.offsets(6)[2] = -1;
+    memcpy(block + sizeof(block_header), image.bytes.data() + sizeof(block_header), image.bytes.size() - sizeof(block_header));
+    ASSERT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next_datum(handle.get(), &datum), handle);
+    const std::string error = supply_error(handle.get());
+    memcpy(block + sizeof(block_header), good.data() + sizeof(block_header), good.size() - sizeof(block_header));
+    ASSERT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next_datum(handle.get(), &datum), handle);
+    EXPECT_EQ(error, supply_error(handle.get()));
+    supply_position_t position;
+    char text[SUPPLY_POSITION_TEXT_BYTES];
+    ASSERT_STATUS(SUPPLY_OK, supply_position_save(handle.get(), &position), handle);
+    supply_position_to_text(&position, text);
+    EXPECT_STREQ("position-1:0:1:0:1:0000000000000000", text) << "what was not handed out is not consumed";
+    handle.reset();
+    EXPECT_TRUE(says(task.header().rank_failure, {"rank 3 gave up", error.c_str()}));
+}
+
 }  // namespace
 }  // namespace supply_test
