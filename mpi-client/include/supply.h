@@ -45,7 +45,7 @@ extern "C" {
 SUPPLY_API const char *supply_version(void);
 SUPPLY_API const char *supply_contract_version(void);
 
-/** What a call came to. Not negative: no failure. Negative: supply_error() says more. */
+/** What a call came to. Not negative: no failure. Negative: supply_error() says more, where the call may change its handle. */
 typedef enum supply_status {
     SUPPLY_OK = 0,
     SUPPLY_END_OF_EPOCH = 1, /**< every element of this epoch, of a stream: this batch, for this rank has been handed out */
@@ -161,8 +161,8 @@ SUPPLY_API void supply_abort(supply_t *supply, const char *reason);
 
 /**
  * What went wrong in the last call on this handle that returned a negative status: one line that names
- * the pair, the file and the setting to change. Valid until the next call. NULL asks about a handle
- * that supply_open() could not allocate. Never NULL.
+ * the pair, the file and the setting to change. Valid until the next call. Calls that take a const handle leave it as it is.
+ * NULL asks about a handle that supply_open() could not allocate. Never NULL.
  */
 SUPPLY_API const char *supply_error(const supply_t *supply);
 
@@ -252,7 +252,8 @@ SUPPLY_API supply_status_t supply_datum(supply_t *supply, const supply_block_t *
 
 /**
  * A descriptor for poll() or select(): readable when supply_try_next() may have something. Call
- * supply_try_next() until SUPPLY_AGAIN, then poll. Only to be polled, never read or closed.
+ * supply_try_next() until SUPPLY_AGAIN, then poll. Only to be polled, never read or closed. Not for epoll: when a task has
+ * left, the pipe is opened anew under the same number, and its registration is gone without a word.
  */
 SUPPLY_API int supply_fd(const supply_t *supply);
 
