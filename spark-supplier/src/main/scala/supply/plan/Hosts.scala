@@ -15,7 +15,8 @@ final case class RankPlace(host: Option[String], localRank: Int) {
 
   /** Whether `name`, a host as Spark knows it, is this place's host. */
   def isOn(name: String): Boolean = host.forall { expected =>
-    def short(s: String) = s.takeWhile(_ != '.')
+    // An address has no short name.
+    def short(s: String) = if (s.matches("[0-9.]+|.*:.*")) s else s.takeWhile(_ != '.')
     def addresses(s: String) =
       try InetAddress.getAllByName(s).map(_.getHostAddress).toSet
       catch { case _: java.net.UnknownHostException => Set.empty[String] }

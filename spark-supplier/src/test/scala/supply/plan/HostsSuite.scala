@@ -40,6 +40,9 @@ class HostsSuite extends AnyFunSuite {
     assert(RankPlace(Some("node-a"), 0).isOn("node-a.cluster.example"))
     assert(RankPlace(Some("localhost"), 0).isOn("127.0.0.1"))
     assert(!RankPlace(Some("node-a"), 0).isOn("node-b"))
+    assert(RankPlace(Some("10.0.0.1"), 0).isOn("10.0.0.1"))
+    assert(!RankPlace(Some("10.0.0.1"), 0).isOn("10.0.0.2"))
+    assert(!RankPlace(Some("::ffff:10.0.0.1"), 0).isOn("::ffff:10.0.0.2"))
     assert(RankPlace(None, 0).isOn("anything"))
   }
 }
