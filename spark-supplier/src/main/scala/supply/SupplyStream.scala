@@ -95,10 +95,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
     clock.shutdownNow()
     try if (!sc.isStopped) body
     catch { case NonFatal(e) => log.warn("the ranks could not be told that their stream is over", e) }
-    finally
-      // Not in the hook itself.
-      try shutdown.close()
-      catch { case _: IllegalStateException => () }
+    finally shutdown.close()
   }
 
   private def deliver(cause: Throwable, wait: Double): Unit =

@@ -11,8 +11,6 @@ import supply.contract.Layout.Constant
 final case class Position(epoch: Int, inside: Option[(Int, Long)])
 
 object Position {
-  val Start: Position = Position(0, None)
-
   /** Behind END_OF_DATA. */
   val End: Position = Position(Int.MaxValue, None)
 
