@@ -40,7 +40,7 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
     var limit = new TimeLimit(timeout)
     while (!isPassed(published)) {
       val before = released
-      awaitRequest(limit, published, isPassed(published))
+      awaitRequest(limit, published, isPassed(published), "has not asked for what follows the batch")
       if (released > before) limit = new TimeLimit(timeout)
     }
   }
@@ -80,11 +80,11 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
   private def awaitProgress(published: Long): Unit = {
     val limit = new TimeLimit(timeout)
     val before = released
-    while (released == before) awaitRequest(limit, published, released == published && published > 0)
+    while (released == before) awaitRequest(limit, published, released == published && published > 0, "released no block")
   }
 
-  /** isAll: whether the rank has all it is to have, so that it may have gone. */
-  private def awaitRequest(limit: TimeLimit, published: Long, isAll: => Boolean): Unit = {
+  /** isAll: whether the rank has all it is to have, so that it may have gone; stuck: what it is without, at the limit. */
+  private def awaitRequest(limit: TimeLimit, published: Long, isAll: => Boolean, stuck: String): Unit = {
     val outcome = requests.read(limit)
     released = read(published)
     outcome match {
@@ -97,7 +97,7 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
         }
       case RequestPipe.EndOfFile if isAll => ()
       case RequestPipe.EndOfFile => throw rankIsGone(published)
-      case RequestPipe.TimedOut => throw rankIsStuck("released no block")
+      case RequestPipe.TimedOut => throw rankIsStuck(stuck)
     }
   }
 

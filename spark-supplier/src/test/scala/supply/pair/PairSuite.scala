@@ -141,6 +141,20 @@ class PairSuite extends AnyFunSuite with PairWithRank {
     }
   }
 
+  test("a rank that has released a batch, and asks for no more, is an error after the limit in other words") {
+    withRank { rank =>
+      rank.open()
+      val pair = attach(rank, seconds = 0.3)
+      try {
+        supply(pair, Seq(datum(0, 1)))
+        pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+        rank("next")
+        assert(rank("release 0") == "OK" && rank("next") == "END_OF_EPOCH 0")
+        assert(intercept[RankException](pair.awaitPassed()).getMessage.contains("lives, but has not asked for what follows the batch for 0 s"))
+      } finally pair.close()
+    }
+  }
+
   test("a rank that gives up tells why") {
     withRank { rank =>
       rank.open()
