@@ -4,7 +4,7 @@ import java.nio.file.{Files, Path}
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
-import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.{HashPartitioner, SparkConf, SparkContext}
 import org.apache.spark.storage.StorageLevel
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -173,6 +173,34 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     val (seen, outcome) = supply(2, epochs = 2)(new DatumSource(rdd))
     assert(outcome.toOption.get.map(_.elements) == Seq(40, 40))
     assertOnce(seen, Seq.fill(4)(10), epochs = 2)
+  }
+
+  test("an RDD whose elements may be others when it is computed again is refused") {
+    val shuffled = sc.parallelize(0 until 40, 4).groupBy(_ % 7).values.map(_.head)
+    val (seen, outcome) = supply(2)(new DatumSource(shuffled.repartition(4).map(tuple)))
+    val message = outcome.swap.toOption.get.getMessage
+    assert(message.contains("Spark may compute other rows each time"))
+    assert(seen.forall(_.last.contains(message)))
+  }
+
+  test("an RDD whose elements come in no certain order is not gone on with in the middle of a partition") {
+    val (seen, outcome) = failing(7)
+    val message = outcome.swap.toOption.get.getMessage
+    assert(message.contains("can not go on behind element 6 of partition 1"))
+    assert(seen.head.last.contains(message))
+  }
+
+  /** Supplies two partitions out of a shuffle; the task fails once, at that element of the second one. */
+  private def failing(at: Int) = {
+    SupplyJobSuite.failures.set(1)
+    val shuffled = sc.parallelize(0 until 20, 2).map(i => i -> i).partitionBy(new HashPartitioner(2)).values.map(tuple)
+    val rdd = shuffled.mapPartitionsWithIndex { (partition, tuples) =>
+      tuples.zipWithIndex.map { case (t, i) =>
+        if (partition == 1 && i == at && SupplyJobSuite.failures.getAndDecrement() > 0) throw new IllegalStateException("once more")
+        t
+      }
+    }
+    supply(1, shuffle = Shuffle.Off)(new DatumSource(rdd))
   }
 
   test("when Spark gives up, every rank gets the cause") {

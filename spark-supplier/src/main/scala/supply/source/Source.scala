@@ -15,9 +15,6 @@ trait Source extends java.io.Serializable {
   /** Index of the column with the most bytes, which is written straight into the mapped file; none where all are small. */
   def mainColumn: Option[Int]
 
-  /** Whether the elements of a partition come in the same order each time they are computed. */
-  def isOrdered: Boolean = true
-
   /** Elements of each partition, where they are known beforehand. */
   def partitionElements: Option[IndexedSeq[Long]] = None
 

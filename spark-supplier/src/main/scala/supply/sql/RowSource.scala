@@ -4,15 +4,13 @@ import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.supply.SparkInternals
 
 import supply.SourceException
 import supply.contract.{ElementCursor, ElementWriter, Schema}
 import supply.source.Source
 
 /** The rows of a DataFrame, as Spark computes them or has them cached. */
-private[sql] final class RowSource(override val rdd: RDD[InternalRow], columns: IndexedSeq[RowColumn], override val isOrdered: Boolean)
-    extends Source {
+private[sql] final class RowSource(override val rdd: RDD[InternalRow], columns: IndexedSeq[RowColumn]) extends Source {
 
   override def schema: Schema = Schema(columns.map(_.column))
 
@@ -43,12 +41,8 @@ private[sql] object RowSource {
       areKnown = false
       1
     })
-    if (SparkInternals.isIndeterminate(rows)) {
-      throw new SourceException("Spark may compute other rows each time it computes this DataFrame again (a repartition of rows in no " +
-        "certain order, for one): write it to files first, and read these")
-    }
     // Without a row the columns do not matter.
-    new RowSource(rows, if (areKnown) columns else IndexedSeq.empty, SparkInternals.isOrdered(rows))
+    new RowSource(rows, if (areKnown) columns else IndexedSeq.empty)
   }
 }
 

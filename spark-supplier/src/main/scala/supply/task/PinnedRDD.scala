@@ -2,7 +2,9 @@ package supply.task
 
 import org.apache.spark.{NarrowDependency, Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.supply.SparkInternals
 
+import supply.SourceException
 import supply.contract.ElementCursor
 import supply.plan.{Hosts, Plan, Share, Shuffle}
 import supply.source.{ShuffledCursor, Source}
@@ -10,7 +12,8 @@ import supply.source.{ShuffledCursor, Source}
 /**
  * One partition of the source in one epoch, not yet opened.
  *
- * @param share how much of it is supplied, unless all it has
+ * @param isOrdered whether its elements come in the same order each time they are computed
+ * @param share     how much of it is supplied, unless all it has
  */
 final case class PlannedPartition(index: Int, isOrdered: Boolean, share: Option[Share], open: () => ElementCursor)
 
@@ -32,6 +35,13 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts
       Seq(new NarrowDependency[Any](source.rdd.asInstanceOf[RDD[Any]]) {
         override def getParents(rank: Int): Seq[Int] = plan.partitionsOf(rank)
       })) {
+  if (SparkInternals.isIndeterminate(source.rdd)) {
+    throw new SourceException("Spark may compute other rows each time it computes this data again (a repartition of rows in no certain " +
+      "order, for one): write it to files first, and read these")
+  }
+
+  /** Only the driver can say it. */
+  private val isOrdered = SparkInternals.isOrdered(source.rdd)
 
   override protected def getPartitions: Array[Partition] = {
     val parents = source.rdd.partitions
@@ -47,7 +57,7 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts
     val RankPartition(rank, parents) = partition.asInstanceOf[RankPartition]
     Iterator.single(plan.epochNumbers.view.map { epoch =>
       new PlannedEpoch(epoch, () => plan.shares(rank, epoch).iterator.map { case (index, share) =>
-        PlannedPartition(index, source.isOrdered, share, () => shuffled(source.open(parents(index), context), index, epoch))
+        PlannedPartition(index, isOrdered, share, () => shuffled(source.open(parents(index), context), index, epoch))
       })
     })
   }
