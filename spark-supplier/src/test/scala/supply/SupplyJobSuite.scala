@@ -190,6 +190,12 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     assert(seen.head.last.contains(message))
   }
 
+  test("it is gone on with between two partitions") {
+    val (seen, outcome) = failing(0)
+    assert(outcome.toOption.get.map(_.elements) == Seq(20))
+    assertOnce(seen, Seq(10, 10), epochs = 1)
+  }
+
   /** Supplies two partitions out of a shuffle; the task fails once, at that element of the second one. */
   private def failing(at: Int) = {
     SupplyJobSuite.failures.set(1)

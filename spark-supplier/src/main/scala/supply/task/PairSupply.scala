@@ -66,12 +66,7 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
       throw new ConfigException(s"${pair.name}: the rank wants to go on in partition $partition, which is not its own: " +
         "was its position saved by another rank?")
     }
-    val first = rest.next()
-    if (done > 0 && !first.isOrdered) {
-      throw new SourceException(s"${pair.name}: can not go on behind element $done of partition $partition: Spark computes its rows in no certain " +
-        "order (they come out of a shuffle): start over, or write the data to files first, and supply these")
-    }
-    supply(planned.epoch, first, done)
+    supply(planned.epoch, rest.next(), done)
     rest.foreach(supply(planned.epoch, _, 0))
   }
 
@@ -109,12 +104,18 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
       var at = 0L
       while (at < done && at < limit && timed.next()) at += 1
       while (at < limit && timed.next()) {
+        // Behind the last one there is nothing whose order matters.
+        if (at == done && done > 0 && !partition.isOrdered) throw unordered(partition, done)
         at += writer.append(cursor, limit - at)
         if (writer.isEmpty) count()
       }
       at
     } finally cursor.close()
   }
+
+  private def unordered(partition: PlannedPartition, done: Long) =
+    new SourceException(s"${pair.name}: can not go on behind element $done of partition ${partition.index}: Spark computes its rows in no " +
+      "certain order (they come out of a shuffle): start over, or write the data to files first, and supply these")
 
   private def changed(partition: PlannedPartition, share: Share) =
     new SourceException(s"${pair.name}: partition ${partition.index} had ${share.counted} elements when they were counted (--uneven), and has " +
