@@ -24,7 +24,10 @@ final class PlacementException(message: String) extends SupplyException(message,
 final class MisplacedException(message: String) extends SupplyException(message, null, retry = true)
 
 /** The rank did not come, or stalled. */
-final class RankException(message: String) extends SupplyException(message, null, retry = false)
+sealed class RankException(message: String) extends SupplyException(message, null, retry = false)
+
+/** Another attempt of the same task holds the pair. */
+final class PairHeldException(message: String) extends RankException(message)
 
 /** The rank gave up or died before it had all its data. */
 final class RankEndedException(message: String) extends SupplyException(message, null, retry = false)

@@ -8,7 +8,7 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.util.Using
 import scala.util.control.ControlThrowable
 
-import supply.{ConfigException, ContractException, PairException, RankException}
+import supply.{ConfigException, ContractException, PairException, PairHeldException, RankException}
 import supply.FailPoint
 import supply.config.PairPaths
 import supply.contract.{Layout, Notification, Schema}
@@ -219,6 +219,8 @@ object Pair {
 
   private val pollMillis = 20L
 
+  private val heldByAnother = "another attempt of the same task still holds it"
+
   /** What a plan follows from, beside the data. */
   private val PlanOptions = "--partitions, --ranks, --seed, --shuffle or --uneven (with --block-elements)"
 
@@ -249,8 +251,11 @@ object Pair {
           }
         } finally if (pair.isEmpty) held.remove(path) else held.put(path, pair)
         if (pair.isDefined) return pair.get
-      } else obstacle = "another attempt of the same task still holds it in this executor"
-      if (limit.passed) throw new RankException(f"$fullName: $obstacle%s (waited $timeout%.0f s; --timeout)")
+      } else obstacle = s"$heldByAnother in this executor"
+      if (limit.passed) {
+        val message = f"$fullName: $obstacle%s (waited $timeout%.0f s; --timeout)"
+        throw (if (obstacle.startsWith(heldByAnother)) new PairHeldException(message) else new RankException(message))
+      }
       Thread.sleep(pollMillis)
     }
     throw new IllegalStateException("unreachable")
@@ -303,7 +308,7 @@ object Pair {
           FailPoint("A1")
           if (!file.rankLives) return Left("its files are there, but their rank is dead, and no new rank has opened it")
           FailPoint("A2")
-          if (!file.lockForTask()) return Left("another attempt of the same task still holds it")
+          if (!file.lockForTask()) return Left(heldByAnother)
           file.run = run
           FailPoint("A3")
           try {

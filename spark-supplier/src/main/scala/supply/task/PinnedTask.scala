@@ -5,7 +5,7 @@ import java.net.InetAddress
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.slf4j.LoggerFactory
 
-import supply.{MisplacedException, PlacementException, RankEndedException, RankException}
+import supply.{MisplacedException, PairHeldException, PlacementException, RankEndedException, RankException}
 import supply.config.{ConfigFiles, PairPaths}
 import supply.contract.Schema
 import supply.pair.{Pair, TimeLimit}
@@ -68,6 +68,7 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, job: Stri
         case e: RankEndedException if settings.waitForRank =>
           PinnedTask.log.warn(s"${e.getMessage} - waiting ${settings.timeout} s for it to come back")
         case e: MisplacedException => Misplaced.end(e.getMessage, settings.timeout)
+        case e: PairHeldException => HeldPair.end(e.getMessage)
       }
     }
     report.get

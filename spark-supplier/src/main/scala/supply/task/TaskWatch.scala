@@ -10,7 +10,7 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart, SparkLi
 import org.apache.spark.supply.SparkInternals
 import org.slf4j.LoggerFactory
 
-import supply.{PlacementException, SupplyException}
+import supply.{PlacementException, RankException, SupplyException}
 import supply.plan.Hosts
 
 /**
@@ -30,6 +30,8 @@ private[task] final class TaskWatch(
   private val running = mutable.Map.empty[Int, Int].withDefaultValue(0)
   /** By the task's number. */
   private val tasks = mutable.Map.empty[Long, RunningTask]
+  /** Ranks whose task has succeeded. Where Spark submits the stage again, it starts tasks for the others only. */
+  private val done = mutable.Set.empty[Int]
   /** Rank to the time since when it has no task. */
   private val missing = mutable.Map.empty[Int, Long]
   /** Rank to the number of times in a row that its task has landed elsewhere. */
@@ -47,8 +49,11 @@ private[task] final class TaskWatch(
   }
 
   override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit = synchronized {
-    if (submitted.stageInfo.stageId == stage) (0 until ranks).foreach(missing.put(_, System.nanoTime()))
+    if (submitted.stageInfo.stageId == stage) (0 until ranks).foreach(hasNoTask)
   }
+
+  /** Unless it needs none, or has one of an earlier attempt of the stage: these go on. */
+  private def hasNoTask(rank: Int): Unit = if (!done(rank) && running(rank) == 0) missing.put(rank, System.nanoTime())
 
   override def onTaskStart(start: SparkListenerTaskStart): Unit = synchronized {
     if (start.stageId == stage) {
@@ -70,10 +75,14 @@ private[task] final class TaskWatch(
       val rank = end.taskInfo.partitionId
       running(rank) -= 1
       tasks.remove(end.taskInfo.taskId)
-      if (running(rank) == 0 && end.reason != Success) missing.put(rank, System.nanoTime())
+      if (end.reason == Success) done += rank
+      hasNoTask(rank)
       if (!end.taskInfo.speculative) hopeless(end.reason).foreach(giveUp)
       end.reason match {
-        case killed: TaskKilled => Misplaced.message(killed).foreach(placeAgain(rank, _))
+        case killed: TaskKilled =>
+          Misplaced.message(killed).foreach(placeAgain(rank, _))
+          // Where Spark does not know of the one that holds it, nobody ends it.
+          if (running(rank) == 0) HeldPair.message(killed).foreach(message => giveUp(new RankException(message)))
         case _ => ()
       }
     }

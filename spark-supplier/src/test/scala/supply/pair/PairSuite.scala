@@ -4,7 +4,8 @@ import java.nio.file.{Files, Path, Paths}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{Background, ConfigException, ContractException, ElementTooLargeException, RankEndedException, RankException, SupplyException}
+import supply.{Background, ConfigException, ContractException, ElementTooLargeException, PairHeldException, RankEndedException}
+import supply.{RankException, SupplyException}
 import supply.contract.{Column, Layout, Schema}
 import supply.contract.Layout.{Constant, MappedFileHeader => At}
 
@@ -205,7 +206,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
     withRank { rank =>
       rank.open()
       val first = attach(rank)
-      try assert(intercept[RankException](attach(rank, attempt = 1, seconds = 0.2)).getMessage.contains("another attempt"))
+      try assert(intercept[PairHeldException](attach(rank, attempt = 1, seconds = 0.2)).getMessage.contains("another attempt"))
       finally first.close()
       attach(rank, attempt = 1).close()
     }
