@@ -72,33 +72,50 @@ object SupplyJob {
     val random = new SecureRandom
     var run = 0L
     while (run == 0) run = random.nextLong()
-    var attachedRanks = () => Set.empty[Int]
+    @volatile var job = Option.empty[PinnedJob]
+    @volatile var endedBefore = Option.empty[SupplyException]
     val over = new CountDownLatch(1)
-    try {
-      settings.check()
-      hosts = Hosts(settings.hosts, settings.ranks)
-      if (settings.hosts.isEmpty) configFiles.read(settings.ranks)
-      ContainerMemory.require(sc, configFiles, hosts)
-      TaskSlots.require(sc, hosts, settings.timeout)
-      val source = open
-      val plan = RunPlan(sc, source, settings, hosts)
-      val job = new PinnedJob(sc, source, plan, TaskSettings(configFiles, hosts, source.schema, source.mainColumn,
-        settings.blockElements.getOrElse(Int.MaxValue), settings.timeout, run, plan.fingerprint(source.partitionElements.map(_.sum)),
-        settings.waitForRank, settings.resident, wholeBlocks = plan.equalSteps.isDefined && settings.blockElements.isDefined))
-      val progress = supplied(sc, job.counters, plan, plan.elements(source.partitionElements).map(_ * settings.epochs))
-      attachedRanks = () => job.attachedRanks
-      try SparkInternals.beforeShutdown(() => end(job, over))(job.run())
-      finally progress.close()
-    } catch {
+    val thread = Thread.currentThread()
+    // Spark goes down only when the ranks know why. What comes before the job can be ended by interrupting it.
+    def end(): Unit = {
+      val cause = new SupplierEndedException("the Supplier was asked to end (SIGTERM or Ctrl-C) before every rank had all its data")
+      job match {
+        case Some(begun) => begun.giveUp(cause)
+        case None =>
+          endedBefore = Some(cause)
+          thread.interrupt()
+      }
+      over.await(endSeconds, TimeUnit.SECONDS)
+      ()
+    }
+    try SparkInternals.beforeShutdown(() => end()) {
+        settings.check()
+        hosts = Hosts(settings.hosts, settings.ranks)
+        if (settings.hosts.isEmpty) configFiles.read(settings.ranks)
+        ContainerMemory.require(sc, configFiles, hosts)
+        TaskSlots.require(sc, hosts, settings.timeout)
+        val source = open
+        val plan = RunPlan(sc, source, settings, hosts)
+        val pinned = new PinnedJob(sc, source, plan, TaskSettings(configFiles, hosts, source.schema, source.mainColumn,
+          settings.blockElements.getOrElse(Int.MaxValue), settings.timeout, run, plan.fingerprint(source.partitionElements.map(_.sum)),
+          settings.waitForRank, settings.resident, wholeBlocks = plan.equalSteps.isDefined && settings.blockElements.isDefined))
+        val progress = supplied(sc, pinned.counters, plan, plan.elements(source.partitionElements).map(_ * settings.epochs))
+        job = Some(pinned)
+        try pinned.run()
+        finally progress.close()
+      }
+    catch {
       case e: Throwable =>
-        val cause = PinnedJob.causeOf(e)
+        // The interrupt has done its work, and telling the ranks waits, too.
+        if (endedBefore.isDefined) Thread.interrupted()
+        val cause = endedBefore.getOrElse(PinnedJob.causeOf(e))
         if (!sc.isStopped) {
           val wait = cause match {
             case _: SupplierEndedException => deliverySeconds
             case _ => math.max(deliverySeconds, limit.remainingNanos / 1e9)
           }
           // A rank that has gone may come back where it is awaited.
-          val attached = if (settings.waitForRank) Set.empty[Int] else attachedRanks()
+          val attached = if (settings.waitForRank) Set.empty[Int] else job.fold(Set.empty[Int])(_.attachedRanks)
           try FailureDelivery.deliver(sc, configFiles, hosts, run, attached, describe(cause), wait)
           catch { case NonFatal(second) => cause.addSuppressed(second) }
         }
@@ -114,14 +131,6 @@ object SupplyJob {
       share -> (s"$elements${expected.fold("")(all => s" of $all")} elements, " +
         f"${bytes / 1e9}%.3f GB, ${bytes / 1e9 / seconds}%.3f GB/s, $seconds%.0f s")
     })
-
-  /** Spark goes down only when the ranks know why. */
-  private def end(job: PinnedJob, over: CountDownLatch): Unit = {
-    job.giveUp(new SupplierEndedException(
-      "the Supplier was asked to end (SIGTERM or Ctrl-C) before every rank had all its data"))
-    over.await(endSeconds, TimeUnit.SECONDS)
-    ()
-  }
 
   /** One line: a failure of our own by its text, any other by its class, too. */
   private[supply] def describe(e: Throwable): String = e match {

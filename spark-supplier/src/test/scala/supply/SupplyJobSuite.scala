@@ -1,7 +1,8 @@
 package supply
 
 import java.nio.file.{Files, Path}
-import java.util.concurrent.{CountDownLatch, TimeUnit}
+import java.util.PriorityQueue
+import java.util.concurrent.{Semaphore, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import org.apache.spark.{HashPartitioner, SparkConf, SparkContext}
@@ -109,18 +110,43 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
   }
 
   test("a run that is interrupted while it counts ends the counting, too") {
+    val running = Thread.currentThread()
+    val (seen, outcome) = whileItCounts(running.interrupt())
+    assert(outcome.swap.toOption.get.isInstanceOf[InterruptedException] && seen.head.last.contains("InterruptedException"))
+  }
+
+  test("a JVM that is asked to end before the job has begun tells the ranks first") {
+    val (seen, outcome) = whileItCounts(askToEnd())
+    val message = outcome.swap.toOption.get.getMessage
+    assert(message.contains("the Supplier was asked to end") && seen.head.last.contains(message))
+  }
+
+  /** Runs a job whose counting comes to an end only where something ends it. */
+  private def whileItCounts(act: => Unit) = {
+    Seq(SupplyJobSuite.begun, SupplyJobSuite.interrupted).foreach(_.drainPermits())
     val rdd = sc.parallelize(0 until 4, 2).map { i =>
-      SupplyJobSuite.begun.countDown()
+      SupplyJobSuite.begun.release()
       try Thread.sleep(60000)
-      catch { case e: InterruptedException => SupplyJobSuite.interrupted.countDown(); throw e }
+      catch { case e: InterruptedException => SupplyJobSuite.interrupted.release(); throw e }
       tuple(i)
     }
-    val running = Thread.currentThread()
-    val interrupting = inBackground { assert(SupplyJobSuite.begun.await(30, TimeUnit.SECONDS)); running.interrupt() }
-    val (seen, outcome) = supply(1, uneven = Uneven.Drop)(new DatumSource(rdd))
-    result(interrupting)
-    assert(outcome.swap.toOption.get.isInstanceOf[InterruptedException] && seen.head.last.contains("InterruptedException"))
-    assert(SupplyJobSuite.interrupted.await(30, TimeUnit.SECONDS))
+    val acting = inBackground { assert(SupplyJobSuite.begun.tryAcquire(30, TimeUnit.SECONDS)); act }
+    val outcome = supply(1, uneven = Uneven.Drop)(new DatumSource(rdd))
+    result(acting)
+    assert(SupplyJobSuite.interrupted.tryAcquire(30, TimeUnit.SECONDS))
+    outcome
+  }
+
+  /** What a JVM does first that ends: of Spark's hooks ours comes before all others. */
+  private def askToEnd(): Unit = {
+    def call(target: Any, name: String): Any = {
+      val method = target.getClass.getDeclaredMethod(name)
+      method.setAccessible(true)
+      method.invoke(target)
+    }
+    val manager = Class.forName("org.apache.spark.util.ShutdownHookManager$").getField("MODULE$").get(null)
+    call(call(call(manager, "shutdownHooks"), "hooks").asInstanceOf[PriorityQueue[_]].peek(), "run")
+    ()
   }
 
   test("a partition that has fewer elements than were counted is an error") {
@@ -249,6 +275,6 @@ object SupplyJobSuite {
 
   val failures = new AtomicInteger
   val countings = new AtomicInteger
-  val begun = new CountDownLatch(1)
-  val interrupted = new CountDownLatch(1)
+  val begun = new Semaphore(0)
+  val interrupted = new Semaphore(0)
 }
