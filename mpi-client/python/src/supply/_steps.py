@@ -37,14 +37,13 @@ class Agreement:
 
     def _padded(self, batches: Iterator[tuple[Batch, str]]) -> Iterator[tuple[Batch, str]]:
         while self._any(step := next(batches, None)):
-            if step is not None:
-                self.last = (self._filled_up(step[0]), step[1])
+            self.last = step or self.last
             if self.last is None:
                 raise SupplyError(
                     "uneven='pad': this rank has no element in this epoch (or none behind its state, if that was saved without "
                     "'pad'), and so nothing to repeat: use 'drop', or fewer ranks"
                 )
-            yield self.last
+            yield self._filled_up(self.last[0]), self.last[1]
 
     def _filled_up(self, batch: Batch) -> Batch:
         size = _size(batch)
