@@ -97,7 +97,8 @@ remove_nodes() {
     local place node tries link
     for place in "$folder"/nodes/*/; do
         node=$(basename "$place")
-        node_lives "$node" && kill -KILL "$(holder_of "$node")" 2> /dev/null || true
+        # Its session: the head's processes are not of a namespace that would end with its holder.
+        node_lives "$node" && pkill -KILL --session "$(< "$place/unshare")" || true
         tries=100
         while node_lives "$node" && ((tries--)); do sleep 0.05; done
         rm -f "$place/holder" "$place/unshare" "$place/ready"

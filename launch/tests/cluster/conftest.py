@@ -32,8 +32,10 @@ def cluster(nodes_allowed, tmp_path_factory):
     cluster = Hadoop(tmp_path_factory.mktemp("hadoop"))
     os.environ["HADOOP_CONF_DIR"] = str(cluster.configuration)
     yield cluster
+    assert cluster.processes()
     cluster.stop()
     assert cluster("status", check=False).returncode == 3
+    assert cluster.processes() == []
 
 
 @pytest.fixture(scope="session")

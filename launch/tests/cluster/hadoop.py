@@ -1,5 +1,7 @@
 """HDFS and YARN on two nodes of this machine, by launch/hadoop."""
 
+import contextlib
+import os
 import pathlib
 import subprocess
 
@@ -56,6 +58,15 @@ class Hadoop:
     def signal(self, node, signal, process):
         """Sends a signal to a process by the node's own number of it, or to all with a name."""
         self("on", node, f"kill -{signal} {process}" if isinstance(process, int) else f"pkill -{signal} --full -- {process}")
+
+    def processes(self):
+        """Those that write into the folder, the holders of its nodes among them."""
+        found = []
+        for output in pathlib.Path("/proc").glob("[0-9]*/fd/2"):
+            with contextlib.suppress(OSError):
+                if os.readlink(output).startswith(f"{self.folder}/"):
+                    found.append((output.parent.parent / "cmdline").read_bytes())
+        return found
 
     def stop(self):
         self("stop")
