@@ -42,7 +42,8 @@ class SupplyRun:
         if not self.noted.exists():
             return None
         config = pathlib.Path(self.noted.read_text().strip())
-        lines = config.read_text().splitlines() if config.exists() else []
+        # A rank that has just begun to write it has emptied it first.
+        lines = config.read_text().splitlines() if config.is_file() else []
         return next((line.split()[0] for line in lines if line.startswith("/")), None)
 
     def wait_until_supplied(self):
