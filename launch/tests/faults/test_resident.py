@@ -15,7 +15,7 @@ EPOCHS = 40
 @pytest.fixture
 def start_resident(make_pairs, start_run):
     """Two ranks of some thirty blocks an epoch."""
-    return lambda: start_run("--resident", pairs=make_pairs(2, ring="512KiB", block="4KiB"), epochs=EPOCHS)
+    return lambda epochs=EPOCHS: start_run("--resident", pairs=make_pairs(2, ring="512KiB", block="4KiB"), epochs=epochs)
 
 
 def later_epoch(run, process):
@@ -55,7 +55,8 @@ def test_a_task_throws_at_any_block_of_the_first_epochs(start_resident, fault, s
 @pytest.mark.long
 def test_executors_die_one_after_the_other(start_resident, fault):
     point = fault("P3", "kill", after=100)
-    run = start_resident()
+    # Not over before the third has come up.
+    run = start_resident(epochs=10 * EPOCHS)
     for step in ("P2", "P4"):
         killed = point.taken()
         wait_until(lambda: is_gone(killed))
