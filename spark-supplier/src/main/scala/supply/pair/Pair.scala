@@ -219,7 +219,10 @@ object Pair {
 
   private val pollMillis = 20L
 
-  private val heldByAnother = "another attempt of the same task still holds it"
+  /** What stands in the way of attaching; `isAttempt`: another one of the same task. */
+  private final case class Obstacle(text: String, isAttempt: Boolean = false)
+
+  private def heldByAnother(where: String = "") = Obstacle(s"another attempt of the same task still holds it$where", isAttempt = true)
 
   /** What a plan follows from, beside the data. */
   private val PlanOptions = "--partitions, --ranks, --seed, --shuffle or --uneven (with --block-elements)"
@@ -239,22 +242,22 @@ object Pair {
     val path = Paths.get(paths.mappedFile)
     val fullName = s"$name (${paths.mappedFile})"
     val limit = new TimeLimit(timeout)
-    val nobody = s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?"
+    val nobody = Obstacle(s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?")
     var obstacle = nobody
     while (true) {
       if (held.putIfAbsent(path, None) == null) {
         var pair: Option[Pair] = None
         try {
           tryAttach(fullName, path, paths, attempt, timeout, run) match {
-            case Left(reason) => obstacle = if (reason.nonEmpty) reason else nobody
+            case Left(reason) => obstacle = reason.getOrElse(nobody)
             case Right(made) => pair = Some(made)
           }
         } finally if (pair.isEmpty) held.remove(path) else held.put(path, pair)
         if (pair.isDefined) return pair.get
-      } else obstacle = s"$heldByAnother in this executor"
+      } else obstacle = heldByAnother(" in this executor")
       if (limit.passed) {
-        val message = f"$fullName: $obstacle%s (waited $timeout%.0f s; --timeout)"
-        throw (if (obstacle.startsWith(heldByAnother)) new PairHeldException(message) else new RankException(message))
+        val message = f"$fullName: ${obstacle.text}%s (waited $timeout%.0f s; --timeout)"
+        throw (if (obstacle.isAttempt) new PairHeldException(message) else new RankException(message))
       }
       Thread.sleep(pollMillis)
     }
@@ -291,13 +294,13 @@ object Pair {
     catch { case _: PairFile.NotSharedYetException => false }
 
   /** A1. */
-  private def openMappedFile(path: Path, group: Option[String]): Either[String, MappedFile] =
-    try MappedFile.open(path, group).toRight("")
-    catch { case e: PairFile.NotSharedYetException => Left(e.getMessage) }
+  private def openMappedFile(path: Path, group: Option[String]): Either[Option[Obstacle], MappedFile] =
+    try MappedFile.open(path, group).toRight(None)
+    catch { case e: PairFile.NotSharedYetException => Left(Some(Obstacle(e.getMessage))) }
 
-  /** One try of A1 to A5: the pair, or what stands in the way ("" for nothing new). */
+  /** One try of A1 to A5: the pair, or what stands in the way; None: no rank is there. */
   private def tryAttach(
-      name: String, path: Path, paths: PairPaths, attempt: Int, timeout: Double, run: Long): Either[String, Pair] =
+      name: String, path: Path, paths: PairPaths, attempt: Int, timeout: Double, run: Long): Either[Option[Obstacle], Pair] =
     openMappedFile(path, paths.group) match {
       case Left(reason) => Left(reason)
       case Right(file) =>
@@ -306,21 +309,21 @@ object Pair {
         var done = false
         try {
           FailPoint("A1")
-          if (!file.rankLives) return Left("its files are there, but their rank is dead, and no new rank has opened it")
+          if (!file.rankLives) return Left(Some(Obstacle("its files are there, but their rank is dead, and no new rank has opened it")))
           FailPoint("A2")
-          if (!file.lockForTask()) return Left(heldByAnother)
+          if (!file.lockForTask()) return Left(Some(heldByAnother()))
           file.run = run
           FailPoint("A3")
           try {
             requests = NamedPipe.openRequests(Paths.get(paths.requestPipe), paths.group)
             notifications = NamedPipe.openNotifications(Paths.get(paths.notificationPipe), paths.group)
           } catch {
-            case _: java.nio.file.NoSuchFileException if !file.rankLives => return Left("")
+            case _: java.nio.file.NoSuchFileException if !file.rankLives => return Left(None)
             case e: IOException if !e.isInstanceOf[java.nio.channels.ClosedByInterruptException] =>
               throw new PairException(s"$name: can not open its pipes ${paths.requestPipe} and ${paths.notificationPipe}: $e. " +
                 "Do both sides use the same named-pipes.conf?", e)
           }
-          if (!file.rankLives) return Left("its rank died while the task attached")
+          if (!file.rankLives) return Left(Some(Obstacle("its rank died while the task attached")))
           FailPoint("A4")
           if (file.version >>> 16 != Constant.VERSION_MAJOR) refuseVersion(name, file, notifications, new TimeLimit(timeout))
           file.check()
