@@ -7,15 +7,15 @@ private[lmdb] final class LmdbMapping(file: String, own: Boolean) extends AutoCl
   private val env = if (own) LmdbEnvironments.open(file) else LmdbEnvironments.acquire(file)
   private var transaction: Transaction = null
 
-  val cursor: Cursor = {
-    var done = false
+  val cursor: Cursor =
     try {
       transaction = env.createReadTransaction()
-      val opened = env.openDatabase(transaction, null, 0).openCursor(transaction)
-      done = true
-      opened
-    } finally if (!done) release()
-  }
+      env.openDatabase(transaction, null, 0).openCursor(transaction)
+    } catch {
+      case e: Throwable =>
+        release()
+        throw e
+    }
 
   private def release(): Unit = {
     if (transaction != null) transaction.close()
