@@ -2,9 +2,9 @@
 #include <cstring>
 #include <thread>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "forked.h"
 #include "rank.h"
 #include "supply_arrow.h"
 
@@ -219,14 +219,10 @@ TEST_F(ArrowTest, ArraysAreReleasedByOtherThreadsMeanwhile) {
 TEST_F(ArrowTest, AForkedChildReleasesNothing) {
     Task task(files);
     ArrowArray array = receive_and_export(task, 0);
-    const pid_t child = fork();
-    if (child == 0) {
+    EXPECT_EQ(0, run_forked([&] {
         array.release(&array);
-        _exit(0);
-    }
-    int status = -1;
-    ASSERT_EQ(child, waitpid(child, &status, 0));
-    EXPECT_EQ(0, status);
+        return 0;
+    }));
     EXPECT_EQ(0u, task.released());
     array.release(&array);
     EXPECT_EQ(1u, task.released());

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "forked.h"
 #include "rank.h"
 
 extern "C" {
@@ -22,13 +23,10 @@ class ClaimTest : public RankTest {
   protected:
     /** Opens a pair in a process that then dies without closing it. */
     void leave_stale_pair() {
-        pid_t child = fork();
-        if (child == 0) {
+        const int status = run_forked([&] {
             supply_t *supply;
-            _exit(supply_open(&supply, &options) == SUPPLY_OK ? 0 : 1);
-        }
-        int status;
-        waitpid(child, &status, 0);
+            return supply_open(&supply, &options) == SUPPLY_OK ? 0 : 1;
+        });
         ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
 
@@ -216,19 +214,16 @@ TEST_F(ClaimTest, ARankThatRunsOutOfDescriptorsLeavesNothing) {
     bool opened = false;
     for (rlim_t spare = 0; !opened; spare++) {
         ASSERT_LT(spare, 32u);
-        const pid_t child = fork();
-        if (child == 0) {
+        const int status = run_forked([&] {
             const int lowest = dup(STDIN_FILENO);
             const rlimit limit = {static_cast<rlim_t>(lowest) + spare, static_cast<rlim_t>(lowest) + spare};
             close(lowest);
             setrlimit(RLIMIT_NOFILE, &limit);
             supply_t *supply;
-            const supply_status_t status = supply_open(&supply, &options);
+            const supply_status_t opening = supply_open(&supply, &options);
             supply_close(supply);
-            _exit(status == SUPPLY_OK ? 0 : 1);
-        }
-        int status = -1;
-        ASSERT_EQ(child, waitpid(child, &status, 0));
+            return opening == SUPPLY_OK ? 0 : 1;
+        });
         ASSERT_TRUE(WIFEXITED(status));
         opened = WEXITSTATUS(status) == 0;
         EXPECT_TRUE(folder.is_empty()) << "with " << spare << " descriptors";

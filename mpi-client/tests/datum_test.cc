@@ -17,6 +17,12 @@ class DatumTest : public RankTest {
         EXPECT_EQ(expected.width, actual.width);
         EXPECT_EQ(expected.encoded, actual.encoded);
     }
+
+    /* The first slot once more, but for its header, as a task gone mad would write it. */
+    static void overwrite(Task &task, const std::vector<uint8_t> &block) {
+        memcpy(reinterpret_cast<uint8_t *>(&task.header()) + RING_OFFSET + sizeof(block_header),
+               block.data() + sizeof(block_header), block.size() - sizeof(block_header));
+    }
 };
 
 TEST_F(DatumTest, EveryValueArrivesAsItIs) {
@@ -136,10 +142,7 @@ TEST_F(DatumTest, OffsetsThatChangeUnderABlockAreNotFollowed) {
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     BlockImage image = datum_block({numbered_element(0), numbered_element(1)});
     image.offsets(6)[1] = 0x7FFFFFFF;
-    std::vector<uint8_t> changed = image.bytes;
-    /* The same slot once more, as a task gone mad would write it. */
-    memcpy(reinterpret_cast<uint8_t *>(&task.header()) + RING_OFFSET + sizeof(block_header),
-           changed.data() + sizeof(block_header), changed.size() - sizeof(block_header));
+    overwrite(task, image.bytes);
     supply_datum_t datum;
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_datum(handle.get(), &block, 0, &datum), handle);
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_datum(handle.get(), &block, 1, &datum), handle);
@@ -151,14 +154,13 @@ TEST_F(DatumTest, TheIteratorStaysWhereOffsetsHaveChanged) {
     supply_datums(task, 0, 3);
     supply_datum_t datum;
     ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
-    uint8_t *block = reinterpret_cast<uint8_t *>(&task.header()) + RING_OFFSET;
     BlockImage image = datum_block({numbered_element(0), numbered_element(1), numbered_element(2)});
     const std::vector<uint8_t> good = image.bytes;
     image.offsets(6)[2] = -1;
-    memcpy(block + sizeof(block_header), image.bytes.data() + sizeof(block_header), image.bytes.size() - sizeof(block_header));
+    overwrite(task, image.bytes);
     ASSERT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next_datum(handle.get(), &datum), handle);
     const std::string error = supply_error(handle.get());
-    memcpy(block + sizeof(block_header), good.data() + sizeof(block_header), good.size() - sizeof(block_header));
+    overwrite(task, good);
     ASSERT_STATUS(SUPPLY_ERROR_CONTRACT, supply_next_datum(handle.get(), &datum), handle);
     EXPECT_EQ(error, supply_error(handle.get()));
     supply_position_t position;

@@ -1,9 +1,9 @@
 // O2: a file system without room is an error of supply_open(), never a SIGBUS later.
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "forked.h"
 #include "rank.h"
 
 namespace supply_test {
@@ -69,8 +69,7 @@ class FileSizeLimitTest : public RankTest {};
 
 TEST_F(FileSizeLimitTest, IsAnErrorAndNoSignal) {
     for (const rlim_t bytes : {0, 16384}) {
-        const pid_t child = fork();
-        if (child == 0) {
+        const int status = run_forked([&] {
             const rlimit limit = {bytes, bytes};
             setrlimit(RLIMIT_FSIZE, &limit);
             supply_t *supply;
@@ -78,10 +77,8 @@ TEST_F(FileSizeLimitTest, IsAnErrorAndNoSignal) {
                                  says(supply_error(supply), {files.mapped_file.c_str(), "98304 bytes are needed",
                                                              std::to_string(bytes).c_str(), "ulimit -f", "ring="});
             supply_close(supply);
-            _exit(refused ? 0 : 1);
-        }
-        int status = -1;
-        ASSERT_EQ(child, waitpid(child, &status, 0));
+            return refused ? 0 : 1;
+        });
         EXPECT_EQ(0, status) << bytes;
         EXPECT_TRUE(folder.is_empty());
     }

@@ -1,0 +1,24 @@
+/** What a forked child of the test does. */
+#ifndef SUPPLY_TEST_FORKED_H
+#define SUPPLY_TEST_FORKED_H
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+namespace supply_test {
+
+/** Runs a body in a child that ends with what it returns. The status that waitpid() has for it. */
+inline int run_forked(const std::function<int()> &body) {
+    const pid_t child = fork();
+    if (child == 0) _exit(body());
+    int status = -1;
+    EXPECT_EQ(child, waitpid(child, &status, 0));
+    return status;
+}
+
+}  // namespace supply_test
+
+#endif
