@@ -1,4 +1,4 @@
-# The two sides of a run, each in a session of its own: starting, waiting, ending. Sourced by supply-run.
+# The two sides of a run, each in a session of its own: starting, waiting, ending. Sourced by supply-run and slurm-run.
 
 declare -A session=() # side -> id of its session, which is the process id of its leader
 declare -A status=()  # side -> its exit status, once it has ended by itself
@@ -53,4 +53,10 @@ gone_within() {
         ((tries--)) || return 1
         sleep 0.1
     done
+}
+
+# remove_folders FOLDER...: what a run has made; behind its sides. NFS keeps a file that is open, and with it its folder, which is no failure.
+remove_folders() {
+    exec 3>&-
+    rm -rf "$@" || true
 }
