@@ -36,24 +36,20 @@ def parser(name, description):
 def suite_parser(name, description):
     """What concerns every benchmark alike."""
     made = argparse.ArgumentParser(prog=f"bench/{name}", description=description)
-    add_flags(made)
-    return made
-
-
-def add_flags(to):
     cores = os.cpu_count()
-    to.add_argument("--pairs", type=_counts, metavar="N,...", default=list(range(1, cores + 1)),
-                    help=f"numbers of pairs (default 1 to the number of cores: up to {cores} here)")
-    to.add_argument("--bytes", type=_size, metavar="SIZE", help="data of one repetition (default 1GiB; quick: 128MiB)")
-    to.add_argument("--block", type=_size, metavar="SIZE", default=2 << 20, help="bytes of a block (default 2MiB)")
-    to.add_argument("--ring", type=_size, metavar="SIZE", help="bytes of a ring (default 4 blocks)")
-    to.add_argument("--repetitions", type=int, metavar="N", help="measured rounds (default 21, drift: 4500; quick: 5, 112)")
-    to.add_argument("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 3)")
-    to.add_argument("--quick", action="store_true", help="less data, fewer rounds, without the longest cases: for a look, not for a figure")
-    to.add_argument("--heap", type=_size, metavar="SIZE", default=6 << 30, help="heap of Spark's JVM (default 6GiB)")
-    to.add_argument("--timeout", type=float, metavar="SECONDS", default=120.0, help="limit of each wait (default 120)")
-    to.add_argument("--floor", type=floors.parse, metavar="KEY=VALUE", action="append", default=[],
-                    help="fail where the figure KEY of the summary is below VALUE; repeatable")
+    made.add_argument("--pairs", type=_counts, metavar="N,...", default=list(range(1, cores + 1)),
+                      help=f"numbers of pairs (default 1 to the number of cores: up to {cores} here)")
+    made.add_argument("--bytes", type=_size, metavar="SIZE", help="data of one repetition (default 1GiB; quick: 128MiB)")
+    made.add_argument("--block", type=_size, metavar="SIZE", default=2 << 20, help="bytes of a block (default 2MiB)")
+    made.add_argument("--ring", type=_size, metavar="SIZE", help="bytes of a ring (default 4 blocks)")
+    made.add_argument("--repetitions", type=int, metavar="N", help="measured rounds (default 21, drift: 4500; quick: 5, 112)")
+    made.add_argument("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 3)")
+    made.add_argument("--quick", action="store_true", help="less data, fewer rounds, without the longest cases: for a look, not for a figure")
+    made.add_argument("--heap", type=_size, metavar="SIZE", default=6 << 30, help="heap of Spark's JVM (default 6GiB)")
+    made.add_argument("--timeout", type=float, metavar="SECONDS", default=120.0, help="limit of each wait (default 120)")
+    made.add_argument("--floor", type=floors.parse, metavar="KEY=VALUE", action="append", default=[],
+                      help="fail where the figure KEY of the summary is below VALUE; repeatable")
+    return made
 
 
 def settle(options, default_sizes, default_repetitions):
