@@ -1,4 +1,5 @@
-/** The consumer's end of a peer that sends over a loopback socket: commands or data in, one byte back for each round. */
+/** The consumer's end of a peer that sends over a loopback socket: commands or data in, one byte back for each round.
+ */
 #ifndef CONNECTION_H
 #define CONNECTION_H
 

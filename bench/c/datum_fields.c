@@ -22,17 +22,29 @@ static uint64_t varint(struct reader *reader) {
 }
 
 static void skip(struct reader *reader, uint64_t bytes) {
-    if (bytes > (uint64_t)(reader->end - reader->at)) reader->broken = true;
-    else reader->at += bytes;
+    if (bytes > (uint64_t)(reader->end - reader->at))
+        reader->broken = true;
+    else
+        reader->at += bytes;
 }
 
 static void note(struct datum_fields *fields, uint64_t field, int32_t number) {
     switch (field) {
-    case CHANNELS: fields->channels = number; break;
-    case HEIGHT: fields->height = number; break;
-    case WIDTH: fields->width = number; break;
-    case LABEL: fields->label = number; break;
-    case ENCODED: fields->encoded = number != 0; break;
+        case CHANNELS:
+            fields->channels = number;
+            break;
+        case HEIGHT:
+            fields->height = number;
+            break;
+        case WIDTH:
+            fields->width = number;
+            break;
+        case LABEL:
+            fields->label = number;
+            break;
+        case ENCODED:
+            fields->encoded = number != 0;
+            break;
     }
 }
 
@@ -42,19 +54,26 @@ bool datum_fields_read(const void *value, size_t bytes, struct datum_fields *fie
     while (!reader.broken && reader.at < reader.end) {
         const uint64_t tag = varint(&reader), field = tag >> 3;
         switch (tag & 7) {
-        case VARINT: note(fields, field, (int32_t)varint(&reader)); break;
-        case FIXED64: skip(&reader, 8); break;
-        case FIXED32: skip(&reader, 4); break;
-        case LENGTH_DELIMITED: {
-            const uint64_t length = varint(&reader);
-            if (field == DATA) {
-                fields->data = reader.at;
-                fields->data_bytes = length;
+            case VARINT:
+                note(fields, field, (int32_t)varint(&reader));
+                break;
+            case FIXED64:
+                skip(&reader, 8);
+                break;
+            case FIXED32:
+                skip(&reader, 4);
+                break;
+            case LENGTH_DELIMITED: {
+                const uint64_t length = varint(&reader);
+                if (field == DATA) {
+                    fields->data = reader.at;
+                    fields->data_bytes = length;
+                }
+                skip(&reader, length);
+                break;
             }
-            skip(&reader, length);
-            break;
-        }
-        default: reader.broken = true;
+            default:
+                reader.broken = true;
         }
     }
     return !reader.broken;

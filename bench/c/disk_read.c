@@ -1,6 +1,6 @@
 /**
- * Reads all files below a folder one after the other, once a round, from the disk: what the kernel has cached of them is
- * dropped before and after.
+ * Reads all files below a folder one after the other, once a round, from the disk: what the kernel has cached of them
+ * is dropped before and after.
  */
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,6 +1,6 @@
 /**
- * Reads the data of all blocks that stay in a mapped file, in place, once a round, without taking part in the pair: what a
- * rank could do at best whose data lies in memory. Before the first epoch is whole there is nothing to read.
+ * Reads the data of all blocks that stay in a mapped file, in place, once a round, without taking part in the pair:
+ * what a rank could do at best whose data lies in memory. Before the first epoch is whole there is nothing to read.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /**
- * Walks a part of an LMDB of Datums with liblmdb, once a round: what a C program without Spark can do on one core. `copy`
- * copies key and data to a ring, as the Spark task does; `sum` reads every byte in place, as a rank that opens the
- * database itself does. The first round takes the CRCs, too, and is not to be counted.
+ * Walks a part of an LMDB of Datums with liblmdb, once a round: what a C program without Spark can do on one core.
+ * `copy` copies key and data to a ring, as the Spark task does; `sum` reads every byte in place, as a rank that opens
+ * the database itself does. The first round takes the CRCs, too, and is not to be counted.
  */
 #include <inttypes.h>
 #include <lmdb.h>

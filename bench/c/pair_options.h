@@ -4,7 +4,8 @@
 
 #include <supply.h>
 
-/** Opens the pair of that local rank (NULL: the one that the MPI launcher says), whose sizes stand in the config files, or ends the program. */
+/** Opens the pair of that local rank (NULL: the one that the MPI launcher says), whose sizes stand in the config files,
+ * or ends the program. */
 supply_t *open_pair(const char *local_rank);
 
 /** The block's column of data, or the end of the program. */

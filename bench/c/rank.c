@@ -1,7 +1,7 @@
 /**
- * The rank of the benchmarks. Epoch 0 is never timed: in it each element's CRC is taken. In the others the data column's
- * words are summed up, or copied and then summed, and the sum of each epoch must come to that of epoch 0, so that every byte
- * of every timed epoch is verified by what the benchmark has to do anyway.
+ * The rank of the benchmarks. Epoch 0 is never timed: in it each element's CRC is taken. In the others the data
+ * column's words are summed up, or copied and then summed, and the sum of each epoch must come to that of epoch 0, so
+ * that every byte of every timed epoch is verified by what the benchmark has to do anyway.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ struct sums {
 struct span {
     uint32_t epoch, partition;
     uint64_t bytes; /* of the elements' data */
-    int64_t end; /* when its last block had been read */
+    int64_t end;    /* when its last block had been read */
 };
 
 struct rank {
@@ -55,8 +55,10 @@ static void sum_block(struct rank *rank, const supply_block_t *block) {
     for (uint32_t i = 0; i < block->column_count; i++) {
         supply_column_t column;
         if (supply_column(rank->supply, block, i, &column) != SUPPLY_OK) die_of(rank->supply);
-        if ((int)i == data) rank->current.data += sum_of_words(column.data, column.data_bytes);
-        else rank->current.other += sum_of_words(column.data, column.data_bytes);
+        if ((int)i == data)
+            rank->current.data += sum_of_words(column.data, column.data_bytes);
+        else
+            rank->current.other += sum_of_words(column.data, column.data_bytes);
         if (column.offsets != NULL)
             rank->current.other += sum_of_words(column.offsets, 4 * ((size_t)block->element_count + 1));
     }
@@ -108,7 +110,8 @@ static void end_epoch(struct rank *rank, uint32_t epoch) {
         rank->first = rank->current;
     } else {
         const bool read = rank->consumption != CONSUME_RELEASE;
-        rank->differing += rank->current.elements != rank->first.elements || (read && rank->current.data != rank->first.data);
+        rank->differing +=
+            rank->current.elements != rank->first.elements || (read && rank->current.data != rank->first.data);
     }
     printf("%s%" PRId64, epoch == 0 ? "" : ", ", rank->current.first);
     rank->current = (struct sums){0};
@@ -143,7 +146,8 @@ int main(int argc, char **argv) {
     supply_close(rank.supply);
     printf("], \"received\": ");
     tally_print(&rank.tally);
-    printf(", \"data_sum\": %" PRIu64 ", \"differing_epochs\": %" PRIu64 ", \"blocks\": %" PRIu64 ", \"seconds_waited\": %.6f"
+    printf(", \"data_sum\": %" PRIu64 ", \"differing_epochs\": %" PRIu64 ", \"blocks\": %" PRIu64
+           ", \"seconds_waited\": %.6f"
            ", \"peak_bytes\": %" PRIu64 ", \"partitions\": [",
            rank.first.data, rank.differing, statistics.blocks, statistics.seconds_waited, peak_memory());
     print_spans(&rank);

@@ -7,9 +7,8 @@
 
 #include "messages.h"
 
-static const char usage[] =
-    "usage: bench-rank [--local-rank N] [--consume sum|copy|release]\n"
-    "Takes all blocks of its pair; prints as JSON what it has received.\n";
+static const char usage[] = "usage: bench-rank [--local-rank N] [--consume sum|copy|release]\n"
+                            "Takes all blocks of its pair; prints as JSON what it has received.\n";
 
 static enum consumption consumption(const char *text) {
     if (strcmp(text, "sum") == 0) return CONSUME_SUM;
@@ -24,9 +23,12 @@ struct rank_options rank_options_parse(int argc, char **argv) {
     struct rank_options options = {.consumption = CONSUME_SUM};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-        if (option == 'r') options.local_rank = optarg;
-        else if (option == 'c') options.consumption = consumption(optarg);
-        else break;
+        if (option == 'r')
+            options.local_rank = optarg;
+        else if (option == 'c')
+            options.consumption = consumption(optarg);
+        else
+            break;
     }
     if (option != -1 || optind != argc) {
         fputs(usage, stderr);

@@ -84,7 +84,8 @@ static bool next_block(supply_t *supply, struct tally *tally, supply_block_t *bl
     if (status == SUPPLY_END_OF_DATA) return false;
     const supply_column_t data = data_column(supply, block);
     for (uint32_t i = 0; i < data.element_count; i++)
-        tally_element(tally, (const char *)data.data + data.offsets[i], (size_t)(data.offsets[i + 1] - data.offsets[i]));
+        tally_element(tally, (const char *)data.data + data.offsets[i],
+                      (size_t)(data.offsets[i + 1] - data.offsets[i]));
     return true;
 }
 
@@ -97,7 +98,8 @@ int main(int argc, char **argv) {
     struct pieces pieces = {0};
     struct tally tally = {0};
     while (pieces.count < blocks) {
-        if (!next_block(supply, &tally, &held[pieces.count])) die("the data ended after %zu of %zu blocks", pieces.count, blocks);
+        if (!next_block(supply, &tally, &held[pieces.count]))
+            die("the data ended after %zu of %zu blocks", pieces.count, blocks);
         take(&pieces, supply, &held[pieces.count]);
     }
     printf("{\"blocks\": %zu, \"bytes\": %" PRIu64 "}\n", pieces.count, pieces.bytes);

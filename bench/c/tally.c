@@ -12,6 +12,6 @@ void tally_element(struct tally *tally, const void *data, size_t bytes) {
 }
 
 void tally_print(const struct tally *tally) {
-    printf("{\"elements\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"crc_sum\": %" PRIu64 "}", tally->elements, tally->bytes,
-           tally->crc_sum);
+    printf("{\"elements\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"crc_sum\": %" PRIu64 "}", tally->elements,
+           tally->bytes, tally->crc_sum);
 }

@@ -36,7 +36,9 @@ class Results:
             "notes": self.notes,
             "verified": not self.wrong,
             "wrong": self.wrong,
-            "tables": [{"title": t.title, "columns": t.columns, "rows": t.rows, "picture": t.picture} for t in self.tables],
+            "tables": [
+                {"title": t.title, "columns": t.columns, "rows": t.rows, "picture": t.picture} for t in self.tables
+            ],
             "cases": self.cases,
         }
 

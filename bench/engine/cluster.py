@@ -27,7 +27,9 @@ class Cluster:
         self.nodes = [f"node-{number}" for number in range(1, nodes + 1)]
         paths.OUTPUT.mkdir(parents=True, exist_ok=True)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hadoop-", dir=paths.OUTPUT))
-        self._hadoop("start", "--nodes", str(nodes), "--node-memory", str(NODE_MEMORY_MIB), "--node-cores", str(NODE_CORES))
+        self._hadoop(
+            "start", "--nodes", str(nodes), "--node-memory", str(NODE_MEMORY_MIB), "--node-cores", str(NODE_CORES)
+        )
 
     def _hadoop(self, command, *arguments):
         done = subprocess.run([HADOOP, command, "--folder", self.folder, *arguments], stdout=subprocess.PIPE, text=True)
@@ -62,15 +64,43 @@ class Cluster:
         folder = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=self.folder))
         hosts = folder / "hosts"
         hosts.write_text("".join(f"{node} slots={ranks_a_node}\n" for node in self.nodes[:count]), encoding="utf-8")
-        subprocess.run([paths.ROOT / "launch" / "make-configs", "--ring", str(ring), "--block", str(block), str(ranks_a_node),
-                        f"/dev/shm/{folder.name}", folder], check=True, stdout=subprocess.DEVNULL)
-        configs = {"hosts": str(hosts), "mapped_files": str(folder / "mapped-files.conf"), "named_pipes": str(folder / "named-pipes.conf")}
+        subprocess.run(
+            [
+                paths.ROOT / "launch" / "make-configs",
+                "--ring",
+                str(ring),
+                "--block",
+                str(block),
+                str(ranks_a_node),
+                f"/dev/shm/{folder.name}",
+                folder,
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        configs = {
+            "hosts": str(hosts),
+            "mapped_files": str(folder / "mapped-files.conf"),
+            "named_pipes": str(folder / "named-pipes.conf"),
+        }
         options = [word for name, value in configs.items() for word in (f"--{name.replace('_', '-')}", value)]
-        command = [paths.ROOT / "launch" / "run-ranks", *options, "--timeout", timeout, "--", paths.program(program), *arguments]
+        command = [
+            paths.ROOT / "launch" / "run-ranks",
+            *options,
+            "--timeout",
+            timeout,
+            "--",
+            paths.program(program),
+            *arguments,
+        ]
         # The ranks' lines are long, and mpirun would mix them.
         environment = {**os.environ, "MPIRUN": f"mpirun --output-filename {folder}/output"}
-        process = subprocess.Popen([HADOOP, "on", "--folder", self.folder, "head", "exec", *map(str, command)], env=environment,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [HADOOP, "on", "--folder", self.folder, "head", "exec", *map(str, command)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
 
         def results():
             if process.wait(timeout) != 0:

@@ -5,8 +5,20 @@ import contextlib
 from engine import pairs, rounds, verification
 
 
-def run(spark, source, count, ring, block, options, consume="sum", limits=None, limits_from=0, resident=False, beside=None,
-        shuffle_buffer=None):
+def run(
+    spark,
+    source,
+    count,
+    ring,
+    block,
+    options,
+    consume="sum",
+    limits=None,
+    limits_from=0,
+    resident=False,
+    beside=None,
+    shuffle_buffer=None,
+):
     """
     `source`: the tally of the source that Spark has open. `limits`: the words of each pair's limit (Limit.scala), the bulk put
     alone where they are not given; `limits_from`: the first round in which they read the source, too, None where they read
@@ -15,12 +27,23 @@ def run(spark, source, count, ring, block, options, consume="sum", limits=None, 
     """
     epochs = 1 + options.warm_up + options.repetitions
     limits = limits or [["put"]] * count
-    with pairs.config_files(count, ring, block) as configs, \
-            pairs.ranks(count, configs, "bench-rank", "--local-rank", "{}", "--consume", consume,
-                        timeout=options.timeout) as ranks:
+    with (
+        pairs.config_files(count, ring, block) as configs,
+        pairs.ranks(
+            count, configs, "bench-rank", "--local-rank", "{}", "--consume", consume, timeout=options.timeout
+        ) as ranks,
+    ):
         with beside([rank.process.pid for rank in ranks]) if beside else contextlib.nullcontext():
-            answer = spark.run("cycle", pairs=count, epochs=epochs, limits=limits, timeout=options.timeout, resident=resident,
-                               shuffle_buffer=shuffle_buffer, **configs)
+            answer = spark.run(
+                "cycle",
+                pairs=count,
+                epochs=epochs,
+                limits=limits,
+                timeout=options.timeout,
+                resident=resident,
+                shuffle_buffer=shuffle_buffer,
+                **configs,
+            )
         results = [rank.end() for rank in ranks]
     wrong = verification.check(source, results)
     if limits_from is not None:

@@ -14,8 +14,18 @@ def is_installed():
 
 
 def read_gb_s(folder):
-    command = ["fio", "--name=read", "--readonly", f"--opendir={folder}", "--file_service_type=sequential", "--rw=read", "--bs=4M",
-               "--ioengine=psync", "--invalidate=1", "--output-format=json"]
+    command = [
+        "fio",
+        "--name=read",
+        "--readonly",
+        f"--opendir={folder}",
+        "--file_service_type=sequential",
+        "--rw=read",
+        "--bs=4M",
+        "--ioengine=psync",
+        "--invalidate=1",
+        "--output-format=json",
+    ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True)
     except subprocess.TimeoutExpired:
@@ -23,4 +33,4 @@ def read_gb_s(folder):
     except subprocess.CalledProcessError as error:
         raise BenchError(f"fio ended with status {error.returncode}: {error.stderr.strip()}") from None
     # A line about the files that it has found comes first.
-    return json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]["read"]["bw_bytes"] / 1e9
+    return json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]["read"]["bw_bytes"] / 1e9

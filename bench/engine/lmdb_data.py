@@ -18,6 +18,7 @@ def _datum():
         raise BenchError(f"no {folder}/datum_pb2.py: run 'make build/python/datum_pb2.py'")
     sys.path.insert(0, str(folder))
     import datum_pb2
+
     return datum_pb2.Datum
 
 

@@ -17,7 +17,9 @@ def describe():
         processor = _first(r"^model name\s*: (.*)$", file.read())
     with open("/proc/meminfo", encoding="utf-8") as file:
         memory = int(_first(r"^MemTotal:\s*(\d+) kB", file.read())) << 10
-    caches = subprocess.run(["lscpu"], capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}).stdout
+    caches = subprocess.run(
+        ["lscpu"], capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}
+    ).stdout
     return {
         "processor": processor,
         "cores": os.cpu_count(),

@@ -17,7 +17,15 @@ from engine.failure import BenchError
 def config_files(pairs, ring, block):
     """The two config files of so many pairs, in a folder of this run's own."""
     with tempfile.TemporaryDirectory(prefix="supply-bench-", dir="/dev/shm") as folder:
-        command = [paths.ROOT / "launch" / "make-configs", "--ring", str(ring), "--block", str(block), str(pairs), folder]
+        command = [
+            paths.ROOT / "launch" / "make-configs",
+            "--ring",
+            str(ring),
+            "--block",
+            str(block),
+            str(pairs),
+            folder,
+        ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         yield {
             "mapped_files": str(pathlib.Path(folder, "mapped-files.conf")),
@@ -36,8 +44,13 @@ class Rank:
             "SUPPLY_TIMEOUT": str(timeout),
         }
         self.timeout = timeout
-        self.process = subprocess.Popen([paths.program(program), *map(str, arguments)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen(
+            [paths.program(program), *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
         # Read at once: a rank that measures for long prints more than a pipe holds.
         self._lines = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -33,14 +33,13 @@ def liblmdb_words(folder, options):
 
 def figures(rounds, warm_up, rank):
     """Of the peer's part of the rounds. `rank`: what its consumer has printed; None where the limit is the consumer itself, if any is."""
-    limits = [round_["limit"] for round_ in rounds[1 + warm_up:]]
+    limits = [round_["limit"] for round_ in rounds[1 + warm_up :]]
     if rank is None:
         first = [limit["first_nanos"] for limit in limits]
     else:
-        first = [then - limit["start"] for then, limit in zip(rank["first_block"][1 + warm_up:], limits)]
+        first = [then - limit["start"] for then, limit in zip(rank["first_block"][1 + warm_up :], limits)]
     return {
         "seconds": spread.of([limit["nanos"] / 1e9 for limit in limits]),
         "first_seconds": spread.of([nanos / 1e9 for nanos in first]) if any(first) else None,
         "rank_peak_bytes": (limits[-1] if rank is None else rank)["peak_bytes"] or None,
     }
-

@@ -23,8 +23,11 @@ class PythonPeers:
         wrong = [] if verified["received"] == source else [f"received {verified['received']}, the source has {source}"]
         before = {name: machine.forget_peak_memory(self.spark.about[name]) for name in ("jvm_pid", "pid")}
         rounds = [self.spark.round(way=way, verify=False) for _ in range(repetitions)]
-        wrong += [f"a round read {r['received']['bytes']} bytes, the source has {source['bytes']}" for r in rounds
-                  if r["received"]["bytes"] != source["bytes"]]
+        wrong += [
+            f"a round read {r['received']['bytes']} bytes, the source has {source['bytes']}"
+            for r in rounds
+            if r["received"]["bytes"] != source["bytes"]
+        ]
         return {
             "gb_s": spread.of([source["bytes"] / r["nanos"] for r in rounds]),
             "seconds": spread.of([r["nanos"] / 1e9 for r in rounds]),

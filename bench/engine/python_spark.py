@@ -9,7 +9,9 @@ class PythonSpark(SparkProcess):
         """The program is given the arguments behind a folder for Spark's files."""
         super().__init__(program)
         command = [python, paths.ROOT / "bench" / "py" / program, self.folder, *map(str, arguments)]
-        self.start(command, {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": str(paths.VENV_PYTHON), **(environment or {})})
+        self.start(
+            command, {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": str(paths.VENV_PYTHON), **(environment or {})}
+        )
 
     def round(self, **what):
         self.send(what)

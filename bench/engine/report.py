@@ -18,9 +18,7 @@ TARGETS = {
     "df_vs_local_iterator": 5,
 }
 # Figures that are to be no larger.
-LIMITS = {
-    "df_first_batch_s": 2,
-}
+LIMITS = {"df_first_batch_s": 2}
 
 
 def summary_table(summary):
@@ -48,13 +46,21 @@ def missed(outputs, summary):
 def write(file, outputs, summary):
     """`outputs`: the JSON of each benchmark, in the order of the report."""
     machine = outputs[0]["machine"]
-    lines = ["# What the benchmarks measured", "",
-             f"{machine['processor']}, {machine['cores']} cores, last-level cache {machine['last_level_cache']}, "
-             f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, Linux {machine['kernel']}; "
-             f"load before the run {machine['load_before']:.1f}.",
-             "How each figure is computed, and what the limit beside it is: bench/README.md.", "",
-             "## Summary", "", summary_table(summary).markdown(), "",
-             *[f"* `{key}` misses its target: {note}." for key, note in missed(outputs, summary)], ""]
+    lines = [
+        "# What the benchmarks measured",
+        "",
+        f"{machine['processor']}, {machine['cores']} cores, last-level cache {machine['last_level_cache']}, "
+        f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, Linux {machine['kernel']}; "
+        f"load before the run {machine['load_before']:.1f}.",
+        "How each figure is computed, and what the limit beside it is: bench/README.md.",
+        "",
+        "## Summary",
+        "",
+        summary_table(summary).markdown(),
+        "",
+        *[f"* `{key}` misses its target: {note}." for key, note in missed(outputs, summary)],
+        "",
+    ]
     for output in outputs:
         lines += [f"## {output['benchmark']}", ""]
         for number, table in enumerate(output["tables"]):

@@ -19,8 +19,7 @@ class Spark(SparkProcess):
             "spark.local.dir": self.folder,
             # Nobody watches the progress, and a heartbeat before Spark has started up ends in an error in its log.
             "spark.executor.heartbeatInterval": "10s",
-            "spark.driver.defaultJavaOptions":
-                f"-XX:-UsePerfData -Djava.io.tmpdir={self.folder} -Xms{heap >> 20}m {java_options}".strip(),
+            "spark.driver.defaultJavaOptions": f"-XX:-UsePerfData -Djava.io.tmpdir={self.folder} -Xms{heap >> 20}m {java_options}".strip(),
             **(conf or {}),
         }
         command = [submit, "--class", "supply.bench.Bench", "--master", "yarn" if cluster else f"local[{tasks}]"]

@@ -30,7 +30,9 @@ class SparkProcess:
             **environment,
         }
         try:
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            )
             self.about = self.answer()
         except BaseException:  # A benchmark may be asked to end meanwhile.
             self.close()

@@ -66,7 +66,10 @@ class Epoch:
         self.end = time.monotonic_ns()
 
     def received(self):
-        return {"samples": self.samples, **{name: int(torch.stack(sums).sum(dtype=torch.float64)) for name, sums in self.sums.items()}}
+        return {
+            "samples": self.samples,
+            **{name: int(torch.stack(sums).sum(dtype=torch.float64)) for name, sums in self.sums.items()},
+        }
 
 
 def measure(frame, shared_folder, way, epochs, **options):

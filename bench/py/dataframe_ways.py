@@ -81,7 +81,10 @@ def local_iterator(frame, epochs, pair, shared_folder, timeout):
 def local_iterator_epoch(frame):
     rows = frame.toLocalIterator(prefetchPartitions=True)
     while gathered := list(itertools.islice(rows, BATCH)):
-        yield {"pixels": torch.tensor([row.pixels for row in gathered]), "label": torch.tensor([row.label for row in gathered])}
+        yield {
+            "pixels": torch.tensor([row.pixels for row in gathered]),
+            "label": torch.tensor([row.label for row in gathered]),
+        }
 
 
 def arrow_socket(frame, epochs, pair, shared_folder, timeout):

@@ -59,4 +59,6 @@ def expected_lines(path, epochs=1):
     with lmdb.open(str(path), readonly=True, lock=False, subdir=path.is_dir()) as environment:
         with environment.begin() as transaction:
             elements = ((key, datum_pb2.Datum.FromString(value)) for key, value in transaction.cursor())
-            return collections.Counter(line(epoch, key, element) for key, element in elements for epoch in range(epochs))
+            return collections.Counter(
+                line(epoch, key, element) for key, element in elements for epoch in range(epochs)
+            )

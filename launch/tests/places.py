@@ -10,7 +10,10 @@ BUILD = ROOT / "build"
 PROGRAMS = BUILD / "mpi-client"
 SUPPLY_CAT = PROGRAMS / "supply-cat"
 # The jars by the Spark that they are built for, and these Sparks, as make builds them.
-JARS = {"4.1": ROOT / "spark-supplier" / "target" / "spark-supplier.jar", "3.5": BUILD / "spark-3.5" / "target" / "spark-supplier.jar"}
+JARS = {
+    "4.1": ROOT / "spark-supplier" / "target" / "spark-supplier.jar",
+    "3.5": BUILD / "spark-3.5" / "target" / "spark-supplier.jar",
+}
 HOMES = {"4.1": next(BUILD.glob("venv/lib/python3*/site-packages/pyspark")), "3.5": BUILD / "spark-3.5" / "home"}
 JAR = JARS[".".join(pyspark.__version__.split(".")[:2])]
 DIGITS = BUILD / "digits"

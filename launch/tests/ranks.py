@@ -19,7 +19,12 @@ class Rank:
         number = str(local_rank)
         self.process = subprocess.Popen(
             [program, *pairs.options(), "--timeout", str(timeout), *arguments],
-            env={**os.environ, "OMPI_COMM_WORLD_RANK": number, "OMPI_COMM_WORLD_LOCAL_RANK": number, **dict(environment)},
+            env={
+                **os.environ,
+                "OMPI_COMM_WORLD_RANK": number,
+                "OMPI_COMM_WORLD_LOCAL_RANK": number,
+                **dict(environment),
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

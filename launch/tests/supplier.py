@@ -31,7 +31,16 @@ class Supplier:
 
     def start(self, database, pairs, *options, ranks=1, timeout=20):
         """Starts a run. The future's result is the table of the run, or it raises SupplierFailure."""
-        arguments = ["--lmdb", str(database), *pairs.options(), "--ranks", str(ranks), "--timeout", str(timeout), *options]
+        arguments = [
+            "--lmdb",
+            str(database),
+            *pairs.options(),
+            "--ranks",
+            str(ranks),
+            "--timeout",
+            str(timeout),
+            *options,
+        ]
         return self._threads.submit(self._run, [str(argument) for argument in arguments])
 
     def _run(self, arguments):
@@ -53,8 +62,10 @@ class Supplier:
         store = self.session._jsc.sc().statusStore()
         host_of = {executor.id(): executor.hostPort().split(":")[0] for executor in _items(store.executorList(True))}
         partitions = [partition for rdd in _items(store.rddList(True)) for partition in _items(rdd.partitions().get())]
-        return {int(partition.blockName().split("_")[2]): [host_of[executor] for executor in _items(partition.executors())]
-                for partition in partitions}
+        return {
+            int(partition.blockName().split("_")[2]): [host_of[executor] for executor in _items(partition.executors())]
+            for partition in partitions
+        }
 
     def stop(self):
         self._threads.shutdown()

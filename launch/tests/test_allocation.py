@@ -8,21 +8,29 @@ import pytest
 from places import LAUNCH
 
 
-@pytest.mark.parametrize("text, tasks", [("4", [4]), ("2(x3)", [2, 2, 2]), ("2(x2),1", [2, 2, 1]), ("1,12(x2),3", [1, 12, 12, 3])])
+@pytest.mark.parametrize(
+    "text, tasks", [("4", [4]), ("2(x3)", [2, 2, 2]), ("2(x2),1", [2, 2, 1]), ("1,12(x2),3", [1, 12, 12, 3])]
+)
 def test_tasks_of_each_node(text, tasks):
     command = f"source {LAUNCH}/lib/allocation.sh; tasks_of_nodes '{text}'"
     assert list(map(int, subprocess.check_output(["bash", "-c", command], text=True).split())) == tasks
 
 
-@pytest.mark.parametrize("arguments, status, message", [
-    (("--lmdb", "/a", "--", "true"), 1, "this is no job of Slurm: submit it by sbatch"),
-    (("--lmdb", "/a"), 2, "no program behind '--'"),
-    (("--ranks", "3", "--", "true"), 2, "--ranks comes from the allocation"),
-    (("--executor-memory", "much", "--", "true"), 2, "--executor-memory 'much' is not a size"),
-], ids=str)
+@pytest.mark.parametrize(
+    "arguments, status, message",
+    [
+        (("--lmdb", "/a", "--", "true"), 1, "this is no job of Slurm: submit it by sbatch"),
+        (("--lmdb", "/a"), 2, "no program behind '--'"),
+        (("--ranks", "3", "--", "true"), 2, "--ranks comes from the allocation"),
+        (("--executor-memory", "much", "--", "true"), 2, "--executor-memory 'much' is not a size"),
+    ],
+    ids=str,
+)
 def test_what_it_refuses(tmp_path, arguments, status, message):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
-    done = subprocess.run([LAUNCH / "slurm-run", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [LAUNCH / "slurm-run", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
     assert done.returncode == status
     assert f"slurm-run: error: {message}" in done.stderr
     assert list(tmp_path.iterdir()) == []

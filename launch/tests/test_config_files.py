@@ -50,10 +50,13 @@ def test_no_such_file(failures):
         assert "named-pipes.conf" in message
 
 
-@pytest.mark.parametrize("spoilt, wrong", [
-    ("relative/pair.mapped\n/dev/shm/pair-1.mapped\n", "'relative/pair.mapped' is not an absolute path"),
-    ("/dev/shm/pair-0.mapped rings=1MiB\n/dev/shm/pair-1.mapped\n", "unknown word 'rings=1MiB'"),
-])
+@pytest.mark.parametrize(
+    "spoilt, wrong",
+    [
+        ("relative/pair.mapped\n/dev/shm/pair-1.mapped\n", "'relative/pair.mapped' is not an absolute path"),
+        ("/dev/shm/pair-0.mapped rings=1MiB\n/dev/shm/pair-1.mapped\n", "unknown word 'rings=1MiB'"),
+    ],
+)
 def test_a_line_that_is_wrong(failures, spoilt, wrong):
     text, lines = failures(lambda pairs: pairs.mapped_files.write_text("# comment\n\n" + spoilt))
     for message in (text, *lines):

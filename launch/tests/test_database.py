@@ -15,8 +15,15 @@ def state(path):
     found = {}
     for file in [path, *sorted(path.rglob("*"))]:
         status = file.stat()
-        found[file] = (stat.filemode(status.st_mode), status.st_uid, status.st_gid, status.st_ino, status.st_mtime_ns,
-                       status.st_ctime_ns, file.read_bytes() if file.is_file() else None)
+        found[file] = (
+            stat.filemode(status.st_mode),
+            status.st_uid,
+            status.st_gid,
+            status.st_ino,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+            file.read_bytes() if file.is_file() else None,
+        )
     return found
 
 

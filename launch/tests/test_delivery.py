@@ -35,12 +35,16 @@ def test_blocks_of_so_many_elements(supply, entries, block_elements):
 
 
 # A ring of two blocks that has to go round many times; and rings whose size is no multiple of the block's.
-@pytest.mark.parametrize("sizes", [
-    {"ring": "8KiB", "block": "4KiB"},
-    {"ring": "12KiB", "block": "4KiB"},
-    {"ring": "50000", "block": "5000"},
-    {"ring": "1MiB", "block": "512KiB"},
-], ids=str)
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"ring": "8KiB", "block": "4KiB"},
+        {"ring": "12KiB", "block": "4KiB"},
+        {"ring": "50000", "block": "5000"},
+        {"ring": "1MiB", "block": "512KiB"},
+    ],
+    ids=str,
+)
 def test_rings_down_to_two_blocks(supply, tmp_path, sizes):
     elements = databases.numbered(600, bytes_of=lambda number: number * 7 % 700)
     supply(databases.write(tmp_path / "lmdb", elements), "--partitions", 5, ranks=2, epochs=2, **sizes)
@@ -62,7 +66,15 @@ def test_elements_larger_than_a_page_of_lmdb(supply, tmp_path):
 
 def test_keys_of_any_byte(supply, tmp_path):
     keys = [bytes([byte]) for byte in range(256)]
-    keys += [b"a/b/c.jpg", b"C:\\images\\1.png", b"\\x41", b"tab\there", b"line\nend\r", "größe".encode(), b"\xff\xfe\x00"]
+    keys += [
+        b"a/b/c.jpg",
+        b"C:\\images\\1.png",
+        b"\\x41",
+        b"tab\there",
+        b"line\nend\r",
+        "größe".encode(),
+        b"\xff\xfe\x00",
+    ]
     keys += [b"k" * databases.KEY_BYTES_MAX, bytes(range(255, 0, -1))]
     elements = [(key, databases.datum(b"%d" % number, number)) for number, key in enumerate(keys)]
     supply(databases.write(tmp_path / "lmdb", elements), "--partitions", 9, ranks=2)

@@ -10,7 +10,9 @@ def lines_by_rank(supply, tmp_path):
     database = databases.write(tmp_path / "lmdb", databases.numbered(200))
 
     def run(seed, *options):
-        return [rank.lines for rank in supply(database, "--partitions", 20, "--seed", seed, *options, ranks=2, epochs=3)]
+        return [
+            rank.lines for rank in supply(database, "--partitions", 20, "--seed", seed, *options, ranks=2, epochs=3)
+        ]
 
     return run
 
@@ -44,5 +46,5 @@ def test_another_order_in_each_epoch(lines_by_rank):
 def test_the_elements_of_a_partition_in_their_order(lines_by_rank):
     for lines in lines_by_rank(7):
         in_order = keys(lines, 0)
-        partitions = [in_order[start:start + 10] for start in range(0, len(in_order), 10)]
+        partitions = [in_order[start : start + 10] for start in range(0, len(in_order), 10)]
         assert all(partition == sorted(partition) for partition in partitions)

@@ -59,7 +59,11 @@ def test_a_rank_that_is_killed(endless):
     pairs, (killed, other), run = endless
     killed.process.kill()
     text = failure_of(run)
-    assert "rank 0" in text and f"process {killed.process.pid}" in text and "ended before it had taken all its data" in text
+    assert (
+        "rank 0" in text
+        and f"process {killed.process.pid}" in text
+        and "ended before it had taken all its data" in text
+    )
     assert killed.finish() == -signal.SIGKILL
     assert other.finish() == 1
     assert one_line(other) == text

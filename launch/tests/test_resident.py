@@ -41,7 +41,9 @@ def test_a_ring_that_is_too_small(supplier, supply, make_pairs, start_ranks, dat
     text = str(failure.value)
     assert rank.finish() == 1 and one_line(rank) == text
     assert "pair of rank 0" in text and str(pairs.mapped_file(0)) in text and f"{pairs.mapped_files}:" in text
-    need, there, ring, block = re.search(r"they need (\d+) bytes .* there are (\d+): set ring=(\d+) block=(\d+)", text).groups()
+    need, there, ring, block = re.search(
+        r"they need (\d+) bytes .* there are (\d+): set ring=(\d+) block=(\d+)", text
+    ).groups()
     assert (there, block, ring) == (str(16 << 10), str(4 << 10), need)
     # What it says is enough, and no byte too much.
     supply(database, "--resident", epochs=3, ring=ring, block=block)

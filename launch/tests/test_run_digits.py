@@ -10,19 +10,28 @@ from ranks import END_OF_PATIENCE
 
 def run_digits(**environment):
     return subprocess.run(
-        [LAUNCH / "run-digits"], env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=2 * END_OF_PATIENCE)
+        [LAUNCH / "run-digits"],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=2 * END_OF_PATIENCE,
+    )
 
 
 def test_three_ranks():
     done = run_digits(RANKS="3", EPOCHS="08")
     assert done.returncode == 0, done.stderr
-    verdict = re.fullmatch(r"run: ok ranks=3 epochs=08 elements=11496 accuracy=(0\.\d{3})", done.stdout.splitlines()[-1])
+    verdict = re.fullmatch(
+        r"run: ok ranks=3 epochs=08 elements=11496 accuracy=(0\.\d{3})", done.stdout.splitlines()[-1]
+    )
     assert verdict and 0.90 <= float(verdict[1]) <= 1
 
 
 def test_a_classifier_that_has_learnt_too_little():
     done = run_digits(RANKS="7", EPOCHS="1")
     assert done.returncode == 1
-    assert re.fullmatch(r"run: failed: accuracy 0\.\d{3} is below 0\.90 after 1 epochs: raise EPOCHS", done.stderr.splitlines()[-1])
+    assert re.fullmatch(
+        r"run: failed: accuracy 0\.\d{3} is below 0\.90 after 1 epochs: raise EPOCHS", done.stderr.splitlines()[-1]
+    )
     assert "run: ok" not in done.stdout

@@ -24,8 +24,12 @@ class TestMakeConfigs:
     def test_a_line_a_pair(self, tmp_path):
         folder, output = tmp_path / "pairs", tmp_path / "configs"
         assert run(LAUNCH / "make-configs", "--ring", "64KiB", "--block=4096", 2, folder, output).returncode == 0
-        assert lines(output / "mapped-files.conf") == [f"{folder}/pair-{i}.mapped ring=64KiB block=4096" for i in range(2)]
-        assert lines(output / "named-pipes.conf") == [f"{folder}/pair-{i}.request {folder}/pair-{i}.notification" for i in range(2)]
+        assert lines(output / "mapped-files.conf") == [
+            f"{folder}/pair-{i}.mapped ring=64KiB block=4096" for i in range(2)
+        ]
+        assert lines(output / "named-pipes.conf") == [
+            f"{folder}/pair-{i}.request {folder}/pair-{i}.notification" for i in range(2)
+        ]
 
     def test_the_default_configs_are_what_it_writes(self, tmp_path):
         assert run(LAUNCH / "make-configs", 4, "/dev/shm/supply", tmp_path).returncode == 0
@@ -38,14 +42,18 @@ class TestMakeConfigs:
         assert done.returncode == 1 and "named-pipes.conf is there already" in done.stderr
         assert [file.read_text() for file in tmp_path.iterdir()] == ["mine"]
 
-    @pytest.mark.parametrize("arguments, message", [
-        (("0", "folder"), "N '0'"),
-        (("--ring", "4MB", "1", "folder"), "--ring=4MB"),
-        (("--block", "0", "1", "folder"), "--block=0"),
-        (("1", "a folder"), "white space"),
-        (("1",), "usage"),
-        (("--size", "1", "1", "folder"), "usage"),
-    ], ids=str)
+    @pytest.mark.parametrize(
+        "arguments, message",
+        [
+            (("0", "folder"), "N '0'"),
+            (("--ring", "4MB", "1", "folder"), "--ring=4MB"),
+            (("--block", "0", "1", "folder"), "--block=0"),
+            (("1", "a folder"), "white space"),
+            (("1",), "usage"),
+            (("--size", "1", "1", "folder"), "usage"),
+        ],
+        ids=str,
+    )
     def test_what_it_refuses(self, tmp_path, arguments, message):
         done = subprocess.run([LAUNCH / "make-configs", *arguments], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode != 0 and message in done.stderr
@@ -55,7 +63,10 @@ class TestMakeConfigs:
 class TestMakeDigitsLmdb:
     @staticmethod
     def read(name):
-        with lmdb.open(str(DIGITS / name), readonly=True, lock=False) as environment, environment.begin() as transaction:
+        with (
+            lmdb.open(str(DIGITS / name), readonly=True, lock=False) as environment,
+            environment.begin() as transaction,
+        ):
             return [(key, datum_pb2.Datum.FromString(value)) for key, value in transaction.cursor()]
 
     def test_every_digit_is_in_one_of_the_two(self):
@@ -63,9 +74,13 @@ class TestMakeDigitsLmdb:
         assert (len(train), len(test)) == (1437, 360)
         for elements in (train, test):
             assert [key for key, _ in elements] == [b"%08d" % number for number in range(len(elements))]
-            assert all((datum.channels, datum.height, datum.width, len(datum.data)) == (1, 8, 8, 64) for _, datum in elements)
+            assert all(
+                (datum.channels, datum.height, datum.width, len(datum.data)) == (1, 8, 8, 64) for _, datum in elements
+            )
         digits = load_digits()
-        expected = collections.Counter((image.astype("uint8").tobytes(), int(label)) for image, label in zip(digits.images, digits.target))
+        expected = collections.Counter(
+            (image.astype("uint8").tobytes(), int(label)) for image, label in zip(digits.images, digits.target)
+        )
         assert collections.Counter((datum.data, datum.label) for _, datum in train + test) == expected
 
     def test_each_class_is_held_out_as_its_share(self):
@@ -106,10 +121,18 @@ class TestCountTests:
     def test_a_failure_is_named(self, tmp_path):
         status, output = self.count(tmp_path, [self.PASSED, self.FAILED, self.BROKEN, self.CTEST_FAILED])
         assert status == 1
-        assert output == ["failed: a c: 1 != 2", "failed: a e: no such fixture", "failed: f f: Segmentation fault", "1 passed, 3 failed"]
+        assert output == [
+            "failed: a c: 1 != 2",
+            "failed: a e: no such fixture",
+            "failed: f f: Segmentation fault",
+            "1 passed, 3 failed",
+        ]
 
     def test_a_skipped_test_is_named(self, tmp_path):
-        assert self.count(tmp_path, [self.PASSED, self.SKIPPED]) == (0, ["skipped: a d: needs root", "1 passed, 0 failed, 1 skipped"])
+        assert self.count(tmp_path, [self.PASSED, self.SKIPPED]) == (
+            0,
+            ["skipped: a d: needs root", "1 passed, 0 failed, 1 skipped"],
+        )
 
     @pytest.mark.parametrize("report", [None, [], ["<testcase"]], ids=["missing", "empty", "cut off"])
     def test_a_suite_that_did_not_run_has_failed(self, tmp_path, report):
@@ -128,7 +151,9 @@ class TestHadoop:
     @staticmethod
     def start(folder):
         environment = {**os.environ, "JAVA_HOME": "/nowhere"}
-        return subprocess.run([LAUNCH / "hadoop", "start", "--folder", folder], env=environment, capture_output=True, text=True)
+        return subprocess.run(
+            [LAUNCH / "hadoop", "start", "--folder", folder], env=environment, capture_output=True, text=True
+        )
 
     @pytest.mark.parametrize("name", ["conf", "nodes", "logs"])
     def test_what_somebody_else_has_made_stays(self, tmp_path, name):

@@ -102,19 +102,23 @@ def both_sides_fail(supplier, make_pairs, start_ranks):
     return run
 
 
-@pytest.mark.parametrize("make, wanted", [
-    (no_such_path, r"no LMDB at .*/nowhere: no such file or directory \(--lmdb\)"),
-    (no_database, r".*/images holds no LMDB: it has no data\.mdb \(--lmdb\)"),
-    (empty_database, r".*/lmdb/data\.mdb is empty"),
-    (database_of_32_bits, r".*/lmdb/data\.mdb .*32-bit"),
-    (big_endian_database, r".*/lmdb/data\.mdb .*big-endian"),
-    (text_file, r".*/lmdb/data\.mdb is not an LMDB"),
-    (short_text_file, r".*/lmdb/data\.mdb is not an LMDB"),
-    (empty_file, r".*/lmdb/data\.mdb is not an LMDB"),
-    (cut_off_database, r".*/lmdb/data\.mdb .*(cut|short|truncated|pages)"),
-    (not_a_datum, r"'00000009\\xff/b' of the LMDB .*/lmdb/data\.mdb is not a Datum"),
-    (cut_off_datum, r"'00000009\\xff/b' of the LMDB .*/lmdb/data\.mdb is not a Datum"),
-], ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    "make, wanted",
+    [
+        (no_such_path, r"no LMDB at .*/nowhere: no such file or directory \(--lmdb\)"),
+        (no_database, r".*/images holds no LMDB: it has no data\.mdb \(--lmdb\)"),
+        (empty_database, r".*/lmdb/data\.mdb is empty"),
+        (database_of_32_bits, r".*/lmdb/data\.mdb .*32-bit"),
+        (big_endian_database, r".*/lmdb/data\.mdb .*big-endian"),
+        (text_file, r".*/lmdb/data\.mdb is not an LMDB"),
+        (short_text_file, r".*/lmdb/data\.mdb is not an LMDB"),
+        (empty_file, r".*/lmdb/data\.mdb is not an LMDB"),
+        (cut_off_database, r".*/lmdb/data\.mdb .*(cut|short|truncated|pages)"),
+        (not_a_datum, r"'00000009\\xff/b' of the LMDB .*/lmdb/data\.mdb is not a Datum"),
+        (cut_off_datum, r"'00000009\\xff/b' of the LMDB .*/lmdb/data\.mdb is not a Datum"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
 def test_a_source_that_can_not_be_read(both_sides_fail, tmp_path, make, wanted):
     assert re.search(wanted, both_sides_fail(make(tmp_path), *ENDLESS))
 
@@ -143,9 +147,10 @@ def test_fewer_task_slots_than_ranks(both_sides_fail, entries):
     assert f"slots for {SLOTS}" in text and f"--master local[{SLOTS + 1}]" in text
 
 
-@pytest.mark.parametrize("option, value", [
-    ("--storage-level", "MEMORY"), ("--partitions", "0"), ("--epochs", "0"), ("--block-elements", "-1"),
-])
+@pytest.mark.parametrize(
+    "option, value",
+    [("--storage-level", "MEMORY"), ("--partitions", "0"), ("--epochs", "0"), ("--block-elements", "-1")],
+)
 def test_an_option_with_a_wrong_value(both_sides_fail, entries, option, value):
     text = both_sides_fail(entries, option, value)
     assert option in text and value in text

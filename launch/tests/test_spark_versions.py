@@ -19,8 +19,20 @@ def test_a_whole_run_with_spark_3_5_and_a_task_that_fails(supply_run, tmp_path):
     fail_point = tmp_path / "fail-point"
     fail_point.write_text("P3:throw:after=5\n")
     # Two slots, and a second attempt for each task.
-    run = supply_run("--lmdb", entries, "--ranks", 2, "--epochs", 2, "--block-elements", 20, "--master", "local[2,2]",
-                     SPARK_HOME=str(HOMES["3.5"]), SUPPLY_FAIL_POINT=str(fail_point))
+    run = supply_run(
+        "--lmdb",
+        entries,
+        "--ranks",
+        2,
+        "--epochs",
+        2,
+        "--block-elements",
+        20,
+        "--master",
+        "local[2,2]",
+        SPARK_HOME=str(HOMES["3.5"]),
+        SUPPLY_FAIL_POINT=str(fail_point),
+    )
     assert run.finish() == 0, run.errors
     assert collections.Counter(run.lines) == databases.expected_lines(entries, 2)
     assert not fail_point.exists(), "no task has failed"
@@ -28,8 +40,12 @@ def test_a_whole_run_with_spark_3_5_and_a_task_that_fails(supply_run, tmp_path):
 
 @pytest.mark.parametrize("spark", HOMES)
 def test_the_scripts_take_the_jar_of_that_spark(make_pairs, spark):
-    done = subprocess.run([LAUNCH / "supply-doctor", *make_pairs().options()], env={**os.environ, "SPARK_HOME": str(HOMES[spark])},
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [LAUNCH / "supply-doctor", *make_pairs().options()],
+        env={**os.environ, "SPARK_HOME": str(HOMES[spark])},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout
     [line] = [line for line in done.stdout.splitlines() if line.split()[1] == "spark"]
     assert line.startswith("ok ") and f" {spark}." in line and f"with Scala {SCALA[spark]}." in line

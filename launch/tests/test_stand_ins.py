@@ -15,8 +15,13 @@ ENDLESS = "exec sleep 1000"
 @pytest.fixture
 def environment(tmp_path):
     """Where the stand-ins are found, and what a job of Slurm has: one rank on one node."""
-    return {"PATH": f"{tmp_path}/spark/bin:{os.environ['PATH']}", "SPARK_HOME": f"{tmp_path}/spark",
-            "SLURM_JOB_ID": str(os.getpid()), "SLURM_JOB_NODELIST": "node", "SLURM_TASKS_PER_NODE": "1"}
+    return {
+        "PATH": f"{tmp_path}/spark/bin:{os.environ['PATH']}",
+        "SPARK_HOME": f"{tmp_path}/spark",
+        "SLURM_JOB_ID": str(os.getpid()),
+        "SLURM_JOB_NODELIST": "node",
+        "SLURM_TASKS_PER_NODE": "1",
+    }
 
 
 @pytest.fixture
@@ -31,8 +36,14 @@ def stand_in(tmp_path):
             program.write_text(f"#!/bin/bash\n{script}\n")
             program.chmod(0o755)
 
-    write(spark_submit="", java="", mpirun="", scontrol="echo node", srun="cat > /dev/null",
-          spark_class=f"echo Starting Spark master at spark://node:7077; {ENDLESS}")
+    write(
+        spark_submit="",
+        java="",
+        mpirun="",
+        scontrol="echo node",
+        srun="cat > /dev/null",
+        spark_class=f"echo Starting Spark master at spark://node:7077; {ENDLESS}",
+    )
     return write
 
 
@@ -73,10 +84,13 @@ def test_a_folder_that_stays_is_no_failure(start, opened, tmp_path, script):
     assert str(tmp_path) not in opened.read_text()
 
 
-@pytest.mark.parametrize("script, failing, reason", [
-    ("supply-run", "spark_submit", "supply-run: the Supplier failed (status 1): out of luck"),
-    ("slurm-run", "spark_class", "slurm-run: error: Spark's master ended (the end of its log is above)"),
-])
+@pytest.mark.parametrize(
+    "script, failing, reason",
+    [
+        ("supply-run", "spark_submit", "supply-run: the Supplier failed (status 1): out of luck"),
+        ("slurm-run", "spark_class", "slurm-run: error: Spark's master ended (the end of its log is above)"),
+    ],
+)
 def test_nor_does_it_hide_the_reason(start, stand_in, opened, tmp_path, script, failing, reason):
     stand_in(**{failing: "echo out of luck; exit 1"})
     run = start(script)
@@ -101,19 +115,26 @@ def test_the_secret_of_a_job_is_its_users_alone(start, stand_in, tmp_path):
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").symlink_to("../site/spark-defaults.conf")
     (tmp_path / "link").symlink_to("conf")
-    stand_in(spark_submit=f'for file in "$SPARK_CONF_DIR"/*; do stat -c %A "$file"; cat "$file"; done > {tmp_path}/settings')
+    stand_in(
+        spark_submit=f'for file in "$SPARK_CONF_DIR"/*; do stat -c %A "$file"; cat "$file"; done > {tmp_path}/settings'
+    )
     run = start("slurm-run", SPARK_CONF_DIR=str(tmp_path / "link"))
     assert run.finish() == 0, run.errors
     mode, *settings = (tmp_path / "settings").read_text().splitlines()
     assert mode == "-rw-------"
-    assert "spark.eventLog.enabled true" in settings and any(line.startswith("spark.authenticate.secret ") for line in settings)
+    assert "spark.eventLog.enabled true" in settings and any(
+        line.startswith("spark.authenticate.secret ") for line in settings
+    )
     assert site.read_text() == "spark.eventLog.enabled true"
 
 
 def test_an_application_on_yarn_is_ended_in_its_own_time(supply_run, stand_in, on_yarn, tmp_path):
     """It takes longer than another side is given."""
-    stand_in(spark_submit=f"touch {tmp_path}/submitted; {ENDLESS}", mpirun=f"[[ $* != *true ]] || {ENDLESS}",
-             java=f"[[ $* != *EndApplication* ]] || {{ sleep 7; touch {tmp_path}/ended; }}")
+    stand_in(
+        spark_submit=f"touch {tmp_path}/submitted; {ENDLESS}",
+        mpirun=f"[[ $* != *true ]] || {ENDLESS}",
+        java=f"[[ $* != *EndApplication* ]] || {{ sleep 7; touch {tmp_path}/ended; }}",
+    )
     environment, options = on_yarn
     run = supply_run("--yarn", "1g,1,1", *options, "--lmdb", "/a", program=("true",), **environment)
     wait_until((tmp_path / "submitted").exists)
@@ -124,8 +145,12 @@ def test_an_application_on_yarn_is_ended_in_its_own_time(supply_run, stand_in, o
 
 def submit(on_yarn, *options):
     environment, files = on_yarn
-    return subprocess.run([LAUNCH / "submit-supplier", "1g", "1", "1", *files, *options], env={**os.environ, **environment},
-                          capture_output=True, text=True)
+    return subprocess.run(
+        [LAUNCH / "submit-supplier", "1g", "1", "1", *files, *options],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
 
 
 def test_files_are_shipped_from_any_folder(stand_in, on_yarn, tmp_path):

@@ -18,9 +18,16 @@ def start_supplier(tmp_path):
     started = []
 
     def start(*arguments):
-        started.append(subprocess.Popen(
-            [LAUNCH / "supplier", *map(str, arguments)], env={**os.environ, "TMPDIR": str(tmp_path)},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        started.append(
+            subprocess.Popen(
+                [LAUNCH / "supplier", *map(str, arguments)],
+                env={**os.environ, "TMPDIR": str(tmp_path)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
         return started[-1]
 
     yield start
@@ -67,8 +74,21 @@ def test_help_names_every_option(start_supplier):
     supplier = start_supplier("--help")
     out, _ = supplier.communicate(timeout=END_OF_PATIENCE)
     assert supplier.returncode == 0
-    for option in ("--master", "--conf", "--lmdb", "--partitions", "--ranks", "--epochs", "--seed", "--storage-level",
-                   "--block-elements", "--mapped-files", "--named-pipes", "--hosts", "--timeout"):
+    for option in (
+        "--master",
+        "--conf",
+        "--lmdb",
+        "--partitions",
+        "--ranks",
+        "--epochs",
+        "--seed",
+        "--storage-level",
+        "--block-elements",
+        "--mapped-files",
+        "--named-pipes",
+        "--hosts",
+        "--timeout",
+    ):
         assert option in out
 
 

@@ -11,8 +11,13 @@ from places import JAR, LAUNCH
 
 
 def doctor(pairs, temporary, *arguments, **environment):
-    done = subprocess.run([LAUNCH / "supply-doctor", *pairs.options(), *arguments], capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(temporary), **environment})
+    done = subprocess.run(
+        [LAUNCH / "supply-doctor", *pairs.options(), *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(temporary), **environment},
+    )
     assert done.stderr == ""
     assert list(temporary.iterdir()) == []
     return done
@@ -35,12 +40,18 @@ def test_both_sides_in_one_list(make_pairs, tmp_path):
 
 def test_a_jvm_in_which_the_supplier_would_fail(tmp_path):
     jars = pathlib.Path(pyspark.__file__).parent / "jars"
-    done = subprocess.run(["java", "-XX:-UsePerfData", "-Djava.io.tmpdir=/proc", "-cp", f"{JAR}:{jars}/*", "supply.Doctor", "2.0"],
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        ["java", "-XX:-UsePerfData", "-Djava.io.tmpdir=/proc", "-cp", f"{JAR}:{jars}/*", "supply.Doctor", "2.0"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     found = {line[1]: line for line in (line.split("\t") for line in done.stdout.splitlines())}
-    for check, text, fix in (("contract", "libsupply 2.0", "same release"), ("options", "--add-opens", "spark-submit"),
-                             ("lmdb", "java.io.tmpdir (/proc)", "")):
+    for check, text, fix in (
+        ("contract", "libsupply 2.0", "same release"),
+        ("options", "--add-opens", "spark-submit"),
+        ("lmdb", "java.io.tmpdir (/proc)", ""),
+    ):
         assert found[check][0] == "failed"
         assert text in found[check][2] and fix in found[check][3]
     assert found["java"][0] == "ok"
@@ -58,6 +69,10 @@ def test_what_can_not_be_looked_at_is_said(make_pairs, tmp_path):
 def test_mistakes_and_help(make_pairs, tmp_path):
     done = subprocess.run([LAUNCH / "supply-doctor", "--help"], capture_output=True, text=True, check=True)
     assert "--mapped-files FILE" in done.stdout and "--findings" not in done.stdout
-    done = subprocess.run([LAUNCH / "supply-doctor", "--bogus"], capture_output=True, text=True,
-                          env={**os.environ, "SPARK_HOME": "/nowhere"})
+    done = subprocess.run(
+        [LAUNCH / "supply-doctor", "--bogus"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SPARK_HOME": "/nowhere"},
+    )
     assert done.returncode == 2 and "--bogus" in done.stderr

@@ -46,13 +46,17 @@ def test_many_ranks_on_config_files_of_the_user(supply_run, entries):
 
 def test_ranks_that_come_late(supply_run, entries):
     # By then the Supplier waits for them.
-    run = supply_run("--lmdb", entries, "--block", "64KiB", program=("bash", "-c", f"sleep 12; exec {SUPPLY_CAT} --count"))
+    run = supply_run(
+        "--lmdb", entries, "--block", "64KiB", program=("bash", "-c", f"sleep 12; exec {SUPPLY_CAT} --count")
+    )
     assert run.finish() == 0
     assert run.lines[:2] == ["epochs\t1", "elements\t300"]
 
 
 def test_stdout_is_that_of_the_ranks(entries):
-    done = subprocess.run([LAUNCH / "supply-run", "--lmdb", entries, "--", SUPPLY_CAT], stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(
+        [LAUNCH / "supply-run", "--lmdb", entries, "--", SUPPLY_CAT], stdout=subprocess.PIPE, check=True
+    )
     assert collections.Counter(done.stdout.decode().splitlines()) == databases.expected_lines(entries)
 
 
@@ -90,7 +94,9 @@ def test_a_rank_gives_up(supply_run, entries):
     wanted = r"the ranks failed \(status 1\): train-digits: rank \d: .* not a digit of 8 x 8 pixels"
     assert re.fullmatch(wanted, last_message(run))
     # Rank 1 is ended by rank 0's MPI_Abort: either may be the first that the Supplier sees.
-    assert any(re.match("supplier: error: .*(the rank gave up: .* not a digit|ended before)", line) for line in run.errors)
+    assert any(
+        re.match("supplier: error: .*(the rank gave up: .* not a digit|ended before)", line) for line in run.errors
+    )
 
 
 def test_a_rank_dies_in_the_middle(supply_run, entries):
@@ -130,18 +136,26 @@ def test_ended_by_a_signal_at_the_start(supply_run, entries):
     assert run.finish() == 130
 
 
-@pytest.mark.parametrize("arguments, status, message", [
-    ((), 2, "no '--'"),
-    (("--",), 2, "no program"),
-    (("--ranks", "0", "--", "true"), 2, "--ranks '0'"),
-    (("--ranks", "--", "true"), 2, "--ranks needs a value"),
-    (("--timeout", "soon", "--", "true"), 2, "--timeout 'soon'"),
-    (("--mapped-files", "a.conf", "--", "true"), 2, "--named-pipes"),
-    (("--mapped-files", "a", "--named-pipes", "b", "--group", "c", "--", "true"), 2, "--group stand in the config files"),
-    (("--group", "no-such-group", "--", "true"), 1, "no-such-group"),
-    (("--", "/nowhere/program"), 127, "no program '/nowhere/program'"),
-    (("--", DIGITS), 126, "not executable"),
-], ids=str)
+@pytest.mark.parametrize(
+    "arguments, status, message",
+    [
+        ((), 2, "no '--'"),
+        (("--",), 2, "no program"),
+        (("--ranks", "0", "--", "true"), 2, "--ranks '0'"),
+        (("--ranks", "--", "true"), 2, "--ranks needs a value"),
+        (("--timeout", "soon", "--", "true"), 2, "--timeout 'soon'"),
+        (("--mapped-files", "a.conf", "--", "true"), 2, "--named-pipes"),
+        (
+            ("--mapped-files", "a", "--named-pipes", "b", "--group", "c", "--", "true"),
+            2,
+            "--group stand in the config files",
+        ),
+        (("--group", "no-such-group", "--", "true"), 1, "no-such-group"),
+        (("--", "/nowhere/program"), 127, "no program '/nowhere/program'"),
+        (("--", DIGITS), 126, "not executable"),
+    ],
+    ids=str,
+)
 def test_nothing_is_started_where_the_command_line_is_wrong(supply_run, arguments, status, message):
     run = supply_run(*arguments, program=())
     assert run.finish() == status
@@ -151,8 +165,10 @@ def test_nothing_is_started_where_the_command_line_is_wrong(supply_run, argument
 
 def test_a_supplier_does_not_wait_for_ranks_that_mpirun_has_ended(supply_run, entries):
     """A rank that is told ends; with it mpirun ends one that never opens its pair."""
-    never = f'[[ $OMPI_COMM_WORLD_RANK == 0 ]] || exec sleep 1000; exec {SUPPLY_CAT} --count'
-    run = supply_run("--lmdb", entries, "--ranks", 3, "--master", "local[2]", "--timeout", 1000, program=("bash", "-c", never))
+    never = f"[[ $OMPI_COMM_WORLD_RANK == 0 ]] || exec sleep 1000; exec {SUPPLY_CAT} --count"
+    run = supply_run(
+        "--lmdb", entries, "--ranks", 3, "--master", "local[2]", "--timeout", 1000, program=("bash", "-c", never)
+    )
     assert run.finish() == 1
     # With its own status: it was not ended.
     assert re.fullmatch(r"the Supplier failed \(status 1\): .*3 ranks need 3 tasks at once.*", last_message(run))

@@ -59,7 +59,12 @@ def test_a_run_whose_first_rank_stands_still(supplier, make_pairs, start_ranks, 
     wait_until(lambda: headers.read(pairs.mapped_file(0), "published") == 4)
     wait_until(lambda: headers.read(pairs.mapped_file(1), "end_seen") or not pairs.mapped_file(1).exists())
     first, second = look(pairs)
-    assert (first["state"], first["waiting"], first["blocks_in_ring"], first["ring_blocks"]) == ("supplying", "task", 4, 4)
+    assert (first["state"], first["waiting"], first["blocks_in_ring"], first["ring_blocks"]) == (
+        "supplying",
+        "task",
+        4,
+        4,
+    )
     assert (first["rank_pid"], first["task_attempt"], first["epoch"]) == (ranks[0].process.pid, 0, 0)
     assert 0 < first["elements"] < 9000 and first["elements_per_second"] == 0
     assert b"java" in open(f"/proc/{first['task_pid']}/cmdline", "rb").read()

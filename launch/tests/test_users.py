@@ -35,7 +35,9 @@ def alice(make_pairs):
         # She may not be able to reach the one that was built.
         copy = shutil.copy(SUPPLY_CAT, pairs.folder.parent)
         program = pairs.folder.parent / "alice-cat"
-        program.write_text(f'#!/bin/sh\nexec setpriv --reuid={ALICE} --regid={ALICE} --groups={FEEDERS} -- {copy} "$@"\n')
+        program.write_text(
+            f'#!/bin/sh\nexec setpriv --reuid={ALICE} --regid={ALICE} --groups={FEEDERS} -- {copy} "$@"\n'
+        )
         program.chmod(0o755)
         return pairs, program
 
@@ -75,7 +77,9 @@ def test_config_files_for_a_group_can_be_read_by_it(make_pairs):
 
 @pytest.mark.parametrize("group", ["", "two words", "a#b"])
 def test_a_group_that_no_line_can_hold_is_refused(tmp_path, group):
-    done = subprocess.run([LAUNCH / "make-configs", f"--group={group}", "1", tmp_path / "run"], capture_output=True, text=True)
+    done = subprocess.run(
+        [LAUNCH / "make-configs", f"--group={group}", "1", tmp_path / "run"], capture_output=True, text=True
+    )
     assert done.returncode == 2
     assert "no name of a group" in done.stderr
     assert not (tmp_path / "run").exists()

@@ -1,4 +1,5 @@
-/* Means of two numeric columns over all ranks, read through the Arrow C Data Interface, as a library of its own would. */
+/* Means of two numeric columns over all ranks, read through the Arrow C Data Interface, as a library of its own would.
+ */
 #include <inttypes.h>
 #include <mpi.h>
 #include <stdbool.h>
@@ -24,16 +25,26 @@ static bool is_valid(const struct ArrowArray *array, int64_t i) {
 static double number_at(const struct ArrowArray *array, char format, int64_t i) {
     const void *values = array->buffers[1];
     switch (format) {
-    case 'c': return ((const int8_t *)values)[i];
-    case 'C': return ((const uint8_t *)values)[i];
-    case 's': return ((const int16_t *)values)[i];
-    case 'S': return ((const uint16_t *)values)[i];
-    case 'i': return ((const int32_t *)values)[i];
-    case 'I': return ((const uint32_t *)values)[i];
-    case 'l': return (double)((const int64_t *)values)[i];
-    case 'L': return (double)((const uint64_t *)values)[i];
-    case 'f': return ((const float *)values)[i];
-    default: return ((const double *)values)[i];
+        case 'c':
+            return ((const int8_t *)values)[i];
+        case 'C':
+            return ((const uint8_t *)values)[i];
+        case 's':
+            return ((const int16_t *)values)[i];
+        case 'S':
+            return ((const uint16_t *)values)[i];
+        case 'i':
+            return ((const int32_t *)values)[i];
+        case 'I':
+            return ((const uint32_t *)values)[i];
+        case 'l':
+            return (double)((const int64_t *)values)[i];
+        case 'L':
+            return (double)((const uint64_t *)values)[i];
+        case 'f':
+            return ((const float *)values)[i];
+        default:
+            return ((const double *)values)[i];
     }
 }
 
@@ -112,8 +123,10 @@ int main(int argc, char **argv) {
     struct total totals[COLUMNS] = {{0, 0}};
     char text[2048];
     supply_status_t status = supply_open(&supply, &options);
-    if (status == SUPPLY_OK) status = receive(supply, argv + 1, totals, text, sizeof text);
-    else snprintf(text, sizeof text, "%s", supply_error(supply));
+    if (status == SUPPLY_OK)
+        status = receive(supply, argv + 1, totals, text, sizeof text);
+    else
+        snprintf(text, sizeof text, "%s", supply_error(supply));
     if (status < 0) {
         fprintf(stderr, "arrow-columns: rank %d: %s\n", options.rank, text);
         supply_abort(supply, text);

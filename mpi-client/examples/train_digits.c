@@ -52,15 +52,22 @@ static struct arguments parse(int argc, char **argv, int rank) {
     opterr = rank == 0;
     for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         switch (option) {
-        case RATE:
-            arguments.learning_rate = strtod(optarg, &end);
-            if (end == optarg || *end != '\0' || !(arguments.learning_rate > 0) || !isfinite(arguments.learning_rate))
-                leave(2, stderr, rank, "train-digits: --learning-rate: not a number above 0\n");
-            break;
-        case SAVE: arguments.save = optarg; break;
-        case EVALUATE: arguments.evaluate = optarg; break;
-        case HELP: leave(0, stdout, rank, usage);
-        default: leave(2, stderr, rank, usage);
+            case RATE:
+                arguments.learning_rate = strtod(optarg, &end);
+                if (end == optarg || *end != '\0' || !(arguments.learning_rate > 0) ||
+                    !isfinite(arguments.learning_rate))
+                    leave(2, stderr, rank, "train-digits: --learning-rate: not a number above 0\n");
+                break;
+            case SAVE:
+                arguments.save = optarg;
+                break;
+            case EVALUATE:
+                arguments.evaluate = optarg;
+                break;
+            case HELP:
+                leave(0, stdout, rank, usage);
+            default:
+                leave(2, stderr, rank, usage);
         }
     }
     if (optind != argc) leave(2, stderr, rank, usage);

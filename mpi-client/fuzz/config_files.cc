@@ -45,7 +45,7 @@ void check(const config_line &line) {
     if (line.group != nullptr && line.group[0] == '\0') found("a group without a name");
 }
 
-}  // namespace
+} // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const File mapped_files, named_pipes;
@@ -53,8 +53,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const void *separator = memmem(text, size, "---", 3);
     const size_t first = separator ? static_cast<size_t>(static_cast<const char *>(separator) - text) : size;
     mapped_files.write(text, first);
-    if (separator) named_pipes.write(text + first + 3, size - first - 3);
-    else named_pipes.write("", 0);
+    if (separator)
+        named_pipes.write(text + first + 3, size - first - 3);
+    else
+        named_pipes.write("", 0);
 
     config_lines lines;
     failure failure = {};

@@ -50,7 +50,7 @@ void read_bytes(const supply_block_t &block, const void *from, size_t count, con
     sink = sum;
 }
 
-}  // namespace
+} // namespace
 
 void found(const char *what) {
     fprintf(stderr, "found: %s\n", what);
@@ -113,7 +113,8 @@ void FuzzedPair::read_array(const supply_block_t &block, const ArrowSchema &sche
     if (schema.n_children != array.n_children) found("an array with other children than its schema");
     if (array.n_buffers > 0 && array.buffers[0] != nullptr)
         read_bytes(block, array.buffers[0], static_cast<size_t>(array.length + 7) / 8, "a bitmap outside the block");
-    if (array.n_buffers > 1) read_bytes(block, array.buffers[1], static_cast<size_t>(array.length + 7) / 8, "a buffer outside the block");
+    if (array.n_buffers > 1)
+        read_bytes(block, array.buffers[1], static_cast<size_t>(array.length + 7) / 8, "a buffer outside the block");
     for (int64_t i = 0; i < array.n_children; i++) read_array(block, *schema.children[i], *array.children[i]);
 }
 
@@ -173,4 +174,4 @@ void FuzzedPair::release_oldest() {
     held_.erase(held_.begin());
 }
 
-}  // namespace supply_fuzz
+} // namespace supply_fuzz

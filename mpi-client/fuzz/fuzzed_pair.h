@@ -56,6 +56,6 @@ class FuzzedPair {
     std::vector<supply_block_t> held_;
 };
 
-}  // namespace supply_fuzz
+} // namespace supply_fuzz
 
 #endif

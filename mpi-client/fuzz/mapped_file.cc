@@ -23,7 +23,7 @@ notification notification_in(FuzzedPair &pair, uint64_t slot, uint64_t golden_ge
     return notification;
 }
 
-}  // namespace
+} // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     FuzzedPair pair;

@@ -81,39 +81,49 @@ void run(Input input) {
     uint64_t sequence = 0;
     bool goes_on = true;
     while (goes_on && !input.is_empty()) switch (input.number<uint8_t>() % STEPS) {
-        case SET_COLUMNS:
-            __atomic_store_n(&pair.header().schema_columns, input.number<uint32_t>(), __ATOMIC_RELEASE);
-            break;
-        case SET_SCHEMA: {
-            const size_t column = input.number<uint8_t>();
-            const size_t offset = column * sizeof(schema_entry) + input.number<uint8_t>();
-            set(input, pair.mapping() + SCHEMA_OFFSET, RING_OFFSET - SCHEMA_OFFSET, offset);
-            break;
-        }
-        case SET_SLOT: {
-            uint8_t *slot = pair.slot(input.number<uint8_t>());
-            const size_t offset = input.number<uint16_t>();
-            set(input, slot, FuzzedPair::block_bytes, offset);
-            break;
-        }
-        case SET_HEADER: {
-            const size_t offset = input.number<uint16_t>();
-            set(input, reinterpret_cast<uint8_t *>(&pair.header().published),
-                SCHEMA_OFFSET - offsetof(mapped_file_header, published), offset);
-            break;
-        }
-        case PUBLISH: publish(pair, input, sequence++); break;
-        case NOTIFY: notify(pair, input); break;
-        case SEND: send(pair, input); break;
-        case RECEIVE: goes_on = pair.receive(); break;
-        case RELEASE: pair.release_oldest(); break;
+            case SET_COLUMNS:
+                __atomic_store_n(&pair.header().schema_columns, input.number<uint32_t>(), __ATOMIC_RELEASE);
+                break;
+            case SET_SCHEMA: {
+                const size_t column = input.number<uint8_t>();
+                const size_t offset = column * sizeof(schema_entry) + input.number<uint8_t>();
+                set(input, pair.mapping() + SCHEMA_OFFSET, RING_OFFSET - SCHEMA_OFFSET, offset);
+                break;
+            }
+            case SET_SLOT: {
+                uint8_t *slot = pair.slot(input.number<uint8_t>());
+                const size_t offset = input.number<uint16_t>();
+                set(input, slot, FuzzedPair::block_bytes, offset);
+                break;
+            }
+            case SET_HEADER: {
+                const size_t offset = input.number<uint16_t>();
+                set(input, reinterpret_cast<uint8_t *>(&pair.header().published),
+                    SCHEMA_OFFSET - offsetof(mapped_file_header, published), offset);
+                break;
+            }
+            case PUBLISH:
+                publish(pair, input, sequence++);
+                break;
+            case NOTIFY:
+                notify(pair, input);
+                break;
+            case SEND:
+                send(pair, input);
+                break;
+            case RECEIVE:
+                goes_on = pair.receive();
+                break;
+            case RELEASE:
+                pair.release_oldest();
+                break;
         }
     pair.read_held();
     for (int i = 0; goes_on && i < 4; i++) goes_on = pair.receive();
 }
 
-}  // namespace
-}  // namespace supply_fuzz
+} // namespace
+} // namespace supply_fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     supply_fuzz::run(supply_fuzz::Input(data, size));

@@ -19,7 +19,7 @@ void write_and_read(const supply_position_t &position) {
         found("a position that is another one when it is read again");
 }
 
-}  // namespace
+} // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const std::string text(reinterpret_cast<const char *>(data), size);

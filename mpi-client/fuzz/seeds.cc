@@ -1,5 +1,5 @@
-// Writes the corpus of the fuzzer `notifications`: runs of a task that keep to the contract, as a start for those that do
-// not. Usage: seeds FOLDER
+// Writes the corpus of the fuzzer `notifications`: runs of a task that keep to the contract, as a start for those that
+// do not. Usage: seeds FOLDER
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -161,8 +161,8 @@ Seed failed() {
     return seed;
 }
 
-}  // namespace
-}  // namespace supply_fuzz
+} // namespace
+} // namespace supply_fuzz
 
 int main(int argc, char **argv) {
     if (argc != 2) {

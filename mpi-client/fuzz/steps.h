@@ -22,6 +22,6 @@ enum Step : uint8_t {
     STEPS,
 };
 
-}  // namespace supply_fuzz
+} // namespace supply_fuzz
 
 #endif

@@ -15,14 +15,12 @@
  * owns and removes. A Spark task fills blocks in the mapped file and notifies the rank; the
  * rank reads them where they lie and releases them. proto/PROTOCOL.md is the contract.
  *
- * Threads: a handle is used by one thread at a time, but its Arrow arrays (supply_arrow.h) are released by any; different
- * handles are independent.
- * Processes: a handle belongs to the process that opened it. A child that is forked and does not exec (a DataLoader's
- * worker) has copies of its locks and pipe ends: for as long as it lives the rank looks alive to Spark, even when it
- * is dead. Fork such children before supply_open(), or let them end with their parent (PR_SET_PDEATHSIG). They must
- * call nothing on the handle.
- * The library never prints, never exits, raises no signal, and keeps no global state.
- * Every wait ends after the time limit of the options.
+ * Threads: a handle is used by one thread at a time, but its Arrow arrays (supply_arrow.h) are released by any;
+ * different handles are independent. Processes: a handle belongs to the process that opened it. A child that is forked
+ * and does not exec (a DataLoader's worker) has copies of its locks and pipe ends: for as long as it lives the rank
+ * looks alive to Spark, even when it is dead. Fork such children before supply_open(), or let them end with their
+ * parent (PR_SET_PDEATHSIG). They must call nothing on the handle. The library never prints, never exits, raises no
+ * signal, and keeps no global state. Every wait ends after the time limit of the options.
  */
 #ifndef SUPPLY_H
 #define SUPPLY_H
@@ -45,12 +43,14 @@ extern "C" {
 SUPPLY_API const char *supply_version(void);
 SUPPLY_API const char *supply_contract_version(void);
 
-/** What a call came to. Not negative: no failure. Negative: supply_error() says more, where the call may change its handle. */
+/** What a call came to. Not negative: no failure. Negative: supply_error() says more, where the call may change its
+ * handle. */
 typedef enum supply_status {
     SUPPLY_OK = 0,
-    SUPPLY_END_OF_EPOCH = 1, /**< every element of this epoch, of a stream: this batch, for this rank has been handed out */
-    SUPPLY_END_OF_DATA = 2,  /**< every epoch has ended, or the stream, perhaps inside of an epoch; stays so */
-    SUPPLY_AGAIN = 3,        /**< nothing there yet (supply_try_next only) */
+    SUPPLY_END_OF_EPOCH =
+        1, /**< every element of this epoch, of a stream: this batch, for this rank has been handed out */
+    SUPPLY_END_OF_DATA = 2, /**< every epoch has ended, or the stream, perhaps inside of an epoch; stays so */
+    SUPPLY_AGAIN = 3,       /**< nothing there yet (supply_try_next only) */
 
     SUPPLY_ERROR_ARGUMENT = -1,  /**< a call that this header forbids */
     SUPPLY_ERROR_CONFIG = -2,    /**< config files, options or paths missing or wrong */
@@ -103,7 +103,8 @@ typedef struct supply_options {
 
     /** Limit of each wait in seconds; 0: the environment's SUPPLY_TIMEOUT, or 120. */
     double timeout;
-    /** Bytes of the ring; 0: `ring=` of the config line, or four blocks. Rounded up to whole blocks, which must be two or more. */
+    /** Bytes of the ring; 0: `ring=` of the config line, or four blocks. Rounded up to whole blocks, which must be two
+     * or more. */
     size_t ring_bytes;
     /** Bytes of a block; 0: `block=` of the config line, or a quarter of the ring, or 2 MiB. Rounded up to 4 KiB. */
     size_t block_bytes;
@@ -116,8 +117,8 @@ typedef struct supply_options {
     const char *group;
 
     /**
-     * Go on behind this position, of an earlier run of the same plan: partitions, ranks, seed, shuffle, uneven. NULL: from the
-     * beginning.
+     * Go on behind this position, of an earlier run of the same plan: partitions, ranks, seed, shuffle, uneven. NULL:
+     * from the beginning.
      */
     const supply_position_t *position;
 } supply_options_t;
@@ -146,23 +147,24 @@ SUPPLY_API supply_status_t supply_open(supply_t **supply, const supply_options_t
 
 /**
  * Ends the pair: gives up blocks still held, removes the mapped file and the pipes, frees the handle.
- * Every pointer into the mapping is invalid afterwards, but those of Arrow arrays that are not released. Before SUPPLY_END_OF_DATA Spark is told
- * that the rank stopped early, and its run fails. After it, first waits until the task knows that the rank has everything,
- * which it does at once, unless it has just died: then its next attempt needs the pair for that; at most the
- * time limit. NULL is allowed.
+ * Every pointer into the mapping is invalid afterwards, but those of Arrow arrays that are not released. Before
+ * SUPPLY_END_OF_DATA Spark is told that the rank stopped early, and its run fails. After it, first waits until the task
+ * knows that the rank has everything, which it does at once, unless it has just died: then its next attempt needs the
+ * pair for that; at most the time limit. NULL is allowed.
  */
 SUPPLY_API void supply_close(supply_t *supply);
 
 /**
  * Tells Spark why this rank gives up (the text reaches the Supplier's message), then does what
- * supply_close() does, but without waiting. After SUPPLY_END_OF_DATA there is nothing left to give up: Spark is not told.
+ * supply_close() does, but without waiting. After SUPPLY_END_OF_DATA there is nothing left to give up: Spark is not
+ * told.
  */
 SUPPLY_API void supply_abort(supply_t *supply, const char *reason);
 
 /**
  * What went wrong in the last call on this handle that returned a negative status: one line that names
- * the pair, the file and the setting to change. Valid until the next call. Calls that take a const handle leave it as it is.
- * NULL asks about a handle that supply_open() could not allocate. Never NULL.
+ * the pair, the file and the setting to change. Valid until the next call. Calls that take a const handle leave it as
+ * it is. NULL asks about a handle that supply_open() could not allocate. Never NULL.
  */
 SUPPLY_API const char *supply_error(const supply_t *supply);
 
@@ -180,8 +182,9 @@ typedef struct supply_block {
 
 /**
  * Waits for the next block, at most the time limit. The block stays valid, and its slot occupied, until
- * supply_release(). Several blocks may be held at once, but not all of the ring. The call behind SUPPLY_END_OF_EPOCH says that the
- * rank is through with that epoch: a stream does not give it again from then on, so save a position before it.
+ * supply_release(). Several blocks may be held at once, but not all of the ring. The call behind SUPPLY_END_OF_EPOCH
+ * says that the rank is through with that epoch: a stream does not give it again from then on, so save a position
+ * before it.
  *
  * SUPPLY_OK; SUPPLY_END_OF_EPOCH (block->epoch says which; nothing to release); SUPPLY_END_OF_DATA;
  * or _TIMEOUT, _SPARK, _CONTRACT, _SYSTEM, _ALL_HELD, _ARGUMENT. After an error other than
@@ -190,15 +193,16 @@ typedef struct supply_block {
 SUPPLY_API supply_status_t supply_next(supply_t *supply, supply_block_t *block);
 
 /**
- * As supply_next(), but SUPPLY_AGAIN instead of waiting. For use with supply_fd(). Calls that find nothing for longer than
- * the time limit, one after the other, come to _TIMEOUT; a poll loop that wakes up now and then has the limit, too.
+ * As supply_next(), but SUPPLY_AGAIN instead of waiting. For use with supply_fd(). Calls that find nothing for longer
+ * than the time limit, one after the other, come to _TIMEOUT; a poll loop that wakes up now and then has the limit,
+ * too.
  */
 SUPPLY_API supply_status_t supply_try_next(supply_t *supply, supply_block_t *block);
 
 /**
  * Gives a block back to the task. Blocks may be released in any order; the task gets the space of a block
- * when all before it are released, too, and every Arrow array of it (supply_arrow.h). SUPPLY_OK, or _ARGUMENT if the block
- * is not held.
+ * when all before it are released, too, and every Arrow array of it (supply_arrow.h). SUPPLY_OK, or _ARGUMENT if the
+ * block is not held.
  */
 SUPPLY_API supply_status_t supply_release(supply_t *supply, const supply_block_t *block);
 
@@ -212,7 +216,8 @@ typedef struct supply_column {
     const int32_t *offsets;   /**< element_count + 1; NULL: fixed width. Element i is data[offsets[i] … offsets[i+1]) */
     const void *data;         /**< the values, 64-byte aligned; never NULL */
     size_t data_bytes;        /**< of data */
-    const char *child_format; /**< of the numbers of a list, where format is "+w:N": N of them an element, all in data; else "" */
+    const char *child_format; /**< of the numbers of a list, where format is "+w:N": N of them an element, all in data;
+                                 else "" */
 } supply_column_t;
 
 /**
@@ -227,16 +232,16 @@ SUPPLY_API int supply_column_index(const supply_t *supply, const char *name);
 
 /** A Datum in the mapped file: the seven values, nothing copied. */
 typedef struct supply_datum {
-    const void *key;   /**< the LMDB key; not terminated */
+    const void *key; /**< the LMDB key; not terminated */
     size_t key_bytes;
     int32_t label;
     int32_t channels;
     int32_t height;
     int32_t width;
-    bool encoded;      /**< data is an encoded image */
-    const void *data;  /**< channels × height × width as stored, or an encoded image, or float32 (see PROTOCOL.md) */
+    bool encoded;     /**< data is an encoded image */
+    const void *data; /**< channels × height × width as stored, or an encoded image, or float32 (see PROTOCOL.md) */
     size_t data_bytes;
-    uint32_t epoch;    /**< epoch of the element, from 0 */
+    uint32_t epoch; /**< epoch of the element, from 0 */
 } supply_datum_t;
 
 /**
@@ -252,8 +257,8 @@ SUPPLY_API supply_status_t supply_datum(supply_t *supply, const supply_block_t *
 
 /**
  * A descriptor for poll() or select(): readable when supply_try_next() may have something. Call
- * supply_try_next() until SUPPLY_AGAIN, then poll. Only to be polled, never read or closed. Not for epoll: when a task has
- * left, the pipe is opened anew under the same number, and its registration is gone without a word.
+ * supply_try_next() until SUPPLY_AGAIN, then poll. Only to be polled, never read or closed. Not for epoll: when a task
+ * has left, the pipe is opened anew under the same number, and its registration is gone without a word.
  */
 SUPPLY_API int supply_fd(const supply_t *supply);
 
@@ -265,28 +270,28 @@ SUPPLY_API const void *supply_mapping(const supply_t *supply, size_t *bytes);
 
 /** What the handle has seen so far. */
 typedef struct supply_statistics {
-    uint64_t elements;        /**< elements in blocks handed out */
-    uint64_t blocks;          /**< blocks handed out */
-    uint64_t bytes;           /**< bytes of those blocks */
-    double seconds_waited;    /**< time spent waiting for the task */
+    uint64_t elements;     /**< elements in blocks handed out */
+    uint64_t blocks;       /**< blocks handed out */
+    uint64_t bytes;        /**< bytes of those blocks */
+    double seconds_waited; /**< time spent waiting for the task */
 } supply_statistics_t;
 
 SUPPLY_API void supply_get_statistics(const supply_t *supply, supply_statistics_t *statistics);
 
 /**
- * Where this handle stands: everything before the position has been consumed, nothing behind it. Consumed are the blocks
- * that have been released (and all before them), or the Datums that supply_next_datum() has handed out. A rank that opens
- * its next pair with this position gets exactly what follows. SUPPLY_OK or _ARGUMENT.
+ * Where this handle stands: everything before the position has been consumed, nothing behind it. Consumed are the
+ * blocks that have been released (and all before them), or the Datums that supply_next_datum() has handed out. A rank
+ * that opens its next pair with this position gets exactly what follows. SUPPLY_OK or _ARGUMENT.
  */
 SUPPLY_API supply_status_t supply_position_save(const supply_t *supply, supply_position_t *position);
 
 /**
- * The position behind the first `elements` elements of a block that supply_next() has handed out, whether it is still held or
- * not; or, of what came with SUPPLY_END_OF_EPOCH (elements: 0), behind that epoch. For programs that count themselves what they have
- * consumed, as those with mini-batches of their own size. SUPPLY_OK or _ARGUMENT.
+ * The position behind the first `elements` elements of a block that supply_next() has handed out, whether it is still
+ * held or not; or, of what came with SUPPLY_END_OF_EPOCH (elements: 0), behind that epoch. For programs that count
+ * themselves what they have consumed, as those with mini-batches of their own size. SUPPLY_OK or _ARGUMENT.
  */
-SUPPLY_API supply_status_t supply_position_behind(const supply_t *supply, const supply_block_t *block, uint32_t elements,
-                                                  supply_position_t *position);
+SUPPLY_API supply_status_t supply_position_behind(const supply_t *supply, const supply_block_t *block,
+                                                  uint32_t elements, supply_position_t *position);
 
 /** Bytes that are enough for the text of a position, its ending zero byte included. */
 #define SUPPLY_POSITION_TEXT_BYTES 96

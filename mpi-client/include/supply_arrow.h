@@ -3,8 +3,8 @@
  *
  *     struct ArrowArray array;
  *     struct ArrowSchema schema;
- *     if (supply_export_arrow(supply, &block, SUPPLY_ALL_COLUMNS, &schema, &array) != SUPPLY_OK) die(supply_error(supply));
- *     supply_release(supply, &block);   // the array holds the block on
+ *     if (supply_export_arrow(supply, &block, SUPPLY_ALL_COLUMNS, &schema, &array) != SUPPLY_OK)
+ * die(supply_error(supply)); supply_release(supply, &block);   // the array holds the block on
  *     ...
  *     array.release(&array);
  *     schema.release(&schema);
@@ -53,21 +53,23 @@ struct ArrowArray {
 
 #endif
 
-/** Every column of the block, as the children of one struct array: a record batch. Not the -1 of supply_column_index(). */
+/** Every column of the block, as the children of one struct array: a record batch. Not the -1 of supply_column_index().
+ */
 #define SUPPLY_ALL_COLUMNS (SIZE_MAX - 1)
 
 /**
  * Exports column `index` of a held block, or SUPPLY_ALL_COLUMNS of them. Either of schema and array may be NULL.
  *
- * The array's buffers lie in the mapped file. The array holds the block, too, beside the program itself: the task gets the
- * block's space, and the block counts as consumed, when it has been released by supply_release() and by each of its arrays,
- * and so have all blocks before it. Children that are moved out of an array count as arrays. The schema is a copy.
+ * The array's buffers lie in the mapped file. The array holds the block, too, beside the program itself: the task gets
+ * the block's space, and the block counts as consumed, when it has been released by supply_release() and by each of its
+ * arrays, and so have all blocks before it. Children that are moved out of an array count as arrays. The schema is a
+ * copy.
  *
  * The release callbacks may be called by any thread, also while another one uses the handle, and also after
  * supply_close(), until when the buffers stay readable; what a forked child releases changes nothing.
  *
- * SUPPLY_OK, or _ARGUMENT (the block is not held, there is no such column), _CONTRACT (a format that this library does not
- * know), _MEMORY. On failure neither structure is written.
+ * SUPPLY_OK, or _ARGUMENT (the block is not held, there is no such column), _CONTRACT (a format that this library does
+ * not know), _MEMORY. On failure neither structure is written.
  */
 SUPPLY_API supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *block, size_t index,
                                                struct ArrowSchema *schema, struct ArrowArray *array);

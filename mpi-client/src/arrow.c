@@ -55,7 +55,8 @@ static void release_array(struct ArrowArray *array) {
     free(export);
 }
 
-/* Room for a column and for the values of its lists, for each of `count` columns, and for their parent's list of them. */
+/* Room for a column and for the values of its lists, for each of `count` columns, and for their parent's list of them.
+ */
 static size_t nodes_bytes(size_t count, size_t node_bytes) { return 2 * count * node_bytes; }
 
 static struct schema_export *new_schema(size_t count) {
@@ -105,7 +106,9 @@ static void fill_array(struct array_export *export, struct array_node *node, con
     *array = (struct ArrowArray){
         .length = column->element_count,
         .null_count = column->null_count,
-        .n_buffers = is_list ? 1 : column->offsets != NULL ? 3 : 2,
+        .n_buffers = is_list                   ? 1
+                     : column->offsets != NULL ? 3
+                                               : 2,
         .n_children = is_list ? 1 : 0,
         .buffers = node[0].buffers,
         .children = is_list ? &node[0].child : NULL,
@@ -181,18 +184,18 @@ supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *bloc
     const bool all = index == SUPPLY_ALL_COLUMNS;
     const size_t columns = supply->blocks.schema.count;
     if (!all && index >= columns)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_export_arrow: no column %zu among %zu", index,
-                           columns);
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_export_arrow: no column %zu among %zu",
+                           index, columns);
     const size_t first = all ? 0 : index, count = all ? columns : 1;
 
     struct schema_export *of_schema = new_schema(count);
     struct array_export *of_array = new_array(count);
     struct ArrowArray exported;
-    supply_status_t status = of_schema != NULL && of_array != NULL
-                                 ? export_array(of_array, supply,
-                                                supply_blocks_at(&supply->blocks, &supply->pair, block->sequence), first,
-                                                count, all, &exported)
-                                 : fail(supply, SUPPLY_ERROR_MEMORY, "out of memory");
+    supply_status_t status =
+        of_schema != NULL && of_array != NULL
+            ? export_array(of_array, supply, supply_blocks_at(&supply->blocks, &supply->pair, block->sequence), first,
+                           count, all, &exported)
+            : fail(supply, SUPPLY_ERROR_MEMORY, "out of memory");
     if (status == SUPPLY_OK && schema != NULL) {
         export_schema(of_schema, &supply->blocks.schema, first, count, all, schema);
         of_schema = NULL;

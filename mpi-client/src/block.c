@@ -7,16 +7,17 @@
 
 #include "block_column.h"
 
-#define NOTIFICATION_FIELD(field) {#field, offsetof(struct notification, field), sizeof((struct notification *)0)->field}
+#define NOTIFICATION_FIELD(field)                                                                                      \
+    {#field, offsetof(struct notification, field), sizeof((struct notification *)0)->field}
 
 static const struct {
     const char *name;
     size_t offset;
     size_t bytes;
 } notification_fields[] = {
-    NOTIFICATION_FIELD(generation), NOTIFICATION_FIELD(kind),          NOTIFICATION_FIELD(element_count),
-    NOTIFICATION_FIELD(sequence),   NOTIFICATION_FIELD(epoch),         NOTIFICATION_FIELD(partition),
-    NOTIFICATION_FIELD(first_element), NOTIFICATION_FIELD(offset),     NOTIFICATION_FIELD(size),
+    NOTIFICATION_FIELD(generation),    NOTIFICATION_FIELD(kind),   NOTIFICATION_FIELD(element_count),
+    NOTIFICATION_FIELD(sequence),      NOTIFICATION_FIELD(epoch),  NOTIFICATION_FIELD(partition),
+    NOTIFICATION_FIELD(first_element), NOTIFICATION_FIELD(offset), NOTIFICATION_FIELD(size),
     NOTIFICATION_FIELD(reserved),
 };
 
@@ -37,8 +38,7 @@ void supply_blocks_free(struct blocks *blocks) {
 static supply_status_t learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
     if (blocks->schema.count != 0) return SUPPLY_OK;
     struct schema schema;
-    supply_status_t status =
-        supply_schema_read(&schema, supply_mapped_header(&pair->mapped_file), failure);
+    supply_status_t status = supply_schema_read(&schema, supply_mapped_header(&pair->mapped_file), failure);
     if (status != SUPPLY_OK) return status;
     blocks->columns = calloc(pair->settings.block_count, schema.count * sizeof *blocks->columns);
     if (blocks->columns == NULL) {
@@ -52,8 +52,7 @@ static supply_status_t learn_schema(struct blocks *blocks, const struct pair *pa
 }
 
 /* The texts name the field; supply_block_check() puts the pair and the block before them. */
-static supply_status_t fail(const char *field, uint64_t is, const char *must, uint64_t be,
-                            struct failure *failure) {
+static supply_status_t fail(const char *field, uint64_t is, const char *must, uint64_t be, struct failure *failure) {
     return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s is %" PRIu64 ", must be %s %" PRIu64, field, is, must, be);
 }
 
@@ -108,8 +107,7 @@ static supply_status_t check_notification(const struct pair *pair, const struct 
         return fail("notification.sequence", notification->sequence, "the next,", pair->expected, failure);
     uint64_t published = __atomic_load_n(&supply_mapped_header(&pair->mapped_file)->published, __ATOMIC_ACQUIRE);
     if (published <= notification->sequence)
-        return fail("published", published, "above notification.sequence, which is", notification->sequence,
-                    failure);
+        return fail("published", published, "above notification.sequence, which is", notification->sequence, failure);
     if (published > pair->released + settings->block_count)
         return fail("published", published, "at most released + block_count, which is",
                     pair->released + settings->block_count, failure);
@@ -119,8 +117,7 @@ static supply_status_t check_notification(const struct pair *pair, const struct 
     if (notification->size < sizeof(struct block_header))
         return fail("notification.size", notification->size, "at least", sizeof(struct block_header), failure);
     if (notification->size > settings->block_bytes)
-        return fail("notification.size", notification->size, "at most block_bytes,", settings->block_bytes,
-                    failure);
+        return fail("notification.size", notification->size, "at most block_bytes,", settings->block_bytes, failure);
     bool is_block = notification->kind == NOTIFICATION_BLOCK;
     if (is_block && notification->element_count == 0)
         return fail("notification.element_count", 0, "at least", 1, failure);

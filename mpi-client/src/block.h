@@ -1,4 +1,5 @@
-/** R3: a block is checked before anybody reads it. The task's memory is read once, into own copies, and never trusted. */
+/** R3: a block is checked before anybody reads it. The task's memory is read once, into own copies, and never trusted.
+ */
 #ifndef SUPPLY_BLOCK_H
 #define SUPPLY_BLOCK_H
 

@@ -18,7 +18,8 @@ static supply_status_t check_place(const struct check *check, const char *field,
     uint64_t size = check->block->notification.size;
     if (offset % BUFFER_ALIGNMENT != 0) return fail(check, field, offset, "a multiple of", BUFFER_ALIGNMENT);
     /* An empty buffer may be said to stand anywhere: nobody reads it. */
-    if (bytes > 0 && offset < check->buffers_offset) return fail(check, field, offset, "at least", check->buffers_offset);
+    if (bytes > 0 && offset < check->buffers_offset)
+        return fail(check, field, offset, "at least", check->buffers_offset);
     if (offset > size || bytes > size - offset)
         return fail(check, field, offset, "with its bytes within the block's size of", size);
     return SUPPLY_OK;
@@ -75,11 +76,18 @@ supply_status_t supply_block_column_check(const struct block *block, const struc
     const struct format format = supply_schema_format(entry);
     supply_status_t status = SUPPLY_OK;
     switch (format.layout) {
-    /* Refused by name when it is asked for; the other columns stay readable. */
-    case FORMAT_UNKNOWN: return SUPPLY_OK;
-    case FORMAT_BITS: status = check_data_bytes(&check, column, elements / 8 + (elements % 8 != 0)); break;
-    case FORMAT_FIXED: status = check_data_bytes(&check, column, elements * format.bytes); break;
-    case FORMAT_VARIABLE: status = check_offsets(&check, column); break;
+        /* Refused by name when it is asked for; the other columns stay readable. */
+        case FORMAT_UNKNOWN:
+            return SUPPLY_OK;
+        case FORMAT_BITS:
+            status = check_data_bytes(&check, column, elements / 8 + (elements % 8 != 0));
+            break;
+        case FORMAT_FIXED:
+            status = check_data_bytes(&check, column, elements * format.bytes);
+            break;
+        case FORMAT_VARIABLE:
+            status = check_offsets(&check, column);
+            break;
     }
     if (status == SUPPLY_OK) status = check_validity(&check, column);
     if (status == SUPPLY_OK) status = check_place(&check, "data_offset", column->data_offset, column->data_bytes);

@@ -28,9 +28,8 @@ const char *supply_file_kind_name(enum file_kind kind) {
     return names[kind];
 }
 
-__attribute__((format(printf, 4, 5))) static enum outcome fail(const struct claimed_file *file,
-                                                               struct failure *failure, supply_status_t status,
-                                                               const char *format, ...) {
+__attribute__((format(printf, 4, 5))) static enum outcome fail(const struct claimed_file *file, struct failure *failure,
+                                                               supply_status_t status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     supply_fail_at(failure, status, supply_file_kind_name(file->kind), file->name, NULL, format, arguments);
@@ -40,8 +39,8 @@ __attribute__((format(printf, 4, 5))) static enum outcome fail(const struct clai
 
 static enum outcome fail_in_use(const struct claimed_file *file, struct failure *failure) {
     uint32_t pid = 0;
-    if (file->kind == FILE_MAPPED && pread(file->fd, &pid, sizeof pid, offsetof(struct mapped_file_header, rank_pid)) !=
-                                         (ssize_t)sizeof pid)
+    if (file->kind == FILE_MAPPED &&
+        pread(file->fd, &pid, sizeof pid, offsetof(struct mapped_file_header, rank_pid)) != (ssize_t)sizeof pid)
         pid = 0;
     if (pid != 0)
         return fail(file, failure, SUPPLY_ERROR_IN_USE,
@@ -51,9 +50,10 @@ static enum outcome fail_in_use(const struct claimed_file *file, struct failure 
 }
 
 static enum outcome fail_to_retry(const struct claimed_file *file, struct failure *failure) {
-    return fail(file, failure, SUPPLY_ERROR_IN_USE,
-                "is being made or removed by another process all the time (waited %g s): give each run files of its own",
-                RETRY_LIMIT_SECONDS);
+    return fail(
+        file, failure, SUPPLY_ERROR_IN_USE,
+        "is being made or removed by another process all the time (waited %g s): give each run files of its own",
+        RETRY_LIMIT_SECONDS);
 }
 
 /* Only what a rank left behind may be replaced, whatever a config line points at. */

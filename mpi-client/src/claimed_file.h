@@ -44,7 +44,8 @@ supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kin
 /** Opens what stands at the name now, without following a link or blocking. A descriptor, or -1 and errno. */
 int supply_claim_reopen(const struct claimed_file *file, int flags);
 
-/** Removes the file, unless its name has become another's, and gives the locks back. False and errno: it is still there. */
+/** Removes the file, unless its name has become another's, and gives the locks back. False and errno: it is still
+ * there. */
 bool supply_claim_remove(struct claimed_file *file);
 
 /** Gives the locks back and leaves the file. */

@@ -23,11 +23,16 @@ uint64_t supply_config_size(const char *text) {
     uint64_t size = strtoull(text, &unit, 10);
     if (errno != 0) return 0;
     unsigned shift;
-    if (*unit == '\0') shift = 0;
-    else if (strcmp(unit, "KiB") == 0) shift = 10;
-    else if (strcmp(unit, "MiB") == 0) shift = 20;
-    else if (strcmp(unit, "GiB") == 0) shift = 30;
-    else return 0;
+    if (*unit == '\0')
+        shift = 0;
+    else if (strcmp(unit, "KiB") == 0)
+        shift = 10;
+    else if (strcmp(unit, "MiB") == 0)
+        shift = 20;
+    else if (strcmp(unit, "GiB") == 0)
+        shift = 30;
+    else
+        return 0;
     return size <= (uint64_t)INT64_MAX >> shift ? size << shift : 0;
 }
 
@@ -86,12 +91,14 @@ static supply_status_t set_word(struct config_line *line, const char *word, cons
                                 struct failure *failure) {
     uint64_t *size;
     if (strncmp(word, "group=", 6) == 0) return set_group(line, word, reader, failure);
-    if (strncmp(word, "ring=", 5) == 0) size = &line->ring_bytes;
-    else if (strncmp(word, "block=", 6) == 0) size = &line->block_bytes;
+    if (strncmp(word, "ring=", 5) == 0)
+        size = &line->ring_bytes;
+    else if (strncmp(word, "block=", 6) == 0)
+        size = &line->block_bytes;
     else
         return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "%s:%zu: unknown word '%s': a line is PATH [ring=SIZE] [block=SIZE] [group=NAME]", reader->file,
-                           reader->number, word);
+                           "%s:%zu: unknown word '%s': a line is PATH [ring=SIZE] [block=SIZE] [group=NAME]",
+                           reader->file, reader->number, word);
     if (*size != 0) return fail_twice(word, reader, failure);
     *size = supply_config_size(strchr(word, '=') + 1);
     if (*size == 0)

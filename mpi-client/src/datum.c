@@ -8,8 +8,8 @@ static supply_status_t find_columns(supply_t *supply, const struct block *block,
         supply_column_t *column = &columns->column[i];
         status = supply_block_column(&supply->blocks, &supply->pair, block, i, column, &supply->failure);
         if (status == SUPPLY_OK && column->null_count != 0)
-            status = supply_fail(&supply->failure, SUPPLY_ERROR_CONTRACT, "%s: column '%s' holds nulls, a Datum's never",
-                                 name, column->name);
+            status = supply_fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
+                                 "%s: column '%s' holds nulls, a Datum's never", name, column->name);
     }
     return status;
 }
@@ -33,10 +33,11 @@ static supply_status_t fill(supply_t *supply, const struct datum_columns *column
     const supply_column_t *column = columns->column;
     if (!slice(&column[DATUM_KEY], index, &datum->key, &datum->key_bytes) ||
         !slice(&column[DATUM_DATA], index, &datum->data, &datum->data_bytes))
-        return supply_fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
-                           "%s: offsets of a block changed while it was held: is something else writing into the mapped "
-                           "file?",
-                           supply->pair.name);
+        return supply_fail(
+            &supply->failure, SUPPLY_ERROR_CONTRACT,
+            "%s: offsets of a block changed while it was held: is something else writing into the mapped "
+            "file?",
+            supply->pair.name);
     datum->label = int32_at(&column[DATUM_LABEL], index);
     datum->channels = int32_at(&column[DATUM_CHANNELS], index);
     datum->height = int32_at(&column[DATUM_HEIGHT], index);
@@ -91,7 +92,9 @@ supply_status_t supply_next_datum(supply_t *supply, supply_datum_t *datum) {
         if (status != SUPPLY_OK) return status;
     }
     status = fill(supply, &supply->datum_columns, supply->iterated.epoch, supply->next_datum, datum);
-    if (status == SUPPLY_OK) supply->next_datum++;
-    else supply->broken = supply->failure;
+    if (status == SUPPLY_OK)
+        supply->next_datum++;
+    else
+        supply->broken = supply->failure;
     return status;
 }

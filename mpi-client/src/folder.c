@@ -137,8 +137,10 @@ supply_status_t supply_folder_find(int *folder, const char *what, const struct n
     const struct place place = {what, file, path, failure};
     supply_status_t status = SUPPLY_OK;
     *folder = open(path, OPEN_FLAGS);
-    if (*folder >= 0) status = check(&place, *folder, NO_GROUP);
-    else if (errno != ENOENT) status = fail_to_open(&place);
+    if (*folder >= 0)
+        status = check(&place, *folder, NO_GROUP);
+    else if (errno != ENOENT)
+        status = fail_to_open(&place);
     free(path);
     return status;
 }

@@ -14,8 +14,8 @@ struct datum_columns {
 struct supply {
     bool is_open;
     bool at_end_of_data;
-    bool at_end_of_epoch; /**< END_OF_EPOCH is what was handed out last */
-    uint32_t epoch; /**< of the last block received */
+    bool at_end_of_epoch;     /**< END_OF_EPOCH is what was handed out last */
+    uint32_t epoch;           /**< of the last block received */
     struct position consumed; /**< behind all that has been released */
     struct pair pair;
     struct blocks blocks;

@@ -24,7 +24,8 @@ supply_status_t supply_pipe_become_reader(struct claimed_file *pipe, struct fail
 /** Reads one record from a reader. */
 enum pipe_read supply_pipe_read(struct claimed_file *pipe, void *record, size_t bytes, struct failure *failure);
 
-/** Waits until there may be something to read. 1: there may be; 0: the deadline (supply_clock) has passed; -1: errno. */
+/** Waits until there may be something to read. 1: there may be; 0: the deadline (supply_clock) has passed; -1: errno.
+ */
 int supply_pipe_wait(const struct claimed_file *pipe, int64_t deadline);
 
 /** Writes one record into a claimed pipe. True if it went in; false if the pipe is full. */

@@ -26,8 +26,7 @@ static supply_status_t copy_path(struct named_path *named, const char *path, str
         return supply_fail(failure, SUPPLY_ERROR_CONFIG, "'%s' (options) is not an absolute path", path);
     named->path = strdup(path);
     named->origin = strdup("options");
-    if (named->path == NULL || named->origin == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (named->path == NULL || named->origin == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return SUPPLY_OK;
 }
 
@@ -112,16 +111,16 @@ static supply_status_t set_timeout(const supply_options_t *options, struct setti
 
 static uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
-static supply_status_t set_sizes(const supply_options_t *options, struct settings *settings,
-                                 struct failure *failure) {
+static supply_status_t set_sizes(const supply_options_t *options, struct settings *settings, struct failure *failure) {
     uint64_t ring = options->ring_bytes ? options->ring_bytes : settings->files.ring_bytes;
     uint64_t block = options->block_bytes ? options->block_bytes : settings->files.block_bytes;
     const char *origin = settings->files.mapped_file.origin;
     if (ring > INT64_MAX / 2 || block > BLOCK_BYTES_MAX)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "%s: ring=%llu block=%llu: a block has at most %d bytes and a ring less than 4 EiB: set them "
-                           "smaller",
-                           origin, (unsigned long long)ring, (unsigned long long)block, BLOCK_BYTES_MAX);
+        return supply_fail(
+            failure, SUPPLY_ERROR_CONFIG,
+            "%s: ring=%llu block=%llu: a block has at most %d bytes and a ring less than 4 EiB: set them "
+            "smaller",
+            origin, (unsigned long long)ring, (unsigned long long)block, BLOCK_BYTES_MAX);
     if (block == 0) {
         block = ring ? ring / DEFAULT_BLOCK_COUNT : DEFAULT_BLOCK_BYTES;
         if (block > BLOCK_BYTES_MAX) block = BLOCK_BYTES_MAX;
@@ -130,11 +129,12 @@ static supply_status_t set_sizes(const supply_options_t *options, struct setting
     block = round_up(block, BLOCK_BYTES_UNIT);
     ring = ring ? round_up(ring, block) : DEFAULT_BLOCK_COUNT * block;
     if (ring / block < BLOCK_COUNT_MIN || ring / block > UINT32_MAX)
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "%s: a ring of %llu bytes holds %llu blocks of %llu bytes and must hold at least %d (at most "
-                           "%u): set ring= (--ring) larger or block= (--block) smaller",
-                           origin, (unsigned long long)ring, (unsigned long long)(ring / block),
-                           (unsigned long long)block, BLOCK_COUNT_MIN, UINT32_MAX);
+        return supply_fail(
+            failure, SUPPLY_ERROR_CONFIG,
+            "%s: a ring of %llu bytes holds %llu blocks of %llu bytes and must hold at least %d (at most "
+            "%u): set ring= (--ring) larger or block= (--block) smaller",
+            origin, (unsigned long long)ring, (unsigned long long)(ring / block), (unsigned long long)block,
+            BLOCK_COUNT_MIN, UINT32_MAX);
     settings->block_bytes = block;
     settings->block_count = (uint32_t)(ring / block);
     return SUPPLY_OK;
@@ -142,8 +142,9 @@ static supply_status_t set_sizes(const supply_options_t *options, struct setting
 
 static supply_status_t set_start(const supply_options_t *options, struct settings *settings, struct failure *failure) {
     if (options->position == NULL || supply_position_unpack(options->position, &settings->start)) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                       "options: position holds none: fill it by supply_position_save() or supply_position_from_text()");
+    return supply_fail(
+        failure, SUPPLY_ERROR_ARGUMENT,
+        "options: position holds none: fill it by supply_position_save() or supply_position_from_text()");
 }
 
 static supply_status_t set_group(const supply_options_t *options, struct settings *settings, struct failure *failure) {
@@ -156,8 +157,7 @@ static supply_status_t set_group(const supply_options_t *options, struct setting
 static supply_status_t set_generation(struct settings *settings, struct failure *failure) {
     do {
         ssize_t got = getrandom(&settings->generation, sizeof settings->generation, 0);
-        if (got < 0 && errno != EINTR)
-            return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "getrandom failed: %m");
+        if (got < 0 && errno != EINTR) return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "getrandom failed: %m");
         if (got != sizeof settings->generation) settings->generation = 0;
     } while (settings->generation == 0);
     return SUPPLY_OK;

@@ -52,7 +52,8 @@ supply_status_t supply_pair_open(struct pair *pair, struct settings *settings, s
     if (status == SUPPLY_OK)
         status = supply_claim(&pair->request_pipe, FILE_REQUEST_PIPE, &files->request_pipe, group, failure);
     if (status == SUPPLY_OK)
-        status = supply_claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, group, failure);
+        status =
+            supply_claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, group, failure);
     if (status == SUPPLY_OK) status = supply_pipe_become_reader(&pair->notification_pipe, failure);
     supply_fail_point("O3");
     if (status == SUPPLY_OK) status = publish(pair, failure);
@@ -131,16 +132,20 @@ void supply_pair_release_all(struct pair *pair) {
     release_what_nobody_holds(pair);
 }
 
-/* Reads a notification, or waits a little for one. False where the task's next attempt need not be awaited any longer. */
+/* Reads a notification, or waits a little for one. False where the task's next attempt need not be awaited any longer.
+ */
 static bool await_next_attempt(struct pair *pair) {
     struct notification notification;
     struct failure failure;
     switch (supply_pipe_read(&pair->notification_pipe, &notification, sizeof notification, &failure)) {
-    case PIPE_RECORD:
-        return notification.generation != pair->settings.generation || notification.kind != NOTIFICATION_FAILURE;
-    case PIPE_EMPTY: return supply_pipe_wait(&pair->notification_pipe, supply_clock_after(END_PAUSE_SECONDS)) >= 0;
-    case PIPE_WRITER_LEFT: return true;
-    case PIPE_FAILED: return false;
+        case PIPE_RECORD:
+            return notification.generation != pair->settings.generation || notification.kind != NOTIFICATION_FAILURE;
+        case PIPE_EMPTY:
+            return supply_pipe_wait(&pair->notification_pipe, supply_clock_after(END_PAUSE_SECONDS)) >= 0;
+        case PIPE_WRITER_LEFT:
+            return true;
+        case PIPE_FAILED:
+            return false;
     }
     return false;
 }

@@ -10,11 +10,11 @@ struct pair {
     struct mapped_file mapped_file;
     struct claimed_file request_pipe;
     struct claimed_file notification_pipe;
-    char *name;        /**< "pair 0 (/path)", for messages */
+    char *name;         /**< "pair 0 (/path)", for messages */
     bool *held;         /**< per slot: its block has been received and not released */
     uint32_t *exported; /**< per slot: Arrow arrays of its block that are not released */
-    uint64_t expected; /**< sequence number of the next block; all below are received */
-    uint64_t released; /**< all below are released */
+    uint64_t expected;  /**< sequence number of the next block; all below are received */
+    uint64_t released;  /**< all below are released */
 };
 
 /**
@@ -48,7 +48,8 @@ void supply_pair_release_all(struct pair *pair);
 /** C3: the program asks for what follows the END_OF_EPOCH that it has received last. */
 void supply_pair_pass(struct pair *pair);
 
-/** E4, behind END_OF_DATA: releases everything, and waits until the task knows it or Spark gives up, at most the time limit. */
+/** E4, behind END_OF_DATA: releases everything, and waits until the task knows it or Spark gives up, at most the time
+ * limit. */
 void supply_pair_end(struct pair *pair);
 
 /** Writes why the rank gives up, and STOP. */

@@ -118,7 +118,8 @@ supply_status_t supply_position_from_text(supply_position_t *packed, const char 
                &position.partition, &position.element, &position.plan) != 5)
         return SUPPLY_ERROR_ARGUMENT;
     position.inside = inside == 1;
-    /* sscanf takes more than is ever written: blanks, signs, numbers that are too large, and a text that was cut off. */
+    /* sscanf takes more than is ever written: blanks, signs, numbers that are too large, and a text that was cut off.
+     */
     supply_position_t read;
     char written[SUPPLY_POSITION_TEXT_BYTES];
     pack(&position, &read);

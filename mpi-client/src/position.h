@@ -7,10 +7,10 @@
 
 struct position {
     uint32_t epoch;
-    bool inside;        /**< in the middle of the epoch: partition and element count */
+    bool inside; /**< in the middle of the epoch: partition and element count */
     uint32_t partition;
-    uint64_t element;   /**< the next one of the partition */
-    uint64_t plan;      /**< fingerprint of the plan; 0: not known */
+    uint64_t element; /**< the next one of the partition */
+    uint64_t plan;    /**< fingerprint of the plan; 0: not known */
 };
 
 /** From the opaque bytes; false if they are no position. */

@@ -10,14 +10,17 @@
 /* How long a rank looks for the next block itself, before it has the task wake it. */
 enum { LOOK_NANOSECONDS = 200000 };
 
-/* As many as a pipe holds: whoever writes without end what is dropped (R2) must not keep the rank beyond its time limit. */
+/* As many as a pipe holds: whoever writes without end what is dropped (R2) must not keep the rank beyond its time
+ * limit. */
 enum { DRAIN_NOTIFICATIONS = 1024 };
 
 static const struct mapped_file_header *header(const supply_t *supply) {
     return supply_mapped_header(&supply->pair.mapped_file);
 }
 
-static uint32_t task_pid(const supply_t *supply) { return __atomic_load_n(&header(supply)->task_pid, __ATOMIC_RELAXED); }
+static uint32_t task_pid(const supply_t *supply) {
+    return __atomic_load_n(&header(supply)->task_pid, __ATOMIC_RELAXED);
+}
 
 static uint32_t task_attempt(const supply_t *supply) {
     return __atomic_load_n(&header(supply)->task_attempt, __ATOMIC_RELAXED);
@@ -167,21 +170,26 @@ static supply_status_t take(supply_t *supply, const struct notification *notific
     return status;
 }
 
-/* Reads what is there until it comes to something; SUPPLY_AGAIN: nothing has, and the caller is to look at its time limit. */
+/* Reads what is there until it comes to something; SUPPLY_AGAIN: nothing has, and the caller is to look at its time
+ * limit. */
 static supply_status_t drain(supply_t *supply, supply_block_t *block) {
     struct notification notification;
     for (int records = 0; records < DRAIN_NOTIFICATIONS; records++) {
-        switch (supply_pipe_read(&supply->pair.notification_pipe, &notification, sizeof notification,
-                                 &supply->failure)) {
-        case PIPE_RECORD: {
-            supply_fail_point("R1");
-            supply_status_t status = take(supply, &notification, block);
-            if (status != SUPPLY_AGAIN) return status;
-            break;
-        }
-        case PIPE_WRITER_LEFT: supply->task_left_at = supply_clock_now(); break;
-        case PIPE_FAILED: return supply->failure.status;
-        case PIPE_EMPTY: return find_nothing(supply);
+        switch (
+            supply_pipe_read(&supply->pair.notification_pipe, &notification, sizeof notification, &supply->failure)) {
+            case PIPE_RECORD: {
+                supply_fail_point("R1");
+                supply_status_t status = take(supply, &notification, block);
+                if (status != SUPPLY_AGAIN) return status;
+                break;
+            }
+            case PIPE_WRITER_LEFT:
+                supply->task_left_at = supply_clock_now();
+                break;
+            case PIPE_FAILED:
+                return supply->failure.status;
+            case PIPE_EMPTY:
+                return find_nothing(supply);
         }
     }
     return SUPPLY_AGAIN;
@@ -194,15 +202,17 @@ static int64_t deadline(const supply_t *supply, int64_t since) {
 }
 
 /*
- * Waking a rank takes the task 15 to 30 microseconds, in which it could copy a few hundred kilobytes. Where blocks come so
- * fast that the last wait was short, the rank looks for the next one instead, and lets everybody else run who wants its core.
+ * Waking a rank takes the task 15 to 30 microseconds, in which it could copy a few hundred kilobytes. Where blocks come
+ * so fast that the last wait was short, the rank looks for the next one instead, and lets everybody else run who wants
+ * its core.
  */
 static supply_status_t look(supply_t *supply, int64_t since, supply_block_t *block) {
     supply_status_t status = SUPPLY_AGAIN;
     while (status == SUPPLY_AGAIN && supply_clock_now() - since < LOOK_NANOSECONDS) {
         if (__atomic_load_n(&header(supply)->published, __ATOMIC_RELAXED) > supply->pair.expected)
             status = drain(supply, block);
-        else sched_yield();
+        else
+            sched_yield();
     }
     return status;
 }
@@ -216,8 +226,10 @@ static supply_status_t drain_waiting(supply_t *supply, supply_block_t *block) {
         int ready = supply_pipe_wait(&supply->pair.notification_pipe, deadline(supply, since));
         if (ready < 0)
             status = supply_fail(&supply->failure, SUPPLY_ERROR_SYSTEM, "%s: poll failed: %m", supply->pair.name);
-        else if (ready == 0) status = fail_by_timeout(supply);
-        else status = drain(supply, block);
+        else if (ready == 0)
+            status = fail_by_timeout(supply);
+        else
+            status = drain(supply, block);
     }
     supply->last_wait = supply_clock_now() - since;
     supply->statistics.seconds_waited += (double)supply->last_wait / 1e9;

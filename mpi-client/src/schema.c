@@ -37,9 +37,12 @@ supply_status_t supply_schema_read(struct schema *schema, const struct mapped_fi
     *schema = (struct schema){.entries = entries, .count = count};
     for (uint32_t i = 0; i < count; i++) {
         const char *field = NULL;
-        if (memchr(entries[i].name, '\0', sizeof entries[i].name) == NULL) field = "name";
-        else if (memchr(entries[i].format, '\0', sizeof entries[i].format) == NULL) field = "format";
-        else if (memchr(entries[i].child_format, '\0', sizeof entries[i].child_format) == NULL) field = "child_format";
+        if (memchr(entries[i].name, '\0', sizeof entries[i].name) == NULL)
+            field = "name";
+        else if (memchr(entries[i].format, '\0', sizeof entries[i].format) == NULL)
+            field = "format";
+        else if (memchr(entries[i].child_format, '\0', sizeof entries[i].child_format) == NULL)
+            field = "child_format";
         if (field == NULL) continue;
         supply_fail(failure, SUPPLY_ERROR_CONTRACT, "schema_entry.%s of column %u is not ended by a zero byte", field,
                     i);
@@ -63,19 +66,25 @@ int supply_schema_index(const struct schema_entry *entries, uint32_t count, cons
 
 static struct format simple_format(const char *format) {
     if (format[0] != '\0' && format[1] == '\0') switch (format[0]) {
-        case 'b': return (struct format){FORMAT_BITS, 0, 0};
-        case 'c':
-        case 'C': return (struct format){FORMAT_FIXED, 1, 0};
-        case 's':
-        case 'S': return (struct format){FORMAT_FIXED, 2, 0};
-        case 'i':
-        case 'I':
-        case 'f': return (struct format){FORMAT_FIXED, 4, 0};
-        case 'l':
-        case 'L':
-        case 'g': return (struct format){FORMAT_FIXED, 8, 0};
-        case 'z':
-        case 'u': return (struct format){FORMAT_VARIABLE, 0, 0};
+            case 'b':
+                return (struct format){FORMAT_BITS, 0, 0};
+            case 'c':
+            case 'C':
+                return (struct format){FORMAT_FIXED, 1, 0};
+            case 's':
+            case 'S':
+                return (struct format){FORMAT_FIXED, 2, 0};
+            case 'i':
+            case 'I':
+            case 'f':
+                return (struct format){FORMAT_FIXED, 4, 0};
+            case 'l':
+            case 'L':
+            case 'g':
+                return (struct format){FORMAT_FIXED, 8, 0};
+            case 'z':
+            case 'u':
+                return (struct format){FORMAT_VARIABLE, 0, 0};
         }
     return FORMAT_NOT_KNOWN;
 }

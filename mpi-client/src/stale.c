@@ -35,8 +35,9 @@ supply_status_t supply_stale_remove(const struct config_line *files, struct stal
         if (claimed[i].fd < 0) continue;
         stale->left[i] = supply_claim_remove(&claimed[i]);
         if (!stale->left[i])
-            status = supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s %s (%s) can not be removed: %m: remove it by hand",
-                                 supply_file_kind_name((enum file_kind)i), claimed[i].name->path, claimed[i].name->origin);
+            status =
+                supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s %s (%s) can not be removed: %m: remove it by hand",
+                            supply_file_kind_name((enum file_kind)i), claimed[i].name->path, claimed[i].name->origin);
     }
     close_all(claimed);
     return status;

@@ -16,20 +16,34 @@ const char *supply_contract_version(void) { return TEXT(VERSION_MAJOR) "." TEXT(
 
 const char *supply_status_name(supply_status_t status) {
     switch (status) {
-    case SUPPLY_OK: return "SUPPLY_OK";
-    case SUPPLY_END_OF_EPOCH: return "SUPPLY_END_OF_EPOCH";
-    case SUPPLY_END_OF_DATA: return "SUPPLY_END_OF_DATA";
-    case SUPPLY_AGAIN: return "SUPPLY_AGAIN";
-    case SUPPLY_ERROR_ARGUMENT: return "SUPPLY_ERROR_ARGUMENT";
-    case SUPPLY_ERROR_CONFIG: return "SUPPLY_ERROR_CONFIG";
-    case SUPPLY_ERROR_IN_USE: return "SUPPLY_ERROR_IN_USE";
-    case SUPPLY_ERROR_NO_SPACE: return "SUPPLY_ERROR_NO_SPACE";
-    case SUPPLY_ERROR_SYSTEM: return "SUPPLY_ERROR_SYSTEM";
-    case SUPPLY_ERROR_TIMEOUT: return "SUPPLY_ERROR_TIMEOUT";
-    case SUPPLY_ERROR_SPARK: return "SUPPLY_ERROR_SPARK";
-    case SUPPLY_ERROR_CONTRACT: return "SUPPLY_ERROR_CONTRACT";
-    case SUPPLY_ERROR_MEMORY: return "SUPPLY_ERROR_MEMORY";
-    case SUPPLY_ERROR_ALL_HELD: return "SUPPLY_ERROR_ALL_HELD";
+        case SUPPLY_OK:
+            return "SUPPLY_OK";
+        case SUPPLY_END_OF_EPOCH:
+            return "SUPPLY_END_OF_EPOCH";
+        case SUPPLY_END_OF_DATA:
+            return "SUPPLY_END_OF_DATA";
+        case SUPPLY_AGAIN:
+            return "SUPPLY_AGAIN";
+        case SUPPLY_ERROR_ARGUMENT:
+            return "SUPPLY_ERROR_ARGUMENT";
+        case SUPPLY_ERROR_CONFIG:
+            return "SUPPLY_ERROR_CONFIG";
+        case SUPPLY_ERROR_IN_USE:
+            return "SUPPLY_ERROR_IN_USE";
+        case SUPPLY_ERROR_NO_SPACE:
+            return "SUPPLY_ERROR_NO_SPACE";
+        case SUPPLY_ERROR_SYSTEM:
+            return "SUPPLY_ERROR_SYSTEM";
+        case SUPPLY_ERROR_TIMEOUT:
+            return "SUPPLY_ERROR_TIMEOUT";
+        case SUPPLY_ERROR_SPARK:
+            return "SUPPLY_ERROR_SPARK";
+        case SUPPLY_ERROR_CONTRACT:
+            return "SUPPLY_ERROR_CONTRACT";
+        case SUPPLY_ERROR_MEMORY:
+            return "SUPPLY_ERROR_MEMORY";
+        case SUPPLY_ERROR_ALL_HELD:
+            return "SUPPLY_ERROR_ALL_HELD";
     }
     return "unknown status";
 }
@@ -89,8 +103,8 @@ static void stop_early(supply_t *supply) {
                  supply->broken.status != SUPPLY_OK ? supply->broken.text : supply->failure.text);
     else
         snprintf(reason, sizeof reason,
-                 "rank %d closed its pair before the end of data (epoch %u, sequence %" PRIu64 ")", rank,
-                 supply->epoch, supply->pair.expected);
+                 "rank %d closed its pair before the end of data (epoch %u, sequence %" PRIu64 ")", rank, supply->epoch,
+                 supply->pair.expected);
     supply_pair_stop(&supply->pair, reason);
 }
 
@@ -98,8 +112,10 @@ void supply_close(supply_t *supply) {
     if (supply == NULL) return;
     if (supply->is_open) {
         supply_exports_detach(supply->exports);
-        if (supply->at_end_of_data) supply_pair_end(&supply->pair);
-        else stop_early(supply);
+        if (supply->at_end_of_data)
+            supply_pair_end(&supply->pair);
+        else
+            stop_early(supply);
     }
     close_and_free(supply);
 }
@@ -108,8 +124,10 @@ void supply_abort(supply_t *supply, const char *reason) {
     if (supply == NULL) return;
     if (supply->is_open) {
         supply_exports_detach(supply->exports);
-        if (supply->at_end_of_data) supply_pair_release_all(&supply->pair);
-        else supply_pair_stop(&supply->pair, reason ? reason : "the rank gave up and did not say why");
+        if (supply->at_end_of_data)
+            supply_pair_release_all(&supply->pair);
+        else
+            supply_pair_stop(&supply->pair, reason ? reason : "the rank gave up and did not say why");
     }
     close_and_free(supply);
 }

@@ -17,7 +17,8 @@ const char *supply_user_text(uid_t user, char text[USER_TEXT_BYTES]) {
     struct passwd entry, *found = NULL;
     if (getpwuid_r(user, &entry, buffer, sizeof buffer, &found) == 0 && found != NULL)
         snprintf(text, USER_TEXT_BYTES, "%s (uid %u)", found->pw_name, (unsigned)user);
-    else snprintf(text, USER_TEXT_BYTES, "uid %u", (unsigned)user);
+    else
+        snprintf(text, USER_TEXT_BYTES, "uid %u", (unsigned)user);
     return text;
 }
 
@@ -28,7 +29,8 @@ static int look_up(const char *name, gid_t number, struct group *entry, char **b
         char *grown = realloc(*buffer, bytes);
         if (grown == NULL) return ENOMEM;
         *buffer = grown;
-        error = name ? getgrnam_r(name, entry, *buffer, bytes, found) : getgrgid_r(number, entry, *buffer, bytes, found);
+        error =
+            name ? getgrnam_r(name, entry, *buffer, bytes, found) : getgrgid_r(number, entry, *buffer, bytes, found);
     }
     return error;
 }
@@ -39,7 +41,8 @@ const char *supply_group_text(gid_t group, char text[USER_TEXT_BYTES]) {
     char *buffer = NULL;
     if (look_up(NULL, group, &entry, &buffer, &found) == 0 && found != NULL)
         snprintf(text, USER_TEXT_BYTES, "%s", found->gr_name);
-    else snprintf(text, USER_TEXT_BYTES, "%u", (unsigned)group);
+    else
+        snprintf(text, USER_TEXT_BYTES, "%u", (unsigned)group);
     free(buffer);
     errno = error;
     return text;

@@ -8,7 +8,7 @@
 #include "failure.h"
 
 /** No group: the files are the owner's alone. */
-#define NO_GROUP ((gid_t)-1)
+#define NO_GROUP ((gid_t) - 1)
 
 /** Room for what the two functions below write. */
 #define USER_TEXT_BYTES 128
@@ -16,7 +16,8 @@
 /** "alice (uid 1000)", or "uid 1000" where that user has no name. Returns text. */
 const char *supply_user_text(uid_t user, char text[USER_TEXT_BYTES]);
 
-/** "feeders", or "1000" where that group has no name: as chgrp takes it. Returns text, and leaves errno: it stands beside %m. */
+/** "feeders", or "1000" where that group has no name: as chgrp takes it. Returns text, and leaves errno: it stands
+ * beside %m. */
 const char *supply_group_text(gid_t group, char text[USER_TEXT_BYTES]);
 
 /** The group of that name, or of that number. origin: where it was said. SUPPLY_OK, or _CONFIG, _MEMORY. */

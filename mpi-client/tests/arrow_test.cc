@@ -24,7 +24,8 @@ class ArrowTest : public RankTest {
         supply_datums(task, number, 1);
         ArrowArray array = {};
         EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
-        EXPECT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &array), handle);
+        EXPECT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &array),
+                      handle);
         EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
         return array;
     }
@@ -93,7 +94,8 @@ TEST_F(ArrowTest, ABlockIsAStructOfItsColumnsInPlace) {
 
 TEST_F(ArrowTest, OneColumnAlone) {
     Task task(files);
-    receive(task, {Column::int32("label", {1, 2}), Column::int32("other", {3, 4}), Column::fixed("unknown", "+l", "")}, 2);
+    receive(task, {Column::int32("label", {1, 2}), Column::int32("other", {3, 4}), Column::fixed("unknown", "+l", "")},
+            2);
     ArrowSchema schema;
     ArrowArray array;
     ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, 1, &schema, &array), handle);
@@ -103,8 +105,8 @@ TEST_F(ArrowTest, OneColumnAlone) {
     EXPECT_EQ(4, static_cast<const int32_t *>(array.buffers[1])[1]);
     array.release(&array);
     schema.release(&schema);
-    EXPECT_STATUS(SUPPLY_ERROR_CONTRACT,
-                  supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, &schema, &array), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, &schema, &array),
+                  handle);
     EXPECT_TRUE(says(supply_error(handle.get()), {"'unknown'", "'+l'"}));
 }
 
@@ -204,7 +206,8 @@ TEST_F(ArrowTest, ArraysAreReleasedByOtherThreadsMeanwhile) {
         }
         if (status != SUPPLY_OK) break;
         ArrowArray array;
-        ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &array), handle);
+        ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &array),
+                      handle);
         ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
         releasing.emplace_back([array]() mutable { array.release(&array); });
         received++;
@@ -220,9 +223,9 @@ TEST_F(ArrowTest, AForkedChildReleasesNothing) {
     Task task(files);
     ArrowArray array = receive_and_export(task, 0);
     EXPECT_EQ(0, run_forked([&] {
-        array.release(&array);
-        return 0;
-    }));
+                  array.release(&array);
+                  return 0;
+              }));
     EXPECT_EQ(0u, task.released());
     array.release(&array);
     EXPECT_EQ(1u, task.released());
@@ -241,5 +244,5 @@ TEST_F(ArrowTest, ArgumentsAreChecked) {
     EXPECT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, 0, nullptr, nullptr), handle);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -30,9 +30,9 @@ TEST_F(AttemptTest, WhatWasPublishedIsNotifiedAgainAndSeenOnce) {
     supply_datums(*first, 1, 1);
     supply_datums(*first, 2, 1);
     supply_block_t held;
-    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &held), handle);  // held: `released` stays at 0
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &held), handle); // held: `released` stays at 0
     first.reset();
-    Task second(files, 1);  // notifies 0, 1 and 2 again, while 1 and 2 are still unread
+    Task second(files, 1); // notifies 0, 1 and 2 again, while 1 and 2 are still unread
     supply_datums(second, 3, 1);
     ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &held), handle);
     second.end_of_epoch(0);
@@ -117,5 +117,5 @@ TEST_F(AttemptTest, AProcessThatIsKilledIsAPauseToo) {
     expect_block(handle, 1);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

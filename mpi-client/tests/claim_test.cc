@@ -254,7 +254,7 @@ TEST_F(ClaimTest, OfManyRanksThatRaceForAPairOneGetsIt) {
             }
         }
         EXPECT_EQ(1, owners);
-        Task task(files);  // The one pair that is left works.
+        Task task(files); // The one pair that is left works.
         handles.clear();
         EXPECT_TRUE(folder.is_empty());
     }
@@ -286,5 +286,5 @@ TEST_F(ClaimTest, ClosingLeavesAFileAloneThatHasTakenThePlaceOfItsOwn) {
     EXPECT_EQ("another's", read_file(files.mapped_file));
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -40,7 +40,9 @@ TEST_F(ColumnTest, EveryFormatOfTheContractIsReadInPlace) {
     const struct {
         const char *format;
         size_t bytes;
-    } formats[] = {{"tdD", 4}, {"tsu:", 8}, {"tsu:UTC", 8}, {"d:38,18", 16}, {"d:9,0", 16}, {"c", 1}, {"C", 1}, {"s", 2}, {"S", 2}, {"i", 4}, {"I", 4}, {"l", 8}, {"L", 8}, {"f", 4}, {"g", 8}};
+    } formats[] = {{"tdD", 4}, {"tsu:", 8}, {"tsu:UTC", 8}, {"d:38,18", 16}, {"d:9,0", 16},
+                   {"c", 1},   {"C", 1},    {"s", 2},       {"S", 2},        {"i", 4},
+                   {"I", 4},   {"l", 8},    {"L", 8},       {"f", 4},        {"g", 8}};
     std::vector<Column> columns;
     for (const auto &format : formats)
         columns.push_back(Column::fixed(std::string("column-") + format.format, format.format,
@@ -100,8 +102,10 @@ TEST_F(ColumnTest, ListsOfOneLengthAreADenseMatrix) {
 TEST_F(ColumnTest, AListWithoutALengthOrOfOtherThanNumbersIsRefused) {
     const struct {
         const char *format, *child_format;
-    } wrong[] = {{"+w:", "f"}, {"+w:0", "f"}, {"+w:-1", "f"}, {"+w:3x", "f"}, {"+w:03", "f"},
-                 {"+w:99999999999999999999999", "f"}, {"+w:300000000", "f"}, {"+w:3", ""}, {"+w:3", "b"}, {"+w:3", "u"}};
+    } wrong[] = {{"+w:", "f"},          {"+w:0", "f"},  {"+w:-1", "f"},
+                 {"+w:3x", "f"},        {"+w:03", "f"}, {"+w:99999999999999999999999", "f"},
+                 {"+w:300000000", "f"}, {"+w:3", ""},   {"+w:3", "b"},
+                 {"+w:3", "u"}};
     std::vector<Column> columns;
     for (const auto &formats : wrong)
         columns.push_back(Column::list("lists", formats.format, formats.child_format, std::string(24, 'x')));
@@ -109,7 +113,8 @@ TEST_F(ColumnTest, AListWithoutALengthOrOfOtherThanNumbersIsRefused) {
 }
 
 TEST_F(ColumnTest, OtherTimesAndDecimalsAreRefused) {
-    const char *wrong[] = {"tdm", "tss:UTC", "tsu", "ttu", "d:", "d:38", "d:38,", "d:,18", "d:38,18,256", "d:380,1", "d:a,b"};
+    const char *wrong[] = {"tdm",   "tss:UTC", "tsu",         "ttu",     "d:",   "d:38",
+                           "d:38,", "d:,18",   "d:38,18,256", "d:380,1", "d:a,b"};
     std::vector<Column> columns;
     for (const char *format : wrong) columns.push_back(Column::fixed("column", format, std::string(16, 'x')));
     expect_each_refused(columns);
@@ -185,5 +190,5 @@ TEST_F(ColumnTest, ArgumentsAreChecked) {
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_column(handle.get(), &block, 0, nullptr), handle);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

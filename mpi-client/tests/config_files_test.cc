@@ -51,11 +51,25 @@ struct Size {
 
 TEST(ConfigSizeTest, OnlyWholeNumbersAndBinaryUnitsAreSizes) {
     const Size sizes[] = {
-        {"1", 1},           {"4096", 4096},       {"64KiB", 65536}, {"16MiB", 16u << 20},
-        {"1GiB", 1u << 30}, {"0", 0},             {"", 0},          {"-1", 0},
-        {"+1", 0},          {" 1", 0},            {"1 ", 0},        {"1.5MiB", 0},
-        {"1mib", 0},        {"1MB", 0},           {"1M", 0},        {"MiB", 0},
-        {"0x10", 0},        {"8589934592GiB", 0}, {"99999999999999999999", 0},
+        {"1", 1},
+        {"4096", 4096},
+        {"64KiB", 65536},
+        {"16MiB", 16u << 20},
+        {"1GiB", 1u << 30},
+        {"0", 0},
+        {"", 0},
+        {"-1", 0},
+        {"+1", 0},
+        {" 1", 0},
+        {"1 ", 0},
+        {"1.5MiB", 0},
+        {"1mib", 0},
+        {"1MB", 0},
+        {"1M", 0},
+        {"MiB", 0},
+        {"0x10", 0},
+        {"8589934592GiB", 0},
+        {"99999999999999999999", 0},
     };
     for (const Size &size : sizes) EXPECT_EQ(size.bytes, supply_config_size(size.text)) << "'" << size.text << "'";
 }
@@ -88,7 +102,10 @@ const Mistake mistakes[] = {
     {"ThreePipes", "/a/0\n", "/p/0 /p/1 /p/2\n", {"named-pipes.conf:1", "exactly two"}},
     {"FewerPipes", "/a/0\n/a/1\n", "/p/0 /p/1\n", {"mapped-files.conf has 2", "named-pipes.conf has 1"}},
     {"MorePipes", "/a/0\n", "/p/0 /p/1\n/p/2 /p/3\n", {"mapped-files.conf has 1", "named-pipes.conf has 2"}},
-    {"SameMappedFile", "/a/0\n/a/0\n", "/p/0 /p/1\n/p/2 /p/3\n", {"mapped-files.conf:2", "mapped-files.conf:1", "/a/0"}},
+    {"SameMappedFile",
+     "/a/0\n/a/0\n",
+     "/p/0 /p/1\n/p/2 /p/3\n",
+     {"mapped-files.conf:2", "mapped-files.conf:1", "/a/0"}},
     {"SamePipe", "/a/0\n", "/p/0 /p/0\n", {"named-pipes.conf:1", "/p/0"}},
     {"PipeIsMappedFile", "/a/0\n", "/a/0 /p/0\n", {"named-pipes.conf:1", "mapped-files.conf:1"}},
 };
@@ -114,5 +131,5 @@ TEST_F(ConfigFilesTest, AZeroByteIsNoText) {
     EXPECT_TRUE(says(failure.text, {"mapped-files.conf:1", "zero byte"}));
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

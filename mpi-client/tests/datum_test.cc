@@ -57,7 +57,7 @@ TEST_F(DatumTest, TheIteratorGoesThroughBlocksEpochsAndTheEnd) {
     supply_datum_t datum;
     uint64_t number = 0;
     for (uint32_t epoch = 0; epoch < 3; epoch++) {
-        for (uint32_t count : {1u, 9u, 17u}) {  // 9 and 17: `encoded` crosses a byte
+        for (uint32_t count : {1u, 9u, 17u}) { // 9 and 17: `encoded` crosses a byte
             supply_datums(task, number, count, epoch);
             for (uint32_t i = 0; i < count; i++, number++) {
                 ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
@@ -172,5 +172,5 @@ TEST_F(DatumTest, TheIteratorStaysWhereOffsetsHaveChanged) {
     EXPECT_TRUE(says(task.header().rank_failure, {"rank 3 gave up", error.c_str()}));
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

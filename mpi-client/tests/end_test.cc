@@ -69,5 +69,5 @@ TEST_F(EndTest, AbortingReleasesEverythingAndNeitherWaitsNorStops) {
     EXPECT_TRUE(task.rank_has_left());
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -41,7 +41,9 @@ TEST_F(FolderTest, OneThatOthersCanReadOrThatIsStickyIsGoodEnough) {
     for (mode_t mode : {0700, 0755, 01777}) {
         make("folder", mode);
         use("folder");
-        { Handle handle = open(); }
+        {
+            Handle handle = open();
+        }
         rmdir(folder.file("folder").c_str());
     }
 }
@@ -112,7 +114,9 @@ TEST_F(FolderTest, WhatTakesThePlaceOfTheFolderIsLeftAlone) {
 TEST_F(FolderTest, ARefusedFolderLeavesNoDescriptorOpen) {
     make("open", 0777);
     use("open");
-    { Handle handle = open(SUPPLY_ERROR_CONFIG); }
+    {
+        Handle handle = open(SUPPLY_ERROR_CONFIG);
+    }
     const int before = dup(0);
     close(before);
     for (int i = 0; i < 3; i++) Handle handle = open(SUPPLY_ERROR_CONFIG);
@@ -121,5 +125,5 @@ TEST_F(FolderTest, ARefusedFolderLeavesNoDescriptorOpen) {
     EXPECT_EQ(before, after);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

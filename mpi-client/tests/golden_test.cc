@@ -110,5 +110,5 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithBlocksThatStayAreRead) {
     supply_abort(handle.release(), nullptr);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -45,5 +45,5 @@ TEST_F(GroupTest, AWordWithoutANameOrTwiceIsRefused) {
     EXPECT_TRUE(says(supply_error(twice.get()), {"mapped-files.conf:1", "'group=b'", "second"}));
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -36,9 +36,8 @@ class MemoryLimitTest : public ::testing::Test {
 };
 
 constexpr char v2_mount[] = "30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
-constexpr char v1_mounts[] =
-    "33 22 0:30 /docker/c0ffee /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n"
-    "34 22 0:31 /docker/c0ffee /sys/fs/cgroup/memory ro master:9 - cgroup cgroup rw,memory\n";
+constexpr char v1_mounts[] = "33 22 0:30 /docker/c0ffee /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n"
+                             "34 22 0:31 /docker/c0ffee /sys/fs/cgroup/memory ro master:9 - cgroup cgroup rw,memory\n";
 
 TEST_F(MemoryLimitTest, WithoutControlGroupsThereIsNone) { EXPECT_FALSE(read().limited); }
 
@@ -76,7 +75,8 @@ TEST_F(MemoryLimitTest, Version1InAContainer) {
 }
 
 TEST_F(MemoryLimitTest, Version1BesideAnEmptyVersion2) {
-    groups("4:memory:/job\n0::/job\n", std::string(v2_mount) + "34 22 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+    groups("4:memory:/job\n0::/job\n",
+           std::string(v2_mount) + "34 22 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
     write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "700\n");
     expect(700, 0, "sys/fs/cgroup/memory/job");
 }
@@ -86,5 +86,5 @@ TEST_F(MemoryLimitTest, NonsenseIsNone) {
     EXPECT_FALSE(read().limited);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -53,5 +53,5 @@ TEST_F(MustFailTest, EveryRowForTheRankIsRefusedByName) {
     EXPECT_GT(refused, 20);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

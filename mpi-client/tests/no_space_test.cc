@@ -32,7 +32,8 @@ TEST_F(NoSpaceTest, SaysWhatIsNeededWhatIsFreeAndWhatToSet) {
     options.block_bytes = 1 << 20;
     options.ring_bytes = 4 << 20;
     Handle handle = open(SUPPLY_ERROR_NO_SPACE);
-    EXPECT_TRUE(says(supply_error(handle.get()), {mapped.c_str(), "4259840 bytes are needed", "free", "ring=", "block="}));
+    EXPECT_TRUE(
+        says(supply_error(handle.get()), {mapped.c_str(), "4259840 bytes are needed", "free", "ring=", "block="}));
     EXPECT_TRUE(std::filesystem::is_empty(small)) << "the mapped file was left behind";
 
     options.block_bytes = 64 << 10;
@@ -84,5 +85,5 @@ TEST_F(FileSizeLimitTest, IsAnErrorAndNoSignal) {
     }
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -192,9 +192,12 @@ TEST(LauncherTest, EachLauncherTellsItsRanks) {
     const Launcher launchers[] = {{"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_RANK"},
                                   {"MPI_LOCALRANKID", "PMI_RANK"},
                                   {"SLURM_LOCALID", "SLURM_PROCID"}};
-    EnvironmentVariable cleared[] = {{"OMPI_COMM_WORLD_LOCAL_RANK", nullptr}, {"OMPI_COMM_WORLD_RANK", nullptr},
-                                     {"MPI_LOCALRANKID", nullptr},            {"PMI_RANK", nullptr},
-                                     {"SLURM_LOCALID", nullptr},              {"SLURM_PROCID", nullptr}};
+    EnvironmentVariable cleared[] = {{"OMPI_COMM_WORLD_LOCAL_RANK", nullptr},
+                                     {"OMPI_COMM_WORLD_RANK", nullptr},
+                                     {"MPI_LOCALRANKID", nullptr},
+                                     {"PMI_RANK", nullptr},
+                                     {"SLURM_LOCALID", nullptr},
+                                     {"SLURM_PROCID", nullptr}};
     EXPECT_EQ(-1, supply_local_rank());
     EXPECT_EQ(-1, supply_launcher_rank());
     for (const Launcher &launcher : launchers) {
@@ -210,5 +213,5 @@ TEST(LauncherTest, EachLauncherTellsItsRanks) {
     EXPECT_EQ(1, supply_local_rank()) << "Open MPI is nearer to the rank than Slurm";
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

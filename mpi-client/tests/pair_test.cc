@@ -74,7 +74,9 @@ TEST_F(PairTest, NothingIsLeftBehind) {
         supply_block_t block;
         ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     }
-    { Handle refused = (folder.write("notification", ""), open(SUPPLY_ERROR_CONFIG)); }
+    {
+        Handle refused = (folder.write("notification", ""), open(SUPPLY_ERROR_CONFIG));
+    }
     unlink(files.notification_pipe.c_str());
     EXPECT_TRUE(folder.is_empty());
     EXPECT_EQ(before, open_descriptors());
@@ -149,7 +151,7 @@ TEST_F(PairTest, AbortGivesTheReasonInOneLineThatFits) {
 TEST_F(PairTest, StopArrivesThroughAFullPipe) {
     Handle handle = open();
     Task task(files);
-    for (uint32_t i = 0; i < 5000; i++) {  // a pipe holds 4,096 requests
+    for (uint32_t i = 0; i < 5000; i++) { // a pipe holds 4,096 requests
         supply_datums(task, i, 1);
         supply_block_t block;
         ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
@@ -174,8 +176,9 @@ TEST_F(PairTest, TheMappingIsTheWholeFileAndOnlyTheTaskWritesBlocks) {
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     EXPECT_EQ(mapping + 65536, block.address);
     EXPECT_EQ(supply_mapping(handle.get(), nullptr), mapping);
-    EXPECT_EXIT(*static_cast<volatile uint8_t *>(const_cast<void *>(block.address)) = 1,
-                [](int status) { return status != 0; }, "");
+    EXPECT_EXIT(
+        *static_cast<volatile uint8_t *>(const_cast<void *>(block.address)) = 1, [](int status) { return status != 0; },
+        "");
 }
 
 TEST_F(PairTest, AHandleThatDidNotOpenRefusesEveryCall) {
@@ -216,5 +219,5 @@ TEST(NamesTest, EveryStatusHasItsName) {
     EXPECT_STREQ("1.0", supply_contract_version());
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -50,7 +50,9 @@ TEST_F(PollTest, IsQuietAfterATaskHasDied) {
 
 TEST_F(PollTest, APipeThatIsReplacedUnderARunningRankIsNamed) {
     Handle handle = open();
-    { Task task(files); }
+    {
+        Task task(files);
+    }
     unlink(files.notification_pipe.c_str());
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_ERROR_SYSTEM, supply_try_next(handle.get(), &block), handle);
@@ -58,5 +60,5 @@ TEST_F(PollTest, APipeThatIsReplacedUnderARunningRankIsNamed) {
     EXPECT_STATUS(SUPPLY_ERROR_SYSTEM, supply_next(handle.get(), &block), handle);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

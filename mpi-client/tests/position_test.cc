@@ -149,7 +149,8 @@ TEST_F(PositionTest, BytesThatAreNoPositionAreRefused) {
 }
 
 TEST(PositionTextTest, WhatIsWrittenIsRead) {
-    for (const char *text : {"position-1:0:0:0:0:0000000000000000", "position-1:4294967295:1:4294967295:18446744073709551615:ffffffffffffffff"}) {
+    for (const char *text : {"position-1:0:0:0:0:0000000000000000",
+                             "position-1:4294967295:1:4294967295:18446744073709551615:ffffffffffffffff"}) {
         supply_position_t position;
         char again[SUPPLY_POSITION_TEXT_BYTES];
         ASSERT_EQ(SUPPLY_OK, supply_position_from_text(&position, text));
@@ -160,18 +161,29 @@ TEST(PositionTextTest, WhatIsWrittenIsRead) {
 
 TEST(PositionTextTest, AnythingElseIsRefused) {
     supply_position_t position;
-    for (const char *text : {"", "position", "position-2:0:0:0:0:0", "position-1:0:2:0:0:0", "position-1:0:0:0:0",
-                             "position-1:0:0:0:0:0 ", "position-1:0:0:0:0:0:0", "no-position",
-                             "position-1:4294967296:0:7:5:00000000000000ab", "position-1:-1:1:3:5:00000000000000ab",
+    for (const char *text : {"",
+                             "position",
+                             "position-2:0:0:0:0:0",
+                             "position-1:0:2:0:0:0",
+                             "position-1:0:0:0:0",
+                             "position-1:0:0:0:0:0 ",
+                             "position-1:0:0:0:0:0:0",
+                             "no-position",
+                             "position-1:4294967296:0:7:5:00000000000000ab",
+                             "position-1:-1:1:3:5:00000000000000ab",
                              "position-1:1:1:4294967296:5:00000000000000ab",
                              "position-1:1:1:3:18446744073709551616:00000000000000ab",
-                             "position-1:1:1: 3:5:00000000000000ab", "position-1:1:1:3:+5:00000000000000ab",
-                             "position-1:01:1:3:5:00000000000000ab", "position-1:1:1:3:5:0x000000000000ab",
-                             "position-1:1:1:3:5:00000000000000AB", "position-1:1:1:3:5:00000000000000ab:",
-                             "position-1:1:1:3:5:00000000000000abc", "position-1:1:1:3:5:00000"})
+                             "position-1:1:1: 3:5:00000000000000ab",
+                             "position-1:1:1:3:+5:00000000000000ab",
+                             "position-1:01:1:3:5:00000000000000ab",
+                             "position-1:1:1:3:5:0x000000000000ab",
+                             "position-1:1:1:3:5:00000000000000AB",
+                             "position-1:1:1:3:5:00000000000000ab:",
+                             "position-1:1:1:3:5:00000000000000abc",
+                             "position-1:1:1:3:5:00000"})
         EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_from_text(&position, text)) << text;
     EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_from_text(&position, nullptr));
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

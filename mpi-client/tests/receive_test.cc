@@ -30,7 +30,7 @@ TEST_F(ReceiveTest, ABlockComesWithAllThatItsNotificationSays) {
 TEST_F(ReceiveTest, EndsSayTheirEpochAndTheEndOfDataStays) {
     Handle handle = open();
     Task task(files);
-    task.end_of_epoch(0);  // no element in this epoch: no schema is needed either
+    task.end_of_epoch(0); // no element in this epoch: no schema is needed either
     task.end_of_epoch(1);
     task.end_of_data(1);
     supply_block_t block;
@@ -88,7 +88,8 @@ TEST_F(ReceiveTest, NoCallDropsWithoutEnd) {
     for (int i = 0; i < 4000; i++) task.notify(stranger);
     supply_datums(task, 0, 1);
     supply_block_t block;
-    EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle) << "a peer may write as fast as it is read";
+    EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle)
+        << "a peer may write as fast as it is read";
     EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
 }
 
@@ -200,5 +201,5 @@ TEST_F(ReceiveTest, NullIsRefused) {
     EXPECT_EQ(-1, supply_column_index(handle.get(), nullptr));
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -102,5 +102,5 @@ TEST_F(ReleaseTest, AFailureOfSparkIsHeardWhileEveryBlockIsHeld) {
     EXPECT_STATUS(SUPPLY_ERROR_SPARK, supply_next(handle.get(), &block), handle);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -124,5 +124,5 @@ TEST_F(ResidentTest, WhatIsNotifiedAgainByTheNextAttemptIsDropped) {
     EXPECT_STATUS(SUPPLY_ERROR_ALL_HELD, supply_next(handle.get(), &block), handle);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -56,7 +56,7 @@ TEST(SoftmaxTest, TheGradientIsThatOfTheLoss) {
     const softmax_sums sums = sums_of(model, images);
     const double step = 1e-5;
     for (int c = 0; c < SOFTMAX_CLASSES; c++)
-        for (int i = 0; i <= SOFTMAX_PIXELS; i += 8) {  // pixels, and with 64 the bias
+        for (int i = 0; i <= SOFTMAX_PIXELS; i += 8) { // pixels, and with 64 the bias
             const double weight = model.weights[c][i];
             model.weights[c][i] = weight + step;
             const double above = sums_of(model, images).loss;
@@ -119,5 +119,5 @@ TEST(SoftmaxTest, WhatIsNoWeightsIsRefused) {
     EXPECT_FALSE(softmax_save(&loaded, folder.file("absent/weights").c_str()));
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

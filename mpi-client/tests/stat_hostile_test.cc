@@ -17,7 +17,8 @@ class StatHostileTest : public StatTest {
   protected:
     void write_header(size_t offset, const std::string &bytes) const {
         const int fd = ::open(pairs[0].mapped_file.c_str(), O_WRONLY | O_CLOEXEC);
-        ASSERT_EQ(static_cast<ssize_t>(bytes.size()), pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)));
+        ASSERT_EQ(static_cast<ssize_t>(bytes.size()),
+                  pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)));
         close(fd);
     }
     template <typename Number>
@@ -167,5 +168,5 @@ TEST_F(StatHostileTest, PairsOfAnotherUser) {
     EXPECT_TRUE(says(look_as_carol(config), {"open", "0/4", "rank for task"})) << "reading is enough to look";
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

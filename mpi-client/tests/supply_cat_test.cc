@@ -17,8 +17,8 @@ class SupplyCatTest : public RankTest {
     }
 
     std::vector<std::string> command(const std::vector<std::string> &more = {}) const {
-        std::vector<std::string> command = {SUPPLY_TEST_CAT,    "--mapped-files", mapped_files, "--named-pipes",
-                                            named_pipes, "--local-rank",   "0"};
+        std::vector<std::string> command = {SUPPLY_TEST_CAT, "--mapped-files", mapped_files, "--named-pipes",
+                                            named_pipes,     "--local-rank",   "0"};
         command.insert(command.end(), more.begin(), more.end());
         return command;
     }
@@ -176,8 +176,9 @@ TEST_F(SupplyCatTest, ColumnsThatAreNotADatumsAreNamed) {
 }
 
 TEST_F(SupplyCatTest, WrongOptionsExitWithTheUsage) {
-    const std::vector<std::string> wrong[] = {
-        {"--bogus"}, {"--ring", "16MB"}, {"--block", "0"}, {"--timeout", "-1"}, {"--local-rank", "x"}, {"argument"}, {"--ring"}};
+    const std::vector<std::string> wrong[] = {{"--bogus"},         {"--ring", "16MB"},    {"--block", "0"},
+                                              {"--timeout", "-1"}, {"--local-rank", "x"}, {"argument"},
+                                              {"--ring"}};
     for (const std::vector<std::string> &options : wrong) {
         Process cat(command(options), folder.path());
         const Ended ended = cat.wait();
@@ -194,5 +195,5 @@ TEST_F(SupplyCatTest, WrongOptionsExitWithTheUsage) {
     EXPECT_EQ(std::string("supply-cat ") + supply_version() + " (contract 1.0)\n", ended.out);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

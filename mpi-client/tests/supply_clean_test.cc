@@ -38,7 +38,8 @@ TEST_F(SupplyCleanTest, ALivingPairStaysAndTheOthersGo) {
     const Ended ended = clean();
     EXPECT_EQ(1, ended.exit_status);
     EXPECT_EQ(lines_of(1), ended.out);
-    EXPECT_TRUE(says(ended.err, {"supply-clean: ", pairs[0].mapped_file.c_str(), std::to_string(living.pid()).c_str()}));
+    EXPECT_TRUE(
+        says(ended.err, {"supply-clean: ", pairs[0].mapped_file.c_str(), std::to_string(living.pid()).c_str()}));
     task.end_of_data(0);
     task.see_end();
     EXPECT_EQ(0, living.wait().exit_status) << "the living pair was disturbed";
@@ -50,7 +51,8 @@ TEST_F(SupplyCleanTest, ADryRunNamesTheSameAndRemovesNothing) {
     leave_stale_pair(1);
     const Ended tried = clean({"--dry-run"});
     EXPECT_EQ(1, tried.exit_status);
-    EXPECT_TRUE(says(tried.err, {"supply-clean: ", pairs[0].mapped_file.c_str(), std::to_string(living.pid()).c_str()}));
+    EXPECT_TRUE(
+        says(tried.err, {"supply-clean: ", pairs[0].mapped_file.c_str(), std::to_string(living.pid()).c_str()}));
     EXPECT_TRUE(exists(0) && exists(1));
     const Ended done = clean();
     EXPECT_EQ(lines_of(1), tried.out);
@@ -65,7 +67,9 @@ TEST_F(SupplyCleanTest, ADryRunNamesTheSameAndRemovesNothing) {
 TEST_F(SupplyCleanTest, OutputThatCanNotBeWrittenIsAFailure) {
     leave_stale_pair(0);
     const Ended ended = Process({"sh", "-c", "exec \"$@\" > /dev/full", "sh", SUPPLY_TEST_CLEAN, config[0], config[1],
-                                 config[2], config[3]}, folder.path()).wait();
+                                 config[2], config[3]},
+                                folder.path())
+                            .wait();
     EXPECT_EQ(1, ended.exit_status);
     EXPECT_TRUE(says(ended.err, {"supply-clean: standard output: "}));
 }
@@ -82,5 +86,5 @@ TEST_F(SupplyCleanTest, MistakesAreNamed) {
     EXPECT_EQ(0, Process({SUPPLY_TEST_CLEAN, "--help"}, folder.path()).wait().exit_status);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -36,7 +36,8 @@ class SupplyDoctorTest : public ToolTest {
         return told;
     }
     void write_mapped_files(const std::string &words) {
-        folder.write("mapped-files.conf", pairs[0].mapped_file + " " + words + "\n" + pairs[1].mapped_file + " " + words + "\n");
+        folder.write("mapped-files.conf",
+                     pairs[0].mapped_file + " " + words + "\n" + pairs[1].mapped_file + " " + words + "\n");
     }
 };
 
@@ -84,7 +85,8 @@ TEST_F(SupplyDoctorTest, AFullTmpfs) {
     const std::string small = folder.file("small");
     ASSERT_EQ(0, mkdir(small.c_str(), 0700));
     if (mount("none", small.c_str(), "tmpfs", MS_NOSUID, "size=1m") != 0) GTEST_SKIP() << "can not mount a tmpfs here";
-    folder.write("mapped-files.conf", small + "/run/a ring=800KiB block=8KiB\n" + small + "/run/b ring=400KiB block=8KiB\n");
+    folder.write("mapped-files.conf",
+                 small + "/run/a ring=800KiB block=8KiB\n" + small + "/run/b ring=400KiB block=8KiB\n");
     const std::string failed = told(doctor(1), "space", "failed");
     EXPECT_TRUE(says(failed, {small.c_str(), "1.4 MB are needed for 2 pairs", "1.0 are free"}));
     EXPECT_EQ("", told(doctor(0, {"--local-rank", "0"}), "space", "failed"));
@@ -98,7 +100,8 @@ TEST_F(SupplyDoctorTest, FoldersThatARankWouldRefuse) {
     ASSERT_EQ(0, symlink(open.c_str(), link.c_str()));
     folder.write("mapped-files.conf", open + "/a\n" + link + "/b\n");
     const std::string failed = told(doctor(1), "pairs", "failed");
-    EXPECT_TRUE(says(failed, {"mapped-files.conf:1", open.c_str(), "chmod go-w", "mapped-files.conf:2", "symbolic link"}));
+    EXPECT_TRUE(
+        says(failed, {"mapped-files.conf:1", open.c_str(), "chmod go-w", "mapped-files.conf:2", "symbolic link"}));
 }
 
 TEST_F(SupplyDoctorTest, AFileThatNoRankMade) {
@@ -107,7 +110,8 @@ TEST_F(SupplyDoctorTest, AFileThatNoRankMade) {
 }
 
 TEST_F(SupplyDoctorTest, AFileSystemThatIsNotInMemory) {
-    folder.write("mapped-files.conf", "/proc/self/a ring=16KiB block=8KiB\n" + pairs[1].mapped_file + " ring=16KiB block=8KiB\n");
+    folder.write("mapped-files.conf",
+                 "/proc/self/a ring=16KiB block=8KiB\n" + pairs[1].mapped_file + " ring=16KiB block=8KiB\n");
     EXPECT_TRUE(says(told(doctor(1, {"--local-rank", "0"}), "space", "warning"), {"/proc", "no tmpfs", "/dev/shm"}));
 }
 
@@ -148,17 +152,20 @@ TEST_F(SupplyDoctorTest, AUserWhoCanNotMakeTheFolder) {
     EXPECT_TRUE(says(told(doctor_as_carol(), "group", "warning"), {config[1].c_str(), "can not be read by the group"}));
     write("group=61009");
     ASSERT_EQ(0, chmod(config[1].c_str(), 0644));
-    EXPECT_TRUE(says(told(doctor_as_carol(), "group", "failed"), {"uid 61003", "is not in the group 61009", "usermod"}));
+    EXPECT_TRUE(
+        says(told(doctor_as_carol(), "group", "failed"), {"uid 61003", "is not in the group 61009", "usermod"}));
 }
 
 TEST_F(SupplyDoctorTest, FindingsOfAnotherProgram) {
-    const std::string file = folder.write("findings", "ok\tlmdb\tloads\t\nfailed\tjava\tis 11\tset JAVA_HOME\nnonsense\n");
+    const std::string file =
+        folder.write("findings", "ok\tlmdb\tloads\t\nfailed\tjava\tis 11\tset JAVA_HOME\nnonsense\n");
     const std::vector<Json> findings = doctor(1, {"--findings", file});
     EXPECT_EQ("loads fix: \n", told(findings, "lmdb", "ok"));
     EXPECT_EQ("is 11 fix: set JAVA_HOME\n", told(findings, "java", "failed"));
     EXPECT_TRUE(says(told(findings, "findings", "failed"), {file.c_str(), "'nonsense'"}));
     EXPECT_EQ("", told(findings, "spark", "skipped"));
-    EXPECT_TRUE(says(told(doctor(1, {"--findings", folder.file("absent")}), "findings", "failed"), {"absent", "can not be read"}));
+    EXPECT_TRUE(says(told(doctor(1, {"--findings", folder.file("absent")}), "findings", "failed"),
+                     {"absent", "can not be read"}));
 }
 
 TEST_F(SupplyDoctorTest, TextForPeople) {
@@ -180,5 +187,5 @@ TEST_F(SupplyDoctorTest, MistakesAreNamed) {
     EXPECT_TRUE(says(told(doctor(1), "config", "failed"), {"absent.conf"}));
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -74,7 +74,8 @@ TEST_F(SupplyStatTest, TheEndOfTheData) {
     EXPECT_TRUE(pair["partition"].is_null()) << "an end lies in no partition";
     expect_ring(pair, 2, "task");
     supply_datum_t datum;
-    while (supply_next_datum(handle.get(), &datum) == SUPPLY_OK) {}
+    while (supply_next_datum(handle.get(), &datum) == SUPPLY_OK) {
+    }
     pair = look();
     EXPECT_EQ("ending", pair["state"].text());
     expect_ring(pair, 0, "rank");
@@ -212,7 +213,8 @@ TEST_F(SupplyStatTest, MistakesAreNamed) {
     EXPECT_EQ(2, run(SUPPLY_TEST_STAT, {"--interval", "0"}).exit_status);
     EXPECT_TRUE(says(run(SUPPLY_TEST_STAT, {folder.path()}).err, {"--mapped-files", "folder"}));
     const auto stat = [&](const char *argument) {
-        return Process({"env", "-u", "SUPPLY_MAPPED_FILES", SUPPLY_TEST_STAT, argument, folder.path()}, folder.path()).wait();
+        return Process({"env", "-u", "SUPPLY_MAPPED_FILES", SUPPLY_TEST_STAT, argument, folder.path()}, folder.path())
+            .wait();
     };
     EXPECT_TRUE(says(stat("/one").err, {"unexpected argument"}));
     config[1] = folder.file("absent.conf");
@@ -222,11 +224,13 @@ TEST_F(SupplyStatTest, MistakesAreNamed) {
     const Ended nowhere = Process({SUPPLY_TEST_STAT, folder.file("nowhere")}, folder.path()).wait();
     EXPECT_EQ(1, nowhere.exit_status);
     EXPECT_TRUE(says(nowhere.err, {"supply-stat: ", "nowhere", "No such file"}));
-    const Ended full = Process({"sh", "-c", "exec \"$@\" > /dev/full", "sh", SUPPLY_TEST_STAT, "--interval", "0.01",
-                                folder.path()}, folder.path()).wait();
+    const Ended full =
+        Process({"sh", "-c", "exec \"$@\" > /dev/full", "sh", SUPPLY_TEST_STAT, "--interval", "0.01", folder.path()},
+                folder.path())
+            .wait();
     EXPECT_EQ(1, full.exit_status);
     EXPECT_TRUE(says(full.err, {"supply-stat: standard output: "}));
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -70,5 +70,5 @@ TEST_F(ThreadsTest, FailuresOfTwoThreadsKeepTheirOwnTexts) {
     EXPECT_TRUE(says(of_second, {"no Spark task attached", second.mapped_file.c_str()}));
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -26,17 +26,21 @@ TEST_F(TimeoutTest, TheTaskIsAttachedAndSilent) {
     Task task(files, 2);
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
-    EXPECT_TRUE(says(supply_error(handle.get()), {"pair 0", "attempt 2", "is attached and has supplied nothing for 0.1 s",
-                                                  std::to_string(getpid()).c_str(), "--timeout / SUPPLY_TIMEOUT"}));
+    EXPECT_TRUE(
+        says(supply_error(handle.get()), {"pair 0", "attempt 2", "is attached and has supplied nothing for 0.1 s",
+                                          std::to_string(getpid()).c_str(), "--timeout / SUPPLY_TIMEOUT"}));
 }
 
 TEST_F(TimeoutTest, TheTaskHasDiedAndNoneCame) {
     Handle handle = open();
-    { Task task(files, 1); }
+    {
+        Task task(files, 1);
+    }
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
-    EXPECT_TRUE(says(supply_error(handle.get()), {"pair 0", "attempt 1", "has left and no other attempt came within 0.1 s",
-                                                  std::to_string(getpid()).c_str()}));
+    EXPECT_TRUE(
+        says(supply_error(handle.get()), {"pair 0", "attempt 1", "has left and no other attempt came within 0.1 s",
+                                          std::to_string(getpid()).c_str()}));
 }
 
 TEST_F(TimeoutTest, ADeathThatThePipeHasNotToldIsKnownByTheLock) {
@@ -51,7 +55,9 @@ TEST_F(TimeoutTest, ADeathThatThePipeHasNotToldIsKnownByTheLock) {
 
 TEST_F(TimeoutTest, TheNextAttemptIsAttachedAndSilent) {
     Handle handle = open();
-    { Task task(files, 0); }
+    {
+        Task task(files, 0);
+    }
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
     Task next(files, 1);
@@ -102,5 +108,5 @@ TEST_F(TimeoutTest, TheIteratorHasTheLimitToo) {
     EXPECT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next_datum(handle.get(), &datum), handle);
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

@@ -234,5 +234,5 @@ TEST_F(UsersTest, RanksThatMakeTheFolderAtOnceAllShareIt) {
     }
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

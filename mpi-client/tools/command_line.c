@@ -61,13 +61,23 @@ int command_line_next(const struct tool *tool, int argc, char **argv, struct whi
     argv[0] = (char *)tool->name; /* for getopt's messages */
     for (int option; (option = getopt_long(argc, argv, "", tool->options, NULL)) != -1;) {
         switch (option) {
-        case COMMAND_LINE_MAPPED_FILES: which->mapped_files = optarg; break;
-        case COMMAND_LINE_NAMED_PIPES: which->named_pipes = optarg; break;
-        case COMMAND_LINE_LOCAL_RANK: which->local_rank = command_line_number(tool, "--local-rank", optarg); break;
-        case COMMAND_LINE_HELP: print_help(tool);
-        case COMMAND_LINE_VERSION: print_version(tool);
-        case '?': command_line_mistake(tool);
-        default: return option;
+            case COMMAND_LINE_MAPPED_FILES:
+                which->mapped_files = optarg;
+                break;
+            case COMMAND_LINE_NAMED_PIPES:
+                which->named_pipes = optarg;
+                break;
+            case COMMAND_LINE_LOCAL_RANK:
+                which->local_rank = command_line_number(tool, "--local-rank", optarg);
+                break;
+            case COMMAND_LINE_HELP:
+                print_help(tool);
+            case COMMAND_LINE_VERSION:
+                print_version(tool);
+            case '?':
+                command_line_mistake(tool);
+            default:
+                return option;
         }
     }
     if (argc - optind <= tool->operands) return -1;
@@ -95,6 +105,7 @@ bool command_line_read_config(const struct tool *tool, struct which_pairs *which
         return false;
     }
     if (which->local_rank < 0 || (size_t)which->local_rank < lines->count) return true;
-    fprintf(stderr, "%s: --local-rank %d: the config files have %zu lines\n", tool->name, which->local_rank, lines->count);
+    fprintf(stderr, "%s: --local-rank %d: the config files have %zu lines\n", tool->name, which->local_rank,
+            lines->count);
     return false;
 }

@@ -9,21 +9,28 @@
 
 /** A program, and its command line. */
 struct tool {
-    const char *name;             /**< for messages */
+    const char *name; /**< for messages */
     const char *usage;
     const struct option *options; /**< COMMAND_LINE_COMMON, then its own, then COMMAND_LINE_END */
     int operands;                 /**< how many arguments beside options it takes at most */
 };
 
 /** The options of every tool. A tool's own have values from COMMAND_LINE_OWN on. */
-enum { COMMAND_LINE_MAPPED_FILES = 256, COMMAND_LINE_NAMED_PIPES, COMMAND_LINE_LOCAL_RANK, COMMAND_LINE_HELP,
-       COMMAND_LINE_VERSION, COMMAND_LINE_OWN };
-#define COMMAND_LINE_COMMON                                               \
-    {"mapped-files", required_argument, NULL, COMMAND_LINE_MAPPED_FILES}, \
-    {"named-pipes", required_argument, NULL, COMMAND_LINE_NAMED_PIPES},   \
-    {"local-rank", required_argument, NULL, COMMAND_LINE_LOCAL_RANK},     \
-    {"help", no_argument, NULL, COMMAND_LINE_HELP},                       \
-    {"version", no_argument, NULL, COMMAND_LINE_VERSION}
+enum {
+    COMMAND_LINE_MAPPED_FILES = 256,
+    COMMAND_LINE_NAMED_PIPES,
+    COMMAND_LINE_LOCAL_RANK,
+    COMMAND_LINE_HELP,
+    COMMAND_LINE_VERSION,
+    COMMAND_LINE_OWN
+};
+#define COMMAND_LINE_COMMON                                                                                            \
+    {"mapped-files", required_argument, NULL, COMMAND_LINE_MAPPED_FILES},                                              \
+        {"named-pipes", required_argument, NULL, COMMAND_LINE_NAMED_PIPES},                                            \
+        {"local-rank", required_argument, NULL, COMMAND_LINE_LOCAL_RANK},                                              \
+        {"help", no_argument, NULL, COMMAND_LINE_HELP}, {                                                              \
+        "version", no_argument, NULL, COMMAND_LINE_VERSION                                                             \
+    }
 #define COMMAND_LINE_END {NULL, 0, NULL, 0}
 
 /** Which pairs. */
@@ -57,12 +64,13 @@ size_t command_line_size(const struct tool *tool, const char *option, const char
 void command_line_config_files(const struct tool *tool, struct which_pairs *which);
 
 /**
- * Reads the config files, of which local_rank is one line. False: it has been told what is wrong with them. lines is to be
- * freed by supply_config_free() either way.
+ * Reads the config files, of which local_rank is one line. False: it has been told what is wrong with them. lines is to
+ * be freed by supply_config_free() either way.
  */
 bool command_line_read_config(const struct tool *tool, struct which_pairs *which, struct config_lines *lines);
 
-/** Tells that standard output can not be written, if so. Returns the exit status: what it would be without that, or 1. */
+/** Tells that standard output can not be written, if so. Returns the exit status: what it would be without that, or 1.
+ */
 int command_line_end(const struct tool *tool, int exit_status);
 
 #endif

@@ -92,8 +92,9 @@ static void check_memory(struct findings *findings, uint64_t needed) {
 }
 
 static void check_container(struct findings *findings, uint64_t needed) {
-    static const char fix[] = "raise the container's limit, or set ring= or block= smaller: the pages of a mapped file count "
-                              "where they are touched first, which is the rank's container";
+    static const char fix[] =
+        "raise the container's limit, or set ring= or block= smaller: the pages of a mapped file count "
+        "where they are touched first, which is the rank's container";
     struct memory_limit limit;
     memory_limit_read(&limit, "");
     if (!limit.limited) {
@@ -101,8 +102,9 @@ static void check_container(struct findings *findings, uint64_t needed) {
         return;
     }
     const uint64_t left = limit.limit_bytes > limit.used_bytes ? limit.limit_bytes - limit.used_bytes : 0;
-    const enum finding_status status =
-        needed > limit.limit_bytes ? FINDING_FAILED : needed > left ? FINDING_WARNING : FINDING_OK;
+    const enum finding_status status = needed > limit.limit_bytes ? FINDING_FAILED
+                                       : needed > left            ? FINDING_WARNING
+                                                                  : FINDING_OK;
     finding(findings, status, "container", status == FINDING_OK ? NULL : fix,
             "%.1f MB are needed; the memory limit is %.1f, of which %.1f are used (%s)", megabytes(needed),
             megabytes(limit.limit_bytes), megabytes(limit.used_bytes), limit.place);
@@ -119,7 +121,8 @@ static void check_huge_pages(struct findings *findings) {
         return;
     }
     const int length = (int)strcspn(begin + 1, "]");
-    const bool rounded = strncmp(begin + 1, "always", (size_t)length) == 0 || strncmp(begin + 1, "force", (size_t)length) == 0;
+    const bool rounded =
+        strncmp(begin + 1, "always", (size_t)length) == 0 || strncmp(begin + 1, "force", (size_t)length) == 0;
     finding(findings, FINDING_OK, "huge pages", NULL, "shmem_enabled is %.*s: %s", length, begin + 1,
             rounded ? "a mapped file takes whole huge pages, up to 2 MiB more than its ring"
                     : "pages of the usual size, unless the file system is mounted with huge=; none are needed");

@@ -49,7 +49,8 @@ static void check_group(struct findings *findings, const struct which_pairs *whi
     supply_group_text(group, name);
     if (!is_member(group)) {
         finding(findings, FINDING_FAILED, "group", "make it a member (usermod -aG), log in anew; or change group=",
-                "%s: this user, %s, is not in the group %s", line->mapped_file.origin, supply_user_text(geteuid(), user), name);
+                "%s: this user, %s, is not in the group %s", line->mapped_file.origin,
+                supply_user_text(geteuid(), user), name);
         return;
     }
     const char *const files[] = {which->mapped_files, which->named_pipes};
@@ -64,8 +65,9 @@ static void check_group(struct findings *findings, const struct which_pairs *whi
     if (folder[0] != '\0')
         finding(findings, FINDING_WARNING, "group", "chmod o+x it, or chgrp it to the group and chmod g+x it",
                 "%s: the group %s can not pass the folder %s", line->mapped_file.origin, name, folder);
-    else if (open) finding(findings, FINDING_OK, "group", NULL, "%s: the group %s can come to the pair's files",
-                           line->mapped_file.origin, name);
+    else if (open)
+        finding(findings, FINDING_OK, "group", NULL, "%s: the group %s can come to the pair's files",
+                line->mapped_file.origin, name);
 }
 
 /* Folders that are missing are made by the rank; the others the library has an opinion on. */
@@ -87,11 +89,15 @@ static bool check_names(struct findings *findings, const struct config_line *lin
     for (int i = 0; i < 3; i++)
         if (!check_folder(findings, names[i])) return false;
     switch (supply_stale_find(line, &stale, &failure)) {
-    case SUPPLY_OK: break;
-    case SUPPLY_ERROR_IN_USE:
-        finding(findings, FINDING_WARNING, "pairs", "wait for the end of that run before the next one", "%s", failure.text);
-        return false;
-    default: finding(findings, FINDING_FAILED, "pairs", NULL, "%s", failure.text); return false;
+        case SUPPLY_OK:
+            break;
+        case SUPPLY_ERROR_IN_USE:
+            finding(findings, FINDING_WARNING, "pairs", "wait for the end of that run before the next one", "%s",
+                    failure.text);
+            return false;
+        default:
+            finding(findings, FINDING_FAILED, "pairs", NULL, "%s", failure.text);
+            return false;
     }
     for (int i = 0; i < 3; i++)
         if (stale.left[i])
@@ -128,14 +134,18 @@ void doctor_pairs(struct findings *findings, const struct which_pairs *which, co
         if (supply_settings(&options, &settings, &failure) == SUPPLY_OK) {
             needs[(*count)++] = (struct mapped_file_need){line, needed_bytes(&settings, line->mapped_file.path)};
             /* Mostly one for all. */
-            if (settings.group != NO_GROUP && settings.group != checked) check_group(findings, which, line, settings.group);
+            if (settings.group != NO_GROUP && settings.group != checked)
+                check_group(findings, which, line, settings.group);
             checked = settings.group;
-        } else finding(findings, FINDING_FAILED, "config", NULL, "%s", failure.text);
+        } else
+            finding(findings, FINDING_FAILED, "config", NULL, "%s", failure.text);
         supply_settings_free(&settings);
         check_names(findings, line);
     }
-    if (pairs == 0) finding(findings, FINDING_FAILED, "config", "launch/make-configs writes them", "the config files have no lines");
+    if (pairs == 0)
+        finding(findings, FINDING_FAILED, "config", "launch/make-configs writes them",
+                "the config files have no lines");
     else if (findings->failed + findings->warnings == before)
-        finding(findings, FINDING_OK, "pairs", NULL, "nothing is in the way of %zu pair%s (%s)", pairs, pairs == 1 ? "" : "s",
-                which->mapped_files);
+        finding(findings, FINDING_OK, "pairs", NULL, "nothing is in the way of %zu pair%s (%s)", pairs,
+                pairs == 1 ? "" : "s", which->mapped_files);
 }

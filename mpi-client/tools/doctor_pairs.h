@@ -6,8 +6,8 @@
 #include "doctor_memory.h"
 
 /**
- * The sizes on the config lines; folders; groups; what stands at the files' names. needs has room for every line; *count
- * says for how many it is known.
+ * The sizes on the config lines; folders; groups; what stands at the files' names. needs has room for every line;
+ * *count says for how many it is known.
  */
 void doctor_pairs(struct findings *findings, const struct which_pairs *which, const struct config_lines *lines,
                   struct mapped_file_need *needs, size_t *count);

@@ -14,5 +14,6 @@ bool folder_above(char *path) {
 void existing_folder(const char *path, char folder[PATH_MAX]) {
     struct stat entry;
     snprintf(folder, PATH_MAX, "%s", path);
-    while (folder_above(folder) && stat(folder, &entry) != 0) {}
+    while (folder_above(folder) && stat(folder, &entry) != 0) {
+    }
 }

@@ -16,8 +16,8 @@ static void tell(struct findings *findings, enum finding_status status, const ch
     findings->warnings += status == FINDING_WARNING;
     findings->failed += status == FINDING_FAILED;
     if (findings->json) {
-        json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "status", status_names[status], "check", json_text(check), "text",
-                                   json_text(text), "fix", fix ? json_text(fix) : json_null());
+        json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "status", status_names[status], "check", json_text(check),
+                                   "text", json_text(text), "fix", fix ? json_text(fix) : json_null());
         if (!json_print_line(findings->stream, object)) findings->incomplete = true;
         return;
     }
@@ -49,7 +49,8 @@ static void tell_line(struct findings *findings, char *line, const char *file) {
             tell(findings, (enum finding_status)i, check, text, fix != NULL && *fix != '\0' ? fix : NULL);
             return;
         }
-    finding(findings, FINDING_FAILED, "findings", NULL, "%s: '%s' is no line of STATUS, CHECK, TEXT and FIX", file, line);
+    finding(findings, FINDING_FAILED, "findings", NULL, "%s: '%s' is no line of STATUS, CHECK, TEXT and FIX", file,
+            line);
 }
 
 bool findings_of_file(struct findings *findings, const char *file) {

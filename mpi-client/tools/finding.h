@@ -21,8 +21,8 @@ __attribute__((format(printf, 5, 6))) void finding(struct findings *findings, en
                                                    const char *check, const char *fix, const char *format, ...);
 
 /**
- * Tells those that another program has written into a file: STATUS, CHECK, TEXT and FIX, a line each, separated by tabs.
- * False and errno: the file can not be read. A line that is none is told as a failure.
+ * Tells those that another program has written into a file: STATUS, CHECK, TEXT and FIX, a line each, separated by
+ * tabs. False and errno: the file can not be read. A line that is none is told as a failure.
  */
 bool findings_of_file(struct findings *findings, const char *file);
 

@@ -67,7 +67,8 @@ static bool find_mount(const char *root, const struct version *version, char top
         const char *behind = strstr(line, " - ");
         if (behind == NULL || sscanf(line, "%*s %*s %*s %4095s %4095s", top, point) != 2) continue;
         if (sscanf(behind, " - %63s %*s %1023s", type, options) != 2) continue;
-        found = strcmp(type, version->type) == 0 && (*version->controller == '\0' || has_word(options, version->controller));
+        found = strcmp(type, version->type) == 0 &&
+                (*version->controller == '\0' || has_word(options, version->controller));
     }
     if (stream != NULL) fclose(stream);
     return found;
@@ -90,7 +91,8 @@ static void learn_all(struct memory_limit *limit, const struct version *version,
     const size_t hidden = strcmp(top, "/") == 0 ? 0 : strlen(top);
     const bool below = strncmp(group, top, hidden) == 0;
     const size_t mounted = strlen(root) + strlen(point);
-    if ((size_t)snprintf(folder, sizeof folder, "%s%s%s", root, point, below ? group + hidden : "") >= sizeof folder) return;
+    if ((size_t)snprintf(folder, sizeof folder, "%s%s%s", root, point, below ? group + hidden : "") >= sizeof folder)
+        return;
     for (;;) {
         learn(limit, version, folder);
         char *slash = strrchr(folder, '/');

@@ -6,8 +6,10 @@
 /* A key may hold any byte; a line must not. */
 static void put_key(FILE *stream, const uint8_t *key, size_t bytes) {
     for (size_t i = 0; i < bytes; i++) {
-        if (key[i] < 0x20 || key[i] > 0x7E || key[i] == '\\') fprintf(stream, "\\x%02x", key[i]);
-        else putc(key[i], stream);
+        if (key[i] < 0x20 || key[i] > 0x7E || key[i] == '\\')
+            fprintf(stream, "\\x%02x", key[i]);
+        else
+            putc(key[i], stream);
     }
 }
 

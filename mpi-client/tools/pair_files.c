@@ -70,23 +70,26 @@ static bool append_found(struct pair_list *list, const char *path) {
 
 static bool visit(struct pair_list *list, FTS *tree, FTSENT *entry, void denied(const char *folder)) {
     switch (entry->fts_info) {
-    case FTS_D:
-        if (entry->fts_level > DEPTH) fts_set(tree, entry, FTS_SKIP);
-        return true;
-    case FTS_DNR:
-        if (denied != NULL) denied(entry->fts_path);
-        return true;
-    case FTS_F:
-        if (!has_suffix(entry->fts_name) && !begins_as_mapped_file(entry->fts_path)) return true;
-        return append_found(list, entry->fts_path);
-    case FTS_ERR:
-        errno = entry->fts_errno;
-        return false;
-    default: return true;
+        case FTS_D:
+            if (entry->fts_level > DEPTH) fts_set(tree, entry, FTS_SKIP);
+            return true;
+        case FTS_DNR:
+            if (denied != NULL) denied(entry->fts_path);
+            return true;
+        case FTS_F:
+            if (!has_suffix(entry->fts_name) && !begins_as_mapped_file(entry->fts_path)) return true;
+            return append_found(list, entry->fts_path);
+        case FTS_ERR:
+            errno = entry->fts_errno;
+            return false;
+        default:
+            return true;
     }
 }
 
-static int by_name(const FTSENT **one, const FTSENT **other) { return strverscmp((*one)->fts_name, (*other)->fts_name); }
+static int by_name(const FTSENT **one, const FTSENT **other) {
+    return strverscmp((*one)->fts_name, (*other)->fts_name);
+}
 
 bool pair_list_find(struct pair_list *list, const char *folder, void denied(const char *folder)) {
     *list = (struct pair_list){0};

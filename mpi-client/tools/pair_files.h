@@ -6,7 +6,7 @@
 
 /** The files of one pair. */
 struct pair_files {
-    int local_rank;          /**< line of the config files; -1: not known, the pair was found */
+    int local_rank; /**< line of the config files; -1: not known, the pair was found */
     char *mapped_file;
     char *request_pipe;      /**< NULL: not known */
     char *notification_pipe; /**< NULL: not known */

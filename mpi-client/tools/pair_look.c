@@ -27,7 +27,8 @@ int pair_open(const char *path) {
     if (place < 0) return -1;
     struct stat entry;
     int fd = -1, error = EINVAL;
-    if (fstat(place, &entry) != 0) error = errno;
+    if (fstat(place, &entry) != 0)
+        error = errno;
     else if (S_ISREG(entry.st_mode)) {
         char same[64];
         snprintf(same, sizeof same, "/proc/self/fd/%d", place);
@@ -53,14 +54,17 @@ __attribute__((format(printf, 3, 4))) static bool conclude(struct pair_look *loo
 static void conclude_without_file(struct pair_look *look, const char *path) {
     struct stat entry;
     char owner[USER_TEXT_BYTES];
-    if (errno == ENOENT) conclude(look, PAIR_ABSENT, "%s", "");
-    else if (errno == EINVAL) conclude(look, PAIR_INVALID, "is not a regular file");
+    if (errno == ENOENT)
+        conclude(look, PAIR_ABSENT, "%s", "");
+    else if (errno == EINVAL)
+        conclude(look, PAIR_INVALID, "is not a regular file");
     else if (errno == EACCES && lstat(path, &entry) == 0)
         conclude(look, PAIR_NO_ACCESS, "belongs to %s (mode %04o): look as that user, or as root",
                  supply_user_text(entry.st_uid, owner), entry.st_mode & 07777);
     else if (errno == EACCES)
         conclude(look, PAIR_NO_ACCESS, "its folder is not open to this user: look as the rank's user, or as root");
-    else conclude(look, PAIR_INVALID, "can not be read: %m");
+    else
+        conclude(look, PAIR_INVALID, "can not be read: %m");
 }
 
 /* Whether the fields that never change are in order. */
@@ -73,7 +77,8 @@ static bool check_header(struct pair_look *look, const struct mapped_file_header
         return conclude(look, PAIR_INVALID, "byte_order is 0x%08x", header->byte_order);
     if (header->ring_offset != RING_OFFSET)
         return conclude(look, PAIR_INVALID, "ring_offset is %" PRIu64, header->ring_offset);
-    if (header->block_bytes == 0 || header->block_bytes > BLOCK_BYTES_MAX || header->block_bytes % BLOCK_BYTES_UNIT != 0)
+    if (header->block_bytes == 0 || header->block_bytes > BLOCK_BYTES_MAX ||
+        header->block_bytes % BLOCK_BYTES_UNIT != 0)
         return conclude(look, PAIR_INVALID, "block_bytes is %" PRIu64, header->block_bytes);
     if (header->block_count < BLOCK_COUNT_MIN)
         return conclude(look, PAIR_INVALID, "block_count is %" PRIu32, header->block_count);
@@ -113,9 +118,10 @@ static bool read_block(int fd, const struct mapped_file_header *header, uint64_t
 /* The last published block's header. False: it is not that block's, or was written over meanwhile. */
 static bool read_last_block(int fd, const struct mapped_file_header *header, struct block_header *block) {
     struct mapped_file_header after;
-    return read_block(fd, header, header->published - 1, block) && block->notification.generation == header->generation &&
-           pread(fd, &after, sizeof after, 0) == sizeof after && after.generation == header->generation &&
-           after.published >= header->published && after.published - header->published < header->block_count - 1;
+    return read_block(fd, header, header->published - 1, block) &&
+           block->notification.generation == header->generation && pread(fd, &after, sizeof after, 0) == sizeof after &&
+           after.generation == header->generation && after.published >= header->published &&
+           after.published - header->published < header->block_count - 1;
 }
 
 static void learn_progress(struct pair_look *look, const struct block_header *block) {
@@ -163,7 +169,8 @@ static bool read_header(int fd, struct pair_look *look, struct mapped_file_heade
         return true;
     }
     if (look->has_header) return true;
-    return conclude(look, PAIR_INVALID, "published is %" PRIu64 " and released %" PRIu64 ", in a ring of %" PRIu32 " blocks",
+    return conclude(look, PAIR_INVALID,
+                    "published is %" PRIu64 " and released %" PRIu64 ", in a ring of %" PRIu32 " blocks",
                     header->published, header->released, header->block_count);
 }
 
@@ -178,7 +185,8 @@ static enum pair_state state_of(const struct mapped_file_header *header, bool at
 static enum pair_waiting waiting_of(const struct pair_look *look) {
     if (look->state < PAIR_OPEN || look->state > PAIR_ENDING) return NOBODY_WAITS;
     if (look->published == look->released) return RANK_WAITS;
-    if (look->state == PAIR_ENDING || (look->state == PAIR_SUPPLYING && look->published - look->released == look->block_count))
+    if (look->state == PAIR_ENDING ||
+        (look->state == PAIR_SUPPLYING && look->published - look->released == look->block_count))
         return TASK_WAITS;
     return NOBODY_WAITS;
 }
@@ -201,7 +209,8 @@ static double seconds_since_write(const struct pair_files *files) {
     for (int i = 0; i < 2; i++) {
         struct stat entry;
         if (pipes[i] == NULL || lstat(pipes[i], &entry) != 0 || !S_ISFIFO(entry.st_mode)) return -1;
-        double seconds = (double)(now.tv_sec - entry.st_mtim.tv_sec) + (double)(now.tv_nsec - entry.st_mtim.tv_nsec) / 1e9;
+        double seconds =
+            (double)(now.tv_sec - entry.st_mtim.tv_sec) + (double)(now.tv_nsec - entry.st_mtim.tv_nsec) / 1e9;
         if (seconds < 0) seconds = 0;
         if (shortest < 0 || seconds < shortest) shortest = seconds;
     }

@@ -6,7 +6,8 @@
 
 struct pair_progress {
     struct pair_look look;
-    int64_t changed_after;      /**< nothing has been published or released since: at the earliest from then on; 0: not known */
+    int64_t
+        changed_after; /**< nothing has been published or released since: at the earliest from then on; 0: not known */
     double elements_per_second; /**< published between the two looks; -1: not known */
     double bytes_per_second;    /**< of their blocks; -1: not known */
     double waiting_seconds;     /**< how long who waits has been waiting, at most; -1: nobody waits, or not known */

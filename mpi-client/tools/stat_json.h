@@ -6,7 +6,8 @@
 
 #include "pair_progress.h"
 
-/** Prints one look at all pairs as one line. What is not known is null. False: out of memory, or the stream has failed. */
+/** Prints one look at all pairs as one line. What is not known is null. False: out of memory, or the stream has failed.
+ */
 bool stat_json_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress);
 
 #endif

@@ -14,8 +14,8 @@
 struct page {
     FILE *stream;
     bool in_place;
-    size_t columns;  /* 0: as many as there are */
-    size_t lines;    /* left; 0 and not in_place: as many as there are */
+    size_t columns; /* 0: as many as there are */
+    size_t lines;   /* left; 0 and not in_place: as many as there are */
 };
 
 static struct page open_page(FILE *stream, bool in_place) {
@@ -46,8 +46,10 @@ static const char *number(char text[32], bool known, double value, const char *f
 
 static const char *waits(char text[64], const struct pair_progress *pair) {
     static const char *const names[] = {"-", "rank for task", "task for rank"};
-    if (pair->waiting_seconds < 0) snprintf(text, 64, "%s", names[pair->look.waiting]);
-    else snprintf(text, 64, "%s %.1f s", names[pair->look.waiting], pair->waiting_seconds);
+    if (pair->waiting_seconds < 0)
+        snprintf(text, 64, "%s", names[pair->look.waiting]);
+    else
+        snprintf(text, 64, "%s %.1f s", names[pair->look.waiting], pair->waiting_seconds);
     return text;
 }
 
@@ -55,19 +57,20 @@ static const char *waits(char text[64], const struct pair_progress *pair) {
 
 static void print_pair(struct page *page, const struct pair_files *files, const struct pair_progress *pair) {
     const struct pair_look *look = &pair->look;
-    char line[LINE_BYTES], local_rank[32], epoch[32], partition[32], elements[32], bytes[32], ring[48], waiting[64], rank[32],
-        task[32];
+    char line[LINE_BYTES], local_rank[32], epoch[32], partition[32], elements[32], bytes[32], ring[48], waiting[64],
+        rank[32], task[32];
     const int known_rank = files->local_rank >= 0 ? files->local_rank : look->local_rank;
     const bool has_block = look->has_progress && look->published > 0;
     if (look->has_header)
         snprintf(ring, sizeof ring, "%" PRIu64 "/%" PRIu32, look->published - look->released, look->block_count);
-    else snprintf(ring, sizeof ring, "-");
-    snprintf(line, sizeof line, ROW, number(local_rank, known_rank >= 0, known_rank, "%.0f"), pair_state_name(look->state),
-             number(epoch, has_block, look->epoch, "%.0f"),
+    else
+        snprintf(ring, sizeof ring, "-");
+    snprintf(line, sizeof line, ROW, number(local_rank, known_rank >= 0, known_rank, "%.0f"),
+             pair_state_name(look->state), number(epoch, has_block, look->epoch, "%.0f"),
              number(partition, has_block && look->has_partition, look->partition, "%.0f"),
              number(elements, pair->elements_per_second >= 0, pair->elements_per_second, "%.0f"),
-             number(bytes, pair->bytes_per_second >= 0, pair->bytes_per_second / 1e9, "%.2f"), ring, waits(waiting, pair),
-             number(rank, look->rank_pid != 0, look->rank_pid, "%.0f"),
+             number(bytes, pair->bytes_per_second >= 0, pair->bytes_per_second / 1e9, "%.2f"), ring,
+             waits(waiting, pair), number(rank, look->rank_pid != 0, look->rank_pid, "%.0f"),
              number(task, look->task_pid != 0, look->task_pid, "%.0f"), files->mapped_file);
     print_line(page, line);
     if (look->text[0] == '\0') return;
@@ -78,14 +81,14 @@ static void print_pair(struct page *page, const struct pair_files *files, const 
 void stat_table_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress, bool in_place) {
     struct page page = open_page(stream, in_place);
     char line[LINE_BYTES];
-    snprintf(line, sizeof line, ROW, "PAIR", "STATE", "EPOCH", "PARTITION", "ELEMENTS/S", "GB/S", "RING", "WAITS", "RANK",
-             "TASK", "MAPPED FILE");
+    snprintf(line, sizeof line, ROW, "PAIR", "STATE", "EPOCH", "PARTITION", "ELEMENTS/S", "GB/S", "RING", "WAITS",
+             "RANK", "TASK", "MAPPED FILE");
     print_line(&page, line);
     for (size_t i = 0; i < list->count; i++) {
         /* A pair may take two lines. */
         if (in_place && page.lines < 3 && i + 1 < list->count) {
-            snprintf(line, sizeof line, "%6s(%zu pairs more: make the window larger, or name some with --local-rank)", "",
-                     list->count - i);
+            snprintf(line, sizeof line, "%6s(%zu pairs more: make the window larger, or name some with --local-rank)",
+                     "", list->count - i);
             print_line(&page, line);
             break;
         }

@@ -106,11 +106,17 @@ static struct end wait_for_more(struct run *run) {
 static struct end step(struct run *run) {
     supply_block_t block;
     switch (supply_try_next(run->supply, &block)) {
-    case SUPPLY_OK: return print_block(run, &block);
-    case SUPPLY_END_OF_EPOCH: run->totals.epochs++; return no_end;
-    case SUPPLY_END_OF_DATA: return print_end(run);
-    case SUPPLY_AGAIN: return wait_for_more(run);
-    default: return end_by_supply(run);
+        case SUPPLY_OK:
+            return print_block(run, &block);
+        case SUPPLY_END_OF_EPOCH:
+            run->totals.epochs++;
+            return no_end;
+        case SUPPLY_END_OF_DATA:
+            return print_end(run);
+        case SUPPLY_AGAIN:
+            return wait_for_more(run);
+        default:
+            return end_by_supply(run);
     }
 }
 
@@ -132,8 +138,10 @@ static int receive(struct run *run) {
         interruption_uninstall();
         if (interruption_signal() != 0) end_by_signal(run);
     }
-    if (end.reason != NULL) supply_abort(run->supply, end.reason);
-    else supply_close(run->supply);
+    if (end.reason != NULL)
+        supply_abort(run->supply, end.reason);
+    else
+        supply_close(run->supply);
     return end.exit_status;
 }
 
@@ -158,11 +166,21 @@ int main(int argc, char **argv) {
     supply_options_init(&options);
     for (int option; (option = command_line_next(&tool, argc, argv, &which)) != -1;) {
         switch (option) {
-        case TIMEOUT: options.timeout = command_line_seconds(&tool, "--timeout", optarg); break;
-        case RING: options.ring_bytes = command_line_size(&tool, "--ring", optarg); break;
-        case BLOCK: options.block_bytes = command_line_size(&tool, "--block", optarg); break;
-        case GROUP: options.group = optarg; break;
-        case COUNT: run.count_only = true; break;
+            case TIMEOUT:
+                options.timeout = command_line_seconds(&tool, "--timeout", optarg);
+                break;
+            case RING:
+                options.ring_bytes = command_line_size(&tool, "--ring", optarg);
+                break;
+            case BLOCK:
+                options.block_bytes = command_line_size(&tool, "--block", optarg);
+                break;
+            case GROUP:
+                options.group = optarg;
+                break;
+            case COUNT:
+                run.count_only = true;
+                break;
         }
     }
     options.mapped_files = which.mapped_files;

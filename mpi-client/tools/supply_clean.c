@@ -26,7 +26,8 @@ static const struct tool tool = {
         "  --dry-run             print what would be removed, and remove nothing\n"
         "  --help, --version\n"
         "\n"
-        "Exit status: 0 if nothing is left (with --dry-run: would be left), 1 if a pair lives or something failed, 2 on a\n"
+        "Exit status: 0 if nothing is left (with --dry-run: would be left), 1 if a pair lives or something failed, 2 "
+        "on a\n"
         "wrong option.\n",
 };
 

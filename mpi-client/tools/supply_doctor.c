@@ -18,13 +18,15 @@ static const struct tool tool = {
     .options = options,
     .usage =
         "usage: supply-doctor [options]\n"
-        "Looks, before a run, for what would make it fail on this node, as the user who runs it: a line a check, and below it\n"
+        "Looks, before a run, for what would make it fail on this node, as the user who runs it: a line a check, and "
+        "below it\n"
         "what to do. Changes nothing. launch/supply-doctor looks at the Spark side, too.\n"
         "\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
         "  --local-rank N        only this line of them, from 0 (default: every line)\n"
-        "  --findings FILE       what another program has found, to be told, too: STATUS, CHECK, TEXT and FIX, a line each,\n"
+        "  --findings FILE       what another program has found, to be told, too: STATUS, CHECK, TEXT and FIX, a line "
+        "each,\n"
         "                        separated by tabs; STATUS is ok, warning, failed or skipped\n"
         "  --json                for programs: one object a line\n"
         "  --help, --version\n"
@@ -38,12 +40,13 @@ static void check_config(struct findings *findings, struct which_pairs *which) {
     if (supply_config_read(which->mapped_files, which->named_pipes, &lines, &failure) != SUPPLY_OK)
         finding(findings, FINDING_FAILED, "config", NULL, "%s", failure.text);
     else if (which->local_rank >= 0 && (size_t)which->local_rank >= lines.count)
-        finding(findings, FINDING_FAILED, "config", NULL, "--local-rank %d: the config files have %zu lines", which->local_rank,
-                lines.count);
+        finding(findings, FINDING_FAILED, "config", NULL, "--local-rank %d: the config files have %zu lines",
+                which->local_rank, lines.count);
     else {
         size_t count;
         struct mapped_file_need *needs = calloc(lines.count + 1, sizeof *needs);
-        if (needs == NULL) finding(findings, FINDING_FAILED, "config", NULL, "out of memory");
+        if (needs == NULL)
+            finding(findings, FINDING_FAILED, "config", NULL, "out of memory");
         else {
             doctor_pairs(findings, which, &lines, needs, &count);
             doctor_memory(findings, needs, count);
@@ -59,8 +62,12 @@ int main(int argc, char **argv) {
     const char *others = NULL;
     for (int option; (option = command_line_next(&tool, argc, argv, &which)) != -1;) {
         switch (option) {
-        case FINDINGS: others = optarg; break;
-        case JSON: findings.json = true; break;
+            case FINDINGS:
+                others = optarg;
+                break;
+            case JSON:
+                findings.json = true;
+                break;
         }
     }
     command_line_config_files(&tool, &which);

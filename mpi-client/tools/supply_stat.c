@@ -32,18 +32,23 @@ static const struct tool tool = {
     .operands = 1,
     .usage =
         "usage: supply-stat [options] [FOLDER]\n"
-        "Shows what the pairs of this node are doing: those of the config files, where some are given, else those in FOLDER\n"
-        "(default " DEFAULT_FOLDER ") and up to two folders below it. It only looks: it locks, changes and delays nothing.\n"
+        "Shows what the pairs of this node are doing: those of the config files, where some are given, else those in "
+        "FOLDER\n"
+        "(default " DEFAULT_FOLDER
+        ") and up to two folders below it. It only looks: it locks, changes and delays nothing.\n"
         "\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
         "  --local-rank N        only this line of them, from 0 (default: every line)\n"
-        "  --interval SECONDS    go on until Ctrl-C, a table each time (default: one table, of the rates of one second)\n"
+        "  --interval SECONDS    go on until Ctrl-C, a table each time (default: one table, of the rates of one "
+        "second)\n"
         "  --json                for programs: one object a line, a line a table; null is what is not known\n"
         "  --help, --version\n"
         "\n"
-        "Columns: PAIR, the local rank; STATE; EPOCH and PARTITION of the last block that was published; ELEMENTS/S and GB/S\n"
-        "(10^9 bytes), published since the table before; RING, blocks that the rank has not released, of all; WAITS, who\n"
+        "Columns: PAIR, the local rank; STATE; EPOCH and PARTITION of the last block that was published; ELEMENTS/S "
+        "and GB/S\n"
+        "(10^9 bytes), published since the table before; RING, blocks that the rank has not released, of all; WAITS, "
+        "who\n"
         "can not go on before the other does something, and for how long at most; RANK and TASK, their processes.\n"
         "States:\n"
         "  absent     there is no mapped file: the rank has not started, or has ended\n"
@@ -75,15 +80,19 @@ static void tell_denied(const char *folder) {
     struct stat entry;
     char owner[USER_TEXT_BYTES];
     if (lstat(folder, &entry) == 0)
-        fprintf(stderr, "%s: %s belongs to %s and is not open to this user: pairs in it are not shown: look as that user, or "
-                        "as root\n", tool.name, folder, supply_user_text(entry.st_uid, owner));
+        fprintf(stderr,
+                "%s: %s belongs to %s and is not open to this user: pairs in it are not shown: look as that user, or "
+                "as root\n",
+                tool.name, folder, supply_user_text(entry.st_uid, owner));
 }
 
 /* The pairs that there are now. */
 static bool list_pairs(const struct watch *watch, struct pair_list *list, bool first) {
     bool listed;
-    if (watch->folder == NULL) listed = pair_list_of_config(list, &watch->config, watch->local_rank);
-    else listed = pair_list_find(list, watch->folder, first ? tell_denied : NULL);
+    if (watch->folder == NULL)
+        listed = pair_list_of_config(list, &watch->config, watch->local_rank);
+    else
+        listed = pair_list_find(list, watch->folder, first ? tell_denied : NULL);
     if (!listed) {
         fprintf(stderr, "%s: %s: %m\n", tool.name, watch->folder ? watch->folder : "the pairs");
         pair_list_free(list);
@@ -123,8 +132,10 @@ static bool look(struct watch *watch, bool first) {
 
 static bool show(const struct watch *watch, bool in_place) {
     bool shown = true;
-    if (watch->json) shown = stat_json_print(stdout, &watch->list, watch->progress);
-    else stat_table_print(stdout, &watch->list, watch->progress, in_place);
+    if (watch->json)
+        shown = stat_json_print(stdout, &watch->list, watch->progress);
+    else
+        stat_table_print(stdout, &watch->list, watch->progress, in_place);
     return command_line_end(&tool, 0) == 0 && shown;
 }
 
@@ -158,15 +169,21 @@ int main(int argc, char **argv) {
     struct watch watch = {0};
     for (int option; (option = command_line_next(&tool, argc, argv, &which)) != -1;) {
         switch (option) {
-        case INTERVAL: watch.interval = command_line_seconds(&tool, "--interval", optarg); break;
-        case JSON: watch.json = true; break;
+            case INTERVAL:
+                watch.interval = command_line_seconds(&tool, "--interval", optarg);
+                break;
+            case JSON:
+                watch.json = true;
+                break;
         }
     }
     watch.folder = argv[optind];
     if (watch.folder == NULL && !config_is_given(&which)) watch.folder = DEFAULT_FOLDER;
     if (watch.folder != NULL && (which.mapped_files || which.named_pipes || which.local_rank >= 0)) {
-        fprintf(stderr, "%s: --mapped-files, --named-pipes and --local-rank are for the pairs of config files, not of a folder\n",
-                tool.name);
+        fprintf(
+            stderr,
+            "%s: --mapped-files, --named-pipes and --local-rank are for the pairs of config files, not of a folder\n",
+            tool.name);
         command_line_mistake(&tool);
     }
     if (interruption_install() != 0) {

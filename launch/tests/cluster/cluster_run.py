@@ -23,9 +23,19 @@ class ClusterRun:
         self.named_pipes = folder / "configs" / "named-pipes.conf"
         # Each node has a /dev/shm of its own: the pairs are there, the config files are here.
         self.pairs = pathlib.Path("/dev/shm", folder.name)
-        subprocess.run([LAUNCH / "make-configs", "--ring", ring, "--block", block, str(max(slots)), self.pairs,
-                        self.mapped_files.parent],
-                       check=True)
+        subprocess.run(
+            [
+                LAUNCH / "make-configs",
+                "--ring",
+                ring,
+                "--block",
+                block,
+                str(max(slots)),
+                self.pairs,
+                self.mapped_files.parent,
+            ],
+            check=True,
+        )
         self._output = folder / "output"
         # Lines of different ranks are mixed in what mpirun passes on.
         self.environment = {**os.environ, "MPIRUN": f"mpirun --output-filename {self._output}"}
@@ -39,8 +49,14 @@ class ClusterRun:
         """Starts the ranks, all by one mpirun."""
         shutil.rmtree(self._output, ignore_errors=True)
         command = [LAUNCH / "run-ranks", *self.options(), "--timeout", self.timeout, "--", SUPPLY_CAT, *arguments]
-        self.process = subprocess.Popen(self._cluster.on("head", *map(str, command)), env=self.environment, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            self._cluster.on("head", *map(str, command)),
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def start_supplier(self, supplier, lmdb, *options):
         return supplier.start(lmdb, self, *options, ranks=self.ranks, timeout=self.timeout)
@@ -56,7 +72,11 @@ class ClusterRun:
     def finish(self):
         """The exit status of mpirun, what the ranks printed as a multiset of lines, and what they said (mpirun has words of its own)."""
         _, error = self.process.communicate(timeout=2 * END_OF_PATIENCE)
-        return self.process.returncode, self.lines(), [line for line in error.splitlines() if line.startswith("supply-cat: ")]
+        return (
+            self.process.returncode,
+            self.lines(),
+            [line for line in error.splitlines() if line.startswith("supply-cat: ")],
+        )
 
     def ends_well(self, supplied, expected):
         """What start_supplier has returned, and the lines that all ranks together must print."""
@@ -64,7 +84,9 @@ class ClusterRun:
         return supplied.result()
 
     def lines(self):
-        return collections.Counter(line for file in self._output.glob("*/rank.*/stdout") for line in file.read_text().splitlines())
+        return collections.Counter(
+            line for file in self._output.glob("*/rank.*/stdout") for line in file.read_text().splitlines()
+        )
 
     def end(self):
         if self.process and self.process.poll() is None:

@@ -88,7 +88,6 @@ def remote(cluster, database):
 def make_run(cluster, tmp_path):
     """Config files and a host file, with so many ranks on each node."""
     with contextlib.ExitStack() as ends:
-
         made = itertools.count()
 
         def make(*slots, **settings):

@@ -13,8 +13,13 @@ PATIENCE = 300
 
 
 def hadoop(command, *arguments, check=True):
-    done = subprocess.run([PROGRAM, command, *map(str, arguments)], capture_output=True, text=True, timeout=PATIENCE,
-                          stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [PROGRAM, command, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        stdin=subprocess.DEVNULL,
+    )
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return done
 
@@ -57,7 +62,11 @@ class Hadoop:
 
     def signal(self, node, signal, process):
         """Sends a signal to a process by the node's own number of it, or to all with a name."""
-        self("on", node, f"kill -{signal} {process}" if isinstance(process, int) else f"pkill -{signal} --full -- {process}")
+        self(
+            "on",
+            node,
+            f"kill -{signal} {process}" if isinstance(process, int) else f"pkill -{signal} --full -- {process}",
+        )
 
     def processes(self):
         """Those that write into the folder, the holders of its nodes among them."""

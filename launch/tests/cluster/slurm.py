@@ -56,7 +56,8 @@ class Slurm:
         self._folder.chmod(0o700)
         self.configuration = self._folder / "slurm.conf"
         self.configuration.write_text(
-            CONFIGURATION.format(folder=folder, port=_free_port(), nodes=",".join(cluster.NODES), cores=CORES))
+            CONFIGURATION.format(folder=folder, port=_free_port(), nodes=",".join(cluster.NODES), cores=CORES)
+        )
         key = self._folder / "munge.key"
         key.touch(mode=0o600)
         key.write_bytes(os.urandom(1024))
@@ -81,7 +82,10 @@ class Slurm:
         with open(log, "w") as file:
             self._processes[node, daemon] = subprocess.Popen(
                 self._cluster.on(node, "exec", f"/usr/sbin/{daemon}", *map(str, arguments)),
-                stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+            )
 
     def __call__(self, command, *arguments):
         """What one of Slurm's commands prints, on the head."""
@@ -94,8 +98,19 @@ class Slurm:
         its processes have the mark.
         """
         (folder / "temporary").mkdir()
-        return int(self("sbatch", "--parsable", f"--nodes={nodes}", f"--ntasks-per-node={ranks_a_node}", "--time=10", f"--chdir={folder}",
-                        f"--output={folder}/output", f"--export=ALL,{mark},TMPDIR={folder}/temporary", *command))
+        return int(
+            self(
+                "sbatch",
+                "--parsable",
+                f"--nodes={nodes}",
+                f"--ntasks-per-node={ranks_a_node}",
+                "--time=10",
+                f"--chdir={folder}",
+                f"--output={folder}/output",
+                f"--export=ALL,{mark},TMPDIR={folder}/temporary",
+                *command,
+            )
+        )
 
     def state(self, job):
         """As PENDING, RUNNING, COMPLETED or FAILED."""

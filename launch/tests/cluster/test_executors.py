@@ -44,8 +44,12 @@ def test_an_executor_is_killed(cluster, supplier, make_run, database):
     supplied = start(supplier, run, database, EPOCHS)
     kill_executor(cluster, run, supplied)
     # The other node has cores to spare, and the tasks do not wait for theirs (spark.locality.wait).
-    wait_until(lambda: supplied.done() or
-               "landed on node-1, but its rank is on node-2: it is placed again (1 of 9)" in supplier.log.read_text())
+    wait_until(
+        lambda: (
+            supplied.done()
+            or "landed on node-1, but its rank is on node-2: it is placed again (1 of 9)" in supplier.log.read_text()
+        )
+    )
     run.signal("node-2", "CONT")
     run.ends_well(supplied, databases.expected_lines(database, EPOCHS))
 

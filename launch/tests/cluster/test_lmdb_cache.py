@@ -36,8 +36,9 @@ def test_a_dataframe_of_an_lmdb_in_hdfs(cluster, supplier, make_run, tmp_path):
     copies = []
     for _ in range(2):
         rows = supplier.datums(remote, partitions=24, **cache)
-        assert collections.Counter(databases.line(0, bytes(row.key), types.SimpleNamespace(**row.asDict())) for row in rows) == \
-            databases.expected_lines(database)
+        assert collections.Counter(
+            databases.line(0, bytes(row.key), types.SimpleNamespace(**row.asDict())) for row in rows
+        ) == databases.expected_lines(database)
         copies.append({node: cluster.cached(node) for node in cluster.NODES})
     assert copies[0] == copies[1]
     for node in cluster.NODES:

@@ -32,5 +32,7 @@ def test_a_node_without_an_executor(supplier, make_run, database):
 
 def test_mapped_files_that_do_not_fit_into_the_container(supplier, make_run, database):
     run = make_run(1, 1, ring="512MiB", timeout=4)
-    with pytest.raises(SupplierFailure, match=re.escape("spark.executor.memoryOverhead is 768 MiB") + ".*set it to 961m"):
+    with pytest.raises(
+        SupplierFailure, match=re.escape("spark.executor.memoryOverhead is 768 MiB") + ".*set it to 961m"
+    ):
         run.start_supplier(supplier, database).result()

@@ -13,7 +13,9 @@ from waiting import wait_until
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(bool(slurm.missing()), reason=f"no {', '.join(slurm.missing())} here (launch/install-packages --for-slurm)"),
+    pytest.mark.skipif(
+        bool(slurm.missing()), reason=f"no {', '.join(slurm.missing())} here (launch/install-packages --for-slurm)"
+    ),
 ]
 
 # A Spark starts, and ends, with each.
@@ -62,8 +64,11 @@ def output_of(manager, job, tmp_path):
 
 
 def wait_until_supplied(cluster, manager, job, tmp_path):
-    pairs = [cluster.memory(node) / f"supply-{os.getuid()}-{job}" / f"pair-{local_rank}.mapped"
-             for node in cluster.NODES for local_rank in range(2)]
+    pairs = [
+        cluster.memory(node) / f"supply-{os.getuid()}-{job}" / f"pair-{local_rank}.mapped"
+        for node in cluster.NODES
+        for local_rank in range(2)
+    ]
     wait_until(lambda: manager.ended(job) or all(headers.read(pair, "published") for pair in pairs), PATIENCE)
     assert manager.state(job) == "RUNNING", output_of(manager, job, tmp_path)
 
@@ -80,8 +85,10 @@ def test_a_failure_is_the_last_line_of_the_job(manager, submit, tmp_path):
     job = submit(*slurm_run("--lmdb", "/nowhere"))
     output = output_of(manager, job, tmp_path)
     assert (manager.state(job), manager.exit_status(job)) == ("FAILED", 1)
-    assert output[-1] == \
-        "supply-run: the Supplier failed (status 1): supplier: error: there is no LMDB at /nowhere: no such file or directory (--lmdb)"
+    assert (
+        output[-1]
+        == "supply-run: the Supplier failed (status 1): supplier: error: there is no LMDB at /nowhere: no such file or directory (--lmdb)"
+    )
 
 
 def test_a_job_that_is_cancelled(cluster, manager, submit, tmp_path, database):

@@ -18,7 +18,8 @@ def test_partitions_are_kept_where_their_rank_is(supplier, make_run, database):
     run = make_run(1, 1)
     run.start("--count")
     supplied = run.start_supplier(
-        supplier, database, "--epochs", 1_000_000, "--partitions", PARTITIONS, "--storage-level", "MEMORY_ONLY")
+        supplier, database, "--epochs", 1_000_000, "--partitions", PARTITIONS, "--storage-level", "MEMORY_ONLY"
+    )
     wait_until(lambda: supplied.done() or len(supplier.cached_partitions()) == PARTITIONS)
     kept = supplier.cached_partitions()
     run.process.terminate()
@@ -31,9 +32,13 @@ def test_partitions_are_kept_where_their_rank_is(supplier, make_run, database):
 def large_database(tmp_path_factory):
     random.seed(0)
     data = [random.randbytes(ELEMENT_BYTES) for _ in range(16)]
-    values = ((b"%08d" % number, databases.datum(data[number % len(data)], number % 10).SerializeToString())
-              for number in range(ELEMENTS))
-    return databases.write_values(tmp_path_factory.mktemp("large-database") / "lmdb", values, map_size=2 * ELEMENTS * ELEMENT_BYTES)
+    values = (
+        (b"%08d" % number, databases.datum(data[number % len(data)], number % 10).SerializeToString())
+        for number in range(ELEMENTS)
+    )
+    return databases.write_values(
+        tmp_path_factory.mktemp("large-database") / "lmdb", values, map_size=2 * ELEMENTS * ELEMENT_BYTES
+    )
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +50,16 @@ def supply(supplier, make_run, database, lines, partitions, storage_level):
     run = make_run(2, ring="2MiB", block="512KiB")
     run.start()
     supplied = run.start_supplier(
-        supplier, database, "--epochs", 2, "--partitions", partitions, "--storage-level", storage_level)
+        supplier, database, "--epochs", 2, "--partitions", partitions, "--storage-level", storage_level
+    )
     run.ends_well(supplied, lines)
 
 
 # Its pages, as YARN counts them, would not fit into the container either.
 @pytest.mark.long
-@pytest.mark.parametrize("storage_level", ["none", "MEMORY_ONLY", "MEMORY_AND_DISK", "MEMORY_AND_DISK_SER", "DISK_ONLY"])
+@pytest.mark.parametrize(
+    "storage_level", ["none", "MEMORY_ONLY", "MEMORY_AND_DISK", "MEMORY_AND_DISK_SER", "DISK_ONLY"]
+)
 def test_four_times_the_heap(supplier, make_run, large_database, large_lines, storage_level):
     supply(supplier, make_run, large_database, large_lines, 16, storage_level)
 

@@ -13,10 +13,21 @@ def start_query(supplier, tmp_path):
     started = []
 
     def start(run, **options):
-        numbers = supplier.session.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS).option("numPartitions", PARTITIONS).load()
-        datums = numbers.selectExpr("cast(cast(value as string) as binary) as key", "cast(value as int) as label", "1 as channels",
-                                    "1 as height", "1 as width", "false as encoded",
-                                    "cast(repeat('x', cast(value % 1000 as int)) as binary) as data")
+        numbers = (
+            supplier.session.readStream.format("rate-micro-batch")
+            .option("rowsPerBatch", ROWS)
+            .option("numPartitions", PARTITIONS)
+            .load()
+        )
+        datums = numbers.selectExpr(
+            "cast(cast(value as string) as binary) as key",
+            "cast(value as int) as label",
+            "1 as channels",
+            "1 as height",
+            "1 as width",
+            "false as encoded",
+            "cast(repeat('x', cast(value % 1000 as int)) as binary) as data",
+        )
         writer = datums.writeStream.format("supply").option("checkpointLocation", f"/checkpoints/{tmp_path.name}")
         writer.options(ranks=run.ranks, timeout=run.timeout, hosts=run.hosts, **options)
         writer.options(**{"mapped-files": run.mapped_files, "named-pipes": run.named_pipes})

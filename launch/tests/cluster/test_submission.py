@@ -19,11 +19,31 @@ def start_supply_run(cluster):
     started = []
 
     def start(run, lmdb, *options, **environment):
-        command = [LAUNCH / "supply-run", "--yarn", f"512m,{len(cluster.NODES)},2", *run.options(), "--timeout", run.timeout,
-                   "--ranks", run.ranks, "--lmdb", lmdb, *options, "--", SUPPLY_CAT]
-        started.append(subprocess.Popen(
-            cluster.on("head", "exec", *map(str, command)), env={**run.environment, **environment}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+        command = [
+            LAUNCH / "supply-run",
+            "--yarn",
+            f"512m,{len(cluster.NODES)},2",
+            *run.options(),
+            "--timeout",
+            run.timeout,
+            "--ranks",
+            run.ranks,
+            "--lmdb",
+            lmdb,
+            *options,
+            "--",
+            SUPPLY_CAT,
+        ]
+        started.append(
+            subprocess.Popen(
+                cluster.on("head", "exec", *map(str, command)),
+                env={**run.environment, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
         return started[-1]
 
     yield start
@@ -79,7 +99,7 @@ def test_the_cause_of_a_failure_is_what_everybody_says_last(cluster, start_suppl
     [application] = set(re.findall("application_[0-9]+_[0-9]+", "\n".join(said)))
     # The logs come to HDFS a moment after the application's end.
     driver = wait_until(lambda: driver_log(cluster, application))
-    assert cause in driver[driver.rindex("User class threw exception"):]
+    assert cause in driver[driver.rindex("User class threw exception") :]
 
 
 @pytest.mark.long
@@ -104,7 +124,9 @@ def test_the_application_ends_with_the_command_that_has_submitted_it(cluster, st
     process.terminate()
     finish(process)
     for node in cluster.NODES:
-        wait_until(lambda: cluster("on", node, "pgrep --full 'deploy.yarn.[A]pplicationMaster'", check=False).returncode == 1)
+        wait_until(
+            lambda: cluster("on", node, "pgrep --full 'deploy.yarn.[A]pplicationMaster'", check=False).returncode == 1
+        )
     staged = cluster("fs", "-ls", "-C", "/user/*/.sparkStaging", check=False).stdout.split()
     # That of the driver which stays here, for all tests.
     assert len(staged) <= 1

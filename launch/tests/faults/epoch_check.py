@@ -9,7 +9,8 @@ import databases
 class EpochCheck:
     def __init__(self, database, ranks, tally):
         self._expected = collections.Counter(
-            {line.split("\t", 1)[1]: count for line, count in databases.expected_lines(database).items()})
+            {line.split("\t", 1)[1]: count for line, count in databases.expected_lines(database).items()}
+        )
         self._ranks = ranks
         self._tally = tally
         self._lock = threading.Lock()

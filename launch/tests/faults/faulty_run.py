@@ -37,7 +37,9 @@ class FaultyRun:
 
     def start_supplier(self, supplier, *options):
         options = ("--epochs", self.epochs, *options)
-        self._supplied = supplier.start(self.database, self.pairs, *options, ranks=len(self.ranks), timeout=self.timeout)
+        self._supplied = supplier.start(
+            self.database, self.pairs, *options, ranks=len(self.ranks), timeout=self.timeout
+        )
 
     def finish_rank(self, local_rank):
         """Its exit status."""

@@ -45,8 +45,11 @@ class Samples:
 
     def growing(self):
         """What the second half holds more of than the first."""
-        return [f"{who} {what}" for (who, what), first, second in self._halves()
-                if second > first * self.FACTOR + self.SLACK[what]]
+        return [
+            f"{who} {what}"
+            for (who, what), first, second in self._halves()
+            if second > first * self.FACTOR + self.SLACK[what]
+        ]
 
     def _halves(self):
         for name, values in sorted(self._series.items()):

@@ -54,7 +54,9 @@ class SoakRun:
     def __init__(self, cluster, database, pairs, fail_point, tally):
         self.pairs = pairs
         self._cluster = cluster
-        self.ranks = [Rank(pairs, number, TIMEOUT, program=PROGRAM, environment=fail_point.environment) for number in range(RANKS)]
+        self.ranks = [
+            Rank(pairs, number, TIMEOUT, program=PROGRAM, environment=fail_point.environment) for number in range(RANKS)
+        ]
         self._check = EpochCheck(database, RANKS, tally)
         self._threads = [threading.Thread(target=self._check.read, args=[rank.process.stdout]) for rank in self.ranks]
         for thread in self._threads:
@@ -109,8 +111,16 @@ class Mischief:
     def happen(self):
         number = self._chance.randrange(RANKS)
         what = self._chance.choices(
-            [self._kill_task, self._kill_at_step, self._throw_at_step, self._stop_task, self._stop_rank, self._kill_rank],
-            [8, 8, 4, 2, 2, 4])[0]
+            [
+                self._kill_task,
+                self._kill_at_step,
+                self._throw_at_step,
+                self._stop_task,
+                self._stop_rank,
+                self._kill_rank,
+            ],
+            [8, 8, 4, 2, 2, 4],
+        )[0]
         try:
             self._tally.faults += what(number)
         except ProcessLookupError:

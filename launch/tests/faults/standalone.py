@@ -35,13 +35,31 @@ class Standalone:
         home = os.path.dirname(pyspark.__file__)
         log = self._folder / f"{name}.log"
         with open(log, "w") as file:
-            self._processes.append(subprocess.Popen(
-                [*self._before, f"{home}/bin/spark-class", f"org.apache.spark.deploy.{role}", "--host", address, "--webui-port", "0",
-                 *map(str, arguments)],
-                env={**os.environ, "SPARK_HOME": home, "SPARK_CONF_DIR": str(self._folder), "SPARK_LOCAL_IP": address,
-                     "SPARK_DAEMON_MEMORY": "256m",
-                     "SPARK_DAEMON_JAVA_OPTS": "-XX:-UsePerfData -XX:+UseSerialGC -Dspark.master.rest.enabled=false"},
-                stdin=subprocess.DEVNULL, stdout=file, stderr=file))
+            self._processes.append(
+                subprocess.Popen(
+                    [
+                        *self._before,
+                        f"{home}/bin/spark-class",
+                        f"org.apache.spark.deploy.{role}",
+                        "--host",
+                        address,
+                        "--webui-port",
+                        "0",
+                        *map(str, arguments),
+                    ],
+                    env={
+                        **os.environ,
+                        "SPARK_HOME": home,
+                        "SPARK_CONF_DIR": str(self._folder),
+                        "SPARK_LOCAL_IP": address,
+                        "SPARK_DAEMON_MEMORY": "256m",
+                        "SPARK_DAEMON_JAVA_OPTS": "-XX:-UsePerfData -XX:+UseSerialGC -Dspark.master.rest.enabled=false",
+                    },
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=file,
+                )
+            )
         return log
 
     @staticmethod

@@ -40,7 +40,11 @@ def test_the_driver_dies(start_program, counted):
     for rank in run.ranks.values():
         text = one_line(rank)
         assert f"process {program.process.pid}" in text
-        assert f"has left and no other attempt came within {run.timeout} s" in text and "Supplier's log" in text and "--timeout" in text
+        assert (
+            f"has left and no other attempt came within {run.timeout} s" in text
+            and "Supplier's log" in text
+            and "--timeout" in text
+        )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)], ids=str)

@@ -41,12 +41,36 @@ def test_executors_of_another_user_feed_the_ranks(start_standalone, shared_folde
     output.mkdir()
     standalone = start_standalone(work, workers=1, before=AS_NOBODY)
     note = f'stat -c "%U %g %a" "$(dirname "$SUPPLY_MAPPED_FILES")" > {output}/folder; exec {SUPPLY_CAT} > {output}/$OMPI_COMM_WORLD_RANK'
-    settings = {"spark.executor.memory": "512m", "spark.executor.defaultJavaOptions": f"-XX:-UsePerfData -Djava.io.tmpdir={work}"}
+    settings = {
+        "spark.executor.memory": "512m",
+        "spark.executor.defaultJavaOptions": f"-XX:-UsePerfData -Djava.io.tmpdir={work}",
+    }
     run = subprocess.run(
-        [LAUNCH / "supply-run", "--master", standalone.master, *(f"--conf={name}={value}" for name, value in settings.items()),
-         "--group", str(FEEDERS), "--lmdb", database, "--ranks", "2", "--epochs", "2", "--", "sh", "-c", note],
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        timeout=2 * END_OF_PATIENCE)
+        [
+            LAUNCH / "supply-run",
+            "--master",
+            standalone.master,
+            *(f"--conf={name}={value}" for name, value in settings.items()),
+            "--group",
+            str(FEEDERS),
+            "--lmdb",
+            database,
+            "--ranks",
+            "2",
+            "--epochs",
+            "2",
+            "--",
+            "sh",
+            "-c",
+            note,
+        ],
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=2 * END_OF_PATIENCE,
+    )
     assert run.returncode == 0, run.stderr
     lines = [line for rank in "01" for line in (output / rank).read_text().splitlines()]
     assert collections.Counter(lines) == databases.expected_lines(database, 2)

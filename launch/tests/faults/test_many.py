@@ -24,10 +24,13 @@ def test_fifty_pairs_when_an_executor_dies(start_run, fault):
 
 
 # Who is killed in the middle of a run; None: nobody.
-@pytest.mark.parametrize("victims", [
-    pytest.param((None, "rank", None, "task") * 5, marks=pytest.mark.long, id="20 runs"),
-    pytest.param((None, "rank", "task", None), id="4 runs"),
-])
+@pytest.mark.parametrize(
+    "victims",
+    [
+        pytest.param((None, "rank", None, "task") * 5, marks=pytest.mark.long, id="20 runs"),
+        pytest.param((None, "rank", "task", None), id="4 runs"),
+    ],
+)
 def test_runs_with_the_same_config_files_one_after_the_other(make_pairs, start_run, fault, victims):
     pairs = make_pairs(2, ring="16KiB", block="4KiB")
     for victim in victims:
@@ -96,7 +99,13 @@ def test_a_rank_finds_no_space(small_tmpfs):
     rank = Rank(Pairs(small_tmpfs / "run", ring="4MiB", block="1MiB"))
     assert rank.finish() == 1
     line = one_line(rank)
-    assert "no space" in line and "pair-0.mapped" in line and "are free" in line and "ring=" in line and "another file system" in line
+    assert (
+        "no space" in line
+        and "pair-0.mapped" in line
+        and "are free" in line
+        and "ring=" in line
+        and "another file system" in line
+    )
 
 
 def test_a_file_system_that_fills_up_later_does_not_matter(small_tmpfs, start_run, fault):

@@ -15,7 +15,9 @@ EPOCHS = 40
 @pytest.fixture
 def start_resident(make_pairs, start_run):
     """Two ranks of some thirty blocks an epoch."""
-    return lambda epochs=EPOCHS: start_run("--resident", pairs=make_pairs(2, ring="512KiB", block="4KiB"), epochs=epochs)
+    return lambda epochs=EPOCHS: start_run(
+        "--resident", pairs=make_pairs(2, ring="512KiB", block="4KiB"), epochs=epochs
+    )
 
 
 def later_epoch(run, process):
@@ -23,8 +25,10 @@ def later_epoch(run, process):
     fed = [rank for rank in run.ranks if headers.read(run.pairs.mapped_file(rank), "task_pid") == process]
 
     def is_later(rank):
-        first, count, published = (headers.read(run.pairs.mapped_file(rank), field)
-                                   for field in ("resident_first", "resident_count", "published"))
+        first, count, published = (
+            headers.read(run.pairs.mapped_file(rank), field)
+            for field in ("resident_first", "resident_count", "published")
+        )
         return count > 0 and published > first + count
 
     return any(map(is_later, fed))

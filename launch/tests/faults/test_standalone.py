@@ -22,7 +22,11 @@ def start_program(tmp_path):
 
     def start(run, standalone, *options, **settings):
         environment = {"SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": str(tmp_path)}
-        settings = {"spark.executor.memory": "512m", "spark.executor.defaultJavaOptions": f"-Djava.io.tmpdir={tmp_path}", **settings}
+        settings = {
+            "spark.executor.memory": "512m",
+            "spark.executor.defaultJavaOptions": f"-Djava.io.tmpdir={tmp_path}",
+            **settings,
+        }
         options += tuple(f"--conf={name}={value}" for name, value in settings.items())
         started.append(SupplierProgram(run, "--master", standalone.master, *options, environment=environment))
         return started[-1]
@@ -43,10 +47,22 @@ def test_speculation(make_run, start_standalone, start_program, counted, tmp_pat
     slow = run.ranks[1].process
     slow.send_signal(signal.SIGSTOP)
     wait_until_stopped(slow.pid)
-    program = start_program(run, standalone, "--hosts", hosts, **{
-        "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.multiplier": "1.1",
-        "spark.speculation.quantile": "0.5", "spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{events}",
-        "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"})
+    program = start_program(
+        run,
+        standalone,
+        "--hosts",
+        hosts,
+        **{
+            "spark.speculation": "true",
+            "spark.speculation.interval": "100ms",
+            "spark.speculation.multiplier": "1.1",
+            "spark.speculation.quantile": "0.5",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": f"file:{events}",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.rolling.enabled": "false",
+        },
+    )
     # The other rank has everything, so that Spark takes this one's task for slow.
     assert run.finish_rank(0) == 0
 
@@ -56,7 +72,9 @@ def test_speculation(make_run, start_standalone, start_program, counted, tmp_pat
     run.ends_well()
     assert program.finish() == 0, program.error
     [log] = events.iterdir()
-    assert any("SparkListenerTaskStart" in line and '"Speculative":true' in line for line in log.read_text().splitlines())
+    assert any(
+        "SparkListenerTaskStart" in line and '"Speculative":true' in line for line in log.read_text().splitlines()
+    )
 
 
 def test_executors_are_lost_for_good(make_run, start_standalone, start_program, counted, tmp_path):

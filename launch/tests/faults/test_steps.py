@@ -6,7 +6,15 @@ import time
 
 import pytest
 
-from fail_point import DELIVERING_STEPS, ENDING_STEPS, OPENING_STEPS, RECEIVING_STEPS, TASK_STEPS, is_gone, wait_until_stopped
+from fail_point import (
+    DELIVERING_STEPS,
+    ENDING_STEPS,
+    OPENING_STEPS,
+    RECEIVING_STEPS,
+    TASK_STEPS,
+    is_gone,
+    wait_until_stopped,
+)
 from ranks import one_line
 from waiting import wait_until
 

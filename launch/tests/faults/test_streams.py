@@ -18,7 +18,9 @@ class StepwiseRank:
     """rank_stepper.c, which calls libsupply step by step."""
 
     def __init__(self, pairs):
-        self.process = subprocess.Popen([PROGRAMS / "rank-stepper"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.process = subprocess.Popen(
+            [PROGRAMS / "rank-stepper"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
         files = [pairs.mapped_file(0), *pairs.named_pipes.read_text().splitlines()[-1].split()]
         assert self.do("open", *files, END_OF_PATIENCE, RING_BYTES, BLOCK_BYTES, 0) == "OK"
 
@@ -39,7 +41,10 @@ def test_the_program_of_a_query_is_asked_to_end(make_pairs, tmp_path, counted):
     rank = StepwiseRank(pairs)
     arguments = [sys.executable, STREAMS, tmp_path, pairs.folder, "1"]
     environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--jars {JAR} pyspark-shell"}
-    with open(tmp_path / "log", "w") as log, subprocess.Popen(arguments, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as program:
+    with (
+        open(tmp_path / "log", "w") as log,
+        subprocess.Popen(arguments, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as program,
+    ):
         try:
             assert rank.do("next").startswith("OK 0 0 0 0 1")
             assert rank.do("release", 0) == "OK"

@@ -6,8 +6,11 @@ import pytest
 
 from places import LAUNCH, ROOT
 
-ROWS = [line for line in (ROOT / "docs" / "FAILURES.md").read_text().splitlines()
-        if line.startswith("| ") and not line.startswith("| what happens")]
+ROWS = [
+    line
+    for line in (ROOT / "docs" / "FAILURES.md").read_text().splitlines()
+    if line.startswith("| ") and not line.startswith("| what happens")
+]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip())

@@ -14,7 +14,9 @@ TRAIN_DIGITS = PROGRAMS / "train-digits"
 MPIRUN = "mpiexec.mpich"
 
 pytestmark = pytest.mark.skipif(
-    not (shutil.which(MPIRUN) and shutil.which("mpicc.mpich")), reason="no MPICH here (on Debian: apt-get install mpich libmpich-dev)")
+    not (shutil.which(MPIRUN) and shutil.which("mpicc.mpich")),
+    reason="no MPICH here (on Debian: apt-get install mpich libmpich-dev)",
+)
 
 
 @pytest.fixture
@@ -28,11 +30,21 @@ def test_the_programs_are_built_with_it():
 
 
 # These want to read on stderr what a rank has printed ahead of MPI_Abort: MPICH's launcher may end before it has passed that on.
-LAST_WORDS = ["AFailureOfSparkEndsEveryRankWithItsText", "WhatIsNotADigitIsNamed", "ArrowColumnsThatAreNotOfNumbersAreNamed"]
+LAST_WORDS = [
+    "AFailureOfSparkEndsEveryRankWithItsText",
+    "WhatIsNotADigitIsNamed",
+    "ArrowColumnsThatAreNotOfNumbersAreNamed",
+]
 
 
 def test_the_c_tests_that_need_mpi():
-    done = subprocess.run([PROGRAMS / "mpi_test", "--gtest_filter=-" + ":".join(f"ExamplesTest.{name}" for name in LAST_WORDS)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        [PROGRAMS / "mpi_test", "--gtest_filter=-" + ":".join(f"ExamplesTest.{name}" for name in LAST_WORDS)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -46,8 +58,20 @@ def test_every_element_once(supply_run, entries):
 def test_training(supply_run, tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("# one node\nlocalhost slots=3\n")
-    run = supply_run("--lmdb", DIGITS / "train_lmdb", "--ranks", 3, "--epochs", 2, "--block-elements", 32, "--hosts", hosts,
-                     program=(TRAIN_DIGITS,), MPIRUN=MPIRUN)
+    run = supply_run(
+        "--lmdb",
+        DIGITS / "train_lmdb",
+        "--ranks",
+        3,
+        "--epochs",
+        2,
+        "--block-elements",
+        32,
+        "--hosts",
+        hosts,
+        program=(TRAIN_DIGITS,),
+        MPIRUN=MPIRUN,
+    )
     assert run.finish() == 0, run.errors
     assert any(line.startswith("train-digits: ranks=3 epochs=2 elements=2874 ") for line in run.lines)
 

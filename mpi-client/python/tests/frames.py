@@ -22,7 +22,9 @@ EVERY_TYPE = """
 # Each of its columns is null in some rows, and each in others than its neighbour.
 NULLABLE = ", ".join(
     f"if(id % {5 + i} = {i % 5}, null, {name}) as {name}"
-    for i, name in enumerate(["flag", "tiny", "number", "root", "text", "bytes", "day", "instant", "price", "large", "vector"])
+    for i, name in enumerate(
+        ["flag", "tiny", "number", "root", "text", "bytes", "day", "instant", "price", "large", "vector"]
+    )
 )
 
 

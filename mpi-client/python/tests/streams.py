@@ -10,7 +10,11 @@ POLL_SECONDS = 0.1
 def main(folder, config, last_batch):
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     rows = spark.readStream.schema("id long, point array<float>").option("maxFilesPerTrigger", 1).json(f"{folder}/in")
-    writer = rows.writeStream.format("supply").option("checkpointLocation", f"{folder}/checkpoint").option("block-elements", 4)
+    writer = (
+        rows.writeStream.format("supply")
+        .option("checkpointLocation", f"{folder}/checkpoint")
+        .option("block-elements", 4)
+    )
     writer.option("mapped-files", f"{config}/mapped-files.conf").option("named-pipes", f"{config}/named-pipes.conf")
     query = writer.start()
     while not query.awaitTermination(POLL_SECONDS):

@@ -20,7 +20,11 @@ for module in ("mpi4py", "torch"):
 @pytest.fixture
 def config(tmp_path):
     """The folder of two pairs' config files; nothing of the pairs may be left at the end."""
-    subprocess.run([ROOT / "launch" / "make-configs", "2", tmp_path / "pairs", tmp_path / "conf"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [ROOT / "launch" / "make-configs", "2", tmp_path / "pairs", tmp_path / "conf"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     yield tmp_path / "conf"
     assert list((tmp_path / "pairs").iterdir()) == []
 
@@ -65,7 +69,9 @@ def means(output):
 
 
 def test_column_means_are_those_of_spark(tmp_path, config):
-    program = "import sys; from sklearn.datasets import load_digits; load_digits(as_frame=True).frame.to_parquet(sys.argv[1])"
+    program = (
+        "import sys; from sklearn.datasets import load_digits; load_digits(as_frame=True).frame.to_parquet(sys.argv[1])"
+    )
     subprocess.run([SPARK_PYTHON, "-c", program, tmp_path / "digits.parquet"], check=True)
     columns = ["pixel_3_4", "pixel_5_2", "target"]
     spark, ranks = run(

@@ -133,7 +133,9 @@ def test_a_loop_in_a_ring_of_two_blocks_is_told_what_it_needs(open_pair):
     rank, task = open_pair(ring=2 * 16384)
     task.supply(numbers(0))
     task.end_of_epoch()
-    with pytest.raises(supply.AllHeldError, match="block 0: the block itself.*The end of an epoch and the end of the data"):
+    with pytest.raises(
+        supply.AllHeldError, match="block 0: the block itself.*The end of an epoch and the end of the data"
+    ):
         for block in rank:
             pass
     del block

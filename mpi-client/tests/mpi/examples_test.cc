@@ -80,7 +80,8 @@ TEST_F(ExamplesTest, ArrowColumnsHaveTheirMeans) {
     const Ended ended = run({SUPPLY_TEST_ARROW_COLUMNS, "label", "height"}, 3, 1, 2);
     EXPECT_EQ(0, ended.exit_status) << ended.err;
     // 16 digits a block, of labels 0 to 7 in turn.
-    EXPECT_EQ("arrow-columns: label values=128 mean=3.500000\narrow-columns: height values=128 mean=8.000000\n", ended.out);
+    EXPECT_EQ("arrow-columns: label values=128 mean=3.500000\narrow-columns: height values=128 mean=8.000000\n",
+              ended.out);
 }
 
 TEST_F(ExamplesTest, ArrowColumnsThatAreNotOfNumbersAreNamed) {
@@ -154,5 +155,5 @@ TEST_F(ExamplesTest, MistakesOfTheCommandLine) {
     EXPECT_TRUE(says(absent.err, {"--evaluate", "absent", "No such file"}));
 }
 
-}  // namespace
-}  // namespace supply_test
+} // namespace
+} // namespace supply_test

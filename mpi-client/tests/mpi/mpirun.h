@@ -27,6 +27,6 @@ inline std::vector<std::string> mpirun(int ranks, const std::vector<std::string>
     return command;
 }
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

@@ -78,8 +78,8 @@ std::vector<Column> datum_columns(const std::vector<Element> &elements) {
         widths.push_back(element.width);
         encoded.push_back(element.encoded);
     }
-    return {Column::variable("key", "z", keys),   Column::int32("label", labels), Column::int32("channels", channels),
-            Column::int32("height", heights),     Column::int32("width", widths), Column::bits("encoded", encoded),
+    return {Column::variable("key", "z", keys), Column::int32("label", labels), Column::int32("channels", channels),
+            Column::int32("height", heights),   Column::int32("width", widths), Column::bits("encoded", encoded),
             Column::variable("data", "z", data)};
 }
 
@@ -112,4 +112,4 @@ Element numbered_element(uint64_t number, size_t data_bytes) {
     return element;
 }
 
-}  // namespace supply_test
+} // namespace supply_test

@@ -59,6 +59,6 @@ std::vector<schema_entry> schema_of(const std::vector<Column> &columns);
 /** An element that differs from every other number's. */
 Element numbered_element(uint64_t number, size_t data_bytes = 100);
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

@@ -23,14 +23,16 @@ class EnvironmentVariable {
 
   private:
     void set(const char *value) {
-        if (value != nullptr) setenv(name_, value, 1);
-        else unsetenv(name_);
+        if (value != nullptr)
+            setenv(name_, value, 1);
+        else
+            unsetenv(name_);
     }
     const char *name_;
     bool was_set_;
     std::string before_;
 };
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

@@ -19,6 +19,6 @@ inline int run_forked(const std::function<int()> &body) {
     return status;
 }
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

@@ -67,4 +67,4 @@ Handle replay(const PairFiles &files, const std::string &task_mapped, const std:
     return handle;
 }
 
-}  // namespace supply_test
+} // namespace supply_test

@@ -21,6 +21,6 @@ struct settings golden_settings(const PairFiles &files, uint32_t block_count = 2
 /** A rank of the golden files, whose pair has seen what the task's golden files say that the task did. */
 Handle replay(const PairFiles &files, const std::string &task_mapped, const std::string &task_notifications);
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

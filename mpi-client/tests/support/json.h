@@ -36,6 +36,6 @@ class Json {
     json_t *value_;
 };
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

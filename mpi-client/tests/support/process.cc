@@ -29,7 +29,7 @@ std::vector<std::string> environment_with(const std::vector<std::string> &added)
     return all;
 }
 
-}  // namespace
+} // namespace
 
 Process::Process(const std::vector<std::string> &command, const std::string &folder,
                  const std::vector<std::string> &environment) {
@@ -71,4 +71,4 @@ Ended Process::wait() {
     return ended;
 }
 
-}  // namespace supply_test
+} // namespace supply_test

@@ -38,6 +38,6 @@ class Process {
     std::string out_, err_;
 };
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

@@ -43,4 +43,4 @@ void RankTest::supply_datums(Task &task, uint64_t first, uint32_t count, uint32_
     task.supply(datum_block(elements), epoch, 0, first);
 }
 
-}  // namespace supply_test
+} // namespace supply_test

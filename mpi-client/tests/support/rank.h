@@ -22,9 +22,9 @@ using Handle = std::unique_ptr<supply_t, Close>;
 ::testing::AssertionResult has_status(const char *expected_text, const char *, const char *, supply_status_t expected,
                                       supply_status_t actual, const supply_t *supply);
 
-#define EXPECT_STATUS(expected, call, handle) \
+#define EXPECT_STATUS(expected, call, handle)                                                                          \
     EXPECT_PRED_FORMAT3(::supply_test::has_status, expected, call, (handle).get())
-#define ASSERT_STATUS(expected, call, handle) \
+#define ASSERT_STATUS(expected, call, handle)                                                                          \
     ASSERT_PRED_FORMAT3(::supply_test::has_status, expected, call, (handle).get())
 
 /** True if the text holds the words, in any order. */
@@ -45,6 +45,6 @@ class RankTest : public ::testing::Test {
     supply_options_t options;
 };
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

@@ -23,8 +23,10 @@ static supply_t *supply;
 static supply_block_t block;
 
 static void answer(supply_status_t status) {
-    if (status < 0) printf("ERROR %s %s\n", supply_status_name(status), supply_error(supply));
-    else puts("OK");
+    if (status < 0)
+        printf("ERROR %s %s\n", supply_status_name(status), supply_error(supply));
+    else
+        puts("OK");
 }
 
 static char group[256];
@@ -41,7 +43,8 @@ static void open_pair(char *arguments) {
     supply_options_init(&options);
     int read = sscanf(arguments, "%4095s %4095s %4095s %lf %zu %zu %d %95s", mapped, request, notification,
                       &options.timeout, &options.ring_bytes, &options.block_bytes, &options.rank, text);
-    if (read == 8 && supply_position_from_text(&position, text) == SUPPLY_OK) options.position = &position;
+    if (read == 8 && supply_position_from_text(&position, text) == SUPPLY_OK)
+        options.position = &position;
     else if (read != 7) {
         puts("ERROR usage");
         return;
@@ -54,16 +57,21 @@ static void open_pair(char *arguments) {
 }
 
 static void show_end(supply_status_t status, uint32_t epoch) {
-    if (status == SUPPLY_END_OF_EPOCH) printf("END_OF_EPOCH %u\n", epoch);
-    else if (status == SUPPLY_END_OF_DATA) puts("END_OF_DATA");
-    else answer(status);
+    if (status == SUPPLY_END_OF_EPOCH)
+        printf("END_OF_EPOCH %u\n", epoch);
+    else if (status == SUPPLY_END_OF_DATA)
+        puts("END_OF_DATA");
+    else
+        answer(status);
 }
 
 static void take_datum(void) {
     supply_datum_t datum;
     supply_status_t status = supply_next_datum(supply, &datum);
-    if (status == SUPPLY_OK) printf("OK %d\n", datum.label);
-    else show_end(status, datum.epoch);
+    if (status == SUPPLY_OK)
+        printf("OK %d\n", datum.label);
+    else
+        show_end(status, datum.epoch);
 }
 
 static void show_position(void) {
@@ -83,7 +91,8 @@ static void next_block(void) {
     if (status == SUPPLY_OK)
         printf("OK %llu %u %u %llu %u\n", (unsigned long long)block.sequence, block.epoch, block.partition,
                (unsigned long long)block.first_element, block.element_count);
-    else show_end(status, block.epoch);
+    else
+        show_end(status, block.epoch);
 }
 
 static void show_datum(const char *arguments) {
@@ -111,16 +120,30 @@ int main(void) {
         line[strcspn(line, "\n")] = '\0';
         char *arguments = line + strcspn(line, " ");
         if (*arguments != '\0') *arguments++ = '\0';
-        if (strcmp(line, "group") == 0) set_group(arguments);
-        else if (strcmp(line, "open") == 0) open_pair(arguments);
-        else if (strcmp(line, "next") == 0) next_block();
-        else if (strcmp(line, "take") == 0) take_datum();
-        else if (strcmp(line, "position") == 0) show_position();
-        else if (strcmp(line, "datum") == 0) show_datum(arguments);
-        else if (strcmp(line, "release") == 0) release(arguments);
-        else if (strcmp(line, "abort") == 0) { supply_abort(supply, arguments); supply = NULL; puts("OK"); }
-        else if (strcmp(line, "close") == 0) { supply_close(supply); supply = NULL; puts("OK"); }
-        else puts("ERROR unknown command");
+        if (strcmp(line, "group") == 0)
+            set_group(arguments);
+        else if (strcmp(line, "open") == 0)
+            open_pair(arguments);
+        else if (strcmp(line, "next") == 0)
+            next_block();
+        else if (strcmp(line, "take") == 0)
+            take_datum();
+        else if (strcmp(line, "position") == 0)
+            show_position();
+        else if (strcmp(line, "datum") == 0)
+            show_datum(arguments);
+        else if (strcmp(line, "release") == 0)
+            release(arguments);
+        else if (strcmp(line, "abort") == 0) {
+            supply_abort(supply, arguments);
+            supply = NULL;
+            puts("OK");
+        } else if (strcmp(line, "close") == 0) {
+            supply_close(supply);
+            supply = NULL;
+            puts("OK");
+        } else
+            puts("ERROR unknown command");
     }
     supply_close(supply);
     return 0;

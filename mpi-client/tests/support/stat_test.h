@@ -47,7 +47,8 @@ class StatTest : public ToolTest {
         std::string found;
         wait_until(what, [&] {
             const std::string lines = stat.output();
-            for (size_t begin = 0, end; found.empty() && (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1)
+            for (size_t begin = 0, end; found.empty() && (end = lines.find('\n', begin)) != std::string::npos;
+                 begin = end + 1)
                 if (condition(Json(lines.substr(begin, end - begin)))) found = lines.substr(begin, end - begin);
             return !found.empty();
         });
@@ -66,6 +67,6 @@ class StatTest : public ToolTest {
     supply_options_t options;
 };
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

@@ -30,7 +30,7 @@ bool lock_is_held(int fd, off_t byte) {
     return lock.l_type != F_UNLCK;
 }
 
-}  // namespace
+} // namespace
 
 void wait_until(const char *what, bool (*condition)(void *), void *context) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -55,19 +55,19 @@ void Task::open_mapped_file(const std::string &path) {
 }
 
 Task::Task(const PairFiles &files, uint32_t attempt) {
-    open_mapped_file(files.mapped_file);  // A1
+    open_mapped_file(files.mapped_file); // A1
     if (memcmp(header().magic, MAGIC, 8) != 0 || header().version != 0x10000 || header().file_bytes != mapping_bytes_)
         throw std::runtime_error("the rank's header is wrong");
-    if (!lock_is_held(mapped_fd_, RANK_LOCK_BYTE)) throw std::runtime_error("the rank does not hold its lock");  // A2
-    struct flock lock = {};  // A3
+    if (!lock_is_held(mapped_fd_, RANK_LOCK_BYTE)) throw std::runtime_error("the rank does not hold its lock"); // A2
+    struct flock lock = {};                                                                                     // A3
     lock.l_type = F_WRLCK;
     lock.l_start = TASK_LOCK_BYTE;
     lock.l_len = 1;
     if (fcntl(mapped_fd_, F_OFD_SETLK, &lock) != 0) throw_errno("the task's lock");
-    request_fd_ = open(files.request_pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // A4
+    request_fd_ = open(files.request_pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); // A4
     notification_fd_ = open(files.notification_pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (request_fd_ < 0 || notification_fd_ < 0) throw_errno("the pipes");
-    header().task_pid = static_cast<uint32_t>(getpid());  // A5
+    header().task_pid = static_cast<uint32_t>(getpid()); // A5
     header().task_attempt = attempt;
     for (sequence_ = released(); sequence_ < published(); sequence_++) {
         notification copy;
@@ -187,7 +187,7 @@ void Task::see_end() {
 void Task::send_failure(const std::string &text) {
     char (&field)[sizeof header().task_failure] = header().task_failure;
     memset(field, 0, sizeof field);
-    text.copy(field, sizeof field);  // a text that fills the field has no end: that, too, is to be tested
+    text.copy(field, sizeof field); // a text that fills the field has no end: that, too, is to be tested
     notification failure = {};
     failure.generation = header().generation;
     failure.kind = NOTIFICATION_FAILURE;
@@ -206,4 +206,4 @@ bool Task::rank_has_left() {
     return poll(&poller, 1, 0) == 1 && (poller.revents & POLLHUP) != 0 && (poller.revents & POLLIN) == 0;
 }
 
-}  // namespace supply_test
+} // namespace supply_test

@@ -38,10 +38,10 @@ class Task {
         return next(NOTIFICATION_BLOCK, block.element_count, block.bytes.size());
     }
 
-    void wait_for_credit();                                                             // P1
-    void write(const std::vector<uint8_t> &block, const notification &notification);    // P2
-    void publish();                                                                     // P3
-    void notify(const notification &notification);                                      // P4
+    void wait_for_credit();                                                          // P1
+    void write(const std::vector<uint8_t> &block, const notification &notification); // P2
+    void publish();                                                                  // P3
+    void notify(const notification &notification);                                   // P4
 
     /** P1 to P4. */
     void supply(const BlockImage &block, uint32_t epoch = 0, uint32_t partition = 0, uint64_t first_element = 0);
@@ -83,10 +83,9 @@ class Task {
 void wait_until(const char *what, bool (*condition)(void *), void *context);
 template <typename Condition>
 void wait_until(const char *what, Condition condition) {
-    wait_until(
-        what, [](void *context) -> bool { return (*static_cast<Condition *>(context))(); }, &condition);
+    wait_until(what, [](void *context) -> bool { return (*static_cast<Condition *>(context))(); }, &condition);
 }
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

@@ -34,4 +34,4 @@ std::string read_file(const std::string &path) {
     return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-}  // namespace supply_test
+} // namespace supply_test

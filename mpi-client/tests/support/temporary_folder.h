@@ -30,6 +30,6 @@ class TemporaryFolder {
 
 std::string read_file(const std::string &path);
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

@@ -59,6 +59,6 @@ class ToolTest : public ::testing::Test {
     std::vector<std::string> config;
 };
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

@@ -30,7 +30,7 @@ std::string text_of(const User &user, const std::function<std::string()> &body) 
     }
 }
 
-}  // namespace
+} // namespace
 
 UserProcess::UserProcess(const User &user, const std::function<std::string()> &body) {
     int ends[2];
@@ -70,4 +70,4 @@ std::string UserProcess::wait() {
     return text;
 }
 
-}  // namespace supply_test
+} // namespace supply_test

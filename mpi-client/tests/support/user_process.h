@@ -12,8 +12,8 @@ namespace supply_test {
 
 /** Numbers that need no entry in the system's lists. */
 struct User {
-    uid_t id;                   /**< and the number of the user's own group */
-    std::vector<gid_t> groups;  /**< that the user is a member of, too */
+    uid_t id;                  /**< and the number of the user's own group */
+    std::vector<gid_t> groups; /**< that the user is a member of, too */
 };
 
 /** A process of that user's that runs a body; killed with its object, unless it has ended. */
@@ -40,6 +40,6 @@ inline std::string as_user(const User &user, const std::function<std::string()> 
     return UserProcess(user, body).wait();
 }
 
-}  // namespace supply_test
+} // namespace supply_test
 
 #endif

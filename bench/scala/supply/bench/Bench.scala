@@ -6,8 +6,8 @@ import scala.util.control.NonFatal
 import org.apache.spark.{SparkConf, SparkContext}
 
 /**
- * Spark's side of the benchmarks, run by spark-submit: does one command per line of stdin, and answers each with one line of
- * JSON on stdout. It ends with its stdin.
+ * Spark's side of the benchmarks, run by spark-submit: does one command per line of stdin, and
+ * answers each with one line of JSON on stdout. It ends with its stdin.
  */
 object Bench {
 
@@ -18,7 +18,8 @@ object Bench {
     val sc = new SparkContext(conf)
     try {
       val session = new BenchSession(sc)
-      answer(Ready(ProcessHandle.current().pid(), sc.version, System.getProperty("java.vm.version"), Runtime.getRuntime.maxMemory))
+      answer(Ready(ProcessHandle.current().pid(), sc.version, System.getProperty("java.vm.version"),
+          Runtime.getRuntime.maxMemory))
       Source.stdin.getLines().foreach { line =>
         answer(
           try session.run(Json.read[Command](line))
@@ -33,5 +34,6 @@ object Bench {
   }
 
   private def causes(e: Throwable): String =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).map(_.toString.linesIterator.take(1).mkString).mkString("; by ")
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).map(
+      _.toString.linesIterator.take(1).mkString).mkString("; by ")
 }

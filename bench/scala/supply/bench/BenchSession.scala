@@ -15,20 +15,25 @@ private[bench] final class BenchSession(sc: SparkContext) {
   def run(command: Command): AnyRef = command match {
     case generate: Generate =>
       val tuples = GeneratedElements.rdd(sc, generate)
-      if (generate.batches) persistBatches(tuples.mapPartitions(part => DatumBatch.of(new DatumCursor(part))), generate.storageLevel)
+      if (generate.batches) persistBatches(
+        tuples.mapPartitions(part => DatumBatch.of(new DatumCursor(part))), generate.storageLevel)
       else persistTuples(tuples, generate.storageLevel)
     case OpenLmdb(path, partitions, "NONE") =>
       open(new LmdbSource(LmdbRDD.open(sc, path, partitions)))
       Done()
-    case OpenLmdb(path, partitions, level) => persistTuples(LmdbRDD.open(sc, path, partitions), level)
+    case OpenLmdb(path, partitions, level) =>
+      persistTuples(LmdbRDD.open(sc, path, partitions), level)
     case cycle: Cycle => new CycleJob(sc, opened, cycle).run()
     case Supply(ranks, hosts, mappedFiles, namedPipes, epochs, timeout) =>
-      SupplyJob.run(sc, SupplySettings(ranks, mappedFiles, namedPipes, epochs, hosts = Some(hosts), timeout = timeout))(opened)
+      SupplyJob.run(sc,
+        SupplySettings(ranks, mappedFiles, namedPipes, epochs, hosts = Some(hosts),
+          timeout = timeout))(opened)
       Done()
     case latency: Latency => new LatencyJob(sc, latency).run()
   }
 
-  private def opened: Source = source.getOrElse(throw new IllegalStateException("no source is open"))
+  private def opened: Source =
+    source.getOrElse(throw new IllegalStateException("no source is open"))
 
   private def open(opening: Source): Unit = {
     source.foreach(_.rdd.unpersist(blocking = true))

@@ -19,17 +19,20 @@ private[bench] final class CachedElements(cached: Seq[Array[Any]]) {
   /** The arrays that hold the data, in order; those of batches hold the keys, too. */
   def arrays: Array[Array[Byte]] = batchesOrTuples.map(_.fold(_.bytes, _._7)).toArray
 
-  private def batchesOrTuples: Iterator[Either[DatumBatch, Datum.Tuple]] = cached.iterator.flatMap(_.iterator).map {
-    case batch: DatumBatch => Left(batch)
-    case tuple => Right(tuple.asInstanceOf[Datum.Tuple])
-  }
+  private def batchesOrTuples: Iterator[Either[DatumBatch, Datum.Tuple]] =
+    cached.iterator.flatMap(_.iterator).map {
+      case batch: DatumBatch => Left(batch)
+      case tuple => Right(tuple.asInstanceOf[Datum.Tuple])
+    }
 }
 
 private[bench] object CachedElements {
 
-  def of(rddId: Int, partitions: Seq[Int]): CachedElements = new CachedElements(partitions.map { partition =>
-    val block = SparkEnv.get.blockManager.getLocalValues(RDDBlockId(rddId, partition)).getOrElse(
-      throw new IllegalStateException(s"partition $partition is not cached: give Spark more memory (--heap)"))
-    block.data.toArray[Any]
-  })
+  def of(rddId: Int, partitions: Seq[Int]): CachedElements =
+    new CachedElements(partitions.map { partition =>
+      val block = SparkEnv.get.blockManager.getLocalValues(RDDBlockId(rddId, partition)).getOrElse(
+        throw new IllegalStateException(
+          s"partition $partition is not cached: give Spark more memory (--heap)"))
+      block.data.toArray[Any]
+    })
 }

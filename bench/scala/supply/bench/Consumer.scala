@@ -7,7 +7,8 @@ import java.nio.channels.SocketChannel
 
 /** The sender's end of a loopback socket to the consumer of a peer (c/connection.h). */
 private[bench] final class Consumer(port: Int) extends AutoCloseable {
-  private val channel = SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress, port))
+  private val channel =
+    SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress, port))
   channel.setOption[java.lang.Boolean](java.net.StandardSocketOptions.TCP_NODELAY, true)
   private val acknowledgement = ByteBuffer.allocateDirect(1)
 
@@ -22,7 +23,8 @@ private[bench] final class Consumer(port: Int) extends AutoCloseable {
   /** Until it has read everything of the round. */
   def awaitRead(): Unit = {
     acknowledgement.clear()
-    if (channel.read(acknowledgement) != 1) throw new IOException("the consumer has gone: see its message above")
+    if (channel.read(acknowledgement) != 1)
+      throw new IOException("the consumer has gone: see its message above")
   }
 
   override def close(): Unit = channel.close()

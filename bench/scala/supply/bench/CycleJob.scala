@@ -8,14 +8,18 @@ import supply.plan.{Hosts, Plan, Shuffle}
 import supply.source.Source
 import supply.task.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, TaskCounters, TaskSettings}
 
-/** The whole way, by the product's own pinned RDD and supply, with the limit measured before each epoch in the same task. */
+/**
+ * The whole way, by the product's own pinned RDD and supply, with the limit measured before each
+ * epoch in the same task.
+ */
 private[bench] final class CycleJob(sc: SparkContext, source: Source, command: Cycle) {
 
   def run(): Rounds = {
     val shuffle = command.shuffleBuffer.fold[Shuffle](Shuffle.Partitions)(Shuffle.Elements(_))
     val plan = Plan(source.rdd.partitions.length, command.pairs, command.epochs, seed = 0, shuffle)
     val hosts = Hosts.oneNode(command.pairs)
-    val settings = TaskSettings(ConfigFiles(command.mappedFiles, command.namedPipes), hosts, source.schema, source.mainColumn,
+    val settings = TaskSettings(ConfigFiles(command.mappedFiles, command.namedPipes), hosts,
+      source.schema, source.mainColumn,
       Int.MaxValue, command.timeout, resident = command.resident)
     StartLine.drawFor(command.pairs)
     val task = new CycleTask(settings, plan, source.rdd.id, command.limits, new TaskCounters(sc))
@@ -36,7 +40,8 @@ private[bench] final class CycleTask(
 
   def run(rank: Int, epochs: Iterable[PlannedEpoch]): Seq[Round] = {
     val context = TaskContext.get()
-    val pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank, context.attemptNumber(), settings.timeout)
+    val pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank,
+      context.attemptNumber(), settings.timeout)
     context.addTaskCompletionListener[Unit](_ => pair.close())
     val limit = Limit.of(limits(rank), pair, CachedElements.of(rddId, plan.partitionsOf(rank)))
     context.addTaskCompletionListener[Unit](_ => limit.close())
@@ -51,11 +56,13 @@ private[bench] final class CycleTask(
     StartLine.await(settings.timeout)
     val limited = limit.measure()
     StartLine.await(settings.timeout)
-    val (elementsBefore, bytesBefore, waitedBefore) = (pair.publishedElements, pair.publishedBytes, pair.waitedNanos)
+    val (elementsBefore, bytesBefore, waitedBefore) =
+      (pair.publishedElements, pair.publishedBytes, pair.waitedNanos)
     val meter = new Meter
     supply.epoch(epoch)
     pair.awaitAllReleased()
-    Round(limited, meter.measured(pair.publishedElements - elementsBefore, pair.publishedBytes - bytesBefore),
+    Round(limited,
+      meter.measured(pair.publishedElements - elementsBefore, pair.publishedBytes - bytesBefore),
       meter.allocatedBytes, pair.waitedNanos - waitedBefore)
   }
 }

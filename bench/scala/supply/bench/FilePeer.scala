@@ -9,13 +9,16 @@ import supply.pair.MappedFile
 import supply.source.Datum
 
 /**
- * A new file for each partition, as spark-mpi-adapter hands data over, as c/file_consumer.c reads it. The consumer reads one file
- * while the next is written, and removes it.
+ * A new file for each partition, as spark-mpi-adapter hands data over, as c/file_consumer.c reads
+ * it. The consumer reads one file while the next is written, and removes it.
  *
- * @param folder of a file system in memory
- * @param mapped whether a file is written through a mapping or by write calls
+ * @param folder
+ *   of a file system in memory
+ * @param mapped
+ *   whether a file is written through a mapping or by write calls
  */
-private[bench] final class FilePeer(port: Int, folder: String, cached: CachedElements, mapped: Boolean) extends Limit {
+private[bench] final class FilePeer(port: Int, folder: String, cached: CachedElements,
+    mapped: Boolean) extends Limit {
   private val consumer = new Consumer(port)
   private val (count, bytes) = (cached.count, cached.bytes)
   private val lines = ByteBuffer.allocate(4096)
@@ -35,16 +38,19 @@ private[bench] final class FilePeer(port: Int, folder: String, cached: CachedEle
     meter.measured(count, bytes)
   }
 
-  private def announce(line: String): Unit = consumer.send(lines.put(line.getBytes(UTF_8)).put('\n'.toByte))
+  private def announce(line: String): Unit =
+    consumer.send(lines.put(line.getBytes(UTF_8)).put('\n'.toByte))
 
   private def write(path: Path, tuples: Array[Datum.Tuple]): Unit = {
-    val channel = FileChannel.open(path, StandardOpenOption.CREATE_NEW, StandardOpenOption.READ, StandardOpenOption.WRITE)
+    val channel = FileChannel.open(path, StandardOpenOption.CREATE_NEW, StandardOpenOption.READ,
+      StandardOpenOption.WRITE)
     try if (mapped) writeMapped(channel, tuples) else tuples.foreach(writeOne(channel, _))
     finally channel.close()
   }
 
   private def writeMapped(channel: FileChannel, tuples: Array[Datum.Tuple]): Unit = {
-    val size = tuples.iterator.map(t => FilePeer.HeaderBytes.toLong + FilePeer.padded(t._1.length) + FilePeer.padded(t._7.length)).sum
+    val size = tuples.iterator.map(t =>
+      FilePeer.HeaderBytes.toLong + FilePeer.padded(t._1.length) + FilePeer.padded(t._7.length)).sum
     val file = channel.map(FileChannel.MapMode.READ_WRITE, 0, size)
     file.order(ByteOrder.LITTLE_ENDIAN)
     tuples.foreach { tuple =>
@@ -64,7 +70,8 @@ private[bench] final class FilePeer(port: Int, folder: String, cached: CachedEle
   private def writeOne(channel: FileChannel, tuple: Datum.Tuple): Unit = {
     header.clear()
     header.putInt(tuple._7.length).putInt(tuple._1.length).flip()
-    val parts = Array(header, ByteBuffer.wrap(tuple._1.getBytes(ISO_8859_1)), padding(tuple._1.length), ByteBuffer.wrap(tuple._7),
+    val parts = Array(header, ByteBuffer.wrap(tuple._1.getBytes(ISO_8859_1)),
+      padding(tuple._1.length), ByteBuffer.wrap(tuple._7),
       padding(tuple._7.length))
     while (parts.exists(_.hasRemaining)) channel.write(parts)
   }

@@ -25,8 +25,9 @@ private object LatencyJob {
 
   def measure(command: Latency): Array[Long] = {
     val context = TaskContext.get()
-    val pair = PinnedTask.attach(ConfigFiles(command.mappedFiles, command.namedPipes), Hosts.oneNode(1), 0,
-      context.attemptNumber(), command.timeout)
+    val pair =
+      PinnedTask.attach(ConfigFiles(command.mappedFiles, command.namedPipes), Hosts.oneNode(1), 0,
+        context.attemptNumber(), command.timeout)
     context.addTaskCompletionListener[Unit](_ => pair.close())
     val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements = 1)
     val element = new StampedElement(command.elementBytes)
@@ -60,7 +61,8 @@ private final class StampedElement(bytes: Int) extends ElementCursor {
     to.putInt(Datum.Height, 1)
     to.putInt(Datum.Width, bytes)
     to.putBoolean(Datum.Encoded, false)
-    to.reserve(Datum.Data, bytes).order(ByteOrder.LITTLE_ENDIAN).putLong(start).put(data, 8, bytes - 8)
+    to.reserve(Datum.Data, bytes).order(ByteOrder.LITTLE_ENDIAN).putLong(start).put(data, 8,
+      bytes - 8)
     ()
   }
 

@@ -4,14 +4,16 @@ import java.io.{BufferedReader, InputStreamReader}
 
 /** A limit that a program of its own measures, whenever it gets a line (c/rounds.h). */
 private[bench] final class ProgramLimit(command: Seq[String]) extends Limit {
-  private val process = new ProcessBuilder(command: _*).redirectError(ProcessBuilder.Redirect.INHERIT).start()
+  private val process =
+    new ProcessBuilder(command: _*).redirectError(ProcessBuilder.Redirect.INHERIT).start()
   private val answers = new BufferedReader(new InputStreamReader(process.getInputStream))
 
   override def measure(): Measured = {
     process.getOutputStream.write('\n')
     process.getOutputStream.flush()
     val line = answers.readLine()
-    if (line == null) throw new IllegalStateException(s"${command.head} ended with status ${process.waitFor()}: see its message above")
+    if (line == null) throw new IllegalStateException(
+      s"${command.head} ended with status ${process.waitFor()}: see its message above")
     Json.read[Measured](line)
   }
 

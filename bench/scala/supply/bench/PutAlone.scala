@@ -5,8 +5,8 @@ import java.nio.ByteBuffer
 import supply.pair.Pair
 
 /**
- * The JVM's bulk put of the same cached arrays, one after the other, into the slots of the same pair's ring: no pipe, no
- * rank, no columns.
+ * The JVM's bulk put of the same cached arrays, one after the other, into the slots of the same
+ * pair's ring: no pipe, no rank, no columns.
  */
 private[bench] final class PutAlone(pair: Pair, cached: CachedElements) extends Limit {
   private val arrays = cached.arrays

@@ -41,7 +41,8 @@ private final class TallyingWriter extends DatumWriter {
   override def putBoolean(column: Int, value: Boolean): Unit = ()
 
   override def reserve(column: Int, count: Int): ByteBuffer =
-    if (column == Datum.Data) { data = emptied(data, count); data } else { other = emptied(other, count); other }
+    if (column == Datum.Data) { data = emptied(data, count); data }
+    else { other = emptied(other, count); other }
 
   private def emptied(buffer: ByteBuffer, count: Int): ByteBuffer =
     if (count > buffer.capacity()) ByteBuffer.allocate(count) else buffer.clear()

@@ -6,14 +6,16 @@ import java.nio.charset.StandardCharsets.ISO_8859_1
 import supply.source.Datum
 
 /**
- * The same elements over a loopback socket, framed as c/tcp_consumer.c reads them: one write an element, as Alchemist sends
- * rows, or in writes of 1 MiB.
+ * The same elements over a loopback socket, framed as c/tcp_consumer.c reads them: one write an
+ * element, as Alchemist sends rows, or in writes of 1 MiB.
  */
-private[bench] final class TcpPeer(port: Int, cached: CachedElements, rowByRow: Boolean) extends Limit {
+private[bench] final class TcpPeer(
+    port: Int, cached: CachedElements, rowByRow: Boolean) extends Limit {
   private val consumer = new Consumer(port)
   private val (count, bytes) = (cached.count, cached.bytes)
   private val buffer = {
-    val largest = cached.partitions.iterator.flatMap(_.iterator).map(t => TcpPeer.HeaderBytes + t._1.length + t._7.length).max
+    val largest = cached.partitions.iterator.flatMap(_.iterator).map(t =>
+      TcpPeer.HeaderBytes + t._1.length + t._7.length).max
     val capacity = if (rowByRow) math.max(largest, TcpPeer.HeaderBytes) else TcpPeer.ChunkBytes
     ByteBuffer.allocateDirect(capacity).order(ByteOrder.LITTLE_ENDIAN)
   }

@@ -22,7 +22,7 @@ nb::object capsule(std::unique_ptr<Structure> structure, const char *name) {
     return nb::steal(made);
 }
 
-}  // namespace
+} // namespace
 
 Column::Column(Pair &pair, const supply_block_t &block, size_t index) : sequence(block.sequence) {
     supply_column_t column;
@@ -45,8 +45,9 @@ const void *Column::values(uint8_t, uint8_t bits, const std::vector<size_t> &sha
     for (size_t length : shape)
         if (__builtin_mul_overflow(bytes, length, &bytes)) bytes = SIZE_MAX;
     if (begin > data_bytes || bytes > data_bytes - begin)
-        raise(SUPPLY_ERROR_CONTRACT, "column '" + name + "': its offsets changed while the block was held: is something else "
-                                     "writing into the mapped file?");
+        raise(SUPPLY_ERROR_CONTRACT, "column '" + name +
+                                         "': its offsets changed while the block was held: is something else "
+                                         "writing into the mapped file?");
     return static_cast<const uint8_t *>(data_) + begin;
 }
 

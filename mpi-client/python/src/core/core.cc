@@ -39,7 +39,7 @@ nb::tuple next(std::shared_ptr<Pair> pair) {
     return nb::make_tuple("block", std::make_shared<Block>(std::move(pair), block));
 }
 
-}  // namespace
+} // namespace
 
 NB_MODULE(_core, module) {
     // A supply that is still open when Python ends is closed by Python's own end, after nanobind has looked.
@@ -48,15 +48,16 @@ NB_MODULE(_core, module) {
     module.attr("contract_version") = supply_contract_version();
 
     nb::class_<Pair>(module, "Pair", nb::is_weak_referenceable())
-        .def("__init__",
-             [](Pair *self, const std::string &mapped_files, const std::string &named_pipes, int local_rank, int rank,
-                double timeout, size_t ring_bytes, size_t block_bytes, const std::string &group,
-                const std::string &position) {
-                 new (self) Pair(Options{mapped_files, named_pipes, group, position, local_rank, rank, timeout,
-                                         ring_bytes, block_bytes});
-             },
-             "mapped_files"_a, "named_pipes"_a, "local_rank"_a, "rank"_a, "timeout"_a, "ring_bytes"_a, "block_bytes"_a,
-             "group"_a, "position"_a)
+        .def(
+            "__init__",
+            [](Pair *self, const std::string &mapped_files, const std::string &named_pipes, int local_rank, int rank,
+               double timeout, size_t ring_bytes, size_t block_bytes, const std::string &group,
+               const std::string &position) {
+                new (self) Pair(Options{mapped_files, named_pipes, group, position, local_rank, rank, timeout,
+                                        ring_bytes, block_bytes});
+            },
+            "mapped_files"_a, "named_pipes"_a, "local_rank"_a, "rank"_a, "timeout"_a, "ring_bytes"_a, "block_bytes"_a,
+            "group"_a, "position"_a)
         .def("next", &next)
         .def("position", &Pair::position)
         .def("close", &Pair::close)

@@ -22,11 +22,12 @@ std::string text_of(const supply_position_t &position) {
     return text;
 }
 
-}  // namespace
+} // namespace
 
 void raise(supply_status_t status, const std::string &text) {
     /* Of a peer's text nobody knows whether it is UTF-8. */
-    const nb::object printable = nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+    const nb::object printable =
+        nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
     nb::module_::import_("supply._errors").attr("raise_status")(supply_status_name(status), printable);
     throw nb::value_error(text.c_str());
 }
@@ -61,8 +62,9 @@ Pair::~Pair() { close(); }
 supply_t *Pair::handle() const {
     if (supply_ == nullptr) raise(SUPPLY_ERROR_ARGUMENT, "this supply is closed");
     if (getpid() != process_)
-        raise(SUPPLY_ERROR_ARGUMENT, "this supply belongs to process " + std::to_string(process_) + ", which forked this process, " +
-                                         std::to_string(getpid()) + ": read it there (a DataLoader: num_workers=0)");
+        raise(SUPPLY_ERROR_ARGUMENT, "this supply belongs to process " + std::to_string(process_) +
+                                         ", which forked this process, " + std::to_string(getpid()) +
+                                         ": read it there (a DataLoader: num_workers=0)");
     return supply_;
 }
 
@@ -99,8 +101,8 @@ std::string Pair::position() const {
 std::string Pair::position_behind(const supply_block_t &block, uint32_t elements) const {
     supply_position_t position;
     if (supply_position_behind(handle(), &block, elements, &position) != SUPPLY_OK)
-        raise(SUPPLY_ERROR_ARGUMENT, "there is no position behind " + std::to_string(elements) + " elements of a block of " +
-                                         std::to_string(block.element_count));
+        raise(SUPPLY_ERROR_ARGUMENT, "there is no position behind " + std::to_string(elements) +
+                                         " elements of a block of " + std::to_string(block.element_count));
     return text_of(position);
 }
 

@@ -1,4 +1,5 @@
-/** A rank's side of a pair, as Python has it. Called with the interpreter's lock, so that one thread at a time is in libsupply. */
+/** A rank's side of a pair, as Python has it. Called with the interpreter's lock, so that one thread at a time is in
+ * libsupply. */
 #ifndef SUPPLY_PYTHON_PAIR_H
 #define SUPPLY_PYTHON_PAIR_H
 
@@ -27,7 +28,8 @@ class Pair {
     Pair(const Pair &) = delete;
     Pair &operator=(const Pair &) = delete;
 
-    /** Waits without the interpreter's lock, so that other threads run, and looks for signals, so that Ctrl-C ends it. */
+    /** Waits without the interpreter's lock, so that other threads run, and looks for signals, so that Ctrl-C ends it.
+     */
     supply_status_t next(supply_block_t &block);
     supply_t *handle() const; /**< throws where it is closed, or another process's */
     void check(supply_status_t status) const;

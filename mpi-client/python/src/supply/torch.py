@@ -180,7 +180,9 @@ class SupplyDataset(Managed, IterableDataset):
                 )
             epoch = supply.ended_epoch if block is None else block.epoch
             # What is left of an iteration that was broken off, and epochs that are not wanted.
-            if (self._begun is not None and epoch <= self._begun) or (self._wanted is not None and epoch < self._wanted):
+            if (self._begun is not None and epoch <= self._begun) or (
+                self._wanted is not None and epoch < self._wanted
+            ):
                 # Else it would be held while the next one is waited for.
                 del block
                 continue

@@ -6,8 +6,9 @@ import supply.contract.Layout
 import supply.source.lmdb.LmdbEnvironments
 
 /**
- * What supply-doctor asks of the Spark side: run by spark-submit, in a JVM such as the Supplier's and its executors'. Prints a line
- * a check: STATUS, CHECK, TEXT and FIX, separated by tabs. The argument is the contract's version that libsupply speaks.
+ * What supply-doctor asks of the Spark side: run by spark-submit, in a JVM such as the Supplier's
+ * and its executors'. Prints a line a check: STATUS, CHECK, TEXT and FIX, separated by tabs. The
+ * argument is the contract's version that libsupply speaks.
  */
 object Doctor {
 
@@ -22,10 +23,12 @@ object Doctor {
     // Nothing else of this jar is sure to link.
     else println("failed\tspark\t" + BuiltFor.mismatch + "\t" + BuiltFor.fix)
 
-  private def checks(libsupply: String): Seq[Finding] = Seq(java, spark, contract(libsupply), options, lmdb)
+  private def checks(libsupply: String): Seq[Finding] =
+    Seq(java, spark, contract(libsupply), options, lmdb)
 
   private def java: Finding = {
-    val text = s"${System.getProperty("java.version")} on ${System.getProperty("os.arch")}, ${System.getProperty("java.home")}"
+    val text =
+      s"${System.getProperty("java.version")} on ${System.getProperty("os.arch")}, ${System.getProperty("java.home")}"
     if (Runtime.version.feature >= javaVersion) Finding("ok", "java", text)
     else Finding("failed", "java", text, s"set JAVA_HOME to a Java $javaVersion or later")
   }
@@ -33,7 +36,9 @@ object Doctor {
   private def spark: Finding = {
     val text = s"$SPARK_VERSION with Scala ${scala.util.Properties.versionNumberString}"
     if (SPARK_VERSION.startsWith(BuiltFor.sparkLine + ".")) Finding("ok", "spark", text)
-    else Finding("warning", "spark", s"$text, which is not tested: this jar is built for Spark ${BuiltFor.sparkLine}", BuiltFor.fix)
+    else Finding("warning", "spark",
+      s"$text, which is not tested: this jar is built for Spark ${BuiltFor.sparkLine}",
+      BuiltFor.fix)
   }
 
   private def contract(libsupply: String): Finding = {
@@ -42,7 +47,8 @@ object Doctor {
     if (major(supplier) == major(libsupply)) {
       Finding("ok", "contract", s"the Supplier speaks $supplier, libsupply $libsupply")
     } else {
-      Finding("failed", "contract", s"the Supplier speaks $supplier, libsupply $libsupply", "build both from the same release")
+      Finding("failed", "contract", s"the Supplier speaks $supplier, libsupply $libsupply",
+        "build both from the same release")
     }
   }
 
@@ -51,8 +57,12 @@ object Doctor {
     val opened = classOf[Object].getModule.isOpen("sun.nio.ch", getClass.getModule)
     if (opened) Finding("ok", "options", "--add-opens java.base/sun.nio.ch is set")
     else {
-      Finding("failed", "options", "--add-opens java.base/sun.nio.ch=ALL-UNNAMED is not set",
-        "start the Supplier by spark-submit, which sets it; where something overrides Spark's defaultJavaOptions, put it there")
+      Finding(
+        "failed",
+        "options",
+        "--add-opens java.base/sun.nio.ch=ALL-UNNAMED is not set",
+        "start the Supplier by spark-submit, which sets it; where something overrides Spark's defaultJavaOptions, put it there"
+      )
     }
   }
 

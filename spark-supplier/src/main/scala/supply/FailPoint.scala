@@ -5,17 +5,20 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, NoSuchFileException, Path, Paths, StandardCopyOption}
 
 /**
- * Lets a fault test end, stop or fail this process directly behind a step of proto/PROTOCOL.md. Off unless the environment's
- * SUPPLY_FAIL_POINT names a file (`spark.executorEnv.SUPPLY_FAIL_POINT` for executors); then whoever passes the step that the
- * file holds takes the file away, to FILE.PID, and does what it says:
+ * Lets a fault test end, stop or fail this process directly behind a step of proto/PROTOCOL.md. Off
+ * unless the environment's SUPPLY_FAIL_POINT names a file (`spark.executorEnv.SUPPLY_FAIL_POINT`
+ * for executors); then whoever passes the step that the file holds takes the file away, to
+ * FILE.PID, and does what it says:
  *
- *     STEP:kill|stop|throw[:after=N]     as P3:kill:after=5, on the sixth passing in a process; throw: PairException
+ * STEP:kill|stop|throw[:after=N] as P3:kill:after=5, on the sixth passing in a process; throw:
+ * PairException
  *
- * A file, so that it happens once although the next attempt passes the same step, and so that a test sees that it has.
- * mpi-client/src/fail_point.c is the same for ranks.
+ * A file, so that it happens once although the next attempt passes the same step, and so that a
+ * test sees that it has. mpi-client/src/fail_point.c is the same for ranks.
  */
 object FailPoint {
-  private val file: Path = Option(System.getenv("SUPPLY_FAIL_POINT")).filter(_.nonEmpty).map(Paths.get(_)).orNull
+  private val file: Path =
+    Option(System.getenv("SUPPLY_FAIL_POINT")).filter(_.nonEmpty).map(Paths.get(_)).orNull
   private val armed: Boolean = file != null
   private var passed = 0
   private val After = "after=(.*)".r
@@ -47,7 +50,8 @@ object FailPoint {
 
   private def take(): Boolean =
     try {
-      Files.move(file, file.resolveSibling(s"${file.getFileName}.${ProcessHandle.current().pid()}"), StandardCopyOption.ATOMIC_MOVE)
+      Files.move(file, file.resolveSibling(s"${file.getFileName}.${ProcessHandle.current().pid()}"),
+        StandardCopyOption.ATOMIC_MOVE)
       passed = 0
       true
     } catch { case _: IOException => false }

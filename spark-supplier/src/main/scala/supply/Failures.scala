@@ -18,7 +18,8 @@ final class SourceException(message: String, cause: Throwable = null)
     extends SupplyException(message, cause, retry = false)
 
 /** The cluster does not have what the run needs. */
-final class PlacementException(message: String) extends SupplyException(message, null, retry = false)
+final class PlacementException(message: String)
+    extends SupplyException(message, null, retry = false)
 
 /** A task has landed on another node than its rank's. */
 final class MisplacedException(message: String) extends SupplyException(message, null, retry = true)
@@ -30,16 +31,19 @@ sealed class RankException(message: String) extends SupplyException(message, nul
 final class PairHeldException(message: String) extends RankException(message)
 
 /** The rank gave up or died before it had all its data. */
-final class RankEndedException(message: String) extends SupplyException(message, null, retry = false)
+final class RankEndedException(message: String)
+    extends SupplyException(message, null, retry = false)
 
 /** The mapped file or a request is not what proto/PROTOCOL.md says. */
 final class ContractException(message: String) extends SupplyException(message, null, retry = false)
 
 /** The Supplier was asked to end in the middle of the run. */
-final class SupplierEndedException(message: String) extends SupplyException(message, null, retry = false)
+final class SupplierEndedException(message: String)
+    extends SupplyException(message, null, retry = false)
 
 /** An element does not fit into a block. */
-final class ElementTooLargeException(message: String) extends SupplyException(message, null, retry = false)
+final class ElementTooLargeException(message: String)
+    extends SupplyException(message, null, retry = false)
 
 /** The pair could not be opened or used for a reason of the system's. */
 final class PairException(message: String, cause: Throwable = null)

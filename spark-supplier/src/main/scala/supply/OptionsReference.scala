@@ -9,16 +9,17 @@ import picocli.CommandLine.Help.Ansi
 object OptionsReference {
 
   def text: String = {
-    val usage = new CommandLine(new SupplierOptions).setUsageHelpWidth(100).setUsageHelpAutoWidth(false)
-      .getUsageMessage(Ansi.OFF)
+    val usage =
+      new CommandLine(new SupplierOptions).setUsageHelpWidth(100).setUsageHelpAutoWidth(false)
+        .getUsageMessage(Ansi.OFF)
     s"""# The Supplier's options
-       |
-       |Written by `make reference` from the declarations in `SupplierOptions.scala`; a test fails when it is stale.
-       |
-       |```
-       |${usage.trim}
-       |```
-       |""".stripMargin
+      |
+      |Written by `make reference` from the declarations in `SupplierOptions.scala`; a test fails when it is stale.
+      |
+      |```
+      |${usage.trim}
+      |```
+      |""".stripMargin
   }
 
   def main(arguments: Array[String]): Unit = {

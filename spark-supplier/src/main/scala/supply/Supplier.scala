@@ -14,7 +14,9 @@ import supply.source.lmdb.{LmdbRDD, RemoteLmdb}
 /** The program that spark-submit runs: supplies an LMDB. */
 object Supplier {
 
-  /** Exit status where a rank did not come, stalled, gave up or died: what is wrong is on its side. */
+  /**
+   * Exit status where a rank did not come, stalled, gave up or died: what is wrong is on its side.
+   */
   private val RankFailed = 3
 
   def main(arguments: Array[String]): Unit = {
@@ -49,7 +51,8 @@ object Supplier {
       // The progress comes with the heartbeats. One that comes before a slow machine has started Spark ends in an error in its log.
       .setIfMissing("spark.executor.heartbeatInterval", "2s")
     // A task waits for a core of its rank's node as long as for anything else: elsewhere it can do nothing.
-    if (options.run.hosts != null) conf.setIfMissing("spark.locality.wait", s"${math.ceil(options.run.timeout).toLong}s")
+    if (options.run.hosts != null)
+      conf.setIfMissing("spark.locality.wait", s"${math.ceil(options.run.timeout).toLong}s")
     val sc = SparkContext.getOrCreate(conf)
     try {
       print(run(sc, options))
@@ -69,14 +72,21 @@ object Supplier {
     } finally sc.stop()
   }
 
-  /** One line, without a stack trace: launch/submit-supplier reads the status and the message from it. */
-  private final class RunFailed(status: Int, message: String) extends RuntimeException(s"status $status: $message", null, false, false)
+  /**
+   * One line, without a stack trace: launch/submit-supplier reads the status and the message from
+   * it.
+   */
+  private final class RunFailed(status: Int, message: String)
+      extends RuntimeException(s"status $status: $message", null, false, false)
 
   /**
-   * Supplies an LMDB within a Spark application of one's own: the same arguments as on the command line.
+   * Supplies an LMDB within a Spark application of one's own: the same arguments as on the command
+   * line.
    *
-   * @return the table of the pairs, for people
-   * @throws SupplyException if any rank did not receive all its data
+   * @return
+   *   the table of the pairs, for people
+   * @throws SupplyException
+   *   if any rank did not receive all its data
    */
   def run(sc: SparkContext, arguments: Array[String]): String = {
     val options = new SupplierOptions
@@ -89,11 +99,13 @@ object Supplier {
     var persisted: Option[RDD[_]] = None
     try Report.table(SupplyJob.run(sc, options.run.settings) {
         val partitions = Option(options.partitions).map(_.toInt).getOrElse(4 * options.run.ranks)
-        if (partitions < 1) throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
+        if (partitions < 1)
+          throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
         val level = storageLevel(options.storageLevel)
         val lmdb =
           if (RemoteFile.isRemote(options.lmdb)) {
-            RemoteLmdb.open(sc, options.lmdb, partitions, Hosts(Option(options.run.hosts), options.run.ranks),
+            RemoteLmdb.open(sc, options.lmdb, partitions,
+              Hosts(Option(options.run.hosts), options.run.ranks),
               options.cache.settings(options.run.timeout))
           } else LmdbRDD.open(sc, RemoteFile.localPath(options.lmdb), partitions)
         if (level == StorageLevel.NONE) new LmdbSource(lmdb): Source
@@ -109,14 +121,19 @@ object Supplier {
   private def storageLevel(name: String): StorageLevel = {
     val level = namedLevel(name)
     // A batch is two arrays: serializing these would double what a partition takes of the heap while it is read or written.
-    if (level.useMemory && !level.useOffHeap) StorageLevel(level.useDisk, useMemory = true, deserialized = true, level.replication) else level
+    if (level.useMemory && !level.useOffHeap)
+      StorageLevel(level.useDisk, useMemory = true, deserialized = true, level.replication)
+    else level
   }
 
   private def namedLevel(name: String): StorageLevel =
     try StorageLevel.fromString(name.toUpperCase(java.util.Locale.ROOT))
     catch {
       case e: IllegalArgumentException =>
-        throw new ConfigException(s"--storage-level '$name' is none of Spark's: none, MEMORY_ONLY, MEMORY_ONLY_SER, " +
-          "MEMORY_AND_DISK, MEMORY_AND_DISK_SER, DISK_ONLY, OFF_HEAP, or one of them with _2 for two replicas", e)
+        throw new ConfigException(
+          s"--storage-level '$name' is none of Spark's: none, MEMORY_ONLY, MEMORY_ONLY_SER, " +
+            "MEMORY_AND_DISK, MEMORY_AND_DISK_SER, DISK_ONLY, OFF_HEAP, or one of them with _2 for two replicas",
+          e
+        )
     }
 }

@@ -16,7 +16,8 @@ import supply.source.Source
 import supply.task.{FailureDelivery, PinnedJob, RunPlan, TaskCounters, TaskReport, TaskSettings, TaskSlots}
 
 /**
- * How to supply a source. SupplierOptions says what each means; `blockElements` None: blocks are closed when they are full.
+ * How to supply a source. SupplierOptions says what each means; `blockElements` None: blocks are
+ * closed when they are full.
  */
 final case class SupplySettings(
     ranks: Int,
@@ -39,31 +40,39 @@ final case class SupplySettings(
     atLeastOne("epochs", epochs)
     blockElements.foreach(atLeastOne("block-elements", _))
     if (resident && uneven != Uneven.Keep) {
-      throw new ConfigException("--resident repeats the blocks of the first epoch, and --uneven supplies other elements in each: one of the two")
+      throw new ConfigException(
+        "--resident repeats the blocks of the first epoch, and --uneven supplies other elements in each: one of the two")
     }
     shuffle match {
       case Shuffle.Elements(_) if resident =>
-        throw new ConfigException("--resident repeats the blocks of the first epoch as they are, so --shuffle can only be partitions or none")
+        throw new ConfigException(
+          "--resident repeats the blocks of the first epoch as they are, so --shuffle can only be partitions or none")
       case _ =>
     }
-    if (!(timeout > 0)) throw new ConfigException(s"--timeout is $timeout: it must be above 0 seconds")
+    if (!(timeout > 0))
+      throw new ConfigException(s"--timeout is $timeout: it must be above 0 seconds")
   }
 }
 
 /** One run: supplies a source to all its ranks, or tells every rank why not. */
 object SupplyJob {
 
-  /** For ranks that are just coming, where the time limit has passed or nobody is to wait for it. */
+  /**
+   * For ranks that are just coming, where the time limit has passed or nobody is to wait for it.
+   */
   private[supply] val deliverySeconds = 2.0
 
   /** What a JVM that is asked to end waits for the ranks to be told. */
   private val endSeconds = 10L
 
   /**
-   * @param open makes the source. Called here, so that the ranks, which are waiting by now, learn of a source that can not be
-   *             opened
-   * @return what each rank has received, by rank: all of it
-   * @throws SupplyException with the first cause, if any rank has not received all its data
+   * @param open
+   *   makes the source. Called here, so that the ranks, which are waiting by now, learn of a source
+   *   that can not be opened
+   * @return
+   *   what each rank has received, by rank: all of it
+   * @throws SupplyException
+   *   with the first cause, if any rank has not received all its data
    */
   def run(sc: SparkContext, settings: SupplySettings)(open: => Source): IndexedSeq[TaskReport] = {
     val configFiles = ConfigFiles(settings.mappedFiles, settings.namedPipes)
@@ -78,7 +87,8 @@ object SupplyJob {
     val thread = Thread.currentThread()
     // Spark goes down only when the ranks know why. What comes before the job can be ended by interrupting it.
     def end(): Unit = {
-      val cause = new SupplierEndedException("the Supplier was asked to end (SIGTERM or Ctrl-C) before every rank had all its data")
+      val cause = new SupplierEndedException(
+        "the Supplier was asked to end (SIGTERM or Ctrl-C) before every rank had all its data")
       job match {
         case Some(begun) => begun.giveUp(cause)
         case None =>
@@ -96,10 +106,26 @@ object SupplyJob {
         TaskSlots.require(sc, hosts, settings.timeout)
         val source = open
         val plan = RunPlan(sc, source, settings, hosts)
-        val pinned = new PinnedJob(sc, source, plan, TaskSettings(configFiles, hosts, source.schema, source.mainColumn,
-          settings.blockElements.getOrElse(Int.MaxValue), settings.timeout, run, plan.fingerprint(source.partitionElements.map(_.sum)),
-          settings.waitForRank, settings.resident, wholeBlocks = plan.equalSteps.isDefined && settings.blockElements.isDefined))
-        val progress = supplied(sc, pinned.counters, plan, plan.elements(source.partitionElements).map(_ * settings.epochs))
+        val pinned = new PinnedJob(
+          sc,
+          source,
+          plan,
+          TaskSettings(
+            configFiles,
+            hosts,
+            source.schema,
+            source.mainColumn,
+            settings.blockElements.getOrElse(Int.MaxValue),
+            settings.timeout,
+            run,
+            plan.fingerprint(source.partitionElements.map(_.sum)),
+            settings.waitForRank,
+            settings.resident,
+            wholeBlocks = plan.equalSteps.isDefined && settings.blockElements.isDefined
+          )
+        )
+        val progress = supplied(sc, pinned.counters, plan,
+          plan.elements(source.partitionElements).map(_ * settings.epochs))
         job = Some(pinned)
         try pinned.run()
         finally progress.close()
@@ -115,7 +141,8 @@ object SupplyJob {
             case _ => math.max(deliverySeconds, limit.remainingNanos / 1e9)
           }
           // A rank that has gone may come back where it is awaited.
-          val attached = if (settings.waitForRank) Set.empty[Int] else job.fold(Set.empty[Int])(_.attachedRanks)
+          val attached =
+            if (settings.waitForRank) Set.empty[Int] else job.fold(Set.empty[Int])(_.attachedRanks)
           try FailureDelivery.deliver(sc, configFiles, hosts, run, attached, describe(cause), wait)
           catch { case NonFatal(second) => cause.addSuppressed(second) }
         }
@@ -123,13 +150,16 @@ object SupplyJob {
     } finally over.countDown()
   }
 
-  private def supplied(sc: SparkContext, counters: TaskCounters, plan: Plan, expected: Option[Long]) =
-    new Progress(sc, Seq(counters.elements, counters.bytes, counters.partitions))({ (totals, seconds) =>
-      val (elements, bytes, partitions) = (totals(0), totals(1), totals(2))
-      // A DataFrame does not know how many rows it has.
-      val share = expected.map(elements.toDouble / _).getOrElse(partitions.toDouble / plan.partitions / plan.epochs)
-      share -> (s"$elements${expected.fold("")(all => s" of $all")} elements, " +
-        f"${bytes / 1e9}%.3f GB, ${bytes / 1e9 / seconds}%.3f GB/s, $seconds%.0f s")
+  private def supplied(sc: SparkContext, counters: TaskCounters, plan: Plan,
+      expected: Option[Long]) =
+    new Progress(sc, Seq(counters.elements, counters.bytes, counters.partitions))({
+      (totals, seconds) =>
+        val (elements, bytes, partitions) = (totals(0), totals(1), totals(2))
+        // A DataFrame does not know how many rows it has.
+        val share = expected.map(elements.toDouble / _).getOrElse(
+          partitions.toDouble / plan.partitions / plan.epochs)
+        share -> (s"$elements${expected.fold("")(all => s" of $all")} elements, " +
+          f"${bytes / 1e9}%.3f GB, ${bytes / 1e9 / seconds}%.3f GB/s, $seconds%.0f s")
     })
 
   /** One line: a failure of our own by its text, any other by its class, too. */

@@ -8,10 +8,10 @@ trait LocalSpark extends BeforeAndAfterAll { this: Suite =>
   protected def slots: Int = 2
 
   protected lazy val sc: SparkContext = SparkContext.getOrCreate(new SparkConf()
-    .setMaster(s"local[$slots]")
-    .setAppName(suiteName)
-    .set("spark.ui.enabled", "false")
-    .set("spark.log.level", "OFF"))
+      .setMaster(s"local[$slots]")
+      .setAppName(suiteName)
+      .set("spark.ui.enabled", "false")
+      .set("spark.log.level", "OFF"))
 
   override protected def afterAll(): Unit =
     try sc.stop()

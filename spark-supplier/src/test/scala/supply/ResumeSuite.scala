@@ -9,8 +9,12 @@ import org.scalatest.funsuite.AnyFunSuite
 import supply.plan.{Shuffle, Uneven}
 import supply.source.{Datum, DatumSource}
 
-/** Ranks that end in the middle and come back with a position: what they see is the same whether blocks stay or not. */
-abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Partitions, uneven: Uneven = Uneven.Keep)
+/**
+ * Ranks that end in the middle and come back with a position: what they see is the same whether
+ * blocks stay or not.
+ */
+abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Partitions,
+    uneven: Uneven = Uneven.Keep)
     extends AnyFunSuite with LocalSpark {
   import Background.{inBackground, result}
   import Resuming.tuple
@@ -19,17 +23,31 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
   private val elements = 60
   private val partitions = 7
   private val epochs = 3
+
   /** Of an epoch: each partition has eight or nine, two whole blocks at least. */
   private val supplied = if (uneven == Uneven.Drop) 8 * partitions else elements
+
   /** Room for all blocks of an epoch. */
   private val ringBytes = 32L * 4096
 
   private def start(
-      rank: TestRank, waitForRank: Boolean, seed: Long = 5, stay: Boolean = resident): Future[Seq[task.TaskReport]] = {
+      rank: TestRank, waitForRank: Boolean, seed: Long = 5, stay: Boolean = resident)
+      : Future[Seq[task.TaskReport]] = {
     val rdd = sc.parallelize(0 until elements, partitions).map(tuple)
     val files = TestRank.configFilesOf(rank)
-    val settings = SupplySettings(1, files.mappedFiles, files.namedPipes, epochs, seed, blockElements = Some(4),
-      timeout = timeout, waitForRank = waitForRank, resident = stay, shuffle = shuffle, uneven = uneven)
+    val settings = SupplySettings(
+      1,
+      files.mappedFiles,
+      files.namedPipes,
+      epochs,
+      seed,
+      blockElements = Some(4),
+      timeout = timeout,
+      waitForRank = waitForRank,
+      resident = stay,
+      shuffle = shuffle,
+      uneven = uneven
+    )
     inBackground(SupplyJob.run(sc, settings)(new DatumSource(rdd)))
   }
 
@@ -70,7 +88,8 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
     assert(wholeRun(resident) == whole)
   }
 
-  test("a rank that is killed and comes back at 100 random places sees, all in all, what a run without a stop sees") {
+  test(
+    "a rank that is killed and comes back at 100 random places sees, all in all, what a run without a stop sees") {
     val random = new Random(1)
     TemporaryFolder { folder =>
       val paths = TestRank.configFiles(folder, 1).read().head
@@ -97,7 +116,10 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
     }
   }
 
-  /** An end that was seen right before a stop stays behind the position; one that was not comes again. */
+  /**
+   * An end that was seen right before a stop stays behind the position; one that was not comes
+   * again.
+   */
   private def withoutRepeatedEnds(seen: Seq[String]): Seq[String] =
     seen.foldLeft(Vector.empty[String])((kept, next) =>
       if (next.startsWith("END_OF_EPOCH") && kept.lastOption.contains(next)) kept else kept :+ next)
@@ -122,10 +144,12 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
     }
   }
 
-  test("a rank that wants to begin behind the last epoch gets the end of the data, however far behind") {
+  test(
+    "a rank that wants to begin behind the last epoch gets the end of the data, however far behind") {
     Seq(epochs, Int.MaxValue).foreach { epoch =>
       withRank { rank =>
-        rank.open(ringBytes, timeout = timeout, position = Some(s"position-1:$epoch:0:0:0:0000000000000000"))
+        rank.open(ringBytes, timeout = timeout,
+          position = Some(s"position-1:$epoch:0:0:0:0000000000000000"))
         val run = start(rank, waitForRank = false)
         assert(take(rank) == Seq("END_OF_DATA"))
         rank("close")

@@ -6,14 +6,18 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.contract.Layout.MappedFileHeader
 
-/** Streaming queries with real ranks in C: what each batch, each end and each new beginning means for them. */
+/**
+ * Streaming queries with real ranks in C: what each batch, each end and each new beginning means
+ * for them.
+ */
 class StreamSuite extends AnyFunSuite with LocalSpark {
   import Background.{inBackground, result}
   import TestStream.{await, elements, header}
 
   override protected def slots: Int = 3
 
-  private def withStream[A](ranks: Int = 1, timeout: Double = 20)(body: TestStream => A): A = TemporaryFolder { folder =>
+  private def withStream[A](ranks: Int = 1, timeout: Double = 20)(
+      body: TestStream => A): A = TemporaryFolder { folder =>
     val stream = new TestStream(sc, folder, ranks, timeout)
     try body(stream)
     finally stream.close()
@@ -47,7 +51,9 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
       assert(whole >= 4)
       val all = seen.flatMap(elements)
       (0 until whole).foreach(number => assert(all.filter(_._1 == number).sorted == batch(number)))
-      assert(seen.zipWithIndex.forall { case (lines, rank) => elements(lines).forall(_._2 % 2 == rank) })
+      assert(seen.zipWithIndex.forall { case (lines, rank) =>
+        elements(lines).forall(_._2 % 2 == rank)
+      })
     }
   }
 
@@ -55,7 +61,8 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     withStream() { stream =>
       val rank = stream.open(ringBytes = 64 * 4096).head
       val query = stream.start(rows = 3, partitions = 1)()
-      assert(Seq.fill(4)(rank("next").split(' ').head) == Seq("OK", "END_OF_EPOCH", "OK", "END_OF_EPOCH"))
+      assert(Seq.fill(4)(rank("next").split(' ').head) == Seq("OK", "END_OF_EPOCH", "OK",
+        "END_OF_EPOCH"))
       stream.await(query, batches = 1)
       assert(stopAndDrain(query, rank).last == "END_OF_DATA")
     }
@@ -76,7 +83,10 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  /** Starts a query and holds it in the middle of batch 0: five blocks of three rows each, of which the rank's ring has room for two. */
+  /**
+   * Starts a query and holds it in the middle of batch 0: five blocks of three rows each, of which
+   * the rank's ring has room for two.
+   */
   private def startAndHold(stream: TestStream): (StreamingQuery, TestRank) = {
     val rank = stream.open(ringBytes = 2 * 4096).head
     val query = stream.start()()
@@ -93,13 +103,15 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     await(header(rank)(_.getInt(MappedFileHeader.taskPid)) != 0)
     val seen = rank.drain()
     result(stopped)
-    assert(elements(seen) == batch(0).take(5) && seen.last == "END_OF_DATA" && query.exception.isEmpty)
+    assert(
+      elements(seen) == batch(0).take(5) && seen.last == "END_OF_DATA" && query.exception.isEmpty)
     val position = rank.position()
     rank("close")
     position
   }
 
-  test("a query that is stopped in the middle of a batch goes on there with ranks that bring their positions") {
+  test(
+    "a query that is stopped in the middle of a batch goes on there with ranks that bring their positions") {
     withStream() { stream =>
       val rank = stream.open(positions = Seq(stopInBatch(stream))).head
       val draining = inBackground(rank.drain())
@@ -110,7 +122,8 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("a batch that some rank has not had whole comes again as a whole to ranks without a position") {
+  test(
+    "a batch that some rank has not had whole comes again as a whole to ranks without a position") {
     withStream() { stream =>
       stopInBatch(stream)
       val rank = stream.open().head
@@ -123,7 +136,8 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   }
 
   /** What the rank, and the query, come to. */
-  private def failure(stream: TestStream, position: String, start: => StreamingQuery): (String, String) = {
+  private def failure(
+      stream: TestStream, position: String, start: => StreamingQuery): (String, String) = {
     val rank = stream.open(positions = Seq(position)).head
     val query = start
     val said = rank("next")
@@ -131,12 +145,14 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     (said, intercept[Exception](query.awaitTermination(60000)).getMessage)
   }
 
-  test("a position is refused where the batch has other partitions now, in another stream, and in one that has gone on") {
+  test(
+    "a position is refused where the batch has other partitions now, in another stream, and in one that has gone on") {
     withStream() { stream =>
       val position = stopInBatch(stream)
       def refused(text: String, start: => StreamingQuery): Unit = {
         val (rank, query) = failure(stream, position, start)
-        assert(rank.startsWith("ERROR SUPPLY_ERROR_SPARK") && rank.contains(text) && query.contains(text))
+        assert(rank.startsWith("ERROR SUPPLY_ERROR_SPARK") && rank.contains(text) && query.contains(
+          text))
       }
       refused("batch 0 has 5 partitions, and had 4", stream.start(partitions = 5)())
       refused("of something else than this stream", stream.start(checkpoint = "other")())
@@ -147,7 +163,8 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
       query.stop()
       result(draining)
       rank("close")
-      refused("the rank wants to go on in batch 0 of the stream, which has come to batch", stream.start()())
+      refused("the rank wants to go on in batch 0 of the stream, which has come to batch",
+        stream.start()())
     }
   }
 
@@ -182,16 +199,20 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
       }
     }
 
-    test(s"a query$which whose ranks do not come ends at its time limit, and says what is missing") {
+    test(
+      s"a query$which whose ranks do not come ends at its time limit, and says what is missing") {
       withStream(timeout = 1) { stream =>
-        val failed = intercept[Exception](stream.start(options = options)().awaitTermination(60000)).getMessage
-        assert(failed.contains("pair of rank 0") && failed.contains("no rank has opened it: is mpirun running on this node, with the same") &&
+        val failed =
+          intercept[Exception](stream.start(options = options)().awaitTermination(60000)).getMessage
+        assert(failed.contains("pair of rank 0") && failed.contains(
+          "no rank has opened it: is mpirun running on this node, with the same") &&
           failed.contains("(waited 1 s; --timeout)"))
       }
     }
   }
 
-  test("a query that waits for ranks goes on with one that comes back, in the middle of a batch, and the other one notices nothing") {
+  test(
+    "a query that waits for ranks goes on with one that comes back, in the middle of a batch, and the other one notices nothing") {
     withStream(ranks = 2) { stream =>
       val ranks = stream.open(ringBytes = 2 * 4096)
       val dying = ranks.head
@@ -218,7 +239,8 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
       val drained = inBackground(ranks.last.drain())
       await(published(ranks.head) == 2)
       ranks.head.kill()
-      val text = "its files are there, but their rank is dead, and no new rank has opened it (waited 2 s; --timeout)"
+      val text =
+        "its files are there, but their rank is dead, and no new rank has opened it (waited 2 s; --timeout)"
       assert(intercept[Exception](query.awaitTermination(60000)).getMessage.contains(text))
       assert(result(drained).last.contains(text))
     }
@@ -227,18 +249,23 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   test("a query that fails tells its ranks why") {
     withStream() { stream =>
       val rank = stream.open().head
-      val fail = udf((value: Long) => if (value == 27) throw new SourceException("row 27 is broken") else value)
+      val fail = udf((value: Long) =>
+        if (value == 27) throw new SourceException("row 27 is broken") else value)
       val query = stream.start()(_.select(fail(col("value")).as("value")))
       val seen = rank.drain()
-      assert(elements(seen).take(20) == batch(0) && seen.last.contains("ERROR SUPPLY_ERROR_SPARK row 27 is broken"))
-      assert(intercept[Exception](query.awaitTermination(60000)).getMessage.contains("row 27 is broken"))
+      assert(elements(seen).take(20) == batch(0) && seen.last.contains(
+        "ERROR SUPPLY_ERROR_SPARK row 27 is broken"))
+      assert(
+        intercept[Exception](query.awaitTermination(60000)).getMessage.contains("row 27 is broken"))
     }
   }
 
-  test("batches without rows are epochs without blocks, also where the length of an array is not known yet") {
+  test(
+    "batches without rows are epochs without blocks, also where the length of an array is not known yet") {
     withStream() { stream =>
       val rank = stream.open().head
-      val query = stream.start()(_.where("value >= 40").select(array(col("value"), col("value")).as("pair")))
+      val query =
+        stream.start()(_.where("value >= 40").select(array(col("value"), col("value")).as("pair")))
       assert(Seq.fill(2)(rank("next")) == Seq("END_OF_EPOCH 0", "END_OF_EPOCH 1"))
       val draining = inBackground(rank.drain())
       stream.await(query, batches = 3)
@@ -251,10 +278,12 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     withStream() { stream =>
       val rank = stream.open().head
       val draining = inBackground(rank.drain())
-      val query = stream.start()(_.withColumn("tenth", col("value") / 10 cast "int").dropDuplicates("tenth"))
+      val query =
+        stream.start()(_.withColumn("tenth", col("value") / 10 cast "int").dropDuplicates("tenth"))
       stream.await(query, batches = 3)
       query.stop()
-      assert((0 to 2).map(number => elements(result(draining)).count(_._1 == number)) == Seq(2, 2, 2))
+      assert((0 to 2).map(number => elements(result(draining)).count(_._1 == number)) == Seq(2, 2,
+        2))
     }
   }
 
@@ -263,7 +292,8 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
       val query = stream.start()()
       query.stop()
       assert(query.exception.isEmpty && sc.getLocalProperty("spark.jobGroup.id") == null)
-      assert(intercept[ConfigException](stream.start(options = Map("mapped-files" -> "/nowhere/mapped-files.conf"))()).getMessage.contains("/nowhere/"))
+      assert(intercept[ConfigException](stream.start(options = Map(
+            "mapped-files" -> "/nowhere/mapped-files.conf"))()).getMessage.contains("/nowhere/"))
     }
   }
 
@@ -281,10 +311,12 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  Seq("epochs" -> "2", "resident" -> "true", "seed" -> "7", "shuffle" -> "none", "uneven" -> "drop").foreach { case (name, value) =>
+  Seq("epochs" -> "2", "resident" -> "true", "seed" -> "7", "shuffle" -> "none",
+    "uneven" -> "drop").foreach { case (name, value) =>
     test(s"option $name is refused by name") {
       withStream() { stream =>
-        val message = intercept[ConfigException](stream.start(options = Map(name -> value))()).getMessage
+        val message =
+          intercept[ConfigException](stream.start(options = Map(name -> value))()).getMessage
         assert(message.startsWith(s"option '$name' is for runs, not for streams"))
       }
     }
@@ -292,7 +324,8 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
 
   test("only rows that are appended are supplied") {
     withStream() { stream =>
-      assert(intercept[ConfigException](stream.start(mode = "update")()).getMessage.contains("outputMode(\"append\"), not Update"))
+      assert(intercept[ConfigException](stream.start(mode = "update")()).getMessage.contains(
+          "outputMode(\"append\"), not Update"))
     }
   }
 }

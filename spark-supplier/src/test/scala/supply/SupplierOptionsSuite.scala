@@ -15,7 +15,8 @@ class SupplierOptionsSuite extends AnyFunSuite {
     options
   }
 
-  private def failure(arguments: String*): String = UsageError.text(intercept[ParameterException](parse(arguments: _*)))
+  private def failure(arguments: String*): String =
+    UsageError.text(intercept[ParameterException](parse(arguments: _*)))
 
   test("what is not given has its default") {
     val options = parse(needed: _*)
@@ -34,10 +35,13 @@ class SupplierOptionsSuite extends AnyFunSuite {
   }
 
   test("a DataFrame's writer has the same options, without their dashes") {
-    val options = Map("mapped-files" -> "m", "named-pipes" -> "n", "ranks" -> "4", "block-elements" -> "32", "resident" -> "true")
+    val options = Map("mapped-files" -> "m", "named-pipes" -> "n", "ranks" -> "4",
+      "block-elements" -> "32", "resident" -> "true")
     assert(RunOptions.parse(options).settings ==
-      SupplySettings(ranks = 4, mappedFiles = "m", namedPipes = "n", blockElements = Some(32), resident = true))
-    val message = intercept[ConfigException](RunOptions.parse(options + ("epoch" -> "3"))).getMessage
+      SupplySettings(ranks = 4, mappedFiles = "m", namedPipes = "n", blockElements = Some(32),
+        resident = true))
+    val message =
+      intercept[ConfigException](RunOptions.parse(options + ("epoch" -> "3"))).getMessage
     assert(message.endsWith("did you mean --epochs? (docs/DATAFRAMES.md lists the options)"))
   }
 

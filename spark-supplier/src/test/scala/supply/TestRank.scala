@@ -6,9 +6,14 @@ import java.util.concurrent.TimeUnit
 
 import supply.config.{ConfigFiles, PairPaths}
 
-/** A real rank, a process on libsupply, that does one step at a time (mpi-client/tests/support/rank_stepper.c). */
-final class TestRank(val paths: PairPaths, user: Option[TestRank.User] = None) extends AutoCloseable {
-  private val process = new ProcessBuilder(TestRank.command(paths, user): _*).redirectError(ProcessBuilder.Redirect.INHERIT).start()
+/**
+ * A real rank, a process on libsupply, that does one step at a time
+ * (mpi-client/tests/support/rank_stepper.c).
+ */
+final class TestRank(
+    val paths: PairPaths, user: Option[TestRank.User] = None) extends AutoCloseable {
+  private val process = new ProcessBuilder(TestRank.command(paths, user): _*).redirectError(
+    ProcessBuilder.Redirect.INHERIT).start()
   private val answers = new BufferedReader(new InputStreamReader(process.getInputStream))
 
   def pid: Long = process.pid
@@ -32,8 +37,9 @@ final class TestRank(val paths: PairPaths, user: Option[TestRank.User] = None) e
       rank: Int = -1,
       timeout: Double = 30,
       position: Option[String] = None): String =
-    apply(s"open ${paths.mappedFile} ${paths.requestPipe} ${paths.notificationPipe} $timeout $ringBytes $blockBytes $rank" +
-      position.map(" " + _).getOrElse(""))
+    apply(
+      s"open ${paths.mappedFile} ${paths.requestPipe} ${paths.notificationPipe} $timeout $ringBytes $blockBytes $rank" +
+        position.map(" " + _).getOrElse(""))
 
   /** Where it stands. */
   def position(): String = {
@@ -68,34 +74,43 @@ final class TestRank(val paths: PairPaths, user: Option[TestRank.User] = None) e
 
 object TestRank {
 
-  /** Numbers that need no entry in the system's lists: of the user (and his own group), and of one more group of his. */
+  /**
+   * Numbers that need no entry in the system's lists: of the user (and his own group), and of one
+   * more group of his.
+   */
   final case class User(id: Int, group: Int)
 
   /** As another user only root can start it, and from a copy that he can read. */
   private def command(paths: PairPaths, user: Option[User]): Seq[String] = user match {
     case None => Seq(program)
     case Some(User(id, group)) =>
-      val copy = Files.copy(Paths.get(program), Paths.get(paths.mappedFile).resolveSibling("../rank-stepper").normalize)
+      val copy = Files.copy(Paths.get(program),
+        Paths.get(paths.mappedFile).resolveSibling("../rank-stepper").normalize)
       Seq("setpriv", s"--reuid=$id", s"--regid=$id", s"--groups=$group", "--", copy.toString)
   }
 
   private val program: String = {
     val built = Paths.get("../build/mpi-client/rank-stepper").toAbsolutePath.normalize
-    require(Files.isExecutable(built), s"$built is missing: build mpi-client with its tests first (make build)")
+    require(Files.isExecutable(built),
+      s"$built is missing: build mpi-client with its tests first (make build)")
     built.toString
   }
 
   /** The config files that name the rank's pair. */
   def configFilesOf(rank: TestRank): ConfigFiles = {
     val folder = Paths.get(rank.paths.mappedFile).getParent
-    ConfigFiles(folder.resolve("mapped-files.conf").toString, folder.resolve("named-pipes.conf").toString)
+    ConfigFiles(folder.resolve("mapped-files.conf").toString,
+      folder.resolve("named-pipes.conf").toString)
   }
 
   /** Config files of `count` pairs in a folder. */
   def configFiles(folder: Path, count: Int): ConfigFiles = {
     def lines(line: Int => String) = (0 until count).map(i => line(i) + "\n").mkString
     ConfigFiles(
-      Files.writeString(folder.resolve("mapped-files.conf"), lines(i => s"$folder/pair-$i")).toString,
-      Files.writeString(folder.resolve("named-pipes.conf"), lines(i => s"$folder/pair-$i.req $folder/pair-$i.ntf")).toString)
+      Files.writeString(folder.resolve("mapped-files.conf"),
+        lines(i => s"$folder/pair-$i")).toString,
+      Files.writeString(folder.resolve("named-pipes.conf"),
+        lines(i => s"$folder/pair-$i.req $folder/pair-$i.ntf")).toString
+    )
   }
 }

@@ -8,16 +8,17 @@ import supply.plan.Hosts
 import supply.source.lmdb.MappedWindow
 
 /**
- * The memory of an executor's container. YARN counts the pages of a mapped file as the executor's, and kills a container that
- * uses more than it asked for: heap and memory overhead, which therefore has to hold the mapped files, and the pages of an LMDB
- * that its tasks have mapped.
+ * The memory of an executor's container. YARN counts the pages of a mapped file as the executor's,
+ * and kills a container that uses more than it asked for: heap and memory overhead, which therefore
+ * has to hold the mapped files, and the pages of an LMDB that its tasks have mapped.
  */
 object ContainerMemory {
   private final val MiB = 1L << 20
 
   /** What Spark takes for what a JVM needs beside its heap. */
   private def ownMiB(conf: SparkConf): Long = {
-    val share = conf.getDouble("spark.executor.memoryOverheadFactor", 0.1) * conf.getSizeAsMb("spark.executor.memory", "1g")
+    val share = conf.getDouble("spark.executor.memoryOverheadFactor", 0.1) * conf.getSizeAsMb(
+      "spark.executor.memory", "1g")
     math.max(share.toLong, conf.getSizeAsMb("spark.executor.minMemoryOverhead", "384m"))
   }
 
@@ -32,16 +33,19 @@ object ContainerMemory {
     ownMiB(conf) + (mapped(configFiles, hosts)._1 + MiB - 1) / MiB
 
   /** Refuses a limit that would have YARN kill the executors in the middle of the run. */
-  def require(sc: SparkContext, configFiles: ConfigFiles, hosts: Hosts): Unit = if (sc.master == "yarn") {
+  def require(
+      sc: SparkContext, configFiles: ConfigFiles, hosts: Hosts): Unit = if (sc.master == "yarn") {
     val conf = sc.getConf
-    val set = conf.getOption("spark.executor.memoryOverhead").map(_ => conf.getSizeAsMb("spark.executor.memoryOverhead"))
+    val set = conf.getOption("spark.executor.memoryOverhead").map(_ =>
+      conf.getSizeAsMb("spark.executor.memoryOverhead"))
     val overhead = set.getOrElse(ownMiB(conf))
     val needed = overheadMiB(conf, configFiles, hosts)
     if (overhead < needed) {
       val (bytes, pairs) = mapped(configFiles, hosts)
-      throw new ConfigException(s"the executors' containers are too small: spark.executor.memoryOverhead is $overhead MiB, but the " +
-        s"mapped files of $pairs pairs a node count as the executor's, too, with pages of an LMDB (${bytes / MiB} MiB): set it to ${needed}m (launch/submit-supplier " +
-        "computes it), or make ring= in mapped-files.conf smaller")
+      throw new ConfigException(
+        s"the executors' containers are too small: spark.executor.memoryOverhead is $overhead MiB, but the " +
+          s"mapped files of $pairs pairs a node count as the executor's, too, with pages of an LMDB (${bytes / MiB} MiB): set it to ${needed}m (launch/submit-supplier " +
+          "computes it), or make ring= in mapped-files.conf smaller")
     }
   }
 }

@@ -7,7 +7,10 @@ import org.apache.hadoop.yarn.api.protocolrecords.{ApplicationsRequestScope, Get
 import org.apache.hadoop.yarn.client.api.YarnClient
 import org.apache.hadoop.yarn.conf.YarnConfiguration
 
-/** Ends the applications with that tag: what launch/submit-supplier does when it is asked to end itself. */
+/**
+ * Ends the applications with that tag: what launch/submit-supplier does when it is asked to end
+ * itself.
+ */
 object EndApplication {
   def main(arguments: Array[String]): Unit = {
     val client = YarnClient.createYarnClient()
@@ -22,7 +25,8 @@ object EndApplication {
         client.killApplication(found.getApplicationId)
         // What an application that ends by itself removes: the files that were shipped along.
         val files = FileSystem.get(client.getConfig)
-        files.delete(new Path(files.getHomeDirectory, s".sparkStaging/${found.getApplicationId}"), true)
+        files.delete(new Path(files.getHomeDirectory, s".sparkStaging/${found.getApplicationId}"),
+          true)
       }
     } finally client.stop()
   }

@@ -10,18 +10,21 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 import supply.ConfigException
 
 /**
- * Spark's jars as one archive in the cluster's file system (spark.yarn.archive), uploaded once: without it each submission
- * uploads some 400 MB.
+ * Spark's jars as one archive in the cluster's file system (spark.yarn.archive), uploaded once:
+ * without it each submission uploads some 400 MB.
  */
 object JarsArchive {
 
   /** Where the archive of those jars is; uploads it where it is not there yet. */
   def upload(jarsFolder: File, progress: String => Unit): String = {
-    val jars = Option(jarsFolder.listFiles()).toSeq.flatten.filter(_.getName.endsWith(".jar")).sortBy(_.getName)
-    if (jars.isEmpty) throw new ConfigException(s"$jarsFolder holds no jars: SPARK_HOME must name a whole Spark")
+    val jars = Option(jarsFolder.listFiles()).toSeq.flatten.filter(
+      _.getName.endsWith(".jar")).sortBy(_.getName)
+    if (jars.isEmpty)
+      throw new ConfigException(s"$jarsFolder holds no jars: SPARK_HOME must name a whole Spark")
     val fs = FileSystem.get(new Configuration())
     if (fs.getScheme == "file") {
-      throw new ConfigException("Hadoop's configuration names no file system of a cluster (fs.defaultFS): set HADOOP_CONF_DIR")
+      throw new ConfigException(
+        "Hadoop's configuration names no file system of a cluster (fs.defaultFS): set HADOOP_CONF_DIR")
     }
     try {
       val folder = new Path(fs.getHomeDirectory, ".supply")
@@ -34,12 +37,14 @@ object JarsArchive {
         val part = new Path(folder, s".${archive.getName}-${java.util.UUID.randomUUID()}")
         try {
           write(fs, jars, part)
-          if (!fs.rename(part, archive) && !fs.exists(archive)) throw new IOException(s"could not rename $part to $archive")
+          if (!fs.rename(part, archive) && !fs.exists(archive))
+            throw new IOException(s"could not rename $part to $archive")
         } finally fs.delete(part, false)
       }
       archive.toString
     } catch {
-      case e: IOException => throw new ConfigException(s"can not upload Spark's jars to ${fs.getUri}: $e", e)
+      case e: IOException =>
+        throw new ConfigException(s"can not upload Spark's jars to ${fs.getUri}: $e", e)
     }
   }
 

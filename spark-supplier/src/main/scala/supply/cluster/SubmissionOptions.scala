@@ -21,7 +21,8 @@ private[cluster] final class SubmissionOptions {
 
   /** Spark's settings as the driver will have them. */
   def conf(executorMemory: String): SparkConf = {
-    val conf = new SparkConf(false).setAll(settings.asScala).set("spark.executor.memory", executorMemory)
+    val conf =
+      new SparkConf(false).setAll(settings.asScala).set("spark.executor.memory", executorMemory)
     SparkInternals.setDefaults(conf)
     conf
   }

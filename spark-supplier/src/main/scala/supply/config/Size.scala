@@ -12,8 +12,10 @@ object Size {
   def bytes(what: String, text: String): Long = {
     val (digits, unit) = text.span(_.isDigit)
     val found =
-      for (number <- Try(digits.toLong).toOption; shift <- shifts.get(unit) if number > 0 && number <= (Long.MaxValue >> (shift + 1)))
+      for (number <- Try(digits.toLong).toOption; shift <- shifts.get(unit)
+        if number > 0 && number <= (Long.MaxValue >> (shift + 1)))
         yield number << shift
-    found.getOrElse(throw new ConfigException(s"$what '$text' is not a size: write it as 16MiB, 64KiB, 1GiB or in bytes"))
+    found.getOrElse(throw new ConfigException(
+        s"$what '$text' is not a size: write it as 16MiB, 64KiB, 1GiB or in bytes"))
   }
 }

@@ -4,8 +4,8 @@ import java.nio.ByteBuffer
 
 /**
  * Where a source puts the values of one element, column by column. Every column is given exactly
- * one value per element. Any call may end the element early when it does not fit into the block (see
- * [[ElementCursor.write]]).
+ * one value per element. Any call may end the element early when it does not fit into the block
+ * (see [[ElementCursor.write]]).
  */
 trait ElementWriter {
 
@@ -21,13 +21,17 @@ trait ElementWriter {
   def putNull(column: Int): Unit
 
   /**
-   * Space for `bytes` bytes of any other column: a buffer whose next `bytes` bytes the source fills at once, in little-endian order,
-   * before any other call. For the main column this is the mapped file itself.
+   * Space for `bytes` bytes of any other column: a buffer whose next `bytes` bytes the source fills
+   * at once, in little-endian order, before any other call. For the main column this is the mapped
+   * file itself.
    */
   def reserve(column: Int, bytes: Int): ByteBuffer
 }
 
-/** Takes the values of many elements at once, from arrays that hold them side by side; the elements have to fit. */
+/**
+ * Takes the values of many elements at once, from arrays that hold them side by side; the elements
+ * have to fit.
+ */
 trait BatchWriter {
 
   /** `values(from)` and those behind it, `count` in all. */
@@ -36,11 +40,19 @@ trait BatchWriter {
   /** The same; 0 is false, everything else true. */
   def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit
 
-  /** Values of variable width, one behind the other in `bytes`: the first begins at `start`, and `ends` says where each ends. */
-  def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit
+  /**
+   * Values of variable width, one behind the other in `bytes`: the first begins at `start`, and
+   * `ends` says where each ends.
+   */
+  def putBytes(
+      column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit
 
-  /** The same from many arrays: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on are one value, `count` in all. */
-  def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit
+  /**
+   * The same from many arrays: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on are one value,
+   * `count` in all.
+   */
+  def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int],
+      count: Int): Unit
 }
 
 /** The elements of one partition, in order, read where the source has them. For one thread. */
@@ -70,18 +82,25 @@ trait BatchCursor extends ElementCursor {
 }
 
 /**
- * A cursor that can come back to an element: it keeps it in a place, a small number, for as long as no other element is kept there.
+ * A cursor that can come back to an element: it keeps it in a place, a small number, for as long as
+ * no other element is kept there.
  */
 trait KeepingCursor extends ElementCursor {
 
   /** Keeps the element that `next()` has moved to. */
   def keep(place: Int): Unit
 
-  /** Makes the element that is kept there the current one. `next()` goes on where it would have gone on without. */
+  /**
+   * Makes the element that is kept there the current one. `next()` goes on where it would have gone
+   * on without.
+   */
   def recall(place: Int): Unit
 }
 
-/** One that can write elements of many places at once: those of `places(from)` and behind it, `count` in all, in this order. */
+/**
+ * One that can write elements of many places at once: those of `places(from)` and behind it,
+ * `count` in all, in this order.
+ */
 trait GatheringCursor extends KeepingCursor {
 
   /** What they have in the columns of variable width, in bytes. */

@@ -1,6 +1,8 @@
 package supply.contract
 
-/** How the values of a column are laid out in a block, by its format (proto/PROTOCOL.md, "Schema"). */
+/**
+ * How the values of a column are laid out in a block, by its format (proto/PROTOCOL.md, "Schema").
+ */
 sealed trait Format
 
 object Format {
@@ -22,7 +24,8 @@ object Format {
     case "z" | "u" => Variable
     case "tdD" => Fixed(4)
     case Decimal() => Fixed(16)
-    case List(count) => Fixed(Math.multiplyExact(count.toInt, numberBytes(column, column.childFormat)))
+    case List(count) =>
+      Fixed(Math.multiplyExact(count.toInt, numberBytes(column, column.childFormat)))
     case instant if instant.startsWith("tsu:") => Fixed(8)
     case number => Fixed(numberBytes(column, number))
   }
@@ -32,6 +35,7 @@ object Format {
     case "s" | "S" => 2
     case "i" | "I" | "f" => 4
     case "l" | "L" | "g" => 8
-    case _ => throw new IllegalArgumentException(s"column '${column.name}' has the format '$format', which the contract does not know")
+    case _ => throw new IllegalArgumentException(
+        s"column '${column.name}' has the format '$format', which the contract does not know")
   }
 }

@@ -127,5 +127,6 @@ object Layout {
   def versionText(version: Int): String = s"${version >>> 16}.${version & 0xffff}"
 
   /** The next multiple of the alignment of buffers. */
-  def aligned(bytes: Int): Int = (bytes + Constant.BUFFER_ALIGNMENT - 1) & -Constant.BUFFER_ALIGNMENT
+  def aligned(bytes: Int): Int =
+    (bytes + Constant.BUFFER_ALIGNMENT - 1) & -Constant.BUFFER_ALIGNMENT
 }

@@ -43,7 +43,8 @@ object Notification {
     partition = from.getInt(at + At.partition),
     firstElement = from.getLong(at + At.firstElement),
     offset = from.getLong(at + At.offset),
-    size = from.getLong(at + At.size))
+    size = from.getLong(at + At.size)
+  )
 
   /** FAILURE has no block: only generation and kind count. */
   def failure(generation: Long): Notification =

@@ -6,21 +6,27 @@ import java.nio.charset.StandardCharsets.UTF_8
 import supply.{ConfigException, ContractException}
 import supply.contract.Layout.{Constant, SchemaEntry => At}
 
-/** A column of a block. `format` is a format string of the Arrow C Data Interface, and so is `childFormat`, of the numbers of a list. */
-final case class Column(name: String, format: String, nullable: Boolean = false, childFormat: String = "")
+/**
+ * A column of a block. `format` is a format string of the Arrow C Data Interface, and so is
+ * `childFormat`, of the numbers of a list.
+ */
+final case class Column(name: String, format: String, nullable: Boolean = false,
+    childFormat: String = "")
 
 /** The columns of every block of a pair; none while they are not known. */
 final case class Schema(columns: IndexedSeq[Column]) {
   import Schema.NameBytesMax
 
   if (columns.size > Constant.SCHEMA_COLUMNS_MAX) {
-    throw new ConfigException(s"a block has at most ${Constant.SCHEMA_COLUMNS_MAX} columns, not ${columns.size}: select fewer, or put " +
-      "numbers of one type into an array")
+    throw new ConfigException(
+      s"a block has at most ${Constant.SCHEMA_COLUMNS_MAX} columns, not ${columns.size}: select fewer, or put " +
+        "numbers of one type into an array")
   }
   columns.foreach { column =>
     val bytes = column.name.getBytes(UTF_8).length
     if (bytes < 1 || bytes > NameBytesMax) {
-      throw new ConfigException(s"a column's name has 1 to $NameBytesMax bytes, not $bytes: rename '${column.name}'")
+      throw new ConfigException(
+        s"a column's name has 1 to $NameBytesMax bytes, not $bytes: rename '${column.name}'")
     }
   }
 
@@ -52,7 +58,8 @@ object Schema {
 
   def read(from: ByteBuffer, columnCount: Int): Schema = {
     if (columnCount < 1 || columnCount > Constant.SCHEMA_COLUMNS_MAX) {
-      throw new ContractException(s"schema_columns is $columnCount, not 1 to ${Constant.SCHEMA_COLUMNS_MAX}")
+      throw new ContractException(
+        s"schema_columns is $columnCount, not 1 to ${Constant.SCHEMA_COLUMNS_MAX}")
     }
     val columns = (0 until columnCount).map { i =>
       val at = Constant.SCHEMA_OFFSET + i * At.SIZE
@@ -60,9 +67,13 @@ object Schema {
         Text.read(from, at + At.name, At.format - At.name),
         Text.read(from, at + At.format, At.childFormat - At.format),
         (from.getInt(at + At.flags) & Constant.COLUMN_NULLABLE) != 0,
-        Text.read(from, at + At.childFormat, At.flags - At.childFormat))
+        Text.read(from, at + At.childFormat, At.flags - At.childFormat)
+      )
     }
     try Schema(columns)
-    catch { case e: ConfigException => throw new ContractException(s"the schema's columns are wrong: ${e.getMessage}") }
+    catch {
+      case e: ConfigException =>
+        throw new ContractException(s"the schema's columns are wrong: ${e.getMessage}")
+    }
   }
 }

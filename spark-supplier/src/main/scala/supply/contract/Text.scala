@@ -19,7 +19,10 @@ object Text {
     ()
   }
 
-  /** What another process wrote: read up to the zero byte or the end, control characters made blanks. */
+  /**
+   * What another process wrote: read up to the zero byte or the end, control characters made
+   * blanks.
+   */
   def read(from: ByteBuffer, at: Int, bytes: Int): String = {
     val copy = new Array[Byte](bytes)
     from.get(at, copy)

@@ -8,12 +8,18 @@ import supply.contract.{ElementCursor, ElementWriter, Format, Layout, Schema}
 /**
  * Counts the blocks that BlockWriter would make of elements, without writing them anywhere.
  *
- * @param blockElements as for BlockWriter
+ * @param blockElements
+ *   as for BlockWriter
  */
 final class BlockCount(blockBytes: Int, schema: Schema, blockElements: Int) extends ElementWriter {
-  private val headerBytes = Layout.aligned(Layout.BlockHeader.SIZE + schema.columns.size * Layout.BlockColumn.SIZE)
+  private val headerBytes =
+    Layout.aligned(Layout.BlockHeader.SIZE + schema.columns.size * Layout.BlockColumn.SIZE)
   private val formats = schema.columns.map(Format.of)
-  /** Bytes of any length by column: those of the block so far, and those of the element that is being added. */
+
+  /**
+   * Bytes of any length by column: those of the block so far, and those of the element that is
+   * being added.
+   */
   private val dataBytes = new Array[Long](schema.columns.size)
   private val addedBytes = new Array[Long](schema.columns.size)
   private var scratch = ByteBuffer.allocate(1 << 16)
@@ -44,12 +50,14 @@ final class BlockCount(blockBytes: Int, schema: Schema, blockElements: Int) exte
     val values = formats(column) match {
       case Format.Bits => aligned((n + 7) / 8)
       case Format.Fixed(bytes) => aligned(bytes * n)
-      case Format.Variable => aligned(Integer.BYTES * (n + 1)) + aligned(dataBytes(column) + addedBytes(column))
+      case Format.Variable =>
+        aligned(Integer.BYTES * (n + 1)) + aligned(dataBytes(column) + addedBytes(column))
     }
     if (schema.columns(column).nullable) values + aligned((n + 7) / 8) else values
   }.sum
 
-  private def aligned(bytes: Long): Long = (bytes + Layout.Constant.BUFFER_ALIGNMENT - 1) & -Layout.Constant.BUFFER_ALIGNMENT
+  private def aligned(bytes: Long): Long =
+    (bytes + Layout.Constant.BUFFER_ALIGNMENT - 1) & -Layout.Constant.BUFFER_ALIGNMENT
 
   override def putInt(column: Int, value: Int): Unit = ()
 

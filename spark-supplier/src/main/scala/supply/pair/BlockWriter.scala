@@ -9,14 +9,19 @@ import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, 
 import supply.contract.Layout.Constant
 
 /**
- * Makes blocks of elements in the slots of a pair. The data of the main column is written once, into the mapped
- * file; the small columns are staged and appended when the block is closed (proto/PROTOCOL.md, "Block").
+ * Makes blocks of elements in the slots of a pair. The data of the main column is written once,
+ * into the mapped file; the small columns are staged and appended when the block is closed
+ * (proto/PROTOCOL.md, "Block").
  *
- * @param mainColumn    index of the largest column, unless all are small; not a boolean's
- * @param blockElements a block is closed when it has that many elements, or is full
- * @param wholeBlocks   a block that is full before is an error
+ * @param mainColumn
+ *   index of the largest column, unless all are small; not a boolean's
+ * @param blockElements
+ *   a block is closed when it has that many elements, or is full
+ * @param wholeBlocks
+ *   a block that is full before is an error
  */
-final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blockElements: Int, wholeBlocks: Boolean = false)
+final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blockElements: Int,
+    wholeBlocks: Boolean = false)
     extends ElementWriter with BatchWriter {
   private val blockBytes = pair.blockBytes
   private val headerBytes =
@@ -26,15 +31,23 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     ColumnBuffer.of(column, if (mainColumn.contains(i)) Some(main) else None)
   }.toArray
   if (headerBytes >= blockBytes) {
-    throw new ConfigException(s"${pair.name}: ${schema.columns.size} columns need blocks of more than $headerBytes bytes: " + largerBlock)
+    throw new ConfigException(
+      s"${pair.name}: ${schema.columns.size} columns need blocks of more than $headerBytes bytes: " + largerBlock)
   }
 
-  /** What an element takes besides the bytes that are reserved for it: its values of fixed width, its offsets. */
+  /**
+   * What an element takes besides the bytes that are reserved for it: its values of fixed width,
+   * its offsets.
+   */
   private val elementBytes = columns.iterator.map(_.elementBytes).sum
   private val paddingBytes = columns.iterator.map(_.paddingBytes).sum
 
   private var slot: ByteBuffer = _
-  /** No less than [[usedBytes]], and a matter of one addition an element: the exact sum counts only near the end of a block. */
+
+  /**
+   * No less than [[usedBytes]], and a matter of one addition an element: the exact sum counts only
+   * near the end of a block.
+   */
   private var usedAtMost = 0L
   private var epoch = 0
   private var partition = 0
@@ -52,9 +65,11 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   }
 
   /**
-   * Adds the cursor's current element, and of a batch as many more as fit, at most `limit` in all; publishes blocks as they fill.
+   * Adds the cursor's current element, and of a batch as many more as fit, at most `limit` in all;
+   * publishes blocks as they fill.
    *
-   * @return how many it has added
+   * @return
+   *   how many it has added
    */
   def append(cursor: ElementCursor, limit: Long = Long.MaxValue): Int = {
     val added = cursor match {
@@ -78,7 +93,8 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   private def appendMany(batch: BatchCursor, limit: Long): Int = {
     if (slot == null) open()
     var count = math.min(math.min(batch.ready, blockElements - elements).toLong, limit).toInt
-    while (count > 0 && usedAtMost + batch.bytes(count) + count.toLong * elementBytes > blockBytes) count /= 2
+    while (count > 0 && usedAtMost + batch.bytes(count) + count.toLong * elementBytes > blockBytes)
+      count /= 2
     if (count > 0) {
       usedAtMost += batch.bytes(count) + count.toLong * elementBytes
       elements += count
@@ -144,26 +160,33 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
       at = columns(i).append(slot, described, at)
       i += 1
     }
-    pair.publish(Constant.NOTIFICATION_BLOCK, epoch, partition, firstElement, elements, columns.length, at)
+    pair.publish(Constant.NOTIFICATION_BLOCK, epoch, partition, firstElement, elements,
+      columns.length, at)
     firstElement += elements
     elements = 0
     slot = null
   }
 
-  private def largerBlock: String = s"set a larger block= (and ring=) in mapped-files.conf (${pair.paths.configLine})"
+  private def largerBlock: String =
+    s"set a larger block= (and ring=) in mapped-files.conf (${pair.paths.configLine})"
 
   private def refuse(cursor: ElementCursor): Nothing =
-    throw new ElementTooLargeException(s"${pair.name}: ${cursor.describe} does not fit into a block of $blockBytes bytes: $largerBlock")
+    throw new ElementTooLargeException(
+      s"${pair.name}: ${cursor.describe} does not fit into a block of $blockBytes bytes: $largerBlock")
 
   private def refuseFullBlock(): Nothing =
-    throw new ConfigException(s"${pair.name}: a block of $blockBytes bytes is full with $elements elements, and each is to have " +
-      s"$blockElements (--block-elements with --uneven): $largerBlock, or fewer elements")
+    throw new ConfigException(
+      s"${pair.name}: a block of $blockBytes bytes is full with $elements elements, and each is to have " +
+        s"$blockElements (--block-elements with --uneven): $largerBlock, or fewer elements")
 
-  override def putInt(column: Int, value: Int): Unit = columns(column).asInstanceOf[IntColumn].put(value)
+  override def putInt(column: Int, value: Int): Unit =
+    columns(column).asInstanceOf[IntColumn].put(value)
 
-  override def putBoolean(column: Int, value: Boolean): Unit = columns(column).asInstanceOf[BooleanColumn].put(value)
+  override def putBoolean(column: Int, value: Boolean): Unit =
+    columns(column).asInstanceOf[BooleanColumn].put(value)
 
-  override def putLong(column: Int, value: Long): Unit = columns(column).asInstanceOf[LongColumn].put(value)
+  override def putLong(column: Int, value: Long): Unit =
+    columns(column).asInstanceOf[LongColumn].put(value)
 
   override def putNull(column: Int): Unit = usedAtMost += columns(column).putNull()
 
@@ -180,10 +203,12 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   override def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit =
     columns(column).asInstanceOf[BooleanColumn].put(values, from, count)
 
-  override def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit =
+  override def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int,
+      count: Int): Unit =
     columns(column).asInstanceOf[BytesColumn].put(bytes, start, ends, from, count)
 
-  override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit =
+  override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int],
+      lengths: Array[Int], count: Int): Unit =
     columns(column).asInstanceOf[BytesColumn].gather(bytes, starts, lengths, count)
 }
 

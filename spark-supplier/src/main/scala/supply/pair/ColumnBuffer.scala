@@ -6,10 +6,12 @@ import supply.contract.{Column, Format, Layout}
 import supply.contract.Layout.{BlockColumn => At}
 
 /**
- * The values of one column of the block under construction, in Arrow's layout. They are staged in memory
- * of their own and appended when the block is closed; only the data of the main column stands in the slot from the start.
+ * The values of one column of the block under construction, in Arrow's layout. They are staged in
+ * memory of their own and appended when the block is closed; only the data of the main column
+ * stands in the slot from the start.
  */
 private[pair] sealed abstract class ColumnBuffer(column: Column) {
+
   /** Which elements are not null; null where the column has none. */
   private val validity: StagedBits = if (column.nullable) new StagedBits else null
 
@@ -22,7 +24,10 @@ private[pair] sealed abstract class ColumnBuffer(column: Column) {
     truncateValues(elements)
   }
 
-  /** An element without a value: its place holds zeros, or no bytes. Returns what it takes besides [[elementBytes]]. */
+  /**
+   * An element without a value: its place holds zeros, or no bytes. Returns what it takes besides
+   * [[elementBytes]].
+   */
   final def putNull(): Int = {
     require(validity != null, s"column '${column.name}' is not nullable")
     val bytes = putEmpty()
@@ -35,13 +40,17 @@ private[pair] sealed abstract class ColumnBuffer(column: Column) {
   final def elementBytes: Int = valueBytes + (if (validity == null) 0 else 1)
 
   /** What aligning its buffers takes at most, in bytes. */
-  final def paddingBytes: Int = (valueBuffers + (if (validity == null) 0 else 1)) * Layout.Constant.BUFFER_ALIGNMENT
+  final def paddingBytes: Int =
+    (valueBuffers + (if (validity == null) 0 else 1)) * Layout.Constant.BUFFER_ALIGNMENT
 
   /** Bytes of its buffers when it has `elements` elements, alignment included. */
   final def alignedBytes(elements: Int): Int =
     valuesAlignedBytes(elements) + (if (validity == null) 0 else Layout.aligned((elements + 7) / 8))
 
-  /** Copies its staged buffers into the slot, from `at` on; writes its [[Layout.BlockColumn]]; returns where they end. */
+  /**
+   * Copies its staged buffers into the slot, from `at` on; writes its [[Layout.BlockColumn]];
+   * returns where they end.
+   */
   final def append(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
     val nulls = if (validity == null) 0 else validity.zeros
     slot.putInt(describedAt + At.nullCount, nulls)
@@ -49,7 +58,8 @@ private[pair] sealed abstract class ColumnBuffer(column: Column) {
     if (nulls == 0) {
       noBuffer(slot, describedAt + At.validityOffset)
       appendValues(slot, describedAt, at)
-    } else appendValues(slot, describedAt, describe(slot, describedAt + At.validityOffset, at, validity.copyTo(slot, at)))
+    } else appendValues(slot, describedAt,
+      describe(slot, describedAt + At.validityOffset, at, validity.copyTo(slot, at)))
   }
 
   /** To be called with every value. */
@@ -75,7 +85,9 @@ private[pair] sealed abstract class ColumnBuffer(column: Column) {
     at + Layout.aligned(bytes)
   }
 
-  protected final def noBuffer(slot: ByteBuffer, offsetField: Int): Unit = { describe(slot, offsetField, 0, 0); () }
+  protected final def noBuffer(slot: ByteBuffer, offsetField: Int): Unit = {
+    describe(slot, offsetField, 0, 0); ()
+  }
 }
 
 private[pair] object ColumnBuffer {
@@ -87,14 +99,16 @@ private[pair] object ColumnBuffer {
       case Format.Bits => new BooleanColumn(column)
       case Format.Variable => new BytesColumn(column, data)
       case Format.Fixed(Integer.BYTES) if column.childFormat.isEmpty => new IntColumn(column)
-      case Format.Fixed(java.lang.Long.BYTES) if column.childFormat.isEmpty => new LongColumn(column)
+      case Format.Fixed(java.lang.Long.BYTES) if column.childFormat.isEmpty =>
+        new LongColumn(column)
       case Format.Fixed(bytes) => new FixedColumn(column, bytes, data)
     }
   }
 }
 
 /** Values that are staged whole: their own buffer is all they have. */
-private[pair] sealed abstract class StagedColumn(column: Column, staged: Staged) extends ColumnBuffer(column) {
+private[pair] sealed abstract class StagedColumn(
+    column: Column, staged: Staged) extends ColumnBuffer(column) {
 
   override protected final def truncateValues(elements: Int): Unit = staged.truncate(elements)
 
@@ -105,7 +119,8 @@ private[pair] sealed abstract class StagedColumn(column: Column, staged: Staged)
 }
 
 /** Values of 32 bits. */
-private[pair] final class IntColumn(column: Column, values: StagedInts = new StagedInts) extends StagedColumn(column, values) {
+private[pair] final class IntColumn(
+    column: Column, values: StagedInts = new StagedInts) extends StagedColumn(column, values) {
 
   def put(value: Int): Unit = {
     values.put(value)
@@ -121,11 +136,13 @@ private[pair] final class IntColumn(column: Column, values: StagedInts = new Sta
 
   override protected def valueBytes: Int = Integer.BYTES
 
-  override protected def valuesAlignedBytes(elements: Int): Int = Layout.aligned(Integer.BYTES * elements)
+  override protected def valuesAlignedBytes(elements: Int): Int =
+    Layout.aligned(Integer.BYTES * elements)
 }
 
 /** Values of 64 bits. */
-private[pair] final class LongColumn(column: Column, values: StagedLongs = new StagedLongs) extends StagedColumn(column, values) {
+private[pair] final class LongColumn(
+    column: Column, values: StagedLongs = new StagedLongs) extends StagedColumn(column, values) {
 
   def put(value: Long): Unit = {
     values.put(value)
@@ -136,11 +153,13 @@ private[pair] final class LongColumn(column: Column, values: StagedLongs = new S
 
   override protected def valueBytes: Int = java.lang.Long.BYTES
 
-  override protected def valuesAlignedBytes(elements: Int): Int = Layout.aligned(java.lang.Long.BYTES * elements)
+  override protected def valuesAlignedBytes(elements: Int): Int =
+    Layout.aligned(java.lang.Long.BYTES * elements)
 }
 
 /** One bit per element, least significant first. */
-private[pair] final class BooleanColumn(column: Column, bits: StagedBits = new StagedBits) extends StagedColumn(column, bits) {
+private[pair] final class BooleanColumn(
+    column: Column, bits: StagedBits = new StagedBits) extends StagedColumn(column, bits) {
 
   def put(value: Boolean): Unit = {
     bits.put(value)
@@ -160,7 +179,8 @@ private[pair] final class BooleanColumn(column: Column, bits: StagedBits = new S
 }
 
 /** Bytes that the source fills in itself. */
-private[pair] sealed abstract class ReservedColumn(column: Column, data: ColumnData) extends ColumnBuffer(column) {
+private[pair] sealed abstract class ReservedColumn(
+    column: Column, data: ColumnData) extends ColumnBuffer(column) {
 
   /** Space for the next value; null if there is none. */
   def reserve(bytes: Int): ByteBuffer
@@ -173,7 +193,8 @@ private[pair] sealed abstract class ReservedColumn(column: Column, data: ColumnD
 }
 
 /** So many bytes an element. */
-private[pair] final class FixedColumn(column: Column, width: Int, data: ColumnData) extends ReservedColumn(column, data) {
+private[pair] final class FixedColumn(
+    column: Column, width: Int, data: ColumnData) extends ReservedColumn(column, data) {
 
   override def reserve(bytes: Int): ByteBuffer = {
     require(bytes == width, s"column '${column.name}' has values of $width bytes, not $bytes")
@@ -206,7 +227,8 @@ private[pair] final class FixedColumn(column: Column, width: Int, data: ColumnDa
 }
 
 /** Bytes of any length. */
-private[pair] final class BytesColumn(column: Column, data: ColumnData) extends ReservedColumn(column, data) {
+private[pair] final class BytesColumn(
+    column: Column, data: ColumnData) extends ReservedColumn(column, data) {
   private val offsets = new StagedInts
   offsets.put(0)
 
@@ -219,7 +241,10 @@ private[pair] final class BytesColumn(column: Column, data: ColumnData) extends 
     space
   }
 
-  /** Values that lie one behind the other in `bytes` from `start` on; `ends` says where each ends. They have to fit. */
+  /**
+   * Values that lie one behind the other in `bytes` from `start` on; `ends` says where each ends.
+   * They have to fit.
+   */
   def put(bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit = {
     val length = ends(from + count - 1) - start
     offsets.put(ends, from, count, data.size - start)
@@ -227,8 +252,12 @@ private[pair] final class BytesColumn(column: Column, data: ColumnData) extends 
     valid(count)
   }
 
-  /** Values that lie in many arrays: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on. They have to fit. */
-  def gather(bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit = {
+  /**
+   * Values that lie in many arrays: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on. They have
+   * to fit.
+   */
+  def gather(
+      bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit = {
     var i = 0
     while (i < count) {
       reserve(lengths(i)).put(bytes(i), starts(i), lengths(i))
@@ -251,5 +280,6 @@ private[pair] final class BytesColumn(column: Column, data: ColumnData) extends 
     Layout.aligned(Integer.BYTES * (elements + 1)) + Layout.aligned(data.size)
 
   override protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int =
-    appendData(slot, describedAt, describe(slot, describedAt + At.offsetsOffset, at, offsets.copyTo(slot, at)))
+    appendData(slot, describedAt,
+      describe(slot, describedAt + At.offsetsOffset, at, offsets.copyTo(slot, at)))
 }

@@ -6,13 +6,16 @@ import supply.{ContractException, RankEndedException, RankException}
 import supply.contract.Layout.Constant
 
 /**
- * What the rank has released, and the waiting for more of it. For the pair's thread, which says in each call how many blocks are
- * published.
+ * What the rank has released, and the waiting for more of it. For the pair's thread, which says in
+ * each call how many blocks are published.
  *
- * @param name    of the pair, in messages
- * @param timeout limit, in seconds, of each wait
+ * @param name
+ *   of the pair, in messages
+ * @param timeout
+ *   limit, in seconds, of each wait
  */
-private[pair] final class Credit(name: String, file: MappedFile, requests: RequestPipe, timeout: Double, published: Long) {
+private[pair] final class Credit(name: String, file: MappedFile, requests: RequestPipe,
+    timeout: Double, published: Long) {
   import Credit._
 
   private var released = read(published)
@@ -35,12 +38,16 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
     }
   }
 
-  /** Waits until the rank has asked for what follows all that is published, END_OF_EPOCH last. It may hold blocks of it still. */
+  /**
+   * Waits until the rank has asked for what follows all that is published, END_OF_EPOCH last. It
+   * may hold blocks of it still.
+   */
   def awaitPassed(published: Long): Unit = timed {
     var limit = new TimeLimit(timeout)
     while (!isPassed(published)) {
       val before = released
-      awaitRequest(limit, published, isPassed(published), "has not asked for what follows the batch")
+      awaitRequest(limit, published, isPassed(published),
+        "has not asked for what follows the batch")
       if (released > before) limit = new TimeLimit(timeout)
     }
   }
@@ -57,14 +64,16 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
   private def read(published: Long): Long = {
     val number = file.released
     if (number < 0 || number > published) {
-      throw new ContractException(s"$name: the header's released is $number, but only $published blocks are published")
+      throw new ContractException(
+        s"$name: the header's released is $number, but only $published blocks are published")
     }
     number
   }
 
   /**
-   * While the rank has several blocks to read there is no hurry, and the task only looks from time to time. Where it waits at the
-   * pipe the rank has to wake it, release by release, and that takes the rank as long as reading some hundred kilobytes.
+   * While the rank has several blocks to read there is no hurry, and the task only looks from time
+   * to time. Where it waits at the pipe the rank has to wake it, release by release, and that takes
+   * the rank as long as reading some hundred kilobytes.
    */
   private def look(number: Long, published: Long): Unit = {
     var since = System.nanoTime()
@@ -80,11 +89,16 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
   private def awaitProgress(published: Long): Unit = {
     val limit = new TimeLimit(timeout)
     val before = released
-    while (released == before) awaitRequest(limit, published, released == published && published > 0, "released no block")
+    while (released == before)
+      awaitRequest(limit, published, released == published && published > 0, "released no block")
   }
 
-  /** isAll: whether the rank has all it is to have, so that it may have gone; stuck: what it is without, at the limit. */
-  private def awaitRequest(limit: TimeLimit, published: Long, isAll: => Boolean, stuck: String): Unit = {
+  /**
+   * isAll: whether the rank has all it is to have, so that it may have gone; stuck: what it is
+   * without, at the limit.
+   */
+  private def awaitRequest(
+      limit: TimeLimit, published: Long, isAll: => Boolean, stuck: String): Unit = {
     val outcome = requests.read(limit)
     released = read(published)
     outcome match {
@@ -102,15 +116,17 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
   }
 
   def rankIsStuck(what: String): RankException =
-    new RankException(f"$name%s: its rank (process ${file.rankPid}%d) lives, but $what%s for $timeout%.0f s: is it stuck, or " +
-      "slow? (--timeout)")
+    new RankException(
+      f"$name%s: its rank (process ${file.rankPid}%d) lives, but $what%s for $timeout%.0f s: is it stuck, or " +
+        "slow? (--timeout)")
 
   /** Why the rank has gone, from its own words if it left any: they stay in the mapping. */
   def rankIsGone(published: Long): RankEndedException = {
     val words = file.rankFailure
     if (words.nonEmpty) new RankEndedException(s"$name: the rank gave up: $words")
-    else new RankEndedException(s"$name: its rank (process ${file.rankPid}) ended before it had taken all its data (it released " +
-      s"${read(published)} of $published blocks): see the rank's own output for the reason")
+    else new RankEndedException(
+      s"$name: its rank (process ${file.rankPid}) ended before it had taken all its data (it released " +
+        s"${read(published)} of $published blocks): see the rank's own output for the reason")
   }
 }
 

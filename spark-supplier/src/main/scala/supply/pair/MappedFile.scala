@@ -16,13 +16,15 @@ import supply.contract.Layout.{Constant, MappedFileHeader => At}
  * The task's view of the pair's mapped file, which the rank has made: a header and a ring of slots.
  * For one thread.
  */
-final class MappedFile private (val path: Path, channel: FileChannel, header: MappedByteBuffer) extends AutoCloseable {
+final class MappedFile private (
+    val path: Path, channel: FileChannel, header: MappedByteBuffer) extends AutoCloseable {
 
   val generation: Long = header.getLong(At.generation)
   val blockBytes: Int = header.getLong(At.blockBytes).toInt
   val blockCount: Int = header.getInt(At.blockCount)
   val ringOffset: Long = header.getLong(At.ringOffset)
   val rankPid: Int = header.getInt(At.rankPid)
+
   /** Rank in MPI_COMM_WORLD, or -1 where the rank does not know it. */
   val rank: Int = header.getInt(At.rank)
 
@@ -38,8 +40,10 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
   /** Refuses a header whose numbers do not agree with each other and with the file. */
   def check(): Unit = {
     def refuse(field: String, value: Any): Nothing =
-      throw new ContractException(s"$path: the header's $field is $value, which proto/PROTOCOL.md does not allow")
-    if (header.getInt(At.byteOrder) != Constant.BYTE_ORDER_MARK) refuse("byte_order", f"0x${header.getInt(At.byteOrder)}%08x")
+      throw new ContractException(
+        s"$path: the header's $field is $value, which proto/PROTOCOL.md does not allow")
+    if (header.getInt(At.byteOrder) != Constant.BYTE_ORDER_MARK)
+      refuse("byte_order", f"0x${header.getInt(At.byteOrder)}%08x")
     if (generation == 0) refuse("generation", generation)
     val wideBlockBytes = header.getLong(At.blockBytes)
     if (wideBlockBytes < Constant.BLOCK_BYTES_UNIT || wideBlockBytes > Constant.BLOCK_BYTES_MAX ||
@@ -50,10 +54,13 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
     if (fileBytes != ringOffset + blockCount * wideBlockBytes || fileBytes > channel.size()) {
       refuse("file_bytes", s"$fileBytes (the file has ${channel.size()})")
     }
-    if (header.getInt(At.startEpoch) < 0) refuse("start_epoch", Integer.toUnsignedLong(header.getInt(At.startEpoch)))
-    if (header.getLong(At.startElement) < 0) refuse("start_element", java.lang.Long.toUnsignedString(header.getLong(At.startElement)))
+    if (header.getInt(At.startEpoch) < 0)
+      refuse("start_epoch", Integer.toUnsignedLong(header.getInt(At.startEpoch)))
+    if (header.getLong(At.startElement) < 0)
+      refuse("start_element", java.lang.Long.toUnsignedString(header.getLong(At.startElement)))
     val inRing = published - released
-    if (released < 0 || inRing < 0 || inRing > blockCount) refuse("published", s"$published (released: $released)")
+    if (released < 0 || inRing < 0 || inRing > blockCount)
+      refuse("published", s"$published (released: $released)")
   }
 
   /** Sequence numbers below this one are released: the credit. */
@@ -83,7 +90,10 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
     ()
   }
 
-  /** Says that the task knows that the rank has released everything, END_OF_DATA included: the rank may remove the pair. */
+  /**
+   * Says that the task knows that the rank has released everything, END_OF_DATA included: the rank
+   * may remove the pair.
+   */
   def endIsSeen(): Unit = {
     VarHandle.releaseFence()
     header.putInt(At.endSeen, 1)
@@ -119,7 +129,8 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
   /** Where the rank wants its data to begin, and the plan under which it has saved that; 0: any. */
   def start: Position = Position(
     header.getInt(At.startEpoch),
-    if (header.getInt(At.startInside) == 0) None else Some(header.getInt(At.startPartition) -> header.getLong(At.startElement)))
+    if (header.getInt(At.startInside) == 0) None
+    else Some(header.getInt(At.startPartition) -> header.getLong(At.startElement)))
 
   def startPlan: Long = header.getLong(At.startPlan)
 
@@ -139,7 +150,8 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
       VarHandle.releaseFence()
       header.putInt(At.schemaColumns, schema.columns.size)
     } else if (Schema.read(header, columns) != schema) {
-      throw new ContractException(s"$path: an earlier attempt has announced other columns: start the ranks anew")
+      throw new ContractException(
+        s"$path: an earlier attempt has announced other columns: start the ranks anew")
     }
   }
 
@@ -161,7 +173,9 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
   /** The slot's memory, mapped at its first use. */
   def slot(index: Int): ByteBuffer = {
     if (slots(index) == null) {
-      slots(index) = window(index / windowSlots).slice(index % windowSlots * blockBytes, blockBytes).order(ByteOrder.LITTLE_ENDIAN)
+      slots(index) =
+        window(index / windowSlots).slice(index % windowSlots * blockBytes, blockBytes).order(
+          ByteOrder.LITTLE_ENDIAN)
     }
     slots(index)
   }
@@ -183,7 +197,9 @@ final class MappedFile private (val path: Path, channel: FileChannel, header: Ma
     lock == null
   }
 
-  /** Takes the lock that keeps every other attempt of this task out; false if another one holds it. */
+  /**
+   * Takes the lock that keeps every other attempt of this task out; false if another one holds it.
+   */
   def lockForTask(): Boolean =
     try channel.tryLock(Constant.TASK_LOCK_BYTE, 1, false) != null
     catch { case _: OverlappingFileLockException => false }
@@ -201,7 +217,8 @@ object MappedFile {
   /**
    * The file at `path`, or None while there is none or its rank has not published it yet.
    *
-   * @param group whose files are used beside those of this user: name or number
+   * @param group
+   *   whose files are used beside those of this user: name or number
    */
   def open(path: Path, group: Option[String] = None): Option[MappedFile] = {
     val channel =
@@ -209,7 +226,8 @@ object MappedFile {
       catch {
         case _: NoSuchFileException => return None
         case e: PairFile.NotSharedYetException => throw e
-        case e: java.io.IOException => throw new PairException(s"can not open the mapped file $path: $e", e)
+        case e: java.io.IOException =>
+          throw new PairException(s"can not open the mapped file $path: $e", e)
       }
     var opened = false
     try {
@@ -225,7 +243,8 @@ object MappedFile {
       }
       if (!magic.sameElements(Layout.Magic)) {
         unmap(header)
-        throw new ContractException(s"$path is not a mapped file of a rank (its magic is wrong): see mapped-files.conf")
+        throw new ContractException(
+          s"$path is not a mapped file of a rank (its magic is wrong): see mapped-files.conf")
       }
       opened = true
       Some(new MappedFile(path, channel, header))
@@ -238,7 +257,10 @@ object MappedFile {
     buffer
   }
 
-  /** The JVM unmaps when it collects garbage, which keeps a dead pair's memory for that long: do it at once. */
+  /**
+   * The JVM unmaps when it collects garbage, which keeps a dead pair's memory for that long: do it
+   * at once.
+   */
   private[supply] val unmap: MappedByteBuffer => Unit = {
     val field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe")
     field.setAccessible(true)

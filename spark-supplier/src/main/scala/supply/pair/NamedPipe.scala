@@ -10,9 +10,9 @@ import scala.util.Using
 import supply.contract.{Layout, Notification, Request}
 
 /**
- * The task's ends of the two pipes. Opening a pipe blocks, uninterruptibly, until its other end is there; so each is
- * first opened for both directions, which never blocks, and the extra end is dropped. From then on the kernel
- * tells when the rank dies.
+ * The task's ends of the two pipes. Opening a pipe blocks, uninterruptibly, until its other end is
+ * there; so each is first opened for both directions, which never blocks, and the extra end is
+ * dropped. From then on the kernel tells when the rank dies.
  */
 object NamedPipe {
 
@@ -22,12 +22,14 @@ object NamedPipe {
     }
 
   /** group: as for MappedFile.open, here and below. */
-  def openRequests(path: Path, group: Option[String]): RequestPipe = new RequestPipe(open(path, group, READ))
+  def openRequests(path: Path, group: Option[String]): RequestPipe =
+    new RequestPipe(open(path, group, READ))
 
   def openNotifications(path: Path, group: Option[String]): NotificationPipe =
     new NotificationPipe(open(path, group, WRITE))
 
-  private[pair] def record(bytes: Int): ByteBuffer = ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN)
+  private[pair] def record(bytes: Int): ByteBuffer =
+    ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN)
 }
 
 /** rank → task. For one thread. */
@@ -38,8 +40,8 @@ final class RequestPipe(channel: FileChannel) extends AutoCloseable {
   buffer.limit(0)
 
   /**
-   * The next request, waiting for it until the limit: None at the end of file (no rank has the pipe open any
-   * more). After a time-out the pipe is closed.
+   * The next request, waiting for it until the limit: None at the end of file (no rank has the pipe
+   * open any more). After a time-out the pipe is closed.
    */
   def read(limit: TimeLimit): RequestPipe.Outcome = {
     if (buffer.remaining() < Layout.Request.SIZE && !fill(limit)) {
@@ -80,8 +82,8 @@ final class NotificationPipe(channel: FileChannel) extends AutoCloseable {
   private val guard = new TimeLimit.Guard({ timedOut = true; channel.close() })
 
   /**
-   * One write of less than PIPE_BUF: atomic. True when it is in the pipe; false where the pipe has been full until the limit:
-   * then it is closed. An IOException if the rank is gone.
+   * One write of less than PIPE_BUF: atomic. True when it is in the pipe; false where the pipe has
+   * been full until the limit: then it is closed. An IOException if the rank is gone.
    */
   def write(notification: Notification, limit: TimeLimit): Boolean = {
     notification.write(buffer, 0)

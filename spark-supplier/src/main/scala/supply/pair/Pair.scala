@@ -15,8 +15,8 @@ import supply.contract.{Layout, Notification, Schema}
 import supply.contract.Layout.Constant
 
 /**
- * The task's side of a pair: attaches to what the rank has made, publishes blocks into slots that the rank has released.
- * Step names (A1, P1, …) are those of proto/PROTOCOL.md. For one thread.
+ * The task's side of a pair: attaches to what the rank has made, publishes blocks into slots that
+ * the rank has released. Step names (A1, P1, …) are those of proto/PROTOCOL.md. For one thread.
  */
 final class Pair private[pair] (
     val name: String,
@@ -43,7 +43,10 @@ final class Pair private[pair] (
   /** Time spent waiting for the rank to release a slot. */
   def waitedNanos: Long = credit.waitedNanos
 
-  /** What comes next: behind what this and earlier attempts have published, or else where the rank wants to begin. */
+  /**
+   * What comes next: behind what this and earlier attempts have published, or else where the rank
+   * wants to begin.
+   */
   def position: Position = lastPublished.map(Position.after).getOrElse(start)
 
   /** Where the rank wants to begin. */
@@ -66,15 +69,20 @@ final class Pair private[pair] (
     FailPoint("A6")
   }
 
-  /** Tells the rank which plan its data follows; refuses a position that it has saved under another one. (A6) */
+  /**
+   * Tells the rank which plan its data follows; refuses a position that it has saved under another
+   * one. (A6)
+   */
   def planIs(fingerprint: Long): Unit = {
     if (file.startPlan != 0 && file.startPlan != fingerprint) {
-      throw new ConfigException(s"$name: the rank wants to go on at a position that it saved in a run with other data or " +
-        s"${Pair.PlanOptions}: give the same ones, or start the rank without the position")
+      throw new ConfigException(
+        s"$name: the rank wants to go on at a position that it saved in a run with other data or " +
+          s"${Pair.PlanOptions}: give the same ones, or start the rank without the position")
     }
     if (sequence > 0 && file.plan != fingerprint) {
-      throw new ConfigException(s"$name: another run has begun to supply this rank, with other data or " +
-        s"${Pair.PlanOptions}: start the rank anew")
+      throw new ConfigException(
+        s"$name: another run has begun to supply this rank, with other data or " +
+          s"${Pair.PlanOptions}: start the rank anew")
     }
     file.plan = fingerprint
   }
@@ -105,19 +113,21 @@ final class Pair private[pair] (
   def resident: Option[ResidentBlocks] = blocks.resident
 
   /**
-   * Lets the blocks of this epoch stay, of which this attempt publishes the first, or goes on with. Where they become too
-   * many, [[nextSlot]] throws [[Pair.NoRoomToStay]].
+   * Lets the blocks of this epoch stay, of which this attempt publishes the first, or goes on with.
+   * Where they become too many, [[nextSlot]] throws [[Pair.NoRoomToStay]].
    */
   def letStay(epoch: Int): Unit = blocks.letStay(epoch, sequence)
 
   /**
-   * P2 to P4. Publishes the block whose columns stand in [[nextSlot]], `size` bytes with its header, which is written
-   * here.
+   * P2 to P4. Publishes the block whose columns stand in [[nextSlot]], `size` bytes with its
+   * header, which is written here.
    */
-  def publish(kind: Int, epoch: Int, partition: Int, firstElement: Long, elements: Int, columns: Int, size: Int): Unit = {
+  def publish(kind: Int, epoch: Int, partition: Int, firstElement: Long, elements: Int,
+      columns: Int, size: Int): Unit = {
     val place = blocks.place(sequence)
-    val notification = Notification(file.generation, kind, elements, sequence, epoch, partition, firstElement,
-      file.slotOffset(blocks.slotOf(place)), size.toLong)
+    val notification =
+      Notification(file.generation, kind, elements, sequence, epoch, partition, firstElement,
+        file.slotOffset(blocks.slotOf(place)), size.toLong)
     val slot = slotOfNext()
     FailPoint("P1")
     slot.putInt(Layout.BlockHeader.columnCount, columns)
@@ -130,7 +140,10 @@ final class Pair private[pair] (
     if (kind == Constant.NOTIFICATION_END_OF_EPOCH) blocks.findResident(sequence)
   }
 
-  /** P1 to P4 for a block that stays: it gets another number and epoch, and nothing of it is written. */
+  /**
+   * P1 to P4 for a block that stays: it gets another number and epoch, and nothing of it is
+   * written.
+   */
   def publishAgain(block: Notification, epoch: Int): Unit = {
     credit.await(sequence - file.blockCount + 1, sequence)
     FailPoint("P1")
@@ -149,13 +162,19 @@ final class Pair private[pair] (
     FailPoint("P4")
   }
 
-  /** Waits until the rank has released everything: only then is it sure that it has seen everything. (E1) */
+  /**
+   * Waits until the rank has released everything: only then is it sure that it has seen everything.
+   * (E1)
+   */
   def awaitAllReleased(): Unit = {
     credit.await(sequence, sequence)
     if (isAtEnd) FailPoint("E1")
   }
 
-  /** Waits until the rank has asked for what follows all that is published, END_OF_EPOCH last. It may hold blocks of it still. */
+  /**
+   * Waits until the rank has asked for what follows all that is published, END_OF_EPOCH last. It
+   * may hold blocks of it still.
+   */
   def awaitPassed(): Unit = credit.awaitPassed(sequence)
 
   /** Lets the rank go, behind END_OF_DATA: no attempt needs the pair any more. (E3) */
@@ -165,10 +184,17 @@ final class Pair private[pair] (
     FailPoint("E3")
   }
 
-  /** Runs `body` with the mapped file, for another thread than the pair's; None where the pair has been closed. */
-  private[pair] def beside[A](body: MappedFile => A): Option[A] = synchronized(if (closed) None else Some(body(file)))
+  /**
+   * Runs `body` with the mapped file, for another thread than the pair's; None where the pair has
+   * been closed.
+   */
+  private[pair] def beside[A](body: MappedFile => A): Option[A] =
+    synchronized(if (closed) None else Some(body(file)))
 
-  /** The whole ring, for measuring what writing to it costs without a rank: only while everything is released. */
+  /**
+   * The whole ring, for measuring what writing to it costs without a rank: only while everything is
+   * released.
+   */
   private[supply] def ring: IndexedSeq[ByteBuffer] = (0 until file.blockCount).map(file.slot)
 
   private def count(notification: Notification): Unit =
@@ -212,8 +238,8 @@ final class Pair private[pair] (
 object Pair {
 
   /**
-   * What this JVM has open, and the pair where a task is attached to it. Nobody else here may even open the file: the JVM's
-   * locks on a file fall when any of its channels on that file is closed.
+   * What this JVM has open, and the pair where a task is attached to it. Nobody else here may even
+   * open the file: the JVM's locks on a file fall when any of its channels on that file is closed.
    */
   private val held = new ConcurrentHashMap[Path, Option[Pair]]
 
@@ -222,10 +248,12 @@ object Pair {
   /** What stands in the way of attaching; `isAttempt`: another one of the same task. */
   private final case class Obstacle(text: String, isAttempt: Boolean = false)
 
-  private def heldByAnother(where: String = "") = Obstacle(s"another attempt of the same task still holds it$where", isAttempt = true)
+  private def heldByAnother(where: String = "") =
+    Obstacle(s"another attempt of the same task still holds it$where", isAttempt = true)
 
   /** What a plan follows from, beside the data. */
-  private val PlanOptions = "--partitions, --ranks, --seed, --shuffle or --uneven (with --block-elements)"
+  private val PlanOptions =
+    "--partitions, --ranks, --seed, --shuffle or --uneven (with --block-elements)"
 
   /** The epoch that is to stay has more blocks than the ring has room for. */
   object NoRoomToStay extends ControlThrowable
@@ -233,16 +261,22 @@ object Pair {
   /**
    * Attaches to the pair, waiting for its rank until the time limit.
    *
-   * @param name    the pair in messages
-   * @param attempt Spark's number of this attempt
-   * @param timeout limit, in seconds, of this and each later wait
-   * @param run     number of this run; 0: it has none, and its pairs can not be told of a failure while a task holds them
+   * @param name
+   *   the pair in messages
+   * @param attempt
+   *   Spark's number of this attempt
+   * @param timeout
+   *   limit, in seconds, of this and each later wait
+   * @param run
+   *   number of this run; 0: it has none, and its pairs can not be told of a failure while a task
+   *   holds them
    */
   def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long = 0): Pair = {
     val path = Paths.get(paths.mappedFile)
     val fullName = s"$name (${paths.mappedFile})"
     val limit = new TimeLimit(timeout)
-    val nobody = Obstacle(s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?")
+    val nobody = Obstacle(
+      s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?")
     var obstacle = nobody
     while (true) {
       if (held.putIfAbsent(path, None) == null) {
@@ -257,7 +291,8 @@ object Pair {
       } else obstacle = heldByAnother(" in this executor")
       if (limit.passed) {
         val message = f"$fullName: ${obstacle.text}%s (waited $timeout%.0f s; --timeout)"
-        throw (if (obstacle.isAttempt) new PairHeldException(message) else new RankException(message))
+        throw (if (obstacle.isAttempt) new PairHeldException(message)
+               else new RankException(message))
       }
       Thread.sleep(pollMillis)
     }
@@ -265,10 +300,11 @@ object Pair {
   }
 
   /**
-   * Runs `body` with the mapped file beside a task that may be attached to it, or with None where there is none. Returns None
-   * itself while a task of this JVM is attaching or leaving.
+   * Runs `body` with the mapped file beside a task that may be attached to it, or with None where
+   * there is none. Returns None itself while a task of this JVM is attaching or leaving.
    */
-  private[pair] def besideTask[A](path: Path, group: Option[String])(body: Option[MappedFile] => A): Option[A] =
+  private[pair] def besideTask[A](path: Path, group: Option[String])(
+      body: Option[MappedFile] => A): Option[A] =
     held.putIfAbsent(path, None) match {
       case null =>
         try Some(MappedFile.open(path, group) match {
@@ -279,7 +315,10 @@ object Pair {
       case attached => attached.flatMap(_.beside(file => body(Some(file))))
     }
 
-  /** E3 for an attempt that has died before it could: lets the rank go where it still waits for its task of this run. */
+  /**
+   * E3 for an attempt that has died before it could: lets the rank go where it still waits for its
+   * task of this run.
+   */
   def endIsSeen(paths: PairPaths, run: Long): Unit = {
     besideTask(Paths.get(paths.mappedFile), paths.group) {
       case Some(file) if file.rankLives && file.run == run => file.endIsSeen()
@@ -294,13 +333,15 @@ object Pair {
     catch { case _: PairFile.NotSharedYetException => false }
 
   /** A1. */
-  private def openMappedFile(path: Path, group: Option[String]): Either[Option[Obstacle], MappedFile] =
+  private def openMappedFile(
+      path: Path, group: Option[String]): Either[Option[Obstacle], MappedFile] =
     try MappedFile.open(path, group).toRight(None)
     catch { case e: PairFile.NotSharedYetException => Left(Some(Obstacle(e.getMessage))) }
 
   /** One try of A1 to A5: the pair, or what stands in the way; None: no rank is there. */
   private def tryAttach(
-      name: String, path: Path, paths: PairPaths, attempt: Int, timeout: Double, run: Long): Either[Option[Obstacle], Pair] =
+      name: String, path: Path, paths: PairPaths, attempt: Int, timeout: Double, run: Long)
+      : Either[Option[Obstacle], Pair] =
     openMappedFile(path, paths.group) match {
       case Left(reason) => Left(reason)
       case Right(file) =>
@@ -309,23 +350,27 @@ object Pair {
         var done = false
         try {
           FailPoint("A1")
-          if (!file.rankLives) return Left(Some(Obstacle("its files are there, but their rank is dead, and no new rank has opened it")))
+          if (!file.rankLives) return Left(Some(Obstacle(
+                "its files are there, but their rank is dead, and no new rank has opened it")))
           FailPoint("A2")
           if (!file.lockForTask()) return Left(Some(heldByAnother()))
           file.run = run
           FailPoint("A3")
           try {
             requests = NamedPipe.openRequests(Paths.get(paths.requestPipe), paths.group)
-            notifications = NamedPipe.openNotifications(Paths.get(paths.notificationPipe), paths.group)
+            notifications =
+              NamedPipe.openNotifications(Paths.get(paths.notificationPipe), paths.group)
           } catch {
             case _: java.nio.file.NoSuchFileException if !file.rankLives => return Left(None)
             case e: IOException if !e.isInstanceOf[java.nio.channels.ClosedByInterruptException] =>
-              throw new PairException(s"$name: can not open its pipes ${paths.requestPipe} and ${paths.notificationPipe}: $e. " +
-                "Do both sides use the same named-pipes.conf?", e)
+              throw new PairException(
+                s"$name: can not open its pipes ${paths.requestPipe} and ${paths.notificationPipe}: $e. " +
+                  "Do both sides use the same named-pipes.conf?", e)
           }
           if (!file.rankLives) return Left(Some(Obstacle("its rank died while the task attached")))
           FailPoint("A4")
-          if (file.version >>> 16 != Constant.VERSION_MAJOR) refuseVersion(name, file, notifications, new TimeLimit(timeout))
+          if (file.version >>> 16 != Constant.VERSION_MAJOR)
+            refuseVersion(name, file, notifications, new TimeLimit(timeout))
           file.check()
           file.taskIs(ProcessHandle.current().pid().toInt, attempt)
           val pair = new Pair(name, paths, file, requests, notifications, timeout)
@@ -334,19 +379,23 @@ object Pair {
           done = true
           Right(pair)
         } finally if (!done) {
-          if (notifications != null) notifications.close()
-          if (requests != null) requests.close()
-          file.close()
-        }
+            if (notifications != null) notifications.close()
+            if (requests != null) requests.close()
+            file.close()
+          }
     }
 
-  private def refuseVersion(name: String, file: MappedFile, notifications: NotificationPipe, limit: TimeLimit): Nothing = {
-    val text = s"$name: the rank's libsupply speaks contract ${Layout.versionText(file.version)}, the Supplier " +
-      s"${Layout.versionText(Layout.version)}: build both from the same release"
+  private def refuseVersion(name: String, file: MappedFile, notifications: NotificationPipe,
+      limit: TimeLimit): Nothing = {
+    val text =
+      s"$name: the rank's libsupply speaks contract ${Layout.versionText(file.version)}, the Supplier " +
+        s"${Layout.versionText(Layout.version)}: build both from the same release"
     file.taskFailure = text
     // The versions are the cause, whether or not the rank can still be told.
     try notifications.write(Notification.failure(file.generation), limit)
-    catch { case e: IOException if !e.isInstanceOf[java.nio.channels.ClosedByInterruptException] => () }
+    catch {
+      case e: IOException if !e.isInstanceOf[java.nio.channels.ClosedByInterruptException] => ()
+    }
     throw new ContractException(text)
   }
 }

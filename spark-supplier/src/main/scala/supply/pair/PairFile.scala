@@ -13,10 +13,12 @@ import scala.jdk.CollectionConverters._
 import supply.ConfigException
 
 /**
- * One of a pair's three files, found in a folder that is opened once: its name is looked up in what is open, so that
- * nobody can change what it stands for between the check and the use. What is refused, and why: docs/SECURITY.md.
+ * One of a pair's three files, found in a folder that is opened once: its name is looked up in what
+ * is open, so that nobody can change what it stands for between the check and the use. What is
+ * refused, and why: docs/SECURITY.md.
  */
-final class PairFile private (path: Path, folder: SecureDirectoryStream[Path]) extends AutoCloseable {
+final class PairFile private (
+    path: Path, folder: SecureDirectoryStream[Path]) extends AutoCloseable {
 
   def open(end: StandardOpenOption*): FileChannel = {
     val options: Set[OpenOption] = end.toSet[OpenOption] + LinkOption.NOFOLLOW_LINKS
@@ -28,11 +30,15 @@ final class PairFile private (path: Path, folder: SecureDirectoryStream[Path]) e
 
 object PairFile {
 
-  sealed abstract class Kind(private[PairFile] val text: String, private[PairFile] val is: PosixFileAttributes => Boolean)
+  sealed abstract class Kind(private[PairFile] val text: String,
+      private[PairFile] val is: PosixFileAttributes => Boolean)
   case object Mapped extends Kind("regular file", _.isRegularFile)
   case object Pipe extends Kind("named pipe", _.isOther)
 
-  /** Its rank may be about to open the file to the group: worth waiting for, as for a file that is not there yet. */
+  /**
+   * Its rank may be about to open the file to the group: worth waiting for, as for a file that is
+   * not there yet.
+   */
   final class NotSharedYetException(message: String) extends IOException(message)
 
   /** The user of this JVM: who runs it, not what Java's properties call him. */
@@ -44,10 +50,11 @@ object PairFile {
   private val sticky = 0x200
 
   /**
-   * Finds and checks the file. A NoSuchFileException where there is none, a NotSharedYetException where the group
-   * has no access (yet), a ConfigException where nobody should write into it.
+   * Finds and checks the file. A NoSuchFileException where there is none, a NotSharedYetException
+   * where the group has no access (yet), a ConfigException where nobody should write into it.
    *
-   * @param group whose files are trusted beside this user's own: name or number
+   * @param group
+   *   whose files are trusted beside this user's own: name or number
    */
   def find(path: Path, kind: Kind, group: Option[String]): PairFile = {
     val folder = openFolder(path, group)
@@ -65,42 +72,51 @@ object PairFile {
         case secure: SecureDirectoryStream[Path @unchecked] => secure
         case other =>
           other.close()
-          throw new ConfigException(s"$path: this Java can not look up names in an open folder: run on Linux")
+          throw new ConfigException(
+            s"$path: this Java can not look up names in an open folder: run on Linux")
       }
     } catch {
       case e: AccessDeniedException => refuseAccess(path, group, e)
     }
 
   private def refuseAccess(path: Path, group: Option[String], cause: IOException): Nothing = {
-    val owner = try s"belongs to ${Files.getOwner(path.getParent)}" catch { case _: IOException => "can not be examined" }
+    val owner =
+      try s"belongs to ${Files.getOwner(path.getParent)}"
+      catch { case _: IOException => "can not be examined" }
     val what = s"$path: its folder $owner and is not open to this executor's user, $self"
     if (group.isDefined) throw new NotSharedYetException(s"$what: is he in the group ${group.get}?")
     throw new ConfigException(s"$what: $twoWays", cause)
   }
 
-  private def twoWays: String = "run both as one user, or name a group that both are in (group= in mapped-files.conf, " +
-    "docs/SECURITY.md)"
+  private def twoWays: String =
+    "run both as one user, or name a group that both are in (group= in mapped-files.conf, " +
+      "docs/SECURITY.md)"
 
   private def named(group: String): GroupPrincipal =
     try FileSystems.getDefault.getUserPrincipalLookupService.lookupPrincipalByGroupName(group)
     catch {
       case e: UserPrincipalNotFoundException =>
-        throw new ConfigException(s"there is no group '$group' on this node: see group= in mapped-files.conf", e)
+        throw new ConfigException(
+          s"there is no group '$group' on this node: see group= in mapped-files.conf", e)
     }
 
-  private def check(path: Path, kind: Kind, group: Option[GroupPrincipal], opened: SecureDirectoryStream[Path]): Unit = {
+  private def check(path: Path, kind: Kind, group: Option[GroupPrincipal],
+      opened: SecureDirectoryStream[Path]): Unit = {
     def refuse(text: String): Nothing = throw new ConfigException(s"$path $text")
     val folder = opened.getFileAttributeView(classOf[PosixFileAttributeView]).readAttributes()
-    val file = opened.getFileAttributeView(path.getFileName, classOf[PosixFileAttributeView], LinkOption.NOFOLLOW_LINKS)
+    val file = opened.getFileAttributeView(path.getFileName, classOf[PosixFileAttributeView],
+      LinkOption.NOFOLLOW_LINKS)
       .readAttributes()
     if (file.isSymbolicLink) refuse("is a symbolic link, which is never followed: name its target")
     if (!kind.is(file)) refuse(s"is not a ${kind.text}: see mapped-files.conf and named-pipes.conf")
     checkFolder(path.getParent, folder)
-    if (folder.owner != file.owner) refuse(s"belongs to ${file.owner}, its folder to ${folder.owner}: a rank's file " +
-      "lies in a folder of the same user")
+    if (folder.owner != file.owner)
+      refuse(s"belongs to ${file.owner}, its folder to ${folder.owner}: a rank's file " +
+        "lies in a folder of the same user")
     if (file.owner != self) checkShared(path, file, group)
     if (has(file, usableByOthers) && has(folder, Set(OTHERS_EXECUTE))) {
-      refuse("can be used by everybody: a rank makes it for its own user alone; what else has made or changed it?")
+      refuse(
+        "can be used by everybody: a rank makes it for its own user alone; what else has made or changed it?")
     }
   }
 
@@ -110,23 +126,28 @@ object PairFile {
   private def checkFolder(path: Path, opened: PosixFileAttributes): Unit = {
     val now = Files.readAttributes(path, classOf[PosixFileAttributes], LinkOption.NOFOLLOW_LINKS)
     if (now.isSymbolicLink) {
-      throw new ConfigException(s"the folder $path is a symbolic link, which is never followed: name its target")
+      throw new ConfigException(
+        s"the folder $path is a symbolic link, which is never followed: name its target")
     }
-    if (now.fileKey != opened.fileKey) throw new NoSuchFileException(path.toString, null, "replaced while it was opened")
+    if (now.fileKey != opened.fileKey)
+      throw new NoSuchFileException(path.toString, null, "replaced while it was opened")
     // Those bits of the mode that Java has no name for can only be asked for by path, which leads to what is open.
     val mode = Files.getAttribute(path, "unix:mode", LinkOption.NOFOLLOW_LINKS).asInstanceOf[Int]
     if (has(opened, changeable) && (mode & sticky) == 0) {
-      throw new ConfigException(s"the folder $path can be written by other users than ${opened.owner}, who could put " +
-        "files of theirs in the place of a rank's: chmod go-w it")
+      throw new ConfigException(
+        s"the folder $path can be written by other users than ${opened.owner}, who could put " +
+          "files of theirs in the place of a rank's: chmod go-w it")
     }
   }
 
-  private def checkShared(path: Path, file: PosixFileAttributes, group: Option[GroupPrincipal]): Unit = {
+  private def checkShared(
+      path: Path, file: PosixFileAttributes, group: Option[GroupPrincipal]): Unit = {
     val foreign = s"$path belongs to ${file.owner}, and this executor runs as $self"
     if (group.isEmpty) throw new ConfigException(s"$foreign: $twoWays")
     if (!group.contains(file.group) || !usableByGroup.subsetOf(file.permissions.asScala.toSet)) {
-      throw new NotSharedYetException(s"$foreign; the file is ${file.group}'s and not open to the group ${group.get}: " +
-        "does the rank read the same mapped-files.conf?")
+      throw new NotSharedYetException(
+        s"$foreign; the file is ${file.group}'s and not open to the group ${group.get}: " +
+          "does the rank read the same mapped-files.conf?")
     }
   }
 }

@@ -6,13 +6,16 @@ import supply.contract.Layout.Constant
 /**
  * The blocks of a whole epoch that stay in their slots, to be notified again in later epochs.
  *
- * @param blocks in the order of their numbers, END_OF_EPOCH last
+ * @param blocks
+ *   in the order of their numbers, END_OF_EPOCH last
  */
 final class ResidentBlocks(blocks: IndexedSeq[Notification]) {
-  private val byPartition = blocks.filter(_.kind == Constant.NOTIFICATION_BLOCK).groupBy(_.partition)
+  private val byPartition =
+    blocks.filter(_.kind == Constant.NOTIFICATION_BLOCK).groupBy(_.partition)
 
   /** Those of a partition, in the order of its elements. */
-  def of(partition: Int): IndexedSeq[Notification] = byPartition.getOrElse(partition, IndexedSeq.empty)
+  def of(partition: Int): IndexedSeq[Notification] =
+    byPartition.getOrElse(partition, IndexedSeq.empty)
 
   def endOfEpoch: Notification = blocks.last
 }

@@ -3,7 +3,9 @@ package supply.pair
 import java.nio.{ByteBuffer, ByteOrder}
 import java.util.Arrays
 
-/** Values that wait for the end of the block, in memory that grows and is kept from block to block. */
+/**
+ * Values that wait for the end of the block, in memory that grows and is kept from block to block.
+ */
 private[pair] sealed trait Staged {
 
   /** Keeps the first `n`. */
@@ -28,7 +30,8 @@ private[pair] final class StagedInts extends Staged {
 
   /** `n` values from `from` on, each with `shift` added. */
   def put(more: Array[Int], from: Int, n: Int, shift: Int): Unit = {
-    if (n > values.length - count) values = Arrays.copyOf(values, math.max(2 * values.length, count + n))
+    if (n > values.length - count)
+      values = Arrays.copyOf(values, math.max(2 * values.length, count + n))
     var i = 0
     while (i < n) {
       values(count + i) = more(from + i) + shift
@@ -96,7 +99,8 @@ private[pair] final class StagedBytes extends Staged {
   }
 
   private def grow(n: Int): Unit = if (n > values.length - count) {
-    values = Arrays.copyOf(values, math.max(2L * values.length, count.toLong + n).min(Int.MaxValue - 8L).toInt)
+    values = Arrays.copyOf(values,
+      math.max(2L * values.length, count.toLong + n).min(Int.MaxValue - 8L).toInt)
     buffer = ByteBuffer.wrap(values)
   }
 }
@@ -125,7 +129,10 @@ private[pair] final class StagedBits extends Staged {
     count += 1
   }
 
-  /** A byte at a time, where one begins: a call for each bit would be what the most time of many elements goes into. */
+  /**
+   * A byte at a time, where one begins: a call for each bit would be what the most time of many
+   * elements goes into.
+   */
   def put(values: Array[Int], from: Int, n: Int): Unit = {
     var i = from
     while (i < from + n) {

@@ -26,11 +26,11 @@ object TimeLimit {
   }
 
   /**
-   * Calls `wake` when what blocks in a system call passes its limit. Neither a read nor a write of a pipe has a time limit of
-   * its own in the JVM; closing its channel ends it. For one thread.
+   * Calls `wake` when what blocks in a system call passes its limit. Neither a read nor a write of
+   * a pipe has a time limit of its own in the JVM; closing its channel ends it. For one thread.
    *
-   * A check stays in the timer when its call has ended, and goes by what is being done when its time comes: a timer set anew
-   * for each call would wake its thread each time, once a block.
+   * A check stays in the timer when its call has ended, and goes by what is being done when its
+   * time comes: a timer set anew for each call would wake its thread each time, once a block.
    */
   final class Guard(wake: => Unit) {
     @volatile private var guarded: TimeLimit = null
@@ -44,7 +44,8 @@ object TimeLimit {
     }
 
     private def checkAtEndOf(limit: TimeLimit): Unit = if (isChecked.compareAndSet(false, true)) {
-      timer.schedule((() => check()): Runnable, math.max(0L, limit.remainingNanos), TimeUnit.NANOSECONDS)
+      timer.schedule((() => check()): Runnable, math.max(0L, limit.remainingNanos),
+        TimeUnit.NANOSECONDS)
       ()
     }
 

@@ -3,27 +3,39 @@ package supply.plan
 import supply.SourceException
 
 /**
- * What one partition gives in one epoch where all ranks make as many steps: `supplied` elements of the `counted` ones that it has.
- * Where that is more, it begins anew.
+ * What one partition gives in one epoch where all ranks make as many steps: `supplied` elements of
+ * the `counted` ones that it has. Where that is more, it begins anew.
  */
 final case class Share(counted: Long, supplied: Long)
 
 /**
- * Every rank makes as many steps in every epoch, each of `stepElements` elements of one partition. So ranks that take a block a step
- * have as many blocks, and those that make batches of their own as many elements.
+ * Every rank makes as many steps in every epoch, each of `stepElements` elements of one partition.
+ * So ranks that take a block a step have as many blocks, and those that make batches of their own
+ * as many elements.
  *
- * @param counted elements of each partition of the source
- * @param isPadded partitions are filled up to whole steps, and ranks to as many as the one with the most, by elements that come once
- *                 more; otherwise what goes beyond whole steps, or beyond the rank with the fewest, is left out
- * @param steps of each rank, in each epoch
+ * @param counted
+ *   elements of each partition of the source
+ * @param isPadded
+ *   partitions are filled up to whole steps, and ranks to as many as the one with the most, by
+ *   elements that come once more; otherwise what goes beyond whole steps, or beyond the rank with
+ *   the fewest, is left out
+ * @param steps
+ *   of each rank, in each epoch
  */
-final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: Int, isPadded: Boolean, steps: Long) {
+final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: Int,
+    isPadded: Boolean, steps: Long) {
 
-  /** The shares of a rank's partitions, given them in the order of an epoch; in those that are last a step more or less is made. */
+  /**
+   * The shares of a rank's partitions, given them in the order of an epoch; in those that are last
+   * a step more or less is made.
+   */
   def shares(order: IndexedSeq[Int]): IndexedSeq[(Int, Share)] = {
-    val own = order.map(partition => partition -> EqualSteps.stepsOf(counted(partition), stepElements, isPadded))
+    val own = order.map(partition =>
+      partition -> EqualSteps.stepsOf(counted(partition), stepElements, isPadded))
     val supplied = if (isPadded) padded(own) else cut(own)
-    supplied.collect { case (partition, n) if n > 0 => partition -> Share(counted(partition), n * stepElements) }
+    supplied.collect {
+      case (partition, n) if n > 0 => partition -> Share(counted(partition), n * stepElements)
+    }
   }
 
   private def padded(own: IndexedSeq[(Int, Long)]): IndexedSeq[(Int, Long)] = {
@@ -44,21 +56,27 @@ final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: In
 object EqualSteps {
 
   /**
-   * @param ranks the partitions of each rank
-   * @throws SourceException where a rank has nothing to make a step of
+   * @param ranks
+   *   the partitions of each rank
+   * @throws SourceException
+   *   where a rank has nothing to make a step of
    */
-  def apply(counted: IndexedSeq[Long], ranks: IndexedSeq[Seq[Int]], stepElements: Int, isPadded: Boolean): EqualSteps = {
+  def apply(counted: IndexedSeq[Long], ranks: IndexedSeq[Seq[Int]], stepElements: Int,
+      isPadded: Boolean): EqualSteps = {
     val own = ranks.map(_.map(partition => stepsOf(counted(partition), stepElements, isPadded)).sum)
     if (own.min == 0) {
       val what = if (isPadded) "no element, so there is nothing to repeat (--uneven pad)"
-        else s"no partition with $stepElements elements, so that no rank could make a step (--uneven drop)"
-      throw new SourceException(s"rank ${own.indexOf(0L)} has $what: it has ${ranks(own.indexOf(0L)).size} of the " +
-        s"${counted.size} partitions, which have ${counted.sum} elements together: make more or fewer partitions, or smaller steps (--block-elements)")
+      else
+        s"no partition with $stepElements elements, so that no rank could make a step (--uneven drop)"
+      throw new SourceException(
+        s"rank ${own.indexOf(0L)} has $what: it has ${ranks(own.indexOf(0L)).size} of the " +
+          s"${counted.size} partitions, which have ${counted.sum} elements together: make more or fewer partitions, or smaller steps (--block-elements)")
     }
     new EqualSteps(counted, stepElements, isPadded, if (isPadded) own.max else own.min)
   }
 
   /** Whole steps that a partition gives by itself. */
   private def stepsOf(elements: Long, stepElements: Int, isPadded: Boolean): Long =
-    if (isPadded) Math.floorDiv(elements + stepElements - 1, stepElements.toLong) else elements / stepElements
+    if (isPadded) Math.floorDiv(elements + stepElements - 1, stepElements.toLong)
+    else elements / stepElements
 }

@@ -20,14 +20,21 @@ final case class RankPlace(host: Option[String], localRank: Int) {
     def addresses(s: String) =
       try InetAddress.getAllByName(s).map(_.getHostAddress).toSet
       catch { case _: java.net.UnknownHostException => Set.empty[String] }
-    expected == name || short(expected) == short(name) || addresses(expected).intersect(addresses(name)).nonEmpty
+    expected == name || short(expected) == short(name) || addresses(expected).intersect(
+      addresses(name)).nonEmpty
   }
 }
 
-/** The places of all ranks: rank r is number r of the slots in the order of the host file, as mpirun places them. */
+/**
+ * The places of all ranks: rank r is number r of the slots in the order of the host file, as mpirun
+ * places them.
+ */
 final case class Hosts(places: IndexedSeq[RankPlace]) {
 
-  /** The places of each host that the host file names, in its order; empty where all ranks are on this node. */
+  /**
+   * The places of each host that the host file names, in its order; empty where all ranks are on
+   * this node.
+   */
   def byHost: Seq[(String, Seq[RankPlace])] =
     places.flatMap(_.host).distinct.map(host => host -> places.filter(_.host.contains(host)))
 }
@@ -40,14 +47,16 @@ object Hosts {
   def oneNode(ranks: Int): Hosts = Hosts((0 until ranks).map(RankPlace(None, _)))
 
   /** As the host file has them, or, where there is none, all ranks on this node. */
-  def apply(file: Option[String], ranks: Int): Hosts = file.map(read(_, ranks)).getOrElse(oneNode(ranks))
+  def apply(file: Option[String], ranks: Int): Hosts =
+    file.map(read(_, ranks)).getOrElse(oneNode(ranks))
 
   /** Reads a host file in Open MPI's format: `host [slots=n]`, one slot where none is given. */
   def read(file: String, ranks: Int): Hosts = {
     val lines =
       try Files.readAllLines(Paths.get(file), UTF_8).asScala
       catch {
-        case e: IOException => throw new ConfigException(s"can not read the host file $file (${e.getClass.getSimpleName})", e)
+        case e: IOException => throw new ConfigException(
+            s"can not read the host file $file (${e.getClass.getSimpleName})", e)
       }
     val hosts = lines.zipWithIndex.flatMap { case (line, i) =>
       val words = line.takeWhile(_ != '#').split("\\s+").filter(_.nonEmpty)
@@ -60,10 +69,14 @@ object Hosts {
       }
     }
     val repeated = hosts.map(_._1).diff(hosts.map(_._1).distinct)
-    if (repeated.nonEmpty) throw new ConfigException(s"$file names ${repeated.head} twice: one line a host, with slots=n")
-    val places = hosts.flatMap { case (host, slots) => (0 until slots).map(RankPlace(Some(host), _)) }.toIndexedSeq
+    if (repeated.nonEmpty) throw new ConfigException(
+      s"$file names ${repeated.head} twice: one line a host, with slots=n")
+    val places = hosts.flatMap { case (host, slots) =>
+      (0 until slots).map(RankPlace(Some(host), _))
+    }.toIndexedSeq
     if (places.size < ranks) {
-      throw new ConfigException(s"$file has ${places.size} slots for $ranks ranks: add hosts or raise slots=n")
+      throw new ConfigException(
+        s"$file has ${places.size} slots for $ranks ranks: add hosts or raise slots=n")
     }
     Hosts(places.take(ranks))
   }

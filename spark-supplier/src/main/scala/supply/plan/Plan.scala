@@ -3,19 +3,24 @@ package supply.plan
 import java.util.Random
 
 /**
- * Which rank gets which partitions of the source, in which order, in which epoch: a pure function of these
- * arguments.
+ * Which rank gets which partitions of the source, in which order, in which epoch: a pure function
+ * of these arguments.
  *
- * A partition belongs to the same rank in every epoch, so that one that Spark has cached on the rank's node stays
- * useful.
+ * A partition belongs to the same rank in every epoch, so that one that Spark has cached on the
+ * rank's node stays useful.
  *
- * @param firstEpoch the number of the first of its epochs: a batch of a stream is one epoch among many
- * @param equalSteps where all ranks are to make as many steps in an epoch; otherwise each partition gives what it has
+ * @param firstEpoch
+ *   the number of the first of its epochs: a batch of a stream is one epoch among many
+ * @param equalSteps
+ *   where all ranks are to make as many steps in an epoch; otherwise each partition gives what it
+ *   has
  */
 final case class Plan(
-    partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions, equalSteps: Option[EqualSteps] = None,
+    partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions,
+    equalSteps: Option[EqualSteps] = None,
     firstEpoch: Int = 0) {
-  require(partitions >= 0 && ranks >= 1 && epochs >= 0, s"no plan for $partitions partitions, $ranks ranks, $epochs epochs")
+  require(partitions >= 0 && ranks >= 1 && epochs >= 0,
+    s"no plan for $partitions partitions, $ranks ranks, $epochs epochs")
 
   def epochNumbers: Range = firstEpoch until firstEpoch + epochs
 
@@ -25,7 +30,8 @@ final case class Plan(
   /**
    * The same for plans in which a position means the same. Never 0.
    *
-   * @param elements of the source, where that is known: other data is not the same plan
+   * @param elements
+   *   of the source, where that is known: other data is not the same plan
    */
   def fingerprint(elements: Option[Long]): Long = {
     val order = shuffle match {
@@ -33,7 +39,8 @@ final case class Plan(
       case Shuffle.Off => Seq(1L)
       case Shuffle.Elements(buffer) => Seq(2L, buffer.toLong)
     }
-    val amounts = equalSteps.toSeq.flatMap(steps => Seq(if (steps.isPadded) 4L else 3L, steps.stepElements.toLong) ++ steps.counted)
+    val amounts = equalSteps.toSeq.flatMap(steps =>
+      Seq(if (steps.isPadded) 4L else 3L, steps.stepElements.toLong) ++ steps.counted)
     (Seq(partitions.toLong, ranks.toLong, seed, elements.getOrElse(-1L)) ++ order ++ amounts)
       .foldLeft(0L)((hash, part) => Plan.mix(hash ^ Plan.mix(part))) match {
       case 0 => 1
@@ -41,25 +48,34 @@ final case class Plan(
     }
   }
 
-  /** Elements that all ranks get in an epoch, given those of each partition, where these are known. */
+  /**
+   * Elements that all ranks get in an epoch, given those of each partition, where these are known.
+   */
   def elements(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
-    equalSteps.map(equal => equal.steps * equal.stepElements * ranks).orElse(partitionElements.map(_.sum))
+    equalSteps.map(equal => equal.steps * equal.stepElements * ranks).orElse(
+      partitionElements.map(_.sum))
 
   /** The rank's partitions in the order of that epoch. */
   def order(rank: Int, epoch: Int): IndexedSeq[Int] =
     if (shuffle == Shuffle.Off) partitionsOf(rank) else shuffledOrder(rank, epoch)
 
-  /** The same, those that give something, and what each gives: all it has, unless a share says how much. */
+  /**
+   * The same, those that give something, and what each gives: all it has, unless a share says how
+   * much.
+   */
   def shares(rank: Int, epoch: Int): IndexedSeq[(Int, Option[Share])] = {
     val all = order(rank, epoch)
     equalSteps match {
-      case Some(steps) => steps.shares(all).map { case (partition, share) => partition -> Some(share) }
+      case Some(steps) => steps.shares(all).map { case (partition, share) =>
+          partition -> Some(share)
+        }
       case None => all.map(_ -> None)
     }
   }
 
   /** Of the order of a partition's elements in that epoch. */
-  def elementSeed(partition: Int, epoch: Int): Long = Plan.mix(Plan.mix(Plan.mix(Plan.mix(seed) ^ epoch) + 1) ^ partition)
+  def elementSeed(partition: Int, epoch: Int): Long =
+    Plan.mix(Plan.mix(Plan.mix(Plan.mix(seed) ^ epoch) + 1) ^ partition)
 
   private def shuffledOrder(rank: Int, epoch: Int): IndexedSeq[Int] = {
     val order = partitionsOf(rank).toArray

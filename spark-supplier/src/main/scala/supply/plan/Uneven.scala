@@ -10,10 +10,16 @@ object Uneven {
   /** Every element is supplied once, and ranks make different numbers of steps. */
   case object Keep extends Uneven
 
-  /** Every rank makes as many steps as the one with the fewest; what is left is not supplied in that epoch. */
+  /**
+   * Every rank makes as many steps as the one with the fewest; what is left is not supplied in that
+   * epoch.
+   */
   case object Drop extends Uneven
 
-  /** Every rank makes as many steps as the one with the most; some elements come more than once in that epoch. */
+  /**
+   * Every rank makes as many steps as the one with the most; some elements come more than once in
+   * that epoch.
+   */
   case object Pad extends Uneven
 
   def named(name: String): Uneven = name match {

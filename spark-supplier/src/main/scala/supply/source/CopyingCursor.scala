@@ -4,7 +4,10 @@ import scala.collection.mutable.ArrayBuffer
 
 import supply.contract.{ElementCursor, ElementWriter, KeepingCursor}
 
-/** Keeps elements of a source that has only its current one: as copies, in memory that is used again. */
+/**
+ * Keeps elements of a source that has only its current one: as copies, in memory that is used
+ * again.
+ */
 private[source] final class CopyingCursor(cursor: ElementCursor) extends KeepingCursor {
   private val kept = new ArrayBuffer[KeptElement]
   private var current: KeptElement = _
@@ -21,7 +24,8 @@ private[source] final class CopyingCursor(cursor: ElementCursor) extends Keeping
 
   override def write(to: ElementWriter): Unit = current.writeTo(to)
 
-  override def describe: String = s"an element of ${current.bytes} bytes, drawn from the shuffle buffer,"
+  override def describe: String =
+    s"an element of ${current.bytes} bytes, drawn from the shuffle buffer,"
 
   override def close(): Unit = cursor.close()
 }

@@ -9,20 +9,20 @@ import supply.{SourceException}
 object Datum {
 
   /**
-   * (key, label, channels, height, width, encoded, data). The key has one char per byte (ISO-8859-1), so that any byte
-   * survives; the label is a decimal number; data is channels × height × width as stored, or an encoded
-   * image, or float32 in little-endian order.
+   * (key, label, channels, height, width, encoded, data). The key has one char per byte
+   * (ISO-8859-1), so that any byte survives; the label is a decimal number; data is channels ×
+   * height × width as stored, or an encoded image, or float32 in little-endian order.
    */
   type Tuple = (String, String, Int, Int, Int, Boolean, Array[Byte])
 
   val schema: Schema = Schema(Vector(
-    Column("key", "z"),
-    Column("label", "i"),
-    Column("channels", "i"),
-    Column("height", "i"),
-    Column("width", "i"),
-    Column("encoded", "b"),
-    Column("data", "z")))
+      Column("key", "z"),
+      Column("label", "i"),
+      Column("channels", "i"),
+      Column("height", "i"),
+      Column("width", "i"),
+      Column("encoded", "b"),
+      Column("data", "z")))
 
   final val Key = 0
   final val Label = 1
@@ -34,13 +34,15 @@ object Datum {
 
   /** A key as supply-cat prints it. */
   def printable(key: Array[Byte]): String = key.map { byte =>
-    if (byte >= 0x20 && byte < 0x7f && byte != '\\') byte.toChar.toString else f"\\x${byte & 0xff}%02x"
+    if (byte >= 0x20 && byte < 0x7f && byte != '\\') byte.toChar.toString
+    else f"\\x${byte & 0xff}%02x"
   }.mkString
 }
 
 /** Takes Datums alone, which have neither numbers of 64 bits nor nulls. */
 trait DatumWriter extends ElementWriter {
-  override final def putLong(column: Int, value: Long): Unit = throw new UnsupportedOperationException
+  override final def putLong(column: Int, value: Long): Unit =
+    throw new UnsupportedOperationException
   override final def putNull(column: Int): Unit = throw new UnsupportedOperationException
 }
 
@@ -55,7 +57,8 @@ final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
     more
   }
 
-  override def keep(place: Int): Unit = if (place < kept.size) kept(place) = tuple else kept += tuple
+  override def keep(place: Int): Unit =
+    if (place < kept.size) kept(place) = tuple else kept += tuple
 
   override def recall(place: Int): Unit = tuple = kept(place)
 
@@ -78,7 +81,8 @@ final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
     while (i < key.length) {
       val char = key.charAt(i)
       if (char > 0xff) {
-        throw new SourceException(s"the key '$key' has a character above U+00FF: a key has one char per byte (ISO-8859-1)")
+        throw new SourceException(
+          s"the key '$key' has a character above U+00FF: a key has one char per byte (ISO-8859-1)")
       }
       space.put(char.toByte)
       i += 1
@@ -89,7 +93,8 @@ final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
     try tuple._2.toInt
     catch {
       case e: NumberFormatException =>
-        throw new SourceException(s"the label '${tuple._2}' of $describe is not a 32-bit number, as a Datum's label is", e)
+        throw new SourceException(
+          s"the label '${tuple._2}' of $describe is not a 32-bit number, as a Datum's label is", e)
     }
 
   override def describe: String = s"the element '${tuple._1}' (${tuple._7.length} bytes of data)"

@@ -6,15 +6,19 @@ import java.util.Arrays
 import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, GatheringCursor}
 
 /**
- * Some hundred Datums in two arrays: the form in which Spark keeps, spills and sends them for the Supplier. As a tuple each would be
- * six objects, each of them a wait for memory when it is supplied. The columns stand one behind the other, as in a block, so
- * that many elements are supplied by one copy a column.
+ * Some hundred Datums in two arrays: the form in which Spark keeps, spills and sends them for the
+ * Supplier. As a tuple each would be six objects, each of them a wait for memory when it is
+ * supplied. The columns stand one behind the other, as in a block, so that many elements are
+ * supplied by one copy a column.
  *
- * @param numbers for each column, by its index, one number an element: what it holds; for key and data, which hold bytes, where they
- *                end in `bytes`
- * @param bytes   the keys of all elements, then the data of all
+ * @param numbers
+ *   for each column, by its index, one number an element: what it holds; for key and data, which
+ *   hold bytes, where they end in `bytes`
+ * @param bytes
+ *   the keys of all elements, then the data of all
  */
-final class DatumBatch private[source] (private[source] val numbers: Array[Int], val bytes: Array[Byte]) extends Serializable {
+final class DatumBatch private[source] (private[source] val numbers: Array[Int],
+    val bytes: Array[Byte]) extends Serializable {
   val elements: Int = numbers.length / DatumBatch.Columns
 
   /** Without the keys. */
@@ -22,7 +26,10 @@ final class DatumBatch private[source] (private[source] val numbers: Array[Int],
 
   private[source] def number(column: Int, at: Int): Int = numbers(column * elements + at)
 
-  /** Where the value of element `at` in a column of bytes begins: where that of the element before it ends. */
+  /**
+   * Where the value of element `at` in a column of bytes begins: where that of the element before
+   * it ends.
+   */
   private[source] def start(column: Int, at: Int): Int =
     if (at > 0) number(column, at - 1)
     else if (column == Datum.Key) 0
@@ -33,7 +40,10 @@ final class DatumBatch private[source] (private[source] val numbers: Array[Int],
 
 object DatumBatch {
 
-  /** A batch is closed when it has that many bytes. Small enough not to be a humongous object to the garbage collector. */
+  /**
+   * A batch is closed when it has that many bytes. Small enough not to be a humongous object to the
+   * garbage collector.
+   */
   final val Bytes = 256 << 10
 
   private[source] final val Columns = 7
@@ -86,13 +96,15 @@ private[source] final class DatumBatchBuilder extends DatumWriter {
 
   private def endElement(): Unit = {
     elements += 1
-    if (elements == numbers.head.length) numbers.indices.foreach(column => numbers(column) = Arrays.copyOf(numbers(column), 2 * elements))
+    if (elements == numbers.head.length) numbers.indices.foreach(column =>
+      numbers(column) = Arrays.copyOf(numbers(column), 2 * elements))
   }
 
   /** What has come since the last result. */
   def result(): DatumBatch = {
     val all = new Array[Int](DatumBatch.Columns * elements)
-    numbers.indices.foreach(column => System.arraycopy(numbers(column), 0, all, column * elements, elements))
+    numbers.indices.foreach(column =>
+      System.arraycopy(numbers(column), 0, all, column * elements, elements))
     for (i <- Datum.Data * elements until all.length) all(i) += keys.size
     val bytes = ByteBuffer.allocate(size)
     keys.moveTo(bytes)
@@ -110,7 +122,8 @@ private final class GrowingBytes(atFirst: Int) {
   /** The next `count` bytes, to be filled by the caller. */
   def reserve(count: Int): ByteBuffer = {
     val end = Math.addExact(size, count)
-    if (end > bytes.capacity()) bytes = ByteBuffer.allocate(math.max(end, 2 * math.min(size, Int.MaxValue / 4))).put(bytes.flip())
+    if (end > bytes.capacity()) bytes =
+      ByteBuffer.allocate(math.max(end, 2 * math.min(size, Int.MaxValue / 4))).put(bytes.flip())
     val space = bytes.duplicate().limit(end)
     bytes.position(end)
     space
@@ -124,11 +137,14 @@ private final class GrowingBytes(atFirst: Int) {
 }
 
 /** The elements of batches, one after the other, or as they have been kept. */
-final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor with GatheringCursor {
+final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor
+    with GatheringCursor {
   private val kept = new KeptDatums
+
   /** The last element that `next()` has moved to: its batch, and its number there. */
   private var newest = DatumBatch.Empty
   private var newestAt = 0
+
   /** The current element: the same, or one that was kept. */
   private var batch = newest
   private var at = 0
@@ -171,7 +187,8 @@ final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor 
 
   override def bytes(count: Int): Long = bytes(Datum.Key, count) + bytes(Datum.Data, count)
 
-  private def bytes(column: Int, count: Int): Long = (batch.number(column, at + count - 1) - batch.start(column, at)).toLong
+  private def bytes(column: Int, count: Int): Long =
+    (batch.number(column, at + count - 1) - batch.start(column, at)).toLong
 
   override def write(to: BatchWriter, count: Int): Unit = {
     val numbers = batch.numbers
@@ -182,7 +199,8 @@ final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor 
     to.putInts(Datum.Height, numbers, from(Datum.Height), count)
     to.putInts(Datum.Width, numbers, from(Datum.Width), count)
     to.putBooleans(Datum.Encoded, numbers, from(Datum.Encoded), count)
-    to.putBytes(Datum.Data, batch.bytes, batch.start(Datum.Data, at), numbers, from(Datum.Data), count)
+    to.putBytes(Datum.Data, batch.bytes, batch.start(Datum.Data, at), numbers, from(Datum.Data),
+      count)
     newestAt += count - 1
     at = newestAt
   }
@@ -191,9 +209,11 @@ final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor 
 
   override def recall(place: Int): Unit = moveTo(kept.batch(place), kept.at(place))
 
-  override def bytes(places: Array[Int], from: Int, count: Int): Long = kept.bytes(places, from, count)
+  override def bytes(places: Array[Int], from: Int, count: Int): Long =
+    kept.bytes(places, from, count)
 
-  override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit = kept.write(to, places, from, count)
+  override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit =
+    kept.write(to, places, from, count)
 
   override def describe: String = {
     val key = batch.bytes.slice(batch.start(Datum.Key, at), batch.number(Datum.Key, at))

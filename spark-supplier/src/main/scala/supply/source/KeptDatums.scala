@@ -4,12 +4,18 @@ import java.util.Arrays
 
 import supply.contract.BatchWriter
 
-/** Datums by place: each as its batch and its number there, so that it is copied once, from the batch into the block. */
+/**
+ * Datums by place: each as its batch and its number there, so that it is copied once, from the
+ * batch into the block.
+ */
 private[source] final class KeptDatums {
   private var batches = new Array[DatumBatch](64)
   private var numbers = new Array[Int](64)
 
-  /** Of those that are written at once: their values of one column, or of bytes where they lie and their lengths. */
+  /**
+   * Of those that are written at once: their values of one column, or of bytes where they lie and
+   * their lengths.
+   */
   private var values = Array.emptyIntArray
   private var arrays = Array.empty[Array[Byte]]
   private var starts = Array.emptyIntArray
@@ -67,7 +73,8 @@ private[source] final class KeptDatums {
     }
   }
 
-  private def writeBytes(to: BatchWriter, column: Int, places: Array[Int], from: Int, count: Int): Unit = {
+  private def writeBytes(
+      to: BatchWriter, column: Int, places: Array[Int], from: Int, count: Int): Unit = {
     var i = 0
     while (i < count) {
       val place = places(from + i)

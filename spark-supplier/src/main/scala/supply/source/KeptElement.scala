@@ -4,7 +4,10 @@ import java.nio.{ByteBuffer, ByteOrder}
 
 import supply.contract.ElementWriter
 
-/** The values of one element, in memory, for later. What is kept of each value: what it is, its column, the value. */
+/**
+ * The values of one element, in memory, for later. What is kept of each value: what it is, its
+ * column, the value.
+ */
 private[source] final class KeptElement extends ElementWriter {
   import KeptElement._
 
@@ -16,11 +19,17 @@ private[source] final class KeptElement extends ElementWriter {
   /** That it takes here. */
   def bytes: Int = values.position()
 
-  override def putInt(column: Int, value: Int): Unit = { begin(AnInt, column, Integer.BYTES).putInt(value); () }
+  override def putInt(column: Int, value: Int): Unit = {
+    begin(AnInt, column, Integer.BYTES).putInt(value); ()
+  }
 
-  override def putLong(column: Int, value: Long): Unit = { begin(ALong, column, java.lang.Long.BYTES).putLong(value); () }
+  override def putLong(column: Int, value: Long): Unit = {
+    begin(ALong, column, java.lang.Long.BYTES).putLong(value); ()
+  }
 
-  override def putBoolean(column: Int, value: Boolean): Unit = { begin(if (value) True else False, column, 0); () }
+  override def putBoolean(column: Int, value: Boolean): Unit = {
+    begin(if (value) True else False, column, 0); ()
+  }
 
   override def putNull(column: Int): Unit = { begin(Null, column, 0); () }
 
@@ -39,7 +48,8 @@ private[source] final class KeptElement extends ElementWriter {
   }
 
   private def grow(needed: Int): Unit = {
-    val capacity = math.max(Math.addExact(values.position(), needed), math.min(2L * values.capacity(), Int.MaxValue - 8L).toInt)
+    val capacity = math.max(Math.addExact(values.position(), needed),
+      math.min(2L * values.capacity(), Int.MaxValue - 8L).toInt)
     values = ByteBuffer.allocate(capacity).order(ByteOrder.LITTLE_ENDIAN).put(values.flip())
     space = values.duplicate()
   }

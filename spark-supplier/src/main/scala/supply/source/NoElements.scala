@@ -10,5 +10,6 @@ final class NoElements(sc: SparkContext) extends Source {
   override val rdd: RDD[Nothing] = sc.emptyRDD[Nothing]
   override def schema: Schema = Schema.Unknown
   override def mainColumn: Option[Int] = None
-  override def open(partition: Partition, context: TaskContext): ElementCursor = throw new NoSuchElementException
+  override def open(partition: Partition, context: TaskContext): ElementCursor =
+    throw new NoSuchElementException
 }

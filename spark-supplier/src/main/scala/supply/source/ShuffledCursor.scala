@@ -5,10 +5,12 @@ import java.util.{Arrays, Random}
 import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, GatheringCursor, KeepingCursor}
 
 /**
- * The elements of a cursor in an order that the seed fixes: each is drawn from the next `buffer` that have not come yet. These stay
- * where the cursor keeps them. Where it can write many at once, some are drawn ahead, which does not change the order.
+ * The elements of a cursor in an order that the seed fixes: each is drawn from the next `buffer`
+ * that have not come yet. These stay where the cursor keeps them. Where it can write many at once,
+ * some are drawn ahead, which does not change the order.
  */
-final class ShuffledCursor private (cursor: KeepingCursor, buffer: Int, seed: Long) extends BatchCursor {
+final class ShuffledCursor private (
+    cursor: KeepingCursor, buffer: Int, seed: Long) extends BatchCursor {
   private val gathering: Option[GatheringCursor] = cursor match {
     case gathering: GatheringCursor => Some(gathering)
     case _ => None
@@ -17,13 +19,19 @@ final class ShuffledCursor private (cursor: KeepingCursor, buffer: Int, seed: Lo
 
   // Its sequence is specified: the order does not change with the version of a library.
   private val random = new Random(seed)
+
   /** Where the elements are kept from which the next one is drawn: the first `size`. */
   private var places = Array.emptyIntArray
   private var size = 0
-  /** Where those are kept that have been drawn together. The current one is number `at` of `drawnCount`. */
+
+  /**
+   * Where those are kept that have been drawn together. The current one is number `at` of
+   * `drawnCount`.
+   */
   private var drawn = Array.emptyIntArray
   private var drawnCount = 0
   private var at = 0
+
   /** Where nothing is kept any more: those that come next go there. */
   private var free = Array.emptyIntArray
 

@@ -8,16 +8,26 @@ import supply.{ConfigException, LmdbCacheOptions, NamedOptions}
 @Command(name = "lmdb", sortOptions = false)
 private[sql] final class LmdbOptions {
 
-  @Opt(names = Array("--path"), paramLabel = "PATH",
-    description = Array("LMDB of Caffe Datums: a directory with a data.mdb, or the data file itself; in HDFS, or where every node sees it."))
+  @Opt(
+    names = Array("--path"),
+    paramLabel = "PATH",
+    description = Array(
+      "LMDB of Caffe Datums: a directory with a data.mdb, or the data file itself; in HDFS, or where every node sees it.")
+  )
   var path: String = _
 
-  @Opt(names = Array("--partitions"), paramLabel = "N", description = Array("Partitions of the DataFrame. Default: 4 for each core."))
+  @Opt(names = Array("--partitions"), paramLabel = "N",
+    description = Array("Partitions of the DataFrame. Default: 4 for each core."))
   var partitions: Integer = _
 
-  @Opt(names = Array("--timeout"), paramLabel = "SECONDS", defaultValue = "120",
-    description = Array("How long an executor waits while another one of its node fetches the LMDB and gets nothing. " +
-      "Default: ${DEFAULT-VALUE}."))
+  @Opt(
+    names = Array("--timeout"),
+    paramLabel = "SECONDS",
+    defaultValue = "120",
+    description = Array(
+      "How long an executor waits while another one of its node fetches the LMDB and gets nothing. " +
+        "Default: ${DEFAULT-VALUE}.")
+  )
   var timeout: Double = _
 
   @Mixin
@@ -28,11 +38,13 @@ private[sql] object LmdbOptions {
 
   def parse(options: Map[String, String]): LmdbOptions = {
     val parsed = NamedOptions.parse(new LmdbOptions, options)
-    if (parsed.path == null) throw new ConfigException("""no path: spark.read.format("lmdb").load("…/train_lmdb")""")
+    if (parsed.path == null)
+      throw new ConfigException("""no path: spark.read.format("lmdb").load("…/train_lmdb")""")
     if (parsed.partitions != null && parsed.partitions < 1) {
       throw new ConfigException(s"partitions is ${parsed.partitions}: it must be at least 1")
     }
-    if (!(parsed.timeout > 0)) throw new ConfigException(s"timeout is ${parsed.timeout}: it must be above 0 seconds")
+    if (!(parsed.timeout > 0))
+      throw new ConfigException(s"timeout is ${parsed.timeout}: it must be above 0 seconds")
     parsed
   }
 }

@@ -9,7 +9,10 @@ import org.apache.spark.unsafe.Platform
 
 import supply.contract.ElementWriter
 
-/** Copies values from where Spark has them. Spark's own formats are those of the machine, and so are the contract's. */
+/**
+ * Copies values from where Spark has them. Spark's own formats are those of the machine, and so are
+ * the contract's.
+ */
 private[sql] object RowBytes {
 
   /** Text or bytes. */
@@ -47,7 +50,8 @@ private[sql] object RowBytes {
       // Bits, in whole words, between the number of values and the values.
       val end = UnsafeArrayData.calculateHeaderPortionInBytes(unsafe.numElements())
       var at = java.lang.Long.BYTES
-      while (at < end && Platform.getLong(unsafe.getBaseObject, unsafe.getBaseOffset + at) == 0) at += java.lang.Long.BYTES
+      while (at < end && Platform.getLong(unsafe.getBaseObject, unsafe.getBaseOffset + at) == 0)
+        at += java.lang.Long.BYTES
       at < end
     case _ => (0 until list.numElements()).exists(list.isNullAt)
   }

@@ -18,18 +18,23 @@ private[sql] sealed abstract class RowColumn(val column: Column) extends Seriali
 
 private[sql] object RowColumn {
 
-  private val Castable = "cast it to boolean, an integer, float, double, decimal, string, binary, date or timestamp, or to an array of " +
-    "numbers that all have the same length"
+  private val Castable =
+    "cast it to boolean, an integer, float, double, decimal, string, binary, date or timestamp, or to an array of " +
+      "numbers that all have the same length"
 
   /**
-   * @param listLength how many numbers the arrays of column `i` have, all of them; asked for where the column has arrays, and no column
-   *                   is refused
-   * @throws ConfigException naming every column that can not be supplied
+   * @param listLength
+   *   how many numbers the arrays of column `i` have, all of them; asked for where the column has
+   *   arrays, and no column is refused
+   * @throws ConfigException
+   *   naming every column that can not be supplied
    */
   def of(schema: StructType, listLength: Int => Int): IndexedSeq[RowColumn] = {
-    val refused = schema.fields.filter(field => of(field, 1).isEmpty).map(field => s"'${field.name}' is ${field.dataType.catalogString}")
+    val refused = schema.fields.filter(field => of(field, 1).isEmpty).map(field =>
+      s"'${field.name}' is ${field.dataType.catalogString}")
     if (schema.isEmpty) throw new ConfigException("there is no column to supply")
-    if (refused.nonEmpty) throw new ConfigException(s"a column can not be supplied as it is (${refused.mkString(", ")}): $Castable")
+    if (refused.nonEmpty) throw new ConfigException(
+      s"a column can not be supplied as it is (${refused.mkString(", ")}): $Castable")
     schema.fields.toIndexedSeq.zipWithIndex.flatMap { case (field, i) => of(field, listLength(i)) }
   }
 
@@ -49,29 +54,35 @@ private[sql] object RowColumn {
       case _: StringType => Some(new BytesValue(column("u")))
       case BinaryType => Some(new BytesValue(column("z")))
       case decimal: DecimalType =>
-        Some(new DecimalValue(column(s"d:${decimal.precision},${decimal.scale}"), decimal.precision, decimal.scale))
+        Some(new DecimalValue(column(s"d:${decimal.precision},${decimal.scale}"), decimal.precision,
+            decimal.scale))
       case ArrayType(number: NumericType, containsNull) =>
         NumberFormats.get(number).map { case (format, bytes) =>
           val length = listLength
-          new ListValue(column(s"+w:$length").copy(childFormat = format), length, bytes, containsNull)
+          new ListValue(column(s"+w:$length").copy(childFormat = format), length, bytes,
+            containsNull)
         }
       case _ => None
     }
   }
 
   private val NumberFormats: Map[DataType, (String, Int)] =
-    Map(ByteType -> ("c" -> 1), ShortType -> ("s" -> 2), IntegerType -> ("i" -> 4), LongType -> ("l" -> 8), FloatType -> ("f" -> 4),
+    Map(ByteType -> ("c" -> 1), ShortType -> ("s" -> 2), IntegerType -> ("i" -> 4),
+      LongType -> ("l" -> 8), FloatType -> ("f" -> 4),
       DoubleType -> ("g" -> 8))
 }
 
 private final class BooleanValue(column: Column) extends RowColumn(column) {
   override def width: Int = 1
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = to.putBoolean(i, row.getBoolean(i))
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
+    to.putBoolean(i, row.getBoolean(i))
 }
 
 private final class ByteValue(column: Column) extends RowColumn(column) {
   override def width: Int = 1
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = { to.reserve(i, 1).put(row.getByte(i)); () }
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
+    to.reserve(i, 1).put(row.getByte(i)); ()
+  }
 }
 
 private final class ShortValue(column: Column) extends RowColumn(column) {
@@ -85,12 +96,14 @@ private final class ShortValue(column: Column) extends RowColumn(column) {
 
 private final class IntValue(column: Column) extends RowColumn(column) {
   override def width: Int = 4
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = to.putInt(i, row.getInt(i))
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
+    to.putInt(i, row.getInt(i))
 }
 
 private final class LongValue(column: Column) extends RowColumn(column) {
   override def width: Int = 8
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = to.putLong(i, row.getLong(i))
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
+    to.putLong(i, row.getLong(i))
 }
 
 private final class FloatValue(column: Column) extends RowColumn(column) {
@@ -108,11 +121,13 @@ private final class DoubleValue(column: Column) extends RowColumn(column) {
 /** Text or bytes. */
 private final class BytesValue(column: Column) extends RowColumn(column) {
   override def width: Int = 0
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = RowBytes.write(row, i, column.format == "u", to)
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
+    RowBytes.write(row, i, column.format == "u", to)
 }
 
 /** 128 bits, two's complement. */
-private final class DecimalValue(column: Column, precision: Int, scale: Int) extends RowColumn(column) {
+private final class DecimalValue(
+    column: Column, precision: Int, scale: Int) extends RowColumn(column) {
   override def width: Int = 16
 
   override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
@@ -138,17 +153,20 @@ private final class DecimalValue(column: Column, precision: Int, scale: Int) ext
 }
 
 /** Numbers, as many in each row. */
-private final class ListValue(column: Column, length: Int, bytes: Int, containsNull: Boolean) extends RowColumn(column) {
+private final class ListValue(
+    column: Column, length: Int, bytes: Int, containsNull: Boolean) extends RowColumn(column) {
   override val width: Int = Math.multiplyExact(length, bytes)
 
   override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
     val list = row.getArray(i)
     if (list.numElements() != length) {
-      throw new SourceException(s"column '${column.name}' has an array of ${list.numElements()} numbers, and one of $length: they must all " +
-        "have the same length")
+      throw new SourceException(
+        s"column '${column.name}' has an array of ${list.numElements()} numbers, and one of $length: they must all " +
+          "have the same length")
     }
     if (containsNull && RowBytes.hasNull(list)) {
-      throw new SourceException(s"column '${column.name}' has an array with a null in it: fill it, or drop the row")
+      throw new SourceException(
+        s"column '${column.name}' has an array with a null in it: fill it, or drop the row")
     }
     RowBytes.write(list, column.childFormat, to.reserve(i, width))
   }

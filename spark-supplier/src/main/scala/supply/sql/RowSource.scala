@@ -10,14 +10,16 @@ import supply.contract.{ElementCursor, ElementWriter, Schema}
 import supply.source.Source
 
 /** The rows of a DataFrame, as Spark computes them or has them cached. */
-private[sql] final class RowSource(override val rdd: RDD[InternalRow], columns: IndexedSeq[RowColumn]) extends Source {
+private[sql] final class RowSource(override val rdd: RDD[InternalRow],
+    columns: IndexedSeq[RowColumn]) extends Source {
 
   override def schema: Schema = Schema(columns.map(_.column))
 
   /** The widest, but for text and bytes, which are taken to be wider than any number. */
   override def mainColumn: Option[Int] = {
     val weights = columns.map(column => if (column.width > 0) column.width else RowSource.AnyLength)
-    if (weights.isEmpty) None else Some(weights.indexOf(weights.max)).filter(weights(_) > RowSource.SmallBytes)
+    if (weights.isEmpty) None
+    else Some(weights.indexOf(weights.max)).filter(weights(_) > RowSource.SmallBytes)
   }
 
   override def open(partition: Partition, context: TaskContext): ElementCursor =
@@ -33,20 +35,26 @@ private[sql] object RowSource {
     // Computes what lies ahead of a shuffle. Columns that can not be supplied are refused before.
     lazy val rows = data.queryExecution.toRdd
     var areKnown = true
-    val columns = RowColumn.of(data.schema, column => lengths.of(column, rows).getOrElse {
-      if (!rows.map(_ => 0).isEmpty()) {
-        throw new SourceException(s"column '${data.schema(column).name}' has no array, or its first one is empty, so that the length of all is not " +
-          "known: drop the column, or the rows whose array is empty")
-      }
-      areKnown = false
-      1
-    })
+    val columns = RowColumn.of(
+      data.schema,
+      column =>
+        lengths.of(column, rows).getOrElse {
+          if (!rows.map(_ => 0).isEmpty()) {
+            throw new SourceException(
+              s"column '${data.schema(column).name}' has no array, or its first one is empty, so that the length of all is not " +
+                "known: drop the column, or the rows whose array is empty")
+          }
+          areKnown = false
+          1
+        }
+    )
     // Without a row the columns do not matter.
     new RowSource(rows, if (areKnown) columns else IndexedSeq.empty)
   }
 }
 
-private final class RowCursor(rows: Iterator[InternalRow], columns: Array[RowColumn]) extends ElementCursor {
+private final class RowCursor(
+    rows: Iterator[InternalRow], columns: Array[RowColumn]) extends ElementCursor {
   private var row: InternalRow = _
   private var number = -1L
 

@@ -14,14 +14,18 @@ private[sql] object StreamOptions {
     "seed" -> "the rows of a batch come in the order in which Spark has them",
     "shuffle" -> "the rows of a batch come in the order in which Spark has them",
     "shuffle-buffer" -> "the rows of a batch come in the order in which Spark has them",
-    "uneven" -> "each row of a batch comes once")
+    "uneven" -> "each row of a batch comes once"
+  )
 
   def parse(options: Map[String, String]): SupplySettings = {
-    if (options.contains("path")) throw new ConfigException("start() takes no path: the ranks are named by mapped-files and named-pipes")
+    if (options.contains("path")) throw new ConfigException(
+      "start() takes no path: the ranks are named by mapped-files and named-pipes")
     options.keys.find(OfRuns.contains).foreach { name =>
       throw new ConfigException(s"option '$name' is for runs, not for streams: ${OfRuns(name)}")
     }
-    val settings = RunOptions.parse(options.filterNot { case (name, _) => OfSpark(name.toLowerCase) }).settings
+    val settings = RunOptions.parse(options.filterNot { case (name, _) =>
+      OfSpark(name.toLowerCase)
+    }).settings
     settings.check()
     settings
   }

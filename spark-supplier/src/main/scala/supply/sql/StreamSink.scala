@@ -13,7 +13,8 @@ import supply.plan.Hosts
 private[sql] final class StreamSink(context: SQLContext, settings: SupplySettings) extends Sink {
   // What is wrong with the files is said where the query is started.
   private val hosts = Hosts(settings.hosts, settings.ranks)
-  if (settings.hosts.isEmpty) ConfigFiles(settings.mappedFiles, settings.namedPipes).read(settings.ranks)
+  if (settings.hosts.isEmpty)
+    ConfigFiles(settings.mappedFiles, settings.namedPipes).read(settings.ranks)
 
   private var stream = Option.empty[(SupplyStream, StreamingQueryEnd)]
   @volatile private var lastBatch = -1L
@@ -30,7 +31,8 @@ private[sql] final class StreamSink(context: SQLContext, settings: SupplySetting
   }
 
   override def addBatch(batch: Long, data: DataFrame): Unit = {
-    val (started, end) = stream.getOrElse(throw new SourceException("this query does not tell when it starts and ends: see the driver's log"))
+    val (started, end) = stream.getOrElse(throw new SourceException(
+        "this query does not tell when it starts and ends: see the driver's log"))
     end.renew()
     started.batch(batch)(RowSource.of(data, lists))
     lastBatch = batch

@@ -11,21 +11,28 @@ import supply.config.ConfigFiles
 import supply.plan.Hosts
 
 /**
- * Tells the ranks that Spark has given up, and why: a small job with a task for each executor, which tells every rank of its
- * node. So the ranks of a node hear of it as long as one executor there is well, and all at once.
+ * Tells the ranks that Spark has given up, and why: a small job with a task for each executor,
+ * which tells every rank of its node. So the ranks of a node hear of it as long as one executor
+ * there is well, and all at once.
  */
 object FailureDelivery {
 
-  /** What starting the tasks may take. Where no executor is left they would wait for one for ever. */
+  /**
+   * What starting the tasks may take. Where no executor is left they would wait for one for ever.
+   */
   private val startSeconds = 10.0
 
   /** Goes on in the thread that has ended a future: there is next to nothing to do. */
   private val sameThread: ExecutionContext = ExecutionContext.fromExecutor(_.run())
 
   /**
-   * @param run      number of the run that has failed
-   * @param attached the ranks whose pairs had a task of this run: where there is no living rank any more, none is to come
-   * @param wait     seconds to wait for ranks that are not there yet, while none has been there at all
+   * @param run
+   *   number of the run that has failed
+   * @param attached
+   *   the ranks whose pairs had a task of this run: where there is no living rank any more, none is
+   *   to come
+   * @param wait
+   *   seconds to wait for ranks that are not there yet, while none has been there at all
    */
   def deliver(
       sc: SparkContext,
@@ -46,7 +53,8 @@ object FailureDelivery {
       if (open.isEmpty) allAreDone.trySuccess(())
     }
     val executors = SparkInternals.executors(sc)
-    val job = sc.submitJob(sc.makeRDD(0 until executors, executors), (_: Iterator[Int]) => notices.deliver(), 0 until executors,
+    val job = sc.submitJob(sc.makeRDD(0 until executors, executors),
+      (_: Iterator[Int]) => notices.deliver(), 0 until executors,
       (_: Int, node: NodeNotices.Outcome) => done(node), ())
     def await(end: Future[Unit], seconds: Double): Unit = {
       Await.ready(Future.firstCompletedOf(Seq(job, end))(sameThread), seconds.seconds)
@@ -54,7 +62,8 @@ object FailureDelivery {
     }
     // A task on an executor that stalls never ends: another one of that node is enough.
     try {
-      await(Future.firstCompletedOf(Seq(oneWasThere.future, allAreDone.future))(sameThread), wait + startSeconds)
+      await(Future.firstCompletedOf(Seq(oneWasThere.future, allAreDone.future))(sameThread),
+        wait + startSeconds)
       await(allAreDone.future, NodeNotices.othersSeconds + startSeconds)
     } finally {
       want.close()

@@ -2,10 +2,14 @@ package supply.task
 
 import org.apache.spark.SparkContext
 
-/** Runs the jobs of `body` as a group that can be cancelled, in a thread that may have one already: a streaming query's has. */
+/**
+ * Runs the jobs of `body` as a group that can be cancelled, in a thread that may have one already:
+ * a streaming query's has.
+ */
 private[task] object JobGroup {
 
-  private val Properties = Seq("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+  private val Properties =
+    Seq("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
   def apply[A](sc: SparkContext, group: String, description: String)(body: => A): A = {
     val before = Properties.map(name => name -> sc.getLocalProperty(name))

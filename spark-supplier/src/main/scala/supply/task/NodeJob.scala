@@ -15,15 +15,23 @@ object NodeJob {
   def nodes(hosts: Hosts): Int = places(hosts).size
 
   /** The first place on each node. */
-  private def places(hosts: Hosts) = if (hosts.byHost.isEmpty) hosts.places.take(1) else hosts.byHost.map(_._2.head)
+  private def places(hosts: Hosts) =
+    if (hosts.byHost.isEmpty) hosts.places.take(1) else hosts.byHost.map(_._2.head)
 
-  /** @param work told whether it is the first node; the results are in the order of the host file */
-  def run[A: ClassTag](sc: SparkContext, hosts: Hosts, description: String)(work: Boolean => A): Seq[A] = {
-    val targets = places(hosts).zipWithIndex.map { case (place, index) => (place, index == 0) -> place.host.toSeq }
+  /**
+   * @param work
+   *   told whether it is the first node; the results are in the order of the host file
+   */
+  def run[A: ClassTag](sc: SparkContext, hosts: Hosts, description: String)(
+      work: Boolean => A): Seq[A] = {
+    val targets = places(hosts).zipWithIndex.map { case (place, index) =>
+      (place, index == 0) -> place.host.toSeq
+    }
     JobGroup(sc, s"supply-nodes-${UUID.randomUUID()}", description) {
       sc.makeRDD(targets).map { case (place, first) =>
         if (!place.isOn(PinnedTask.host)) {
-          throw new MisplacedException(s"$description: the task for ${place.host.mkString} landed on ${PinnedTask.host}")
+          throw new MisplacedException(
+            s"$description: the task for ${place.host.mkString} landed on ${PinnedTask.host}")
         }
         work(first)
       }.collect().toSeq

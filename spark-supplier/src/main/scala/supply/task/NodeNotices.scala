@@ -11,9 +11,11 @@ import supply.pair.FailureNotice
 import supply.plan.Hosts
 
 /**
- * Tells all ranks of the node where it runs that Spark has given up. Arguments as for FailureDelivery.deliver.
+ * Tells all ranks of the node where it runs that Spark has given up. Arguments as for
+ * FailureDelivery.deliver.
  *
- * @param end until when ranks that are not there yet are awaited, in milliseconds since 1970
+ * @param end
+ *   until when ranks that are not there yet are awaited, in milliseconds since 1970
  */
 private[task] final class NodeNotices(
     configFiles: ConfigFiles, hosts: Hosts, run: Long, attached: Set[Int], text: String, end: Long)
@@ -28,7 +30,9 @@ private[task] final class NodeNotices(
       val pairs = configFiles.read()
       // Too few lines may be the very failure: those that have one are told.
       tell(ranks.flatMap(rank => pairs.lift(hosts.places(rank).localRank).map(rank -> _)), there)
-    } catch { case _: SupplyException => () } // The ranks are told the first cause, and nothing of this one.
+    } catch {
+      case _: SupplyException => ()
+    } // The ranks are told the first cause, and nothing of this one.
     Outcome(ranks, there.nonEmpty)
   }
 
@@ -65,8 +69,9 @@ private[task] object NodeNotices {
   private def name(run: Long) = s"supply-failure-${run.toHexString}"
 
   /**
-   * Whether the driver still wants ranks to be told. A task may come late, or on an executor that has stood still: by then new
-   * ranks may have opened their pairs, which nobody has attached to yet.
+   * Whether the driver still wants ranks to be told. A task may come late, or on an executor that
+   * has stood still: by then new ranks may have opened their pairs, which nobody has attached to
+   * yet.
    */
   private def isWanted(run: Long): Boolean =
     try SparkInternals.askDriver[Boolean](name(run), Wanted)
@@ -75,12 +80,16 @@ private[task] object NodeNotices {
   private val Wanted = "wanted"
 
   /** Lets the driver want it, until it is closed. */
-  def want(sc: SparkContext, run: Long): AutoCloseable = SparkInternals.answerTasks(sc, name(run)) { case Wanted => true }
+  def want(sc: SparkContext, run: Long): AutoCloseable =
+    SparkInternals.answerTasks(sc, name(run)) { case Wanted => true }
 
   /** ranks: those of the node; anyWasThere: at least one of them was there in this run. */
   final case class Outcome(ranks: Seq[Int], anyWasThere: Boolean)
 
-  /** mpirun starts its ranks at once, and ends them all when it sees one end: who has not come by then will not come. */
+  /**
+   * mpirun starts its ranks at once, and ends them all when it sees one end: who has not come by
+   * then will not come.
+   */
   val othersSeconds = 3.0
 
   /** What a living rank may take to make room in a full notification pipe. */

@@ -12,7 +12,8 @@ import supply.plan.Share
 /** Supplies one rank over its pair, from the pair's position on. */
 final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounters) {
   settings.stream.fold(pair.planIs(settings.plan))(_.follow(pair, settings.plan))
-  val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements, settings.wholeBlocks)
+  val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements,
+    settings.wholeBlocks)
   private val start = pair.position
   private val clock = new SourceClock
   private val counted = Seq(
@@ -21,7 +22,8 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
     new Counted(counters.bytes, () => pair.publishedBytes, since = pair.publishedBytes),
     new Counted(counters.partitions, () => partitions.toLong),
     new Counted(counters.millisWaitedForRank, () => NANOSECONDS.toMillis(pair.waitedNanos)),
-    new Counted(counters.millisWaitedForSource, () => NANOSECONDS.toMillis(waitedForSource)))
+    new Counted(counters.millisWaitedForSource, () => NANOSECONDS.toMillis(waitedForSource))
+  )
   var partitions = 0
 
   def waitedForSource: Long = clock.nanos
@@ -38,14 +40,19 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
   }
 
   /** Whether the rank has come with a position in that epoch, and gets only what follows it. */
-  private def isRestOfEpoch(epoch: Int): Boolean = pair.start.inside.isDefined && epoch == pair.start.epoch
+  private def isRestOfEpoch(epoch: Int): Boolean =
+    pair.start.inside.isDefined && epoch == pair.start.epoch
 
   /** Notifies the blocks that stay again, in the order of this epoch. */
-  private def repeat(planned: PlannedEpoch, blocks: ResidentBlocks, inside: Option[(Int, Long)]): Unit = {
-    val rest = inside.fold(planned.partitions) { case (index, _) => planned.partitions.dropWhile(_.index != index) }
+  private def repeat(
+      planned: PlannedEpoch, blocks: ResidentBlocks, inside: Option[(Int, Long)]): Unit = {
+    val rest = inside.fold(planned.partitions) { case (index, _) =>
+      planned.partitions.dropWhile(_.index != index)
+    }
     rest.foreach { partition =>
       val done = inside.collect { case (partition.index, n) => n }.getOrElse(0L)
-      blocks.of(partition.index).filter(_.firstElement >= done).foreach(pair.publishAgain(_, planned.epoch))
+      blocks.of(partition.index).filter(_.firstElement >= done).foreach(pair.publishAgain(_,
+          planned.epoch))
       partitions += 1
       count()
     }
@@ -57,14 +64,16 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
       case Some((partition, done)) => resume(planned, partition, done)
       case None => planned.partitions.foreach(supply(planned.epoch, _, 0))
     }
-    pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, planned.epoch, 0, 0, 0, 0, BlockWriter.ControlBytes)
+    pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, planned.epoch, 0, 0, 0, 0,
+      BlockWriter.ControlBytes)
   }
 
   private def resume(planned: PlannedEpoch, partition: Int, done: Long): Unit = {
     val rest = planned.partitions.dropWhile(_.index != partition)
     if (rest.isEmpty) {
-      throw new ConfigException(s"${pair.name}: the rank wants to go on in partition $partition, which is not its own: " +
-        "was its position saved by another rank?")
+      throw new ConfigException(
+        s"${pair.name}: the rank wants to go on in partition $partition, which is not its own: " +
+          "was its position saved by another rank?")
     }
     supply(planned.epoch, rest.next(), done)
     rest.foreach(supply(planned.epoch, _, 0))
@@ -83,7 +92,8 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
         var begin = 0L
         while (begin < share.supplied) {
           val all = math.min(share.supplied - begin, share.counted)
-          if (supplyOnce(partition, math.max(0, done - begin), all) < all) throw changed(partition, share)
+          if (supplyOnce(partition, math.max(0, done - begin), all) < all)
+            throw changed(partition, share)
           begin += all
         }
     }
@@ -95,7 +105,8 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
   /**
    * Supplies the first `limit` elements of a partition but for the first `done`.
    *
-   * @return `limit`, or fewer where it has not so many
+   * @return
+   *   `limit`, or fewer where it has not so many
    */
   private def supplyOnce(partition: PlannedPartition, done: Long, limit: Long): Long = {
     val cursor = clock.time(1)(partition.open())
@@ -114,8 +125,9 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
   }
 
   private def unordered(partition: PlannedPartition, done: Long) =
-    new SourceException(s"${pair.name}: can not go on behind element $done of partition ${partition.index}: Spark computes its rows in no " +
-      "certain order (they come out of a shuffle): start over, or write the data to files first, and supply these")
+    new SourceException(
+      s"${pair.name}: can not go on behind element $done of partition ${partition.index}: Spark computes its rows in no " +
+        "certain order (they come out of a shuffle): start over, or write the data to files first, and supply these")
 
   private def changed(partition: PlannedPartition, share: Share) =
     new SourceException(s"${pair.name}: partition ${partition.index} had ${share.counted} elements when they were counted (--uneven), and has " +

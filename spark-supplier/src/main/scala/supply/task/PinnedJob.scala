@@ -29,7 +29,8 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
       }
     catch {
       // Spark may have lost an executor for good that had nothing left to do.
-      case e: SparkException => record.reportsOf(0 until plan.ranks).getOrElse(throw firstFailure.getOrElse(PinnedJob.causeOf(e)))
+      case e: SparkException => record.reportsOf(0 until plan.ranks).getOrElse(
+          throw firstFailure.getOrElse(PinnedJob.causeOf(e)))
     } finally {
       sc.removeSparkListener(watch)
       record.close()
@@ -50,5 +51,7 @@ object PinnedJob {
 
   /** The SupplyException that a task threw, or else the whole. */
   def causeOf(e: Throwable): Throwable =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).collectFirst { case s: SupplyException => s }.getOrElse(e)
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).collectFirst { case s: SupplyException =>
+      s
+    }.getOrElse(e)
 }

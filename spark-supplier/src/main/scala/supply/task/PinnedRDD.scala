@@ -12,10 +12,13 @@ import supply.source.{ShuffledCursor, Source}
 /**
  * One partition of the source in one epoch, not yet opened.
  *
- * @param isOrdered whether its elements come in the same order each time they are computed
- * @param share     how much of it is supplied, unless all it has
+ * @param isOrdered
+ *   whether its elements come in the same order each time they are computed
+ * @param share
+ *   how much of it is supplied, unless all it has
  */
-final case class PlannedPartition(index: Int, isOrdered: Boolean, share: Option[Share], open: () => ElementCursor)
+final case class PlannedPartition(index: Int, isOrdered: Boolean, share: Option[Share],
+    open: () => ElementCursor)
 
 /** What one rank gets in one epoch, in order; may be walked more than once. */
 final class PlannedEpoch(val epoch: Int, walk: () => Iterator[PlannedPartition]) {
@@ -25,9 +28,9 @@ final class PlannedEpoch(val epoch: Int, walk: () => Iterator[PlannedPartition])
 private final case class RankPartition(index: Int, parents: Map[Int, Partition]) extends Partition
 
 /**
- * One partition per rank, whose index is the rank; it prefers the rank's host and depends narrowly on the source
- * partitions that the plan gives that rank. Its one element are the rank's epochs, which may be walked more than once, and are made as
- * they are walked: there may be very many.
+ * One partition per rank, whose index is the rank; it prefers the rank's host and depends narrowly
+ * on the source partitions that the plan gives that rank. Its one element are the rank's epochs,
+ * which may be walked more than once, and are made as they are walked: there may be very many.
  */
 final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts)
     extends RDD[Iterable[PlannedEpoch]](
@@ -36,8 +39,9 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts
         override def getParents(rank: Int): Seq[Int] = plan.partitionsOf(rank)
       })) {
   if (SparkInternals.isIndeterminate(source.rdd)) {
-    throw new SourceException("Spark may compute other rows each time it computes this data again (a repartition of rows in no certain " +
-      "order, for one): write it to files first, and read these")
+    throw new SourceException(
+      "Spark may compute other rows each time it computes this data again (a repartition of rows in no certain " +
+        "order, for one): write it to files first, and read these")
   }
 
   /** Only the driver can say it. */
@@ -53,17 +57,25 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts
   override protected def getPreferredLocations(partition: Partition): Seq[String] =
     hosts.places(partition.index).host.toSeq
 
-  override def compute(partition: Partition, context: TaskContext): Iterator[Iterable[PlannedEpoch]] = {
+  override def compute(
+      partition: Partition, context: TaskContext): Iterator[Iterable[PlannedEpoch]] = {
     val RankPartition(rank, parents) = partition.asInstanceOf[RankPartition]
     Iterator.single(plan.epochNumbers.view.map { epoch =>
-      new PlannedEpoch(epoch, () => plan.shares(rank, epoch).iterator.map { case (index, share) =>
-        PlannedPartition(index, isOrdered, share, () => shuffled(source.open(parents(index), context), index, epoch))
-      })
+      new PlannedEpoch(
+        epoch,
+        () =>
+          plan.shares(rank, epoch).iterator.map { case (index, share) =>
+            PlannedPartition(index, isOrdered, share,
+              () => shuffled(source.open(parents(index), context), index, epoch))
+          }
+      )
     })
   }
 
-  private def shuffled(cursor: ElementCursor, partition: Int, epoch: Int): ElementCursor = plan.shuffle match {
-    case Shuffle.Elements(buffer) => ShuffledCursor(cursor, buffer, plan.elementSeed(partition, epoch))
-    case Shuffle.Partitions | Shuffle.Off => cursor
-  }
+  private def shuffled(cursor: ElementCursor, partition: Int, epoch: Int): ElementCursor =
+    plan.shuffle match {
+      case Shuffle.Elements(buffer) =>
+        ShuffledCursor(cursor, buffer, plan.elementSeed(partition, epoch))
+      case Shuffle.Partitions | Shuffle.Off => cursor
+    }
 }

@@ -14,12 +14,18 @@ import supply.plan.Hosts
 /**
  * What all tasks of a run have in common.
  *
- * @param run         number of this run: random, not 0
- * @param plan        the plan's fingerprint
- * @param waitForRank a rank that ends early is awaited, and gets what follows the position that it brings
- * @param resident    the blocks of the first epoch stay, and later epochs notify them again
- * @param wholeBlocks a block that is full before it has `blockElements` elements is an error
- * @param stream      the part of a stream that is supplied; None: a run of its own, to its end
+ * @param run
+ *   number of this run: random, not 0
+ * @param plan
+ *   the plan's fingerprint
+ * @param waitForRank
+ *   a rank that ends early is awaited, and gets what follows the position that it brings
+ * @param resident
+ *   the blocks of the first epoch stay, and later epochs notify them again
+ * @param wholeBlocks
+ *   a block that is full before it has `blockElements` elements is an error
+ * @param stream
+ *   the part of a stream that is supplied; None: a run of its own, to its end
  */
 final case class TaskSettings(
     configFiles: ConfigFiles,
@@ -40,8 +46,8 @@ final case class TaskSettings(
 }
 
 /**
- * What one rank has been supplied with since it came: elements and bytes of blocks by all attempts of its task, partitions
- * and times (in nanoseconds) by the last one.
+ * What one rank has been supplied with since it came: elements and bytes of blocks by all attempts
+ * of its task, partitions and times (in nanoseconds) by the last one.
  */
 final case class TaskReport(
     rank: Int,
@@ -56,9 +62,11 @@ final case class TaskReport(
 /**
  * Feeds one rank for the whole run, or for a batch of a stream.
  *
- * @param job name of the job, by which the driver knows it
+ * @param job
+ *   name of the job, by which the driver knows it
  */
-final class PinnedTask(settings: TaskSettings, counters: TaskCounters, job: String) extends Serializable {
+final class PinnedTask(
+    settings: TaskSettings, counters: TaskCounters, job: String) extends Serializable {
 
   def run(rank: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
     var report = reported(rank)
@@ -66,7 +74,8 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, job: Stri
       try report = Some(supply(rank, epochs))
       catch {
         case e: RankEndedException if settings.waitForRank =>
-          PinnedTask.log.warn(s"${e.getMessage} - waiting ${settings.timeout} s for it to come back")
+          PinnedTask.log.warn(
+            s"${e.getMessage} - waiting ${settings.timeout} s for it to come back")
         case e: MisplacedException => Misplaced.end(e.getMessage, settings.timeout)
         case e: PairHeldException => HeldPair.end(e.getMessage)
       }
@@ -89,12 +98,14 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, job: Stri
   private def attach(rank: Int, attempt: Int): Pair = {
     if (settings.stream.contains(StreamPart.End)) requireRank(rank)
     val limit = new TimeLimit(settings.timeout)
-    def attached() = PinnedTask.attach(settings.configFiles, settings.hosts, rank, attempt, settings.timeout, settings.run)
+    def attached() = PinnedTask.attach(settings.configFiles, settings.hosts, rank, attempt,
+      settings.timeout, settings.run)
     var pair = attached()
     // What a stopped query has supplied to its end: another rank is to come where it is started again.
     while (!settings.isEnd && pair.isAtEnd) {
       pair.close()
-      if (limit.passed) throw new RankException(s"${pair.name}: its rank is at the end of the data, and does not close the pair (--timeout)")
+      if (limit.passed) throw new RankException(
+        s"${pair.name}: its rank is at the end of the data, and does not close the pair (--timeout)")
       Thread.sleep(PinnedTask.pollMillis)
       pair = attached()
     }
@@ -106,12 +117,16 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, job: Stri
     val limit = new TimeLimit(math.min(PinnedTask.comingSeconds, settings.timeout))
     val paths = PinnedTask.paths(settings.configFiles, settings.hosts, rank)
     while (!Pair.hasRank(paths)) {
-      if (limit.passed) throw new RankException(s"rank $rank was not there when its stream ended (${paths.mappedFile})")
+      if (limit.passed) throw new RankException(
+        s"rank $rank was not there when its stream ended (${paths.mappedFile})")
       Thread.sleep(PinnedTask.pollMillis)
     }
   }
 
-  /** What another attempt has reported whose rank has everything, and which may have died before it let the rank go. */
+  /**
+   * What another attempt has reported whose rank has everything, and which may have died before it
+   * let the rank go.
+   */
   private def reported(rank: Int): Option[TaskReport] = {
     val report = RunRecord.reportOf(job, rank)
     if (report.isDefined && settings.isEnd && settings.hosts.places(rank).isOn(PinnedTask.host)) {
@@ -127,7 +142,8 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, job: Stri
     val supply = new PairSupply(pair, settings, counters)
     epochs.foreach(supply.epoch)
     if (settings.isEnd) supply.endOfData() else pair.awaitPassed()
-    val report = TaskReport(rank, PinnedTask.host, supply.partitions, pair.publishedElements, pair.publishedBytes,
+    val report = TaskReport(rank, PinnedTask.host, supply.partitions, pair.publishedElements,
+      pair.publishedBytes,
       System.nanoTime() - start, pair.waitedNanos, supply.waitedForSource)
     RunRecord.ended(job, report)
     if (settings.isEnd) pair.endIsSeen()
@@ -152,7 +168,10 @@ object PinnedTask {
     configFiles.read(localRank + 1)(localRank)
   }
 
-  /** Attaches to the pair of a rank, after making sure that this is the rank's node. timeout, run: as for Pair.attach. */
+  /**
+   * Attaches to the pair of a rank, after making sure that this is the rank's node. timeout, run:
+   * as for Pair.attach.
+   */
   def attach(
       configFiles: ConfigFiles,
       hosts: Hosts,
@@ -162,12 +181,15 @@ object PinnedTask {
       run: Long = 0): Pair = {
     val place = hosts.places(rank)
     if (!place.isOn(host)) {
-      throw new MisplacedException(s"the task of rank $rank landed on $host, but its rank is on ${place.host.mkString}")
+      throw new MisplacedException(
+        s"the task of rank $rank landed on $host, but its rank is on ${place.host.mkString}")
     }
-    val pair = Pair.attach(s"pair of rank $rank", paths(configFiles, hosts, rank), attempt, timeout, run)
+    val pair =
+      Pair.attach(s"pair of rank $rank", paths(configFiles, hosts, rank), attempt, timeout, run)
     if (pair.rank >= 0 && pair.rank != rank) {
-      try throw new PlacementException(s"${pair.name} belongs to MPI rank ${pair.rank}, not $rank: the Supplier's --hosts and " +
-          s"mpirun's host file must name the same nodes in the same order (${InetAddress.getLocalHost.getHostName})")
+      try throw new PlacementException(
+          s"${pair.name} belongs to MPI rank ${pair.rank}, not $rank: the Supplier's --hosts and " +
+            s"mpirun's host file must name the same nodes in the same order (${InetAddress.getLocalHost.getHostName})")
       finally pair.close()
     }
     pair

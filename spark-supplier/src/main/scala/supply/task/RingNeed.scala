@@ -12,9 +12,11 @@ private[task] object RingNeed {
     val count = new BlockCount(pair.blockBytes, settings.schema, settings.blockElements)
     planned.partitions.takeWhile(_ => !limit.passed).foreach(add(_, count, limit))
     val bytes = pair.ringBytesFor(count.blocks)
-    new ConfigException(s"${pair.name}: the rank's elements can not stay (--resident): they need ${if (limit.passed) "more than " else ""}" +
-      s"$bytes bytes of the mapped file, and there are ${pair.ringBytes}: set ring=$bytes block=${pair.blockBytes} in " +
-      s"mapped-files.conf (${pair.paths.configLine}), or leave --resident out")
+    new ConfigException(
+      s"${pair.name}: the rank's elements can not stay (--resident): they need ${if (limit.passed) "more than "
+        else ""}" +
+        s"$bytes bytes of the mapped file, and there are ${pair.ringBytes}: set ring=$bytes block=${pair.blockBytes} in " +
+        s"mapped-files.conf (${pair.paths.configLine}), or leave --resident out")
   }
 
   private def add(partition: PlannedPartition, count: BlockCount, limit: TimeLimit): Unit = {

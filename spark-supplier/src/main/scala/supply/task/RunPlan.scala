@@ -17,20 +17,28 @@ object RunPlan {
     if (settings.uneven == Uneven.Keep) plan
     else {
       val counted = source.partitionElements.getOrElse(count(sc, source, plan, hosts))
-      val steps = EqualSteps(counted, (0 until plan.ranks).map(plan.partitionsOf), settings.blockElements.getOrElse(1),
+      val steps = EqualSteps(counted, (0 until plan.ranks).map(plan.partitionsOf),
+        settings.blockElements.getOrElse(1),
         isPadded = settings.uneven == Uneven.Pad)
-      log.info(s"each rank makes ${steps.steps} steps of ${steps.stepElements} elements in an epoch: " +
-        s"${steps.steps * steps.stepElements * plan.ranks} elements of ${counted.sum} (--uneven)")
+      log.info(
+        s"each rank makes ${steps.steps} steps of ${steps.stepElements} elements in an epoch: " +
+          s"${steps.steps * steps.stepElements * plan.ranks} elements of ${counted.sum} (--uneven)")
       plan.copy(equalSteps = Some(steps))
     }
   }
 
-  /** Elements of each partition, each counted where its rank is: what Spark persists on the way stays there. */
-  private def count(sc: SparkContext, source: Source, plan: Plan, hosts: Hosts): IndexedSeq[Long] = {
+  /**
+   * Elements of each partition, each counted where its rank is: what Spark persists on the way
+   * stays there.
+   */
+  private def count(
+      sc: SparkContext, source: Source, plan: Plan, hosts: Hosts): IndexedSeq[Long] = {
     val inOrder = plan.copy(epochs = 1, shuffle = Shuffle.Off)
-    JobGroup(sc, s"supply-count-${java.util.UUID.randomUUID()}", "counting the elements of each partition (--uneven)") {
+    JobGroup(sc, s"supply-count-${java.util.UUID.randomUUID()}",
+      "counting the elements of each partition (--uneven)") {
       new PinnedRDD(sc, source, inOrder, hosts)
-        .flatMap(_.iterator.flatMap(_.partitions).map(partition => partition.index -> count(partition)))
+        .flatMap(
+          _.iterator.flatMap(_.partitions).map(partition => partition.index -> count(partition)))
         .collect().sortBy(_._1).map(_._2).toIndexedSeq
     }
   }

@@ -6,10 +6,13 @@ import org.apache.spark.SparkContext
 import org.apache.spark.supply.SparkInternals
 
 /**
- * What the driver knows of the ranks of a run, whatever becomes of those who have told it. A task that dies once its rank has
- * everything is tried again where Spark has not heard of its success, and the rank may be gone by then.
+ * What the driver knows of the ranks of a run, whatever becomes of those who have told it. A task
+ * that dies once its rank has everything is tried again where Spark has not heard of its success,
+ * and the rank may be gone by then.
  *
- * @param job each job has a record of its own: what an attempt tells that outlives its batch is not about the stream's next one
+ * @param job
+ *   each job has a record of its own: what an attempt tells that outlives its batch is not about
+ *   the stream's next one
  */
 private[task] final class RunRecord(sc: SparkContext, job: String) extends AutoCloseable {
   import RunRecord._
@@ -53,7 +56,8 @@ private[task] object RunRecord {
 
   /** The rank has everything. */
   def ended(job: String, report: TaskReport): Unit = {
-    SparkInternals.askDriver[Boolean](name(job), (Ended, report.rank, TaskReport.unapply(report).get))
+    SparkInternals.askDriver[Boolean](name(job),
+      (Ended, report.rank, TaskReport.unapply(report).get))
     ()
   }
 

@@ -17,7 +17,10 @@ sealed trait StreamPart {
   /** Whether END_OF_DATA follows them. */
   def isEnd: Boolean
 
-  /** Makes sure that this part is what follows what the rank has, and tells it the plan of this part. */
+  /**
+   * Makes sure that this part is what follows what the rank has, and tells it the plan of this
+   * part.
+   */
   def follow(pair: Pair, plan: Long): Unit
 }
 
@@ -36,30 +39,37 @@ object StreamPart {
       pair.plan = plan
     }
 
-    /** A rank without a position takes what comes. Another one has had all batches before this one, and perhaps this one, too. */
+    /**
+     * A rank without a position takes what comes. Another one has had all batches before this one,
+     * and perhaps this one, too.
+     */
     private def requireNext(pair: Pair, plan: Long): Unit = {
       val position = pair.position
       val had = pair.plan.toInt - 1
       val has = plan.toInt - 1
       if (position.epoch < number) {
-        throw new ConfigException(s"${pair.name}: the rank wants to go on in batch ${position.epoch} of the stream, which has come to batch " +
-          s"$number: Spark does not give a batch again that every rank has had. Start the rank without its position, and it gets what comes " +
-          "from here on")
+        throw new ConfigException(
+          s"${pair.name}: the rank wants to go on in batch ${position.epoch} of the stream, which has come to batch " +
+            s"$number: Spark does not give a batch again that every rank has had. Start the rank without its position, and it gets what comes " +
+            "from here on")
       }
       if (position.epoch > number + 1 || (position.epoch > number && position.inside.isDefined)) {
-        throw new ConfigException(s"${pair.name}: the rank has had batches of the stream up to ${position.epoch - 1}, and the query goes on " +
-          s"with batch $number: is its checkpoint an old copy? Start the rank anew, without a position")
+        throw new ConfigException(
+          s"${pair.name}: the rank has had batches of the stream up to ${position.epoch - 1}, and the query goes on " +
+            s"with batch $number: is its checkpoint an old copy? Start the rank anew, without a position")
       }
       if (position.epoch == number && position.inside.isDefined && had != has) {
-        throw new ConfigException(s"${pair.name}: batch $number has $has partitions, and had $had when the rank got a part of it, so that its " +
-          "rows are in other places: start the query with the cores and settings that it had (spark.default.parallelism, spark.sql.*), or " +
-          "the ranks anew, without their positions")
+        throw new ConfigException(
+          s"${pair.name}: batch $number has $has partitions, and had $had when the rank got a part of it, so that its " +
+            "rows are in other places: start the query with the cores and settings that it had (spark.default.parallelism, spark.sql.*), or " +
+            "the ranks anew, without their positions")
       }
     }
   }
 
   case object End extends StreamPart {
-    override def plan(partitions: Int, ranks: Int): Plan = Plan(partitions, ranks, epochs = 0, seed = 0)
+    override def plan(partitions: Int, ranks: Int): Plan =
+      Plan(partitions, ranks, epochs = 0, seed = 0)
 
     override def isEnd: Boolean = true
 
@@ -67,10 +77,11 @@ object StreamPart {
   }
 
   /**
-   * The upper half is of the stream, the lower one of a batch: a position inside of a batch means something only where the batch
-   * has the same partitions.
+   * The upper half is of the stream, the lower one of a batch: a position inside of a batch means
+   * something only where the batch has the same partitions.
    *
-   * @param checkpoint what Spark calls the query's id: the same for as long as it has its checkpoint
+   * @param checkpoint
+   *   what Spark calls the query's id: the same for as long as it has its checkpoint
    */
   def fingerprint(checkpoint: UUID, ranks: Int, partitions: Int): Long = {
     val sum = new CRC32
@@ -80,7 +91,8 @@ object StreamPart {
 
   private def requireSameStream(pair: Pair, plan: Long): Unit =
     if (pair.plan != 0 && (pair.plan >>> 32) != (plan >>> 32)) {
-      throw new ConfigException(s"${pair.name}: the rank has data, or a position, of something else than this stream: of a query with another " +
-        "checkpoint, with another number of ranks, or of a run. Start the rank anew, without a position")
+      throw new ConfigException(
+        s"${pair.name}: the rank has data, or a position, of something else than this stream: of a query with another " +
+          "checkpoint, with another number of ranks, or of a run. Start the rank anew, without a position")
     }
 }

@@ -8,7 +8,8 @@ import supply.pair.TimeLimit
 import supply.plan.Hosts
 
 /**
- * Every rank's task must run at the same time as all others, on its rank's node, or the ranks wait for each other for ever.
+ * Every rank's task must run at the same time as all others, on its rank's node, or the ranks wait
+ * for each other for ever.
  */
 object TaskSlots {
 
@@ -17,20 +18,25 @@ object TaskSlots {
   /** What the executors of one host offer, and what its ranks need, in cores. */
   private final case class Offer(host: String, offered: Int, needed: Int, coresPerTask: Int) {
     def ranks: Int = math.min(offered, needed) / coresPerTask
-    override def toString: String = s"$host offers $offered ${if (offered == 1) "core" else "cores"}, needs $needed"
+    override def toString: String =
+      s"$host offers $offered ${if (offered == 1) "core" else "cores"}, needs $needed"
   }
 
   /** Waits until the executors that are coming have come, at most `timeout` seconds. */
   def require(sc: SparkContext, hosts: Hosts, timeout: Double): Unit =
-    if (hosts.byHost.isEmpty) onAnyHost(sc, hosts.places.size, timeout) else onEachHost(sc, hosts, timeout)
+    if (hosts.byHost.isEmpty) onAnyHost(sc, hosts.places.size, timeout)
+    else onEachHost(sc, hosts, timeout)
 
   private def onAnyHost(sc: SparkContext, ranks: Int, timeout: Double): Unit = {
     val limit = new TimeLimit(timeout)
-    while (SparkInternals.concurrentTasks(sc) < ranks && !sc.isLocal && !limit.passed) Thread.sleep(pollMillis)
+    while (SparkInternals.concurrentTasks(sc) < ranks && !sc.isLocal && !limit.passed)
+      Thread.sleep(pollMillis)
     val slots = SparkInternals.concurrentTasks(sc)
     if (slots < ranks) {
-      throw new PlacementException(s"$ranks ranks need $ranks tasks at once, but Spark (${sc.master}) has slots for $slots: " +
-        (if (sc.isLocal) s"use --master local[$ranks]" else "raise --num-executors or --executor-cores, or lower spark.task.cpus"))
+      throw new PlacementException(
+        s"$ranks ranks need $ranks tasks at once, but Spark (${sc.master}) has slots for $slots: " +
+          (if (sc.isLocal) s"use --master local[$ranks]"
+           else "raise --num-executors or --executor-cores, or lower spark.task.cpus"))
     }
   }
 
@@ -40,7 +46,8 @@ object TaskSlots {
     placement.request()
     var executors = SparkInternals.executorSlots(sc)
     // In local mode no other one comes; but the only one is known a moment late.
-    while (short(offers(executors, hosts)).nonEmpty && !(sc.isLocal && executors.nonEmpty) && !limit.passed) {
+    while (short(offers(executors,
+          hosts)).nonEmpty && !(sc.isLocal && executors.nonEmpty) && !limit.passed) {
       placement.improve(executors, Nil, complete = false)
       Thread.sleep(pollMillis)
       executors = SparkInternals.executorSlots(sc)
@@ -50,9 +57,10 @@ object TaskSlots {
     // Nothing more is to come.
     placement.improve(executors, Nil, complete = true)
     if (missing.nonEmpty) {
-      throw new PlacementException(s"${found.map(_.ranks).sum} of ${hosts.places.size} ranks have a slot: ${missing.mkString("; ")} " +
-        f"(waited $timeout%.0f s; --timeout). Give each node of --hosts an executor with a core for each of its ranks " +
-        "(NUM_EXECUTORS, EXECUTOR_CORES), or lower its slots= and those of mpirun")
+      throw new PlacementException(
+        s"${found.map(_.ranks).sum} of ${hosts.places.size} ranks have a slot: ${missing.mkString("; ")} " +
+          f"(waited $timeout%.0f s; --timeout). Give each node of --hosts an executor with a core for each of its ranks " +
+          "(NUM_EXECUTORS, EXECUTOR_CORES), or lower its slots= and those of mpirun")
     }
   }
 

@@ -14,8 +14,9 @@ private[task] final class SourceClock {
 }
 
 /**
- * Measures how long the source takes to come up with its next element. The first of a partition counts as it is; of the
- * others every 16th is timed and counted 16-fold, since reading the clock takes as long as copying a small element.
+ * Measures how long the source takes to come up with its next element. The first of a partition
+ * counts as it is; of the others every 16th is timed and counted 16-fold, since reading the clock
+ * takes as long as copying a small element.
  */
 private[task] final class TimedCursor(cursor: ElementCursor, clock: SourceClock) {
   private var count = 0L

@@ -2,7 +2,10 @@ package supply.task
 
 import org.apache.spark.{TaskKilled, TaskKilledException}
 
-/** How a task ends that is to be tried again without counting as a failure of Spark's: as one that was killed. The driver knows it by the mark. */
+/**
+ * How a task ends that is to be tried again without counting as a failure of Spark's: as one that
+ * was killed. The driver knows it by the mark.
+ */
 private[task] abstract class UncountedEnd(mark: String) {
 
   def end(message: String): Nothing = throw new TaskKilledException(mark + message)

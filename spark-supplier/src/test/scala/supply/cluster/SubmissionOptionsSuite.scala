@@ -13,14 +13,17 @@ class SubmissionOptionsSuite extends AnyFunSuite {
 
   private def parse(arguments: String*): SubmissionOptions = {
     val options = new SubmissionOptions
-    new CommandLine(options).parseArgs(Seq("--lmdb", "/db", "--mapped-files", "m", "--named-pipes", "n") ++ arguments: _*)
+    new CommandLine(options).parseArgs(Seq("--lmdb", "/db", "--mapped-files", "m", "--named-pipes",
+        "n") ++ arguments: _*)
     options
   }
 
   test("Spark's settings are taken as spark-submit takes them") {
-    val conf = parse("--conf", "spark.a=1", "--conf=spark.b=-Dx=\"1 2\" -Dy=", "--conf", "spark.a=2", "--conf", "spark.c=",
+    val conf = parse("--conf", "spark.a=1", "--conf=spark.b=-Dx=\"1 2\" -Dy=", "--conf",
+      "spark.a=2", "--conf", "spark.c=",
       "--conf", "spark.executor.memory=1g", "--ranks", "3").conf("4g")
-    assert(Seq("spark.a", "spark.b", "spark.c", "spark.executor.memory").map(conf.get(_)) == Seq("2", "-Dx=\"1 2\" -Dy=", "", "4g"))
+    assert(Seq("spark.a", "spark.b", "spark.c", "spark.executor.memory").map(conf.get(_)) == Seq(
+      "2", "-Dx=\"1 2\" -Dy=", "", "4g"))
   }
 
   test("what the mapped files need comes on top of what Spark takes by the settings of this run") {
@@ -29,7 +32,8 @@ class SubmissionOptionsSuite extends AnyFunSuite {
       Files.writeString(folder.resolve("n"), "/dev/shm/request /dev/shm/notification\n")
       val files = ConfigFiles(folder.resolve("m").toString, folder.resolve("n").toString)
       def overhead(memory: String, settings: String*) =
-        ContainerMemory.overheadMiB(parse(settings.map("--conf=" + _): _*).conf(memory), files, Hosts.oneNode(1))
+        ContainerMemory.overheadMiB(parse(settings.map("--conf=" + _): _*).conf(memory), files,
+          Hosts.oneNode(1))
       val mapped = overhead("4g") - 409
       assert(mapped > 0)
       assert(overhead("4g", "spark.executor.memoryOverheadFactor=0.3") == mapped + 1228)

@@ -16,7 +16,8 @@ class ConfigFilesSuite extends AnyFunSuite {
       path.toFile.deleteOnExit()
       Files.writeString(path, text)
     }
-    ConfigFiles(write("mapped-files.conf", mapped).toString, write("named-pipes.conf", pipes).toString)
+    ConfigFiles(write("mapped-files.conf", mapped).toString,
+      write("named-pipes.conf", pipes).toString)
   }
 
   private def failure(files: ConfigFiles, count: Int = 1): String =
@@ -45,7 +46,8 @@ class ConfigFilesSuite extends AnyFunSuite {
 
   test("too few lines are refused with what is needed") {
     val message = failure(files("/a\n", "/a.req /a.ntf\n"), count = 3)
-    assert(message.contains("for 1 local ranks") && message.contains("3 are needed") && message.contains("make-configs"))
+    assert(message.contains("for 1 local ranks") && message.contains(
+      "3 are needed") && message.contains("make-configs"))
   }
 
   test("a missing file is named") {
@@ -54,9 +56,11 @@ class ConfigFilesSuite extends AnyFunSuite {
 
   test("a mapped file has the size that libsupply gives it") {
     val lines = Seq(
-      "/a" -> 4 * (2 << 20), "/b ring=1MiB" -> (1 << 20), "/c block=5000" -> 4 * 8192, "/d ring=20000 block=8192" -> 3 * 8192,
+      "/a" -> 4 * (2 << 20), "/b ring=1MiB" -> (1 << 20), "/c block=5000" -> 4 * 8192,
+      "/d ring=20000 block=8192" -> 3 * 8192,
       "/e ring=16KiB group=g block=4096" -> 16384)
-    val pairs = files(lines.map(_._1).mkString("\n"), lines.map(line => s"${line._1.take(2)}.req ${line._1.take(2)}.ntf").mkString("\n"))
+    val pairs = files(lines.map(_._1).mkString("\n"),
+      lines.map(line => s"${line._1.take(2)}.req ${line._1.take(2)}.ntf").mkString("\n"))
     // A header and the schema before the ring.
     assert(pairs.read().map(_.mappedBytes) == lines.map(65536L + _._2))
     Seq("ring=", "ring=x", "block=0", "ring=1TiB", "ring=9223372036854775807GiB").foreach { word =>
@@ -66,8 +70,10 @@ class ConfigFilesSuite extends AnyFunSuite {
 
   test("a wrong line is named by file and number") {
     Seq(
-      ("/a\nb\n", "/a.req /a.ntf\n/b.req /b.ntf\n", "mapped-files.conf:2", "'b' is not an absolute path"),
-      ("/a\n/b size=3\n", "/a.req /a.ntf\n/b.req /b.ntf\n", "mapped-files.conf:2", "unknown word 'size=3'"),
+      ("/a\nb\n", "/a.req /a.ntf\n/b.req /b.ntf\n", "mapped-files.conf:2",
+        "'b' is not an absolute path"),
+      ("/a\n/b size=3\n", "/a.req /a.ntf\n/b.req /b.ntf\n", "mapped-files.conf:2",
+        "unknown word 'size=3'"),
       ("/a group=\n", "/a.req /a.ntf\n", "mapped-files.conf:1", "'group=' names no group"),
       ("/a group=b group=c\n", "/a.req /a.ntf\n", "mapped-files.conf:1", "'group=c' is the second"),
       ("/a\n", "\n/a.req\n", "named-pipes.conf:2", "found 1 words"),

@@ -6,9 +6,13 @@ import scala.jdk.CollectionConverters._
 
 import org.scalatest.funsuite.AnyFunSuite
 
-/** proto/layout.tsv is the one table of offsets: each of its rows must stand in Layout, and nothing else may. */
+/**
+ * proto/layout.tsv is the one table of offsets: each of its rows must stand in Layout, and nothing
+ * else may.
+ */
 class LayoutSuite extends AnyFunSuite {
-  private val rows = Files.readAllLines(Paths.get("../proto/layout.tsv")).asScala.toSeq.tail.map(_.split("\t").toSeq)
+  private val rows =
+    Files.readAllLines(Paths.get("../proto/layout.tsv")).asScala.toSeq.tail.map(_.split("\t").toSeq)
 
   private def objectName(structure: String) = structure.split('_').map(_.capitalize).mkString
 
@@ -17,7 +21,8 @@ class LayoutSuite extends AnyFunSuite {
     else { val words = field.split('_'); words.head + words.tail.map(_.capitalize).mkString }
 
   private def module(structure: String): AnyRef =
-    Class.forName(s"supply.contract.Layout$$${objectName(structure)}$$").getField("MODULE$").get(null)
+    Class.forName(s"supply.contract.Layout$$${objectName(structure)}$$").getField("MODULE$").get(
+      null)
 
   private def value(structure: String, field: String): Long = {
     val in = module(structure)
@@ -26,7 +31,8 @@ class LayoutSuite extends AnyFunSuite {
 
   rows.groupBy(_.head).foreach { case (structure, fields) =>
     test(s"$structure is as in layout.tsv") {
-      fields.foreach(row => assert(value(structure, row(1)) == row(2).toLong, s"${row(0)}.${row(1)}"))
+      fields.foreach(row =>
+        assert(value(structure, row(1)) == row(2).toLong, s"${row(0)}.${row(1)}"))
     }
 
     test(s"$structure has no field that layout.tsv lacks") {
@@ -38,12 +44,15 @@ class LayoutSuite extends AnyFunSuite {
   }
 
   test("the failure texts have the bytes that layout.tsv gives them") {
-    val bytes = rows.collect { case Seq("mapped_file_header", name, _, n, _*) if name.endsWith("_failure") => n.toInt }
+    val bytes = rows.collect {
+      case Seq("mapped_file_header", name, _, n, _*) if name.endsWith("_failure") => n.toInt
+    }
     assert(bytes.toSet == Set(Layout.FailureTextBytes))
   }
 
   test("the magic is the bytes of the table") {
-    val hex = rows.find(row => row(0) == "mapped_file_header" && row(1) == "magic").get(6).takeWhile(_ != ',')
+    val hex = rows.find(row => row(0) == "mapped_file_header" && row(1) == "magic").get(
+      6).takeWhile(_ != ',')
     assert(Layout.Magic.map(b => f"$b%02X").mkString(" ") == hex)
   }
 }

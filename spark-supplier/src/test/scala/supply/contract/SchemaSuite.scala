@@ -21,7 +21,8 @@ class SchemaSuite extends AnyFunSuite {
   test("a name that there is no room for is named") {
     val longest = "ü" * 63 + "x"
     assert(Schema(Vector(Column(longest, "i"))).columns.head.name == longest)
-    assert(refused("a", longest + "y") == s"a column's name has 1 to 127 bytes, not 128: rename '${longest}y'")
+    assert(refused("a",
+      longest + "y") == s"a column's name has 1 to 127 bytes, not 128: rename '${longest}y'")
     assert(refused("").contains("1 to 127 bytes, not 0"))
   }
 

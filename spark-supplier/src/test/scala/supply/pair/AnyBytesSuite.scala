@@ -7,26 +7,34 @@ import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 import supply.{SupplyException, TemporaryFolder}
 import supply.contract.Layout
 
-/** Whatever a rank's files hold, a task goes on or refuses it by a message of its own: no crash, no other exception, no hang. */
+/**
+ * Whatever a rank's files hold, a task goes on or refuses it by a message of its own: no crash, no
+ * other exception, no hang.
+ */
 class AnyBytesSuite extends AnyFunSuite with PairOverFiles with ScalaCheckPropertyChecks {
 
-  private implicit val many: PropertyCheckConfiguration = PropertyCheckConfiguration(minSuccessful = 1000)
+  private implicit val many: PropertyCheckConfiguration =
+    PropertyCheckConfiguration(minSuccessful = 1000)
 
   private val mapped = released(0)
   private val requests = read("rank.requests")
 
-  private val interesting = Gen.oneOf(0L, 1L, -1L, 2L, 0x7fffffffL, 0x80000000L, 0xffffffffL, Long.MaxValue, Long.MinValue, 4096L, 65536L)
+  private val interesting = Gen.oneOf(0L, 1L, -1L, 2L, 0x7fffffffL, 0x80000000L, 0xffffffffL,
+    Long.MaxValue, Long.MinValue, 4096L, 65536L)
 
   /** Eight bytes somewhere in the header or the schema, mostly in the fields that are numbers. */
   private val patches: Gen[(Int, Array[Byte])] = for {
-    at <- Gen.frequency(4 -> Gen.choose(0, 43).map(4 * _), 1 -> Gen.choose(0, Layout.Constant.SCHEMA_OFFSET + 400))
+    at <- Gen.frequency(4 -> Gen.choose(0, 43).map(4 * _),
+      1 -> Gen.choose(0, Layout.Constant.SCHEMA_OFFSET + 400))
     number <- Gen.oneOf(interesting, Arbitrary.arbitrary[Long])
     width <- Gen.oneOf(1, 4, 8)
   } yield at -> Array.tabulate(width)(i => (number >>> (8 * i)).toByte)
 
   private def patched(bytes: Array[Byte], patches: Seq[(Int, Array[Byte])]): Array[Byte] = {
     val copy = bytes.clone()
-    patches.foreach { case (at, patch) => System.arraycopy(patch, 0, copy, at, math.min(patch.length, copy.length - at)) }
+    patches.foreach { case (at, patch) =>
+      System.arraycopy(patch, 0, copy, at, math.min(patch.length, copy.length - at))
+    }
     copy
   }
 
@@ -39,7 +47,8 @@ class AnyBytesSuite extends AnyFunSuite with PairOverFiles with ScalaCheckProper
     }
 
   test("any header and schema") {
-    forAll(Gen.listOfN(3, patches), Gen.choose(1, 3))((all, count) => goesOnOrRefuses(patched(mapped, all.take(count)), requests))
+    forAll(Gen.listOfN(3, patches), Gen.choose(1, 3))((all, count) =>
+      goesOnOrRefuses(patched(mapped, all.take(count)), requests))
   }
 
   test("any requests") {
@@ -47,7 +56,8 @@ class AnyBytesSuite extends AnyFunSuite with PairOverFiles with ScalaCheckProper
   }
 
   test("requests that are nearly right") {
-    forAll(Gen.choose(0, requests.length - 1), Arbitrary.arbitrary[Byte], Gen.choose(0, requests.length)) { (at, byte, length) =>
+    forAll(Gen.choose(0, requests.length - 1), Arbitrary.arbitrary[Byte],
+      Gen.choose(0, requests.length)) { (at, byte, length) =>
       goesOnOrRefuses(mapped, requests.updated(at, byte).take(length))
     }
   }

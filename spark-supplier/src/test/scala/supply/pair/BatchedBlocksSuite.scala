@@ -12,40 +12,49 @@ import supply.source.{Datum, DatumBatch, DatumBatchCursor, DatumCursor, Shuffled
 /** Elements that come many at once make the same blocks as one by one. */
 class BatchedBlocksSuite extends AnyFunSuite {
 
-  /** Elements of all sizes up to nearly a block; many are so small that a block has more elements than bytes of data. */
+  /**
+   * Elements of all sizes up to nearly a block; many are so small that a block has more elements
+   * than bytes of data.
+   */
   private val tuples: Seq[Datum.Tuple] = (0 until 3000).map { i =>
     val bytes = if (i % 100 == 99) 2800 + i % 400 else i * 37 % (if (i < 1500) 7 else 300)
-    (f"$i%d" * (i % 3), s"${i * 1000003}", i, -i, bytes, i % 3 == 0, Array.tabulate(bytes)(at => (at + i).toByte))
+    (f"$i%d" * (i % 3), s"${i * 1000003}", i, -i, bytes, i % 3 == 0,
+      Array.tabulate(bytes)(at => (at + i).toByte))
   }
 
   private def single: DatumCursor = new DatumCursor(tuples.iterator)
 
   private def batched: DatumBatchCursor = new DatumBatchCursor(DatumBatch.of(single))
 
-  private def shuffled(cursor: ElementCursor): ShuffledCursor = ShuffledCursor(cursor, buffer = 1000, seed = 4)
+  private def shuffled(cursor: ElementCursor): ShuffledCursor =
+    ShuffledCursor(cursor, buffer = 1000, seed = 4)
 
   /** The ring is so large that nothing is overwritten. */
-  private def blocks(cursor: ElementCursor, blockElements: Int, first: Long): Seq[Seq[Any]] = TemporaryFolder { folder =>
-    val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
-    try {
-      rank.open(ringBytes = 2000L * 4096)
-      val pair = Pair.attach("pair 0", rank.paths, 0, 20)
+  private def blocks(cursor: ElementCursor, blockElements: Int, first: Long): Seq[Seq[Any]] =
+    TemporaryFolder { folder =>
+      val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
       try {
-        val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements)
-        (0L until first).foreach(_ => cursor.next())
-        writer.startAt(0, 0, first)
-        while (cursor.next()) writer.append(cursor)
-        writer.flush()
-        assert(pair.publishedElements == tuples.size - first)
-        pair.ring.map(contents).takeWhile(_.nonEmpty).toVector
-      } finally pair.close()
-    } finally {
-      rank("abort the blocks have been looked at")
-      rank.close()
+        rank.open(ringBytes = 2000L * 4096)
+        val pair = Pair.attach("pair 0", rank.paths, 0, 20)
+        try {
+          val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements)
+          (0L until first).foreach(_ => cursor.next())
+          writer.startAt(0, 0, first)
+          while (cursor.next()) writer.append(cursor)
+          writer.flush()
+          assert(pair.publishedElements == tuples.size - first)
+          pair.ring.map(contents).takeWhile(_.nonEmpty).toVector
+        } finally pair.close()
+      } finally {
+        rank("abort the blocks have been looked at")
+        rank.close()
+      }
     }
-  }
 
-  /** Where it stands in the source, and its columns' buffers; nothing of a slot that has not been used. */
+  /**
+   * Where it stands in the source, and its columns' buffers; nothing of a slot that has not been
+   * used.
+   */
   private def contents(slot: ByteBuffer): Seq[Any] = slot.getInt(Notification.elementCount) match {
     case 0 => Seq.empty
     case elements =>
@@ -57,7 +66,8 @@ class BatchedBlocksSuite extends AnyFunSuite {
           (slot.getInt(at + buffer), bytes.toSeq)
         }
       }
-      Seq(elements, slot.getLong(Notification.firstElement), slot.getLong(Notification.size)) ++ columns
+      Seq(elements, slot.getLong(Notification.firstElement),
+        slot.getLong(Notification.size)) ++ columns
   }
 
   for (blockElements <- Seq(Int.MaxValue, 7); first <- Seq(0L, 1234L)) {
@@ -75,12 +85,14 @@ class BatchedBlocksSuite extends AnyFunSuite {
     }
   }
 
-  for ((name, cursor) <- Seq("a batch is" -> (() => batched), "shuffled batches are" -> (() => shuffled(batched)))) {
+  for ((name, cursor) <-
+      Seq("a batch is" -> (() => batched), "shuffled batches are" -> (() => shuffled(batched)))) {
     test(s"$name supplied by fewer calls than it has elements") {
       val counting = new CountingCursor(cursor())
       blocks(counting, Int.MaxValue, 0)
       assert(counting.many > 0)
-      assert(counting.moves < tuples.size / 3, s"${counting.moves} moves for ${tuples.size} elements")
+      assert(counting.moves < tuples.size / 3,
+        s"${counting.moves} moves for ${tuples.size} elements")
     }
   }
 }
@@ -93,7 +105,9 @@ private final class CountingCursor(cursor: BatchCursor) extends BatchCursor {
   override def write(to: ElementWriter): Unit = cursor.write(to)
   override def ready: Int = cursor.ready
   override def bytes(count: Int): Long = cursor.bytes(count)
-  override def write(to: BatchWriter, count: Int): Unit = { if (count > 1) many += 1; cursor.write(to, count) }
+  override def write(to: BatchWriter, count: Int): Unit = {
+    if (count > 1) many += 1; cursor.write(to, count)
+  }
   override def describe: String = cursor.describe
   override def close(): Unit = cursor.close()
 }

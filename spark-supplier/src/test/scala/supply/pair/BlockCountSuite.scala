@@ -14,7 +14,7 @@ class BlockCountSuite extends AnyFunSuite {
   private val partitions = 5
 
   private def tuples(partition: Int): DatumCursor = new DatumCursor((0 until 70).iterator.map(i =>
-    (f"$i%08d", "1", 1, 1, i, false, Array.fill((partition + 1) * i * 37 % 2000)(i.toByte))))
+      (f"$i%08d", "1", 1, 1, i, false, Array.fill((partition + 1) * i * 37 % 2000)(i.toByte))))
 
   private def written(blockElements: Int): Long = TemporaryFolder { folder =>
     val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
@@ -30,7 +30,8 @@ class BlockCountSuite extends AnyFunSuite {
           writer.flush()
         }
       } finally pair.close()
-      ByteBuffer.wrap(Files.readAllBytes(Paths.get(rank.paths.mappedFile))).order(ByteOrder.LITTLE_ENDIAN)
+      ByteBuffer.wrap(Files.readAllBytes(Paths.get(rank.paths.mappedFile))).order(
+        ByteOrder.LITTLE_ENDIAN)
         .getLong(MappedFileHeader.published)
     } finally {
       rank("abort the blocks have been counted")

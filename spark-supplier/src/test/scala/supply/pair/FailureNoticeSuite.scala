@@ -30,7 +30,8 @@ class FailureNoticeSuite extends AnyFunSuite with PairWithRank {
     }
   }
 
-  test("a failure of Spark reaches a rank whose task still holds the pair, and goes on to hold it") {
+  test(
+    "a failure of Spark reaches a rank whose task still holds the pair, and goes on to hold it") {
     withRank { rank =>
       rank.open()
       val pair = attach(rank)
@@ -45,7 +46,8 @@ class FailureNoticeSuite extends AnyFunSuite with PairWithRank {
     }
   }
 
-  test("a failure of another run does not reach the rank, while its task is attached or between two attempts") {
+  test(
+    "a failure of another run does not reach the rank, while its task is attached or between two attempts") {
     withRank { rank =>
       rank.open()
       val pair = attach(rank)
@@ -63,7 +65,8 @@ class FailureNoticeSuite extends AnyFunSuite with PairWithRank {
   test("a rank that opens when the driver does not want it to be told any more is not told") {
     withRank { rank =>
       rank.open()
-      assert(FailureNotice.send(rank.paths, run, "too late", timeout)(false) == FailureNotice.NotWanted)
+      assert(FailureNotice.send(rank.paths, run, "too late", timeout)(
+        false) == FailureNotice.NotWanted)
       val pair = attach(rank)
       try {
         supply(pair, Seq(datum(0, 1)))

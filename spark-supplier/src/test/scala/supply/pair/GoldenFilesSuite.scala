@@ -13,10 +13,11 @@ import supply.contract.Layout.{Constant, MappedFileHeader => At}
 import supply.source.{Datum, DatumCursor}
 
 /**
- * Files that each side writes and the other must read, or must refuse (proto/golden/README.md). The files of the task are
- * written anew when SUPPLY_WRITE_GOLDEN is set.
+ * Files that each side writes and the other must read, or must refuse (proto/golden/README.md). The
+ * files of the task are written anew when SUPPLY_WRITE_GOLDEN is set.
  */
 class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
+
   /** rank.mapped before the rank has released a block or failed. */
   private def fresh: Array[Byte] = {
     val bytes = ByteBuffer.wrap(read("rank.mapped"))
@@ -27,20 +28,23 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
 
   /** The same with more slots. */
   private def freshWith(blockCount: Int): Array[Byte] = {
-    val bytes = ByteBuffer.wrap(fresh ++ new Array[Byte]((blockCount - 2) * 4096)).order(ByteOrder.LITTLE_ENDIAN)
+    val bytes = ByteBuffer.wrap(fresh ++ new Array[Byte]((blockCount - 2) * 4096)).order(
+      ByteOrder.LITTLE_ENDIAN)
     bytes.putInt(At.blockCount, blockCount)
     bytes.putLong(At.fileBytes, bytes.capacity())
     bytes.array()
   }
 
   /** What the task writes: the mapped file and the notifications. */
-  private def written(mapped: Array[Byte])(body: (Pair, MappedFile, NotificationPipe) => Unit): (Array[Byte], Array[Byte]) =
+  private def written(mapped: Array[Byte])(
+      body: (Pair, MappedFile, NotificationPipe) => Unit): (Array[Byte], Array[Byte]) =
     TemporaryFolder { folder =>
       withPairAndParts(folder, mapped, Array.emptyByteArray) { (pair, file, notifications) =>
         pair.planIs(0x0102030405060708L)
         body(pair, file, notifications)
       }
-      (Files.readAllBytes(folder.resolve("mapped")), Files.readAllBytes(folder.resolve("notifications")))
+      (Files.readAllBytes(folder.resolve("mapped")),
+        Files.readAllBytes(folder.resolve("notifications")))
     }
 
   /** Epoch 0. */
@@ -67,47 +71,53 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
   }
 
-  Seq("task" -> (() => writtenOnce()), "task-resident" -> (() => writtenToStay())).foreach { case (name, write) =>
-    if (sys.env.contains("SUPPLY_WRITE_GOLDEN")) {
-      val (mapped, notifications) = write()
-      Files.write(golden.resolve(s"$name.mapped"), mapped)
-      Files.write(golden.resolve(s"$name.notifications"), notifications)
-    }
-
-    test(s"the task writes its golden files $name, to the byte") {
-      val (mapped, notifications) = write()
-      assert(notifications.sameElements(read(s"$name.notifications")))
-      assert(mapped.sameElements(read(s"$name.mapped")))
-    }
-
-    test(s"the task's next attempt reads $name, and notifies the same again") {
-      TemporaryFolder { folder =>
-        withPair(folder, read(s"$name.mapped"), Array.emptyByteArray)(_.resume())
-        val notifications = read(s"$name.notifications")
-        val blocks = ByteBuffer.wrap(read(s"$name.mapped")).order(ByteOrder.LITTLE_ENDIAN).getLong(At.published).toInt
-        assert(Files.readAllBytes(folder.resolve("notifications")).sameElements(notifications.take(64 * blocks)))
+  Seq("task" -> (() => writtenOnce()), "task-resident" -> (() => writtenToStay())).foreach {
+    case (name, write) =>
+      if (sys.env.contains("SUPPLY_WRITE_GOLDEN")) {
+        val (mapped, notifications) = write()
+        Files.write(golden.resolve(s"$name.mapped"), mapped)
+        Files.write(golden.resolve(s"$name.notifications"), notifications)
       }
-    }
+
+      test(s"the task writes its golden files $name, to the byte") {
+        val (mapped, notifications) = write()
+        assert(notifications.sameElements(read(s"$name.notifications")))
+        assert(mapped.sameElements(read(s"$name.mapped")))
+      }
+
+      test(s"the task's next attempt reads $name, and notifies the same again") {
+        TemporaryFolder { folder =>
+          withPair(folder, read(s"$name.mapped"), Array.emptyByteArray)(_.resume())
+          val notifications = read(s"$name.notifications")
+          val blocks = ByteBuffer.wrap(read(s"$name.mapped")).order(
+            ByteOrder.LITTLE_ENDIAN).getLong(At.published).toInt
+          assert(Files.readAllBytes(folder.resolve("notifications")).sameElements(
+              notifications.take(64 * blocks)))
+        }
+      }
   }
 
   test("the rank's golden files are read: header, ATTACH, RELEASE, STOP") {
     TemporaryFolder { folder =>
       withPair(folder, released(0), read("rank.requests")) { pair =>
         assert(pair.blockBytes == 4096 && pair.rank == 1)
-        assert(intercept[RankEndedException](consume(pair)).getMessage.endsWith("the rank gave up: the test gave up"))
+        assert(intercept[RankEndedException](consume(pair)).getMessage.endsWith(
+            "the rank gave up: the test gave up"))
       }
     }
     TemporaryFolder { folder =>
       val file = MappedFile.open(Files.write(folder.resolve("mapped"), read("rank.mapped"))).get
-      assert((file.generation, file.blockCount, file.rankPid, file.released) == ((0x1122334455667788L, 2, 4242, 1L)))
+      assert((file.generation, file.blockCount, file.rankPid, file.released) == ((
+        0x1122334455667788L, 2, 4242, 1L)))
       assert(file.rankFailure == "the test gave up")
       file.close()
     }
   }
 
   /** file, offset, bytes, reader, names (proto/golden/README.md). */
-  private val mustFail = Files.readAllLines(golden.resolve("../must-fail.tsv")).asScala.toSeq.tail.map(_.split("\t"))
-    .filter(_(3) == "task")
+  private val mustFail =
+    Files.readAllLines(golden.resolve("../must-fail.tsv")).asScala.toSeq.tail.map(_.split("\t"))
+      .filter(_(3) == "task")
 
   test("there are golden files that the task must refuse") {
     assert(mustFail.nonEmpty)

@@ -15,14 +15,18 @@ class PairFileSuite extends AnyFunSuite {
 
   private def isRoot: Boolean = Files.getAttribute(Paths.get("/proc/self"), "unix:uid") == 0
 
-  private def chmod(path: Path, mode: String): Path = Files.setPosixFilePermissions(path, PosixFilePermissions.fromString(mode))
+  private def chmod(path: Path, mode: String): Path =
+    Files.setPosixFilePermissions(path, PosixFilePermissions.fromString(mode))
 
   private def pathsIn(folder: Path, group: Option[String] = None): PairPaths =
-    PairPaths(s"$folder/mapped", s"$folder/request", s"$folder/notification", "mapped-files.conf:1", group)
+    PairPaths(s"$folder/mapped", s"$folder/request", s"$folder/notification", "mapped-files.conf:1",
+      group)
 
-  private def attach(paths: PairPaths, seconds: Double = 20): Pair = Pair.attach("pair 0", paths, 0, seconds)
+  private def attach(paths: PairPaths, seconds: Double = 20): Pair =
+    Pair.attach("pair 0", paths, 0, seconds)
 
-  private def refusal(paths: PairPaths): String = intercept[ConfigException](attach(paths).close()).getMessage
+  private def refusal(paths: PairPaths): String =
+    intercept[ConfigException](attach(paths).close()).getMessage
 
   /** Supplies an end and nothing else, and reads it. */
   private def runThrough(rank: TestRank, paths: PairPaths): Unit = {
@@ -65,7 +69,8 @@ class PairFileSuite extends AnyFunSuite {
       Seq("rwxrwx---", "rwx----w-").foreach { mode =>
         chmod(folder, mode)
         val text = refusal(paths)
-        assert(text.contains(folder.toString) && text.contains("other users") && text.contains("chmod go-w"))
+        assert(text.contains(folder.toString) && text.contains("other users") && text.contains(
+          "chmod go-w"))
       }
       Files.setAttribute(folder, "unix:mode", Integer.valueOf(Integer.parseInt("1777", 8)))
       attach(paths).close()
@@ -91,8 +96,10 @@ class PairFileSuite extends AnyFunSuite {
       val link = Files.createSymbolicLink(folder.resolve("link"), Paths.get(paths.mappedFile))
       assert(refusal(paths.copy(mappedFile = link.toString)).contains(s"$link is a symbolic link"))
       assert(refusal(paths.copy(requestPipe = link.toString)).contains(s"$link is a symbolic link"))
-      assert(refusal(paths.copy(mappedFile = paths.requestPipe)).contains(s"${paths.requestPipe} is not a regular file"))
-      assert(refusal(paths.copy(requestPipe = paths.mappedFile)).contains(s"${paths.mappedFile} is not a named pipe"))
+      assert(refusal(paths.copy(mappedFile = paths.requestPipe)).contains(
+          s"${paths.requestPipe} is not a regular file"))
+      assert(refusal(paths.copy(requestPipe = paths.mappedFile)).contains(
+          s"${paths.mappedFile} is not a named pipe"))
       val linked = Files.createSymbolicLink(folder.resolveSibling("linked"), folder)
       val text = refusal(pathsIn(linked))
       assert(text.contains(s"$linked is a symbolic link"))
@@ -102,20 +109,23 @@ class PairFileSuite extends AnyFunSuite {
   test("another user's rank is refused without a group, by the names of both users") {
     withRankOfAlice(None) { (_, folder) =>
       val text = refusal(pathsIn(folder))
-      assert(text.contains(s"$folder/mapped belongs to 61001") && text.contains("root") && text.contains("group="))
+      assert(text.contains(s"$folder/mapped belongs to 61001") && text.contains(
+        "root") && text.contains("group="))
     }
   }
 
   test("another user's rank is fed through the group that both sides name") {
     withRankOfAlice(Some("61000")) { (rank, folder) =>
-      assert(refusal(pathsIn(folder)).contains("belongs to 61001"), "the task's own line must name the group, too")
+      assert(refusal(pathsIn(folder)).contains("belongs to 61001"),
+        "the task's own line must name the group, too")
       runThrough(rank, pathsIn(folder, Some("61000")))
     }
   }
 
   test("a file of another group is waited for, and named in the end") {
     withRankOfAlice(None) { (_, folder) =>
-      val text = intercept[RankException](attach(pathsIn(folder, Some("61000")), seconds = 0.5).close()).getMessage
+      val text = intercept[RankException](attach(pathsIn(folder, Some("61000")),
+          seconds = 0.5).close()).getMessage
       assert(text.contains("belongs to 61001") && text.contains("not open to the group 61000"))
     }
   }

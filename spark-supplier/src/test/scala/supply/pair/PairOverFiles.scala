@@ -7,22 +7,28 @@ import supply.config.PairPaths
 import supply.contract.Layout.{MappedFileHeader => At}
 import supply.source.{Datum, DatumCursor}
 
-/** The golden files (proto/golden/README.md), and pairs over plain files in the place of pipes: what a task makes of any bytes. */
+/**
+ * The golden files (proto/golden/README.md), and pairs over plain files in the place of pipes: what
+ * a task makes of any bytes.
+ */
 trait PairOverFiles {
   protected val golden = Paths.get("../proto/golden/1.0")
 
   protected val elements: Seq[Datum.Tuple] = Seq(
     ("00000005", "7", 1, 2, 2, false, Array[Byte](0, 1, 2, 3)),
     ("a/b\\\u00ff", "-1", 0, 0, 0, true, Array.emptyByteArray),
-    ("", "0", 3, 1, 1, false, Array(0xff, 0x80, 0x00).map(_.toByte)))
+    ("", "0", 3, 1, 1, false, Array(0xff, 0x80, 0x00).map(_.toByte))
+  )
 
   protected def read(name: String): Array[Byte] = Files.readAllBytes(golden.resolve(name))
 
   private def channel(path: Path): FileChannel =
-    FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE)
+    FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.READ,
+      StandardOpenOption.WRITE)
 
   /** A pair over plain files: the rank's golden files, and a new file for the notifications. */
-  protected def withPair[A](folder: Path, mapped: Array[Byte], requests: Array[Byte])(body: Pair => A): A =
+  protected def withPair[A](folder: Path, mapped: Array[Byte], requests: Array[Byte])(
+      body: Pair => A): A =
     withPairAndParts(folder, mapped, requests)((pair, _, _) => body(pair))
 
   protected def withPairAndParts[A](folder: Path, mapped: Array[Byte], requests: Array[Byte])(
@@ -41,7 +47,8 @@ trait PairOverFiles {
   }
 
   /** rank.mapped with another number of released blocks: nothing is published yet. */
-  protected def released(blocks: Byte): Array[Byte] = read("rank.mapped").updated(At.released, blocks)
+  protected def released(blocks: Byte): Array[Byte] =
+    read("rank.mapped").updated(At.released, blocks)
 
   /** Publishes until the requests have been read. */
   protected def consume(pair: Pair): Unit = {

@@ -34,7 +34,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         (0 until count.toInt).foreach { i =>
           val bytes = sizes(seen)
           val key = s"key-$seen".length
-          assert(rank(s"datum $i") == s"OK $seen 1 1 $bytes ${if (seen % 2 == 0) 1 else 0} $key $bytes $bytes")
+          assert(
+            rank(s"datum $i") == s"OK $seen 1 1 $bytes ${if (seen % 2 == 0) 1 else 0} $key $bytes $bytes")
           seen += 1
         }
         rank(s"release $sequence")
@@ -50,8 +51,10 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       rank.open()
       val pair = attach(rank)
       try {
-        val message = intercept[ElementTooLargeException](supply(pair, Seq(datum(0, 10), datum(1, 4096)))).getMessage
-        assert(message.contains("'key-1' (4096 bytes of data)") && message.contains("4096 bytes") && message.contains("block="))
+        val message = intercept[ElementTooLargeException](supply(pair,
+            Seq(datum(0, 10), datum(1, 4096)))).getMessage
+        assert(message.contains("'key-1' (4096 bytes of data)") && message.contains(
+          "4096 bytes") && message.contains("block="))
       } finally pair.close()
     }
   }
@@ -65,7 +68,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
           try { supply(pair, Seq(datum(0, bytes))); true }
           catch { case _: ElementTooLargeException => false }
         // Header and seven columns, then the aligned buffers of all columns but the data.
-        val overhead = Layout.aligned(Layout.BlockHeader.SIZE + 7 * Layout.BlockColumn.SIZE) + 8 * Constant.BUFFER_ALIGNMENT
+        val overhead = Layout.aligned(
+          Layout.BlockHeader.SIZE + 7 * Layout.BlockColumn.SIZE) + 8 * Constant.BUFFER_ALIGNMENT
         val largest = 4096 - overhead
         assert(!fits(largest + 1))
         assert(fits(largest))
@@ -80,7 +84,9 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       try {
         val schema = Schema((0 until 200).map(i => Column(s"column_$i", "i")))
         val message = intercept[ConfigException](new BlockWriter(pair, schema, None, 1)).getMessage
-        assert(message.contains("200 columns need blocks of more than 6528 bytes: set a larger block=") && message.contains("mapped-files.conf:1"))
+        assert(message.contains(
+          "200 columns need blocks of more than 6528 bytes: set a larger block=") && message.contains(
+          "mapped-files.conf:1"))
       } finally pair.close()
     }
   }
@@ -105,7 +111,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
   test("a rank that does not come is named with its file and config line") {
     withRank { rank =>
       val message = intercept[RankException](attach(rank, seconds = 0.2)).getMessage
-      assert(message.contains(rank.paths.mappedFile) && message.contains("mapped-files.conf:1") && message.contains("--timeout"))
+      assert(message.contains(rank.paths.mappedFile) && message.contains(
+        "mapped-files.conf:1") && message.contains("--timeout"))
     }
   }
 
@@ -113,7 +120,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
     withRank { rank =>
       rank.open()
       rank.kill()
-      assert(intercept[RankException](attach(rank, seconds = 0.2)).getMessage.contains("their rank is dead"))
+      assert(intercept[RankException](attach(rank, seconds = 0.2)).getMessage.contains(
+          "their rank is dead"))
     }
   }
 
@@ -125,7 +133,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         val supplying = inBackground(supply(pair, Seq.tabulate(3)(datum(_, 1)), blockElements = 1))
         rank("next")
         rank.kill()
-        assert(intercept[RankEndedException](result(supplying)).getMessage.contains(s"process ${rank.pid}"))
+        assert(intercept[RankEndedException](result(supplying)).getMessage.contains(
+            s"process ${rank.pid}"))
       } finally pair.close()
     }
   }
@@ -135,14 +144,16 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       rank.open()
       val pair = attach(rank, seconds = 0.3)
       try {
-        val message = intercept[RankException](supply(pair, Seq.tabulate(3)(datum(_, 1)), blockElements = 1)).getMessage
+        val message = intercept[RankException](supply(pair, Seq.tabulate(3)(datum(_, 1)),
+            blockElements = 1)).getMessage
         assert(message.contains("released no block") && message.contains("--timeout"))
         assert(pair.waitedNanos >= 0.3e9)
       } finally pair.close()
     }
   }
 
-  test("a rank that has released a batch, and asks for no more, is an error after the limit in other words") {
+  test(
+    "a rank that has released a batch, and asks for no more, is an error after the limit in other words") {
     withRank { rank =>
       rank.open()
       val pair = attach(rank, seconds = 0.3)
@@ -151,7 +162,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
         rank("next")
         assert(rank("release 0") == "OK" && rank("next") == "END_OF_EPOCH 0")
-        assert(intercept[RankException](pair.awaitPassed()).getMessage.contains("lives, but has not asked for what follows the batch for 0 s"))
+        assert(intercept[RankException](pair.awaitPassed()).getMessage.contains(
+            "lives, but has not asked for what follows the batch for 0 s"))
       } finally pair.close()
     }
   }
@@ -164,7 +176,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         val supplying = inBackground(supply(pair, Seq.tabulate(3)(datum(_, 1)), blockElements = 1))
         rank("next")
         assert(rank("abort the loss is not a number") == "OK")
-        assert(intercept[RankEndedException](result(supplying)).getMessage.contains("the loss is not a number"))
+        assert(intercept[RankEndedException](result(supplying)).getMessage.contains(
+            "the loss is not a number"))
       } finally pair.close()
     }
   }
@@ -180,7 +193,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       val second = attach(rank, attempt = 1)
       try {
         second.planIs(5)
-        assert(intercept[ConfigException](second.planIs(6)).getMessage.contains("another run has begun to supply this rank"))
+        assert(intercept[ConfigException](second.planIs(6)).getMessage.contains(
+            "another run has begun to supply this rank"))
       } finally second.close()
     }
   }
@@ -191,7 +205,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       val first = attach(rank)
       try {
         supply(first, Seq.tabulate(4)(datum(_, 1)), blockElements = 1)
-        assert(rank("next") == "OK 0 0 0 0 1" && rank("release 0") == "OK" && rank("next") == "OK 1 0 0 1 1")
+        assert(rank("next") == "OK 0 0 0 0 1" && rank("release 0") == "OK" && rank(
+          "next") == "OK 1 0 0 1 1")
       } finally first.close()
       val second = attach(rank, attempt = 1)
       try {
@@ -206,18 +221,22 @@ class PairSuite extends AnyFunSuite with PairWithRank {
     withRank { rank =>
       rank.open()
       val first = attach(rank)
-      try assert(intercept[PairHeldException](attach(rank, attempt = 1, seconds = 0.2)).getMessage.contains("another attempt"))
+      try assert(intercept[PairHeldException](attach(rank, attempt = 1,
+              seconds = 0.2)).getMessage.contains("another attempt"))
       finally first.close()
       attach(rank, attempt = 1).close()
     }
   }
 
-  test("a rank that stalls with a full notification pipe is an error after the limit, for every attempt") {
+  test(
+    "a rank that stalls with a full notification pipe is an error after the limit, for every attempt") {
     withRank { rank =>
       rank.open(ringBytes = 3000L * 4096)
       def isStuck(body: => Unit): Unit = {
         val message = intercept[RankException](body).getMessage
-        assert(message.contains(s"process ${rank.pid}) lives, but read no notification") && message.contains("is it stuck") &&
+        assert(message.contains(
+          s"process ${rank.pid}) lives, but read no notification") && message.contains(
+          "is it stuck") &&
           message.contains("--timeout"))
       }
       val pair = attach(rank, seconds = 0.3)
@@ -225,7 +244,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       finally pair.close()
       isStuck { attach(rank, attempt = 1, seconds = 0.3).close() }
       patch(Paths.get(rank.paths.mappedFile), At.version, Array[Byte](0, 0, 2, 0))
-      assert(intercept[ContractException](attach(rank, attempt = 2, seconds = 0.3)).getMessage.contains("2.0"))
+      assert(intercept[ContractException](attach(rank, attempt = 2,
+            seconds = 0.3)).getMessage.contains("2.0"))
     }
   }
 
@@ -236,15 +256,18 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         val pair = attach(rank)
         try {
           supply(pair, Seq.tabulate(2)(datum(_, 1)), blockElements = 1)
-          val bytes = java.nio.ByteBuffer.allocate(8).order(java.nio.ByteOrder.LITTLE_ENDIAN).putLong(wrong).array()
+          val bytes = java.nio.ByteBuffer.allocate(8).order(
+            java.nio.ByteOrder.LITTLE_ENDIAN).putLong(wrong).array()
           patch(Paths.get(rank.paths.mappedFile), At.released, bytes)
-          assert(intercept[ContractException](pair.nextSlot()).getMessage.contains(s"released is $wrong"))
+          assert(intercept[ContractException](pair.nextSlot()).getMessage.contains(
+              s"released is $wrong"))
         } finally pair.close()
       }
     }
   }
 
-  test("an attempt that dies before it knows that the rank has everything leaves it to the next one") {
+  test(
+    "an attempt that dies before it knows that the rank has everything leaves it to the next one") {
     withRank { rank =>
       rank.open()
       val first = attach(rank)
@@ -279,7 +302,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         rank("next")
         thread.interrupt()
         thread.join(20000)
-        assert(!thread.isAlive && failure.isInstanceOf[java.nio.channels.ClosedByInterruptException])
+        assert(
+          !thread.isAlive && failure.isInstanceOf[java.nio.channels.ClosedByInterruptException])
       } finally pair.close()
     }
   }
@@ -291,7 +315,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       val message = intercept[ContractException](attach(rank)).getMessage
       assert(message.contains("2.0") && message.contains("1.0"))
       val answer = rank("next")
-      assert(answer.startsWith("ERROR SUPPLY_ERROR_SPARK") && answer.contains("2.0") && answer.contains("1.0"))
+      assert(answer.startsWith("ERROR SUPPLY_ERROR_SPARK") && answer.contains(
+        "2.0") && answer.contains("1.0"))
     }
   }
 
@@ -300,7 +325,8 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       rank.open()
       Files.delete(Paths.get(rank.paths.requestPipe))
       Files.writeString(Paths.get(rank.paths.requestPipe), "")
-      assert(intercept[SupplyException](attach(rank)).getMessage.contains(s"${rank.paths.requestPipe} is not a named pipe"))
+      assert(intercept[SupplyException](attach(rank)).getMessage.contains(
+          s"${rank.paths.requestPipe} is not a named pipe"))
     }
   }
 

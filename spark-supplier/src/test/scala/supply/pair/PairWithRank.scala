@@ -25,9 +25,11 @@ trait PairWithRank {
   protected def attach(rank: TestRank, attempt: Int = 0, seconds: Double = timeout): Pair =
     Pair.attach("pair 0", rank.paths, attempt, seconds, run)
 
-  protected def datum(i: Int, bytes: Int): Datum.Tuple = (s"key-$i", i.toString, 1, 1, bytes, i % 2 == 0, Array.fill(bytes)(1.toByte))
+  protected def datum(i: Int, bytes: Int): Datum.Tuple =
+    (s"key-$i", i.toString, 1, 1, bytes, i % 2 == 0, Array.fill(bytes)(1.toByte))
 
-  protected def supply(pair: Pair, elements: Seq[Datum.Tuple], from: Long = 0, blockElements: Int = Int.MaxValue): BlockWriter = {
+  protected def supply(pair: Pair, elements: Seq[Datum.Tuple], from: Long = 0,
+      blockElements: Int = Int.MaxValue): BlockWriter = {
     val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements)
     writer.startAt(0, 0, from)
     val cursor = new DatumCursor(elements.iterator)

@@ -34,14 +34,16 @@ class ResidentSuite extends AnyFunSuite {
   private def write(pair: Pair, epoch: Int, partition: Int, first: Int, last: Int): Unit = {
     val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), 1)
     writer.startAt(epoch, partition, first)
-    val cursor = new DatumCursor((first to last).iterator.map(i => (s"$i", s"$partition", 1, 1, 1, false, Array(i.toByte))))
+    val cursor = new DatumCursor(
+      (first to last).iterator.map(i => (s"$i", s"$partition", 1, 1, 1, false, Array(i.toByte))))
     while (cursor.next()) writer.append(cursor)
   }
 
   private def end(pair: Pair, kind: Int, epoch: Int): Unit =
     pair.publish(kind, epoch, 0, 0, 0, 0, BlockWriter.ControlBytes)
 
-  private def endOfEpoch(pair: Pair, epoch: Int): Unit = end(pair, Constant.NOTIFICATION_END_OF_EPOCH, epoch)
+  private def endOfEpoch(pair: Pair, epoch: Int): Unit =
+    end(pair, Constant.NOTIFICATION_END_OF_EPOCH, epoch)
 
   /** Epoch 0, which stays: partition 0 of two blocks, partition 1 of one. */
   private def firstEpoch(pair: Pair): Unit = {
@@ -67,7 +69,8 @@ class ResidentSuite extends AnyFunSuite {
         again(pair, 1, partition = 0)
         pair.publishAgain(pair.resident.get.endOfEpoch, 1)
         assert(Seq.fill(2)(rank("next")) == Seq("OK 4 1 1 0 1", "OK 5 1 0 0 1"))
-        assert(rank("datum 0") == "OK 0 1 1 1 0 1 1 0", "label, shape, key and data of partition 0's first element")
+        assert(rank("datum 0") == "OK 0 1 1 1 0 1 1 0",
+          "label, shape, key and data of partition 0's first element")
         assert(Seq.fill(2)(rank("next")) == Seq("OK 6 1 0 1 1", "END_OF_EPOCH 1"))
         (4 to 6).foreach(number => assert(rank(s"release $number") == "OK"))
         end(pair, Constant.NOTIFICATION_END_OF_DATA, 0)
@@ -88,7 +91,8 @@ class ResidentSuite extends AnyFunSuite {
         again(pair, 1, partition = 1)
         pair.publishAgain(pair.resident.get.endOfEpoch, 1)
         again(pair, 2, partition = 1)
-        assert(Seq.fill(5)(rank("next")) == Seq("OK 4 1 0 0 1", "OK 5 1 0 1 1", "OK 6 1 1 0 1", "END_OF_EPOCH 1", "OK 8 2 1 0 1"))
+        assert(Seq.fill(5)(rank("next")) == Seq("OK 4 1 0 0 1", "OK 5 1 0 1 1", "OK 6 1 1 0 1",
+          "END_OF_EPOCH 1", "OK 8 2 1 0 1"))
         assert(rank("next").contains("block 0 is still held"))
         // In another order than they came.
         Seq(8, 2, 5, 1, 4, 6, 0).foreach(number => assert(rank(s"release $number") == "OK"))
@@ -116,7 +120,8 @@ class ResidentSuite extends AnyFunSuite {
       }
       attached(rank, attempt = 2) { pair =>
         assert(pair.position == Position(2, None) && pair.publishedElements == 6)
-        assert(Seq.fill(2)(rank("next")) == Seq("OK 6 1 0 1 1", "END_OF_EPOCH 1") && rank("release 6") == "OK")
+        assert(Seq.fill(2)(rank("next")) == Seq("OK 6 1 0 1 1", "END_OF_EPOCH 1") && rank(
+          "release 6") == "OK")
         end(pair, Constant.NOTIFICATION_END_OF_DATA, 0)
       }
       attached(rank, attempt = 3) { pair =>
@@ -138,7 +143,8 @@ class ResidentSuite extends AnyFunSuite {
         write(pair, 0, 1, 0, 0)
         endOfEpoch(pair, 0)
         assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
-        assert(pair.resident.get.of(0).map(_.sequence) == Seq(0, 1) && pair.resident.get.of(1).map(_.sequence) == Seq(2))
+        assert(pair.resident.get.of(0).map(_.sequence) == Seq(0, 1) && pair.resident.get.of(1).map(
+          _.sequence) == Seq(2))
       }
     }
   }
@@ -156,7 +162,8 @@ class ResidentSuite extends AnyFunSuite {
         write(pair, 1, 0, 0, 1)
         write(pair, 1, 1, 0, 0)
         endOfEpoch(pair, 1)
-        assert(Seq.fill(4)(rank("next")) == Seq("OK 3 1 0 0 1", "OK 4 1 0 1 1", "OK 5 1 1 0 1", "END_OF_EPOCH 1"))
+        assert(Seq.fill(4)(rank("next")) == Seq("OK 3 1 0 0 1", "OK 4 1 0 1 1", "OK 5 1 1 0 1",
+          "END_OF_EPOCH 1"))
         (3 to 5).foreach(number => assert(rank(s"release $number") == "OK"))
         again(pair, 2, partition = 1)
         assert(rank("next") == "OK 7 2 1 0 1" && rank("release 7") == "OK")
@@ -181,7 +188,8 @@ class ResidentSuite extends AnyFunSuite {
         assertThrows[Pair.NoRoomToStay.type](pair.nextSlot())
         endOfEpoch(pair, 0)
         end(pair, Constant.NOTIFICATION_END_OF_DATA, 0)
-        assert(Seq.fill(4)(rank("next")) == Seq("OK 0 0 0 0 1", "OK 1 0 0 1 1", "END_OF_EPOCH 0", "END_OF_DATA"))
+        assert(Seq.fill(4)(rank("next")) == Seq("OK 0 0 0 0 1", "OK 1 0 0 1 1", "END_OF_EPOCH 0",
+          "END_OF_DATA"))
       }
     }
   }

@@ -13,7 +13,8 @@ class TimeLimitSuite extends AnyFunSuite {
   }
 
   test("a call that blocks past its limit is woken") {
-    withGuard((guard, woken) => guard(new TimeLimit(soon))(assert(woken.await(30, TimeUnit.SECONDS))))
+    withGuard((guard, woken) =>
+      guard(new TimeLimit(soon))(assert(woken.await(30, TimeUnit.SECONDS))))
   }
 
   test("a call that ends in time is left alone, and the next one has a limit of its own") {
@@ -27,7 +28,8 @@ class TimeLimitSuite extends AnyFunSuite {
   test("the check of an earlier call does not end a later one, whose limit it takes over") {
     withGuard { (guard, woken) =>
       guard(new TimeLimit(soon))(())
-      guard(new TimeLimit(0.4))(assert(!woken.await(200, TimeUnit.MILLISECONDS) && woken.await(30, TimeUnit.SECONDS)))
+      guard(new TimeLimit(0.4))(assert(!woken.await(200, TimeUnit.MILLISECONDS) && woken.await(30,
+          TimeUnit.SECONDS)))
     }
   }
 

@@ -10,7 +10,8 @@ class EqualStepsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   private def plan(counted: Seq[Long], ranks: Int, step: Int, isPadded: Boolean): Plan = {
     val all = Plan(counted.size, ranks, 3, seed = 5)
-    all.copy(equalSteps = Some(EqualSteps(counted.toIndexedSeq, (0 until ranks).map(all.partitionsOf), step, isPadded)))
+    all.copy(equalSteps = Some(EqualSteps(counted.toIndexedSeq,
+        (0 until ranks).map(all.partitionsOf), step, isPadded)))
   }
 
   private val cases = for {
@@ -22,12 +23,15 @@ class EqualStepsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   private def supplied(plan: Plan, rank: Int, epoch: Int): Seq[(Int, Long)] =
     plan.shares(rank, epoch).map { case (partition, share) => partition -> share.get.supplied }
 
-  test("in every epoch every rank gets as many whole steps: those of the rank with the fewest, or with the most") {
+  test(
+    "in every epoch every rank gets as many whole steps: those of the rank with the fewest, or with the most") {
     forAll(cases) { case (counted, ranks, step) =>
       Seq(false, true).foreach { isPadded =>
         val planned = plan(counted, ranks, step, isPadded)
-        def whole(n: Long) = (if (isPadded) math.ceil(n.toDouble / step) else math.floor(n.toDouble / step)).toLong
-        val each = (0 until ranks).map(planned.partitionsOf(_).map(partition => whole(counted(partition))).sum)
+        def whole(n: Long) =
+          (if (isPadded) math.ceil(n.toDouble / step) else math.floor(n.toDouble / step)).toLong
+        val each = (0 until ranks).map(
+          planned.partitionsOf(_).map(partition => whole(counted(partition))).sum)
         val expected = if (isPadded) each.max else each.min
         for (epoch <- 0 until 3; rank <- 0 until ranks) {
           val shares = supplied(planned, rank, epoch)
@@ -46,7 +50,8 @@ class EqualStepsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       val planned = plan(counted, 2, 1, isPadded)
       val all = planned.shares(if (isPadded) 1 else 0, epoch)
       // Rank 0 has one partition more than rank 1.
-      if (isPadded) all.find(_._2.get.supplied > 10).get._1 else planned.partitionsOf(0).diff(all.map(_._1)).head
+      if (isPadded) all.find(_._2.get.supplied > 10).get._1
+      else planned.partitionsOf(0).diff(all.map(_._1)).head
     }
     assert(odd(isPadded = false).distinct.size > 1)
     assert(odd(isPadded = true).distinct.size > 1)
@@ -58,8 +63,10 @@ class EqualStepsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("a rank with nothing to make a step of is named") {
-    def message(isPadded: Boolean, counted: Long*) = intercept[SourceException](plan(counted, 2, 4, isPadded)).getMessage
+    def message(isPadded: Boolean, counted: Long*) =
+      intercept[SourceException](plan(counted, 2, 4, isPadded)).getMessage
     assert(message(isPadded = true, 5, 0, 5, 0).contains("rank 1 has no element"))
-    assert(message(isPadded = false, 5, 3, 5, 3).contains("rank 1 has no partition with 4 elements"))
+    assert(message(isPadded = false, 5, 3, 5, 3).contains(
+        "rank 1 has no partition with 4 elements"))
   }
 }

@@ -15,7 +15,8 @@ class HostsSuite extends AnyFunSuite {
   }
 
   test("rank r is number r of the slots, in the order of the file") {
-    val hosts = read("# cluster\nnode-a slots=2\nnode-b # one slot\nnode-c slots=4 max_slots=8\n", 5)
+    val hosts =
+      read("# cluster\nnode-a slots=2\nnode-b # one slot\nnode-c slots=4 max_slots=8\n", 5)
     assert(hosts.places == Seq(
       RankPlace(Some("node-a"), 0), RankPlace(Some("node-a"), 1),
       RankPlace(Some("node-b"), 0),
@@ -24,15 +25,18 @@ class HostsSuite extends AnyFunSuite {
 
   test("the places of a host are together, and without a host file there is no host") {
     assert(read("a slots=2\nb\n", 3).byHost == Seq(
-      "a" -> Seq(RankPlace(Some("a"), 0), RankPlace(Some("a"), 1)), "b" -> Seq(RankPlace(Some("b"), 0))))
+      "a" -> Seq(RankPlace(Some("a"), 0), RankPlace(Some("a"), 1)),
+      "b" -> Seq(RankPlace(Some("b"), 0))))
     assert(Hosts(None, 3).byHost.isEmpty)
   }
 
   test("too few slots, a bad number and a repeated host are refused") {
-    assert(intercept[ConfigException](read("a slots=2\n", 3)).getMessage.contains("2 slots for 3 ranks"))
+    assert(intercept[ConfigException](read("a slots=2\n", 3)).getMessage.contains(
+        "2 slots for 3 ranks"))
     assert(intercept[ConfigException](read("a slots=x\n", 1)).getMessage.contains("'x'"))
     assert(intercept[ConfigException](read("a\nb\na\n", 1)).getMessage.contains("names a twice"))
-    assert(intercept[ConfigException](Hosts.read("/nowhere/hosts", 1)).getMessage.contains("/nowhere/hosts"))
+    assert(intercept[ConfigException](Hosts.read("/nowhere/hosts", 1)).getMessage.contains(
+        "/nowhere/hosts"))
   }
 
   test("a place is on its host by name, by short name and by address, and on no other") {

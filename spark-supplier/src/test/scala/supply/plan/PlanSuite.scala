@@ -21,7 +21,8 @@ class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("a rank keeps its partitions from epoch to epoch, and shares differ by one partition at most") {
+  test(
+    "a rank keeps its partitions from epoch to epoch, and shares differ by one partition at most") {
     forAll(plans) { plan =>
       for (rank <- 0 until plan.ranks; epoch <- 0 until plan.epochs) {
         assert(plan.order(rank, epoch).sorted == plan.partitionsOf(rank))
@@ -34,7 +35,8 @@ class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("the same arguments give the same plan") {
     forAll(plans) { plan =>
       val again = plan.copy()
-      for (rank <- 0 until plan.ranks; epoch <- 0 until plan.epochs) assert(plan.order(rank, epoch) == again.order(rank, epoch))
+      for (rank <- 0 until plan.ranks; epoch <- 0 until plan.epochs)
+        assert(plan.order(rank, epoch) == again.order(rank, epoch))
     }
   }
 
@@ -48,17 +50,22 @@ class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("plans in which a position means something else have another fingerprint, and none has 0") {
     val plan = Plan(10, 2, 1, seed = 42)
     assert(plan.fingerprint(Some(5)) == plan.copy(epochs = 9).fingerprint(Some(5)))
-    val others = Seq(plan.copy(partitions = 11), plan.copy(ranks = 3), plan.copy(seed = 43)).map(_.fingerprint(Some(5))) ++
-      Seq(plan.fingerprint(Some(6)), plan.fingerprint(None)) ++ other(plan).map(_.fingerprint(Some(5)))
+    val others = Seq(plan.copy(partitions = 11), plan.copy(ranks = 3), plan.copy(seed = 43)).map(
+      _.fingerprint(Some(5))) ++
+      Seq(plan.fingerprint(Some(6)), plan.fingerprint(None)) ++ other(plan).map(
+        _.fingerprint(Some(5)))
     assert((others :+ plan.fingerprint(Some(5)) :+ 0L).distinct.size == others.size + 2)
   }
 
   /** Plans that differ in how they shuffle, or make ranks even. */
   private def other(plan: Plan): Seq[Plan] = {
     val ranks = (0 until plan.ranks).map(plan.partitionsOf)
-    val steps = for (step <- Seq(1, 2); isPadded <- Seq(false, true)) yield EqualSteps(Vector.fill(10)(8L), ranks, step, isPadded)
-    Seq(Shuffle.Off, Shuffle.Elements(10), Shuffle.Elements(11)).map(how => plan.copy(shuffle = how)) ++
-      (steps :+ EqualSteps(Vector.fill(10)(9L), ranks, 1, isPadded = true)).map(equal => plan.copy(equalSteps = Some(equal)))
+    val steps = for (step <- Seq(1, 2); isPadded <- Seq(false, true))
+      yield EqualSteps(Vector.fill(10)(8L), ranks, step, isPadded)
+    Seq(Shuffle.Off, Shuffle.Elements(10), Shuffle.Elements(11)).map(how =>
+      plan.copy(shuffle = how)) ++
+      (steps :+ EqualSteps(Vector.fill(10)(9L), ranks, 1, isPadded = true)).map(equal =>
+        plan.copy(equalSteps = Some(equal)))
   }
 
   test("not shuffled, a rank's partitions come as they are in the source, in every epoch") {
@@ -67,7 +74,8 @@ class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("the order of a partition's elements has a seed of its own in each epoch") {
-    val seeds = for (seed <- 0 until 3; partition <- 0 until 10; epoch <- 0 until 10) yield Plan(10, 2, 10, seed.toLong).elementSeed(partition, epoch)
+    val seeds = for (seed <- 0 until 3; partition <- 0 until 10; epoch <- 0 until 10)
+      yield Plan(10, 2, 10, seed.toLong).elementSeed(partition, epoch)
     assert(seeds.distinct.size == seeds.size)
   }
 

@@ -36,20 +36,29 @@ class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       space
     }
 
-    def values: Seq[Any] = Seq(new String(key.array, ISO_8859_1), numbers(Datum.Label).toString, numbers(Datum.Channels),
-      numbers(Datum.Height), numbers(Datum.Width), encoded, data.array.toSeq)
+    def values: Seq[Any] = Seq(
+      new String(key.array, ISO_8859_1),
+      numbers(Datum.Label).toString,
+      numbers(Datum.Channels),
+      numbers(Datum.Height),
+      numbers(Datum.Width),
+      encoded,
+      data.array.toSeq
+    )
   }
 
-  private def elements(cursor: ElementCursor): Seq[Seq[Any]] = Iterator.continually(cursor.next()).takeWhile(identity).map { _ =>
-    // An element that does not fit into a block is written once more into the next.
-    val (first, second) = (new Element, new Element)
-    cursor.write(first)
-    cursor.write(second)
-    assert(first.values == second.values)
-    second.values
-  }.toVector
+  private def elements(cursor: ElementCursor): Seq[Seq[Any]] =
+    Iterator.continually(cursor.next()).takeWhile(identity).map { _ =>
+      // An element that does not fit into a block is written once more into the next.
+      val (first, second) = (new Element, new Element)
+      cursor.write(first)
+      cursor.write(second)
+      assert(first.values == second.values)
+      second.values
+    }.toVector
 
-  private def values(tuple: Datum.Tuple): Seq[Any] = tuple.productIterator.toSeq.init :+ tuple._7.toSeq
+  private def values(tuple: Datum.Tuple): Seq[Any] =
+    tuple.productIterator.toSeq.init :+ tuple._7.toSeq
 
   test("batches hold the elements that they are made of, in order") {
     forAll(Gen.listOf(tuples), minSuccessful(40)) { all =>
@@ -60,11 +69,12 @@ class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("shuffled, they come in the order of shuffled tuples, wherever the buffer ends") {
-    forAll(Gen.listOf(tuples), Gen.choose(1, 100), Gen.long, minSuccessful(40)) { (all, buffer, seed) =>
-      val tuples = elements(ShuffledCursor(new DatumCursor(all.iterator), buffer, seed))
-      val batches = DatumBatch.of(new DatumCursor(all.iterator))
-      assert(elements(ShuffledCursor(new DatumBatchCursor(batches), buffer, seed)) == tuples)
-      assert(tuples.toSet == all.map(values).toSet)
+    forAll(Gen.listOf(tuples), Gen.choose(1, 100), Gen.long, minSuccessful(40)) {
+      (all, buffer, seed) =>
+        val tuples = elements(ShuffledCursor(new DatumCursor(all.iterator), buffer, seed))
+        val batches = DatumBatch.of(new DatumCursor(all.iterator))
+        assert(elements(ShuffledCursor(new DatumBatchCursor(batches), buffer, seed)) == tuples)
+        assert(tuples.toSet == all.map(values).toSet)
     }
   }
 
@@ -72,13 +82,16 @@ class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val element = ("key", "1", 1, 1, 1000, false, new Array[Byte](1000))
     val many = DatumBatch.of(new DatumCursor(Iterator.fill(2000)(element))).toVector
     assert(many.size == 8)
-    assert(many.init.forall(batch => batch.bytes.length >= DatumBatch.Bytes && batch.bytes.length < DatumBatch.Bytes + 1003))
+    assert(many.init.forall(batch =>
+        batch.bytes.length >= DatumBatch.Bytes && batch.bytes.length < DatumBatch.Bytes + 1003))
     val large = ("key", "1", 1, 1, 1, false, new Array[Byte](3 * DatumBatch.Bytes))
-    assert(DatumBatch.of(new DatumCursor(Iterator.fill(3)(large))).map(_.elements).toSeq == Seq(1, 1, 1))
+    assert(DatumBatch.of(new DatumCursor(Iterator.fill(3)(large))).map(_.elements).toSeq == Seq(1,
+      1, 1))
   }
 
   test("an element of a batch is named by its key, as supply-cat prints it") {
-    val cursor = new DatumBatchCursor(DatumBatch.of(new DatumCursor(Iterator(("a\u00ff\\b", "1", 1, 1, 1, false, new Array[Byte](3))))))
+    val cursor = new DatumBatchCursor(DatumBatch.of(new DatumCursor(Iterator(("a\u00ff\\b", "1", 1,
+              1, 1, false, new Array[Byte](3))))))
     assert(cursor.next())
     assert(cursor.describe == "the element 'a\\xff\\x5cb' (3 bytes of data)")
   }

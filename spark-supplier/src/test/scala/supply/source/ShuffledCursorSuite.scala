@@ -20,7 +20,8 @@ class ShuffledCursorSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     seed <- Gen.long
   } yield (elements, buffer, seed)
 
-  test("every element comes once, no earlier than the buffer reaches, in an order that the seed fixes") {
+  test(
+    "every element comes once, no earlier than the buffer reaches, in an order that the seed fixes") {
     forAll(cases) { case (elements, buffer, seed) =>
       val seen = shuffled(elements, buffer, seed)
       assert(seen.sorted == (0 until elements))
@@ -40,7 +41,8 @@ class ShuffledCursorSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(shuffled(8, buffer = 4, seed = 42) == Seq(2, 0, 4, 5, 1, 3, 7, 6))
   }
 
-  test("values of every kind are kept, however large, also in memory that other elements have used") {
+  test(
+    "values of every kind are kept, however large, also in memory that other elements have used") {
     val seen = all(ShuffledCursor(new Numbers(200), 16, seed = 1))
     assert(seen.sortBy(_.head.asInstanceOf[Int]) == all(new Numbers(200)))
   }
@@ -80,7 +82,9 @@ private object ShuffledCursorSuite {
     def all: Seq[Any] = values.result().map(_.apply())
     override def putInt(column: Int, value: Int): Unit = { values += (() => value); () }
     override def putLong(column: Int, value: Long): Unit = { values += (() => column -> value); () }
-    override def putBoolean(column: Int, value: Boolean): Unit = { values += (() => column -> value); () }
+    override def putBoolean(column: Int, value: Boolean): Unit = {
+      values += (() => column -> value); ()
+    }
     override def putNull(column: Int): Unit = { values += (() => column -> null); () }
     override def reserve(column: Int, bytes: Int): ByteBuffer = {
       val space = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN)

@@ -9,12 +9,14 @@ import supply.LocalSpark
 
 /** What the driver knows of a job's ranks. */
 class RunRecordSuite extends AnyFunSuite with LocalSpark {
-  private val report = TaskReport(rank = 0, host = "node", partitions = 1, elements = 2, bytes = 3, nanos = 4, waitedForRank = 5, waitedForSource = 6)
+  private val report = TaskReport(rank = 0, host = "node", partitions = 1, elements = 2, bytes = 3,
+    nanos = 4, waitedForRank = 5, waitedForSource = 6)
 
   test("what an attempt tells that outlives its batch is not about the next one") {
     Using.resource(new RunRecord(sc, "first")) { first =>
       RunRecord.ended("first", report)
-      assert(RunRecord.reportOf("first", 0).contains(report) && first.reportsOf(0 until 1).isDefined)
+      assert(RunRecord.reportOf("first", 0).contains(report) && first.reportsOf(
+        0 until 1).isDefined)
       Using.resource(new RunRecord(sc, "next"))(_ => assert(RunRecord.reportOf("next", 0).isEmpty))
     }
     Using.resource(new RunRecord(sc, "next")) { next =>

@@ -17,10 +17,14 @@ import supply.plan.Hosts
 class TaskWatchSuite extends AnyFunSuite with LocalSpark {
   private val stage = new StageInfo(7, 0, "", 3, Seq.empty, Seq.empty, "", resourceProfileId = 0)
 
-  /** The watch of a job of three ranks whose last stage is submitted; `timeout` is short, so that a rank without a task is late soon. */
+  /**
+   * The watch of a job of three ranks whose last stage is submitted; `timeout` is short, so that a
+   * rank without a task is late soon.
+   */
   private def watching(body: (TaskWatch, LinkedBlockingQueue[SupplyException]) => Unit): Unit = {
     val causes = new LinkedBlockingQueue[SupplyException]
-    Using.resource(new TaskWatch(sc, "job", Hosts.oneNode(3), timeout = 0.01, cause => { causes.add(cause); () })) { watch =>
+    Using.resource(new TaskWatch(sc, "job", Hosts.oneNode(3), timeout = 0.01,
+        cause => { causes.add(cause); () })) { watch =>
       val properties = new Properties
       properties.setProperty("spark.jobGroup.id", "job")
       watch.onJobStart(SparkListenerJobStart(0, 0, Seq(stage), properties))
@@ -31,12 +35,15 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
   private def task(number: Long, rank: Int) =
     new TaskInfo(number, rank, 0, rank, 0, "driver", "localhost", TaskLocality.ANY, false)
 
-  private def start(watch: TaskWatch, number: Long, rank: Int): Unit = watch.onTaskStart(SparkListenerTaskStart(stage.stageId, 0, task(number, rank)))
+  private def start(watch: TaskWatch, number: Long, rank: Int): Unit =
+    watch.onTaskStart(SparkListenerTaskStart(stage.stageId, 0, task(number, rank)))
 
   private def end(watch: TaskWatch, number: Long, rank: Int, reason: TaskEndReason): Unit =
-    watch.onTaskEnd(SparkListenerTaskEnd(stage.stageId, 0, "ResultTask", reason, task(number, rank), null, null))
+    watch.onTaskEnd(SparkListenerTaskEnd(stage.stageId, 0, "ResultTask", reason, task(number, rank),
+        null, null))
 
-  test("where the stage is submitted again a rank misses its task neither when it has succeeded nor while the old one runs") {
+  test(
+    "where the stage is submitted again a rank misses its task neither when it has succeeded nor while the old one runs") {
     watching { (watch, causes) =>
       start(watch, 0, rank = 0)
       start(watch, 1, rank = 1)
@@ -61,7 +68,8 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
   }
 
   test("a task that can not have its pair ends the run only where no other one of its rank runs") {
-    val held = TaskKilled(intercept[TaskKilledException](HeldPair.end("another attempt still holds it")).reason)
+    val held = TaskKilled(
+      intercept[TaskKilledException](HeldPair.end("another attempt still holds it")).reason)
     watching { (watch, causes) =>
       start(watch, 0, rank = 0)
       start(watch, 1, rank = 0)

@@ -12,8 +12,8 @@ import supply.SourceException
 private[cache] final case class CachedCopy(key: String, bytes: Long, used: FileTime)
 
 /**
- * The folder of a node's cache: a folder for each copy, with the file under its name when it is complete and under another before,
- * and one file for the locks.
+ * The folder of a node's cache: a folder for each copy, with the file under its name when it is
+ * complete and under another before, and one file for the locks.
  */
 private[cache] final class CacheFolder(val path: Path) {
 
@@ -29,29 +29,40 @@ private[cache] final class CacheFolder(val path: Path) {
   def prepare(): Unit =
     try {
       Option(path.getParent).foreach(Files.createDirectories(_))
-      try Files.createDirectory(path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")))
+      try Files.createDirectory(path,
+          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")))
       catch { case _: FileAlreadyExistsException => () }
-      val found = Files.readAttributes(path, classOf[PosixFileAttributes], LinkOption.NOFOLLOW_LINKS)
-      val shared = found.permissions.asScala.exists(Set(PosixFilePermission.GROUP_WRITE, PosixFilePermission.OTHERS_WRITE))
+      val found =
+        Files.readAttributes(path, classOf[PosixFileAttributes], LinkOption.NOFOLLOW_LINKS)
+      val shared = found.permissions.asScala.exists(Set(PosixFilePermission.GROUP_WRITE,
+          PosixFilePermission.OTHERS_WRITE))
       if (!found.isDirectory || shared || found.owner != Files.getOwner(Paths.get("/proc/self"))) {
-        throw new IOException(s"it belongs to ${found.owner}, is a link, or can be written by others")
+        throw new IOException(
+          s"it belongs to ${found.owner}, is a link, or can be written by others")
       }
     } catch {
-      case e: IOException => throw new SourceException(s"the cache folder $path can not be used: $e (--lmdb-cache names another)", e)
+      case e: IOException => throw new SourceException(
+          s"the cache folder $path can not be used: $e (--lmdb-cache names another)", e)
     }
 
   def copies: Seq[CachedCopy] = folders.filter(key => Files.exists(complete(key))).map { key =>
     CachedCopy(key, Files.size(complete(key)), Files.getLastModifiedTime(path.resolve(key)))
   }
 
-  /** All keys, those of copies that were never completed among them. What else is in the folder is somebody else's. */
+  /**
+   * All keys, those of copies that were never completed among them. What else is in the folder is
+   * somebody else's.
+   */
   def folders: Seq[String] = {
     val entries = Files.newDirectoryStream(path, (entry: Path) => Files.isDirectory(entry))
     try entries.asScala.map(_.getFileName.toString).filter(RemoteFile.isKey).toSeq
     finally entries.close()
   }
 
-  /** The locks, too: who removes from /var/tmp what is old shall find them as young as the youngest copy. */
+  /**
+   * The locks, too: who removes from /var/tmp what is old shall find them as young as the youngest
+   * copy.
+   */
   def touch(key: String): Unit = Seq(lockFile, path.resolve(key)).foreach(CacheFolder.touch)
 
   def remove(key: String): Unit = {

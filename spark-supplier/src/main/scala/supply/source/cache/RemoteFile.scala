@@ -12,15 +12,20 @@ import supply.SourceException
 /**
  * A file in HDFS, or in another file system that Hadoop knows, as it was when the run began.
  *
- * @param uri as Hadoop's Path writes and reads it: nothing in it is encoded, also no space and no %
+ * @param uri
+ *   as Hadoop's Path writes and reads it: nothing in it is encoded, also no space and no %
  */
 final case class RemoteFile(uri: String, length: Long, modified: Long) {
 
-  /** Names the file in this state: another content has another key, as far as length and time tell. */
+  /**
+   * Names the file in this state: another content has another key, as far as length and time tell.
+   */
   def key: String =
-    MessageDigest.getInstance("SHA-256").digest(s"$uri\n$length\n$modified".getBytes(UTF_8)).take(16).map(b => f"${b & 0xff}%02x").mkString
+    MessageDigest.getInstance("SHA-256").digest(s"$uri\n$length\n$modified".getBytes(UTF_8)).take(
+      16).map(b => f"${b & 0xff}%02x").mkString
 
-  def describe: String = s"$uri\n$length bytes, modified ${java.time.Instant.ofEpochMilli(modified)}\n"
+  def describe: String =
+    s"$uri\n$length bytes, modified ${java.time.Instant.ofEpochMilli(modified)}\n"
 
   def open(): InputStream = {
     val path = new Path(uri)
@@ -29,7 +34,8 @@ final case class RemoteFile(uri: String, length: Long, modified: Long) {
 
   /** The copy is only what it says if the file is still the same. */
   def requireUnchanged(): Unit =
-    if (RemoteFile.find(uri) != this) throw new SourceException(s"$uri has changed while it was fetched: start the run again")
+    if (RemoteFile.find(uri) != this)
+      throw new SourceException(s"$uri has changed while it was fetched: start the run again")
 }
 
 object RemoteFile {
@@ -41,11 +47,15 @@ object RemoteFile {
   def isRemote(name: String): Boolean = scheme(name).exists(_ != "file")
 
   /** The path that a name without a scheme, or with file:, stands for. */
-  def localPath(name: String): String = if (scheme(name).contains("file")) new Path(name).toUri.getPath else name
+  def localPath(name: String): String =
+    if (scheme(name).contains("file")) new Path(name).toUri.getPath else name
 
-  private def scheme(name: String): Option[String] = "^([a-zA-Z][a-zA-Z0-9+.-]*):".r.findFirstMatchIn(name).map(_.group(1).toLowerCase)
+  private def scheme(name: String): Option[String] =
+    "^([a-zA-Z][a-zA-Z0-9+.-]*):".r.findFirstMatchIn(name).map(_.group(1).toLowerCase)
 
-  /** The file of that name, which is taken as it is written, or `inside` the directory of that name. */
+  /**
+   * The file of that name, which is taken as it is written, or `inside` the directory of that name.
+   */
   def find(name: String, inside: Option[String] = None): RemoteFile =
     try {
       val path = new Path(name)
@@ -53,10 +63,12 @@ object RemoteFile {
       def status(at: Path): Option[FileStatus] =
         try Some(fs.getFileStatus(at))
         catch { case _: FileNotFoundException => None }
-      val root = status(path).getOrElse(throw new SourceException(s"there is no LMDB at $name: no such file or directory (--lmdb)"))
+      val root = status(path).getOrElse(
+        throw new SourceException(s"there is no LMDB at $name: no such file or directory (--lmdb)"))
       val found = inside.filter(_ => root.isDirectory) match {
         case None => root
-        case Some(file) => status(new Path(path, file)).getOrElse(throw new SourceException(s"$name holds no LMDB: it has no $file (--lmdb)"))
+        case Some(file) => status(new Path(path, file)).getOrElse(
+            throw new SourceException(s"$name holds no LMDB: it has no $file (--lmdb)"))
       }
       RemoteFile(found.getPath.toString, found.getLen, found.getModificationTime)
     } catch {

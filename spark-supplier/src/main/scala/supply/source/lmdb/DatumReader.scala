@@ -8,8 +8,9 @@ import org.fusesource.lmdbjni.DirectBuffer
 import supply.source.lmdb.CaffeProtos.{Datum => Proto}
 
 /**
- * Reads a Datum's wire format where it lies: afterwards the fields are here, and data is a place in the value. Protobuf's own
- * parser makes an object and a copy per record; field numbers and wire types are protobuf's. For one thread.
+ * Reads a Datum's wire format where it lies: afterwards the fields are here, and data is a place in
+ * the value. Protobuf's own parser makes an object and a copy per record; field numbers and wire
+ * types are protobuf's. For one thread.
  */
 final class DatumReader {
   var label = 0
@@ -96,7 +97,8 @@ final class DatumReader {
       val tag = varint().toInt
       val wireType = WireFormat.getTagWireType(tag)
       if (WireFormat.getTagFieldNumber(tag) == Proto.FLOAT_DATA_FIELD_NUMBER) {
-        val n = if (wireType == WireFormat.WIRETYPE_LENGTH_DELIMITED) length() else java.lang.Float.BYTES
+        val n =
+          if (wireType == WireFormat.WIRETYPE_LENGTH_DELIMITED) length() else java.lang.Float.BYTES
         value.getBytes(at, to, n)
         at += n
       } else skip(wireType)

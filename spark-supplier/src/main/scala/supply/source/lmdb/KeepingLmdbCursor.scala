@@ -4,8 +4,13 @@ import java.util.Arrays
 
 import supply.contract.KeepingCursor
 
-/** On a file that stays mapped: it keeps an element as the place of its key and value in LMDB's pages. */
-final class KeepingLmdbCursor(file: String, partition: LmdbPartition) extends LmdbCursor(file, partition) with KeepingCursor {
+/**
+ * On a file that stays mapped: it keeps an element as the place of its key and value in LMDB's
+ * pages.
+ */
+final class KeepingLmdbCursor(
+    file: String, partition: LmdbPartition) extends LmdbCursor(file, partition) with KeepingCursor {
+
   /** Of each place the key, then the value. */
   private var addresses = new Array[Long](128)
   private var lengths = new Array[Int](128)

@@ -6,7 +6,10 @@ import supply.SourceException
 import supply.contract.{ElementCursor, ElementWriter}
 import supply.source.Datum
 
-/** The Datums of one partition of an LMDB, on LMDB's own pages: nothing is allocated or copied per element. */
+/**
+ * The Datums of one partition of an LMDB, on LMDB's own pages: nothing is allocated or copied per
+ * element.
+ */
 class LmdbCursor(file: String, partition: LmdbPartition) extends ElementCursor {
   protected final val walk = new LmdbWalk(file)
   private val datum = new DatumReader
@@ -15,8 +18,9 @@ class LmdbCursor(file: String, partition: LmdbPartition) extends ElementCursor {
   override def next(): Boolean = taken < partition.entries && {
     val found = if (taken == 0) walk.seek(partition.firstKey) else walk.next()
     if (!found) {
-      throw new SourceException(s"the LMDB $file has changed since it was planned: partition ${partition.index} ended after " +
-        s"$taken of ${partition.entries} entries. It must not be written to during a run")
+      throw new SourceException(
+        s"the LMDB $file has changed since it was planned: partition ${partition.index} ended after " +
+          s"$taken of ${partition.entries} entries. It must not be written to during a run")
     }
     taken += 1
     read()
@@ -27,7 +31,8 @@ class LmdbCursor(file: String, partition: LmdbPartition) extends ElementCursor {
     try datum.read(walk.value)
     catch {
       case e: DatumReader.NotADatum =>
-        throw new SourceException(s"the value of key '$printableKey' of the LMDB $file is not a Datum: ${e.getMessage}")
+        throw new SourceException(
+          s"the value of key '$printableKey' of the LMDB $file is not a Datum: ${e.getMessage}")
     }
 
   override def write(to: ElementWriter): Unit = {
@@ -45,7 +50,8 @@ class LmdbCursor(file: String, partition: LmdbPartition) extends ElementCursor {
   def tuple: Datum.Tuple = {
     val data = java.nio.ByteBuffer.allocate(datum.dataBytes)
     datum.copyData(data)
-    (new String(walk.keyBytes, ISO_8859_1), datum.label.toString, datum.channels, datum.height, datum.width, datum.encoded,
+    (new String(walk.keyBytes, ISO_8859_1), datum.label.toString, datum.channels, datum.height,
+      datum.width, datum.encoded,
       data.array())
   }
 

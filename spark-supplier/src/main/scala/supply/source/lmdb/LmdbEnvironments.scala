@@ -5,7 +5,10 @@ import org.fusesource.lmdbjni.{Constants, Env, LMDBException}
 
 import supply.SourceException
 
-/** The LMDB environments of this process. The tasks of an executor share one where the file may stay mapped. */
+/**
+ * The LMDB environments of this process. The tasks of an executor share one where the file may stay
+ * mapped.
+ */
 object LmdbEnvironments {
 
   private final class Shared(val env: Env) {
@@ -22,10 +25,10 @@ object LmdbEnvironments {
   /** The environment of that data file; to be given back by [[release]]. */
   def acquire(file: String): Env = synchronized {
     val found = shared.getOrElse(file, {
-      val made = new Shared(open(file))
-      shared += file -> made
-      made
-    })
+        val made = new Shared(open(file))
+        shared += file -> made
+        made
+      })
     found.users += 1
     found.env
   }
@@ -40,23 +43,27 @@ object LmdbEnvironments {
   }
 
   /**
-   * Keeps it open until the task has ended: with a new mapping for each partition, a quarter of the task's time went into
-   * page faults.
+   * Keeps it open until the task has ended: with a new mapping for each partition, a quarter of the
+   * task's time went into page faults.
    */
   def keepFor(context: TaskContext, file: String): Unit = synchronized {
     val keeper = (context.taskAttemptId(), file)
     if (!kept(keeper)) {
       acquire(file)
       kept += keeper
-      context.addTaskCompletionListener[Unit](_ => synchronized {
-        kept -= keeper
-        release(file)
-      })
+      context.addTaskCompletionListener[Unit](_ =>
+        synchronized {
+          kept -= keeper
+          release(file)
+        })
       ()
     }
   }
 
-  /** An environment that nothing is opened in yet. Loads the native library, where that has not been done. */
+  /**
+   * An environment that nothing is opened in yet. Loads the native library, where that has not been
+   * done.
+   */
   private[supply] def load(): Env =
     try {
       val made = new Env()
@@ -64,12 +71,18 @@ object LmdbEnvironments {
       made
     } catch {
       case e: LinkageError =>
-        throw new SourceException("lmdbjni's native library does not load: it is there for 64-bit x86 Linux, and this is " +
-          s"${System.getProperty("os.name")} on ${System.getProperty("os.arch")}; it is unpacked into java.io.tmpdir " +
-          s"(${System.getProperty("java.io.tmpdir")}), which must allow executables ($e)", e)
+        throw new SourceException(
+          "lmdbjni's native library does not load: it is there for 64-bit x86 Linux, and this is " +
+            s"${System.getProperty("os.name")} on ${System.getProperty("os.arch")}; it is unpacked into java.io.tmpdir " +
+            s"(${System.getProperty("java.io.tmpdir")}), which must allow executables ($e)",
+          e
+        )
     }
 
-  /** One of the caller's own. liblmdb forbids a second one in a process because of its lock file, which is not used here. */
+  /**
+   * One of the caller's own. liblmdb forbids a second one in a process because of its lock file,
+   * which is not used here.
+   */
   private[lmdb] def open(file: String): Env = {
     val env = load()
     try {

@@ -11,12 +11,14 @@ import supply.SourceException
 final case class LmdbFile(path: String, entries: Long)
 
 /**
- * Finds the data file and reads its meta pages, before liblmdb maps it: liblmdb itself says little about a file that it
- * does not like, and crashes the process on one that is cut off. Layout: lmdb's mdb.c, MDB_meta.
+ * Finds the data file and reads its meta pages, before liblmdb maps it: liblmdb itself says little
+ * about a file that it does not like, and crashes the process on one that is cut off. Layout:
+ * lmdb's mdb.c, MDB_meta.
  */
 object LmdbFile {
   private val magic = 0xbeefc0de
   private val version = 1
+
   /** Page header: page number, pad, flags, bounds. */
   private val pageHeader64 = 16
   private val pageHeader32 = 12
@@ -35,9 +37,11 @@ object LmdbFile {
   /** @param name a directory with a data.mdb, or a data file itself */
   def open(name: String): LmdbFile = {
     val root = Paths.get(name)
-    if (!Files.exists(root)) throw new SourceException(s"there is no LMDB at $name: no such file or directory (--lmdb)")
+    if (!Files.exists(root))
+      throw new SourceException(s"there is no LMDB at $name: no such file or directory (--lmdb)")
     val file = if (Files.isDirectory(root)) root.resolve("data.mdb") else root
-    if (!Files.exists(file)) throw new SourceException(s"$name holds no LMDB: it has no data.mdb (--lmdb)")
+    if (!Files.exists(file))
+      throw new SourceException(s"$name holds no LMDB: it has no data.mdb (--lmdb)")
     try {
       val channel = FileChannel.open(file, StandardOpenOption.READ)
       try read(file, channel)
@@ -48,7 +52,8 @@ object LmdbFile {
   }
 
   private def read(file: Path, channel: FileChannel): LmdbFile = {
-    def refuse(why: String): Nothing = throw new SourceException(s"$file is not an LMDB that can be read here: $why")
+    def refuse(why: String): Nothing =
+      throw new SourceException(s"$file is not an LMDB that can be read here: $why")
 
     def at(offset: Long, bytes: Int): ByteBuffer = {
       val buffer = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN)
@@ -63,7 +68,8 @@ object LmdbFile {
       catch { case _: IndexOutOfBoundsException | _: BufferUnderflowException => 0 }
     val swapped = Integer.reverseBytes(magic)
     if (word(pageHeader64) != magic) {
-      if (word(pageHeader32) == magic) refuse("a 32-bit machine wrote it. Copy it with mdb_dump there and mdb_load here")
+      if (word(pageHeader32) == magic)
+        refuse("a 32-bit machine wrote it. Copy it with mdb_dump there and mdb_load here")
       if (word(pageHeader64) == swapped || word(pageHeader32) == swapped) {
         refuse("a big-endian machine wrote it. Copy it with mdb_dump there and mdb_load here")
       }
@@ -74,7 +80,8 @@ object LmdbFile {
       refuse(s"its format is version ${word(pageHeader64 + Meta.version)}, known is $version")
     }
     val pageBytes = word(pageHeader64 + Meta.freeDbPad)
-    if (pageBytes < 512 || pageBytes > 65536 || Integer.bitCount(pageBytes) != 1) refuse(s"its page size is $pageBytes")
+    if (pageBytes < 512 || pageBytes > 65536 || Integer.bitCount(pageBytes) != 1)
+      refuse(s"its page size is $pageBytes")
     val second = at(pageBytes, pageHeader64 + metaBytes)
     if (second.limit() < pageHeader64 + metaBytes) refuse("it is cut off in its second page")
     // The meta page of the later transaction counts.
@@ -85,7 +92,8 @@ object LmdbFile {
       refuse("its keys have several values each (MDB_DUPSORT), which a Caffe database never has")
     }
     val entries = meta.getLong(pageHeader64 + Meta.mainDbEntries)
-    if (entries == 0) throw new SourceException(s"the LMDB $file is empty: it has no entries to supply")
+    if (entries == 0)
+      throw new SourceException(s"the LMDB $file is empty: it has no entries to supply")
     LmdbFile(file.toString, entries)
   }
 }

@@ -7,7 +7,10 @@ final case class LmdbPartition(index: Int, firstKey: Array[Byte], entries: Long)
 
 object LmdbPartition {
 
-  /** So many partitions of that file, of equal sizes but for one entry. Walks the keys, once: values are not read. */
+  /**
+   * So many partitions of that file, of equal sizes but for one entry. Walks the keys, once: values
+   * are not read.
+   */
   def plan(file: LmdbFile, count: Int): IndexedSeq[LmdbPartition] = {
     val firsts = (0 to count).map(split(file.entries, count, _))
     val walk = new LmdbWalk(file.path)

@@ -6,20 +6,25 @@ import org.apache.spark.rdd.RDD
 import supply.source.{Datum, DatumBatch}
 
 /**
- * The Datums of an LMDB, in key order, as the paper's tuples of seven. The partitions' sizes differ by one entry at
- * most; where there are more partitions than entries, some are empty. The file must not be written to meanwhile.
+ * The Datums of an LMDB, in key order, as the paper's tuples of seven. The partitions' sizes differ
+ * by one entry at most; where there are more partitions than entries, some are empty. The file must
+ * not be written to meanwhile.
  *
- * @param entries of the whole database
- * @param plan    its partitions
+ * @param entries
+ *   of the whole database
+ * @param plan
+ *   its partitions
  */
 final class LmdbRDD private[lmdb] (
-    sc: SparkContext, location: LmdbLocation, val entries: Long, @transient private val plan: IndexedSeq[LmdbPartition])
+    sc: SparkContext, location: LmdbLocation, val entries: Long,
+    @transient private val plan: IndexedSeq[LmdbPartition])
     extends RDD[Datum.Tuple](sc, Nil) {
 
   override protected def getPartitions: Array[Partition] = plan.toArray[Partition]
 
   /** Entries of each partition. */
-  def partitionEntries: IndexedSeq[Long] = partitions.toIndexedSeq.map(_.asInstanceOf[LmdbPartition].entries)
+  def partitionEntries: IndexedSeq[Long] =
+    partitions.toIndexedSeq.map(_.asInstanceOf[LmdbPartition].entries)
 
   /** The same elements, in the same partitions and order, as Spark keeps them best. */
   def batches: RDD[DatumBatch] = new LmdbBatchRDD(this)
@@ -65,8 +70,10 @@ private final class LmdbBatchRDD(lmdb: LmdbRDD) extends RDD[DatumBatch](lmdb) {
 object LmdbRDD {
 
   /**
-   * @param path       a directory with a data.mdb, or a data file itself; driver and executors see it there
-   * @param partitions how many partitions, at least 1
+   * @param path
+   *   a directory with a data.mdb, or a data file itself; driver and executors see it there
+   * @param partitions
+   *   how many partitions, at least 1
    */
   def open(sc: SparkContext, path: String, partitions: Int): LmdbRDD = {
     require(partitions >= 1, s"an RDD has at least 1 partition, not $partitions")

@@ -7,9 +7,11 @@ import org.fusesource.lmdbjni.{Constants, DirectBuffer, LMDBException, SeekOp}
 import supply.SourceException
 
 /**
- * A walk over the entries of an LMDB in key order; `key` and `value` point into its pages, until the next move. For one thread.
+ * A walk over the entries of an LMDB in key order; `key` and `value` point into its pages, until
+ * the next move. For one thread.
  *
- * @param window bytes of entries after which the file is mapped anew
+ * @param window
+ *   bytes of entries after which the file is mapped anew
  */
 final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends AutoCloseable {
   private var mapping = new LmdbMapping(file, own = window < Long.MaxValue)
@@ -40,7 +42,8 @@ final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends Au
     mapping.close()
     mapping = new LmdbMapping(file, own = true)
     passed = 0
-    if (!seek(here)) throw new SourceException(s"the LMDB $file has changed during a run: it must not be written to")
+    if (!seek(here)) throw new SourceException(
+      s"the LMDB $file has changed during a run: it must not be written to")
   }
 
   def keyBytes: Array[Byte] = {

@@ -7,11 +7,19 @@ import supply.plan.Hosts
 import supply.source.cache.{CacheSettings, RemoteFile}
 import supply.task.NodeJob
 
-/** An LMDB in HDFS: a copy of it for each node that reads it, and nowhere else; the driver's node may have none. */
+/**
+ * An LMDB in HDFS: a copy of it for each node that reads it, and nowhere else; the driver's node
+ * may have none.
+ */
 object RemoteLmdb {
 
-  /** @param hosts the nodes that have their copies when this returns; any other gets its own when a task of it first needs one */
-  def open(sc: SparkContext, uri: String, partitions: Int, hosts: Hosts, cache: CacheSettings): LmdbRDD = {
+  /**
+   * @param hosts
+   *   the nodes that have their copies when this returns; any other gets its own when a task of it
+   *   first needs one
+   */
+  def open(sc: SparkContext, uri: String, partitions: Int, hosts: Hosts, cache: CacheSettings)
+      : LmdbRDD = {
     val file = RemoteFile.find(uri, inside = Some("data.mdb"))
     val location = Remote(file, cache)
     val bytes = sc.longAccumulator("supply.fetched")

@@ -25,13 +25,15 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
   private def settings(folder: Path, limit: Long = 1 << 20) =
     CacheSettings(folder.resolve("cache").toString, Some(limit), timeout = 1)
 
-  private def copies(folder: Path): Seq[Long] = new CacheFolder(folder.resolve("cache")).copies.map(_.bytes).sorted
+  private def copies(folder: Path): Seq[Long] =
+    new CacheFolder(folder.resolve("cache")).copies.map(_.bytes).sorted
 
   /** As if the process that uses the copies had ended long ago. */
   private def leave(folder: Path): Unit = {
     val cache = new CacheFolder(folder.resolve("cache").toAbsolutePath)
     NodeCache.forget(cache.path)
-    cache.copies.foreach(copy => Files.setLastModifiedTime(cache.path.resolve(copy.key), FileTime.fromMillis(copy.bytes)))
+    cache.copies.foreach(copy =>
+      Files.setLastModifiedTime(cache.path.resolve(copy.key), FileTime.fromMillis(copy.bytes)))
   }
 
   private def failure(body: => Any): String = intercept[SourceException](body).getMessage
@@ -46,7 +48,8 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
       assert(NodeCache.get(file, settings(folder, 1 << 24), fetched += _) == copy)
       assert(fetched == 5000000)
       val changed = remote(folder, "a", 300)
-      assert(Files.mismatch(NodeCache.get(changed, settings(folder, 1 << 24), _ => ()), folder.resolve("a")) == -1)
+      assert(Files.mismatch(NodeCache.get(changed, settings(folder, 1 << 24), _ => ()),
+        folder.resolve("a")) == -1)
       leave(folder)
     }
   }
@@ -59,7 +62,8 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
         Files.write(database.resolve("data.mdb"), name.getBytes)
         val file = RemoteFile.find(s"file:$database", inside = Some("data.mdb"))
         assert(file.uri == s"file:$database/data.mdb")
-        assert(Files.mismatch(NodeCache.get(file, settings(folder), _ => ()), database.resolve("data.mdb")) == -1)
+        assert(Files.mismatch(NodeCache.get(file, settings(folder), _ => ()),
+          database.resolve("data.mdb")) == -1)
       }
       leave(folder)
     }
@@ -75,7 +79,8 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
         Files.createDirectory(cache.path.resolve(broken.key))
         Files.write(cache.part(broken.key), Array[Byte](1, 2, 3))
       }
-      assert(Files.mismatch(NodeCache.get(file, settings(folder), _ => ()), folder.resolve("a")) == -1)
+      assert(Files.mismatch(NodeCache.get(file, settings(folder), _ => ()),
+        folder.resolve("a")) == -1)
       assert(cache.folders == Seq(file.key))
       leave(folder)
     }
@@ -88,7 +93,8 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
       }
       assert(copies(folder) == Seq(1000, 1001, 1002))
       val text = failure(NodeCache.get(remote(folder, "d", 1003), settings(folder, 3100), _ => ()))
-      assert(text.contains("no room for") && text.contains("has 1003 bytes") && text.contains("--lmdb-cache-size"))
+      assert(text.contains("no room for") && text.contains("has 1003 bytes") && text.contains(
+        "--lmdb-cache-size"))
       leave(folder)
       NodeCache.get(remote(folder, "d", 1003), settings(folder, 3100), _ => ())
       assert(copies(folder) == Seq(1001, 1002, 1003))
@@ -100,7 +106,8 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
     TemporaryFolder { folder =>
       val cache = new CacheFolder(folder.resolve("cache"))
       cache.prepare()
-      val others = for (name <- Seq("results", "2012", "CAFE"); file <- Seq("data.mdb", "data.mdb.part", "source"))
+      val others = for (name <- Seq("results", "2012", "CAFE");
+        file <- Seq("data.mdb", "data.mdb.part", "source"))
         yield cache.path.resolve(name).resolve(file)
       others.foreach { other =>
         Files.createDirectories(other.getParent)
@@ -114,7 +121,8 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("a fetch of another process is awaited as long as it gets something, and behind its last byte as long as a disk may take") {
+  test(
+    "a fetch of another process is awaited as long as it gets something, and behind its last byte as long as a disk may take") {
     TemporaryFolder { folder =>
       val cache = new CacheFolder(folder.resolve("cache").toAbsolutePath)
       cache.prepare()
@@ -124,7 +132,8 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
       val part = new RandomAccessFile(cache.part(file.key).toFile, "rw")
       part.setLength(file.length - 1)
       def get() = NodeCache.get(file, settings(folder).copy(timeout = 0.1), _ => ())
-      assert(failure(get()).contains(s"has got nothing for 0 s (it has ${file.length - 1} of ${file.length} bytes)"))
+      assert(failure(get()).contains(
+          s"has got nothing for 0 s (it has ${file.length - 1} of ${file.length} bytes)"))
       part.setLength(file.length)
       part.close()
       val fetched = inBackground {
@@ -141,14 +150,16 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
   test("a file that is larger than the cache may be is refused") {
     TemporaryFolder { folder =>
       val text = failure(NodeCache.get(remote(folder, "a", 4000), settings(folder, 3000), _ => ()))
-      assert(text.contains("has 4000 bytes") && text.contains("may hold 3000") && text.contains("--lmdb-cache-size"))
+      assert(text.contains("has 4000 bytes") && text.contains("may hold 3000") && text.contains(
+        "--lmdb-cache-size"))
     }
   }
 
   test("a file that changes while it is fetched leaves no copy") {
     TemporaryFolder { folder =>
       val file = remote(folder, "a", 1000)
-      val text = failure(NodeCache.get(file, settings(folder), _ => Files.setLastModifiedTime(folder.resolve("a"), FileTime.fromMillis(0))))
+      val text = failure(NodeCache.get(file, settings(folder),
+          _ => Files.setLastModifiedTime(folder.resolve("a"), FileTime.fromMillis(0))))
       assert(text.contains("has changed while it was fetched"))
       assert(new CacheFolder(folder.resolve("cache")).folders.isEmpty)
     }
@@ -176,7 +187,8 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
   test("a folder that others can write is refused") {
     TemporaryFolder { folder =>
       Files.createDirectory(folder.resolve("cache"))
-      Files.setPosixFilePermissions(folder.resolve("cache"), PosixFilePermissions.fromString("rwxrwxrwx"))
+      Files.setPosixFilePermissions(folder.resolve("cache"),
+        PosixFilePermissions.fromString("rwxrwxrwx"))
       val text = failure(NodeCache.get(remote(folder, "a", 10), settings(folder), _ => ()))
       assert(text.contains("can be written by others") && text.contains("--lmdb-cache"))
     }

@@ -14,7 +14,8 @@ import supply.source.lmdb.CaffeProtos.{Datum => Proto}
 
 /** Protobuf's own parser is the oracle. */
 class DatumReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
-  implicit override val generatorDrivenConfig: PropertyCheckConfiguration = PropertyCheckConfiguration(minSuccessful = 500)
+  implicit override val generatorDrivenConfig: PropertyCheckConfiguration =
+    PropertyCheckConfiguration(minSuccessful = 500)
 
   private val reader = new DatumReader
 
@@ -40,7 +41,8 @@ class DatumReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
 
   private val datums: Gen[Proto] = {
-    val numbers = Gen.option(Gen.oneOf(Gen.choose(Int.MinValue, Int.MaxValue), Gen.const(0), Gen.const(-1)))
+    val numbers =
+      Gen.option(Gen.oneOf(Gen.choose(Int.MinValue, Int.MaxValue), Gen.const(0), Gen.const(-1)))
     for {
       channels <- numbers
       height <- numbers
@@ -61,11 +63,14 @@ class DatumReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       encoded.foreach(builder.setEncoded)
       if (builder.buildPartial().getSerializedSize > 0) {
         unknown.foreach { field =>
-          val group = UnknownFieldSet.newBuilder().addField(1, UnknownFieldSet.Field.newBuilder().addVarint(5).build()).build()
+          val group = UnknownFieldSet.newBuilder().addField(1,
+            UnknownFieldSet.Field.newBuilder().addVarint(5).build()).build()
           builder.setUnknownFields(UnknownFieldSet.newBuilder()
-            .addField(field, UnknownFieldSet.Field.newBuilder().addVarint(-1).addFixed32(1).addFixed64(2)
-              .addLengthDelimited(ByteString.copyFromUtf8("abc")).build())
-            .addField(field + 1, UnknownFieldSet.Field.newBuilder().addGroup(group).build()).build())
+              .addField(field,
+                UnknownFieldSet.Field.newBuilder().addVarint(-1).addFixed32(1).addFixed64(2)
+                  .addLengthDelimited(ByteString.copyFromUtf8("abc")).build())
+              .addField(field + 1,
+                UnknownFieldSet.Field.newBuilder().addGroup(group).build()).build())
         }
       }
       builder.build()
@@ -93,8 +98,9 @@ class DatumReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("of a field that comes twice the last one counts, as in protobuf") {
-    val twice = Proto.newBuilder().setLabel(1).setData(ByteString.copyFromUtf8("ab")).build().toByteArray ++
-      Proto.newBuilder().setLabel(2).setData(ByteString.copyFromUtf8("xyz")).build().toByteArray
+    val twice =
+      Proto.newBuilder().setLabel(1).setData(ByteString.copyFromUtf8("ab")).build().toByteArray ++
+        Proto.newBuilder().setLabel(2).setData(ByteString.copyFromUtf8("xyz")).build().toByteArray
     assertReads(Proto.parseFrom(twice), twice)
   }
 

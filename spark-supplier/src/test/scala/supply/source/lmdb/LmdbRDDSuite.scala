@@ -12,7 +12,8 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
 
   private def expected(i: Int): Seq[Any] = {
     val d = TestLmdb.datum(i)
-    Seq(f"$i%08d", d.getLabel.toString, d.getChannels, d.getHeight, d.getWidth, d.getEncoded, d.getData.toByteArray.toSeq)
+    Seq(f"$i%08d", d.getLabel.toString, d.getChannels, d.getHeight, d.getWidth, d.getEncoded,
+      d.getData.toByteArray.toSeq)
   }
 
   private def comparable(tuple: Datum.Tuple): Seq[Any] = tuple.productIterator.map {
@@ -35,8 +36,10 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
 
   test("keys of any bytes survive, and sort as bytes") {
     TemporaryFolder { folder =>
-      val keys = Seq("a/b", "a\\b", "\u0000", "\u00ff\u00fe", "tab\there", "\u007f", "00000001_n01/x.JPEG")
-      val db = TestLmdb.write(folder.resolve("db"), keys.map(k => k.getBytes(ISO_8859_1) -> TestLmdb.datum(1).toByteArray))
+      val keys =
+        Seq("a/b", "a\\b", "\u0000", "\u00ff\u00fe", "tab\there", "\u007f", "00000001_n01/x.JPEG")
+      val db = TestLmdb.write(folder.resolve("db"),
+        keys.map(k => k.getBytes(ISO_8859_1) -> TestLmdb.datum(1).toByteArray))
       assert(LmdbRDD.open(sc, db.toString, 3).map(_._1).collect().toSeq == keys.sorted)
     }
   }
@@ -44,8 +47,10 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
   test("a value that is not a Datum is named by its key") {
     TemporaryFolder { folder =>
       val db = TestLmdb.write(folder.resolve("db"),
-        Seq(TestLmdb.key(0) -> TestLmdb.datum(0).toByteArray, "k\u0001".getBytes -> "no datum".getBytes))
-      val cursor = new LmdbCursor(db.resolve("data.mdb").toString, LmdbPartition(0, TestLmdb.key(0), 2))
+        Seq(TestLmdb.key(0) -> TestLmdb.datum(0).toByteArray,
+          "k\u0001".getBytes -> "no datum".getBytes))
+      val cursor =
+        new LmdbCursor(db.resolve("data.mdb").toString, LmdbPartition(0, TestLmdb.key(0), 2))
       try {
         assert(cursor.next())
         val message = intercept[SourceException](cursor.next()).getMessage
@@ -58,11 +63,13 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
     TemporaryFolder { folder =>
       val file = TestLmdb.numbered(folder.resolve("db"), 200).resolve("data.mdb").toString
       def entries(walk: LmdbWalk): Seq[(Seq[Byte], Int)] =
-        try Iterator.continually(walk.next()).takeWhile(identity).map(_ => walk.keyBytes.toSeq -> walk.value.capacity()).toVector
+        try Iterator.continually(walk.next()).takeWhile(identity).map(_ =>
+            walk.keyBytes.toSeq -> walk.value.capacity()).toVector
         finally walk.close()
       val all = entries(new LmdbWalk(file))
       assert(all.size == 200)
-      Seq(1L, 1000L, 1L << 40).foreach(window => assert(entries(new LmdbWalk(file, window)) == all, window))
+      Seq(1L, 1000L, 1L << 40).foreach(window =>
+        assert(entries(new LmdbWalk(file, window)) == all, window))
     }
   }
 
@@ -86,7 +93,8 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
     TemporaryFolder { folder =>
       val file = TestLmdb.numbered(folder.resolve("db"), 5).resolve("data.mdb").toString
       val walks = Seq.fill(3)(new LmdbWalk(file))
-      assert(walks.map { walk => walk.next(); walk.keyBytes.toSeq }.distinct == Seq(TestLmdb.key(0).toSeq))
+      assert(walks.map { walk => walk.next(); walk.keyBytes.toSeq }.distinct == Seq(
+        TestLmdb.key(0).toSeq))
       walks.foreach(_.close())
       val again = new LmdbWalk(file)
       assert(again.next())

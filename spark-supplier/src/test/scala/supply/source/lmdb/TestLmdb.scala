@@ -27,9 +27,11 @@ object TestLmdb {
 
   def key(i: Int): Array[Byte] = f"$i%08d".getBytes("US-ASCII")
 
-  def datum(i: Int): Proto = Proto.newBuilder().setChannels(1).setHeight(2).setWidth(i).setLabel(i % 10)
+  def datum(
+      i: Int): Proto = Proto.newBuilder().setChannels(1).setHeight(2).setWidth(i).setLabel(i % 10)
     .setData(ByteString.copyFrom(Array.tabulate(2 * i)(j => (i + j).toByte))).build()
 
   /** Entries 0 until n. */
-  def numbered(folder: Path, n: Int): Path = write(folder, (0 until n).map(i => key(i) -> datum(i).toByteArray))
+  def numbered(folder: Path, n: Int): Path =
+    write(folder, (0 until n).map(i => key(i) -> datum(i).toByteArray))
 }

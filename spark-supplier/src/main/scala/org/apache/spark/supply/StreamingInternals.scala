@@ -10,7 +10,10 @@ import org.apache.spark.sql.execution.streaming.Sink
 import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryListener, StreamingQueryManager}
 import org.apache.spark.sql.streaming.StreamingQueryListener._
 
-/** When a streaming query starts and ends: in its own thread, which a sink is called in only for batches. */
+/**
+ * When a streaming query starts and ends: in its own thread, which a sink is called in only for
+ * batches.
+ */
 object StreamingInternals {
 
   // Spark 3.5 and 4.1 have its class in different packages.
@@ -20,7 +23,8 @@ object StreamingInternals {
     query.asInstanceOf[{ def streamingQuery: Execution }].streamingQuery
 
   /** Calls `started` once, when the query starts that writes to this sink. */
-  def whenStarted(queries: StreamingQueryManager, sink: Sink)(started: StreamingQuery => Unit): Unit =
+  def whenStarted(queries: StreamingQueryManager, sink: Sink)(
+      started: StreamingQuery => Unit): Unit =
     queries.addListener(new StreamingQueryListener {
       override def onQueryStarted(event: QueryStartedEvent): Unit = {
         val query = queries.get(event.id)
@@ -37,9 +41,10 @@ object StreamingInternals {
 }
 
 /**
- * Calls `ended` once, when the query in whose thread this is made has come to its end, and before `stop()` and `awaitTermination()`
- * return to who may stop Spark next. Spark's own notice comes later, in another thread. So this is a metric of the query, the number of
- * its last batch: Spark takes a query's metrics away where it ends.
+ * Calls `ended` once, when the query in whose thread this is made has come to its end, and before
+ * `stop()` and `awaitTermination()` return to who may stop Spark next. Spark's own notice comes
+ * later, in another thread. So this is a metric of the query, the number of its last batch: Spark
+ * takes a query's metrics away where it ends.
  */
 final class StreamingQueryEnd(query: StreamingQuery, lastBatch: () => Long)(ended: => Unit) {
   private val thread = Thread.currentThread()
@@ -49,18 +54,22 @@ final class StreamingQueryEnd(query: StreamingQuery, lastBatch: () => Long)(ende
     field.setAccessible(true)
     field.get(metrics).asInstanceOf[MetricRegistry]
   }
-  private val name = MetricRegistry.name(metrics.buildRegistryName(StreamingInternals.metricsOf(query)), "supply", "lastBatch")
+  private val name = MetricRegistry.name(
+    metrics.buildRegistryName(StreamingInternals.metricsOf(query)), "supply", "lastBatch")
   private val gauge: Gauge[Long] = () => lastBatch()
 
   registry.addListener(new MetricRegistryListener.Base {
-    override def onGaugeRemoved(removed: String): Unit = if (removed == name && (Thread.currentThread() eq thread)) {
+    override def onGaugeRemoved(
+        removed: String): Unit = if (removed == name && (Thread.currentThread() eq thread)) {
       registry.removeListener(this)
       ended
     }
   })
   renew()
 
-  /** Puts the metric back: a query whose name this one's begins with takes it along when it ends. */
+  /**
+   * Puts the metric back: a query whose name this one's begins with takes it along when it ends.
+   */
   def renew(): Unit = synchronized {
     if (!registry.getGauges.containsKey(name)) registry.register(name, gauge)
     ()
