@@ -133,7 +133,7 @@ bench-programs: $(JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
 		|| { cat build/bench-c.log >&2; exit 1; }
 
 reference: $(JAR) $(SPARK_READY) ## docs/OPTIONS.md, from the declarations of the Supplier's options
-	@java -cp "$(JAR):$$(echo $(SPARK_VENV)/lib/python3*/site-packages/pyspark/jars)/*" supply.OptionsReference docs/OPTIONS.md
+	@java -cp "$(JAR):$$(echo $(SPARK_VENV)/lib/python3*/site-packages/pyspark/jars)/*" supply.cli.OptionsReference docs/OPTIONS.md
 
 packages: ## the Debian packages that are missing
 	@PYTHON=$(PYTHON) launch/install-packages
@@ -230,7 +230,7 @@ test-scala:
 # Everything is compiled; what meets Spark's and Scala's own classes is run. launch/tests has whole runs.
 test-scala-3.5:
 	@$(MAKE) --no-print-directory SPARK=3.5 test-scala SCALA_REPORTS=$(REPORTS)/scala-3.5 \
-		SUITES='-Dsuites=supply.SupplyJobSuite,supply.ResumeSuite -DwildcardSuites=supply.config,supply.plan,supply.source'
+		SUITES='-Dsuites=supply.driver.SupplyJobSuite,supply.driver.ResumeSuite -DwildcardSuites=supply.core,supply.plan,supply.sources'
 
 test-python:
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/mpich launch/tests

@@ -49,7 +49,7 @@ class Supplier:
         for index, argument in enumerate(arguments):
             array[index] = argument
         try:
-            return jvm.supply.Supplier.run(self.session._jsc.sc(), array)
+            return jvm.supply.cli.Supplier.run(self.session._jsc.sc(), array)
         except Py4JJavaError as error:
             raise SupplierFailure(error.java_exception.getMessage()) from None
 

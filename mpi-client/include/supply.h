@@ -290,7 +290,7 @@ SUPPLY_API supply_status_t supply_position_save(const supply_t *supply, supply_p
  * held or not; or, of what came with SUPPLY_END_OF_EPOCH (elements: 0), behind that epoch. For programs that count
  * themselves what they have consumed, as those with mini-batches of their own size. SUPPLY_OK or _ARGUMENT.
  */
-SUPPLY_API supply_status_t supply_position_behind(const supply_t *supply, const supply_block_t *block,
+SUPPLY_API supply_status_t supply_position_after(const supply_t *supply, const supply_block_t *block,
                                                   uint32_t elements, supply_position_t *position);
 
 /** Bytes that are enough for the text of a position, its ending zero byte included. */

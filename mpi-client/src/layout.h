@@ -57,7 +57,7 @@ struct mapped_file_header {
     uint8_t unused_84[4];
     uint64_t start_element;
     uint64_t start_plan;
-    uint64_t passed;
+    uint64_t acknowledged;
     uint8_t unused_112[16];
     uint64_t published;
     uint32_t task_pid;
@@ -109,12 +109,12 @@ struct block_header {
     uint8_t unused_68[4];
     uint64_t elements_before;
     uint64_t bytes_before;
-    uint64_t again_sequence;
-    uint64_t again_block;
-    uint32_t again_epoch;
+    uint64_t replay_sequence;
+    uint64_t replay_block;
+    uint32_t replay_epoch;
     uint8_t unused_108[4];
-    uint64_t again_elements_before;
-    uint64_t again_bytes_before;
+    uint64_t replay_elements_before;
+    uint64_t replay_bytes_before;
 };
 
 struct block_column {

@@ -107,7 +107,7 @@ static void release_what_nobody_holds(struct pair *pair) {
 }
 
 void supply_pair_pass(struct pair *pair) {
-    __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->passed, pair->expected, __ATOMIC_RELEASE);
+    __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->acknowledged, pair->expected, __ATOMIC_RELEASE);
     request(pair, REQUEST_RELEASE);
     supply_fail_point("C3");
 }

@@ -84,7 +84,7 @@ supply_status_t supply_position_save(const supply_t *supply, supply_position_t *
     return SUPPLY_OK;
 }
 
-supply_status_t supply_position_behind(const supply_t *supply, const supply_block_t *block, uint32_t elements,
+supply_status_t supply_position_after(const supply_t *supply, const supply_block_t *block, uint32_t elements,
                                        supply_position_t *packed) {
     if (supply == NULL || !supply->is_open || block == NULL || packed == NULL || elements > block->element_count)
         return SUPPLY_ERROR_ARGUMENT;

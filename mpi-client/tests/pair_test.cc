@@ -105,9 +105,9 @@ TEST_F(PairTest, ClosingEarlyTellsSparkWhere) {
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
     EXPECT_EQ((std::vector<uint32_t>{REQUEST_ATTACH}), kinds(task.requests()));
-    EXPECT_EQ(0u, task.header().passed) << "the rank has had the end of the epoch, and has not asked for more";
+    EXPECT_EQ(0u, task.header().acknowledged) << "the rank has had the end of the epoch, and has not asked for more";
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
-    EXPECT_EQ(2u, task.header().passed) << "although it holds a block of that epoch";
+    EXPECT_EQ(2u, task.header().acknowledged) << "although it holds a block of that epoch";
     EXPECT_EQ((std::vector<uint32_t>{REQUEST_RELEASE}), kinds(task.requests()));
     handle.reset();
     EXPECT_STREQ("rank 3 closed its pair before the end of data (epoch 1, sequence 3)", task.header().rank_failure);

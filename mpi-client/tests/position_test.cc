@@ -93,14 +93,14 @@ TEST_F(PositionTest, AProgramThatCountsItselfAsksForAnyElementOfABlock) {
     for (const auto &[from, elements, expected_text] : expected) {
         supply_position_t position;
         char text[SUPPLY_POSITION_TEXT_BYTES];
-        ASSERT_STATUS(SUPPLY_OK, supply_position_behind(handle.get(), from, elements, &position), handle);
+        ASSERT_STATUS(SUPPLY_OK, supply_position_after(handle.get(), from, elements, &position), handle);
         supply_position_to_text(&position, text);
         EXPECT_STREQ(expected_text, text);
     }
     supply_position_t position;
-    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_behind(handle.get(), &block, 4, &position));
-    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_behind(handle.get(), &end, 1, &position));
-    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_behind(nullptr, &block, 0, &position));
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_after(handle.get(), &block, 4, &position));
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_after(handle.get(), &end, 1, &position));
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_after(nullptr, &block, 0, &position));
 }
 
 TEST_F(PositionTest, TheIteratorCountsDatums) {

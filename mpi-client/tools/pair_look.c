@@ -101,17 +101,17 @@ static bool read_slot(int fd, const struct mapped_file_header *header, uint64_t 
 /* A block that stays and was notified again under a number: its own header, with what the record of the number says. */
 static bool read_again(int fd, const struct mapped_file_header *header, uint64_t sequence, struct block_header *block) {
     const struct block_header record = *block;
-    if (!read_slot(fd, header, record.again_block, block)) return false;
-    if (block->notification.sequence != record.again_block && block->notification.sequence != sequence) return false;
-    block->notification.epoch = record.again_epoch;
-    block->elements_before = record.again_elements_before;
-    block->bytes_before = record.again_bytes_before;
+    if (!read_slot(fd, header, record.replay_block, block)) return false;
+    if (block->notification.sequence != record.replay_block && block->notification.sequence != sequence) return false;
+    block->notification.epoch = record.replay_epoch;
+    block->elements_before = record.replay_elements_before;
+    block->bytes_before = record.replay_bytes_before;
     return true;
 }
 
 static bool read_block(int fd, const struct mapped_file_header *header, uint64_t sequence, struct block_header *block) {
     if (!read_slot(fd, header, sequence, block)) return false;
-    if (sequence > 0 && block->again_sequence == sequence) return read_again(fd, header, sequence, block);
+    if (sequence > 0 && block->replay_sequence == sequence) return read_again(fd, header, sequence, block);
     return block->notification.sequence == sequence;
 }
 

@@ -142,7 +142,7 @@ typedef generation_state {
     bool rank_failure;
     bool end_seen;
 #if STREAM
-    byte passed;
+    byte acknowledged;
     byte start;                   /* start_epoch and what follows it */
 #endif
     bool has_run;                 /* a task has attached: there is one run here, and that the pair is its own is known */
@@ -150,8 +150,8 @@ typedef generation_state {
     byte values[SLOTS];           /* the elements: MARK of their position in the source */
 #if RESIDENT
     bool resident;                /* resident_first and resident_count */
-    byte again_sequence[SLOTS];   /* the record: MARK of a number */
-    byte again_block[SLOTS];      /* and of the one whose block it stands for */
+    byte replay_sequence[SLOTS];   /* the record: MARK of a number */
+    byte replay_block[SLOTS];      /* and of the one whose block it stands for */
 #endif
 
     byte rank_lock;

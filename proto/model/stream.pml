@@ -26,7 +26,7 @@ inline pass() {
 #endif
         asked = START(me) + expected;
 #ifndef MUTATION_NO_C3
-        pair[me].passed = expected;
+        pair[me].acknowledged = expected;
 #endif
 #ifndef MUTATION_C3_WAKES_FIRST
         wake_task()
@@ -77,17 +77,17 @@ inline await_passed() {
 #elif defined(MUTATION_A_BATCH_ENDS_WHEN_IT_IS_RELEASED)
     await_released(sequence)
 #else
-    has_passed = (pair[generation].passed >= sequence);
+    has_passed = (pair[generation].acknowledged >= sequence);
     do
     :: has_passed -> has_passed = false; break
     :: atomic { !has_passed && nempty(request_pipe[requests]) -> request_pipe[requests]?request, from };
-        has_passed = (pair[generation].passed >= sequence);
+        has_passed = (pair[generation].acknowledged >= sequence);
         if
         :: request == STOP && from == generation -> fail(TOLD_BY_RANK)
         :: else -> d_step { request = 0; from = 0 }
         fi
     :: !has_passed && empty(request_pipe[requests]) && !pair[requests].request_writer ->
-        has_passed = (pair[generation].passed >= sequence);
+        has_passed = (pair[generation].acknowledged >= sequence);
         if
         :: has_passed
         :: else -> fail_by_rank_that_left()
@@ -100,7 +100,7 @@ inline await_passed() {
 /* Both sides have ended: nobody asks for what the first rank has left but for the position that it has saved. */
 inline forget_first_rank() {
     d_step {
-        pair[0].published = 0; pair[0].passed = 0; pair[0].taken = 0; pair[0].writer_came = false;
+        pair[0].published = 0; pair[0].acknowledged = 0; pair[0].taken = 0; pair[0].writer_came = false;
         forgotten = 0;
         do
         :: forgotten < SLOTS -> pair[0].copy[forgotten] = 0; pair[0].values[forgotten] = 0; forgotten++

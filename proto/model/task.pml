@@ -112,8 +112,8 @@ inline await_released(limit) {
 inline record() {
     if
     :: sequence >= STAY ->
-        pair[generation].again_block[SLOT(sequence)] = MARK((sequence == LAST -> STAY : MEANT(sequence)));
-        pair[generation].again_sequence[SLOT(sequence)] = MARK(sequence)
+        pair[generation].replay_block[SLOT(sequence)] = MARK((sequence == LAST -> STAY : MEANT(sequence)));
+        pair[generation].replay_sequence[SLOT(sequence)] = MARK(sequence)
     :: else
     fi
 }
@@ -121,8 +121,8 @@ inline record() {
 /* What an attempt finds of a number that was published before it came. */
 inline check_record(published_number) {
     assert(published_number < STAY || pair[generation].resident);
-    assert(published_number < STAY || pair[generation].again_sequence[SLOT(published_number)] == MARK(published_number));
-    assert(published_number < STAY || pair[generation].again_block[SLOT(published_number)] ==
+    assert(published_number < STAY || pair[generation].replay_sequence[SLOT(published_number)] == MARK(published_number));
+    assert(published_number < STAY || pair[generation].replay_block[SLOT(published_number)] ==
         MARK((published_number == LAST -> STAY : MEANT(published_number))))
 }
 #endif

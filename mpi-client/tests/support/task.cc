@@ -169,10 +169,10 @@ void Task::supply_again(uint64_t block, uint32_t epoch, uint64_t elements_before
     const notification notification = again(block, epoch);
     wait_for_credit();
     block_header &record = *reinterpret_cast<block_header *>(slot(sequence_));
-    record.again_sequence = sequence_;
-    record.again_block = block;
-    record.again_epoch = epoch;
-    record.again_elements_before = elements_before;
+    record.replay_sequence = sequence_;
+    record.replay_block = block;
+    record.replay_epoch = epoch;
+    record.replay_elements_before = elements_before;
     publish();
     notify(notification);
 }

@@ -4,9 +4,10 @@ import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.storage.StorageLevel
 
-import supply.{SupplyJob, SupplySettings}
-import supply.source.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource, DatumCursor, DatumSource, LmdbSource, Source}
-import supply.source.lmdb.LmdbRDD
+import supply.data.Source
+import supply.driver.{SupplyJob, SupplySettings}
+import supply.sources.lmdb.{LmdbRDD, LmdbSource}
+import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource, DatumCursor, DatumSource}
 
 /** The source that is open, and what is done with it. */
 private[bench] final class BenchSession(sc: SparkContext) {

@@ -3,7 +3,7 @@ package supply.bench
 import org.apache.spark.SparkEnv
 import org.apache.spark.storage.RDDBlockId
 
-import supply.source.{Datum, DatumBatch}
+import supply.sources.{Datum, DatumBatch}
 
 /** What Spark has cached of a source in this JVM, by partition: nothing is copied. */
 private[bench] final class CachedElements(cached: Seq[Array[Any]]) {

@@ -40,7 +40,7 @@ final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) e
  * by [[Rounds]].
  *
  * @param limits
- *   what to measure beside each pair, see [[Limit.of]]
+ *   what to measure withMappedFile each pair, see [[Limit.of]]
  * @param resident
  *   as the Supplier's --resident
  * @param shuffleBuffer

@@ -2,11 +2,10 @@ package supply.bench
 
 import org.apache.spark.{SparkContext, TaskContext}
 
-import supply.config.ConfigFiles
-import supply.pair.Pair
-import supply.plan.{Hosts, Plan, Shuffle}
-import supply.source.Source
-import supply.task.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, TaskCounters, TaskSettings}
+import supply.data.Source
+import supply.executor.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, TaskCounters, TaskSettings}
+import supply.pair.{ConfigFiles, Pair}
+import supply.plan.{Hostfile, Plan, Shuffle}
 
 /**
  * The whole way, by the product's own pinned RDD and supply, with the limit measured before each
@@ -17,7 +16,7 @@ private[bench] final class CycleJob(sc: SparkContext, source: Source, command: C
   def run(): Rounds = {
     val shuffle = command.shuffleBuffer.fold[Shuffle](Shuffle.Partitions)(Shuffle.Elements(_))
     val plan = Plan(source.rdd.partitions.length, command.pairs, command.epochs, seed = 0, shuffle)
-    val hosts = Hosts.oneNode(command.pairs)
+    val hosts = Hostfile.oneNode(command.pairs)
     val settings = TaskSettings(ConfigFiles(command.mappedFiles, command.namedPipes), hosts,
       source.schema, source.mainColumn,
       Int.MaxValue, command.timeout, resident = command.resident)
@@ -48,7 +47,7 @@ private[bench] final class CycleTask(
     val supply = new PairSupply(pair, settings, counters)
     val rounds = epochs.map(epoch => round(pair, supply, limit, epoch)).toVector
     supply.endOfData()
-    pair.endIsSeen()
+    pair.markEndSeen()
     rounds
   }
 

@@ -6,7 +6,7 @@ import java.nio.charset.StandardCharsets.{ISO_8859_1, UTF_8}
 import java.nio.file.{Files, Path, Paths, StandardOpenOption}
 
 import supply.pair.MappedFile
-import supply.source.Datum
+import supply.sources.Datum
 
 /**
  * A new file for each partition, as spark-mpi-adapter hands data over, as c/file_consumer.c reads

@@ -5,7 +5,7 @@ import java.util.SplittableRandom
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 
-import supply.source.Datum
+import supply.sources.Datum
 
 /** Elements of random bytes, the same in every run. */
 private[bench] object GeneratedElements {

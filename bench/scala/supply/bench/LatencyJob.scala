@@ -4,13 +4,12 @@ import java.nio.ByteOrder
 
 import org.apache.spark.{SparkContext, TaskContext}
 
-import supply.config.ConfigFiles
-import supply.contract.{ElementCursor, ElementWriter}
-import supply.contract.Layout.Constant
-import supply.pair.{BlockWriter, Pair}
-import supply.plan.Hosts
-import supply.source.Datum
-import supply.task.PinnedTask
+import supply.data.{ElementCursor, ElementWriter}
+import supply.executor.PinnedTask
+import supply.pair.{BlockWriter, ConfigFiles, Pair}
+import supply.plan.Hostfile
+import supply.protocol.Layout.Constant
+import supply.sources.Datum
 
 /** How long one small block takes, alone on its way. */
 private[bench] final class LatencyJob(sc: SparkContext, command: Latency) {
@@ -26,7 +25,8 @@ private object LatencyJob {
   def measure(command: Latency): Array[Long] = {
     val context = TaskContext.get()
     val pair =
-      PinnedTask.attach(ConfigFiles(command.mappedFiles, command.namedPipes), Hosts.oneNode(1), 0,
+      PinnedTask.attach(ConfigFiles(command.mappedFiles, command.namedPipes), Hostfile.oneNode(1),
+        0,
         context.attemptNumber(), command.timeout)
     context.addTaskCompletionListener[Unit](_ => pair.close())
     val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements = 1)
@@ -35,7 +35,7 @@ private object LatencyJob {
     pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
     pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
     pair.awaitAllReleased()
-    pair.endIsSeen()
+    pair.markEndSeen()
     nanos
   }
 

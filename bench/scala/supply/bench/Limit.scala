@@ -3,8 +3,8 @@ package supply.bench
 import supply.pair.Pair
 
 /**
- * What a figure is compared with, measured beside it in the same task: a bound of the hardware, or
- * another way to send.
+ * What a figure is compared with, measured withMappedFile it in the same task: a bound of the
+ * hardware, or another way to send.
  */
 private[bench] trait Limit extends AutoCloseable {
   def measure(): Measured

@@ -7,8 +7,8 @@ import scala.reflect.ClassTag
 
 import org.apache.spark.rdd.RDD
 
-import supply.contract.ElementCursor
-import supply.source.{Datum, DatumWriter}
+import supply.data.ElementCursor
+import supply.sources.{Datum, DatumWriter}
 
 /** Counts what a source holds, the way a rank counts what it receives. */
 private[bench] object SourceTally {

@@ -3,7 +3,7 @@ package supply.bench
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.charset.StandardCharsets.ISO_8859_1
 
-import supply.source.Datum
+import supply.sources.Datum
 
 /**
  * The same elements over a loopback socket, framed as c/tcp_consumer.c reads them: one write an

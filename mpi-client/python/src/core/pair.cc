@@ -100,7 +100,7 @@ std::string Pair::position() const {
 
 std::string Pair::position_behind(const supply_block_t &block, uint32_t elements) const {
     supply_position_t position;
-    if (supply_position_behind(handle(), &block, elements, &position) != SUPPLY_OK)
+    if (supply_position_after(handle(), &block, elements, &position) != SUPPLY_OK)
         raise(SUPPLY_ERROR_ARGUMENT, "there is no position behind " + std::to_string(elements) +
                                          " elements of a block of " + std::to_string(block.element_count));
     return text_of(position);

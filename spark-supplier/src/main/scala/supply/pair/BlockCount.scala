@@ -3,7 +3,8 @@ package supply.pair
 import java.nio.ByteBuffer
 import java.util.Arrays
 
-import supply.contract.{ElementCursor, ElementWriter, Format, Layout, Schema}
+import supply.data.{ElementCursor, ElementWriter}
+import supply.protocol.{Format, Layout, Schema}
 
 /**
  * Counts the blocks that BlockWriter would make of elements, without writing them anywhere.

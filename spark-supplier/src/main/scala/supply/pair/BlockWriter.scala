@@ -4,9 +4,10 @@ import java.nio.ByteBuffer
 
 import scala.util.control.ControlThrowable
 
-import supply.{ConfigException, ElementTooLargeException}
-import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, Layout, Schema}
-import supply.contract.Layout.Constant
+import supply.core.{ConfigException, ElementTooLargeException}
+import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter}
+import supply.protocol.Layout.Constant
+import supply.protocol.{Layout, Schema}
 
 /**
  * Makes blocks of elements in the slots of a pair. The data of the main column is written once,
@@ -54,7 +55,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   private var firstElement = 0L
   private var elements = 0
 
-  if (schema.isKnown) pair.schemaIs(schema)
+  if (schema.isKnown) pair.writeOrCheckSchema(schema)
 
   /** Says where the next elements stand in the source; the current block must be empty. */
   def startAt(epoch: Int, partition: Int, element: Long): Unit = {

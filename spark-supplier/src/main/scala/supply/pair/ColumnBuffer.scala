@@ -2,8 +2,8 @@ package supply.pair
 
 import java.nio.ByteBuffer
 
-import supply.contract.{Column, Format, Layout}
-import supply.contract.Layout.{BlockColumn => At}
+import supply.protocol.Layout.{BlockColumn => At}
+import supply.protocol.{Column, Format, Layout}
 
 /**
  * The values of one column of the block under construction, in Arrow's layout. They are staged in

@@ -2,7 +2,7 @@ package supply.pair
 
 import java.nio.ByteBuffer
 
-import supply.contract.Layout
+import supply.protocol.Layout
 
 /** The bytes of one column's values. */
 private[pair] sealed abstract class ColumnData {

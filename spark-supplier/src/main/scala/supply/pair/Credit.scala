@@ -2,8 +2,8 @@ package supply.pair
 
 import java.util.concurrent.locks.LockSupport
 
-import supply.{ContractException, RankEndedException, RankException}
-import supply.contract.Layout.Constant
+import supply.core.{ContractException, RankEndedException, RankException, Deadline}
+import supply.protocol.Layout.Constant
 
 /**
  * What the rank has released, and the waiting for more of it. For the pair's thread, which says in
@@ -42,17 +42,17 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
    * Waits until the rank has asked for what follows all that is published, END_OF_EPOCH last. It
    * may hold blocks of it still.
    */
-  def awaitPassed(published: Long): Unit = timed {
-    var limit = new TimeLimit(timeout)
-    while (!isPassed(published)) {
+  def awaitAcknowledged(published: Long): Unit = timed {
+    var limit = new Deadline(timeout)
+    while (!isAcknowledged(published)) {
       val before = released
-      awaitRequest(limit, published, isPassed(published),
+      awaitRequest(limit, published, isAcknowledged(published),
         "has not asked for what follows the batch")
-      if (released > before) limit = new TimeLimit(timeout)
+      if (released > before) limit = new Deadline(timeout)
     }
   }
 
-  private def isPassed(published: Long): Boolean = file.passed >= published
+  private def isAcknowledged(published: Long): Boolean = file.acknowledged >= published
 
   private def timed(body: => Unit): Unit = {
     val start = System.nanoTime()
@@ -87,7 +87,7 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
 
   /** Waits until the rank has released one block more; the limit counts anew for each. */
   private def awaitProgress(published: Long): Unit = {
-    val limit = new TimeLimit(timeout)
+    val limit = new Deadline(timeout)
     val before = released
     while (released == before)
       awaitRequest(limit, published, released == published && published > 0, "released no block")
@@ -98,7 +98,7 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
    * without, at the limit.
    */
   private def awaitRequest(
-      limit: TimeLimit, published: Long, isAll: => Boolean, stuck: String): Unit = {
+      limit: Deadline, published: Long, isAll: => Boolean, stuck: String): Unit = {
     val outcome = requests.read(limit)
     released = read(published)
     outcome match {

@@ -5,13 +5,12 @@ import java.nio.file.Paths
 
 import scala.util.Using
 
-import supply.FailPoint
-import supply.config.PairPaths
-import supply.contract.Notification
+import supply.core.{FailPoint, Deadline}
+import supply.protocol.Notification
 
 /**
- * Tells a rank that Spark has given up, also beside an attempt that still holds its pair (D1 to D4
- * of proto/PROTOCOL.md).
+ * Tells a rank that Spark has given up, also withMappedFile an attempt that still holds its pair
+ * (D1 to D4 of proto/PROTOCOL.md).
  */
 object FailureNotice {
 
@@ -43,7 +42,7 @@ object FailureNotice {
    */
   def send(paths: PairPaths, run: Long, text: String, seconds: Double)(
       wanted: => Boolean): Outcome =
-    try Pair.besideTask(Paths.get(paths.mappedFile), paths.group) {
+    try Pair.withMappedFile(Paths.get(paths.mappedFile), paths.group) {
         case Some(file) if file.rankLives =>
           FailPoint("D1")
           tell(file, paths, run, text, seconds, wanted)
@@ -66,7 +65,7 @@ object FailureNotice {
           else {
             FailPoint("D3")
             file.taskFailure = text
-            val written = pipe.write(Notification.failure(file.generation), new TimeLimit(seconds))
+            val written = pipe.write(Notification.failure(file.generation), new Deadline(seconds))
             FailPoint("D4")
             if (written) Told else NotNow
           }

@@ -8,9 +8,9 @@ import java.nio.file.StandardOpenOption.{READ, WRITE}
 
 import scala.util.Using
 
-import supply.{ContractException, PairException}
-import supply.contract.{Layout, Schema, Text}
-import supply.contract.Layout.{Constant, MappedFileHeader => At}
+import supply.core.{ContractException, PairException}
+import supply.protocol.Layout.{Constant, MappedFileHeader => At}
+import supply.protocol.{Layout, Position, Schema, Text}
 
 /**
  * The task's view of the pair's mapped file, which the rank has made: a header and a ring of slots.
@@ -71,8 +71,8 @@ final class MappedFile private (
   }
 
   /** The rank has asked for what follows the sequence numbers below this one. */
-  def passed: Long = {
-    val value = header.getLong(At.passed)
+  def acknowledged: Long = {
+    val value = header.getLong(At.acknowledged)
     VarHandle.acquireFence()
     value
   }
@@ -94,7 +94,7 @@ final class MappedFile private (
    * Says that the task knows that the rank has released everything, END_OF_DATA included: the rank
    * may remove the pair.
    */
-  def endIsSeen(): Unit = {
+  def markEndSeen(): Unit = {
     VarHandle.releaseFence()
     header.putInt(At.endSeen, 1)
     ()
@@ -112,7 +112,7 @@ final class MappedFile private (
 
   def residentCount: Long = header.getLong(At.residentCount)
 
-  def taskIs(pid: Int, attempt: Int): Unit = {
+  def setTask(pid: Int, attempt: Int): Unit = {
     header.putInt(At.taskPid, pid)
     header.putInt(At.taskAttempt, attempt)
     ()
@@ -142,7 +142,7 @@ final class MappedFile private (
   def plan: Long = header.getLong(At.plan)
 
   /** Writes the schema, or checks it against the one that an earlier attempt has written. */
-  def schemaIs(schema: Schema): Unit = {
+  def writeOrCheckSchema(schema: Schema): Unit = {
     val columns = header.getInt(At.schemaColumns)
     VarHandle.acquireFence()
     if (columns == 0) {
@@ -218,7 +218,7 @@ object MappedFile {
    * The file at `path`, or None while there is none or its rank has not published it yet.
    *
    * @param group
-   *   whose files are used beside those of this user: name or number
+   *   whose files are used withMappedFile those of this user: name or number
    */
   def open(path: Path, group: Option[String] = None): Option[MappedFile] = {
     val channel =

@@ -7,7 +7,8 @@ import java.nio.file.StandardOpenOption.{READ, WRITE}
 
 import scala.util.Using
 
-import supply.contract.{Layout, Notification, Request}
+import supply.core.Deadline
+import supply.protocol.{Layout, Notification, Request}
 
 /**
  * The task's ends of the two pipes. Opening a pipe blocks, uninterruptibly, until its other end is
@@ -36,14 +37,14 @@ object NamedPipe {
 final class RequestPipe(channel: FileChannel) extends AutoCloseable {
   private val buffer = NamedPipe.record(64 * Layout.Request.SIZE)
   @volatile private var timedOut = false
-  private val guard = new TimeLimit.Guard({ timedOut = true; channel.close() })
+  private val guard = new Deadline.Guard({ timedOut = true; channel.close() })
   buffer.limit(0)
 
   /**
    * The next request, waiting for it until the limit: None at the end of file (no rank has the pipe
    * open any more). After a time-out the pipe is closed.
    */
-  def read(limit: TimeLimit): RequestPipe.Outcome = {
+  def read(limit: Deadline): RequestPipe.Outcome = {
     if (buffer.remaining() < Layout.Request.SIZE && !fill(limit)) {
       if (timedOut) RequestPipe.TimedOut else RequestPipe.EndOfFile
     } else {
@@ -53,7 +54,7 @@ final class RequestPipe(channel: FileChannel) extends AutoCloseable {
     }
   }
 
-  private def fill(limit: TimeLimit): Boolean = {
+  private def fill(limit: Deadline): Boolean = {
     buffer.compact()
     try {
       while (buffer.position() < Layout.Request.SIZE) {
@@ -79,13 +80,13 @@ object RequestPipe {
 final class NotificationPipe(channel: FileChannel) extends AutoCloseable {
   private val buffer = NamedPipe.record(Layout.Notification.SIZE)
   @volatile private var timedOut = false
-  private val guard = new TimeLimit.Guard({ timedOut = true; channel.close() })
+  private val guard = new Deadline.Guard({ timedOut = true; channel.close() })
 
   /**
    * One write of less than PIPE_BUF: atomic. True when it is in the pipe; false where the pipe has
    * been full until the limit: then it is closed. An IOException if the rank is gone.
    */
-  def write(notification: Notification, limit: TimeLimit): Boolean = {
+  def write(notification: Notification, limit: Deadline): Boolean = {
     notification.write(buffer, 0)
     buffer.clear()
     try {

@@ -8,11 +8,9 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.util.Using
 import scala.util.control.ControlThrowable
 
-import supply.{ConfigException, ContractException, PairException, PairHeldException, RankException}
-import supply.FailPoint
-import supply.config.PairPaths
-import supply.contract.{Layout, Notification, Schema}
-import supply.contract.Layout.Constant
+import supply.core.{ConfigException, ContractException, FailPoint, PairException, PairHeldException, RankException, Deadline}
+import supply.protocol.Layout.Constant
+import supply.protocol.{Layout, Notification, Position, Schema}
 
 /**
  * The task's side of a pair: attaches to what the rank has made, publishes blocks into slots that
@@ -64,8 +62,8 @@ final class Pair private[pair] (
   def publishedBytes: Long = bytesBefore
 
   /** Tells the rank which columns its blocks will have. (A6) */
-  def schemaIs(schema: Schema): Unit = {
-    file.schemaIs(schema)
+  def writeOrCheckSchema(schema: Schema): Unit = {
+    file.writeOrCheckSchema(schema)
     FailPoint("A6")
   }
 
@@ -73,7 +71,7 @@ final class Pair private[pair] (
    * Tells the rank which plan its data follows; refuses a position that it has saved under another
    * one. (A6)
    */
-  def planIs(fingerprint: Long): Unit = {
+  def bindPlan(fingerprint: Long): Unit = {
     if (file.startPlan != 0 && file.startPlan != fingerprint) {
       throw new ConfigException(
         s"$name: the rank wants to go on at a position that it saved in a run with other data or " +
@@ -94,7 +92,7 @@ final class Pair private[pair] (
 
   /** P1. The slot for the next block, once the rank has released it. The same until [[publish]]. */
   def nextSlot(): ByteBuffer = {
-    if (!blocks.haveRoomFor(sequence)) throw Pair.NoRoomToStay
+    if (!blocks.hasRoom(sequence)) throw Pair.NoRoomToStay
     slotOfNext()
   }
 
@@ -116,7 +114,7 @@ final class Pair private[pair] (
    * Lets the blocks of this epoch stay, of which this attempt publishes the first, or goes on with.
    * Where they become too many, [[nextSlot]] throws [[Pair.NoRoomToStay]].
    */
-  def letStay(epoch: Int): Unit = blocks.letStay(epoch, sequence)
+  def beginResident(epoch: Int): Unit = blocks.beginResident(epoch, sequence)
 
   /**
    * P2 to P4. Publishes the block whose columns stand in [[nextSlot]], `size` bytes with its
@@ -135,7 +133,7 @@ final class Pair private[pair] (
     slot.putLong(Layout.BlockHeader.bytesBefore, bytesBefore)
     notification.write(slot, Layout.BlockHeader.notification)
     if (place != sequence) blocks.record(sequence, place, epoch, elementsBefore, bytesBefore)
-    if (kind == Constant.NOTIFICATION_END_OF_EPOCH) blocks.stayUpTo(sequence)
+    if (kind == Constant.NOTIFICATION_END_OF_EPOCH) blocks.sealResident(sequence)
     announce(notification)
     if (kind == Constant.NOTIFICATION_END_OF_EPOCH) blocks.findResident(sequence)
   }
@@ -175,12 +173,12 @@ final class Pair private[pair] (
    * Waits until the rank has asked for what follows all that is published, END_OF_EPOCH last. It
    * may hold blocks of it still.
    */
-  def awaitPassed(): Unit = credit.awaitPassed(sequence)
+  def awaitAcknowledged(): Unit = credit.awaitAcknowledged(sequence)
 
   /** Lets the rank go, behind END_OF_DATA: no attempt needs the pair any more. (E3) */
-  def endIsSeen(): Unit = {
+  def markEndSeen(): Unit = {
     FailPoint("E2")
-    file.endIsSeen()
+    file.markEndSeen()
     FailPoint("E3")
   }
 
@@ -188,7 +186,7 @@ final class Pair private[pair] (
    * Runs `body` with the mapped file, for another thread than the pair's; None where the pair has
    * been closed.
    */
-  private[pair] def beside[A](body: MappedFile => A): Option[A] =
+  private[pair] def withMappedFile[A](body: MappedFile => A): Option[A] =
     synchronized(if (closed) None else Some(body(file)))
 
   /**
@@ -205,7 +203,7 @@ final class Pair private[pair] (
 
   private def send(notification: Notification): Unit = {
     val written =
-      try notifications.write(notification, new TimeLimit(timeout))
+      try notifications.write(notification, new Deadline(timeout))
       catch {
         case e: java.nio.channels.ClosedByInterruptException => throw e
         case _: IOException => throw credit.rankIsGone(sequence)
@@ -251,7 +249,7 @@ object Pair {
   private def heldByAnother(where: String = "") =
     Obstacle(s"another attempt of the same task still holds it$where", isAttempt = true)
 
-  /** What a plan follows from, beside the data. */
+  /** What a plan follows from, withMappedFile the data. */
   private val PlanOptions =
     "--partitions, --ranks, --seed, --shuffle or --uneven (with --block-elements)"
 
@@ -274,7 +272,7 @@ object Pair {
   def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long = 0): Pair = {
     val path = Paths.get(paths.mappedFile)
     val fullName = s"$name (${paths.mappedFile})"
-    val limit = new TimeLimit(timeout)
+    val limit = new Deadline(timeout)
     val nobody = Obstacle(
       s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?")
     var obstacle = nobody
@@ -300,10 +298,10 @@ object Pair {
   }
 
   /**
-   * Runs `body` with the mapped file beside a task that may be attached to it, or with None where
-   * there is none. Returns None itself while a task of this JVM is attaching or leaving.
+   * Runs `body` with the mapped file withMappedFile a task that may be attached to it, or with None
+   * where there is none. Returns None itself while a task of this JVM is attaching or leaving.
    */
-  private[pair] def besideTask[A](path: Path, group: Option[String])(
+  private[pair] def withMappedFile[A](path: Path, group: Option[String])(
       body: Option[MappedFile] => A): Option[A] =
     held.putIfAbsent(path, None) match {
       case null =>
@@ -312,16 +310,16 @@ object Pair {
             case None => body(None)
           })
         finally { held.remove(path); () }
-      case attached => attached.flatMap(_.beside(file => body(Some(file))))
+      case attached => attached.flatMap(_.withMappedFile(file => body(Some(file))))
     }
 
   /**
    * E3 for an attempt that has died before it could: lets the rank go where it still waits for its
    * task of this run.
    */
-  def endIsSeen(paths: PairPaths, run: Long): Unit = {
-    besideTask(Paths.get(paths.mappedFile), paths.group) {
-      case Some(file) if file.rankLives && file.run == run => file.endIsSeen()
+  def markEndSeen(paths: PairPaths, run: Long): Unit = {
+    withMappedFile(Paths.get(paths.mappedFile), paths.group) {
+      case Some(file) if file.rankLives && file.run == run => file.markEndSeen()
       case _ => ()
     }
     ()
@@ -329,7 +327,8 @@ object Pair {
 
   /** Whether a rank lives there; also while a task of this JVM is attaching or leaving. */
   def hasRank(paths: PairPaths): Boolean =
-    try besideTask(Paths.get(paths.mappedFile), paths.group)(_.exists(_.rankLives)).getOrElse(true)
+    try withMappedFile(Paths.get(paths.mappedFile), paths.group)(_.exists(_.rankLives)).getOrElse(
+        true)
     catch { case _: PairFile.NotSharedYetException => false }
 
   /** A1. */
@@ -370,9 +369,9 @@ object Pair {
           if (!file.rankLives) return Left(Some(Obstacle("its rank died while the task attached")))
           FailPoint("A4")
           if (file.version >>> 16 != Constant.VERSION_MAJOR)
-            refuseVersion(name, file, notifications, new TimeLimit(timeout))
+            refuseVersion(name, file, notifications, new Deadline(timeout))
           file.check()
-          file.taskIs(ProcessHandle.current().pid().toInt, attempt)
+          file.setTask(ProcessHandle.current().pid().toInt, attempt)
           val pair = new Pair(name, paths, file, requests, notifications, timeout)
           pair.resume()
           FailPoint("A5")
@@ -386,7 +385,7 @@ object Pair {
     }
 
   private def refuseVersion(name: String, file: MappedFile, notifications: NotificationPipe,
-      limit: TimeLimit): Nothing = {
+      limit: Deadline): Nothing = {
     val text =
       s"$name: the rank's libsupply speaks contract ${Layout.versionText(file.version)}, the Supplier " +
         s"${Layout.versionText(Layout.version)}: build both from the same release"

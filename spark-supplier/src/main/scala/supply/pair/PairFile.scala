@@ -10,7 +10,7 @@ import java.nio.file.attribute.PosixFilePermission._
 
 import scala.jdk.CollectionConverters._
 
-import supply.ConfigException
+import supply.core.ConfigException
 
 /**
  * One of a pair's three files, found in a folder that is opened once: its name is looked up in what
@@ -54,7 +54,7 @@ object PairFile {
    * where the group has no access (yet), a ConfigException where nobody should write into it.
    *
    * @param group
-   *   whose files are trusted beside this user's own: name or number
+   *   whose files are trusted withMappedFile this user's own: name or number
    */
   def find(path: Path, kind: Kind, group: Option[String]): PairFile = {
     val folder = openFolder(path, group)

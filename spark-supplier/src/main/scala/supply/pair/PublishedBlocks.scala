@@ -1,8 +1,8 @@
 package supply.pair
 
-import supply.ContractException
-import supply.contract.Notification
-import supply.contract.Layout.{BlockHeader, Constant}
+import supply.core.ContractException
+import supply.protocol.Layout.{BlockHeader, Constant}
+import supply.protocol.Notification
 
 /**
  * Which number is published in which slot, and what the mapped file itself says of it: by the copy
@@ -36,8 +36,8 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   def copyOf(number: Long): Notification = {
     val record = file.slot(slotOf(number))
     if (isRecorded(number)) {
-      val block = record.getLong(BlockHeader.againBlock)
-      read(block, number).copy(sequence = number, epoch = record.getInt(BlockHeader.againEpoch))
+      val block = record.getLong(BlockHeader.replayBlock)
+      read(block, number).copy(sequence = number, epoch = record.getInt(BlockHeader.replayEpoch))
     } else read(number, number)
   }
 
@@ -45,7 +45,7 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   def before(number: Long): (Long, Long) = {
     val slot = file.slot(slotOf(number))
     if (isRecorded(number))
-      slot.getLong(BlockHeader.againElementsBefore) -> slot.getLong(BlockHeader.againBytesBefore)
+      slot.getLong(BlockHeader.replayElementsBefore) -> slot.getLong(BlockHeader.replayBytesBefore)
     else slot.getLong(BlockHeader.elementsBefore) -> slot.getLong(BlockHeader.bytesBefore)
   }
 
@@ -53,11 +53,11 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   def record(
       number: Long, block: Long, epoch: Int, elementsBefore: Long, bytesBefore: Long): Unit = {
     val slot = file.slot(slotOf(number))
-    slot.putLong(BlockHeader.againSequence, number)
-    slot.putLong(BlockHeader.againBlock, block)
-    slot.putInt(BlockHeader.againEpoch, epoch)
-    slot.putLong(BlockHeader.againElementsBefore, elementsBefore)
-    slot.putLong(BlockHeader.againBytesBefore, bytesBefore)
+    slot.putLong(BlockHeader.replaySequence, number)
+    slot.putLong(BlockHeader.replayBlock, block)
+    slot.putInt(BlockHeader.replayEpoch, epoch)
+    slot.putLong(BlockHeader.replayElementsBefore, elementsBefore)
+    slot.putLong(BlockHeader.replayBytesBefore, bytesBefore)
     ()
   }
 
@@ -65,7 +65,7 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
    * Lets the blocks of an epoch stay; `next` is the number of the one to be published next, not
    * always the first.
    */
-  def letStay(epoch: Int, next: Long): Unit = {
+  def beginResident(epoch: Int, next: Long): Unit = {
     def isOfEpoch(number: Long) = {
       val copy = copyOf(number)
       copy.kind == Constant.NOTIFICATION_BLOCK && copy.epoch == epoch
@@ -76,13 +76,13 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   }
 
   /** Whether a block with elements may be published under the number `next`. */
-  def haveRoomFor(next: Long): Boolean = staysFrom < 0 || next - staysFrom < mostThatStay
+  def hasRoom(next: Long): Boolean = staysFrom < 0 || next - staysFrom < mostThatStay
 
   /**
    * Notes in the header that an epoch stays, if it is to, up to END_OF_EPOCH, which is about to be
    * published.
    */
-  def stayUpTo(end: Long): Unit = if (staysFrom >= 0) {
+  def sealResident(end: Long): Unit = if (staysFrom >= 0) {
     file.residentAre(staysFrom, end - staysFrom + 1)
     staysFrom = -1
   }
@@ -108,7 +108,7 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
 
   /** 0 is no number of a record: what stays is numbered from 0 on, at the earliest. */
   private def isRecorded(number: Long): Boolean =
-    number > 0 && file.slot(slotOf(number)).getLong(BlockHeader.againSequence) == number
+    number > 0 && file.slot(slotOf(number)).getLong(BlockHeader.replaySequence) == number
 
   /**
    * The copy in the slot of `block`, as it was published under that number; END_OF_DATA has the
@@ -125,6 +125,6 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
 
 private[pair] object PublishedBlocks {
 
-  /** Slots for END_OF_EPOCH and END_OF_DATA beside the blocks with elements that stay. */
+  /** Slots for END_OF_EPOCH and END_OF_DATA withMappedFile the blocks with elements that stay. */
   final val EndSlots = 2
 }

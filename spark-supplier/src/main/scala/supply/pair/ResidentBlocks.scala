@@ -1,7 +1,7 @@
 package supply.pair
 
-import supply.contract.Notification
-import supply.contract.Layout.Constant
+import supply.protocol.Layout.Constant
+import supply.protocol.Notification
 
 /**
  * The blocks of a whole epoch that stay in their slots, to be notified again in later epochs.

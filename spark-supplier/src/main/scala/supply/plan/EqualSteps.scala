@@ -1,6 +1,6 @@
 package supply.plan
 
-import supply.SourceException
+import supply.core.SourceException
 
 /**
  * What one partition gives in one epoch where all ranks make as many steps: `supplied` elements of

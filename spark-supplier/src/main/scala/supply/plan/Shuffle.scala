@@ -1,6 +1,6 @@
 package supply.plan
 
-import supply.ConfigException
+import supply.core.ConfigException
 
 /** In which order a rank gets its elements. */
 sealed trait Shuffle extends Product with java.io.Serializable

@@ -1,6 +1,6 @@
 package supply.plan
 
-import supply.ConfigException
+import supply.core.ConfigException
 
 /** What becomes of the elements where some ranks have more than others. */
 sealed trait Uneven extends Product with java.io.Serializable

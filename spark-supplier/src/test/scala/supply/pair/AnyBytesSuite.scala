@@ -4,8 +4,9 @@ import org.scalacheck.{Arbitrary, Gen}
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
-import supply.{SupplyException, TemporaryFolder}
-import supply.contract.Layout
+import supply.core.SupplyException
+import supply.protocol.Layout
+import supply.testing.TemporaryFolder
 
 /**
  * Whatever a rank's files hold, a task goes on or refuses it by a message of its own: no crash, no

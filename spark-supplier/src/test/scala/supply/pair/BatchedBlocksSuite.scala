@@ -4,10 +4,10 @@ import java.nio.ByteBuffer
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{TemporaryFolder, TestRank}
-import supply.contract.{BatchCursor, BatchWriter, ElementCursor, ElementWriter}
-import supply.contract.Layout.{BlockColumn, BlockHeader, Notification}
-import supply.source.{Datum, DatumBatch, DatumBatchCursor, DatumCursor, ShuffledCursor}
+import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, ShuffledCursor}
+import supply.protocol.Layout.{BlockColumn, BlockHeader, Notification}
+import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumCursor}
+import supply.testing.{TemporaryFolder, TestRank}
 
 /** Elements that come many at once make the same blocks as one by one. */
 class BatchedBlocksSuite extends AnyFunSuite {

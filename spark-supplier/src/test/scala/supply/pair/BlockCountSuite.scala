@@ -5,9 +5,9 @@ import java.nio.file.{Files, Paths}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{TemporaryFolder, TestRank}
-import supply.contract.Layout.MappedFileHeader
-import supply.source.{Datum, DatumCursor}
+import supply.protocol.Layout.MappedFileHeader
+import supply.sources.{Datum, DatumCursor}
+import supply.testing.{TemporaryFolder, TestRank}
 
 /** What is counted is what is written. */
 class BlockCountSuite extends AnyFunSuite {

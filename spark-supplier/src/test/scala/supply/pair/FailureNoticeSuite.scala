@@ -2,7 +2,8 @@ package supply.pair
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{RankException, TestRank}
+import supply.core.RankException
+import supply.testing.TestRank
 
 /** What the driver tells a rank, whether or not a task has its pair. */
 class FailureNoticeSuite extends AnyFunSuite with PairWithRank {

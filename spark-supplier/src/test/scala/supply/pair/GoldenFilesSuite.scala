@@ -7,10 +7,11 @@ import scala.jdk.CollectionConverters._
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{RankEndedException, SupplyException, TemporaryFolder}
-import supply.contract.{Layout, Notification}
-import supply.contract.Layout.{Constant, MappedFileHeader => At}
-import supply.source.{Datum, DatumCursor}
+import supply.core.{RankEndedException, SupplyException, Deadline}
+import supply.protocol.Layout.{Constant, MappedFileHeader => At}
+import supply.protocol.{Layout, Notification}
+import supply.sources.{Datum, DatumCursor}
+import supply.testing.TemporaryFolder
 
 /**
  * Files that each side writes and the other must read, or must refuse (proto/golden/README.md). The
@@ -40,7 +41,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
       body: (Pair, MappedFile, NotificationPipe) => Unit): (Array[Byte], Array[Byte]) =
     TemporaryFolder { folder =>
       withPairAndParts(folder, mapped, Array.emptyByteArray) { (pair, file, notifications) =>
-        pair.planIs(0x0102030405060708L)
+        pair.bindPlan(0x0102030405060708L)
         body(pair, file, notifications)
       }
       (Files.readAllBytes(folder.resolve("mapped")),
@@ -60,11 +61,11 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
   private def writtenOnce() = written(fresh) { (pair, file, notifications) =>
     writeEpoch(pair)
     file.taskFailure = "the test failed"
-    assert(notifications.write(Notification.failure(file.generation), new TimeLimit(1)))
+    assert(notifications.write(Notification.failure(file.generation), new Deadline(1)))
   }
 
   private def writtenToStay() = written(freshWith(5)) { (pair, _, _) =>
-    pair.letStay(0)
+    pair.beginResident(0)
     writeEpoch(pair)
     pair.resident.get.of(2).foreach(pair.publishAgain(_, 1))
     pair.publishAgain(pair.resident.get.endOfEpoch, 1)

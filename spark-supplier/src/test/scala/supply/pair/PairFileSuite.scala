@@ -5,9 +5,9 @@ import java.nio.file.attribute.PosixFilePermissions
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{ConfigException, RankException, TemporaryFolder, TestRank}
-import supply.config.PairPaths
-import supply.contract.Layout.Constant
+import supply.core.{ConfigException, RankException}
+import supply.protocol.Layout.Constant
+import supply.testing.{TemporaryFolder, TestRank}
 
 /** Whose files a task uses, and which ones it refuses. */
 class PairFileSuite extends AnyFunSuite {
@@ -35,7 +35,7 @@ class PairFileSuite extends AnyFunSuite {
       pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
       assert(rank("next") == "END_OF_DATA")
       pair.awaitAllReleased()
-      pair.endIsSeen()
+      pair.markEndSeen()
     } finally pair.close()
   }
 

@@ -3,9 +3,8 @@ package supply.pair
 import java.nio.channels.FileChannel
 import java.nio.file.{Files, Path, Paths, StandardOpenOption}
 
-import supply.config.PairPaths
-import supply.contract.Layout.{MappedFileHeader => At}
-import supply.source.{Datum, DatumCursor}
+import supply.protocol.Layout.{MappedFileHeader => At}
+import supply.sources.{Datum, DatumCursor}
 
 /**
  * The golden files (proto/golden/README.md), and pairs over plain files in the place of pipes: what
@@ -38,7 +37,7 @@ trait PairOverFiles {
     val file = MappedFile.open(mappedFile).get
     file.check()
     file.run = 0x1112131415161718L
-    file.taskIs(4343, 0)
+    file.setTask(4343, 0)
     val notifications = new NotificationPipe(channel(folder.resolve("notifications")))
     val pair = new Pair("golden pair", PairPaths(mappedFile.toString, "", "", "golden"), file,
       new RequestPipe(channel(requestFile)), notifications, 1)
@@ -53,7 +52,7 @@ trait PairOverFiles {
   /** Publishes until the requests have been read. */
   protected def consume(pair: Pair): Unit = {
     pair.position
-    pair.planIs(1)
+    pair.bindPlan(1)
     val cursor = new DatumCursor(Iterator.continually(elements.head))
     val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), 1)
     writer.startAt(0, 0, 0)

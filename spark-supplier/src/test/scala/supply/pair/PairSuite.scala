@@ -4,10 +4,10 @@ import java.nio.file.{Files, Path, Paths}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{Background, ConfigException, ContractException, ElementTooLargeException, PairHeldException, RankEndedException}
-import supply.{RankException, SupplyException}
-import supply.contract.{Column, Layout, Schema}
-import supply.contract.Layout.{Constant, MappedFileHeader => At}
+import supply.core.{ConfigException, ContractException, ElementTooLargeException, PairHeldException, RankEndedException, RankException, SupplyException}
+import supply.protocol.Layout.{Constant, MappedFileHeader => At}
+import supply.protocol.{Column, Layout, Position, Schema}
+import supply.testing.Background
 
 /** The task's side of a pair against a real rank. */
 class PairSuite extends AnyFunSuite with PairWithRank {
@@ -23,7 +23,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
           supply(pair, sizes.zipWithIndex.map { case (bytes, i) => datum(i, bytes) })
           endOfData(pair)
           pair.awaitAllReleased()
-          pair.endIsSeen()
+          pair.markEndSeen()
         } finally pair.close()
       }
       var seen = 0
@@ -162,7 +162,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
         rank("next")
         assert(rank("release 0") == "OK" && rank("next") == "END_OF_EPOCH 0")
-        assert(intercept[RankException](pair.awaitPassed()).getMessage.contains(
+        assert(intercept[RankException](pair.awaitAcknowledged()).getMessage.contains(
             "lives, but has not asked for what follows the batch for 0 s"))
       } finally pair.close()
     }
@@ -187,13 +187,13 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       rank.open()
       val first = attach(rank)
       try {
-        first.planIs(5)
+        first.bindPlan(5)
         supply(first, Seq(datum(0, 1)))
       } finally first.close()
       val second = attach(rank, attempt = 1)
       try {
-        second.planIs(5)
-        assert(intercept[ConfigException](second.planIs(6)).getMessage.contains(
+        second.bindPlan(5)
+        assert(intercept[ConfigException](second.bindPlan(6)).getMessage.contains(
             "another run has begun to supply this rank"))
       } finally second.close()
     }
@@ -283,7 +283,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         assert(second.position == Position.End)
         second.awaitAllReleased()
         assert(second.isAtEnd)
-        second.endIsSeen()
+        second.markEndSeen()
         assert(rank.answer() == "OK" && !Files.exists(Paths.get(rank.paths.mappedFile)))
       } finally second.close()
     }

@@ -2,9 +2,9 @@ package supply.pair
 
 import java.nio.file.{Files, Paths}
 
-import supply.{TemporaryFolder, TestRank}
-import supply.contract.Layout.Constant
-import supply.source.{Datum, DatumCursor}
+import supply.protocol.Layout.Constant
+import supply.sources.{Datum, DatumCursor}
+import supply.testing.{TemporaryFolder, TestRank}
 
 /** A real rank, and the task's side of its pair, for tests that look at either step by step. */
 trait PairWithRank {

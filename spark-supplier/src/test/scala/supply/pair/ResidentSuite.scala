@@ -4,9 +4,10 @@ import java.nio.file.{Files, Paths}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.{TemporaryFolder, TestRank}
-import supply.contract.Layout.Constant
-import supply.source.{Datum, DatumCursor}
+import supply.protocol.Layout.Constant
+import supply.protocol.Position
+import supply.sources.{Datum, DatumCursor}
+import supply.testing.{TemporaryFolder, TestRank}
 
 /** Blocks that stay, against a real rank: proto/PROTOCOL.md, "Resident epochs". */
 class ResidentSuite extends AnyFunSuite {
@@ -47,7 +48,7 @@ class ResidentSuite extends AnyFunSuite {
 
   /** Epoch 0, which stays: partition 0 of two blocks, partition 1 of one. */
   private def firstEpoch(pair: Pair): Unit = {
-    pair.letStay(0)
+    pair.beginResident(0)
     write(pair, 0, 0, 0, 1)
     write(pair, 0, 1, 0, 0)
     endOfEpoch(pair, 0)
@@ -135,11 +136,11 @@ class ResidentSuite extends AnyFunSuite {
   test("an attempt that dies in the epoch that is to stay leaves its blocks to the next one") {
     withRank(blocks = 5) { rank =>
       attached(rank) { pair =>
-        pair.letStay(0)
+        pair.beginResident(0)
         write(pair, 0, 0, 0, 1)
       }
       attached(rank, attempt = 1) { pair =>
-        pair.letStay(0)
+        pair.beginResident(0)
         write(pair, 0, 1, 0, 0)
         endOfEpoch(pair, 0)
         assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
@@ -158,7 +159,7 @@ class ResidentSuite extends AnyFunSuite {
         assert(Seq.fill(3)(rank("next")) == Seq("OK 0 0 0 1 1", "OK 1 0 1 0 1", "END_OF_EPOCH 0"))
         (0 to 1).foreach(number => assert(rank(s"release $number") == "OK"))
         assert(pair.resident.isEmpty)
-        pair.letStay(1)
+        pair.beginResident(1)
         write(pair, 1, 0, 0, 1)
         write(pair, 1, 1, 0, 0)
         endOfEpoch(pair, 1)
@@ -176,7 +177,7 @@ class ResidentSuite extends AnyFunSuite {
   test("a ring that has no slot left for the ends takes no other block") {
     withRank(blocks = 4) { rank =>
       attached(rank) { pair =>
-        pair.letStay(0)
+        pair.beginResident(0)
         write(pair, 0, 0, 0, 1)
         assertThrows[Pair.NoRoomToStay.type](write(pair, 0, 1, 0, 0))
         assert(pair.ringBytes == 4 * 4096)
@@ -184,7 +185,7 @@ class ResidentSuite extends AnyFunSuite {
       }
       // Nor does the next attempt.
       attached(rank, attempt = 1) { pair =>
-        pair.letStay(0)
+        pair.beginResident(0)
         assertThrows[Pair.NoRoomToStay.type](pair.nextSlot())
         endOfEpoch(pair, 0)
         end(pair, Constant.NOTIFICATION_END_OF_DATA, 0)

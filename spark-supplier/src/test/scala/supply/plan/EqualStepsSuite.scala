@@ -4,7 +4,7 @@ import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
-import supply.SourceException
+import supply.core.SourceException
 
 class EqualStepsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 

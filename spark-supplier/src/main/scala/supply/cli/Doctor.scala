@@ -1,0 +1,77 @@
+package supply.cli
+
+import org.apache.spark.SPARK_VERSION
+
+import supply.core.{BuiltFor, SourceException}
+import supply.protocol.Layout
+import supply.sources.lmdb.LmdbEnvironments
+
+/**
+ * What supply-doctor asks of the Spark side: run by spark-submit, in a JVM such as the Supplier's
+ * and its executors'. Prints a line a check: STATUS, CHECK, TEXT and FIX, separated by tabs. The
+ * argument is the contract's version that libsupply speaks.
+ */
+object Doctor {
+
+  private val javaVersion = 17
+
+  private final case class Finding(status: String, check: String, text: String, fix: String = "") {
+    def line: String = Seq(status, check, text, fix).map(_.replaceAll("\\s", " ")).mkString("\t")
+  }
+
+  def main(arguments: Array[String]): Unit =
+    if (BuiltFor.mismatch == null) checks(arguments(0)).foreach(finding => println(finding.line))
+    // Nothing else of this jar is sure to link.
+    else println("failed\tspark\t" + BuiltFor.mismatch + "\t" + BuiltFor.fix)
+
+  private def checks(libsupply: String): Seq[Finding] =
+    Seq(java, spark, contract(libsupply), options, lmdb)
+
+  private def java: Finding = {
+    val text =
+      s"${System.getProperty("java.version")} on ${System.getProperty("os.arch")}, ${System.getProperty("java.home")}"
+    if (Runtime.version.feature >= javaVersion) Finding("ok", "java", text)
+    else Finding("failed", "java", text, s"set JAVA_HOME to a Java $javaVersion or later")
+  }
+
+  private def spark: Finding = {
+    val text = s"$SPARK_VERSION with Scala ${scala.util.Properties.versionNumberString}"
+    if (SPARK_VERSION.startsWith(BuiltFor.sparkLine + ".")) Finding("ok", "spark", text)
+    else Finding("warning", "spark",
+      s"$text, which is not tested: this jar is built for Spark ${BuiltFor.sparkLine}",
+      BuiltFor.fix)
+  }
+
+  private def contract(libsupply: String): Finding = {
+    val supplier = Layout.versionText(Layout.version)
+    val major = (version: String) => version.takeWhile(_ != '.')
+    if (major(supplier) == major(libsupply)) {
+      Finding("ok", "contract", s"the Supplier speaks $supplier, libsupply $libsupply")
+    } else {
+      Finding("failed", "contract", s"the Supplier speaks $supplier, libsupply $libsupply",
+        "build both from the same release")
+    }
+  }
+
+  /** lmdbjni reads addresses of buffers there. */
+  private def options: Finding = {
+    val opened = classOf[Object].getModule.isOpen("sun.nio.ch", getClass.getModule)
+    if (opened) Finding("ok", "options", "--add-opens java.base/sun.nio.ch is set")
+    else {
+      Finding(
+        "failed",
+        "options",
+        "--add-opens java.base/sun.nio.ch=ALL-UNNAMED is not set",
+        "start the Supplier by spark-submit, which sets it; where something overrides Spark's defaultJavaOptions, put it there"
+      )
+    }
+  }
+
+  private def lmdb: Finding =
+    try {
+      LmdbEnvironments.load().close()
+      Finding("ok", "lmdb", "lmdbjni's native library loads")
+    } catch {
+      case e: SourceException => Finding("failed", "lmdb", e.getMessage)
+    }
+}

@@ -1,0 +1,142 @@
+package supply.cli
+
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.storage.StorageLevel
+import picocli.CommandLine
+import picocli.CommandLine.ParameterException
+
+import supply.core.{BuiltFor, ConfigException, RankEndedException, RankException, SupplyException, UsageError}
+import supply.data.Source
+import supply.driver.{RemoteLmdb, Report, SupplyJob}
+import supply.plan.Hostfile
+import supply.sources.DatumBatchSource
+import supply.sources.cache.RemoteFile
+import supply.sources.lmdb.{LmdbRDD, LmdbSource}
+
+/** The program that spark-submit runs: supplies an LMDB. */
+object Supplier {
+
+  /**
+   * Exit status where a rank did not come, stalled, gave up or died: what is wrong is on its side.
+   */
+  private val RankFailed = 3
+
+  def main(arguments: Array[String]): Unit = {
+    val status = if (BuiltFor.mismatch == null) start(arguments) else refuse()
+    if (status != 0) sys.exit(status)
+  }
+
+  private def refuse(): Int = {
+    System.err.println("supplier: error: " + BuiltFor.mismatch + ": " + BuiltFor.fix)
+    1
+  }
+
+  private def start(arguments: Array[String]): Int = {
+    val commandLine = new CommandLine(new SupplierOptions)
+    try {
+      commandLine.parseArgs(arguments: _*)
+      if (commandLine.isUsageHelpRequested) {
+        commandLine.usage(System.out)
+        0
+      } else supply(commandLine.getCommand[SupplierOptions])
+    } catch {
+      case e: ParameterException =>
+        System.err.println(s"supplier: error: ${UsageError.text(e)}")
+        2
+    }
+  }
+
+  private def supply(options: SupplierOptions): Int = {
+    val conf = new SparkConf()
+      .setIfMissing("spark.app.name", "Supplier")
+      .setIfMissing("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
+      // The progress comes with the heartbeats. One that comes before a slow machine has started Spark ends in an error in its log.
+      .setIfMissing("spark.executor.heartbeatInterval", "2s")
+    // A task waits for a core of its rank's node as long as for anything else: elsewhere it can do nothing.
+    if (options.run.hosts != null)
+      conf.setIfMissing("spark.locality.wait", s"${math.ceil(options.run.timeout).toLong}s")
+    val sc = SparkContext.getOrCreate(conf)
+    try {
+      print(run(sc, options))
+      0
+    } catch {
+      case e: Throwable =>
+        // A failure of our own says all there is to say; of any other the place matters.
+        if (!e.isInstanceOf[SupplyException]) e.printStackTrace()
+        System.err.println(s"supplier: error: ${SupplyJob.describe(e)}")
+        val status = e match {
+          case _: RankException | _: RankEndedException => RankFailed
+          case _ => 1
+        }
+        // Who has submitted it sees what main() throws, not what it prints or ends with.
+        if (sc.deployMode == "cluster") throw new RunFailed(status, SupplyJob.describe(e))
+        status
+    } finally sc.stop()
+  }
+
+  /**
+   * One line, without a stack trace: launch/submit-supplier reads the status and the message from
+   * it.
+   */
+  private final class RunFailed(status: Int, message: String)
+      extends RuntimeException(s"status $status: $message", null, false, false)
+
+  /**
+   * Supplies an LMDB within a Spark application of one's own: the same arguments as on the command
+   * line.
+   *
+   * @return
+   *   the table of the pairs, for people
+   * @throws SupplyException
+   *   if any rank did not receive all its data
+   */
+  def run(sc: SparkContext, arguments: Array[String]): String = {
+    val options = new SupplierOptions
+    try new CommandLine(options).parseArgs(arguments: _*)
+    catch { case e: ParameterException => throw new ConfigException(UsageError.text(e), e) }
+    run(sc, options)
+  }
+
+  private def run(sc: SparkContext, options: SupplierOptions): String = {
+    var persisted: Option[RDD[_]] = None
+    try Report.table(SupplyJob.run(sc, options.run.settings) {
+        val partitions = Option(options.partitions).map(_.toInt).getOrElse(4 * options.run.ranks)
+        if (partitions < 1)
+          throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
+        val level = storageLevel(options.storageLevel)
+        val lmdb =
+          if (RemoteFile.isRemote(options.lmdb)) {
+            RemoteLmdb.open(sc, options.lmdb, partitions,
+              Hostfile(Option(options.run.hosts), options.run.ranks),
+              options.cache.settings(options.run.timeout))
+          } else LmdbRDD.open(sc, RemoteFile.localPath(options.lmdb), partitions)
+        if (level == StorageLevel.NONE) new LmdbSource(lmdb): Source
+        else {
+          val batches = lmdb.batches.persist(level)
+          persisted = Some(batches)
+          new DatumBatchSource(batches, Some(lmdb.partitionEntries)): Source
+        }
+      })
+    finally persisted.foreach(_.unpersist(blocking = false))
+  }
+
+  private def storageLevel(name: String): StorageLevel = {
+    val level = namedLevel(name)
+    // A batch is two arrays: serializing these would double what a partition takes of the heap while it is read or written.
+    if (level.useMemory && !level.useOffHeap)
+      StorageLevel(level.useDisk, useMemory = true, deserialized = true, level.replication)
+    else level
+  }
+
+  private def namedLevel(name: String): StorageLevel =
+    try StorageLevel.fromString(name.toUpperCase(java.util.Locale.ROOT))
+    catch {
+      case e: IllegalArgumentException =>
+        throw new ConfigException(
+          s"--storage-level '$name' is none of Spark's: none, MEMORY_ONLY, MEMORY_ONLY_SER, " +
+            "MEMORY_AND_DISK, MEMORY_AND_DISK_SER, DISK_ONLY, OFF_HEAP, or one of them with _2 for two replicas",
+          e
+        )
+    }
+}

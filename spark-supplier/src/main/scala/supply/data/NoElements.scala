@@ -1,0 +1,15 @@
+package supply.data
+
+import org.apache.spark.{Partition, SparkContext, TaskContext}
+import org.apache.spark.rdd.RDD
+
+import supply.protocol.Schema
+
+/** What the end of a stream supplies. */
+final class NoElements(sc: SparkContext) extends Source {
+  override val rdd: RDD[Nothing] = sc.emptyRDD[Nothing]
+  override def schema: Schema = Schema.Unknown
+  override def mainColumn: Option[Int] = None
+  override def open(partition: Partition, context: TaskContext): ElementCursor =
+    throw new NoSuchElementException
+}

@@ -1,0 +1,106 @@
+package supply.data
+
+import java.util.{Arrays, Random}
+
+/**
+ * The elements of a cursor in an order that the seed fixes: each is drawn from the next `buffer`
+ * that have not come yet. These stay where the cursor keeps them. Where it can write many at once,
+ * some are drawn ahead, which does not change the order.
+ */
+final class ShuffledCursor private (
+    cursor: KeepingCursor, buffer: Int, seed: Long) extends BatchCursor {
+  private val gathering: Option[GatheringCursor] = cursor match {
+    case gathering: GatheringCursor => Some(gathering)
+    case _ => None
+  }
+  private val ahead = if (gathering.isDefined) ShuffledCursor.Ahead else 1
+
+  // Its sequence is specified: the order does not change with the version of a library.
+  private val random = new Random(seed)
+
+  /** Where the elements are kept from which the next one is drawn: the first `size`. */
+  private var places = Array.emptyIntArray
+  private var size = 0
+
+  /**
+   * Where those are kept that have been drawn together. The current one is number `at` of
+   * `drawnCount`.
+   */
+  private var drawn = Array.emptyIntArray
+  private var drawnCount = 0
+  private var at = 0
+
+  /** Where nothing is kept any more: those that come next go there. */
+  private var free = Array.emptyIntArray
+
+  override def next(): Boolean = {
+    at += 1
+    if (at >= drawnCount) draw()
+    at < drawnCount
+  }
+
+  private def draw(): Unit = {
+    if (places.isEmpty) fill()
+    val written = drawn
+    drawn = free
+    free = written
+    at = 0
+    drawnCount = 0
+    while (drawnCount < ahead && size > 0) {
+      val i = random.nextInt(size)
+      drawn(drawnCount) = places(i)
+      if (cursor.next()) {
+        places(i) = free(drawnCount)
+        cursor.keep(places(i))
+      } else {
+        size -= 1
+        places(i) = places(size)
+      }
+      drawnCount += 1
+    }
+  }
+
+  private def fill(): Unit = {
+    places = new Array(ShuffledCursor.Ahead)
+    while (size < buffer && cursor.next()) {
+      if (size == places.length) places = Arrays.copyOf(places, 2 * size)
+      cursor.keep(size)
+      places(size) = size
+      size += 1
+    }
+    drawn = Array.range(size, size + ahead)
+    free = new Array(ahead)
+  }
+
+  override def write(to: ElementWriter): Unit = {
+    cursor.recall(drawn(at))
+    cursor.write(to)
+  }
+
+  override def ready: Int = if (gathering.isDefined) drawnCount - at else 0
+
+  override def bytes(count: Int): Long = gathering.get.bytes(drawn, at, count)
+
+  override def write(to: BatchWriter, count: Int): Unit = {
+    gathering.get.write(to, drawn, at, count)
+    at += count - 1
+  }
+
+  override def describe: String = {
+    cursor.recall(drawn(at))
+    cursor.describe
+  }
+
+  override def close(): Unit = cursor.close()
+}
+
+object ShuffledCursor {
+
+  /** How many are drawn together. */
+  private final val Ahead = 256
+
+  def apply(cursor: ElementCursor, buffer: Int, seed: Long): ShuffledCursor = cursor match {
+    case keeping: KeepingCursor => new ShuffledCursor(keeping, buffer, seed)
+    case _ => new ShuffledCursor(new CopyingCursor(cursor), buffer, seed)
+  }
+}

@@ -1,0 +1,51 @@
+package supply.datasource
+
+import picocli.CommandLine.{Command, Mixin, Option => Opt}
+
+import supply.core.{ConfigException, NamedOptions}
+import supply.sources.cache.LmdbCacheOptions
+
+/** The options of `spark.read.format("lmdb")`. */
+@Command(name = "lmdb", sortOptions = false)
+private[supply] final class LmdbOptions {
+
+  @Opt(
+    names = Array("--path"),
+    paramLabel = "PATH",
+    description = Array(
+      "LMDB of Caffe Datums: a directory with a data.mdb, or the data file itself; in HDFS, or where every node sees it.")
+  )
+  var path: String = _
+
+  @Opt(names = Array("--partitions"), paramLabel = "N",
+    description = Array("Partitions of the DataFrame. Default: 4 for each core."))
+  var partitions: Integer = _
+
+  @Opt(
+    names = Array("--timeout"),
+    paramLabel = "SECONDS",
+    defaultValue = "120",
+    description = Array(
+      "How long an executor waits while another one of its node fetches the LMDB and gets nothing. " +
+        "Default: ${DEFAULT-VALUE}.")
+  )
+  var timeout: Double = _
+
+  @Mixin
+  val cache: LmdbCacheOptions = new LmdbCacheOptions
+}
+
+private[supply] object LmdbOptions {
+
+  def parse(options: Map[String, String]): LmdbOptions = {
+    val parsed = NamedOptions.parse(new LmdbOptions, options)
+    if (parsed.path == null)
+      throw new ConfigException("""no path: spark.read.format("lmdb").load("…/train_lmdb")""")
+    if (parsed.partitions != null && parsed.partitions < 1) {
+      throw new ConfigException(s"partitions is ${parsed.partitions}: it must be at least 1")
+    }
+    if (!(parsed.timeout > 0))
+      throw new ConfigException(s"timeout is ${parsed.timeout}: it must be above 0 seconds")
+    parsed
+  }
+}

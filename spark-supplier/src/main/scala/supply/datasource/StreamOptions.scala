@@ -1,0 +1,33 @@
+package supply.datasource
+
+import supply.core.ConfigException
+import supply.driver.{RunOptions, SupplySettings}
+
+/** The options of a stream: those of [[RunOptions]] that have a meaning where there is no end. */
+private[supply] object StreamOptions {
+
+  /** Spark's own, which it hands to every sink. */
+  private val OfSpark = Set("checkpointlocation", "queryname")
+
+  private val OfRuns = Map(
+    "epochs" -> "each batch is an epoch, and comes once",
+    "resident" -> "no batch comes again",
+    "seed" -> "the rows of a batch come in the order in which Spark has them",
+    "shuffle" -> "the rows of a batch come in the order in which Spark has them",
+    "shuffle-buffer" -> "the rows of a batch come in the order in which Spark has them",
+    "uneven" -> "each row of a batch comes once"
+  )
+
+  def parse(options: Map[String, String]): SupplySettings = {
+    if (options.contains("path")) throw new ConfigException(
+      "start() takes no path: the ranks are named by mapped-files and named-pipes")
+    options.keys.find(OfRuns.contains).foreach { name =>
+      throw new ConfigException(s"option '$name' is for runs, not for streams: ${OfRuns(name)}")
+    }
+    val settings = RunOptions.parse(options.filterNot { case (name, _) =>
+      OfSpark(name.toLowerCase)
+    }).settings
+    settings.check()
+    settings
+  }
+}

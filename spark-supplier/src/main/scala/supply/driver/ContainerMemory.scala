@@ -1,0 +1,52 @@
+package supply.driver
+
+import org.apache.spark.{SparkConf, SparkContext}
+
+import supply.core.ConfigException
+import supply.pair.ConfigFiles
+import supply.plan.Hostfile
+import supply.sources.lmdb.MappedWindow
+
+/**
+ * The memory of an executor's container. YARN counts the pages of a mapped file as the executor's,
+ * and kills a container that uses more than it asked for: heap and memory overhead, which therefore
+ * has to hold the mapped files, and the pages of an LMDB that its tasks have mapped.
+ */
+object ContainerMemory {
+  private final val MiB = 1L << 20
+
+  /** What Spark takes for what a JVM needs withMappedFile its heap. */
+  private def ownMiB(conf: SparkConf): Long = {
+    val share = conf.getDouble("spark.executor.memoryOverheadFactor", 0.1) * conf.getSizeAsMb(
+      "spark.executor.memory", "1g")
+    math.max(share.toLong, conf.getSizeAsMb("spark.executor.minMemoryOverhead", "384m"))
+  }
+
+  /** The most that the pairs of one node map, in bytes, and on how many pairs. */
+  private def mapped(configFiles: ConfigFiles, hosts: Hostfile): (Long, Int) = {
+    val pairs = hosts.places.map(_.localRank).max + 1
+    (configFiles.read(pairs).take(pairs).map(_.mappedBytes + MappedWindow.OnYarn).sum, pairs)
+  }
+
+  /** spark.executor.memoryOverhead for executors that feed all ranks of a node each, in MiB. */
+  def overheadMiB(conf: SparkConf, configFiles: ConfigFiles, hosts: Hostfile): Long =
+    ownMiB(conf) + (mapped(configFiles, hosts)._1 + MiB - 1) / MiB
+
+  /** Refuses a limit that would have YARN kill the executors in the middle of the run. */
+  def require(
+      sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile): Unit =
+    if (sc.master == "yarn") {
+      val conf = sc.getConf
+      val set = conf.getOption("spark.executor.memoryOverhead").map(_ =>
+        conf.getSizeAsMb("spark.executor.memoryOverhead"))
+      val overhead = set.getOrElse(ownMiB(conf))
+      val needed = overheadMiB(conf, configFiles, hosts)
+      if (overhead < needed) {
+        val (bytes, pairs) = mapped(configFiles, hosts)
+        throw new ConfigException(
+          s"the executors' containers are too small: spark.executor.memoryOverhead is $overhead MiB, but the " +
+            s"mapped files of $pairs pairs a node count as the executor's, too, with pages of an LMDB (${bytes / MiB} MiB): set it to ${needed}m (launch/submit-supplier " +
+            "computes it), or make ring= in mapped-files.conf smaller")
+      }
+    }
+}

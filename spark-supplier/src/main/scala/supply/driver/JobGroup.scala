@@ -1,0 +1,26 @@
+package supply.driver
+
+import org.apache.spark.SparkContext
+
+/**
+ * Runs the jobs of `body` as a group that can be cancelled, in a thread that may have one already:
+ * a streaming query's has.
+ */
+private[supply] object JobGroup {
+
+  private val Properties =
+    Seq("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+
+  def apply[A](sc: SparkContext, group: String, description: String)(body: => A): A = {
+    val before = Properties.map(name => name -> sc.getLocalProperty(name))
+    // Interrupting wakes a task that waits for its rank.
+    sc.setJobGroup(group, description, interruptOnCancel = true)
+    try body
+    catch {
+      // Who interrupts a thread that waits for a job leaves the job running.
+      case e: InterruptedException =>
+        sc.cancelJobGroup(group)
+        throw e
+    } finally before.foreach { case (name, value) => sc.setLocalProperty(name, value) }
+  }
+}

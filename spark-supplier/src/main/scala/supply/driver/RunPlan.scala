@@ -1,0 +1,53 @@
+package supply.driver
+
+import org.apache.spark.SparkContext
+import org.slf4j.LoggerFactory
+
+import supply.data.Source
+import supply.executor.{PinnedRDD, PlannedPartition}
+import supply.plan.{EqualSteps, Hostfile, Plan, Shuffle, Uneven}
+
+/** Makes the plan of a run. */
+object RunPlan {
+  private val log = LoggerFactory.getLogger("supply.RunPlan")
+
+  def apply(sc: SparkContext, source: Source, settings: SupplySettings, hosts: Hostfile): Plan = {
+    val partitions = source.rdd.partitions.length
+    val plan = Plan(partitions, settings.ranks, settings.epochs, settings.seed, settings.shuffle)
+    if (settings.uneven == Uneven.Keep) plan
+    else {
+      val counted = source.partitionElements.getOrElse(count(sc, source, plan, hosts))
+      val steps = EqualSteps(counted, (0 until plan.ranks).map(plan.partitionsOf),
+        settings.blockElements.getOrElse(1),
+        isPadded = settings.uneven == Uneven.Pad)
+      log.info(
+        s"each rank makes ${steps.steps} steps of ${steps.stepElements} elements in an epoch: " +
+          s"${steps.steps * steps.stepElements * plan.ranks} elements of ${counted.sum} (--uneven)")
+      plan.copy(equalSteps = Some(steps))
+    }
+  }
+
+  /**
+   * Elements of each partition, each counted where its rank is: what Spark persists on the way
+   * stays there.
+   */
+  private def count(
+      sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile): IndexedSeq[Long] = {
+    val inOrder = plan.copy(epochs = 1, shuffle = Shuffle.Off)
+    JobGroup(sc, s"supply-count-${java.util.UUID.randomUUID()}",
+      "counting the elements of each partition (--uneven)") {
+      new PinnedRDD(sc, source, inOrder, hosts)
+        .flatMap(
+          _.iterator.flatMap(_.partitions).map(partition => partition.index -> count(partition)))
+        .collect().sortBy(_._1).map(_._2).toIndexedSeq
+    }
+  }
+
+  private def count(partition: PlannedPartition): Long = {
+    val cursor = partition.open()
+    var elements = 0L
+    try while (cursor.next()) elements += 1
+    finally cursor.close()
+    elements
+  }
+}

@@ -1,0 +1,75 @@
+package supply.driver
+
+import org.apache.spark.SparkContext
+import org.apache.spark.supply.{ExecutorSlots, SparkInternals}
+
+import supply.core.{PlacementException, Deadline}
+import supply.plan.Hostfile
+
+/**
+ * Every rank's task must run at the same time as all others, on its rank's node, or the ranks wait
+ * for each other for ever.
+ */
+object TaskSlots {
+
+  private val pollMillis = 100L
+
+  /** What the executors of one host offer, and what its ranks need, in cores. */
+  private final case class Offer(host: String, offered: Int, needed: Int, coresPerTask: Int) {
+    def ranks: Int = math.min(offered, needed) / coresPerTask
+    override def toString: String =
+      s"$host offers $offered ${if (offered == 1) "core" else "cores"}, needs $needed"
+  }
+
+  /** Waits until the executors that are coming have come, at most `timeout` seconds. */
+  def require(sc: SparkContext, hosts: Hostfile, timeout: Double): Unit =
+    if (hosts.byHost.isEmpty) onAnyHost(sc, hosts.places.size, timeout)
+    else onEachHost(sc, hosts, timeout)
+
+  private def onAnyHost(sc: SparkContext, ranks: Int, timeout: Double): Unit = {
+    val limit = new Deadline(timeout)
+    while (SparkInternals.concurrentTasks(sc) < ranks && !sc.isLocal && !limit.passed)
+      Thread.sleep(pollMillis)
+    val slots = SparkInternals.concurrentTasks(sc)
+    if (slots < ranks) {
+      throw new PlacementException(
+        s"$ranks ranks need $ranks tasks at once, but Spark (${sc.master}) has slots for $slots: " +
+          (if (sc.isLocal) s"use --master local[$ranks]"
+           else "raise --num-executors or --executor-cores, or lower spark.task.cpus"))
+    }
+  }
+
+  private def onEachHost(sc: SparkContext, hosts: Hostfile, timeout: Double): Unit = {
+    val limit = new Deadline(timeout)
+    val placement = new ExecutorPlacement(sc, hosts)
+    placement.request()
+    var executors = SparkInternals.executorSlots(sc)
+    // In local mode no other one comes; but the only one is known a moment late.
+    while (short(offers(executors,
+          hosts)).nonEmpty && !(sc.isLocal && executors.nonEmpty) && !limit.passed) {
+      placement.improve(executors, Nil, complete = false)
+      Thread.sleep(pollMillis)
+      executors = SparkInternals.executorSlots(sc)
+    }
+    val found = offers(executors, hosts)
+    val missing = short(found)
+    // Nothing more is to come.
+    placement.improve(executors, Nil, complete = true)
+    if (missing.nonEmpty) {
+      throw new PlacementException(
+        s"${found.map(_.ranks).sum} of ${hosts.places.size} ranks have a slot: ${missing.mkString("; ")} " +
+          f"(waited $timeout%.0f s; --timeout). Give each node of --hosts an executor with a core for each of its ranks " +
+          "(NUM_EXECUTORS, EXECUTOR_CORES), or lower its slots= and those of mpirun")
+    }
+  }
+
+  private def short(offers: Seq[Offer]) = offers.filter(offer => offer.offered < offer.needed)
+
+  private def offers(executors: Seq[ExecutorSlots], hosts: Hostfile): Seq[Offer] = {
+    val coresPerTask = executors.headOption.map(_.coresPerTask).getOrElse(1)
+    hosts.byHost.map { case (host, places) =>
+      val here = executors.filter(executor => places.head.isOn(executor.host))
+      Offer(host, here.map(_.cores).sum, places.size * coresPerTask, coresPerTask)
+    }
+  }
+}

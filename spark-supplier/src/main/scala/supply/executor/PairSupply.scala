@@ -1,0 +1,158 @@
+package supply.executor
+
+import java.util.concurrent.TimeUnit.NANOSECONDS
+
+import org.apache.spark.util.LongAccumulator
+
+import supply.core.{ConfigException, SourceException}
+import supply.pair.{BlockWriter, Pair, ResidentBlocks}
+import supply.plan.Share
+import supply.protocol.Layout.Constant
+
+/** Supplies one rank over its pair, from the pair's position on. */
+final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounters) {
+  settings.stream.fold(pair.bindPlan(settings.plan))(_.follow(pair, settings.plan))
+  val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements,
+    settings.wholeBlocks)
+  private val start = pair.position
+  private val clock = new SourceClock
+  private val counted = Seq(
+    // Earlier attempts have counted what they have published.
+    new Counted(counters.elements, () => pair.publishedElements, since = pair.publishedElements),
+    new Counted(counters.bytes, () => pair.publishedBytes, since = pair.publishedBytes),
+    new Counted(counters.partitions, () => partitions.toLong),
+    new Counted(counters.millisWaitedForRank, () => NANOSECONDS.toMillis(pair.waitedNanos)),
+    new Counted(counters.millisWaitedForSource, () => NANOSECONDS.toMillis(waitedForSource))
+  )
+  var partitions = 0
+
+  def waitedForSource: Long = clock.nanos
+
+  def epoch(planned: PlannedEpoch): Unit = if (planned.epoch >= start.epoch) {
+    val inside = start.inside.filter(_ => planned.epoch == start.epoch)
+    pair.resident match {
+      case Some(blocks) => repeat(planned, blocks, inside)
+      case None =>
+        if (settings.resident && !isRestOfEpoch(planned.epoch)) pair.beginResident(planned.epoch)
+        try write(planned, inside)
+        catch { case Pair.NoRoomToStay => throw RingErrors.exception(pair, settings, planned) }
+    }
+  }
+
+  /** Whether the rank has come with a position in that epoch, and gets only what follows it. */
+  private def isRestOfEpoch(epoch: Int): Boolean =
+    pair.start.inside.isDefined && epoch == pair.start.epoch
+
+  /** Notifies the blocks that stay again, in the order of this epoch. */
+  private def repeat(
+      planned: PlannedEpoch, blocks: ResidentBlocks, inside: Option[(Int, Long)]): Unit = {
+    val rest = inside.fold(planned.partitions) { case (index, _) =>
+      planned.partitions.dropWhile(_.index != index)
+    }
+    rest.foreach { partition =>
+      val done = inside.collect { case (partition.index, n) => n }.getOrElse(0L)
+      blocks.of(partition.index).filter(_.firstElement >= done).foreach(pair.publishAgain(_,
+          planned.epoch))
+      partitions += 1
+      count()
+    }
+    pair.publishAgain(blocks.endOfEpoch, planned.epoch)
+  }
+
+  private def write(planned: PlannedEpoch, inside: Option[(Int, Long)]): Unit = {
+    inside match {
+      case Some((partition, done)) => resume(planned, partition, done)
+      case None => planned.partitions.foreach(supply(planned.epoch, _, 0))
+    }
+    pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, planned.epoch, 0, 0, 0, 0,
+      BlockWriter.ControlBytes)
+  }
+
+  private def resume(planned: PlannedEpoch, partition: Int, done: Long): Unit = {
+    val rest = planned.partitions.dropWhile(_.index != partition)
+    if (rest.isEmpty) {
+      throw new ConfigException(
+        s"${pair.name}: the rank wants to go on in partition $partition, which is not its own: " +
+          "was its position saved by another rank?")
+    }
+    supply(planned.epoch, rest.next(), done)
+    rest.foreach(supply(planned.epoch, _, 0))
+  }
+
+  /** Supplies a partition but for its first `done` elements. */
+  private def supply(epoch: Int, partition: PlannedPartition, done: Long): Unit =
+    try supplyElements(epoch, partition, done)
+    catch { case e: OutOfMemoryError => throw HeapErrors.exception(pair, partition.index, e) }
+
+  private def supplyElements(epoch: Int, partition: PlannedPartition, done: Long): Unit = {
+    writer.startAt(epoch, partition.index, done)
+    partition.share match {
+      case None => supplyOnce(partition, done, Long.MaxValue)
+      case Some(share) =>
+        var begin = 0L
+        while (begin < share.supplied) {
+          val all = math.min(share.supplied - begin, share.counted)
+          if (supplyOnce(partition, math.max(0, done - begin), all) < all)
+            throw changed(partition, share)
+          begin += all
+        }
+    }
+    writer.flush()
+    partitions += 1
+    count()
+  }
+
+  /**
+   * Supplies the first `limit` elements of a partition but for the first `done`.
+   *
+   * @return
+   *   `limit`, or fewer where it has not so many
+   */
+  private def supplyOnce(partition: PlannedPartition, done: Long, limit: Long): Long = {
+    val cursor = clock.time(1)(partition.open())
+    try {
+      val timed = new TimedCursor(cursor, clock)
+      var at = 0L
+      while (at < done && at < limit && timed.next()) at += 1
+      while (at < limit && timed.next()) {
+        // Behind the last one there is nothing whose order matters.
+        if (at == done && done > 0 && !partition.isOrdered) throw unordered(partition, done)
+        at += writer.append(cursor, limit - at)
+        if (writer.isEmpty) count()
+      }
+      at
+    } finally cursor.close()
+  }
+
+  private def unordered(partition: PlannedPartition, done: Long) =
+    new SourceException(
+      s"${pair.name}: can not go on behind element $done of partition ${partition.index}: Spark computes its rows in no " +
+        "certain order (they come out of a shuffle): start over, or write the data to files first, and supply these")
+
+  private def changed(partition: PlannedPartition, share: Share) =
+    new SourceException(s"${pair.name}: partition ${partition.index} had ${share.counted} elements when they were counted (--uneven), and has " +
+      "fewer now: the source must not change during a run; persist it, or write it to files first")
+
+  /** Tells the driver how far this task is, once a block. */
+  private def count(): Unit = counted.foreach(_.update())
+
+  /** Returns when the rank has released everything. */
+  def endOfData(): Unit = {
+    if (!pair.isAtEnd) {
+      pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+    }
+    pair.awaitAllReleased()
+    count()
+  }
+}
+
+/** Adds to an accumulator what has come to a value since the last time. */
+private final class Counted(accumulator: LongAccumulator, value: () => Long, since: Long = 0) {
+  private var last = since
+
+  def update(): Unit = {
+    val now = value()
+    accumulator.add(now - last)
+    last = now
+  }
+}

@@ -1,0 +1,103 @@
+package supply.pair
+
+import java.io.IOException
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path, Paths}
+
+import scala.jdk.CollectionConverters._
+
+import supply.core.ConfigException
+
+/**
+ * The three files of the pair of one local rank, the config line that names its mapped file, the
+ * group whose members may use them (docs/SECURITY.md), and the size that the line gives the mapped
+ * file.
+ */
+final case class PairPaths(
+    mappedFile: String,
+    requestPipe: String,
+    notificationPipe: String,
+    configLine: String,
+    group: Option[String] = None,
+    mappedBytes: Long = 0)
+
+/**
+ * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/DESIGN.md). Sizes of
+ * ring and block on the lines are for the rank, which makes the file; here they only say what a
+ * container must hold.
+ */
+final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
+
+  /**
+   * The pairs of this node, by local rank. Read where the task runs, since the files may differ by
+   * node.
+   */
+  def read(): IndexedSeq[PairPaths] = {
+    val mapped = ConfigFiles.lines(mappedFiles)
+    val pipes = ConfigFiles.lines(namedPipes)
+    if (mapped.size != pipes.size) {
+      throw new ConfigException(
+        s"$mappedFiles has ${mapped.size} lines and $namedPipes has ${pipes.size}: " +
+          "line i of both belongs to local rank i, so give both the same number of lines")
+    }
+    mapped.zip(pipes).map { case (m, p) =>
+      if (p.words.size != 2) {
+        throw new ConfigException(
+          s"${p.place}: expected 'REQUEST_PIPE NOTIFICATION_PIPE', found ${p.words.size} words")
+      }
+      m.words.tail.foreach { word =>
+        if (!Seq("ring=", "block=", "group=").exists(word.startsWith)) {
+          throw new ConfigException(
+            s"${m.place}: unknown word '$word': expected PATH [ring=SIZE] [block=SIZE] [group=NAME]")
+        }
+      }
+      (m.words.head +: p.words).foreach { path =>
+        if (!path.startsWith("/")) {
+          throw new ConfigException(
+            s"${if (path == m.words.head) m.place else p.place}: '$path' is not an absolute path")
+        }
+      }
+      PairPaths(m.words.head, p.words(0), p.words(1), m.place, ConfigFiles.group(m),
+        RingSize.mappedBytes(m.place, m.words.tail))
+    }
+  }
+
+  /** The pairs of local ranks 0 until `count`. */
+  def read(count: Int): IndexedSeq[PairPaths] = {
+    val pairs = read()
+    if (pairs.size < count) {
+      throw new ConfigException(
+        s"$mappedFiles and $namedPipes have lines for ${pairs.size} local ranks, but $count are " +
+          s"needed here: write them for $count pairs with launch/make-configs")
+    }
+    pairs
+  }
+}
+
+object ConfigFiles {
+
+  private final case class Line(place: String, words: IndexedSeq[String])
+
+  private def group(line: Line): Option[String] = {
+    val groups = line.words.tail.filter(_.startsWith("group=")).map(_.stripPrefix("group="))
+    if (groups.size > 1)
+      throw new ConfigException(s"${line.place}: 'group=${groups(1)}' is the second of its kind")
+    if (groups.contains("")) throw new ConfigException(s"${line.place}: 'group=' names no group")
+    groups.headOption
+  }
+
+  private def lines(file: String): IndexedSeq[Line] = {
+    val path: Path = Paths.get(file)
+    val text =
+      try Files.readAllLines(path, UTF_8).asScala
+      catch {
+        case e: IOException =>
+          throw new ConfigException(s"can not read $file (${e.getClass.getSimpleName}): " +
+              "write the two config files with launch/make-configs", e)
+      }
+    text.zipWithIndex.flatMap { case (line, i) =>
+      val words = line.takeWhile(_ != '#').split("\\s+").filter(_.nonEmpty)
+      if (words.isEmpty) None else Some(Line(s"$file:${i + 1}", words.toIndexedSeq))
+    }.toIndexedSeq
+  }
+}

@@ -1,0 +1,26 @@
+package supply.pair
+
+import supply.core.Size
+import supply.protocol.Layout.Constant
+
+/**
+ * The sizes of ring and block on a line of mapped-files.conf, as libsupply takes them
+ * (mpi-client/src/options.c).
+ */
+private[supply] object RingSize {
+  private final val DefaultBlocks = 4
+  private final val DefaultBlockBytes = 2L << 20
+
+  /** Bytes of the whole mapped file, given the words behind its path. */
+  def mappedBytes(place: String, words: Seq[String]): Long = {
+    def size(name: String) = words.find(_.startsWith(name)).map(word =>
+      Size.bytes(s"$place: $name", word.stripPrefix(name)))
+    val ring = size("ring=")
+    val block = roundUp(
+      size("block=").getOrElse(ring.map(r => math.max(1L, r / DefaultBlocks)).getOrElse(
+          DefaultBlockBytes)), Constant.BLOCK_BYTES_UNIT)
+    Constant.RING_OFFSET + ring.map(roundUp(_, block)).getOrElse(DefaultBlocks * block)
+  }
+
+  private def roundUp(value: Long, unit: Long): Long = (value + unit - 1) / unit * unit
+}

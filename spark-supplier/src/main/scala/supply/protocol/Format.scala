@@ -1,0 +1,41 @@
+package supply.protocol
+
+/**
+ * How the values of a column are laid out in a block, by its format (proto/PROTOCOL.md, "Schema").
+ */
+sealed trait Format
+
+object Format {
+
+  /** One bit an element. */
+  case object Bits extends Format
+
+  /** So many bytes an element. */
+  final case class Fixed(bytes: Int) extends Format
+
+  /** Bytes of any length. */
+  case object Variable extends Format
+
+  private val List = """\+w:([1-9][0-9]*)""".r
+  private val Decimal = """d:[0-9]+,[0-9]+""".r
+
+  def of(column: Column): Format = column.format match {
+    case "b" => Bits
+    case "z" | "u" => Variable
+    case "tdD" => Fixed(4)
+    case Decimal() => Fixed(16)
+    case List(count) =>
+      Fixed(Math.multiplyExact(count.toInt, numberBytes(column, column.childFormat)))
+    case instant if instant.startsWith("tsu:") => Fixed(8)
+    case number => Fixed(numberBytes(column, number))
+  }
+
+  private def numberBytes(column: Column, format: String): Int = format match {
+    case "c" | "C" => 1
+    case "s" | "S" => 2
+    case "i" | "I" | "f" => 4
+    case "l" | "L" | "g" => 8
+    case _ => throw new IllegalArgumentException(
+        s"column '${column.name}' has the format '$format', which the contract does not know")
+  }
+}

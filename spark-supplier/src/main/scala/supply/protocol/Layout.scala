@@ -1,0 +1,132 @@
+package supply.protocol
+
+/**
+ * Offsets, sizes and constants of the contract. A mirror of proto/layout.tsv (LayoutSuite compares
+ * every row); what they mean stands in proto/PROTOCOL.md.
+ */
+object Layout {
+  object MappedFileHeader {
+    final val magic = 0
+    final val version = 8
+    final val byteOrder = 12
+    final val generation = 16
+    final val fileBytes = 24
+    final val ringOffset = 32
+    final val blockBytes = 40
+    final val blockCount = 48
+    final val rankPid = 52
+    final val rank = 56
+    final val localRank = 60
+    final val released = 64
+    final val startEpoch = 72
+    final val startInside = 76
+    final val startPartition = 80
+    final val startElement = 88
+    final val startPlan = 96
+    final val acknowledged = 104
+    final val published = 128
+    final val taskPid = 136
+    final val taskAttempt = 140
+    final val schemaColumns = 144
+    final val plan = 152
+    final val endSeen = 160
+    final val residentFirst = 168
+    final val residentCount = 176
+    final val run = 184
+    final val taskFailure = 256
+    final val rankFailure = 1280
+    final val SIZE = 4096
+  }
+
+  object SchemaEntry {
+    final val name = 0
+    final val format = 128
+    final val childFormat = 160
+    final val flags = 176
+    final val SIZE = 192
+  }
+
+  object Notification {
+    final val generation = 0
+    final val kind = 8
+    final val elementCount = 12
+    final val sequence = 16
+    final val epoch = 24
+    final val partition = 28
+    final val firstElement = 32
+    final val offset = 40
+    final val size = 48
+    final val reserved = 56
+    final val SIZE = 64
+  }
+
+  object Request {
+    final val generation = 0
+    final val kind = 8
+    final val reserved = 12
+    final val SIZE = 16
+  }
+
+  object BlockHeader {
+    final val notification = 0
+    final val columnCount = 64
+    final val elementsBefore = 72
+    final val bytesBefore = 80
+    final val replaySequence = 88
+    final val replayBlock = 96
+    final val replayEpoch = 104
+    final val replayElementsBefore = 112
+    final val replayBytesBefore = 120
+    final val SIZE = 128
+  }
+
+  object BlockColumn {
+    final val validityOffset = 0
+    final val validityBytes = 4
+    final val offsetsOffset = 8
+    final val offsetsBytes = 12
+    final val dataOffset = 16
+    final val dataBytes = 20
+    final val nullCount = 24
+    final val reserved = 28
+    final val SIZE = 32
+  }
+
+  object Constant {
+    final val VERSION_MAJOR = 1
+    final val VERSION_MINOR = 0
+    final val BYTE_ORDER_MARK = 0x01020304
+    final val SCHEMA_OFFSET = 4096
+    final val SCHEMA_COLUMNS_MAX = 320
+    final val RING_OFFSET = 65536
+    final val BLOCK_BYTES_UNIT = 4096
+    final val BLOCK_BYTES_MAX = 1 << 30
+    final val BLOCK_COUNT_MIN = 2
+    final val BUFFER_ALIGNMENT = 64
+    final val RANK_LOCK_BYTE = 0
+    final val TASK_LOCK_BYTE = 1
+    final val REMOVER_LOCK_BYTE = 2
+    final val NOTIFICATION_BLOCK = 1
+    final val NOTIFICATION_END_OF_EPOCH = 2
+    final val NOTIFICATION_END_OF_DATA = 3
+    final val NOTIFICATION_FAILURE = 4
+    final val REQUEST_ATTACH = 1
+    final val REQUEST_RELEASE = 2
+    final val REQUEST_STOP = 3
+    final val COLUMN_NULLABLE = 1
+  }
+
+  /** "SUPPLY\r\n": the line end shows a transfer that changed it. */
+  val Magic: Array[Byte] = "SUPPLY\r\n".getBytes("US-ASCII")
+
+  /** Bytes of each of the two failure texts, their ending zero byte included. */
+  final val FailureTextBytes = MappedFileHeader.rankFailure - MappedFileHeader.taskFailure
+
+  def version: Int = Constant.VERSION_MAJOR << 16 | Constant.VERSION_MINOR
+
+  def versionText(version: Int): String = s"${version >>> 16}.${version & 0xffff}"
+
+  /** The next multiple of the alignment of buffers. */
+  def aligned(bytes: Int): Int =
+    (bytes + Constant.BUFFER_ALIGNMENT - 1) & -Constant.BUFFER_ALIGNMENT
+}

@@ -1,0 +1,79 @@
+package supply.protocol
+
+import java.nio.ByteBuffer
+import java.nio.charset.StandardCharsets.UTF_8
+
+import supply.core.{ConfigException, ContractException}
+import supply.protocol.Layout.{Constant, SchemaEntry => At}
+
+/**
+ * A column of a block. `format` is a format string of the Arrow C Data Interface, and so is
+ * `childFormat`, of the numbers of a list.
+ */
+final case class Column(name: String, format: String, nullable: Boolean = false,
+    childFormat: String = "")
+
+/** The columns of every block of a pair; none while they are not known. */
+final case class Schema(columns: IndexedSeq[Column]) {
+  import Schema.NameBytesMax
+
+  if (columns.size > Constant.SCHEMA_COLUMNS_MAX) {
+    throw new ConfigException(
+      s"a block has at most ${Constant.SCHEMA_COLUMNS_MAX} columns, not ${columns.size}: select fewer, or put " +
+        "numbers of one type into an array")
+  }
+  columns.foreach { column =>
+    val bytes = column.name.getBytes(UTF_8).length
+    if (bytes < 1 || bytes > NameBytesMax) {
+      throw new ConfigException(
+        s"a column's name has 1 to $NameBytesMax bytes, not $bytes: rename '${column.name}'")
+    }
+  }
+
+  private val names = columns.map(_.name)
+  names.diff(names.distinct).headOption.foreach { name =>
+    throw new ConfigException(s"more than one column is named '$name': rename one, or drop it")
+  }
+
+  /** Whether there is anything to tell the rank of. */
+  def isKnown: Boolean = columns.nonEmpty
+
+  /** Writes the entries into the header of a mapped file. */
+  def write(to: ByteBuffer): Unit = columns.zipWithIndex.foreach { case (column, i) =>
+    val at = Constant.SCHEMA_OFFSET + i * At.SIZE
+    Text.write(to, at + At.name, At.format - At.name, column.name)
+    Text.write(to, at + At.format, At.childFormat - At.format, column.format)
+    Text.write(to, at + At.childFormat, At.flags - At.childFormat, column.childFormat)
+    to.putInt(at + At.flags, if (column.nullable) Constant.COLUMN_NULLABLE else 0)
+  }
+}
+
+object Schema {
+
+  /** In UTF-8, without the zero byte that ends it. */
+  private val NameBytesMax = At.format - At.name - 1
+
+  /** Of what has no elements, as the end of a stream. */
+  val Unknown: Schema = Schema(IndexedSeq.empty)
+
+  def read(from: ByteBuffer, columnCount: Int): Schema = {
+    if (columnCount < 1 || columnCount > Constant.SCHEMA_COLUMNS_MAX) {
+      throw new ContractException(
+        s"schema_columns is $columnCount, not 1 to ${Constant.SCHEMA_COLUMNS_MAX}")
+    }
+    val columns = (0 until columnCount).map { i =>
+      val at = Constant.SCHEMA_OFFSET + i * At.SIZE
+      Column(
+        Text.read(from, at + At.name, At.format - At.name),
+        Text.read(from, at + At.format, At.childFormat - At.format),
+        (from.getInt(at + At.flags) & Constant.COLUMN_NULLABLE) != 0,
+        Text.read(from, at + At.childFormat, At.flags - At.childFormat)
+      )
+    }
+    try Schema(columns)
+    catch {
+      case e: ConfigException =>
+        throw new ContractException(s"the schema's columns are wrong: ${e.getMessage}")
+    }
+  }
+}

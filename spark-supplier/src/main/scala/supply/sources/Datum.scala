@@ -1,0 +1,104 @@
+package supply.sources
+
+import scala.collection.mutable.ArrayBuffer
+
+import supply.core.SourceException
+import supply.data.{ElementWriter, KeepingCursor}
+import supply.protocol.{Column, Schema}
+
+/** Caffe's Datum as the paper's tuple of seven, and as columns of a block. */
+object Datum {
+
+  /**
+   * (key, label, channels, height, width, encoded, data). The key has one char per byte
+   * (ISO-8859-1), so that any byte survives; the label is a decimal number; data is channels ×
+   * height × width as stored, or an encoded image, or float32 in little-endian order.
+   */
+  type Tuple = (String, String, Int, Int, Int, Boolean, Array[Byte])
+
+  val schema: Schema = Schema(Vector(
+      Column("key", "z"),
+      Column("label", "i"),
+      Column("channels", "i"),
+      Column("height", "i"),
+      Column("width", "i"),
+      Column("encoded", "b"),
+      Column("data", "z")))
+
+  final val Key = 0
+  final val Label = 1
+  final val Channels = 2
+  final val Height = 3
+  final val Width = 4
+  final val Encoded = 5
+  final val Data = 6
+
+  /** A key as supply-cat prints it. */
+  def printable(key: Array[Byte]): String = key.map { byte =>
+    if (byte >= 0x20 && byte < 0x7f && byte != '\\') byte.toChar.toString
+    else f"\\x${byte & 0xff}%02x"
+  }.mkString
+}
+
+/** Takes Datums alone, which have neither numbers of 64 bits nor nulls. */
+trait DatumWriter extends ElementWriter {
+  override final def putLong(column: Int, value: Long): Unit =
+    throw new UnsupportedOperationException
+  override final def putNull(column: Int): Unit = throw new UnsupportedOperationException
+}
+
+/** Tuples that Spark computes, caches or reads back from its spill. */
+final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
+  private var tuple: Datum.Tuple = _
+  private val kept = new ArrayBuffer[Datum.Tuple]
+
+  override def next(): Boolean = {
+    val more = tuples.hasNext
+    if (more) tuple = tuples.next()
+    more
+  }
+
+  override def keep(place: Int): Unit =
+    if (place < kept.size) kept(place) = tuple else kept += tuple
+
+  override def recall(place: Int): Unit = tuple = kept(place)
+
+  // Field by field: a pattern would box each number once more.
+  override def write(to: ElementWriter): Unit = {
+    writeKey(to, tuple._1)
+    to.putInt(Datum.Label, label)
+    to.putInt(Datum.Channels, tuple._3)
+    to.putInt(Datum.Height, tuple._4)
+    to.putInt(Datum.Width, tuple._5)
+    to.putBoolean(Datum.Encoded, tuple._6)
+    val data = tuple._7
+    to.reserve(Datum.Data, data.length).put(data)
+    ()
+  }
+
+  private def writeKey(to: ElementWriter, key: String): Unit = {
+    val space = to.reserve(Datum.Key, key.length)
+    var i = 0
+    while (i < key.length) {
+      val char = key.charAt(i)
+      if (char > 0xff) {
+        throw new SourceException(
+          s"the key '$key' has a character above U+00FF: a key has one char per byte (ISO-8859-1)")
+      }
+      space.put(char.toByte)
+      i += 1
+    }
+  }
+
+  private def label: Int =
+    try tuple._2.toInt
+    catch {
+      case e: NumberFormatException =>
+        throw new SourceException(
+          s"the label '${tuple._2}' of $describe is not a 32-bit number, as a Datum's label is", e)
+    }
+
+  override def describe: String = s"the element '${tuple._1}' (${tuple._7.length} bytes of data)"
+
+  override def close(): Unit = ()
+}

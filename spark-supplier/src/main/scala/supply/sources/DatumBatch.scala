@@ -1,0 +1,224 @@
+package supply.sources
+
+import java.nio.ByteBuffer
+import java.util.Arrays
+
+import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, GatheringCursor}
+
+/**
+ * Some hundred Datums in two arrays: the form in which Spark keeps, spills and sends them for the
+ * Supplier. As a tuple each would be six objects, each of them a wait for memory when it is
+ * supplied. The columns stand one behind the other, as in a block, so that many elements are
+ * supplied by one copy a column.
+ *
+ * @param numbers
+ *   for each column, by its index, one number an element: what it holds; for key and data, which
+ *   hold bytes, where they end in `bytes`
+ * @param bytes
+ *   the keys of all elements, then the data of all
+ */
+final class DatumBatch private[supply] (private[supply] val numbers: Array[Int],
+    val bytes: Array[Byte]) extends Serializable {
+  val elements: Int = numbers.length / DatumBatch.Columns
+
+  /** Without the keys. */
+  private[supply] def dataBytes: Int = if (elements == 0) 0 else bytes.length - start(Datum.Data, 0)
+
+  private[supply] def number(column: Int, at: Int): Int = numbers(column * elements + at)
+
+  /**
+   * Where the value of element `at` in a column of bytes begins: where that of the element before
+   * it ends.
+   */
+  private[supply] def start(column: Int, at: Int): Int =
+    if (at > 0) number(column, at - 1)
+    else if (column == Datum.Key) 0
+    else number(Datum.Key, elements - 1)
+
+  private[supply] def length(column: Int, at: Int): Int = number(column, at) - start(column, at)
+}
+
+object DatumBatch {
+
+  /**
+   * A batch is closed when it has that many bytes. Small enough not to be a humongous object to the
+   * garbage collector.
+   */
+  final val Bytes = 256 << 10
+
+  private[supply] final val Columns = 7
+
+  private[supply] val Empty = new DatumBatch(Array.emptyIntArray, Array.emptyByteArray)
+
+  /** All that the cursor has; closes it. */
+  def of(cursor: ElementCursor): Iterator[DatumBatch] = new Iterator[DatumBatch] {
+    private val builder = new DatumBatchBuilder
+    private var ahead = moved()
+
+    private def moved(): Boolean = {
+      val more = cursor.next()
+      if (!more) cursor.close()
+      more
+    }
+
+    override def hasNext: Boolean = ahead
+
+    override def next(): DatumBatch = {
+      while (ahead && builder.size < Bytes) {
+        cursor.write(builder)
+        ahead = moved()
+      }
+      builder.result()
+    }
+  }
+}
+
+/** Takes the columns of Datums from a cursor. An element's data has to come last. */
+private[supply] final class DatumBatchBuilder extends DatumWriter {
+  private val numbers = Array.fill(DatumBatch.Columns)(new Array[Int](64))
+  private val keys = new GrowingBytes(DatumBatch.Bytes / 16)
+  private val data = new GrowingBytes(DatumBatch.Bytes + DatumBatch.Bytes / 2)
+  private var elements = 0
+
+  def size: Int = Math.addExact(keys.size, data.size)
+
+  override def putInt(column: Int, value: Int): Unit = numbers(column)(elements) = value
+
+  override def putBoolean(column: Int, value: Boolean): Unit = putInt(column, if (value) 1 else 0)
+
+  override def reserve(column: Int, count: Int): ByteBuffer = {
+    val of = if (column == Datum.Data) data else keys
+    val space = of.reserve(count)
+    putInt(column, of.size)
+    if (column == Datum.Data) endElement()
+    space
+  }
+
+  private def endElement(): Unit = {
+    elements += 1
+    if (elements == numbers.head.length) numbers.indices.foreach(column =>
+      numbers(column) = Arrays.copyOf(numbers(column), 2 * elements))
+  }
+
+  /** What has come since the last result. */
+  def result(): DatumBatch = {
+    val all = new Array[Int](DatumBatch.Columns * elements)
+    numbers.indices.foreach(column =>
+      System.arraycopy(numbers(column), 0, all, column * elements, elements))
+    for (i <- Datum.Data * elements until all.length) all(i) += keys.size
+    val bytes = ByteBuffer.allocate(size)
+    keys.moveTo(bytes)
+    data.moveTo(bytes)
+    elements = 0
+    new DatumBatch(all, bytes.array)
+  }
+}
+
+private final class GrowingBytes(atFirst: Int) {
+  private var bytes = ByteBuffer.allocate(atFirst)
+
+  def size: Int = bytes.position()
+
+  /** The next `count` bytes, to be filled by the caller. */
+  def reserve(count: Int): ByteBuffer = {
+    val end = Math.addExact(size, count)
+    if (end > bytes.capacity()) bytes =
+      ByteBuffer.allocate(math.max(end, 2 * math.min(size, Int.MaxValue / 4))).put(bytes.flip())
+    val space = bytes.duplicate().limit(end)
+    bytes.position(end)
+    space
+  }
+
+  def moveTo(to: ByteBuffer): Unit = {
+    to.put(bytes.flip())
+    bytes.clear()
+    ()
+  }
+}
+
+/** The elements of batches, one after the other, or as they have been kept. */
+final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor
+    with GatheringCursor {
+  private val kept = new KeptDatums
+
+  /** The last element that `next()` has moved to: its batch, and its number there. */
+  private var newest = DatumBatch.Empty
+  private var newestAt = 0
+
+  /** The current element: the same, or one that was kept. */
+  private var batch = newest
+  private var at = 0
+
+  override def next(): Boolean = {
+    newestAt += 1
+    val more = newestAt < newest.elements || nextBatch()
+    moveTo(newest, newestAt)
+    more
+  }
+
+  private def nextBatch(): Boolean = batches.hasNext && {
+    newest = batches.next()
+    newestAt = 0
+    true
+  }
+
+  private def moveTo(batch: DatumBatch, at: Int): Unit = {
+    this.batch = batch
+    this.at = at
+  }
+
+  override def write(to: ElementWriter): Unit = {
+    writeBytes(to, Datum.Key)
+    to.putInt(Datum.Label, batch.number(Datum.Label, at))
+    to.putInt(Datum.Channels, batch.number(Datum.Channels, at))
+    to.putInt(Datum.Height, batch.number(Datum.Height, at))
+    to.putInt(Datum.Width, batch.number(Datum.Width, at))
+    to.putBoolean(Datum.Encoded, batch.number(Datum.Encoded, at) != 0)
+    writeBytes(to, Datum.Data)
+  }
+
+  private def writeBytes(to: ElementWriter, column: Int): Unit = {
+    val length = batch.length(column, at)
+    to.reserve(column, length).put(batch.bytes, batch.start(column, at), length)
+    ()
+  }
+
+  override def ready: Int = batch.elements - at
+
+  override def bytes(count: Int): Long = bytes(Datum.Key, count) + bytes(Datum.Data, count)
+
+  private def bytes(column: Int, count: Int): Long =
+    (batch.number(column, at + count - 1) - batch.start(column, at)).toLong
+
+  override def write(to: BatchWriter, count: Int): Unit = {
+    val numbers = batch.numbers
+    def from(column: Int) = column * batch.elements + at
+    to.putBytes(Datum.Key, batch.bytes, batch.start(Datum.Key, at), numbers, from(Datum.Key), count)
+    to.putInts(Datum.Label, numbers, from(Datum.Label), count)
+    to.putInts(Datum.Channels, numbers, from(Datum.Channels), count)
+    to.putInts(Datum.Height, numbers, from(Datum.Height), count)
+    to.putInts(Datum.Width, numbers, from(Datum.Width), count)
+    to.putBooleans(Datum.Encoded, numbers, from(Datum.Encoded), count)
+    to.putBytes(Datum.Data, batch.bytes, batch.start(Datum.Data, at), numbers, from(Datum.Data),
+      count)
+    newestAt += count - 1
+    at = newestAt
+  }
+
+  override def keep(place: Int): Unit = kept.keep(place, newest, newestAt)
+
+  override def recall(place: Int): Unit = moveTo(kept.batch(place), kept.at(place))
+
+  override def bytes(places: Array[Int], from: Int, count: Int): Long =
+    kept.bytes(places, from, count)
+
+  override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit =
+    kept.write(to, places, from, count)
+
+  override def describe: String = {
+    val key = batch.bytes.slice(batch.start(Datum.Key, at), batch.number(Datum.Key, at))
+    s"the element '${Datum.printable(key)}' (${batch.length(Datum.Data, at)} bytes of data)"
+  }
+
+  override def close(): Unit = ()
+}

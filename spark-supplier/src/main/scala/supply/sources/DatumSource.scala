@@ -1,0 +1,28 @@
+package supply.sources
+
+import org.apache.spark.{Partition, TaskContext}
+import org.apache.spark.rdd.RDD
+
+import supply.data.{ElementCursor, Source}
+import supply.protocol.Schema
+
+/**
+ * Any RDD of Datum tuples, from Spark's cache or spill where it is persisted. A tuple stays as it
+ * is, its array too: shuffled, it is written later than it comes.
+ */
+final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
+  override def schema: Schema = Datum.schema
+  override def mainColumn: Option[Int] = Some(Datum.Data)
+  override def open(partition: Partition, context: TaskContext): ElementCursor =
+    new DatumCursor(rdd.iterator(partition, context))
+}
+
+/** An LMDB that Spark persists: its elements as batches, from Spark's cache or spill. */
+final class DatumBatchSource(override val rdd: RDD[DatumBatch],
+    override val partitionElements: Option[IndexedSeq[Long]])
+    extends Source {
+  override def schema: Schema = Datum.schema
+  override def mainColumn: Option[Int] = Some(Datum.Data)
+  override def open(partition: Partition, context: TaskContext): ElementCursor =
+    new DatumBatchCursor(rdd.iterator(partition, context))
+}

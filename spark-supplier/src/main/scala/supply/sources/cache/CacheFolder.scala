@@ -1,0 +1,87 @@
+package supply.sources.cache
+
+import java.io.IOException
+import java.nio.file.{FileAlreadyExistsException, Files, LinkOption, Path, Paths}
+import java.nio.file.attribute.{FileTime, PosixFileAttributes, PosixFilePermission, PosixFilePermissions}
+
+import scala.jdk.CollectionConverters._
+
+import supply.core.SourceException
+
+/** A complete copy: its folder, its size, and when it was last used. */
+private[cache] final case class CachedCopy(key: String, bytes: Long, used: FileTime)
+
+/**
+ * The folder of a node's cache: a folder for each copy, with the file under its name when it is
+ * complete and under another before, and one file for the locks.
+ */
+private[cache] final class CacheFolder(val path: Path) {
+
+  def lockFile: Path = path.resolve("lock")
+
+  /** The copy, when it is complete. */
+  def complete(key: String): Path = path.resolve(key).resolve("data.mdb")
+
+  /** The copy while it is fetched. */
+  def part(key: String): Path = path.resolve(key).resolve("data.mdb.part")
+
+  /** Makes it where it is missing; refuses one that another user could fill. */
+  def prepare(): Unit =
+    try {
+      Option(path.getParent).foreach(Files.createDirectories(_))
+      try Files.createDirectory(path,
+          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")))
+      catch { case _: FileAlreadyExistsException => () }
+      val found =
+        Files.readAttributes(path, classOf[PosixFileAttributes], LinkOption.NOFOLLOW_LINKS)
+      val shared = found.permissions.asScala.exists(Set(PosixFilePermission.GROUP_WRITE,
+          PosixFilePermission.OTHERS_WRITE))
+      if (!found.isDirectory || shared || found.owner != Files.getOwner(Paths.get("/proc/self"))) {
+        throw new IOException(
+          s"it belongs to ${found.owner}, is a link, or can be written by others")
+      }
+    } catch {
+      case e: IOException => throw new SourceException(
+          s"the cache folder $path can not be used: $e (--lmdb-cache names another)", e)
+    }
+
+  def copies: Seq[CachedCopy] = folders.filter(key => Files.exists(complete(key))).map { key =>
+    CachedCopy(key, Files.size(complete(key)), Files.getLastModifiedTime(path.resolve(key)))
+  }
+
+  /**
+   * All keys, those of copies that were never completed among them. What else is in the folder is
+   * somebody else's.
+   */
+  def folders: Seq[String] = {
+    val entries = Files.newDirectoryStream(path, (entry: Path) => Files.isDirectory(entry))
+    try entries.asScala.map(_.getFileName.toString).filter(RemoteFile.isKey).toSeq
+    finally entries.close()
+  }
+
+  /**
+   * The locks, too: who removes from /var/tmp what is old shall find them as young as the youngest
+   * copy.
+   */
+  def touch(key: String): Unit = Seq(lockFile, path.resolve(key)).foreach(CacheFolder.touch)
+
+  def remove(key: String): Unit = {
+    // The name first: what is half removed is no copy.
+    val files = Seq(complete(key), part(key), path.resolve(key).resolve("source"))
+    files.foreach(Files.deleteIfExists)
+    Files.deleteIfExists(path.resolve(key))
+    ()
+  }
+
+  def freeBytes: Long = Files.getFileStore(path).getUsableSpace
+
+  def totalBytes: Long = Files.getFileStore(path).getTotalSpace
+}
+
+private[cache] object CacheFolder {
+
+  def touch(file: Path): Unit = {
+    Files.setLastModifiedTime(file, FileTime.fromMillis(System.currentTimeMillis()))
+    ()
+  }
+}

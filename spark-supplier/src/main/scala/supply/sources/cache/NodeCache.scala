@@ -1,0 +1,200 @@
+package supply.sources.cache
+
+import java.io.{IOException, InputStream}
+import java.nio.ByteBuffer
+import java.nio.channels.{FileChannel, FileLock}
+import java.nio.file.{Files, Path, Paths, StandardCopyOption, StandardOpenOption}
+
+import scala.collection.mutable
+
+import supply.core.{SourceException, Deadline}
+
+/**
+ * Where and how much a node may cache.
+ *
+ * @param limit
+ *   bytes of all copies; None: half of the file system
+ * @param timeout
+ *   seconds without progress after which a wait for another process's fetch ends
+ */
+final case class CacheSettings(folder: String, limit: Option[Long], timeout: Double)
+
+/**
+ * Copies of remote files on this node, shared by its executors and by later runs. A file is fetched
+ * once in each of its states; a copy has its name only when it is complete; copies that nobody uses
+ * make room for new ones.
+ */
+object NodeCache {
+  private final val ChunkBytes = 4 << 20
+  private val pollMillis = 200L
+
+  /** Bytes a second that any disk takes. */
+  private final val SlowestDisk = 10e6
+
+  /** The lock files that this JVM has open, by cache. */
+  private val locks = mutable.Map.empty[Path, CacheLocks]
+
+  /** The copies that this JVM uses. Their locks are held until it ends. */
+  private val inUse = mutable.Map.empty[(Path, String), InUse]
+
+  private final case class InUse(copy: Path, lock: FileLock)
+
+  /**
+   * The local copy of that file, fetched where it is not there yet.
+   *
+   * @param fetched
+   *   told of the bytes as they come
+   */
+  def get(file: RemoteFile, settings: CacheSettings, fetched: Long => Unit): Path = synchronized {
+    val path = Paths.get(settings.folder).toAbsolutePath.normalize
+    inUse.getOrElseUpdate(
+      (path, file.key), {
+        val folder = new CacheFolder(path)
+        folder.prepare()
+        try acquire(file, folder, settings, fetched)
+        catch {
+          case e: IOException => throw new SourceException(
+              s"can not fetch ${file.uri} into the cache $path: $e (--lmdb-cache)", e)
+        }
+      }
+    ).copy
+  }
+
+  /** Gives back the copies of a cache that this JVM uses, as its end does. */
+  private[cache] def forget(cache: Path): Unit = synchronized {
+    inUse.keys.filter(_._1 == cache).toSeq.foreach(key =>
+      inUse.remove(key).foreach(_.lock.release()))
+  }
+
+  private def acquire(file: RemoteFile, folder: CacheFolder, settings: CacheSettings,
+      fetched: Long => Unit): InUse = {
+    // Locks on a file that somebody has removed keep nobody out.
+    if (!Files.exists(folder.lockFile)) locks -= folder.path
+    val locksOfCache = locks.getOrElseUpdate(folder.path, new CacheLocks(folder.lockFile))
+    // Held from here on: nobody removes what is used. Who removes holds it for a moment only.
+    val use = poll(new Deadline(settings.timeout),
+      s"${folder.path} is locked by a process that removes a copy")(
+      locksOfCache.tryUse(file.key))
+    var done = false
+    try {
+      awaitCopy(file, folder, locksOfCache, settings, fetched)
+      folder.touch(file.key)
+      done = true
+      InUse(folder.complete(file.key), use)
+    } finally if (!done) use.release()
+  }
+
+  /** Fetches the copy, or waits for whoever does. */
+  private def awaitCopy(
+      file: RemoteFile, folder: CacheFolder, locks: CacheLocks, settings: CacheSettings,
+      fetched: Long => Unit): Unit = {
+    val copy = folder.complete(file.key)
+    var limit = new Deadline(settings.timeout)
+    var seen = -1L
+    while (!Files.exists(copy)) {
+      locks.tryFetch(file.key) match {
+        case Some(lock) =>
+          try if (!Files.exists(copy)) fetch(file, folder, locks, settings, fetched)
+          finally lock.release()
+        case None =>
+          val size =
+            try Files.size(folder.part(file.key))
+            catch { case _: IOException => 0L }
+          // Behind the last byte its process writes to the disk what is still in memory, and no size shows that.
+          val forcing = if (size == file.length) file.length / SlowestDisk else 0.0
+          if (size != seen) limit = new Deadline(settings.timeout + forcing)
+          seen = size
+          if (limit.passed) {
+            throw new SourceException(
+              f"another process of this node fetches ${file.uri}%s into ${folder.path}%s and has got nothing " +
+                f"for ${limit.seconds}%.0f s (it has $seen%d of ${file.length}%d bytes): end it, or raise --timeout")
+          }
+          Thread.sleep(pollMillis)
+      }
+    }
+  }
+
+  private def poll[A](limit: Deadline, obstacle: String)(probe: => Option[A]): A = {
+    var found = probe
+    while (found.isEmpty) {
+      if (limit.passed) throw new SourceException(s"$obstacle (--timeout)")
+      Thread.sleep(pollMillis)
+      found = probe
+    }
+    found.get
+  }
+
+  /** Under the fetch lock: whoever left a part is dead. */
+  private def fetch(
+      file: RemoteFile, folder: CacheFolder, locks: CacheLocks, settings: CacheSettings,
+      fetched: Long => Unit): Unit = {
+    val part = folder.part(file.key)
+    Files.deleteIfExists(part)
+    makeRoom(file, folder, locks, settings)
+    // In the executor's log: where no job waits for the copy alone, a task does that seems to do nothing.
+    System.err.println(
+      f"supplier: fetching ${file.uri}%s (${file.length / 1e9}%.3f GB) into ${folder.path}%s")
+    Files.createDirectories(part.getParent)
+    Files.writeString(part.resolveSibling("source"), file.describe)
+    var done = false
+    try {
+      val from = file.open()
+      try copy(from, part, file, fetched)
+      finally from.close()
+      file.requireUnchanged()
+      Files.move(part, folder.complete(file.key), StandardCopyOption.ATOMIC_MOVE)
+      done = true
+    } finally if (!done) folder.remove(file.key)
+  }
+
+  private def copy(from: InputStream, to: Path, file: RemoteFile, fetched: Long => Unit): Unit = {
+    val out = FileChannel.open(to, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)
+    try {
+      val chunk = new Array[Byte](ChunkBytes)
+      var total = 0L
+      var count = from.read(chunk)
+      while (count >= 0) {
+        val bytes = ByteBuffer.wrap(chunk, 0, count)
+        while (bytes.hasRemaining) out.write(bytes)
+        total += count
+        fetched(count.toLong)
+        count = from.read(chunk)
+      }
+      if (total != file.length) throw new SourceException(
+        s"${file.uri} gave $total bytes, not ${file.length}: has it changed?")
+      // Behind a crash of the machine, too, what has the name is complete.
+      out.force(true)
+    } finally out.close()
+  }
+
+  private def makeRoom(file: RemoteFile, folder: CacheFolder, locks: CacheLocks,
+      settings: CacheSettings): Unit = {
+    val limit = settings.limit.getOrElse(folder.totalBytes / 2)
+    if (file.length > limit) {
+      throw new SourceException(
+        s"${file.uri} has ${file.length} bytes, the cache ${folder.path} may hold $limit: raise --lmdb-cache-size")
+    }
+    abandoned(file, folder).foreach(remove(_, folder, locks))
+    def tooFull =
+      folder.copies.map(_.bytes).sum + file.length > limit || folder.freeBytes < file.length
+    val oldest = folder.copies.sortBy(_.used).map(_.key).iterator
+    while (tooFull && oldest.hasNext) remove(oldest.next(), folder, locks)
+    if (tooFull) {
+      throw new SourceException(
+        s"no room for ${file.uri} in the cache ${folder.path}: it has ${file.length} bytes, ${folder.freeBytes} are " +
+          s"free, and of the $limit that the cache may hold ${folder.copies.map(_.bytes).sum} are in use: raise --lmdb-cache-size, or name " +
+          "a folder on another file system by --lmdb-cache")
+    }
+  }
+
+  /** Parts of fetches that were broken off. */
+  private def abandoned(file: RemoteFile, folder: CacheFolder): Seq[String] =
+    folder.folders.filter(key => key != file.key && !Files.exists(folder.complete(key)))
+
+  /** Not where it is in use or fetched. */
+  private def remove(key: String, folder: CacheFolder, locks: CacheLocks): Unit =
+    if (!inUse.contains((folder.path, key))) locks.tryRemove(key).foreach { lock =>
+      try folder.remove(key)
+      finally lock.release()
+    }
+}

@@ -1,0 +1,164 @@
+package supply.sources.lmdb
+
+import java.nio.ByteBuffer
+
+import com.google.protobuf.WireFormat
+import org.fusesource.lmdbjni.DirectBuffer
+
+import supply.sources.lmdb.CaffeProtos.{Datum => Proto}
+
+/**
+ * Reads a Datum's wire format where it lies: afterwards the fields are here, and data is a place in
+ * the value. Protobuf's own parser makes an object and a copy per record; field numbers and wire
+ * types are protobuf's. For one thread.
+ */
+final class DatumReader {
+  var label = 0
+  var channels = 0
+  var height = 0
+  var width = 0
+  var encoded = false
+
+  private var value: DirectBuffer = _
+  private var at = 0
+  private var end = 0
+  private var dataAt = 0
+  private var dataLength = 0
+  private var floats = 0
+
+  /** Bytes of `data`, or of `float_data` as float32 where there is no data. */
+  def dataBytes: Int = if (dataLength > 0) dataLength else floats * java.lang.Float.BYTES
+
+  /** Copies the [[dataBytes]] bytes to the buffer's position. */
+  def copyData(to: ByteBuffer): Unit =
+    if (dataLength > 0 || floats == 0) {
+      value.getBytes(dataAt, to, dataLength)
+      ()
+    } else copyFloats(to)
+
+  /** Reads the value; throws [[DatumReader.NotADatum]]. */
+  def read(newValue: DirectBuffer): Unit = {
+    value = newValue
+    at = 0
+    end = value.capacity()
+    label = 0
+    channels = 0
+    height = 0
+    width = 0
+    encoded = false
+    dataAt = 0
+    dataLength = 0
+    floats = 0
+    var known = end == 0 // an empty value is a Datum of defaults
+    while (at < end) {
+      val tag = varint().toInt
+      val field = WireFormat.getTagFieldNumber(tag)
+      if (field == 0) fail("a field has number 0")
+      val wireType = WireFormat.getTagWireType(tag)
+      if (field <= Proto.ENCODED_FIELD_NUMBER) {
+        known = true
+        readField(field, wireType)
+      } else skip(wireType)
+    }
+    if (!known) fail("none of its fields is a Datum's")
+  }
+
+  private def readField(field: Int, wireType: Int): Unit = field match {
+    case Proto.DATA_FIELD_NUMBER =>
+      if (wireType != WireFormat.WIRETYPE_LENGTH_DELIMITED) mistyped(field, wireType)
+      dataLength = length()
+      dataAt = at
+      at += dataLength
+    case Proto.FLOAT_DATA_FIELD_NUMBER if wireType == WireFormat.WIRETYPE_LENGTH_DELIMITED =>
+      val n = length()
+      if (n % java.lang.Float.BYTES != 0) fail(s"its packed float_data has $n bytes")
+      floats += n / java.lang.Float.BYTES
+      at += n
+    case Proto.FLOAT_DATA_FIELD_NUMBER =>
+      if (wireType != WireFormat.WIRETYPE_FIXED32) mistyped(field, wireType)
+      floats += 1
+      advance(java.lang.Float.BYTES)
+    case _ =>
+      if (wireType != WireFormat.WIRETYPE_VARINT) mistyped(field, wireType)
+      val number = varint()
+      field match {
+        case Proto.CHANNELS_FIELD_NUMBER => channels = number.toInt
+        case Proto.HEIGHT_FIELD_NUMBER => height = number.toInt
+        case Proto.WIDTH_FIELD_NUMBER => width = number.toInt
+        case Proto.LABEL_FIELD_NUMBER => label = number.toInt
+        case Proto.ENCODED_FIELD_NUMBER => encoded = number != 0
+      }
+  }
+
+  /** The floats stand apart, each behind its tag, or packed: a second walk gathers them. */
+  private def copyFloats(to: ByteBuffer): Unit = {
+    at = 0
+    while (at < end) {
+      val tag = varint().toInt
+      val wireType = WireFormat.getTagWireType(tag)
+      if (WireFormat.getTagFieldNumber(tag) == Proto.FLOAT_DATA_FIELD_NUMBER) {
+        val n =
+          if (wireType == WireFormat.WIRETYPE_LENGTH_DELIMITED) length() else java.lang.Float.BYTES
+        value.getBytes(at, to, n)
+        at += n
+      } else skip(wireType)
+    }
+  }
+
+  private def skip(wireType: Int): Unit = wireType match {
+    case WireFormat.WIRETYPE_VARINT => varint(); ()
+    case WireFormat.WIRETYPE_FIXED64 => advance(8)
+    case WireFormat.WIRETYPE_LENGTH_DELIMITED => advance(length())
+    case WireFormat.WIRETYPE_FIXED32 => advance(4)
+    case WireFormat.WIRETYPE_START_GROUP => skipGroup()
+    case other => fail(s"a field has wire type $other")
+  }
+
+  /** Groups hold fields, and groups, whose numbers mean nothing here. */
+  private def skipGroup(): Unit = {
+    var depth = 1
+    while (depth > 0) {
+      if (at >= end) fail("it ends in the middle of a group")
+      WireFormat.getTagWireType(varint().toInt) match {
+        case WireFormat.WIRETYPE_START_GROUP => depth += 1
+        case WireFormat.WIRETYPE_END_GROUP => depth -= 1
+        case wireType => skip(wireType)
+      }
+    }
+  }
+
+  private def varint(): Long = {
+    var result = 0L
+    var shift = 0
+    while (shift < 64) {
+      if (at >= end) fail("it ends in the middle of a number")
+      val byte = value.getByte(at)
+      at += 1
+      result |= (byte & 0x7fL) << shift
+      if (byte >= 0) return result
+      shift += 7
+    }
+    fail("a number has more than ten bytes")
+  }
+
+  /** A length, checked against what is left. */
+  private def length(): Int = {
+    val n = varint()
+    if (n < 0 || n > end - at) fail(s"a field of $n bytes goes beyond its end")
+    n.toInt
+  }
+
+  private def advance(n: Int): Unit = {
+    if (n > end - at) fail("it ends in the middle of a field")
+    at += n
+  }
+
+  private def mistyped(field: Int, wireType: Int): Nothing =
+    fail(s"its ${Proto.getDescriptor.findFieldByNumber(field).getName} has wire type $wireType")
+
+  private def fail(why: String): Nothing = throw new DatumReader.NotADatum(why)
+}
+
+object DatumReader {
+  final class NotADatum(why: String) extends RuntimeException(why)
+}

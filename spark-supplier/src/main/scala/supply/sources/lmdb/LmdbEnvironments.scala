@@ -1,0 +1,97 @@
+package supply.sources.lmdb
+
+import org.apache.spark.TaskContext
+import org.fusesource.lmdbjni.{Constants, Env, LMDBException}
+
+import supply.core.SourceException
+
+/**
+ * The LMDB environments of this process. The tasks of an executor share one where the file may stay
+ * mapped.
+ */
+object LmdbEnvironments {
+
+  private final class Shared(val env: Env) {
+    var users = 0
+  }
+
+  private var shared = Map.empty[String, Shared]
+  private var kept = Set.empty[(Long, String)]
+
+  // The file is a user's: it is never opened for writing, and neither is its lock file, which may be missing, read-only or
+  // another user's. Tasks are threads of a pool, so a transaction must not belong to a thread.
+  private def flags = Constants.RDONLY | Constants.NOLOCK | Constants.NOTLS | Constants.NOSUBDIR
+
+  /** The environment of that data file; to be given back by [[release]]. */
+  def acquire(file: String): Env = synchronized {
+    val found = shared.getOrElse(file, {
+        val made = new Shared(open(file))
+        shared += file -> made
+        made
+      })
+    found.users += 1
+    found.env
+  }
+
+  def release(file: String): Unit = synchronized {
+    val found = shared(file)
+    found.users -= 1
+    if (found.users == 0) {
+      shared -= file
+      found.env.close()
+    }
+  }
+
+  /**
+   * Keeps it open until the task has ended: with a new mapping for each partition, a quarter of the
+   * task's time went into page faults.
+   */
+  def keepFor(context: TaskContext, file: String): Unit = synchronized {
+    val keeper = (context.taskAttemptId(), file)
+    if (!kept(keeper)) {
+      acquire(file)
+      kept += keeper
+      context.addTaskCompletionListener[Unit](_ =>
+        synchronized {
+          kept -= keeper
+          release(file)
+        })
+      ()
+    }
+  }
+
+  /**
+   * An environment that nothing is opened in yet. Loads the native library, where that has not been
+   * done.
+   */
+  private[supply] def load(): Env =
+    try {
+      val made = new Env()
+      NativeLibrary.removeUnpacked()
+      made
+    } catch {
+      case e: LinkageError =>
+        throw new SourceException(
+          "lmdbjni's native library does not load: it is there for 64-bit x86 Linux, and this is " +
+            s"${System.getProperty("os.name")} on ${System.getProperty("os.arch")}; it is unpacked into java.io.tmpdir " +
+            s"(${System.getProperty("java.io.tmpdir")}), which must allow executables ($e)",
+          e
+        )
+    }
+
+  /**
+   * One of the caller's own. liblmdb forbids a second one in a process because of its lock file,
+   * which is not used here.
+   */
+  private[lmdb] def open(file: String): Env = {
+    val env = load()
+    try {
+      env.open(file, flags)
+      env
+    } catch {
+      case e: LMDBException =>
+        env.close()
+        throw new SourceException(s"liblmdb can not open $file: ${e.getMessage}", e)
+    }
+  }
+}

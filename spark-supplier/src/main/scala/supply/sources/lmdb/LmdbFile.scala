@@ -1,0 +1,99 @@
+package supply.sources.lmdb
+
+import java.io.IOException
+import java.nio.{BufferUnderflowException, ByteBuffer, ByteOrder}
+import java.nio.channels.FileChannel
+import java.nio.file.{Files, Path, Paths, StandardOpenOption}
+
+import supply.core.SourceException
+
+/** An LMDB database file that has been looked at: `entries` in its main database. */
+final case class LmdbFile(path: String, entries: Long)
+
+/**
+ * Finds the data file and reads its meta pages, before liblmdb maps it: liblmdb itself says little
+ * about a file that it does not like, and crashes the process on one that is cut off. Layout:
+ * lmdb's mdb.c, MDB_meta.
+ */
+object LmdbFile {
+  private val magic = 0xbeefc0de
+  private val version = 1
+
+  /** Page header: page number, pad, flags, bounds. */
+  private val pageHeader64 = 16
+  private val pageHeader32 = 12
+  private val metaBytes = 136
+  private val dupSort = 0x04
+
+  private object Meta {
+    val version = 4
+    val freeDbPad = 24 // the page size stands here
+    val mainDbFlags = 76
+    val mainDbEntries = 104
+    val lastPage = 120
+    val transaction = 128
+  }
+
+  /** @param name a directory with a data.mdb, or a data file itself */
+  def open(name: String): LmdbFile = {
+    val root = Paths.get(name)
+    if (!Files.exists(root))
+      throw new SourceException(s"there is no LMDB at $name: no such file or directory (--lmdb)")
+    val file = if (Files.isDirectory(root)) root.resolve("data.mdb") else root
+    if (!Files.exists(file))
+      throw new SourceException(s"$name holds no LMDB: it has no data.mdb (--lmdb)")
+    try {
+      val channel = FileChannel.open(file, StandardOpenOption.READ)
+      try read(file, channel)
+      finally channel.close()
+    } catch {
+      case e: IOException => throw new SourceException(s"can not read the LMDB $file: $e", e)
+    }
+  }
+
+  private def read(file: Path, channel: FileChannel): LmdbFile = {
+    def refuse(why: String): Nothing =
+      throw new SourceException(s"$file is not an LMDB that can be read here: $why")
+
+    def at(offset: Long, bytes: Int): ByteBuffer = {
+      val buffer = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN)
+      while (buffer.hasRemaining && channel.read(buffer, offset + buffer.position()) > 0) {}
+      buffer.flip()
+      buffer
+    }
+
+    val first = at(0, pageHeader64 + metaBytes)
+    def word(offset: Int) =
+      try first.getInt(offset)
+      catch { case _: IndexOutOfBoundsException | _: BufferUnderflowException => 0 }
+    val swapped = Integer.reverseBytes(magic)
+    if (word(pageHeader64) != magic) {
+      if (word(pageHeader32) == magic)
+        refuse("a 32-bit machine wrote it. Copy it with mdb_dump there and mdb_load here")
+      if (word(pageHeader64) == swapped || word(pageHeader32) == swapped) {
+        refuse("a big-endian machine wrote it. Copy it with mdb_dump there and mdb_load here")
+      }
+      refuse("it does not begin as one (no magic number)")
+    }
+    if (first.limit() < pageHeader64 + metaBytes) refuse("it is cut off in its first page")
+    if (word(pageHeader64 + Meta.version) != version) {
+      refuse(s"its format is version ${word(pageHeader64 + Meta.version)}, known is $version")
+    }
+    val pageBytes = word(pageHeader64 + Meta.freeDbPad)
+    if (pageBytes < 512 || pageBytes > 65536 || Integer.bitCount(pageBytes) != 1)
+      refuse(s"its page size is $pageBytes")
+    val second = at(pageBytes, pageHeader64 + metaBytes)
+    if (second.limit() < pageHeader64 + metaBytes) refuse("it is cut off in its second page")
+    // The meta page of the later transaction counts.
+    val meta = Seq(first, second).maxBy(_.getLong(pageHeader64 + Meta.transaction))
+    val needed = (meta.getLong(pageHeader64 + Meta.lastPage) + 1) * pageBytes
+    if (channel.size() < needed) refuse(s"it is cut off: it has ${channel.size()} bytes of $needed")
+    if ((meta.getShort(pageHeader64 + Meta.mainDbFlags) & dupSort) != 0) {
+      refuse("its keys have several values each (MDB_DUPSORT), which a Caffe database never has")
+    }
+    val entries = meta.getLong(pageHeader64 + Meta.mainDbEntries)
+    if (entries == 0)
+      throw new SourceException(s"the LMDB $file is empty: it has no entries to supply")
+    LmdbFile(file.toString, entries)
+  }
+}

@@ -1,0 +1,19 @@
+package supply.sources.lmdb
+
+import org.apache.spark.{Partition, TaskContext}
+
+import supply.data.{ElementCursor, Source}
+import supply.protocol.Schema
+import supply.sources.Datum
+
+/**
+ * An LMDB that is not persisted: from LMDB's own pages into the mapped file, without a tuple in
+ * between.
+ */
+final class LmdbSource(override val rdd: LmdbRDD) extends Source {
+  override def schema: Schema = Datum.schema
+  override def mainColumn: Option[Int] = Some(Datum.Data)
+  override def partitionElements: Option[IndexedSeq[Long]] = Some(rdd.partitionEntries)
+  override def open(partition: Partition, context: TaskContext): ElementCursor =
+    rdd.cursor(partition, context)
+}

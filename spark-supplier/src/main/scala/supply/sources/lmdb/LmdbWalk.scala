@@ -1,0 +1,59 @@
+package supply.sources.lmdb
+
+import java.nio.ByteBuffer
+
+import org.fusesource.lmdbjni.{Constants, DirectBuffer, LMDBException, SeekOp}
+
+import supply.core.SourceException
+
+/**
+ * A walk over the entries of an LMDB in key order; `key` and `value` point into its pages, until
+ * the next move. For one thread.
+ *
+ * @param window
+ *   bytes of entries after which the file is mapped anew
+ */
+final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends AutoCloseable {
+  private var mapping = new LmdbMapping(file, own = window < Long.MaxValue)
+  private var passed = 0L
+  private var open = true
+
+  val key = new DirectBuffer(ByteBuffer.allocateDirect(0))
+  val value = new DirectBuffer(ByteBuffer.allocateDirect(0))
+
+  /** Moves to the first entry whose key is not below `first`; false if there is none. */
+  def seek(first: Array[Byte]): Boolean = {
+    val wanted = ByteBuffer.allocateDirect(first.length)
+    wanted.put(first)
+    key.wrap(wanted)
+    mapping.cursor.seekPosition(key, value, SeekOp.RANGE) != LMDBException.NOTFOUND
+  }
+
+  /** Moves to the next entry (the first, at the start); false if there is none. */
+  def next(): Boolean = {
+    if (passed >= window) mapAnew()
+    val found = mapping.cursor.position(key, value, Constants.NEXT) != LMDBException.NOTFOUND
+    if (found) passed += key.capacity() + value.capacity()
+    found
+  }
+
+  private def mapAnew(): Unit = {
+    val here = keyBytes
+    mapping.close()
+    mapping = new LmdbMapping(file, own = true)
+    passed = 0
+    if (!seek(here)) throw new SourceException(
+      s"the LMDB $file has changed during a run: it must not be written to")
+  }
+
+  def keyBytes: Array[Byte] = {
+    val bytes = new Array[Byte](key.capacity())
+    key.getBytes(0, bytes)
+    bytes
+  }
+
+  override def close(): Unit = if (open) {
+    open = false
+    mapping.close()
+  }
+}

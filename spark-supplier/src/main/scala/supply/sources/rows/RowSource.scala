@@ -1,0 +1,82 @@
+package supply.sources.rows
+
+import org.apache.spark.{Partition, TaskContext}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.InternalRow
+
+import supply.core.SourceException
+import supply.data.{ElementCursor, ElementWriter, Source}
+import supply.protocol.Schema
+
+/** The rows of a DataFrame, as Spark computes them or has them cached. */
+private[supply] final class RowSource(override val rdd: RDD[InternalRow],
+    columns: IndexedSeq[RowColumn]) extends Source {
+
+  override def schema: Schema = Schema(columns.map(_.column))
+
+  /** The widest, but for text and bytes, which are taken to be wider than any number. */
+  override def mainColumn: Option[Int] = {
+    val weights = columns.map(column => if (column.width > 0) column.width else RowSource.AnyLength)
+    if (weights.isEmpty) None
+    else Some(weights.indexOf(weights.max)).filter(weights(_) > RowSource.SmallBytes)
+  }
+
+  override def open(partition: Partition, context: TaskContext): ElementCursor =
+    new RowCursor(rdd.iterator(partition, context), columns.toArray)
+}
+
+private[supply] object RowSource {
+  private final val SmallBytes = 16
+  private final val AnyLength = 256
+
+  /** @throws supply.SupplyException where these rows can not be supplied */
+  def of(data: DataFrame, lengths: ListLengths): RowSource = {
+    // Computes what lies ahead of a shuffle. Columns that can not be supplied are refused before.
+    lazy val rows = data.queryExecution.toRdd
+    var areKnown = true
+    val columns = RowColumn.of(
+      data.schema,
+      column =>
+        lengths.of(column, rows).getOrElse {
+          if (!rows.map(_ => 0).isEmpty()) {
+            throw new SourceException(
+              s"column '${data.schema(column).name}' has no array, or its first one is empty, so that the length of all is not " +
+                "known: drop the column, or the rows whose array is empty")
+          }
+          areKnown = false
+          1
+        }
+    )
+    // Without a row the columns do not matter.
+    new RowSource(rows, if (areKnown) columns else IndexedSeq.empty)
+  }
+}
+
+private final class RowCursor(
+    rows: Iterator[InternalRow], columns: Array[RowColumn]) extends ElementCursor {
+  private var row: InternalRow = _
+  private var number = -1L
+
+  override def next(): Boolean = {
+    val more = rows.hasNext
+    if (more) {
+      row = rows.next()
+      number += 1
+    }
+    more
+  }
+
+  override def write(to: ElementWriter): Unit = {
+    var i = 0
+    while (i < columns.length) {
+      val column = columns(i)
+      if (column.column.nullable && row.isNullAt(i)) to.putNull(i) else column.write(row, i, to)
+      i += 1
+    }
+  }
+
+  override def describe: String = s"row $number of its partition"
+
+  override def close(): Unit = ()
+}

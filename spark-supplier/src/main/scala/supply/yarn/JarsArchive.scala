@@ -1,0 +1,72 @@
+package supply.yarn
+
+import java.io.{File, IOException}
+import java.nio.file.Files
+import java.util.zip.{CRC32, ZipEntry, ZipOutputStream}
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileSystem, Path}
+
+import supply.core.ConfigException
+
+/**
+ * Spark's jars as one archive in the cluster's file system (spark.yarn.archive), uploaded once:
+ * without it each submission uploads some 400 MB.
+ */
+object JarsArchive {
+
+  /** Where the archive of those jars is; uploads it where it is not there yet. */
+  def upload(jarsFolder: File, progress: String => Unit): String = {
+    val jars = Option(jarsFolder.listFiles()).toSeq.flatten.filter(
+      _.getName.endsWith(".jar")).sortBy(_.getName)
+    if (jars.isEmpty)
+      throw new ConfigException(s"$jarsFolder holds no jars: SPARK_HOME must name a whole Spark")
+    val fs = FileSystem.get(new Configuration())
+    if (fs.getScheme == "file") {
+      throw new ConfigException(
+        "Hadoop's configuration names no file system of a cluster (fs.defaultFS): set HADOOP_CONF_DIR")
+    }
+    try {
+      val folder = new Path(fs.getHomeDirectory, ".supply")
+      val archive = new Path(folder, s"spark-jars-${fingerprint(jars)}.zip")
+      if (!fs.exists(archive)) {
+        val bytes = jars.map(_.length).sum
+        progress(s"uploading Spark's jars, once: ${bytes / 1000000} MB to $archive")
+        fs.mkdirs(folder)
+        // Whoever finds it under its name finds all of it.
+        val part = new Path(folder, s".${archive.getName}-${java.util.UUID.randomUUID()}")
+        try {
+          write(fs, jars, part)
+          if (!fs.rename(part, archive) && !fs.exists(archive))
+            throw new IOException(s"could not rename $part to $archive")
+        } finally fs.delete(part, false)
+      }
+      archive.toString
+    } catch {
+      case e: IOException =>
+        throw new ConfigException(s"can not upload Spark's jars to ${fs.getUri}: $e", e)
+    }
+  }
+
+  /** Another set of jars has another archive. */
+  private def fingerprint(jars: Seq[File]): String = {
+    val crc = new CRC32
+    jars.foreach(jar => crc.update(s"${jar.getName} ${jar.length}\n".getBytes))
+    f"${crc.getValue}%08x"
+  }
+
+  private def write(fs: FileSystem, jars: Seq[File], to: Path): Unit = {
+    val zip = new ZipOutputStream(fs.create(to, true))
+    // Jars are compressed already.
+    zip.setLevel(0)
+    try {
+      // A JVM that is asked to end runs no `finally`.
+      fs.deleteOnExit(to)
+      jars.foreach { jar =>
+        zip.putNextEntry(new ZipEntry(jar.getName))
+        Files.copy(jar.toPath, zip)
+        zip.closeEntry()
+      }
+    } finally zip.close()
+  }
+}

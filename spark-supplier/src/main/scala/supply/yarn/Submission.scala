@@ -1,0 +1,52 @@
+package supply.yarn
+
+import java.io.File
+
+import picocli.CommandLine
+import picocli.CommandLine.ParameterException
+
+import supply.core.{SupplyException, UsageError}
+import supply.driver.ContainerMemory
+import supply.pair.ConfigFiles
+import supply.plan.Hostfile
+
+/**
+ * What launch/submit-supplier has to know before it submits: prints the settings of Spark that
+ * follow from the config files and from the cluster, KEY=VALUE a line. Wrong options and config
+ * files are found here, not in a log on the cluster.
+ */
+object Submission {
+
+  /**
+   * @param arguments
+   *   spark.executor.memory, SPARK_HOME, each --conf of Spark's, and the Supplier's options
+   */
+  def main(arguments: Array[String]): Unit = {
+    val executorMemory = arguments(0)
+    val sparkHome = arguments(1)
+    val parsed = new SubmissionOptions
+    val status =
+      try {
+        new CommandLine(parsed).parseArgs(arguments.drop(2): _*)
+        val run = parsed.supplier.run
+        val overhead = ContainerMemory.overheadMiB(
+          parsed.conf(executorMemory), ConfigFiles(run.mappedFiles, run.namedPipes),
+          Hostfile(Option(run.hosts), run.ranks))
+        println(s"spark.executor.memoryOverhead=${overhead}m")
+        // YARN's executors end themselves without a word of the partition; the task that has no memory left says more.
+        println("spark.executor.defaultJavaOptions=-XX:OnOutOfMemoryError=true")
+        val archive = JarsArchive.upload(new File(sparkHome, "jars"),
+          line => System.err.println(s"submit-supplier: $line"))
+        println(s"spark.yarn.archive=$archive")
+        0
+      } catch {
+        case e: ParameterException =>
+          System.err.println(s"submit-supplier: error: ${UsageError.text(e)}")
+          2
+        case e: SupplyException =>
+          System.err.println(s"submit-supplier: error: ${e.getMessage}")
+          1
+      }
+    sys.exit(status)
+  }
+}

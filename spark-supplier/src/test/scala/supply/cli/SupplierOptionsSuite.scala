@@ -1,0 +1,54 @@
+package supply.cli
+
+import java.nio.file.{Files, Paths}
+
+import org.scalatest.funsuite.AnyFunSuite
+import picocli.CommandLine
+import picocli.CommandLine.ParameterException
+
+import supply.core.{ConfigException, UsageError}
+import supply.driver.{RunOptions, SupplySettings}
+
+class SupplierOptionsSuite extends AnyFunSuite {
+  private val needed = Seq("--lmdb", "/db", "--mapped-files", "m", "--named-pipes", "n")
+
+  private def parse(arguments: String*): SupplierOptions = {
+    val options = new SupplierOptions
+    new CommandLine(options).parseArgs(arguments: _*)
+    options
+  }
+
+  private def failure(arguments: String*): String =
+    UsageError.text(intercept[ParameterException](parse(arguments: _*)))
+
+  test("what is not given has its default") {
+    val options = parse(needed: _*)
+    assert(options.storageLevel == "none" && options.partitions == null)
+    assert(options.run.settings == SupplySettings(ranks = 1, mappedFiles = "m", namedPipes = "n"))
+  }
+
+  test("an unknown option is refused with the nearest name") {
+    val message = failure(needed :+ "--partition" :+ "3": _*)
+    assert(message.contains("--partition") && message.contains("did you mean --partitions?"))
+  }
+
+  test("a missing option and a wrong value are named") {
+    assert(failure("--lmdb", "/db").contains("--mapped-files"))
+    assert(failure(needed ++ Seq("--ranks", "two"): _*).contains("--ranks"))
+  }
+
+  test("a DataFrame's writer has the same options, without their dashes") {
+    val options = Map("mapped-files" -> "m", "named-pipes" -> "n", "ranks" -> "4",
+      "block-elements" -> "32", "resident" -> "true")
+    assert(RunOptions.parse(options).settings ==
+      SupplySettings(ranks = 4, mappedFiles = "m", namedPipes = "n", blockElements = Some(32),
+        resident = true))
+    val message =
+      intercept[ConfigException](RunOptions.parse(options + ("epoch" -> "3"))).getMessage
+    assert(message.endsWith("did you mean --epochs? (docs/DATAFRAMES.md lists the options)"))
+  }
+
+  test("docs/OPTIONS.md is what the declarations say (make reference writes it anew)") {
+    assert(Files.readString(Paths.get("../docs/OPTIONS.md")) == OptionsReference.text)
+  }
+}

@@ -1,0 +1,42 @@
+package supply.core
+
+import java.util.concurrent.{CountDownLatch, TimeUnit}
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class DeadlineSuite extends AnyFunSuite {
+  private val soon = 0.05
+
+  private def withGuard(body: (Deadline.Guard, CountDownLatch) => Unit): Unit = {
+    val woken = new CountDownLatch(1)
+    body(new Deadline.Guard(woken.countDown()), woken)
+  }
+
+  test("a call that blocks past its limit is woken") {
+    withGuard((guard, woken) =>
+      guard(new Deadline(soon))(assert(woken.await(30, TimeUnit.SECONDS))))
+  }
+
+  test("a call that ends in time is left alone, and the next one has a limit of its own") {
+    withGuard { (guard, woken) =>
+      assert(guard(new Deadline(soon))(7) == 7)
+      assert(!woken.await(200, TimeUnit.MILLISECONDS))
+      guard(new Deadline(soon))(assert(woken.await(30, TimeUnit.SECONDS)))
+    }
+  }
+
+  test("the check of an earlier call does not end a later one, whose limit it takes over") {
+    withGuard { (guard, woken) =>
+      guard(new Deadline(soon))(())
+      guard(new Deadline(0.4))(assert(!woken.await(200, TimeUnit.MILLISECONDS) && woken.await(30,
+          TimeUnit.SECONDS)))
+    }
+  }
+
+  test("a call that fails is over, too") {
+    withGuard { (guard, woken) =>
+      intercept[IllegalStateException](guard(new Deadline(soon))(throw new IllegalStateException))
+      assert(!woken.await(200, TimeUnit.MILLISECONDS))
+    }
+  }
+}

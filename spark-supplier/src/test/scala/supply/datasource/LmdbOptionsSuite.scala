@@ -1,0 +1,32 @@
+package supply.datasource
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.core.ConfigException
+import supply.sources.cache.CacheSettings
+
+class LmdbOptionsSuite extends AnyFunSuite {
+
+  private def failure(options: (String, String)*): String =
+    intercept[ConfigException](LmdbOptions.parse(options.toMap)).getMessage
+
+  test("the cache of an LMDB in HDFS is what the options say") {
+    val options = LmdbOptions.parse(Map("path" -> "hdfs:///a", "lmdb-cache" -> "/cache",
+        "lmdb-cache-size" -> "2GiB", "timeout" -> "7"))
+    assert(options.cache.settings(options.timeout) == CacheSettings("/cache", Some(2L << 30), 7))
+    assert(options.partitions == null)
+  }
+
+  test("what is wrong or missing is named") {
+    assert(failure().contains("no path"))
+    assert(failure("path" -> "/a", "partitions" -> "0").contains(
+        "partitions is 0: it must be at least 1"))
+    assert(failure("path" -> "/a", "partitions" -> "many").contains("--partitions"))
+    assert(failure("path" -> "/a", "timeout" -> "0").contains(
+        "timeout is 0.0: it must be above 0 seconds"))
+    assert(failure("path" -> "/a", "lmdb-cach" -> "/c").contains("did you mean --lmdb-cache"))
+    assert(intercept[ConfigException](LmdbOptions.parse(Map("path" -> "/a",
+            "lmdb-cache-size" -> "big")).cache.settings(1)).getMessage
+        .contains("--lmdb-cache-size 'big' is not a size"))
+  }
+}

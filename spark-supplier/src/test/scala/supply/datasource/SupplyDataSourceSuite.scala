@@ -1,0 +1,41 @@
+package supply.datasource
+
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.core.{ConfigException, SourceException}
+import supply.sources.rows.{ListLengths, RowSource}
+import supply.testing.LocalSpark
+
+/** What is refused of a DataFrame before any rank is looked for. */
+class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
+  private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
+
+  private def rows(expressions: String*): DataFrame =
+    spark.range(0, 9, 1, 3).selectExpr(expressions: _*)
+
+  test("partitionBy() is refused by its name") {
+    val writer = rows("id", "id % 2 as half").write.format("supply").mode("append").option(
+      "mapped-files", "m").option("named-pipes", "n")
+    assert(intercept[ConfigException](writer.partitionBy("half").save()).getMessage.startsWith(
+        "partitionBy() means nothing to ranks"))
+  }
+
+  test(
+    "more columns than a block has room for, and a name that is too long, are refused with what to do") {
+    def refused(expressions: Seq[String]): String =
+      intercept[ConfigException](RowSource.of(rows(expressions: _*),
+          new ListLengths).schema).getMessage
+    assert(refused((0 to 400).map(i => s"id as column_$i")).contains("not 401: select fewer"))
+    assert(refused(Seq(s"id as `${"long" * 40}`")).contains("rename 'longlong"))
+  }
+
+  test("a column whose first array is empty, or that has none, is named") {
+    Seq("if(id = 0, cast(array() as array<int>), array(1, 2, 3))",
+      "cast(null as array<int>)").foreach { list =>
+      val message = intercept[SourceException](RowSource.of(rows("id", s"$list as list"),
+          new ListLengths)).getMessage
+      assert(message.contains("column 'list' has no array, or its first one is empty"))
+    }
+  }
+}

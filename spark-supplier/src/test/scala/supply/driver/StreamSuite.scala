@@ -1,0 +1,333 @@
+package supply.driver
+
+import org.apache.spark.sql.functions.{array, col, udf}
+import org.apache.spark.sql.streaming.StreamingQuery
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.core.{ConfigException, SourceException}
+import supply.protocol.Layout.MappedFileHeader
+import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank, TestStream}
+
+/**
+ * Streaming queries with real ranks in C: what each batch, each end and each new beginning means
+ * for them.
+ */
+class StreamSuite extends AnyFunSuite with LocalSpark {
+  import Background.{inBackground, result}
+  import TestStream.{await, elements, header}
+
+  override protected def slots: Int = 3
+
+  private def withStream[A](ranks: Int = 1, timeout: Double = 20)(
+      body: TestStream => A): A = TemporaryFolder { folder =>
+    val stream = new TestStream(sc, folder, ranks, timeout)
+    try body(stream)
+    finally stream.close()
+  }
+
+  private def stopAndDrain(query: StreamingQuery, rank: TestRank): Seq[String] = {
+    val stopped = inBackground(query.stop())
+    val seen = rank.drain()
+    rank("close")
+    result(stopped)
+    seen
+  }
+
+  private def published(rank: TestRank): Long = header(rank)(_.getLong(MappedFileHeader.published))
+
+  private def batch(number: Int, partitions: Int = 4, rows: Int = 5): Seq[(Int, Int, Int)] =
+    for (partition <- 0 until partitions; row <- 0 until rows) yield (number, partition, row)
+
+  test("each batch is an epoch of all ranks, and when the query is stopped they end well") {
+    withStream(ranks = 2) { stream =>
+      val ranks = stream.open()
+      val draining = ranks.map(rank => inBackground(rank.drain()))
+      val query = stream.start()()
+      stream.await(query, batches = 4)
+      query.stop()
+      val seen = draining.map(result(_))
+      assert(query.exception.isEmpty && seen.forall(_.last == "END_OF_DATA"))
+      val epochs = seen.map(_.count(_.startsWith("END_OF_EPOCH")))
+      // Which one the stop has met is not known.
+      val whole = epochs.min
+      assert(whole >= 4)
+      val all = seen.flatMap(elements)
+      (0 until whole).foreach(number => assert(all.filter(_._1 == number).sorted == batch(number)))
+      assert(seen.zipWithIndex.forall { case (lines, rank) =>
+        elements(lines).forall(_._2 % 2 == rank)
+      })
+    }
+  }
+
+  test("a batch is whole when its ranks ask for more, although they hold blocks of it") {
+    withStream() { stream =>
+      val rank = stream.open(ringBytes = 64 * 4096).head
+      val query = stream.start(rows = 3, partitions = 1)()
+      assert(Seq.fill(4)(rank("next").split(' ').head) == Seq("OK", "END_OF_EPOCH", "OK",
+        "END_OF_EPOCH"))
+      stream.await(query, batches = 1)
+      assert(stopAndDrain(query, rank).last == "END_OF_DATA")
+    }
+  }
+
+  test("while there is no batch the ranks are shown that their stream lives") {
+    withStream(timeout = 4) { stream =>
+      val rank = stream.open().head
+      val drained = inBackground(rank.drain())
+      val query = stream.start(pause = true)()
+      stream.await(query, batches = 1)
+      (1 to 2).foreach { _ =>
+        header(rank)(_.putInt(MappedFileHeader.taskPid, 0))
+        await(header(rank)(_.getInt(MappedFileHeader.taskPid)) != 0)
+      }
+      query.stop()
+      assert(result(drained).last == "END_OF_DATA")
+    }
+  }
+
+  /**
+   * Starts a query and holds it in the middle of batch 0: five blocks of three rows each, of which
+   * the rank's ring has room for two.
+   */
+  private def startAndHold(stream: TestStream): (StreamingQuery, TestRank) = {
+    val rank = stream.open(ringBytes = 2 * 4096).head
+    val query = stream.start()()
+    await(published(rank) == 2)
+    (query, rank)
+  }
+
+  /** The same, stopped there: the position of its rank. */
+  private def stopInBatch(stream: TestStream): String = {
+    val (query, rank) = startAndHold(stream)
+    header(rank)(_.putInt(MappedFileHeader.taskPid, 0))
+    val stopped = inBackground(query.stop())
+    // The batch's task has left: another one waits for room.
+    await(header(rank)(_.getInt(MappedFileHeader.taskPid)) != 0)
+    val seen = rank.drain()
+    result(stopped)
+    assert(
+      elements(seen) == batch(0).take(5) && seen.last == "END_OF_DATA" && query.exception.isEmpty)
+    val position = rank.position()
+    rank("close")
+    position
+  }
+
+  test(
+    "a query that is stopped in the middle of a batch goes on there with ranks that bring their positions") {
+    withStream() { stream =>
+      val rank = stream.open(positions = Seq(stopInBatch(stream))).head
+      val draining = inBackground(rank.drain())
+      val query = stream.start()()
+      stream.await(query, batches = 2)
+      query.stop()
+      assert(elements(result(draining)).take(35) == batch(0).drop(5) ++ batch(1))
+    }
+  }
+
+  test(
+    "a batch that some rank has not had whole comes again as a whole to ranks without a position") {
+    withStream() { stream =>
+      stopInBatch(stream)
+      val rank = stream.open().head
+      val draining = inBackground(rank.drain())
+      val query = stream.start()()
+      stream.await(query, batches = 1)
+      query.stop()
+      assert(elements(result(draining)).take(20) == batch(0))
+    }
+  }
+
+  /** What the rank, and the query, come to. */
+  private def failure(
+      stream: TestStream, position: String, start: => StreamingQuery): (String, String) = {
+    val rank = stream.open(positions = Seq(position)).head
+    val query = start
+    val said = rank("next")
+    rank("close")
+    (said, intercept[Exception](query.awaitTermination(60000)).getMessage)
+  }
+
+  test(
+    "a position is refused where the batch has other partitions now, in another stream, and in one that has gone on") {
+    withStream() { stream =>
+      val position = stopInBatch(stream)
+      def refused(text: String, start: => StreamingQuery): Unit = {
+        val (rank, query) = failure(stream, position, start)
+        assert(rank.startsWith("ERROR SUPPLY_ERROR_SPARK") && rank.contains(text) && query.contains(
+          text))
+      }
+      refused("batch 0 has 5 partitions, and had 4", stream.start(partitions = 5)())
+      refused("of something else than this stream", stream.start(checkpoint = "other")())
+      val rank = stream.open().head
+      val draining = inBackground(rank.drain())
+      val query = stream.start()()
+      stream.await(query, batches = 2)
+      query.stop()
+      result(draining)
+      rank("close")
+      refused("the rank wants to go on in batch 0 of the stream, which has come to batch",
+        stream.start()())
+    }
+  }
+
+  test("a rank that dies ends the query and the other ranks, with the same line") {
+    withStream(ranks = 2) { stream =>
+      val ranks = stream.open(ringBytes = 2 * 4096)
+      val dying = ranks.head
+      val query = stream.start()()
+      val drained = inBackground(ranks.last.drain())
+      await(published(dying) == 2)
+      dying.kill()
+      val text = "pair of rank 0"
+      assert(result(drained).last.contains(text))
+      assert(intercept[Exception](query.awaitTermination(60000)).getMessage.contains(text))
+    }
+  }
+
+  private val waitForRank = Map("wait-for-rank" -> "true")
+
+  Seq(Map.empty[String, String], waitForRank).foreach { options =>
+    val which = if (options.isEmpty) "" else " that waits for ranks"
+
+    test(s"a query$which may be started before its ranks") {
+      withStream() { stream =>
+        val query = stream.start(options = options)()
+        await(query.status.message == "Processing new data")
+        val rank = stream.open().head
+        val draining = inBackground(rank.drain())
+        stream.await(query, batches = 2)
+        query.stop()
+        assert(elements(result(draining)).take(40) == batch(0) ++ batch(1))
+      }
+    }
+
+    test(
+      s"a query$which whose ranks do not come ends at its time limit, and says what is missing") {
+      withStream(timeout = 1) { stream =>
+        val failed =
+          intercept[Exception](stream.start(options = options)().awaitTermination(60000)).getMessage
+        assert(failed.contains("pair of rank 0") && failed.contains(
+          "no rank has opened it: is mpirun running on this node, with the same") &&
+          failed.contains("(waited 1 s; --timeout)"))
+      }
+    }
+  }
+
+  test(
+    "a query that waits for ranks goes on with one that comes back, in the middle of a batch, and the other one notices nothing") {
+    withStream(ranks = 2) { stream =>
+      val ranks = stream.open(ringBytes = 2 * 4096)
+      val dying = ranks.head
+      val query = stream.start(options = waitForRank)()
+      val drained = inBackground(ranks.last.drain())
+      val taken = dying("next")
+      assert(dying("release 0") == "OK")
+      val position = dying.position()
+      dying.kill()
+      val rank = stream.openAgain(0, position)
+      val draining = inBackground(rank.drain())
+      stream.await(query, batches = 2)
+      query.stop()
+      val mine = elements(Seq(taken)) ++ elements(result(draining))
+      assert(mine.take(20) == (batch(0) ++ batch(1)).filter(_._2 % 2 == 0))
+      assert(elements(result(drained)).take(20) == (batch(0) ++ batch(1)).filter(_._2 % 2 == 1))
+    }
+  }
+
+  test("a query that waits for a rank ends with a line that says so where none comes back") {
+    withStream(ranks = 2, timeout = 2) { stream =>
+      val ranks = stream.open(ringBytes = 2 * 4096)
+      val query = stream.start(options = waitForRank)()
+      val drained = inBackground(ranks.last.drain())
+      await(published(ranks.head) == 2)
+      ranks.head.kill()
+      val text =
+        "its files are there, but their rank is dead, and no new rank has opened it (waited 2 s; --timeout)"
+      assert(intercept[Exception](query.awaitTermination(60000)).getMessage.contains(text))
+      assert(result(drained).last.contains(text))
+    }
+  }
+
+  test("a query that fails tells its ranks why") {
+    withStream() { stream =>
+      val rank = stream.open().head
+      val fail = udf((value: Long) =>
+        if (value == 27) throw new SourceException("row 27 is broken") else value)
+      val query = stream.start()(_.select(fail(col("value")).as("value")))
+      val seen = rank.drain()
+      assert(elements(seen).take(20) == batch(0) && seen.last.contains(
+        "ERROR SUPPLY_ERROR_SPARK row 27 is broken"))
+      assert(
+        intercept[Exception](query.awaitTermination(60000)).getMessage.contains("row 27 is broken"))
+    }
+  }
+
+  test(
+    "batches without rows are epochs without blocks, also where the length of an array is not known yet") {
+    withStream() { stream =>
+      val rank = stream.open().head
+      val query =
+        stream.start()(_.where("value >= 40").select(array(col("value"), col("value")).as("pair")))
+      assert(Seq.fill(2)(rank("next")) == Seq("END_OF_EPOCH 0", "END_OF_EPOCH 1"))
+      val draining = inBackground(rank.drain())
+      stream.await(query, batches = 3)
+      query.stop()
+      assert(elements(result(draining)).take(20) == batch(2))
+    }
+  }
+
+  test("rows that come out of a state, by a shuffle, come once, too") {
+    withStream() { stream =>
+      val rank = stream.open().head
+      val draining = inBackground(rank.drain())
+      val query =
+        stream.start()(_.withColumn("tenth", col("value") / 10 cast "int").dropDuplicates("tenth"))
+      stream.await(query, batches = 3)
+      query.stop()
+      assert((0 to 2).map(number => elements(result(draining)).count(_._1 == number)) == Seq(2, 2,
+        2))
+    }
+  }
+
+  test("a query without ranks can be stopped, and one whose files are not there is not started") {
+    withStream() { stream =>
+      val query = stream.start()()
+      query.stop()
+      assert(query.exception.isEmpty && sc.getLocalProperty("spark.jobGroup.id") == null)
+      assert(intercept[ConfigException](stream.start(options = Map(
+            "mapped-files" -> "/nowhere/mapped-files.conf"))()).getMessage.contains("/nowhere/"))
+    }
+  }
+
+  test("a query is not ended by another one with whose name its own begins") {
+    withStream() { stream =>
+      val rank = stream.open().head
+      val draining = inBackground(rank.drain())
+      val query = stream.start(options = Map("queryName" -> "both"))()
+      stream.await(query, batches = 1)
+      stream.elsewhere("bo").stop()
+      val before = query.lastProgress.batchId.toInt
+      stream.await(query, batches = before + 3)
+      query.stop()
+      assert(result(draining).last == "END_OF_DATA")
+    }
+  }
+
+  Seq("epochs" -> "2", "resident" -> "true", "seed" -> "7", "shuffle" -> "none",
+    "uneven" -> "drop").foreach { case (name, value) =>
+    test(s"option $name is refused by name") {
+      withStream() { stream =>
+        val message =
+          intercept[ConfigException](stream.start(options = Map(name -> value))()).getMessage
+        assert(message.startsWith(s"option '$name' is for runs, not for streams"))
+      }
+    }
+  }
+
+  test("only rows that are appended are supplied") {
+    withStream() { stream =>
+      assert(intercept[ConfigException](stream.start(mode = "update")()).getMessage.contains(
+          "outputMode(\"append\"), not Update"))
+    }
+  }
+}

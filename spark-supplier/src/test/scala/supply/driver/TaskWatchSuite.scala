@@ -1,0 +1,86 @@
+package supply.driver
+
+import java.util.Properties
+import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
+
+import scala.util.Using
+
+import org.apache.spark.{Success, TaskEndReason, TaskKilled, TaskKilledException}
+import org.apache.spark.scheduler.{SparkListenerJobStart, SparkListenerStageSubmitted, SparkListenerTaskEnd, SparkListenerTaskStart, StageInfo}
+import org.apache.spark.scheduler.{TaskInfo, TaskLocality}
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.core.SupplyException
+import supply.executor.HeldPair
+import supply.plan.Hostfile
+import supply.testing.LocalSpark
+
+/** What the driver makes of the events of a job, without a task. */
+class TaskWatchSuite extends AnyFunSuite with LocalSpark {
+  private val stage = new StageInfo(7, 0, "", 3, Seq.empty, Seq.empty, "", resourceProfileId = 0)
+
+  /**
+   * The watch of a job of three ranks whose last stage is submitted; `timeout` is short, so that a
+   * rank without a task is late soon.
+   */
+  private def watching(body: (TaskWatch, LinkedBlockingQueue[SupplyException]) => Unit): Unit = {
+    val causes = new LinkedBlockingQueue[SupplyException]
+    Using.resource(new TaskWatch(sc, "job", Hostfile.oneNode(3), timeout = 0.01,
+        cause => { causes.add(cause); () })) { watch =>
+      val properties = new Properties
+      properties.setProperty("spark.jobGroup.id", "job")
+      watch.onJobStart(SparkListenerJobStart(0, 0, Seq(stage), properties))
+      body(watch, causes)
+    }
+  }
+
+  private def task(number: Long, rank: Int) =
+    new TaskInfo(number, rank, 0, rank, 0, "driver", "localhost", TaskLocality.ANY, false)
+
+  private def start(watch: TaskWatch, number: Long, rank: Int): Unit =
+    watch.onTaskStart(SparkListenerTaskStart(stage.stageId, 0, task(number, rank)))
+
+  private def end(watch: TaskWatch, number: Long, rank: Int, reason: TaskEndReason): Unit =
+    watch.onTaskEnd(SparkListenerTaskEnd(stage.stageId, 0, "ResultTask", reason, task(number, rank),
+        null, null))
+
+  test(
+    "where the stage is submitted again a rank misses its task neither when it has succeeded nor while the old one runs") {
+    watching { (watch, causes) =>
+      start(watch, 0, rank = 0)
+      start(watch, 1, rank = 1)
+      start(watch, 2, rank = 2)
+      end(watch, 0, rank = 0, Success)
+      end(watch, 2, rank = 2, TaskKilled("lost"))
+      watch.onStageSubmitted(SparkListenerStageSubmitted(stage))
+      assert(causes.poll(30, TimeUnit.SECONDS).getMessage.contains("rank 2 has had no Spark task"))
+    }
+  }
+
+  test("a copy that is killed behind the success of its rank's task leaves nothing missing") {
+    watching { (watch, causes) =>
+      start(watch, 0, rank = 0)
+      start(watch, 1, rank = 0)
+      end(watch, 0, rank = 0, Success)
+      end(watch, 1, rank = 0, TaskKilled("another attempt succeeded"))
+      start(watch, 2, rank = 1)
+      end(watch, 2, rank = 1, TaskKilled("lost"))
+      assert(causes.poll(30, TimeUnit.SECONDS).getMessage.contains("rank 1 has had no Spark task"))
+    }
+  }
+
+  test("a task that can not have its pair ends the run only where no other one of its rank runs") {
+    val held = TaskKilled(
+      intercept[TaskKilledException](HeldPair.end("another attempt still holds it")).reason)
+    watching { (watch, causes) =>
+      start(watch, 0, rank = 0)
+      start(watch, 1, rank = 0)
+      end(watch, 1, rank = 0, held)
+      assert(causes.isEmpty)
+      start(watch, 2, rank = 0)
+      end(watch, 0, rank = 0, TaskKilled("lost"))
+      end(watch, 2, rank = 0, held)
+      assert(causes.poll(30, TimeUnit.SECONDS).getMessage == "another attempt still holds it")
+    }
+  }
+}

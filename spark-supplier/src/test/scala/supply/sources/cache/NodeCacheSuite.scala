@@ -1,0 +1,197 @@
+package supply.sources.cache
+
+import java.io.RandomAccessFile
+import java.nio.file.{Files, Path}
+import java.nio.file.attribute.{FileTime, PosixFilePermissions}
+
+import scala.util.Random
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.core.SourceException
+import supply.testing.Background.{inBackground, result}
+import supply.testing.{LocalSpark, TemporaryFolder}
+
+/** Files of this machine stand for those in HDFS: both come through Hadoop's file systems. */
+class NodeCacheSuite extends AnyFunSuite with LocalSpark {
+
+  private def remote(folder: Path, name: String, bytes: Int): RemoteFile = {
+    sc.version // Hadoop's configuration comes with Spark
+    val content = new Array[Byte](bytes)
+    Random.nextBytes(content)
+    Files.write(folder.resolve(name), content)
+    RemoteFile.find(folder.resolve(name).toUri.toString)
+  }
+
+  private def settings(folder: Path, limit: Long = 1 << 20) =
+    CacheSettings(folder.resolve("cache").toString, Some(limit), timeout = 1)
+
+  private def copies(folder: Path): Seq[Long] =
+    new CacheFolder(folder.resolve("cache")).copies.map(_.bytes).sorted
+
+  /** As if the process that uses the copies had ended long ago. */
+  private def leave(folder: Path): Unit = {
+    val cache = new CacheFolder(folder.resolve("cache").toAbsolutePath)
+    NodeCache.forget(cache.path)
+    cache.copies.foreach(copy =>
+      Files.setLastModifiedTime(cache.path.resolve(copy.key), FileTime.fromMillis(copy.bytes)))
+  }
+
+  private def failure(body: => Any): String = intercept[SourceException](body).getMessage
+
+  test("a file is fetched once, and again when it has changed") {
+    TemporaryFolder { folder =>
+      val file = remote(folder, "a", 5000000)
+      var fetched = 0L
+      val copy = NodeCache.get(file, settings(folder, 1 << 24), fetched += _)
+      assert(Files.mismatch(copy, folder.resolve("a")) == -1)
+      leave(folder)
+      assert(NodeCache.get(file, settings(folder, 1 << 24), fetched += _) == copy)
+      assert(fetched == 5000000)
+      val changed = remote(folder, "a", 300)
+      assert(Files.mismatch(NodeCache.get(changed, settings(folder, 1 << 24), _ => ()),
+        folder.resolve("a")) == -1)
+      leave(folder)
+    }
+  }
+
+  test("a name with a space or a percent sign is taken as it is written") {
+    TemporaryFolder { folder =>
+      sc.version
+      Seq("a b", "a%20b").foreach { name =>
+        val database = Files.createDirectory(folder.resolve(name))
+        Files.write(database.resolve("data.mdb"), name.getBytes)
+        val file = RemoteFile.find(s"file:$database", inside = Some("data.mdb"))
+        assert(file.uri == s"file:$database/data.mdb")
+        assert(Files.mismatch(NodeCache.get(file, settings(folder), _ => ()),
+          database.resolve("data.mdb")) == -1)
+      }
+      leave(folder)
+    }
+  }
+
+  test("what a fetch that was broken off has left is not used, and removed") {
+    TemporaryFolder { folder =>
+      val cache = new CacheFolder(folder.resolve("cache"))
+      val file = remote(folder, "a", 1000)
+      val other = remote(folder, "b", 1000)
+      Seq(file, other).foreach { broken =>
+        cache.prepare()
+        Files.createDirectory(cache.path.resolve(broken.key))
+        Files.write(cache.part(broken.key), Array[Byte](1, 2, 3))
+      }
+      assert(Files.mismatch(NodeCache.get(file, settings(folder), _ => ()),
+        folder.resolve("a")) == -1)
+      assert(cache.folders == Seq(file.key))
+      leave(folder)
+    }
+  }
+
+  test("the copy that was not used for longest makes room, one that is in use stays") {
+    TemporaryFolder { folder =>
+      Seq("a" -> 1000, "b" -> 1001, "c" -> 1002).foreach { case (name, bytes) =>
+        NodeCache.get(remote(folder, name, bytes), settings(folder), _ => ())
+      }
+      assert(copies(folder) == Seq(1000, 1001, 1002))
+      val text = failure(NodeCache.get(remote(folder, "d", 1003), settings(folder, 3100), _ => ()))
+      assert(text.contains("no room for") && text.contains("has 1003 bytes") && text.contains(
+        "--lmdb-cache-size"))
+      leave(folder)
+      NodeCache.get(remote(folder, "d", 1003), settings(folder, 3100), _ => ())
+      assert(copies(folder) == Seq(1001, 1002, 1003))
+      leave(folder)
+    }
+  }
+
+  test("what else is in the cache's folder stays, and does not count") {
+    TemporaryFolder { folder =>
+      val cache = new CacheFolder(folder.resolve("cache"))
+      cache.prepare()
+      val others = for (name <- Seq("results", "2012", "CAFE");
+        file <- Seq("data.mdb", "data.mdb.part", "source"))
+        yield cache.path.resolve(name).resolve(file)
+      others.foreach { other =>
+        Files.createDirectories(other.getParent)
+        Files.write(other, new Array[Byte](2000))
+      }
+      Seq("a", "b").foreach { name =>
+        NodeCache.get(remote(folder, name, 1000), settings(folder, 1500), _ => ())
+        leave(folder)
+      }
+      assert(copies(folder) == Seq(1000) && others.forall(Files.size(_) == 2000))
+    }
+  }
+
+  test(
+    "a fetch of another process is awaited as long as it gets something, and behind its last byte as long as a disk may take") {
+    TemporaryFolder { folder =>
+      val cache = new CacheFolder(folder.resolve("cache").toAbsolutePath)
+      cache.prepare()
+      val file = RemoteFile("hdfs:///a", length = 1L << 30, modified = 0)
+      val lock = new CacheLocks(cache.lockFile).tryFetch(file.key).get
+      Files.createDirectory(cache.path.resolve(file.key))
+      val part = new RandomAccessFile(cache.part(file.key).toFile, "rw")
+      part.setLength(file.length - 1)
+      def get() = NodeCache.get(file, settings(folder).copy(timeout = 0.1), _ => ())
+      assert(failure(get()).contains(
+          s"has got nothing for 0 s (it has ${file.length - 1} of ${file.length} bytes)"))
+      part.setLength(file.length)
+      part.close()
+      val fetched = inBackground {
+        Thread.sleep(1000)
+        Files.move(cache.part(file.key), cache.complete(file.key))
+        lock.release()
+      }
+      assert(get() == cache.complete(file.key))
+      result(fetched)
+      leave(folder)
+    }
+  }
+
+  test("a file that is larger than the cache may be is refused") {
+    TemporaryFolder { folder =>
+      val text = failure(NodeCache.get(remote(folder, "a", 4000), settings(folder, 3000), _ => ()))
+      assert(text.contains("has 4000 bytes") && text.contains("may hold 3000") && text.contains(
+        "--lmdb-cache-size"))
+    }
+  }
+
+  test("a file that changes while it is fetched leaves no copy") {
+    TemporaryFolder { folder =>
+      val file = remote(folder, "a", 1000)
+      val text = failure(NodeCache.get(file, settings(folder),
+          _ => Files.setLastModifiedTime(folder.resolve("a"), FileTime.fromMillis(0))))
+      assert(text.contains("has changed while it was fetched"))
+      assert(new CacheFolder(folder.resolve("cache")).folders.isEmpty)
+    }
+  }
+
+  test("the locks look as young as their last use, and are made anew where they were removed") {
+    TemporaryFolder { folder =>
+      val lock = new CacheFolder(folder.resolve("cache")).lockFile
+      val file = remote(folder, "a", 10)
+      def old(): Unit = Files.setLastModifiedTime(lock, FileTime.fromMillis(0))
+      def isYoung = Files.getLastModifiedTime(lock).toMillis > 0
+      NodeCache.get(file, settings(folder), _ => old())
+      assert(isYoung)
+      leave(folder)
+      old()
+      new CacheLocks(lock)
+      assert(isYoung)
+      Files.delete(lock)
+      NodeCache.get(file, settings(folder), _ => ())
+      assert(isYoung)
+      leave(folder)
+    }
+  }
+
+  test("a folder that others can write is refused") {
+    TemporaryFolder { folder =>
+      Files.createDirectory(folder.resolve("cache"))
+      Files.setPosixFilePermissions(folder.resolve("cache"),
+        PosixFilePermissions.fromString("rwxrwxrwx"))
+      val text = failure(NodeCache.get(remote(folder, "a", 10), settings(folder), _ => ()))
+      assert(text.contains("can be written by others") && text.contains("--lmdb-cache"))
+    }
+  }
+}

@@ -1,0 +1,105 @@
+package supply.sources.lmdb
+
+import java.nio.charset.StandardCharsets.ISO_8859_1
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.core.SourceException
+import supply.data.{ElementCursor, ShuffledCursor}
+import supply.sources.{Datum, DatumBatch}
+import supply.testing.{LocalSpark, TemporaryFolder}
+
+class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
+
+  private def expected(i: Int): Seq[Any] = {
+    val d = TestLmdb.datum(i)
+    Seq(f"$i%08d", d.getLabel.toString, d.getChannels, d.getHeight, d.getWidth, d.getEncoded,
+      d.getData.toByteArray.toSeq)
+  }
+
+  private def comparable(tuple: Datum.Tuple): Seq[Any] = tuple.productIterator.map {
+    case bytes: Array[Byte] => bytes.toSeq
+    case other => other
+  }.toSeq
+
+  test("every entry is in exactly one partition, in key order, for any number of partitions") {
+    TemporaryFolder { folder =>
+      val db = TestLmdb.numbered(folder.resolve("db"), 20).toString
+      Seq(1, 2, 3, 7, 19, 20, 21, 30).foreach { n =>
+        val rdd = LmdbRDD.open(sc, db, n)
+        assert(rdd.partitions.length == n)
+        val sizes = rdd.glom().collect().map(_.length)
+        assert(sizes.max - sizes.min <= 1, s"$n partitions")
+        assert(rdd.collect().map(comparable).toSeq == (0 until 20).map(expected), s"$n partitions")
+      }
+    }
+  }
+
+  test("keys of any bytes survive, and sort as bytes") {
+    TemporaryFolder { folder =>
+      val keys =
+        Seq("a/b", "a\\b", "\u0000", "\u00ff\u00fe", "tab\there", "\u007f", "00000001_n01/x.JPEG")
+      val db = TestLmdb.write(folder.resolve("db"),
+        keys.map(k => k.getBytes(ISO_8859_1) -> TestLmdb.datum(1).toByteArray))
+      assert(LmdbRDD.open(sc, db.toString, 3).map(_._1).collect().toSeq == keys.sorted)
+    }
+  }
+
+  test("a value that is not a Datum is named by its key") {
+    TemporaryFolder { folder =>
+      val db = TestLmdb.write(folder.resolve("db"),
+        Seq(TestLmdb.key(0) -> TestLmdb.datum(0).toByteArray,
+          "k\u0001".getBytes -> "no datum".getBytes))
+      val cursor =
+        new LmdbCursor(db.resolve("data.mdb").toString, LmdbPartition(0, TestLmdb.key(0), 2))
+      try {
+        assert(cursor.next())
+        val message = intercept[SourceException](cursor.next()).getMessage
+        assert(message.contains("'k\\x01'") && message.contains("is not a Datum"))
+      } finally cursor.close()
+    }
+  }
+
+  test("a walk that maps the file anew on its way passes the same entries") {
+    TemporaryFolder { folder =>
+      val file = TestLmdb.numbered(folder.resolve("db"), 200).resolve("data.mdb").toString
+      def entries(walk: LmdbWalk): Seq[(Seq[Byte], Int)] =
+        try Iterator.continually(walk.next()).takeWhile(identity).map(_ =>
+            walk.keyBytes.toSeq -> walk.value.capacity()).toVector
+        finally walk.close()
+      val all = entries(new LmdbWalk(file))
+      assert(all.size == 200)
+      Seq(1L, 1000L, 1L << 40).foreach(window =>
+        assert(entries(new LmdbWalk(file, window)) == all, window))
+    }
+  }
+
+  test("shuffled, elements that stay in LMDB's pages come as those that are copied") {
+    TemporaryFolder { folder =>
+      val file = TestLmdb.numbered(folder.resolve("db"), 200).resolve("data.mdb").toString
+      val partition = LmdbPartition(0, TestLmdb.key(0), 200)
+      def elements(cursor: ElementCursor): Seq[Seq[Any]] =
+        DatumBatch.of(cursor).flatMap(batch => Seq(batch.numbers.toSeq, batch.bytes.toSeq)).toVector
+      val inOrder = elements(new LmdbCursor(file, partition))
+      Seq(1, 50, 300).foreach { buffer =>
+        def shuffled(cursor: ElementCursor) = elements(ShuffledCursor(cursor, buffer, seed = 3))
+        val copied = shuffled(new LmdbCursor(file, partition))
+        assert((copied == inOrder) == (buffer == 1))
+        assert(shuffled(new KeepingLmdbCursor(file, partition)) == copied, s"a buffer of $buffer")
+      }
+    }
+  }
+
+  test("several cursors of one process share the environment, and it closes with the last") {
+    TemporaryFolder { folder =>
+      val file = TestLmdb.numbered(folder.resolve("db"), 5).resolve("data.mdb").toString
+      val walks = Seq.fill(3)(new LmdbWalk(file))
+      assert(walks.map { walk => walk.next(); walk.keyBytes.toSeq }.distinct == Seq(
+        TestLmdb.key(0).toSeq))
+      walks.foreach(_.close())
+      val again = new LmdbWalk(file)
+      assert(again.next())
+      again.close()
+    }
+  }
+}

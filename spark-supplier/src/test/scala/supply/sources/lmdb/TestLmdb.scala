@@ -1,0 +1,37 @@
+package supply.sources.lmdb
+
+import java.nio.file.{Files, Path}
+
+import com.google.protobuf.ByteString
+import org.fusesource.lmdbjni.Env
+
+import supply.sources.lmdb.CaffeProtos.{Datum => Proto}
+
+/** Makes databases; written with lmdbjni, Datums by protobuf. */
+object TestLmdb {
+
+  def write(folder: Path, entries: Iterable[(Array[Byte], Array[Byte])]): Path = {
+    Files.createDirectories(folder)
+    val env = new Env()
+    try {
+      env.setMapSize(64L << 20)
+      env.open(folder.toString)
+      val database = env.openDatabase()
+      val transaction = env.createWriteTransaction()
+      entries.foreach { case (key, value) => database.put(transaction, key, value) }
+      transaction.commit()
+      database.close()
+    } finally env.close()
+    folder
+  }
+
+  def key(i: Int): Array[Byte] = f"$i%08d".getBytes("US-ASCII")
+
+  def datum(
+      i: Int): Proto = Proto.newBuilder().setChannels(1).setHeight(2).setWidth(i).setLabel(i % 10)
+    .setData(ByteString.copyFrom(Array.tabulate(2 * i)(j => (i + j).toByte))).build()
+
+  /** Entries 0 until n. */
+  def numbered(folder: Path, n: Int): Path =
+    write(folder, (0 until n).map(i => key(i) -> datum(i).toByteArray))
+}

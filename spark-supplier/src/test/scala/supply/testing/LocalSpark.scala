@@ -1,0 +1,19 @@
+package supply.testing
+
+import org.apache.spark.{SparkConf, SparkContext}
+import org.scalatest.{BeforeAndAfterAll, Suite}
+
+/** One local Spark for the tests of a suite. */
+trait LocalSpark extends BeforeAndAfterAll { this: Suite =>
+  protected def slots: Int = 2
+
+  protected lazy val sc: SparkContext = SparkContext.getOrCreate(new SparkConf()
+      .setMaster(s"local[$slots]")
+      .setAppName(suiteName)
+      .set("spark.ui.enabled", "false")
+      .set("spark.log.level", "OFF"))
+
+  override protected def afterAll(): Unit =
+    try sc.stop()
+    finally super.afterAll()
+}
