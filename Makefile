@@ -33,6 +33,8 @@ DIGITS := build/digits
 JAR := $(TARGET)/spark-supplier.jar
 JAR_SOURCES := spark-supplier/pom.xml $(shell find spark-supplier/src/main bench/scala proto -type f)
 REPORTS := build/reports
+LINT := build/lint
+LINT_READY := $(LINT)/.ready
 WHEEL_VENV := build/wheel-venv
 WHEEL_READY := $(WHEEL_VENV)/.ready
 WHEEL_SOURCES := mpi-client/python/tests/requirements.txt $(shell find mpi-client proto/layout.tsv -type f -not -path '*/tests/*')
@@ -45,7 +47,7 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
+.PHONY: menu format lint lint-c lint-python lint-shell lint-scala lint-prose run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
@@ -62,6 +64,44 @@ run-cluster: RANKS = 4
 run-cluster: EPOCHS = 3
 run-cluster: packages-for-tests build $(DIGITS) ## the same on a real HDFS and YARN, on two nodes of this machine
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/run-cluster
+
+C_FILES = $(shell git ls-files '*.c' '*.h' '*.cc')
+PYTHON_FILES = $(shell git grep -lE '^\#!.*python' -- ':!*.md') $(shell git ls-files '*.py' '*.pyi')
+SHELL_FILES = $(shell git grep -lE '^\#!.*(bash|/sh)' -- ':!*.md') $(shell git ls-files '*.sh')
+
+format: $(LINT_READY) ## formats every source file
+	@$(LINT)/bin/clang-format -i $(C_FILES)
+	@$(LINT)/bin/ruff format --quiet $(PYTHON_FILES)
+	@$(LINT)/bin/shfmt -i 4 -ci -w $(SHELL_FILES)
+	@$(MAVEN) spotless:apply
+
+# What a reader of a change should not have to say. Each linter reads its own settings at the root.
+lint: lint-c lint-python lint-shell lint-scala lint-prose ## checks formats, likely mistakes and the language of the documents
+	@echo 'lint: ok'
+
+lint-c: $(LINT_READY) library
+	@$(LINT)/bin/clang-format --dry-run --Werror $(C_FILES)
+	@git ls-files 'mpi-client/src/*.c' 'mpi-client/tools/*.c' 'mpi-client/examples/*.c' | \
+		xargs --max-procs $(JOBS) --max-args 8 $(LINT)/bin/clang-tidy --quiet -p build/mpi-client
+
+lint-python: $(LINT_READY)
+	@$(LINT)/bin/ruff format --quiet --check $(PYTHON_FILES)
+	@$(LINT)/bin/ruff check --quiet $(PYTHON_FILES)
+	@$(LINT)/bin/mypy
+
+lint-shell: $(LINT_READY)
+	@$(LINT)/bin/shfmt -i 4 -ci -d $(SHELL_FILES)
+	@$(LINT)/bin/shellcheck --external-sources $(SHELL_FILES)
+
+lint-scala: | packages
+	@$(MAVEN) spotless:check
+
+# Vale is a Go module. Without Go its check is skipped aloud.
+lint-prose:
+	@if type go > /dev/null 2>&1; then \
+		test -x $(LINT)/vale || { echo 'build: $(LINT)/vale'; GOBIN=$(CURDIR)/$(LINT) go install github.com/vale-cli/vale/v3/cmd/vale@v3.21.0; }; \
+		$(LINT)/vale --minAlertLevel=error $$(git ls-files '*.md'); \
+	else echo 'lint: skipped: Vale checks the documents and needs Go, which is not installed' >&2; fi
 
 # Every suite runs, also where an earlier one fails; the last command counts and gives the verdict. Both sides are tested beside each
 # other: a suite has one process at work, or waits for one. What the rank's side prints comes behind. (A shell starts what is to run
@@ -194,6 +234,12 @@ $(SPARK_READY): $(VENV_READY)
 	@ln -sfn $$(realpath $(SPARK_VENV)/lib/python3*/site-packages/pyspark) $(SPARK_HOME)
 	@touch $@
 endif
+
+$(LINT_READY): configs/lint/requirements.txt | packages
+	@echo 'build: $(LINT)'
+	@rm -rf $(LINT) && $(PYTHON) -m venv $(LINT)
+	@$(LINT)/bin/pip install --quiet --disable-pip-version-check --requirement configs/lint/requirements.txt
+	@touch $@
 
 $(DATUM): proto/datum.proto $(VENV_READY)
 	@mkdir -p $(@D)
