@@ -13,7 +13,13 @@ configure_package_config_file(cmake/SupplyConfig.cmake.in "${PROJECT_BINARY_DIR}
 install(FILES "${PROJECT_BINARY_DIR}/SupplyConfig.cmake" "${PROJECT_BINARY_DIR}/SupplyConfigVersion.cmake"
         DESTINATION "${package_dir}")
 
-# Relative to the .pc file, so that an installed tree can be moved.
-file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+# Relative to the .pc file, so that an installed tree can be moved; an absolute library folder is outside of such a tree.
+set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+  set(pc_prefix "\${pcfiledir}/${pc_to_prefix}")
+endif()
+cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
+cmake_path(APPEND pc_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file(cmake/supply.pc.in "${PROJECT_BINARY_DIR}/supply.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/supply.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

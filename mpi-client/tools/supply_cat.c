@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -123,7 +124,7 @@ static struct end step(struct run *run) {
 /* Without flushing: whoever reads the output may have stalled. */
 static _Noreturn void end_by_signal(struct run *run) {
     supply_abort(run->supply, "supply-cat was ended by a signal");
-    fprintf(stderr, "%s: ended by SIG%s\n", tool.name, sigabbrev_np(interruption_signal()));
+    fprintf(stderr, "%s: ended by %s\n", tool.name, interruption_signal() == SIGINT ? "SIGINT" : "SIGTERM");
     _exit(128 + interruption_signal());
 }
 

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Writes the C header of the contract's structures from the layout table.
+
+usage: make_layout.py TABLE HEADER
+
+The header checks itself: the compiler refuses a structure that it would lay out in another way than the table says.
+"""
+
+import csv
+import pathlib
+import sys
+
+COLUMNS = ["structure", "field", "offset", "bytes", "type", "writer", "meaning"]
+NUMBERS = {"u32": ("uint32_t", 4), "i32": ("int32_t", 4), "u64": ("uint64_t", 8)}
+ARRAYS = {"bytes": "uint8_t", "text": "char"}
+
+BEGINNING = """\
+/* Made from proto/layout.tsv by cmake/make_layout.py. PROTOCOL.md says what the fields mean. */
+#ifndef SUPPLY_LAYOUT_H
+#define SUPPLY_LAYOUT_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "The contract is little-endian; libsupply does not run on this machine."
+#endif
+
+#define MAGIC "SUPPLY\\r\\n"
+
+/** A minor version of the contract may add kinds from this one on. A reader skips kinds that it does not know. */
+#define KIND_OPTIONAL_MIN 256
+"""
+
+
+def declaration(row, structures):
+    """The declaration of one field. Raises ValueError if its type and size do not fit."""
+    name, size = row["field"], int(row["bytes"])
+    if row["type"] in ARRAYS:
+        return f"{ARRAYS[row['type']]} {name}[{size}];"
+    if row["type"] in NUMBERS:
+        c_type, type_size = NUMBERS[row["type"]]
+    elif row["type"] in structures:
+        c_type, type_size = f"struct {row['type']}", structures[row["type"]]
+    else:
+        raise ValueError(f"{row['structure']}.{name}: the type '{row['type']}' is unknown")
+    if size != type_size:
+        raise ValueError(f"{row['structure']}.{name}: a {row['type']} has {type_size} bytes, not {size}")
+    return f"{c_type} {name};"
+
+
+def structure(name, rows, structures):
+    """The lines of one structure and its assertions. Fills gaps between fields with `unused_OFFSET`."""
+    fields, asserts, end = [], [], 0
+    for row in rows:
+        place = f"{name}.{row['field']}"
+        offset = int(row["offset"])
+        if offset < end:
+            raise ValueError(f"{place}: offset {offset} lies within the field before it, which ends at {end}")
+        if offset > end:
+            fields.append(f"    uint8_t unused_{end}[{offset - end}];")
+        if row["field"] == "SIZE":
+            asserts.append(f'static_assert(sizeof(struct {name}) == {offset}, "layout.tsv: {place}");')
+        else:
+            fields.append(f"    {declaration(row, structures)} /**< {row['writer']}: {row['meaning']} */")
+            asserts.append(
+                f'static_assert(offsetof(struct {name}, {row["field"]}) == {offset}, "layout.tsv: {place}");'
+            )
+        end = offset + int(row["bytes"])
+    if rows[-1]["field"] != "SIZE":
+        raise ValueError(f"{name}: the last row must be SIZE")
+    structures[name] = end
+    return [f"struct {name} {{", *fields, "};", *asserts, ""]
+
+
+def header(rows):
+    """The text of the header."""
+    constants = [f"#define {row['field']} {row['offset']} /**< {row['meaning']} */" for row in rows["constant"]]
+    structures = {}
+    lines = [line for name in rows if name != "constant" for line in structure(name, rows[name], structures)]
+    return "\n".join([BEGINNING, *constants, "", *lines, "#endif", ""])
+
+
+def main(table, output):
+    rows = {"constant": []}
+    with open(table, newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        if reader.fieldnames != COLUMNS:
+            sys.exit(f"{table}: the columns must be {' '.join(COLUMNS)}")
+        for row in reader:
+            rows.setdefault(row["structure"], []).append(row)
+    try:
+        text = header(rows)
+    except ValueError as error:
+        sys.exit(f"{table}: {error}")
+    path = pathlib.Path(output)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
