@@ -1,59 +1,81 @@
 package supply.core
 
-import java.util.concurrent.{ScheduledThreadPoolExecutor, ThreadFactory, TimeUnit}
-import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.TimeUnit
 
-/** A wait's end: so many seconds from its making. */
-final class Deadline(val seconds: Double) {
-  private val end = System.nanoTime() + (seconds * 1e9).toLong
+/** The end of a wait, `seconds` after it was made or restarted. For one thread, but for reading. */
+final class Deadline(@volatile private var allowed: Double) {
+  @volatile private var end = 0L
+  restart(allowed)
+
+  /** The length of the wait. */
+  def seconds: Double = allowed
 
   def remainingNanos: Long = end - System.nanoTime()
 
   def passed: Boolean = remainingNanos <= 0
+
+  /** Waits anew, for example because there was progress. */
+  def restart(seconds: Double = allowed): Unit = {
+    allowed = seconds
+    end = System.nanoTime() + (seconds * 1e9).toLong
+  }
+
+  /**
+   * Calls `probe` every `everyMillis` until it finds something. The last call comes after the
+   * deadline: a process that was suspended past it still finds what is there. None: the deadline
+   * has passed.
+   */
+  def find[A](everyMillis: Long)(probe: => Option[A]): Option[A] = {
+    var isLast = passed
+    var found = probe
+    while (found.isEmpty && !isLast) {
+      Thread.sleep(everyMillis)
+      isLast = passed
+      found = probe
+    }
+    found
+  }
+
+  /** The same for a condition; false: the deadline has passed, and it still does not hold. */
+  def poll(everyMillis: Long)(condition: => Boolean): Boolean =
+    find(everyMillis)(if (condition) Some(()) else None).isDefined
 }
 
 object Deadline {
 
-  private val timer = {
-    val factory: ThreadFactory = task => {
-      val thread = new Thread(task, "supply-time-limit")
-      thread.setDaemon(true)
-      thread
-    }
-    val executor = new ScheduledThreadPoolExecutor(1, factory)
-    executor.setRemoveOnCancelPolicy(true)
-    executor
-  }
+  private val timer = Threads.scheduler("supply-deadline")
 
   /**
-   * Calls `wake` when what blocks in a system call passes its limit. Neither a read nor a write of
-   * a pipe has a time limit of its own in the JVM; closing its channel ends it. For one thread.
+   * Calls `wake` if a call still blocks when its deadline passes. Neither a read nor a write of a
+   * pipe takes a timeout in the JVM; closing the pipe's channel ends it. For one thread.
    *
-   * A check stays in the timer when its call has ended, and goes by what is being done when its
-   * time comes: a timer set anew for each call would wake its thread each time, once a block.
+   * One check stays scheduled across calls: scheduling one per call would wake the timer's thread
+   * once a block. When [[apply]] returns, `wake` has either ended or does not run.
    */
   final class Guard(wake: => Unit) {
-    @volatile private var guarded: Deadline = null
-    private val isChecked = new AtomicBoolean
+    private var guarded: Deadline = null
+    private var isScheduled = false
 
-    def apply[A](limit: Deadline)(body: => A): A = {
-      guarded = limit
-      checkAtEndOf(limit)
+    def apply[A](deadline: Deadline)(body: => A): A = {
+      synchronized {
+        guarded = deadline
+        if (!isScheduled) scheduleCheck()
+      }
       try body
-      finally guarded = null
+      finally synchronized { guarded = null }
     }
 
-    private def checkAtEndOf(limit: Deadline): Unit = if (isChecked.compareAndSet(false, true)) {
-      timer.schedule((() => check()): Runnable, math.max(0L, limit.remainingNanos),
+    private def scheduleCheck(): Unit = {
+      isScheduled = true
+      timer.schedule((() => check()): Runnable, math.max(0L, guarded.remainingNanos),
         TimeUnit.NANOSECONDS)
       ()
     }
 
-    private def check(): Unit = {
-      isChecked.set(false)
-      val limit = guarded
-      if (limit != null) {
-        if (limit.passed) wake else checkAtEndOf(limit)
+    private def check(): Unit = synchronized {
+      isScheduled = false
+      if (guarded != null) {
+        if (guarded.passed) wake else scheduleCheck()
       }
     }
   }

@@ -39,4 +39,21 @@ class DeadlineSuite extends AnyFunSuite {
       assert(!woken.await(200, TimeUnit.MILLISECONDS))
     }
   }
+
+  test("a wait checks once more after its deadline has passed") {
+    val deadline = new Deadline(soon)
+    def suspended(): Unit = while (!deadline.passed) Thread.sleep(1)
+    var probes = 0
+    val found = deadline.find(everyMillis = 1) {
+      probes += 1
+      if (probes == 1) { suspended(); None }
+      else Some(probes)
+    }
+    assert(found.contains(2))
+  }
+
+  test("a wait whose condition does not hold ends after its deadline") {
+    val deadline = new Deadline(soon)
+    assert(!deadline.poll(everyMillis = 1)(false) && deadline.passed)
+  }
 }
