@@ -160,7 +160,7 @@ build-every-spark: | build
 bench: bench-programs ## every benchmark, about 12 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
-bench-quick: bench-programs ## a look: less data, fewer rounds, without the longest cases, under 2 minutes
+bench-quick: bench-programs ## a check with less data and fewer rounds, without the longest cases, under 2 minutes
 	@bench/run --quick $(BENCH)
 
 bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy

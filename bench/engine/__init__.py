@@ -1,1 +1,1 @@
-"""What all benchmarks have in common."""
+"""What all benchmarks share."""

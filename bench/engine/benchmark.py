@@ -1,14 +1,121 @@
-"""What every benchmark does around its measuring: flags, tables, JSON, floors, the verdict."""
+"""What every benchmark does around its measurement: options, JSON, floors and the exit status."""
 
+import argparse
 import json
+import os
+import pathlib
+import signal
 import sys
 
-from engine import ending, floors, machine, options as flags, paths
-from engine.failure import BenchError
+from engine import machine
+from engine.figures import parse_size
+from engine.machine import BenchError
+
+
+def exit_on_sigterm():
+    """Makes SIGTERM unwind the program like an exception, so that it ends what it has started."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+
+def parse_floor(text):
+    key, equals, value = text.partition("=")
+    try:
+        return key, float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE with a number") from None
+
+
+def missed_floors(floors, summary):
+    """Returns a line for each floor that was missed or has no figure."""
+    lines = []
+    for key, floor in floors:
+        if key not in summary:
+            lines.append(f"--floor {key}: no such figure in this run: {', '.join(sorted(summary)) or 'there are none'}")
+        elif summary[key] < floor:
+            lines.append(f"{key} is {summary[key]:.4g}, below its floor {floor:g}")
+    return lines
+
+
+def _size(text):
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _sizes(text):
+    return [_size(word) for word in text.split(",")]
+
+
+def _counts(text):
+    counts = [int(word) for word in text.split(",")]
+    if min(counts) < 1:
+        raise argparse.ArgumentTypeError("a number of pairs is at least 1")
+    return counts
+
+
+def parser(name, description):
+    """The options of one benchmark."""
+    made = suite_parser(name, description)
+    made.add_argument("--sizes", type=_sizes, metavar="SIZE,...", help="bytes of an element, as 784,3KiB,192KiB")
+    made.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write everything measured to FILE")
+    return made
+
+
+def suite_parser(name, description):
+    """The options that every benchmark and bench/run share."""
+    made = argparse.ArgumentParser(prog=f"bench/{name}", description=description)
+    cores = os.cpu_count()
+    made.add_argument(
+        "--pairs",
+        type=_counts,
+        metavar="N,...",
+        default=list(range(1, cores + 1)),
+        help=f"numbers of pairs (default 1 to the number of cores: up to {cores} here)",
+    )
+    made.add_argument(
+        "--bytes", type=_size, metavar="SIZE", help="data of one repetition (default 1GiB; quick: 128MiB)"
+    )
+    made.add_argument("--block", type=_size, metavar="SIZE", default=2 << 20, help="bytes of a block (default 2MiB)")
+    made.add_argument("--ring", type=_size, metavar="SIZE", help="bytes of a ring (default 4 blocks)")
+    made.add_argument(
+        "--repetitions", type=int, metavar="N", help="measured rounds (default 21, drift: 4500; quick: 5, 112)"
+    )
+    made.add_argument("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 3)")
+    made.add_argument(
+        "--quick",
+        action="store_true",
+        help="less data and fewer rounds, without the longest cases: a check, not for figures",
+    )
+    made.add_argument("--heap", type=_size, metavar="SIZE", default=6 << 30, help="heap of Spark's JVM (default 6GiB)")
+    made.add_argument(
+        "--timeout", type=float, metavar="SECONDS", default=120.0, help="limit of each wait (default 120)"
+    )
+    made.add_argument(
+        "--floor",
+        type=parse_floor,
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="fail if the figure KEY of the summary is below VALUE; repeatable",
+    )
+    return made
+
+
+def settle(options, default_sizes, default_repetitions):
+    """Fills in the defaults that depend on other options."""
+    options.sizes = options.sizes or default_sizes
+    options.ring = options.ring or 4 * options.block
+    options.bytes = options.bytes or (128 << 20 if options.quick else 1 << 30)
+    options.repetitions = options.repetitions or (
+        max(5, default_repetitions // 40) if options.quick else default_repetitions
+    )
+    options.warm_up = options.warm_up if options.warm_up is not None else (3 if options.quick else 8)
+    return options
 
 
 class Results:
-    """What one benchmark has found. `notes`: for figures of the summary, what the time goes into where they miss their target."""
+    """The results of one benchmark. `notes` says where the time goes, for a figure that misses its target."""
 
     def __init__(self, name):
         self.name = name
@@ -19,7 +126,7 @@ class Results:
         self.wrong = []
 
     def case(self, about, measured):
-        """Notes a measured configuration, and what is wrong with its data."""
+        """Adds a measured configuration, and what is wrong with its data."""
         self.cases.append({**about, **measured})
         self.wrong += [f"{self.name} {about}: {line}" for line in measured.get("wrong", [])]
 
@@ -44,10 +151,10 @@ class Results:
 
 
 def main(name, description, measure, default_sizes, default_repetitions=21):
-    """Runs `measure(options, results)` with the command line's options; exits with the verdict."""
-    paths.run_in_venv()
-    ending.on_sigterm()
-    options = flags.settle(flags.parser(name, description).parse_args(), default_sizes, default_repetitions)
+    """Runs `measure(options, results)` with the command line's options. The exit status is the verdict."""
+    machine.run_in_venv()
+    exit_on_sigterm()
+    options = settle(parser(name, description).parse_args(), default_sizes, default_repetitions)
     results = Results(name)
     about = machine.describe()
     try:
@@ -59,7 +166,7 @@ def main(name, description, measure, default_sizes, default_repetitions=21):
         options.json.write_text(json.dumps(results.as_json(options, about), indent=1) + "\n", encoding="utf-8")
     for key, value in sorted(results.summary.items()):
         print(f"{key} {value:.4g}")
-    failures = results.wrong + floors.missed(options.floor, results.summary)
+    failures = results.wrong + missed_floors(options.floor, results.summary)
     for line in failures:
         print(f"bench/{name}: error: {line}", file=sys.stderr)
     sys.exit(1 if failures else 0)

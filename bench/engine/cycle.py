@@ -1,8 +1,9 @@
-"""One configuration of pairs, from the start of its ranks to its figures."""
+"""One measurement of pairs: a verified epoch, then rounds of the baseline and the cycle."""
 
 import contextlib
 
-from engine import pairs, rounds, verification
+from engine import pairs
+from engine.figures import spread
 
 
 def run(
@@ -13,23 +14,25 @@ def run(
     block,
     options,
     consume="sum",
-    limits=None,
-    limits_from=0,
+    baselines=None,
+    baselines_from=0,
     resident=False,
     beside=None,
     shuffle_buffer=None,
 ):
     """
-    `source`: the tally of the source that Spark has open. `limits`: the words of each pair's limit (Limit.scala), the bulk put
-    alone where they are not given; `limits_from`: the first round in which they read the source, too, None where they read
-    something else. `beside`: makes, of the process ids of the ranks, a context for the time of the run.
-    `shuffle_buffer`: the Supplier's, with --shuffle elements; None: the elements come in the order of the source.
+    Measures one configuration of pairs.
+
+    source: the tally of the source that Spark has open. baselines: the words of each pair's baseline (Baseline.scala);
+    by default the memcpy baseline. baselines_from: the first round whose baseline reads the whole source; None if none
+    does. beside: makes a context for the time of the run from the ranks' process ids. shuffle_buffer: that of --shuffle
+    elements; None keeps the order of the source.
     """
     epochs = 1 + options.warm_up + options.repetitions
-    limits = limits or [["put"]] * count
+    baselines = baselines or [["put"]] * count
     with (
         pairs.config_files(count, ring, block) as configs,
-        pairs.ranks(
+        pairs.local_ranks(
             count, configs, "bench-rank", "--local-rank", "{}", "--consume", consume, timeout=options.timeout
         ) as ranks,
     ):
@@ -38,22 +41,127 @@ def run(
                 "cycle",
                 pairs=count,
                 epochs=epochs,
-                limits=limits,
+                limits=baselines,
                 timeout=options.timeout,
                 resident=resident,
                 shuffle_buffer=shuffle_buffer,
                 **configs,
             )
         results = [rank.end() for rank in ranks]
-    wrong = verification.check(source, results)
-    if limits_from is not None:
-        wrong += verification.check_limits(source, answer["pairs"], limits_from)
+    wrong = check_received(source, results)
+    if baselines_from is not None:
+        wrong += check_baselines(source, answer["pairs"], baselines_from)
     return {
         "pairs": count,
         "ring_bytes": ring,
         "block_bytes": block,
-        **rounds.figures(answer["pairs"], options.warm_up, source["bytes"]),
+        **figures_of(answer["pairs"], options.warm_up, source["bytes"]),
         "wrong": wrong,
         "ranks": results,
         "rounds": answer["pairs"],
     }
+
+
+def _together(measured):
+    """Seconds from the first start to the last end over all pairs."""
+    start = min(m["start"] for m in measured)
+    return (max(m["start"] + m["nanos"] for m in measured) - start) / 1e9
+
+
+def _drift(values):
+    """The last tenth over the first tenth: 1 if a long run stays as fast as it began."""
+    tenth = max(1, len(values) // 10)
+    return spread(values[-tenth:])["median"] / spread(values[:tenth])["median"]
+
+
+def figures_of(pairs, warm_up, data_bytes):
+    """
+    Figures of the rounds after the verified one and the warm-up. Each round has the baseline, then the cycle.
+
+    A cycle moves `data_bytes` of element data over all pairs. A baseline says itself how much it moved.
+    """
+    rounds = list(zip(*pairs))[1 + warm_up :]
+    cycle = [data_bytes / _together([pair["cycle"] for pair in round_]) / 1e9 for round_ in rounds]
+    baseline = [
+        sum(pair["limit"]["bytes"] for pair in round_) / _together([pair["limit"] for pair in round_]) / 1e9
+        for round_ in rounds
+    ]
+    elements = sum(pair["cycle"]["elements"] for pair in rounds[0])
+    return {
+        "cycle_gb_s": spread(cycle),
+        "baseline_gb_s": spread(baseline),
+        "ratio": spread([c / l for c, l in zip(cycle, baseline)]),
+        "elements_per_s": spread([gb_s * 1e9 / data_bytes * elements for gb_s in cycle]),
+        "baseline_elements_per_s": spread(
+            [sum(p["limit"]["elements"] for p in r) / _together([p["limit"] for p in r]) for r in rounds]
+        ),
+        "allocated_bytes_per_element": spread([sum(p["allocated_bytes"] for p in r) / elements for r in rounds]),
+        "waiting_for_rank": spread(
+            [sum(p["waited_for_rank"] for p in r) / sum(p["cycle"]["nanos"] for p in r) for r in rounds]
+        ),
+        "task_ns_per_element": spread([sum(p["cycle"]["cpu_nanos"] for p in r) / elements for r in rounds]),
+        "baseline_ns_per_element": spread(
+            [sum(p["limit"]["cpu_nanos"] for p in r) / sum(p["limit"]["elements"] for p in r) for r in rounds]
+        ),
+        "drift": _drift(cycle),
+    }
+
+
+def check_received(source, rank_results):
+    """Compares what the ranks received with the source. Returns a line for each difference."""
+    received = {
+        key: sum(result["received"][key] for result in rank_results) for key in ("elements", "bytes", "crc_sum")
+    }
+    received["crc_sum"] %= 1 << 64
+    wrong = [
+        f"the ranks received {key} {received[key]}, the source has {source[key]}"
+        for key in received
+        if received[key] != source[key]
+    ]
+    wrong += [
+        f"rank {i}: {result['differing_epochs']} epochs differ from the verified one"
+        for i, result in enumerate(rank_results)
+        if result["differing_epochs"]
+    ]
+    return wrong
+
+
+def check_baselines(source, pairs, first_round):
+    """Checks that each baseline moved the source's bytes, from `first_round` on."""
+    wrong = []
+    for number, round_ in list(enumerate(zip(*pairs)))[first_round:]:
+        moved = sum(pair["limit"]["bytes"] for pair in round_)
+        if moved != source["bytes"]:
+            wrong.append(f"round {number}: the baseline moved {moved} bytes, the source has {source['bytes']}")
+    return wrong
+
+
+def check_liblmdb(source, pairs):
+    """Checks the CRCs that liblmdb baselines compute in round 0 (c/lmdb_walk.c)."""
+    crc_sum = sum(rounds[0]["limit"]["sum"] for rounds in pairs) % (1 << 64)
+    return (
+        []
+        if crc_sum == source["crc_sum"]
+        else [f"the walks have crc_sum {crc_sum}, the source has {source['crc_sum']}"]
+    )
+
+
+def check_in_place(rank_results, pairs):
+    """Checks baselines that read their rank's blocks: from round 1 on their sum must be the rank's verified one."""
+    return [
+        f"pair {i}, round {number}: what the baseline read in place differs from what the rank received"
+        for i, (rank, rounds) in enumerate(zip(rank_results, pairs))
+        for number, round_ in list(enumerate(rounds))[1:]
+        if round_["limit"]["sum"] != rank["data_sum"]
+    ]
+
+
+def breakdown(figures):
+    """Says where the time of a cycle goes. It must have been measured beside the memcpy baseline."""
+    copying = figures["ratio"]["median"]
+    waiting = figures["waiting_for_rank"]["median"]
+    rest = max(0, 1 - copying - waiting)
+    return (
+        f"of the cycle's time {copying:.0%} is the memcpy baseline, {waiting:.0%} waiting for the rank, "
+        f"{rest:.0%} the rest: waking the rank, first access to elements, Spark's cache (docs/design/benchmarks.md)"
+    )

@@ -1,10 +1,58 @@
-"""What a figure was measured on."""
+"""Where the project's programs are, what this machine is, and how much memory processes use."""
 
 import os
 import pathlib
 import platform
 import re
 import subprocess
+import sys
+import threading
+
+
+class BenchError(Exception):
+    """Something that the benchmark needs does not work."""
+
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OUTPUT = ROOT / "build" / "bench"
+PROGRAMS = ROOT / "build" / "bench-c"
+VENV_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
+# The environment of the package supply, with PyTorch.
+SUPPLY_PYTHON = ROOT / "build" / "wheel-venv" / "bin" / "python"
+
+
+def spark_home():
+    if "SPARK_HOME" in os.environ:
+        return pathlib.Path(os.environ["SPARK_HOME"])
+    return next((ROOT / "build" / "venv" / "lib").glob("python3*/site-packages/pyspark"), ROOT / "build" / "venv")
+
+
+def pyspark():
+    """PYTHONPATH for a Python without PySpark."""
+    return os.pathsep.join(map(str, (spark_home() / "python" / "lib").glob("*.zip")))
+
+
+def jar():
+    """The jar for this Spark, or else the default one, which prints what to do. The launchers choose alike."""
+    core = next((spark_home() / "jars").glob("spark-core_*-*.jar"), pathlib.Path())
+    line = ".".join(core.stem.rpartition("-")[2].split(".")[:2])
+    own = ROOT / "build" / f"spark-{line}" / "target" / "spark-supplier.jar"
+    return own if own.exists() else ROOT / "spark-supplier" / "target" / "spark-supplier.jar"
+
+
+def program(name):
+    path = PROGRAMS / name
+    if not os.access(path, os.X_OK):
+        sys.exit(f"bench: error: no {path}: run 'make bench', which builds it")
+    return str(path)
+
+
+def run_in_venv():
+    """Continues in the project's own Python, which has the packages of configs/requirements.txt."""
+    if not VENV_PYTHON.exists():
+        sys.exit(f"bench: error: no {VENV_PYTHON}: run 'make build'")
+    if pathlib.Path(sys.prefix) != VENV_PYTHON.parents[1]:
+        os.execv(VENV_PYTHON, [str(VENV_PYTHON), *sys.argv])
 
 
 def _first(pattern, text):
@@ -31,32 +79,32 @@ def describe():
 
 
 def resident_memory(pid):
-    """Bytes of memory that a living process has resident; pages that it shares are counted, too."""
+    """Resident bytes of a living process, shared pages included."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
         return int(_first(r"^VmRSS:\s*(\d+) kB", file.read())) << 10
 
 
 def peak_memory(pid):
-    """Bytes of memory that a living process has had resident at most; pages that it shares are counted, too."""
+    """Peak of resident_memory()."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
         return int(_first(r"^VmHWM:\s*(\d+) kB", file.read())) << 10
 
 
 def forget_peak_memory(pid):
-    """From now on peak_memory() counts anew; returns what is resident now."""
+    """Restarts peak_memory(). Returns what is resident now."""
     with open(f"/proc/{pid}/clear_refs", "w", encoding="utf-8") as file:
         file.write("5")
     return peak_memory(pid)
 
 
 def _of_each(measure, pid):
-    """By process, over this one and all that it has started, and these; without those that have just ended."""
+    """Measures a process and its descendants. Processes that have just ended are left out."""
     found, pids, program = {}, [pid], os.readlink(f"/proc/{pid}/exe")
     for one in pids:
         try:
             for task in pathlib.Path(f"/proc/{one}/task").iterdir():
                 pids += map(int, (task / "children").read_text(encoding="utf-8").split())
-            # Between its fork and its exec a JVM's child has the JVM's own memory.
+            # Between fork and exec a JVM's child has the JVM's own memory.
             if one == pid or os.readlink(f"/proc/{one}/exe") != program:
                 found[one] = measure(one)
         except (FileNotFoundError, ProcessLookupError):
@@ -65,10 +113,35 @@ def _of_each(measure, pid):
 
 
 def forget_peak_memory_of_all(pid):
-    """forget_peak_memory() of a process and its descendants: what growth_of_all() takes."""
+    """forget_peak_memory() of a process and its descendants, for growth_of_all()."""
     return _of_each(forget_peak_memory, pid)
 
 
 def growth_of_all(pid, before):
-    """How far they have grown together since then at most, new ones included."""
+    """The most that they have grown together since then, new processes included."""
     return sum(peak - before.get(one, 0) for one, peak in _of_each(peak_memory, pid).items())
+
+
+class MemoryWatch:
+    """Samples the resident memory of `pids` (name to process id) into `seen`, in a thread."""
+
+    def __init__(self, pids, period_seconds=2):
+        self.pids = pids
+        self.period_seconds = period_seconds
+        self.seen = {name: [] for name in pids}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def _sample(self):
+        while not self._over.is_set():
+            for name, pid in self.pids.items():
+                self.seen[name].append(resident_memory(pid))
+            self._over.wait(self.period_seconds)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception):
+        self._over.set()
+        self._thread.join()

@@ -1,43 +1,43 @@
-"""Folders of config files for pairs, and the ranks that open them."""
+"""The ranks of a benchmark and their config files, on this machine or on the nodes of a cluster."""
 
 import contextlib
 import json
 import os
 import pathlib
 import queue
+import shutil
 import subprocess
 import tempfile
 import threading
 
-from engine import paths
-from engine.failure import BenchError
+from engine import machine
+from engine.machine import BenchError
 
 
 @contextlib.contextmanager
 def config_files(pairs, ring, block):
-    """The two config files of so many pairs, in a folder of this run's own."""
+    """The two config files of `pairs` pairs, in a folder of this run."""
     with tempfile.TemporaryDirectory(prefix="supply-bench-", dir="/dev/shm") as folder:
-        command = [
-            paths.ROOT / "launch" / "make-configs",
-            "--ring",
-            str(ring),
-            "--block",
-            str(block),
-            str(pairs),
-            folder,
-        ]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        yield {
-            "mapped_files": str(pathlib.Path(folder, "mapped-files.conf")),
-            "named_pipes": str(pathlib.Path(folder, "named-pipes.conf")),
-        }
+        yield _make_configs(pairs, ring, block, folder)
+
+
+def _make_configs(pairs, ring, block, pair_folder, config_folder=None):
+    """Runs launch/make-configs. Returns the two files as options of both sides."""
+    sizes = ["--ring", str(ring), "--block", str(block)]
+    folders = [pair_folder, config_folder or pair_folder]
+    command = [machine.ROOT / "launch" / "make-configs", *sizes, str(pairs), *folders]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return {
+        name.replace("-", "_"): str(pathlib.Path(folders[1], f"{name}.conf"))
+        for name in ("mapped-files", "named-pipes")
+    }
 
 
 class Rank:
-    """A process that is one rank, and prints what it has measured as JSON."""
+    """The process of one rank. It prints what it has measured as JSON."""
 
     def __init__(self, configs, program, *arguments, timeout):
-        environment = {
+        variables = {
             **os.environ,
             "SUPPLY_MAPPED_FILES": configs["mapped_files"],
             "SUPPLY_NAMED_PIPES": configs["named_pipes"],
@@ -45,13 +45,13 @@ class Rank:
         }
         self.timeout = timeout
         self.process = subprocess.Popen(
-            [paths.program(program), *map(str, arguments)],
+            [machine.program(program), *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment,
+            env=variables,
         )
-        # Read at once: a rank that measures for long prints more than a pipe holds.
+        # A rank that measures for long prints more than a pipe holds, so a thread reads at once.
         self._lines = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -62,14 +62,14 @@ class Rank:
         self._lines.put(None)
 
     def _line(self):
-        """The next one; None at the end."""
+        """The next line; None at the end."""
         try:
             return self._lines.get(timeout=self.timeout)
         except queue.Empty:
             raise BenchError(f"{self.process.args[0]} has printed nothing for {self.timeout} s") from None
 
     def ask(self, line):
-        """Has it measure a round."""
+        """Asks the rank to measure a round."""
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
@@ -80,7 +80,7 @@ class Rank:
         return json.loads(line)
 
     def end(self):
-        """Its last answer."""
+        """Ends the rank's input. Returns its last answer."""
         self.process.stdin.close()
         output = "".join(iter(self._line, None))
         self._require_success()
@@ -101,8 +101,8 @@ class Rank:
 
 
 @contextlib.contextmanager
-def ranks(count, configs, program, *arguments, timeout):
-    """`arguments` may hold a `{}` for the local rank."""
+def local_ranks(count, configs, program, *arguments, timeout):
+    """Starts `count` ranks. A `{}` in `arguments` becomes the local rank."""
     started = []
     try:
         for local_rank in range(count):
@@ -112,3 +112,102 @@ def ranks(count, configs, program, *arguments, timeout):
     finally:
         for rank in started:
             rank.close()
+
+
+HADOOP = machine.ROOT / "launch" / "hadoop"
+# Of a node. YARN only counts them; nothing is reserved.
+NODE_MEMORY_MIB = 8192
+NODE_CORES = 64
+
+
+def why_not():
+    """Why this machine cannot have nodes; empty if it can."""
+    return subprocess.run([HADOOP, "can-have-nodes"], stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+class Cluster:
+    def __init__(self, nodes):
+        self.nodes = [f"node-{number}" for number in range(1, nodes + 1)]
+        machine.OUTPUT.mkdir(parents=True, exist_ok=True)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hadoop-", dir=machine.OUTPUT))
+        self._hadoop(
+            "start", "--nodes", str(nodes), "--node-memory", str(NODE_MEMORY_MIB), "--node-cores", str(NODE_CORES)
+        )
+
+    def _hadoop(self, command, *arguments):
+        done = subprocess.run([HADOOP, command, "--folder", self.folder, *arguments], stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            raise BenchError(f"launch/hadoop {command} failed: its message stands above")
+        return done.stdout
+
+    def settings(self, executors, cores, memory_overhead):
+        """Spark's settings, for a driver on this machine."""
+        return {
+            "spark.driver.host": self._hadoop("on", "head", "getent hosts head").split()[0],
+            "spark.driver.bindAddress": "0.0.0.0",
+            # All nodes see the same file system.
+            "spark.yarn.jars": f"local:{machine.spark_home()}/jars/*",
+            "spark.executor.extraClassPath": str(machine.jar()),
+            "spark.executor.instances": str(executors),
+            "spark.executor.cores": str(cores),
+            "spark.executor.memory": "1g",
+            "spark.executor.memoryOverhead": f"{memory_overhead >> 20}m",
+            "spark.locality.wait": "60s",
+        }
+
+    def environment(self):
+        return {"HADOOP_CONF_DIR": str(self.folder / "conf")}
+
+    @contextlib.contextmanager
+    def ranks(self, count, ranks_a_node, ring, block, program, *arguments, timeout):
+        """
+        Runs `ranks_a_node` ranks on each of the first `count` nodes by one mpirun. Yields the options of both sides, and a
+        function that waits for the ranks and returns what each has printed as JSON.
+        """
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=self.folder))
+        hosts = folder / "hosts"
+        hosts.write_text("".join(f"{node} slots={ranks_a_node}\n" for node in self.nodes[:count]), encoding="utf-8")
+        files = _make_configs(ranks_a_node, ring, block, f"/dev/shm/{folder.name}", folder)
+        configs = {"hosts": str(hosts), **files}
+        options = [word for name, value in configs.items() for word in (f"--{name.replace('_', '-')}", value)]
+        command = [
+            machine.ROOT / "launch" / "run-ranks",
+            *options,
+            "--timeout",
+            timeout,
+            "--",
+            machine.program(program),
+            *arguments,
+        ]
+        # mpirun would mix the ranks' long lines.
+        variables = {**os.environ, "MPIRUN": f"mpirun --output-filename {folder}/output"}
+        process = subprocess.Popen(
+            [HADOOP, "on", "--folder", self.folder, "head", "exec", *map(str, command)],
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+
+        def results():
+            if process.wait(timeout) != 0:
+                raise BenchError(f"the ranks ended with status {process.returncode}: their message stands above")
+            # By rank.
+            outputs = sorted(folder.glob("output/*/rank.*/stdout"), key=lambda file: int(file.parent.suffix[1:]))
+            return [json.loads(file.read_text(encoding="utf-8")) for file in outputs]
+
+        try:
+            yield configs, results
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+
+    def close(self):
+        subprocess.run([HADOOP, "stop", "--folder", self.folder], check=False, stderr=subprocess.DEVNULL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

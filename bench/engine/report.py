@@ -1,7 +1,51 @@
-"""The page with all tables and pictures of a run of the suite."""
+"""The page with all tables and pictures of a run."""
 
-from engine import picture
-from engine.table import Table
+import re
+
+import matplotlib
+from matplotlib import pyplot
+
+from engine.figures import Table
+
+matplotlib.use("Agg")
+
+
+def _number(cell):
+    """The median, at the start of a cell."""
+    match = re.match(r"-?[0-9.]+", cell)
+    return float(match[0]) if match else 0.0
+
+
+def _name(table, row, picture):
+    name = row[picture["x"]]
+    return f"{name}\n{table['columns'][picture['group']]}: {row[picture['group']]}" if "group" in picture else name
+
+
+def draw(table, file):
+    """Draws a table of a benchmark's JSON. Returns False if it has no picture."""
+    picture = table["picture"]
+    if not picture:
+        return False
+    figure, axes = pyplot.subplots(figsize=(max(6, 0.9 * len(table["rows"])), 4), layout="constrained")
+    names = [_name(table, row, picture) for row in table["rows"]]
+    if "line" in picture:
+        axes.plot(range(len(names)), [_number(row[picture["line"]]) for row in table["rows"]], marker=".")
+        axes.set_xlabel(table["columns"][picture["x"]])
+        axes.set_ylabel(table["columns"][picture["line"]])
+    else:
+        width = 0.8 / len(picture["bars"])
+        for i, column in enumerate(picture["bars"]):
+            places = [n + i * width for n in range(len(names))]
+            axes.bar(places, [_number(row[column]) for row in table["rows"]], width, label=table["columns"][column])
+        axes.set_xticks([n + 0.4 - width / 2 for n in range(len(names))], names, fontsize=7)
+        axes.legend(fontsize=8)
+    axes.set_ylim(bottom=0)
+    axes.set_title(table["title"], fontsize=10)
+    axes.grid(axis="y", alpha=0.3)
+    figure.savefig(file, dpi=120)
+    pyplot.close(figure)
+    return True
+
 
 TARGETS = {
     "cycle_ratio_192k": 0.90,
@@ -17,7 +61,7 @@ TARGETS = {
     "df_vs_arrow_socket": 5,
     "df_vs_local_iterator": 5,
 }
-# Figures that are to be no larger.
+# Figures that must not be larger.
 LIMITS = {"df_first_batch_s": 2}
 
 
@@ -38,13 +82,13 @@ def _target(key, value):
 
 
 def missed(outputs, summary):
-    """What is noted about figures below their target."""
+    """The notes about figures below their target."""
     notes = {key: note for output in outputs for key, note in output["notes"].items()}
     return [(key, notes[key]) for key, target in TARGETS.items() if key in notes and summary[key] < target]
 
 
 def write(file, outputs, summary):
-    """`outputs`: the JSON of each benchmark, in the order of the report."""
+    """Writes the report of `outputs`, the JSON of each benchmark, in their order."""
     machine = outputs[0]["machine"]
     lines = [
         "# What the benchmarks measured",
@@ -52,7 +96,7 @@ def write(file, outputs, summary):
         f"{machine['processor']}, {machine['cores']} cores, last-level cache {machine['last_level_cache']}, "
         f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, Linux {machine['kernel']}; "
         f"load before the run {machine['load_before']:.1f}.",
-        "How each figure is computed, and what the limit beside it is: bench/README.md.",
+        "bench/README.md says how each figure is computed, and against which baseline.",
         "",
         "## Summary",
         "",
@@ -66,7 +110,7 @@ def write(file, outputs, summary):
         for number, table in enumerate(output["tables"]):
             lines += [f"### {table['title']}", "", as_table(table).markdown(), ""]
             name = f"{output['benchmark']}-{number}.png"
-            if picture.draw(table, file.parent / name):
+            if draw(table, file.parent / name):
                 lines += [f"![{table['title']}]({name})", ""]
         lines += [f"WRONG: {line}" for line in output["wrong"]]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,15 +1,80 @@
-"""Spark's side: one JVM that does one command after another (bench/scala/supply/bench/Bench.scala)."""
+"""Processes with a Spark of their own that run one command after another."""
 
-from engine import paths
-from engine.failure import BenchError
-from engine.spark_process import SparkProcess
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+from engine import machine
+from engine.machine import BenchError
+
+# From the end of its input to the end of the process.
+END_SECONDS = 30
+
+
+class SparkProcess:
+    """`folder` holds Spark's files and goes at the end. `about` is what the process says of itself when ready."""
+
+    def __init__(self, name):
+        self.name = name
+        self.folder = tempfile.mkdtemp(prefix="supply-bench-spark-")
+        self.process = None
+
+    def start(self, command, environment):
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(machine.spark_home()),
+            "SPARK_CONF_DIR": str(machine.ROOT / "configs" / "spark"),
+            "SPARK_LAUNCHER_OPTS": "-XX:-UsePerfData",
+            **environment,
+        }
+        try:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            )
+            self.about = self.answer()
+        except BaseException:  # SIGTERM may end the benchmark meanwhile.
+            self.close()
+            raise
+
+    def send(self, command):
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise BenchError(f"{self.name} ended with status {self.process.wait()}: its message stands above")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise BenchError(f"{self.name}: {answer['error']}")
+        return answer
+
+    def close(self):
+        """Closes the process's input, and kills the process if it does not end."""
+        if self.process is not None:
+            self.process.stdin.close()
+            try:
+                self.process.wait(timeout=END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            self.process.stdout.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
 
 class Spark(SparkProcess):
     def __init__(self, tasks, heap, conf=None, java_options="", cluster=None):
-        """cluster: where the tasks run (cluster.py), in place of this JVM's own `tasks` threads."""
-        submit = paths.spark_home() / "bin" / "spark-submit"
-        for needed in (submit, paths.jar()):
+        """Runs tasks on `cluster` (pairs.Cluster), or in `tasks` threads of this JVM."""
+        submit = machine.spark_home() / "bin" / "spark-submit"
+        for needed in (submit, machine.jar()):
             if not needed.exists():
                 raise BenchError(f"no {needed}: run 'make build'")
         super().__init__("Spark")
@@ -17,7 +82,7 @@ class Spark(SparkProcess):
             "spark.ui.enabled": "false",
             "spark.driver.memory": f"{heap >> 20}m",
             "spark.local.dir": self.folder,
-            # Nobody watches the progress, and a heartbeat before Spark has started up ends in an error in its log.
+            # A heartbeat before Spark has started logs an error, and nobody watches the progress.
             "spark.executor.heartbeatInterval": "10s",
             "spark.driver.defaultJavaOptions": f"-XX:-UsePerfData -Djava.io.tmpdir={self.folder} -Xms{heap >> 20}m {java_options}".strip(),
             **(conf or {}),
@@ -25,11 +90,25 @@ class Spark(SparkProcess):
         command = [submit, "--class", "supply.bench.Bench", "--master", "yarn" if cluster else f"local[{tasks}]"]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
-        self.start([*command, paths.jar()], cluster.environment() if cluster else {"SPARK_LOCAL_IP": "127.0.0.1"})
+        self.start([*command, machine.jar()], cluster.environment() if cluster else {"SPARK_LOCAL_IP": "127.0.0.1"})
 
     def ask(self, do, **what):
         self.send({"do": do, **what})
 
     def run(self, do, **what):
         self.ask(do, **what)
+        return self.answer()
+
+
+class PythonSpark(SparkProcess):
+    def __init__(self, program, *arguments, python=machine.VENV_PYTHON, environment=None):
+        """Runs a program of bench/py with a folder for Spark's files and `arguments`."""
+        super().__init__(program)
+        command = [python, machine.ROOT / "bench" / "py" / program, self.folder, *map(str, arguments)]
+        self.start(
+            command, {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": str(machine.VENV_PYTHON), **(environment or {})}
+        )
+
+    def round(self, **what):
+        self.send(what)
         return self.answer()

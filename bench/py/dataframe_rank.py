@@ -1,6 +1,7 @@
-"""
-A rank that takes batches of PyTorch from a DataFrame of digits that Spark has in its memory: does one round a line of JSON on stdin, and answers
-each with one, too. It is Spark's driver program, too, in every way alike, because toLocalIterator() has to be.
+"""A rank that takes PyTorch batches of digits from a DataFrame in Spark's memory.
+
+It does one round for each line of JSON on stdin and answers each with one. It is Spark's driver program, too, for every
+way alike, because toLocalIterator() must run there.
 """
 
 import json
@@ -17,7 +18,7 @@ SCHEMA = "pixels array<float>, label int"
 
 def digits(batches):
     """Handwritten digits, over and over: 8 x 8 pixels from 0 to 16."""
-    # Imported by Spark's Python, which is another one.
+    # Spark's own Python imports this.
     import numpy
     import pyarrow
     from sklearn.datasets import load_digits
@@ -32,20 +33,20 @@ def digits(batches):
 
 
 def dataframe(spark, rows, partitions):
-    """Persisted, and computed: every way starts from the same partitions."""
+    """Persists and computes the DataFrame: every way starts from the same partitions."""
     made = spark.range(0, rows, 1, partitions).mapInArrow(digits, SCHEMA).persist()
     made.count()
     return made
 
 
 def tally(frame):
-    """What Spark itself finds in it. Sums of small integers, so that the order does not matter."""
+    """Spark's own tally. Sums of small integers do not depend on their order."""
     sums = frame.selectExpr("count(*)", "sum(aggregate(pixels, 0d, (sum, pixel) -> sum + pixel))", "sum(label)").first()
     return {"samples": sums[0], "pixels": int(sums[1]), "label": sums[2]}
 
 
 class Epoch:
-    """Touches every value of the batches that it is given."""
+    """Reads every value of the batches."""
 
     def __init__(self):
         self.first = None
@@ -61,7 +62,7 @@ class Epoch:
             self.samples += len(batch["label"])
             pixels.append(batch["pixels"].sum())
             label.append(batch["label"].sum())
-            # Else it would be held while the next one is waited for.
+            # A batch must not be held while the next one is awaited.
             del batch
         self.end = time.monotonic_ns()
 

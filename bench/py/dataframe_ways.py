@@ -1,6 +1,7 @@
-"""
-Ways from a DataFrame of digits to batches of PyTorch. Each is a generator of epochs, and an epoch an iterator of batches, which are dicts of
-tensors by column. All but the Supplier's cut Arrow's batches, or the rows that they have gathered, into batches without a copy.
+"""Ways from a DataFrame of digits to PyTorch batches.
+
+Each way is a generator of epochs, an epoch an iterator of batches, a batch a dict of tensors by column. All but the
+Supplier's cut Arrow's batches, or the rows that they have collected, into batches without a copy.
 """
 
 import glob
@@ -17,12 +18,12 @@ from supply.torch import SupplyDataset
 
 COLUMNS = ["pixels", "label"]
 BATCH = 64
-# Of Arrow's memory. Nobody writes there.
+# About Arrow's memory. Nobody writes to it.
 warnings.filterwarnings("ignore", "The given NumPy array is not writable")
 
 
 class Background:
-    """A call that goes on while this thread does something else; end() raises what it has raised."""
+    """Runs a call in a thread. end() waits for it and raises what it has raised."""
 
     def __init__(self, call, timeout):
         self._timeout = timeout
@@ -41,7 +42,7 @@ class Background:
         if self._error is not None:
             raise self._error
         if self._thread.is_alive():
-            raise TimeoutError(f"Spark is still at work {self._timeout} s behind its last batch")
+            raise TimeoutError(f"Spark is still busy {self._timeout} s after its last batch")
 
 
 def supply(frame, epochs, pair, shared_folder, timeout, resident=False):
@@ -94,7 +95,7 @@ def arrow_socket(frame, epochs, pair, shared_folder, timeout):
         partitions = frame.rdd.getNumPartitions()
 
         def send(batches):
-            # Imported by Spark's Python, which is another one.
+            # Spark's own Python imports this.
             import socket
 
             import pyarrow
@@ -124,7 +125,7 @@ def arrow_socket_epoch(server, partitions):
 
 
 def batches_of(many):
-    """Of an Arrow table or record batch; the last one may be smaller."""
+    """The batches of an Arrow table or record batch. The last one may be smaller."""
     label = tensor(many.column("label"))
     pixels = tensor(many.column("pixels")).view(len(label), -1)
     for begin in range(0, len(label), BATCH):
@@ -132,7 +133,7 @@ def batches_of(many):
 
 
 def tensor(column):
-    """The numbers of a column, or of the lists in it, without a copy where they lie in one piece."""
+    """The numbers of a column or of its lists, without a copy if they are contiguous."""
     whole = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
     if pyarrow.types.is_list(whole.type):
         whole = whole.flatten()

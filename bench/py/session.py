@@ -1,4 +1,4 @@
-"""The Spark of a program of bench/py."""
+"""The Spark session of the programs in bench/py."""
 
 from pyspark.sql import SparkSession
 

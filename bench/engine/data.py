@@ -1,19 +1,37 @@
-"""LMDBs of Caffe Datums to measure with, made once and kept in build/bench-data, and what they hold."""
+"""The data that benchmarks move: elements in Spark's memory, and LMDBs of Caffe Datums."""
 
 import pathlib
 import shutil
 import sys
 import zlib
 
-from engine import paths
-from engine.failure import BenchError
+from engine import machine
+from engine.machine import BenchError
 
-DATA = paths.ROOT / "build" / "bench-data"
+_SHAPES = {784: (1, 28, 28), 3 << 10: (3, 32, 32), 192 << 10: (3, 256, 256), 1 << 20: (1, 1024, 1024)}
+
+
+def generate(spark, element_bytes, total_bytes, partitions, storage_level="MEMORY_ONLY", batches=True):
+    """Generates elements as Spark's open source, in the Supplier's batches or as tuples. Returns their tally."""
+    channels, height, width = _SHAPES.get(element_bytes, (1, 1, element_bytes))
+    return spark.run(
+        "generate",
+        channels=channels,
+        height=height,
+        width=width,
+        total_bytes=total_bytes,
+        partitions=partitions,
+        batches=batches,
+        storage_level=storage_level,
+    )
+
+
+DATA = machine.ROOT / "build" / "bench-data"
 BATCH = 1000
 
 
 def _datum():
-    folder = paths.ROOT / "build" / "python"
+    folder = machine.ROOT / "build" / "python"
     if not (folder / "datum_pb2.py").exists():
         raise BenchError(f"no {folder}/datum_pb2.py: run 'make build/python/datum_pb2.py'")
     sys.path.insert(0, str(folder))
@@ -22,8 +40,8 @@ def _datum():
     return datum_pb2.Datum
 
 
-def make(channels, height, width, entries):
-    """The folder of an LMDB with so many Datums of random bytes, the same in every run."""
+def make_lmdb(channels, height, width, entries):
+    """Returns the folder of an LMDB with `entries` Datums of random bytes, the same in every run."""
     import lmdb
     import numpy
 
@@ -47,8 +65,8 @@ def make(channels, height, width, entries):
     return folder
 
 
-def tally(folder):
-    """Counts it with py-lmdb and protobuf, independently of the Supplier; warms the page cache, too."""
+def tally_lmdb(folder):
+    """Counts the LMDB with py-lmdb and protobuf, independently of the Supplier. This also warms the page cache."""
     import lmdb
 
     datum = _datum()

@@ -17,14 +17,14 @@ import session
 
 
 def dataframe(spark, folder, partitions):
-    """The LMDB's elements, persisted; every byte of the JVM's copy is made here, before anything is timed."""
+    """Persists the LMDB's elements, before anything is timed."""
     made = spark.read.format("lmdb").option("partitions", partitions).load(folder).persist()
     made.count()
     return made
 
 
 class Reader:
-    """Reads every byte of the elements that it is given, and counts them."""
+    """Reads every byte of the elements and counts them."""
 
     def __init__(self, verify):
         self.verify = verify
@@ -83,7 +83,7 @@ def measure(frame, folder, way, verify):
 
 def main():
     local_dir, jar, lmdb_folder, shared_folder, heap_mib, partitions = sys.argv[1:]
-    # Batches of the default size would be of 2 GB and more.
+    # Batches of the default size would take 2 GB and more.
     spark = session.start(
         local_dir,
         heap_mib,

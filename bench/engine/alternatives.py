@@ -1,0 +1,125 @@
+"""Other ways from Spark to a rank, and fio for the disk."""
+
+import contextlib
+import json
+import shutil
+import subprocess
+import tempfile
+
+from engine import machine
+from engine.figures import spread
+from engine.machine import BenchError
+from engine.pairs import Rank
+from engine.spark import PythonSpark
+
+NAMES = {
+    "tcp-rows": "bench-tcp",
+    "tcp-chunks": "bench-tcp",
+    "files-mapped": "bench-files",
+    "files-written": "bench-files",
+}
+
+
+@contextlib.contextmanager
+def consumer(kind, timeout):
+    """Yields the consumer's process, and the words of the baseline that sends to it (Baseline.scala)."""
+    started = Rank({"mapped_files": "", "named_pipes": ""}, NAMES[kind], timeout=timeout)
+    with tempfile.TemporaryDirectory(prefix="supply-bench-", dir="/dev/shm") as folder:
+        try:
+            words = [kind, str(started.answer()["port"])]
+            yield started, words + ([folder] if NAMES[kind] == "bench-files" else [])
+        finally:
+            started.close()
+
+
+def liblmdb_words(folder, options):
+    """The words of the baseline in which a rank reads the database by itself."""
+    return ["program", machine.program("bench-lmdb"), str(folder), "0", "1", "sum", str(options.ring)]
+
+
+def figures(rounds, warm_up, rank):
+    """Figures of an alternative. `rank` is its consumer's output, None if it has no consumer."""
+    baselines = [round_["limit"] for round_ in rounds[1 + warm_up :]]
+    if rank is None:
+        first = [baseline["first_nanos"] for baseline in baselines]
+    else:
+        first = [then - baseline["start"] for then, baseline in zip(rank["first_block"][1 + warm_up :], baselines)]
+    return {
+        "seconds": spread([baseline["nanos"] / 1e9 for baseline in baselines]),
+        "first_seconds": spread([nanos / 1e9 for nanos in first]) if any(first) else None,
+        "rank_peak_bytes": (baselines[-1] if rank is None else rank)["peak_bytes"] or None,
+    }
+
+
+WAYS = ("parquet", "arrow-stream", "toLocalIterator")
+
+
+class PythonAlternatives:
+    def __init__(self, lmdb_folder, heap, partitions):
+        self.shared = tempfile.mkdtemp(prefix="supply-bench-", dir="/dev/shm")
+        try:
+            self.spark = PythonSpark(
+                "spark_alternatives.py", machine.jar(), lmdb_folder, self.shared, heap >> 20, partitions
+            )
+        except BaseException:
+            shutil.rmtree(self.shared, ignore_errors=True)
+            raise
+
+    def measure(self, way, source, repetitions):
+        verified = self.spark.round(way=way, verify=True)
+        wrong = [] if verified["received"] == source else [f"received {verified['received']}, the source has {source}"]
+        before = {name: machine.forget_peak_memory(self.spark.about[name]) for name in ("jvm_pid", "pid")}
+        rounds = [self.spark.round(way=way, verify=False) for _ in range(repetitions)]
+        wrong += [
+            f"a round read {r['received']['bytes']} bytes, the source has {source['bytes']}"
+            for r in rounds
+            if r["received"]["bytes"] != source["bytes"]
+        ]
+        return {
+            "gb_s": spread([source["bytes"] / r["nanos"] for r in rounds]),
+            "seconds": spread([r["nanos"] / 1e9 for r in rounds]),
+            "first_seconds": spread([r["first_nanos"] / 1e9 for r in rounds]),
+            "spark_extra_bytes": machine.peak_memory(self.spark.about["jvm_pid"]) - before["jvm_pid"],
+            "rank_peak_bytes": machine.peak_memory(self.spark.about["pid"]),
+            "wrong": wrong,
+        }
+
+    def close(self):
+        self.spark.close()
+        shutil.rmtree(self.shared, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+LIMIT_SECONDS = 300
+
+
+def has_fio():
+    return shutil.which("fio") is not None
+
+
+def fio_gb_s(folder):
+    command = [
+        "fio",
+        "--name=read",
+        "--readonly",
+        f"--opendir={folder}",
+        "--file_service_type=sequential",
+        "--rw=read",
+        "--bs=4M",
+        "--ioengine=psync",
+        "--invalidate=1",
+        "--output-format=json",
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True)
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"fio has read {folder} for {LIMIT_SECONDS} s and not ended") from None
+    except subprocess.CalledProcessError as error:
+        raise BenchError(f"fio ended with status {error.returncode}: {error.stderr.strip()}") from None
+    # fio prints a line about the files first.
+    return json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]["read"]["bw_bytes"] / 1e9

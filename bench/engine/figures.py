@@ -1,0 +1,57 @@
+"""Sizes, medians with their ranges, and tables."""
+
+import math
+import re
+import statistics
+
+_UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+def parse_size(text):
+    match = re.fullmatch(r"([1-9][0-9]*)(|KiB|MiB|GiB)", text)
+    if not match:
+        raise ValueError(f"'{text}' is not a size: write it as 784, 3KiB, 16MiB or 1GiB")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def size_text(size):
+    for unit in ("GiB", "MiB", "KiB"):
+        if size % _UNITS[unit] == 0:
+            return f"{size // _UNITS[unit]} {unit}"
+    return f"{size} B"
+
+
+def spread(values):
+    return {"median": statistics.median(values), "min": min(values), "max": max(values), "values": list(values)}
+
+
+def percentile(ordered, share):
+    """The smallest of sorted values that at least `share` of them do not exceed."""
+    return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
+
+
+def spread_text(values, digits=2):
+    return f"{values['median']:.{digits}f} ({values['min']:.{digits}f}–{values['max']:.{digits}f})"
+
+
+class Table:
+    def __init__(self, title, columns, picture=None):
+        """`picture` says which columns report.draw() draws."""
+        self.title = title
+        self.columns = columns
+        self.rows = []
+        self.picture = picture
+
+    def add(self, *cells):
+        self.rows.append([str(cell) for cell in cells])
+
+    def text(self):
+        widths = [max(map(len, column)) for column in zip(self.columns, *self.rows)]
+        lines = [self.title, "  ".join(cell.ljust(width) for cell, width in zip(self.columns, widths)).rstrip()]
+        lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in self.rows]
+        return "\n".join(lines)
+
+    def markdown(self):
+        lines = [" | ".join(self.columns), " | ".join("---" for _ in self.columns)]
+        lines += [" | ".join(row) for row in self.rows]
+        return "\n".join(f"| {line} |" for line in lines)
