@@ -69,7 +69,7 @@ object Doctor {
 
   private def lmdb: Finding =
     try {
-      LmdbEnvironments.load().close()
+      LmdbEnvironments.requireLibrary()
       Finding("ok", "lmdb", "lmdbjni's native library loads")
     } catch {
       case e: SourceException => Finding("failed", "lmdb", e.getMessage)

@@ -60,11 +60,10 @@ object LmdbEnvironments {
     }
   }
 
-  /**
-   * An environment that nothing is opened in yet. Loads the native library, where that has not been
-   * done.
-   */
-  private[supply] def load(): Env =
+  /** Loads lmdbjni's native library. Throws [[SourceException]] if it cannot. */
+  def requireLibrary(): Unit = load().close()
+
+  private def load(): Env =
     try {
       val made = new Env()
       NativeLibrary.removeUnpacked()

@@ -1,0 +1,142 @@
+package supply
+
+import com.tngtech.archunit.base.DescribedPredicate
+import com.tngtech.archunit.core.domain.{Dependency, JavaClass, JavaClasses}
+import com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage
+import com.tngtech.archunit.core.importer.ClassFileImporter
+import com.tngtech.archunit.lang.ArchRule
+import com.tngtech.archunit.lang.syntax.ArchRuleDefinition.{classes, noClasses}
+import com.tngtech.archunit.library.Architectures.layeredArchitecture
+import com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices
+import org.scalatest.funsuite.AnyFunSuite
+
+import scala.jdk.CollectionConverters._
+
+import supply.core.Deadline
+
+/** The packages depend on each other in one direction only. docs/design/ shows the picture. */
+final class ArchitectureSuite extends AnyFunSuite {
+  import ArchitectureSuite._
+
+  test("a package imports only the packages that its arrows point at") {
+    val layers = arrows.foldLeft(layeredArchitecture().consideringOnlyDependenciesInLayers()) {
+      case (all, (name, _)) => all.layer(name).definedBy(packageOf(name))
+    }
+    val rule = arrows.foldLeft(layers) {
+      case (all, (name, Nil)) => all.whereLayer(name).mayNotAccessAnyLayer()
+      case (all, (name, below)) => all.whereLayer(name).mayOnlyAccessLayers(below: _*)
+    }
+    check(exceptions.foldLeft(rule) { case (all, (from, to)) =>
+      all.ignoreDependency(nameStartsWith(from), resideInAPackage(packageOf(to)))
+    })
+  }
+
+  test("each exception is still needed") {
+    val needless = exceptions.filterNot { case (from, to) =>
+      product.asScala.filter(nameStartsWith(from).test(_)).flatMap(dependencies).exists(found =>
+        resideInAPackage(packageOf(to)).test(found.getTargetClass))
+    }
+    assert(needless.isEmpty, "remove them from the list")
+  }
+
+  test("each class belongs to a package with arrows") {
+    check(classes().should().resideInAnyPackage(arrows.map(arrow => packageOf(arrow._1)): _*))
+  }
+
+  test("no packages import each other in a circle") {
+    val rule = slices().matching("supply.(**)").should().beFreeOfCycles()
+    check(exceptions.foldLeft(rule) { case (all, (from, to)) =>
+      all.ignoreDependency(nameStartsWith(from), resideInAPackage(packageOf(to)))
+    })
+  }
+
+  test("only sources.lmdb imports lmdbjni") {
+    check(outside("supply.sources.lmdb..").should().dependOnClassesThat().resideInAnyPackage(
+        "org.fusesource..", "org.deephacks.."))
+  }
+
+  test("only org.apache.spark.supply lies in Spark's packages and imports its internals") {
+    check(outside("org.apache.spark.supply..").should().resideInAPackage("org.apache.spark.."))
+    check(outside("org.apache.spark.supply..").should().dependOnClassesThat().resideInAnyPackage(
+        Seq("deploy", "executor", "internal", "metrics", "network", "rpc", "ui").map(
+          "org.apache.spark." + _ + ".."): _*))
+  }
+
+  test("core, protocol, plan and pair know nothing of Spark SQL") {
+    check(in("supply.core..", "supply.protocol..", "supply.plan..", "supply.pair..").should()
+        .dependOnClassesThat().resideInAPackage("org.apache.spark.sql.."))
+  }
+
+  test("protocol, plan and pair know nothing of Spark") {
+    check(in("supply.protocol..", "supply.plan..", "supply.pair..").should()
+        .dependOnClassesThat().resideInAPackage("org.apache.spark.."))
+  }
+
+  test("core and protocol know nothing of mapped files and pipes") {
+    check(in("supply.core..", "supply.protocol..").should().dependOnClassesThat()
+        .resideInAPackage("java.nio.channels.."))
+  }
+
+  private def check(rule: ArchRule): Unit = rule.check(product)
+
+  private def in(packages: String*) = noClasses().that().resideInAnyPackage(packages: _*)
+
+  private def outside(packages: String*) =
+    noClasses().that().resideOutsideOfPackages(packages: _*)
+
+  private def dependencies(from: JavaClass): Iterable[Dependency] =
+    from.getDirectDependenciesFromSelf.asScala
+}
+
+private object ArchitectureSuite {
+
+  private val data = Seq("core", "protocol", "data")
+  private val sources =
+    Seq("sources", "sources.rows", "sources.cache", "sources.lmdb")
+  private val executor = data ++ sources ++ Seq("plan", "pair")
+  private val driver = executor :+ "executor"
+  private val entryPoint = driver :+ "driver"
+
+  /** Each package, and the packages that it may import. */
+  private val arrows: Seq[(String, Seq[String])] = Seq(
+    "core" -> Nil,
+    "protocol" -> Seq("core"),
+    "data" -> Seq("core", "protocol"),
+    "plan" -> Seq("core"),
+    "pair" -> data,
+    "sources" -> data,
+    "sources.rows" -> data,
+    "sources.cache" -> Seq("core"),
+    "sources.lmdb" -> (data ++ Seq("sources", "sources.cache")),
+    "executor" -> executor,
+    "driver" -> (driver :+ internals),
+    "datasource" -> entryPoint,
+    "cli" -> entryPoint,
+    "yarn" -> entryPoint,
+    internals -> Seq("core")
+  )
+
+  /**
+   * Beginnings of class names, and the packages that they import although no arrow points there.
+   */
+  private val exceptions: Seq[(String, String)] = Seq(
+    "supply.datasource.StreamSink" -> internals,
+    "supply.executor.PinnedRDD" -> internals,
+    "supply.executor.PinnedTask" -> "driver",
+    "supply.sources.cache.RemoteFile" -> internals,
+    "supply.yarn.SubmissionOptions" -> internals,
+    "supply.yarn.Submission" -> "cli"
+  )
+
+  private def internals = "org.apache.spark.supply"
+
+  private def packageOf(name: String) =
+    if (name == internals) name else if (name == "sources") "supply.sources" else s"supply.$name.."
+
+  private val product: JavaClasses = new ClassFileImporter().importUrl(
+    classOf[Deadline].getProtectionDomain.getCodeSource.getLocation).that(
+    DescribedPredicate.not(nameStartsWith("supply.bench")))
+
+  private def nameStartsWith(prefix: String): DescribedPredicate[JavaClass] =
+    DescribedPredicate.describe(s"name starts with $prefix", _.getName.startsWith(prefix))
+}
