@@ -11,10 +11,12 @@
 #include "messages.h"
 #include "peer_rank.h"
 
-/** A file is a row of elements, each a frame of 8 bytes and its data filled up to a multiple of 8. */
+/** A file is a sequence of elements: a frame, the key and the data, each padded to a multiple of 8 bytes. */
 struct frame {
     uint32_t data_bytes, key_bytes;
 };
+
+static size_t padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
 
 static void take_file(struct peer_rank *rank, const char *path) {
     struct stat status;
@@ -27,10 +29,10 @@ static void take_file(struct peer_rank *rank, const char *path) {
     while (at < (size_t)status.st_size) {
         struct frame frame;
         memcpy(&frame, content + at, sizeof frame);
-        at += sizeof frame + (frame.key_bytes + 7) / 8 * 8;
+        at += sizeof frame + padded(frame.key_bytes);
         if (at + frame.data_bytes > (size_t)status.st_size) die("%s ends within an element", path);
         peer_take(rank, content + at, frame.data_bytes);
-        at += (frame.data_bytes + 7) / 8 * 8;
+        at += padded(frame.data_bytes);
     }
     munmap(content, (size_t)status.st_size);
     if (unlink(path) < 0) die("%s can not be removed: %m", path);

@@ -65,7 +65,7 @@ static void sum_block(struct rank *rank, const supply_block_t *block) {
 }
 
 static void copy_block(struct rank *rank, const supply_block_t *block, const supply_column_t *data) {
-    if (block->bytes > rank->copy_bytes) {
+    if (rank->copy == NULL || block->bytes > rank->copy_bytes) {
         free(rank->copy);
         rank->copy_bytes = block->bytes;
         rank->copy = malloc(rank->copy_bytes);
@@ -79,10 +79,8 @@ static void copy_block(struct rank *rank, const supply_block_t *block, const sup
 static void note_span(struct rank *rank, const supply_block_t *block, uint64_t data_bytes, int64_t now) {
     struct span *last = rank->span_count > 0 ? &rank->spans[rank->span_count - 1] : NULL;
     if (last == NULL || last->epoch != block->epoch || last->partition != block->partition) {
-        if ((rank->span_count & (rank->span_count + 1)) == 0) {
-            rank->spans = realloc(rank->spans, (2 * rank->span_count + 2) * sizeof *rank->spans);
-            if (rank->spans == NULL) die("no memory for %zu partitions", rank->span_count);
-        }
+        rank->spans = reallocarray(rank->spans, rank->span_count + 1, sizeof *rank->spans);
+        if (rank->spans == NULL) die("no memory for %zu partitions", rank->span_count + 1);
         last = &rank->spans[rank->span_count++];
         *last = (struct span){.epoch = block->epoch, .partition = block->partition};
     }
