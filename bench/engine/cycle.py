@@ -90,7 +90,7 @@ def figures_of(pairs, warm_up, data_bytes):
     return {
         "cycle_gb_s": spread(cycle),
         "baseline_gb_s": spread(baseline),
-        "ratio": spread([c / l for c, l in zip(cycle, baseline)]),
+        "ratio": spread([c / b for c, b in zip(cycle, baseline)]),
         "elements_per_s": spread([gb_s * 1e9 / data_bytes * elements for gb_s in cycle]),
         "baseline_elements_per_s": spread(
             [sum(p["limit"]["elements"] for p in r) / _together([p["limit"] for p in r]) for r in rounds]

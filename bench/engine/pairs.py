@@ -161,8 +161,8 @@ class Cluster:
     @contextlib.contextmanager
     def ranks(self, count, ranks_a_node, ring, block, program, *arguments, timeout):
         """
-        Runs `ranks_a_node` ranks on each of the first `count` nodes by one mpirun. Yields the options of both sides, and a
-        function that waits for the ranks and returns what each has printed as JSON.
+        Runs `ranks_a_node` ranks on each of the first `count` nodes by one mpirun. Yields the options of both sides
+        and a function that waits for the ranks and returns what each has printed as JSON.
         """
         folder = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=self.folder))
         hosts = folder / "hosts"

@@ -84,7 +84,9 @@ class Spark(SparkProcess):
             "spark.local.dir": self.folder,
             # A heartbeat before Spark has started logs an error, and nobody watches the progress.
             "spark.executor.heartbeatInterval": "10s",
-            "spark.driver.defaultJavaOptions": f"-XX:-UsePerfData -Djava.io.tmpdir={self.folder} -Xms{heap >> 20}m {java_options}".strip(),
+            "spark.driver.defaultJavaOptions": " ".join(
+                ["-XX:-UsePerfData", f"-Djava.io.tmpdir={self.folder}", f"-Xms{heap >> 20}m", java_options]
+            ).strip(),
             **(conf or {}),
         }
         command = [submit, "--class", "supply.bench.Bench", "--master", "yarn" if cluster else f"local[{tasks}]"]

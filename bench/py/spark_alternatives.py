@@ -1,6 +1,7 @@
 """
-Ways from Spark to Python that people use today, on the elements of an LMDB that a DataFrame holds in memory: does one round a
-line of JSON on stdin, answers each with one, too. This process is the rank: it reads every byte.
+Ways from Spark to Python that people use today, on the elements of an LMDB that a DataFrame holds in memory.
+
+It does one round for each line of JSON on stdin and answers each with one. This process is the rank: it reads every byte.
 """
 
 import json
