@@ -71,7 +71,7 @@ class SparkProcess:
 
 
 class Spark(SparkProcess):
-    def __init__(self, tasks, heap, conf=None, java_options="", cluster=None):
+    def __init__(self, tasks, heap, conf=None, cluster=None):
         """Runs tasks on `cluster` (pairs.Cluster), or in `tasks` threads of this JVM."""
         submit = machine.spark_home() / "bin" / "spark-submit"
         for needed in (submit, machine.jar()):
@@ -84,9 +84,7 @@ class Spark(SparkProcess):
             "spark.local.dir": self.folder,
             # A heartbeat before Spark has started logs an error, and nobody watches the progress.
             "spark.executor.heartbeatInterval": "10s",
-            "spark.driver.defaultJavaOptions": " ".join(
-                ["-XX:-UsePerfData", f"-Djava.io.tmpdir={self.folder}", f"-Xms{heap >> 20}m", java_options]
-            ).strip(),
+            "spark.driver.defaultJavaOptions": f"-XX:-UsePerfData -Djava.io.tmpdir={self.folder} -Xms{heap >> 20}m",
             **(conf or {}),
         }
         command = [submit, "--class", "supply.bench.Bench", "--master", "yarn" if cluster else f"local[{tasks}]"]
