@@ -8,11 +8,10 @@ import picocli.CommandLine.ParameterException
 
 import supply.core.{BuiltFor, ConfigException, RankEndedException, RankException, SupplyException, UsageError}
 import supply.data.Source
-import supply.driver.{RemoteLmdb, Report, SupplyJob}
+import supply.driver.{LmdbOpener, Report, SupplyJob}
 import supply.plan.Hostfile
 import supply.sources.DatumBatchSource
-import supply.sources.cache.RemoteFile
-import supply.sources.lmdb.{LmdbRDD, LmdbSource}
+import supply.sources.lmdb.LmdbSource
 
 /** The program that spark-submit runs: supplies an LMDB. */
 object Supplier {
@@ -105,12 +104,9 @@ object Supplier {
         if (partitions < 1)
           throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
         val level = storageLevel(options.storageLevel)
-        val lmdb =
-          if (RemoteFile.isRemote(options.lmdb)) {
-            RemoteLmdb.open(sc, options.lmdb, partitions,
-              Hostfile(Option(options.run.hosts), options.run.ranks),
-              options.cache.settings(options.run.timeout))
-          } else LmdbRDD.open(sc, RemoteFile.localPath(options.lmdb), partitions)
+        val lmdb = LmdbOpener.open(sc, options.lmdb, partitions,
+          Hostfile(Option(options.run.hosts), options.run.ranks),
+          options.cache.settings(options.run.timeout))
         if (level == StorageLevel.NONE) new LmdbSource(lmdb): Source
         else {
           val batches = lmdb.batches.persist(level)

@@ -7,9 +7,8 @@ import org.apache.spark.sql.{Row, SQLContext}
 import org.apache.spark.sql.sources.{BaseRelation, DataSourceRegister, RelationProvider, TableScan}
 import org.apache.spark.sql.types._
 
-import supply.driver.RemoteLmdb
+import supply.driver.LmdbOpener
 import supply.plan.Hostfile
-import supply.sources.cache.RemoteFile
 import supply.sources.lmdb.LmdbRDD
 
 /**
@@ -28,11 +27,9 @@ final class LmdbDataSource extends RelationProvider with DataSourceRegister {
     val partitions = Option(options.partitions).map(_.toInt).getOrElse(4 * sc.defaultParallelism)
     new LmdbRelation(
       context,
-      if (RemoteFile.isRemote(options.path)) {
-        // Which executors will read it is not known yet: one of them says what is in it.
-        RemoteLmdb.open(sc, options.path, partitions, Hostfile.oneNode(1),
-          options.cache.settings(options.timeout))
-      } else LmdbRDD.open(sc, RemoteFile.localPath(options.path), partitions)
+      // Which executors will read it is not known yet: one of them says what is in it.
+      LmdbOpener.open(sc, options.path, partitions, Hostfile.oneNode(1),
+        options.cache.settings(options.timeout))
     )
   }
 }

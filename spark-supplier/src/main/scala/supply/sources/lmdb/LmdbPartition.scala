@@ -24,7 +24,10 @@ object LmdbPartition {
     } finally walk.close()
   }
 
-  /** Where part `i` of `parts` begins; without overflow for any number of entries. */
+  /**
+   * Where part `i` of `parts` begins. The first parts take the remainder: ranks get partitions in
+   * turn, so the remainder spreads over the ranks, too.
+   */
   private def split(entries: Long, parts: Int, i: Int): Long =
-    entries / parts * i + entries % parts * i / parts
+    entries / parts * i + math.min(i.toLong, entries % parts)
 }

@@ -6,6 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.SourceException
 import supply.data.{ElementCursor, ShuffledCursor}
+import supply.plan.Plan
 import supply.sources.{Datum, DatumBatch}
 import supply.testing.{LocalSpark, TemporaryFolder}
 
@@ -31,6 +32,21 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
         val sizes = rdd.glom().collect().map(_.length)
         assert(sizes.max - sizes.min <= 1, s"$n partitions")
         assert(rdd.collect().map(comparable).toSeq == (0 until 20).map(expected), s"$n partitions")
+      }
+    }
+  }
+
+  test("ranks with equal numbers of partitions differ by at most one element") {
+    TemporaryFolder { folder =>
+      for (entries <- Seq(12, 13, 20); ranks <- 1 to 4;
+        partitions <- Seq(ranks, 2 * ranks, 4 * ranks)) {
+        val db = folder.resolve(s"db-$entries")
+        val path = if (db.toFile.exists) db else TestLmdb.numbered(db, entries)
+        val sizes = LmdbRDD.open(sc, path.toString, partitions).partitionEntries
+        val plan = Plan(partitions, ranks, epochs = 1, seed = 0)
+        val elements = (0 until ranks).map(plan.partitionsOf(_).map(sizes).sum)
+        assert(elements.max - elements.min <= 1,
+          s"$entries entries, $partitions partitions: $elements")
       }
     }
   }

@@ -1,0 +1,52 @@
+package supply.driver
+
+import org.apache.spark.SparkContext
+
+import supply.core.SourceException
+import supply.plan.Hostfile
+import supply.sources.cache.{CacheSettings, RemoteFile}
+import supply.sources.lmdb.{LmdbFile, LmdbPartition, LmdbRDD, Remote}
+
+/** Opens an LMDB for the tasks of a run: in place, or from copies if it is in HDFS. */
+private[supply] object LmdbOpener {
+
+  /**
+   * @param path
+   *   a path that every node sees, or a URI of a file system that Hadoop knows
+   * @param hosts
+   *   for a URI: the nodes that have their copies when this returns; any other node fetches its
+   *   copy when one of its tasks first needs it
+   */
+  def open(sc: SparkContext, path: String, partitions: Int, hosts: => Hostfile,
+      cache: CacheSettings): LmdbRDD =
+    if (RemoteFile.isRemote(path)) fetch(sc, path, partitions, hosts, cache)
+    else LmdbRDD.open(sc, RemoteFile.localPath(path), partitions)
+
+  private def fetch(sc: SparkContext, uri: String, partitions: Int, hosts: Hostfile,
+      cache: CacheSettings): LmdbRDD = {
+    val file = RemoteFile.find(uri, inside = Some("data.mdb"))
+    val location = Remote(file, cache)
+    val bytes = sc.longAccumulator("supply.fetched")
+    val nodes = NodeJob.nodes(hosts)
+    val progress = new Progress(sc, Seq(bytes))({ (totals, seconds) =>
+      val most = nodes * file.length
+      totals.head.toDouble / most ->
+        f"fetching ${file.uri}%s onto $nodes%d nodes: ${totals.head / 1e9}%.3f GB of at most ${most / 1e9}%.3f GB, $seconds%.0f s"
+    })
+    try {
+      // Each copy has the same content, so one node plans the partitions: the driver's node may have no copy.
+      val planned = NodeJob.run(sc, hosts, s"fetching $uri") { isFirst =>
+        val path = location.fetch(bytes.add(_))
+        if (!isFirst) None
+        else {
+          val found = LmdbFile.open(path)
+          Some(found.entries -> LmdbPartition.plan(found, partitions))
+        }
+      }
+      planned.flatten.headOption match {
+        case Some((entries, plan)) => new LmdbRDD(sc, location, entries, plan)
+        case None => throw new SourceException(s"no node has fetched $uri")
+      }
+    } finally progress.close()
+  }
+}
