@@ -1,4 +1,4 @@
-/** mapped-files.conf and named-pipes.conf: which files belong to which local rank (docs/DESIGN.md, "Config files"). */
+/** mapped-files.conf and named-pipes.conf: which files belong to which local rank (docs/CONFIG-FILES.md). */
 #ifndef SUPPLY_CONFIG_FILES_H
 #define SUPPLY_CONFIG_FILES_H
 

@@ -22,7 +22,7 @@ final case class PairPaths(
     mappedBytes: Long = 0)
 
 /**
- * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/DESIGN.md). Sizes of
+ * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/CONFIG-FILES.md). Sizes of
  * ring and block on the lines are for the rank, which makes the file; here they only say what a
  * container must hold.
  */
