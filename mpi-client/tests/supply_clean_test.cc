@@ -64,7 +64,7 @@ TEST_F(SupplyCleanTest, ADryRunNamesTheSameAndRemovesNothing) {
     EXPECT_EQ(0, living.wait().exit_status) << "the living pair was disturbed";
 }
 
-TEST_F(SupplyCleanTest, OutputThatCanNotBeWrittenIsAFailure) {
+TEST_F(SupplyCleanTest, OutputThatCannotBeWrittenIsAFailure) {
     leave_stale_pair(0);
     const Ended ended = Process({"sh", "-c", "exec \"$@\" > /dev/full", "sh", SUPPLY_TEST_CLEAN, config[0], config[1],
                                  config[2], config[3]},

@@ -84,7 +84,7 @@ TEST_F(SupplyDoctorTest, MoreThanThereIs) {
 TEST_F(SupplyDoctorTest, AFullTmpfs) {
     const std::string small = folder.file("small");
     ASSERT_EQ(0, mkdir(small.c_str(), 0700));
-    if (mount("none", small.c_str(), "tmpfs", MS_NOSUID, "size=1m") != 0) GTEST_SKIP() << "can not mount a tmpfs here";
+    if (mount("none", small.c_str(), "tmpfs", MS_NOSUID, "size=1m") != 0) GTEST_SKIP() << "cannot mount a tmpfs here";
     folder.write("mapped-files.conf",
                  small + "/run/a ring=800KiB block=8KiB\n" + small + "/run/b ring=400KiB block=8KiB\n");
     const std::string failed = told(doctor(1), "space", "failed");
@@ -112,10 +112,11 @@ TEST_F(SupplyDoctorTest, AFileThatNoRankMade) {
 TEST_F(SupplyDoctorTest, AFileSystemThatIsNotInMemory) {
     folder.write("mapped-files.conf",
                  "/proc/self/a ring=16KiB block=8KiB\n" + pairs[1].mapped_file + " ring=16KiB block=8KiB\n");
-    EXPECT_TRUE(says(told(doctor(1, {"--local-rank", "0"}), "space", "warning"), {"/proc", "no tmpfs", "/dev/shm"}));
+    EXPECT_TRUE(
+        says(told(doctor(1, {"--local-rank", "0"}), "space", "warning"), {"/proc", "not on a tmpfs", "/dev/shm"}));
 }
 
-TEST_F(SupplyDoctorTest, AUserWhoCanNotMakeTheFolder) {
+TEST_F(SupplyDoctorTest, AUserWhoCannotMakeTheFolder) {
     if (geteuid() != 0) GTEST_SKIP() << "needs root, to start a process of another user";
     const User carol{61003, {61000}};
     const std::string tool = folder.file("doctor"), output = folder.file("output");
@@ -140,8 +141,8 @@ TEST_F(SupplyDoctorTest, AUserWhoCanNotMakeTheFolder) {
     };
     write("group=61000");
     std::vector<Json> findings = doctor_as_carol();
-    EXPECT_TRUE(says(told(findings, "folders", "failed"), {run.c_str(), "can not be made in", "Permission denied"}));
-    EXPECT_TRUE(says(told(findings, "group", "warning"), {"the group 61000 can not pass the folder", "closed", "g+x"}));
+    EXPECT_TRUE(says(told(findings, "folders", "failed"), {run.c_str(), "cannot be made in", "Permission denied"}));
+    EXPECT_TRUE(says(told(findings, "group", "warning"), {"the group 61000 cannot pass the folder", "closed", "g+x"}));
     ASSERT_EQ(0, chown(folder.file("closed").c_str(), carol.id, 61000));
     ASSERT_EQ(0, chmod(folder.file("closed").c_str(), 0710));
     findings = doctor_as_carol();
@@ -149,7 +150,7 @@ TEST_F(SupplyDoctorTest, AUserWhoCanNotMakeTheFolder) {
     EXPECT_NE("", told(findings, "group", "ok"));
     ASSERT_EQ(0, chmod(config[1].c_str(), 0600));
     ASSERT_EQ(0, chown(config[1].c_str(), carol.id, 61000));
-    EXPECT_TRUE(says(told(doctor_as_carol(), "group", "warning"), {config[1].c_str(), "can not be read by the group"}));
+    EXPECT_TRUE(says(told(doctor_as_carol(), "group", "warning"), {config[1].c_str(), "cannot be read by the group"}));
     write("group=61009");
     ASSERT_EQ(0, chmod(config[1].c_str(), 0644));
     EXPECT_TRUE(
@@ -165,7 +166,7 @@ TEST_F(SupplyDoctorTest, FindingsOfAnotherProgram) {
     EXPECT_TRUE(says(told(findings, "findings", "failed"), {file.c_str(), "'nonsense'"}));
     EXPECT_EQ("", told(findings, "spark", "skipped"));
     EXPECT_TRUE(says(told(doctor(1, {"--findings", folder.file("absent")}), "findings", "failed"),
-                     {"absent", "can not be read"}));
+                     {"absent", "cannot be read"}));
 }
 
 TEST_F(SupplyDoctorTest, TextForPeople) {

@@ -8,14 +8,14 @@
 
 #include "supply.h"
 
-void command_line_mistake(const struct tool *tool) {
+void command_line_usage_error(const struct tool *tool) {
     fputs(tool->usage, stderr);
     exit(2);
 }
 
 static _Noreturn void refuse(const struct tool *tool, const char *option, const char *text, const char *wanted) {
     fprintf(stderr, "%s: %s: '%s' is not %s\n", tool->name, option, text, wanted);
-    command_line_mistake(tool);
+    command_line_usage_error(tool);
 }
 
 int command_line_number(const struct tool *tool, const char *option, const char *text) {
@@ -23,7 +23,7 @@ int command_line_number(const struct tool *tool, const char *option, const char 
     errno = 0;
     long number = strtol(text, &end, 10);
     if (end == text || *end != '\0' || errno != 0 || number < 0 || number > INT_MAX)
-        refuse(tool, option, text, "a whole number from 0 on");
+        refuse(tool, option, text, "a whole number, 0 or larger");
     return (int)number;
 }
 
@@ -31,7 +31,7 @@ double command_line_seconds(const struct tool *tool, const char *option, const c
     char *end;
     double seconds = strtod(text, &end);
     if (end == text || *end != '\0' || !isfinite(seconds) || !(seconds > 0))
-        refuse(tool, option, text, "a number of seconds above 0");
+        refuse(tool, option, text, "a number of seconds larger than 0");
     return seconds;
 }
 
@@ -41,7 +41,7 @@ size_t command_line_size(const struct tool *tool, const char *option, const char
     return size;
 }
 
-int command_line_end(const struct tool *tool, int exit_status) {
+int command_line_exit_status(const struct tool *tool, int exit_status) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return exit_status;
     fprintf(stderr, "%s: standard output: %m\n", tool->name);
     return 1;
@@ -49,63 +49,66 @@ int command_line_end(const struct tool *tool, int exit_status) {
 
 static _Noreturn void print_help(const struct tool *tool) {
     fputs(tool->usage, stdout);
-    exit(command_line_end(tool, 0));
+    exit(command_line_exit_status(tool, 0));
 }
 
 static _Noreturn void print_version(const struct tool *tool) {
     printf("%s %s (contract %s)\n", tool->name, supply_version(), supply_contract_version());
-    exit(command_line_end(tool, 0));
+    exit(command_line_exit_status(tool, 0));
 }
 
-int command_line_next(const struct tool *tool, int argc, char **argv, struct which_pairs *which) {
+int command_line_next(const struct tool *tool, int argc, char **argv, struct pair_selection *selection) {
     argv[0] = (char *)tool->name; /* for getopt's messages */
     for (int option; (option = getopt_long(argc, argv, "", tool->options, NULL)) != -1;) {
         switch (option) {
             case COMMAND_LINE_MAPPED_FILES:
-                which->mapped_files = optarg;
+                selection->mapped_files = optarg;
                 break;
             case COMMAND_LINE_NAMED_PIPES:
-                which->named_pipes = optarg;
+                selection->named_pipes = optarg;
                 break;
             case COMMAND_LINE_LOCAL_RANK:
-                which->local_rank = command_line_number(tool, "--local-rank", optarg);
+                selection->local_rank = command_line_number(tool, "--local-rank", optarg);
                 break;
             case COMMAND_LINE_HELP:
                 print_help(tool);
             case COMMAND_LINE_VERSION:
                 print_version(tool);
             case '?':
-                command_line_mistake(tool);
+                command_line_usage_error(tool);
             default:
                 return option;
         }
     }
     if (argc - optind <= tool->operands) return -1;
     fprintf(stderr, "%s: unexpected argument '%s'\n", tool->name, argv[optind + tool->operands]);
-    command_line_mistake(tool);
+    command_line_usage_error(tool);
 }
 
-static const char *given(const struct tool *tool, const char *file, const char *option, const char *variable) {
+static const char *from_option_or_environment(const struct tool *tool, const char *file, const char *option,
+                                              const char *variable) {
     if (file == NULL) file = getenv(variable);
     if (file != NULL) return file;
     fprintf(stderr, "%s: no %s given: set it, or %s\n", tool->name, option, variable);
     exit(2);
 }
 
-void command_line_config_files(const struct tool *tool, struct which_pairs *which) {
-    which->mapped_files = given(tool, which->mapped_files, "--mapped-files", "SUPPLY_MAPPED_FILES");
-    which->named_pipes = given(tool, which->named_pipes, "--named-pipes", "SUPPLY_NAMED_PIPES");
+void command_line_config_files(const struct tool *tool, struct pair_selection *selection) {
+    selection->mapped_files =
+        from_option_or_environment(tool, selection->mapped_files, "--mapped-files", "SUPPLY_MAPPED_FILES");
+    selection->named_pipes =
+        from_option_or_environment(tool, selection->named_pipes, "--named-pipes", "SUPPLY_NAMED_PIPES");
 }
 
-bool command_line_read_config(const struct tool *tool, struct which_pairs *which, struct config_lines *lines) {
+bool command_line_read_config(const struct tool *tool, struct pair_selection *selection, struct config_lines *lines) {
     struct failure failure;
-    command_line_config_files(tool, which);
-    if (supply_config_read(which->mapped_files, which->named_pipes, lines, &failure) != SUPPLY_OK) {
+    command_line_config_files(tool, selection);
+    if (supply_config_read(selection->mapped_files, selection->named_pipes, lines, &failure) != SUPPLY_OK) {
         fprintf(stderr, "%s: %s\n", tool->name, failure.text);
         return false;
     }
-    if (which->local_rank < 0 || (size_t)which->local_rank < lines->count) return true;
-    fprintf(stderr, "%s: --local-rank %d: the config files have %zu lines\n", tool->name, which->local_rank,
+    if (selection->local_rank < 0 || (size_t)selection->local_rank < lines->count) return true;
+    fprintf(stderr, "%s: --local-rank %d: the config files have %zu lines\n", tool->name, selection->local_rank,
             lines->count);
     return false;
 }

@@ -1,4 +1,4 @@
-/** What the command lines of the tools have in common. A mistake is told on stderr and exits with 2. */
+/** The command line of a tool: the options that all tools have. A wrong option prints the usage and exits with 2. */
 #ifndef COMMAND_LINE_H
 #define COMMAND_LINE_H
 
@@ -7,15 +7,15 @@
 
 #include "config_files.h"
 
-/** A program, and its command line. */
+/** A tool and its command line. */
 struct tool {
     const char *name; /**< for messages */
     const char *usage;
-    const struct option *options; /**< COMMAND_LINE_COMMON, then its own, then COMMAND_LINE_END */
-    int operands;                 /**< how many arguments beside options it takes at most */
+    const struct option *options; /**< COMMAND_LINE_COMMON, then the tool's own options, then COMMAND_LINE_END */
+    int operands;                 /**< maximum number of arguments that are not options */
 };
 
-/** The options of every tool. A tool's own have values from COMMAND_LINE_OWN on. */
+/** The options of every tool. A tool's own options have values from COMMAND_LINE_OWN on. */
 enum {
     COMMAND_LINE_MAPPED_FILES = 256,
     COMMAND_LINE_NAMED_PIPES,
@@ -33,44 +33,43 @@ enum {
     }
 #define COMMAND_LINE_END {NULL, 0, NULL, 0}
 
-/** Which pairs. */
-struct which_pairs {
+/** The options that select pairs. */
+struct pair_selection {
     const char *mapped_files; /**< NULL: not given */
     const char *named_pipes;  /**< NULL: not given */
     int local_rank;           /**< -1: not given */
 };
 
-#define WHICH_PAIRS_NOT_GIVEN ((struct which_pairs){.local_rank = -1})
+#define NO_PAIR_SELECTION ((struct pair_selection){.local_rank = -1})
 
 /**
- * The next of the tool's own options, its argument in optarg. Takes in the common ones; --help and --version print and
- * exit. -1: there is none left, and the arguments from argv[optind] on are no more than the tool takes.
+ * Returns the next of the tool's own options, with its argument in optarg, or -1 after the last one. Stores the common
+ * options in *selection. --help and --version print and exit. Too many arguments are an error.
  */
-int command_line_next(const struct tool *tool, int argc, char **argv, struct which_pairs *which);
+int command_line_next(const struct tool *tool, int argc, char **argv, struct pair_selection *selection);
 
-/** Exits with 2 behind what has been told, and the usage. */
-_Noreturn void command_line_mistake(const struct tool *tool);
+/** Prints the usage on stderr and exits with 2. Print the problem first. */
+_Noreturn void command_line_usage_error(const struct tool *tool);
 
-/** A whole number from 0 on. */
+/** Parses a whole number, 0 or larger, or exits with 2. */
 int command_line_number(const struct tool *tool, const char *option, const char *text);
 
-/** Seconds above 0. */
+/** Parses a number of seconds larger than 0, or exits with 2. */
 double command_line_seconds(const struct tool *tool, const char *option, const char *text);
 
-/** A size as in the config files. */
+/** Parses a size as the config files have it, in bytes, or exits with 2. */
 size_t command_line_size(const struct tool *tool, const char *option, const char *text);
 
-/** The config files: those that were given, or the environment's. Exits with 2 where neither names one. */
-void command_line_config_files(const struct tool *tool, struct which_pairs *which);
+/** Sets the config files that no option named from the environment. Exits with 2 if that names none, either. */
+void command_line_config_files(const struct tool *tool, struct pair_selection *selection);
 
 /**
- * Reads the config files, of which local_rank is one line. False: it has been told what is wrong with them. lines is to
- * be freed by supply_config_free() either way.
+ * Reads the config files, and checks that local_rank is one of their lines. On failure prints why and returns false.
+ * Free *lines with supply_config_free() in both cases.
  */
-bool command_line_read_config(const struct tool *tool, struct which_pairs *which, struct config_lines *lines);
+bool command_line_read_config(const struct tool *tool, struct pair_selection *selection, struct config_lines *lines);
 
-/** Tells that standard output can not be written, if so. Returns the exit status: what it would be without that, or 1.
- */
-int command_line_end(const struct tool *tool, int exit_status);
+/** Flushes standard output. Returns exit_status, or prints the error and returns 1 if the output was not written. */
+int command_line_exit_status(const struct tool *tool, int exit_status);
 
 #endif

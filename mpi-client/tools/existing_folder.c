@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-bool folder_above(char *path) {
+bool parent_folder(char *path) {
     char *slash = strrchr(path, '/');
     if (slash == NULL || slash[1] == '\0') return false;
     slash[slash == path ? 1 : 0] = '\0';
@@ -14,6 +14,6 @@ bool folder_above(char *path) {
 void existing_folder(const char *path, char folder[PATH_MAX]) {
     struct stat entry;
     snprintf(folder, PATH_MAX, "%s", path);
-    while (folder_above(folder) && stat(folder, &entry) != 0) {
+    while (parent_folder(folder) && stat(folder, &entry) != 0) {
     }
 }

@@ -12,7 +12,7 @@ static int ends[2];
 static void receive(int number) {
     int error = errno;
     received = number;
-    /* Full only if signals came before: then it is readable already. */
+    /* If the pipe is full, it is readable already. */
     ssize_t ignored = write(ends[1], "", 1);
     (void)ignored;
     errno = error;
@@ -20,7 +20,7 @@ static void receive(int number) {
 
 int interruption_install(void) {
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
-    /* Without SA_RESTART: a write to a reader that has stalled ends, too. */
+    /* Without SA_RESTART, so that a signal also ends a write that waits for a stalled reader. */
     struct sigaction action = {.sa_handler = receive};
     sigemptyset(&action.sa_mask);
     if (sigaction(SIGINT, &action, NULL) != 0 || sigaction(SIGTERM, &action, NULL) != 0) return -1;

@@ -1,8 +1,8 @@
-/** SIGINT and SIGTERM as something to poll, so that a tool removes its pair before it ends. */
+/** SIGINT and SIGTERM as a descriptor to poll, so that a tool removes its pair before it exits. */
 #ifndef INTERRUPTION_H
 #define INTERRUPTION_H
 
-/** Installs the handlers, and ignores SIGPIPE: a closed pipe then is an error of write(). 0, or -1 and errno. */
+/** Installs the handlers. Ignores SIGPIPE, so that write() to a closed pipe fails. 0, or -1 and errno. */
 int interruption_install(void);
 
 /** From here on SIGINT and SIGTERM end the process at once. What came before stands in interruption_signal(). */
@@ -11,7 +11,7 @@ void interruption_uninstall(void);
 /** A descriptor that becomes readable with the first signal. */
 int interruption_fd(void);
 
-/** The signal that came; 0: none. */
+/** The signal that was received; 0: none. */
 int interruption_signal(void);
 
 #endif

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Version 1 has no word for "none", but a number that no machine has. */
+/* Version 1 says "no limit" by a number that no machine reaches. */
 #define NO_LIMIT (UINT64_C(1) << 60)
 
-/** A version of control groups: what its mounts and files are called. */
+/** The names of the mounts and files of one version of control groups. */
 struct version {
     const char *type;
     const char *controller; /* in /proc/self/cgroup and in the mount's options */
@@ -39,7 +39,7 @@ static bool has_word(const char *list, const char *word) {
     return false;
 }
 
-/* The group of this process, as "/a/b", from "ID:CONTROLLERS:/a/b". */
+/* Reads the group of this process, as "/a/b", from "ID:CONTROLLERS:/a/b". */
 static bool find_group(const char *root, const struct version *version, char group[PATH_MAX]) {
     char path[PATH_MAX], line[PATH_MAX + 256];
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
@@ -57,16 +57,17 @@ static bool find_group(const char *root, const struct version *version, char gro
     return found;
 }
 
-/* Where the groups are mounted, and which group is the root of the mount: "… ROOT POINT … - TYPE SOURCE OPTIONS". */
+/* Finds the mount of the groups: its point, and top, the group that is mounted: "… TOP POINT … - TYPE SOURCE OPTIONS".
+ */
 static bool find_mount(const char *root, const struct version *version, char top[PATH_MAX], char point[PATH_MAX]) {
     char path[PATH_MAX], line[3 * PATH_MAX], type[64], options[1024];
     snprintf(path, sizeof path, "%s/proc/self/mountinfo", root);
     FILE *stream = fopen(path, "re");
     bool found = false;
     while (stream != NULL && !found && fgets(line, sizeof line, stream) != NULL) {
-        const char *behind = strstr(line, " - ");
-        if (behind == NULL || sscanf(line, "%*s %*s %*s %4095s %4095s", top, point) != 2) continue;
-        if (sscanf(behind, " - %63s %*s %1023s", type, options) != 2) continue;
+        const char *rest = strstr(line, " - ");
+        if (rest == NULL || sscanf(line, "%*s %*s %*s %4095s %4095s", top, point) != 2) continue;
+        if (sscanf(rest, " - %63s %*s %1023s", type, options) != 2) continue;
         found = strcmp(type, version->type) == 0 &&
                 (*version->controller == '\0' || has_word(options, version->controller));
     }
@@ -74,7 +75,7 @@ static bool find_mount(const char *root, const struct version *version, char top
     return found;
 }
 
-static void learn(struct memory_limit *limit, const struct version *version, const char *folder) {
+static void apply_group(struct memory_limit *limit, const struct version *version, const char *folder) {
     struct memory_limit found = {.limited = true};
     if (!read_number(folder, version->limit, &found.limit_bytes) || found.limit_bytes >= NO_LIMIT) return;
     if (limit->limited && found.limit_bytes >= limit->limit_bytes) return;
@@ -83,18 +84,18 @@ static void learn(struct memory_limit *limit, const struct version *version, con
     *limit = found;
 }
 
-/* The group's own limit, and those of the groups above it, as far as this container sees them. */
-static void learn_all(struct memory_limit *limit, const struct version *version, const char *root) {
+/* Applies the limit of the group and of its ancestors that this container can see. */
+static void apply_version(struct memory_limit *limit, const struct version *version, const char *root) {
     char group[PATH_MAX], top[PATH_MAX], point[PATH_MAX], folder[PATH_MAX];
     if (!find_group(root, version, group) || !find_mount(root, version, top, point)) return;
-    /* Without a namespace of its own a container sees its whole path, but mounts only its own group. */
+    /* A container without a namespace of its own sees its whole path, but mounts only its own group. */
     const size_t hidden = strcmp(top, "/") == 0 ? 0 : strlen(top);
     const bool below = strncmp(group, top, hidden) == 0;
     const size_t mounted = strlen(root) + strlen(point);
     if ((size_t)snprintf(folder, sizeof folder, "%s%s%s", root, point, below ? group + hidden : "") >= sizeof folder)
         return;
     for (;;) {
-        learn(limit, version, folder);
+        apply_group(limit, version, folder);
         char *slash = strrchr(folder, '/');
         if (slash == NULL || (size_t)(slash - folder) < mounted) return;
         *slash = '\0';
@@ -103,5 +104,5 @@ static void learn_all(struct memory_limit *limit, const struct version *version,
 
 void memory_limit_read(struct memory_limit *limit, const char *root) {
     *limit = (struct memory_limit){0};
-    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) learn_all(limit, &versions[i], root);
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) apply_version(limit, &versions[i], root);
 }

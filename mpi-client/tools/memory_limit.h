@@ -1,4 +1,4 @@
-/** How much memory this process's container may use, in version 1 and 2 of Linux's control groups. */
+/** The memory limit of this process's container, by Linux control groups, versions 1 and 2. */
 #ifndef MEMORY_LIMIT_H
 #define MEMORY_LIMIT_H
 
@@ -7,12 +7,12 @@
 
 struct memory_limit {
     bool limited;
-    uint64_t limit_bytes; /**< the tightest of the group's and those above it */
-    uint64_t used_bytes;  /**< of that group, what can be given back (the page cache) included */
+    uint64_t limit_bytes; /**< the smallest limit of the group and its ancestors */
+    uint64_t used_bytes;  /**< of that group, including the page cache */
     char place[4096];     /**< that group's folder */
 };
 
-/** root: what stands before /proc and /sys; "" but in tests. */
+/** Reads the limit. root is the folder that holds proc and sys: "" except in tests. */
 void memory_limit_read(struct memory_limit *limit, const char *root);
 
 #endif

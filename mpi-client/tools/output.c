@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <zlib.h>
 
-/* A key may hold any byte; a line must not. */
+/* A key may hold any byte. Escape those that a line of text must not hold. */
 static void put_key(FILE *stream, const uint8_t *key, size_t bytes) {
     for (size_t i = 0; i < bytes; i++) {
         if (key[i] < 0x20 || key[i] > 0x7E || key[i] == '\\')

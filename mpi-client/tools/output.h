@@ -1,4 +1,4 @@
-/** What supply-cat prints. */
+/** The output of supply-cat. */
 #ifndef OUTPUT_H
 #define OUTPUT_H
 
@@ -15,12 +15,12 @@ struct totals {
 };
 
 /**
- * One element, tab-separated: epoch, key, label, channels, height, width, encoded, bytes and CRC-32 of data. False: the
- * stream has failed.
+ * Prints one element, tab-separated: epoch, key, label, channels, height, width, encoded, bytes and CRC-32 of data.
+ * False: the stream has failed.
  */
 bool output_element(FILE *stream, const supply_datum_t *datum);
 
-/** A line for each total: its name, a tab, the number. False: the stream has failed. */
+/** Prints a line for each total: its name, a tab, the number. False: the stream has failed. */
 bool output_totals(FILE *stream, const struct totals *totals);
 
 #endif

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "layout.h"
-#include "pair_look.h"
+#include "pair_snapshot.h"
 
-/* Folders below the one that is searched: a run has one of its own, and a user may keep those together. */
+/* Levels below the folder: each run has a folder of its own, and a user may keep several runs in one folder. */
 #define DEPTH 2
 
 #define MAPPED_SUFFIX ".mapped"
@@ -97,9 +97,9 @@ bool pair_list_find(struct pair_list *list, const char *folder, void denied(cons
     char *const roots[] = {(char *)folder, NULL};
     FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR | FTS_XDEV, by_name);
     if (tree == NULL) return false;
-    bool going_on = true;
+    bool listed = true;
     FTSENT *entry = NULL;
-    while (going_on && (errno = 0, entry = fts_read(tree)) != NULL) going_on = visit(list, tree, entry, denied);
+    while (listed && (errno = 0, entry = fts_read(tree)) != NULL) listed = visit(list, tree, entry, denied);
     const int error = errno;
     fts_close(tree);
     errno = error;

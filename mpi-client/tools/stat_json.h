@@ -1,4 +1,4 @@
-/** What supply-stat tells programs. */
+/** The output of supply-stat for programs. */
 #ifndef STAT_JSON_H
 #define STAT_JSON_H
 
@@ -6,7 +6,7 @@
 
 #include "pair_progress.h"
 
-/** Prints one look at all pairs as one line. What is not known is null. False: out of memory, or the stream has failed.
+/** Prints the snapshots of all pairs on one line. Unknown values are null. False: out of memory, or the stream failed.
  */
 bool stat_json_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress);
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <sys/ioctl.h>
 
-/* Room for a path, and for what a side has said when it gave up. */
+/* Enough for a path, and for the failure text of a side. */
 #define LINE_BYTES 8192
 
 #define TO_THE_TOP "\033[H"
@@ -14,8 +14,8 @@
 struct page {
     FILE *stream;
     bool in_place;
-    size_t columns; /* 0: as many as there are */
-    size_t lines;   /* left; 0 and not in_place: as many as there are */
+    size_t columns; /* 0: no limit */
+    size_t lines;   /* left, if in_place */
 };
 
 static struct page open_page(FILE *stream, bool in_place) {
@@ -29,7 +29,7 @@ static struct page open_page(FILE *stream, bool in_place) {
     return page;
 }
 
-/* Whatever a text holds, it stays text: no control character passes. */
+/* supply_copy_line() removes control characters. */
 static void print_line(struct page *page, const char *line) {
     char text[LINE_BYTES];
     if (page->in_place && page->lines == 0) return;
@@ -47,34 +47,35 @@ static const char *number(char text[32], bool known, double value, const char *f
 static const char *waits(char text[64], const struct pair_progress *pair) {
     static const char *const names[] = {"-", "rank for task", "task for rank"};
     if (pair->waiting_seconds < 0)
-        snprintf(text, 64, "%s", names[pair->look.waiting]);
+        snprintf(text, 64, "%s", names[pair->snapshot.waiting]);
     else
-        snprintf(text, 64, "%s %.1f s", names[pair->look.waiting], pair->waiting_seconds);
+        snprintf(text, 64, "%s %.1f s", names[pair->snapshot.waiting], pair->waiting_seconds);
     return text;
 }
 
 #define ROW "%4s  %-9s %6s %9s %12s %8s %9s  %-22s %8s %8s  %s"
 
 static void print_pair(struct page *page, const struct pair_files *files, const struct pair_progress *pair) {
-    const struct pair_look *look = &pair->look;
+    const struct pair_snapshot *snapshot = &pair->snapshot;
     char line[LINE_BYTES], local_rank[32], epoch[32], partition[32], elements[32], bytes[32], ring[48], waiting[64],
         rank[32], task[32];
-    const int known_rank = files->local_rank >= 0 ? files->local_rank : look->local_rank;
-    const bool has_block = look->has_progress && look->published > 0;
-    if (look->has_header)
-        snprintf(ring, sizeof ring, "%" PRIu64 "/%" PRIu32, look->published - look->released, look->block_count);
+    const int known_rank = files->local_rank >= 0 ? files->local_rank : snapshot->local_rank;
+    const bool has_block = snapshot->has_progress && snapshot->published > 0;
+    if (snapshot->has_header)
+        snprintf(ring, sizeof ring, "%" PRIu64 "/%" PRIu32, snapshot->published - snapshot->released,
+                 snapshot->block_count);
     else
         snprintf(ring, sizeof ring, "-");
     snprintf(line, sizeof line, ROW, number(local_rank, known_rank >= 0, known_rank, "%.0f"),
-             pair_state_name(look->state), number(epoch, has_block, look->epoch, "%.0f"),
-             number(partition, has_block && look->has_partition, look->partition, "%.0f"),
+             pair_state_name(snapshot->state), number(epoch, has_block, snapshot->epoch, "%.0f"),
+             number(partition, has_block && snapshot->has_partition, snapshot->partition, "%.0f"),
              number(elements, pair->elements_per_second >= 0, pair->elements_per_second, "%.0f"),
              number(bytes, pair->bytes_per_second >= 0, pair->bytes_per_second / 1e9, "%.2f"), ring,
-             waits(waiting, pair), number(rank, look->rank_pid != 0, look->rank_pid, "%.0f"),
-             number(task, look->task_pid != 0, look->task_pid, "%.0f"), files->mapped_file);
+             waits(waiting, pair), number(rank, snapshot->rank_pid != 0, snapshot->rank_pid, "%.0f"),
+             number(task, snapshot->task_pid != 0, snapshot->task_pid, "%.0f"), files->mapped_file);
     print_line(page, line);
-    if (look->text[0] == '\0') return;
-    snprintf(line, sizeof line, "%6s%s", "", look->text);
+    if (snapshot->text[0] == '\0') return;
+    snprintf(line, sizeof line, "%6s%s", "", snapshot->text);
     print_line(page, line);
 }
 
@@ -87,7 +88,7 @@ void stat_table_print(FILE *stream, const struct pair_list *list, const struct p
     for (size_t i = 0; i < list->count; i++) {
         /* A pair may take two lines. */
         if (in_place && page.lines < 3 && i + 1 < list->count) {
-            snprintf(line, sizeof line, "%6s(%zu pairs more: make the window larger, or name some with --local-rank)",
+            snprintf(line, sizeof line, "%6s(%zu pairs more: make the window larger, or select some with --local-rank)",
                      "", list->count - i);
             print_line(&page, line);
             break;

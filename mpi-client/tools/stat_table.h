@@ -1,4 +1,4 @@
-/** What supply-stat shows to people. */
+/** The output of supply-stat for people. */
 #ifndef STAT_TABLE_H
 #define STAT_TABLE_H
 
@@ -6,7 +6,7 @@
 
 #include "pair_progress.h"
 
-/** Prints a table; on a terminal (in_place) over the one before, and no larger than its window. */
+/** Prints a table. in_place: on a terminal, over the previous table, and no larger than the window. */
 void stat_table_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress, bool in_place);
 
 #endif

@@ -1,4 +1,4 @@
-/** supply-cat: prints what this rank receives. */
+/** supply-cat: prints the elements that this rank receives. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include "output.h"
 #include "supply.h"
 
-/* How often the library is asked whether its time limit has passed. */
+/* The interval of the calls by which the library notices a timeout. */
 #define POLL_MILLISECONDS 200
 
 enum { TIMEOUT = COMMAND_LINE_OWN, RING, BLOCK, GROUP, COUNT };
@@ -31,21 +31,23 @@ static const struct tool tool = {
     .options = option_names,
     .usage =
         "usage: supply-cat [options]\n"
-        "Prints what this rank receives from Spark, one element a line, tab-separated: epoch, key (bytes outside\n"
-        "printable ASCII and backslash as \\xNN), label, channels, height, width, encoded (0 or 1), bytes of data,\n"
+        "Prints the elements that this rank receives from Spark, one on each line, tab-separated: epoch, key "
+        "(backslash\n"
+        "and bytes outside printable ASCII as \\xNN), label, channels, height, width, encoded (0 or 1), bytes of "
+        "data,\n"
         "CRC-32 of data.\n"
         "\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
-        "  --local-rank N        which line of them, from 0 (default: from the MPI launcher)\n"
-        "  --timeout SECONDS     limit of each wait (default: SUPPLY_TIMEOUT, or 120)\n"
-        "  --ring SIZE           bytes of the ring, as 16MiB (default: ring= of the line, or four blocks)\n"
-        "  --block SIZE          bytes of a block (default: block= of the line, or a quarter of the ring, or 2MiB)\n"
-        "  --group NAME          group whose members may feed this rank, too (default: group= of the line, or none)\n"
+        "  --local-rank N        line of the config files, from 0 (default: from the MPI launcher)\n"
+        "  --timeout SECONDS     timeout of each wait (default: SUPPLY_TIMEOUT, or 120)\n"
+        "  --ring SIZE           size of the ring, as 16MiB (default: ring= of the line, or four blocks)\n"
+        "  --block SIZE          size of a block (default: block= of the line, or a quarter of the ring, or 2MiB)\n"
+        "  --group NAME          group whose members may also feed this rank (default: group= of the line, or none)\n"
         "  --count               print only the totals: epochs, elements, bytes of data\n"
         "  --help, --version\n"
         "\n"
-        "Exit status: 0 after the end of data, 1 on a failure, 2 on a wrong option, 128 + N when ended by signal N.\n",
+        "Exit status: 0 after the end of data, 1 on a failure, 2 on a wrong option, 128 + N after signal N.\n",
 };
 
 struct run {
@@ -54,7 +56,7 @@ struct run {
     struct totals totals;
 };
 
-/* Why a run ended; the exit status, and for Spark a reason where Spark does not know it. */
+/* The end of a run: the exit status, and the reason for Spark if Spark does not know it. */
 struct end {
     int exit_status;
     const char *reason;
@@ -73,7 +75,7 @@ static struct end end_by_supply(const struct run *run) {
     return (struct end){1, NULL};
 }
 
-/* A block that came well, but not with the columns of a Datum: the library goes on, this tool can not. */
+/* The block is valid, but does not hold Datums: this tool cannot print it. */
 static struct end end_by_columns(const struct run *run) {
     end_by_supply(run);
     return (struct end){1, supply_error(run->supply)};
@@ -95,7 +97,7 @@ static struct end print_end(struct run *run) {
     return (struct end){0, NULL};
 }
 
-/* What is printed is seen before the wait, not after. */
+/* Shows what is printed before it waits. */
 static struct end wait_for_more(struct run *run) {
     if (fflush(stdout) != 0) return end_by_output();
     struct pollfd ready[] = {{supply_fd(run->supply), POLLIN, 0}, {interruption_fd(), POLLIN, 0}};
@@ -121,7 +123,7 @@ static struct end step(struct run *run) {
     }
 }
 
-/* Without flushing: whoever reads the output may have stalled. */
+/* Does not flush: the reader of the output may have stalled. */
 static _Noreturn void end_by_signal(struct run *run) {
     supply_abort(run->supply, "supply-cat was ended by a signal");
     fprintf(stderr, "%s: ended by %s\n", tool.name, interruption_signal() == SIGINT ? "SIGINT" : "SIGTERM");
@@ -134,7 +136,7 @@ static int receive(struct run *run) {
         if (interruption_signal() != 0) end_by_signal(run);
         end = step(run);
     }
-    /* Behind the end of data supply_close() waits for the task, which a signal could not end otherwise. */
+    /* Behind the end of data supply_close() waits for the task, selection a signal could not end otherwise. */
     if (end.exit_status == 0) {
         interruption_uninstall();
         if (interruption_signal() != 0) end_by_signal(run);
@@ -146,7 +148,7 @@ static int receive(struct run *run) {
     return end.exit_status;
 }
 
-/* A descriptor of the pair must never become a standard stream that its caller has closed. */
+/* If the caller closed a standard stream, no descriptor of the pair may take its place. */
 static bool keep_standard_streams(void) {
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) >= 0) continue;
@@ -162,10 +164,10 @@ static bool keep_standard_streams(void) {
 int main(int argc, char **argv) {
     if (!keep_standard_streams()) return 1;
     struct run run = {0};
-    struct which_pairs which = WHICH_PAIRS_NOT_GIVEN;
+    struct pair_selection selection = NO_PAIR_SELECTION;
     supply_options_t options;
     supply_options_init(&options);
-    for (int option; (option = command_line_next(&tool, argc, argv, &which)) != -1;) {
+    for (int option; (option = command_line_next(&tool, argc, argv, &selection)) != -1;) {
         switch (option) {
             case TIMEOUT:
                 options.timeout = command_line_seconds(&tool, "--timeout", optarg);
@@ -184,11 +186,11 @@ int main(int argc, char **argv) {
                 break;
         }
     }
-    options.mapped_files = which.mapped_files;
-    options.named_pipes = which.named_pipes;
-    options.local_rank = which.local_rank;
+    options.mapped_files = selection.mapped_files;
+    options.named_pipes = selection.named_pipes;
+    options.local_rank = selection.local_rank;
     if (interruption_install() != 0) {
-        fprintf(stderr, "%s: signals can not be handled: %m\n", tool.name);
+        fprintf(stderr, "%s: cannot install signal handlers: %m\n", tool.name);
         return 1;
     }
     if (supply_open(&run.supply, &options) != SUPPLY_OK) {

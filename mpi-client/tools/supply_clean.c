@@ -1,4 +1,4 @@
-/** supply-clean: removes what dead ranks left of their pairs. */
+/** supply-clean: removes the files that dead ranks left. */
 #include <stdio.h>
 
 #include "command_line.h"
@@ -17,18 +17,17 @@ static const struct tool tool = {
     .options = options,
     .usage =
         "usage: supply-clean [options]\n"
-        "Removes the mapped files and named pipes whose rank is dead, and prints the path of each that it removed.\n"
-        "A living pair is left alone.\n"
+        "Removes the mapped files and named pipes of dead ranks, and prints the path of each file that it removed.\n"
+        "It never touches a pair whose rank is alive.\n"
         "\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
-        "  --local-rank N        only this line of them, from 0 (default: every line)\n"
+        "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
         "  --dry-run             print what would be removed, and remove nothing\n"
         "  --help, --version\n"
         "\n"
-        "Exit status: 0 if nothing is left (with --dry-run: would be left), 1 if a pair lives or something failed, 2 "
-        "on a\n"
-        "wrong option.\n",
+        "Exit status: 0 if nothing is left (with --dry-run: would be left), 1 if a rank is alive or something failed,\n"
+        "2 on a wrong option.\n",
 };
 
 static bool clean(const struct config_line *line, bool dry_run) {
@@ -44,14 +43,15 @@ static bool clean(const struct config_line *line, bool dry_run) {
 }
 
 int main(int argc, char **argv) {
-    struct which_pairs which = WHICH_PAIRS_NOT_GIVEN;
+    struct pair_selection selection = NO_PAIR_SELECTION;
     bool dry_run = false;
-    while (command_line_next(&tool, argc, argv, &which) == DRY_RUN) dry_run = true;
+    while (command_line_next(&tool, argc, argv, &selection) == DRY_RUN) dry_run = true;
     struct config_lines lines;
-    bool cleaned = command_line_read_config(&tool, &which, &lines);
+    bool cleaned = command_line_read_config(&tool, &selection, &lines);
     if (cleaned)
         for (size_t i = 0; i < lines.count; i++)
-            if (which.local_rank < 0 || (size_t)which.local_rank == i) cleaned &= clean(&lines.lines[i], dry_run);
+            if (selection.local_rank < 0 || (size_t)selection.local_rank == i)
+                cleaned &= clean(&lines.lines[i], dry_run);
     supply_config_free(&lines);
-    return command_line_end(&tool, cleaned ? 0 : 1);
+    return command_line_exit_status(&tool, cleaned ? 0 : 1);
 }

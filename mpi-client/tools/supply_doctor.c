@@ -1,9 +1,9 @@
-/** supply-doctor: looks, before a run, for what would make it fail. */
+/** supply-doctor: checks, before a run, for problems that would make it fail. */
 #include <stdlib.h>
 
 #include "command_line.h"
-#include "doctor_memory.h"
-#include "doctor_pairs.h"
+#include "diagnose_memory.h"
+#include "diagnose_pairs.h"
 
 enum { FINDINGS = COMMAND_LINE_OWN, JSON };
 static const struct option options[] = {
@@ -18,38 +18,36 @@ static const struct tool tool = {
     .options = options,
     .usage =
         "usage: supply-doctor [options]\n"
-        "Looks, before a run, for what would make it fail on this node, as the user who runs it: a line a check, and "
-        "below it\n"
-        "what to do. Changes nothing. launch/supply-doctor looks at the Spark side, too.\n"
+        "Checks, before a run, for problems that would make it fail on this node. Run it as the user of the ranks. It\n"
+        "prints one line for each check, and a fix. It changes nothing. launch/supply-doctor also checks Spark.\n"
         "\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
-        "  --local-rank N        only this line of them, from 0 (default: every line)\n"
-        "  --findings FILE       what another program has found, to be told, too: STATUS, CHECK, TEXT and FIX, a line "
-        "each,\n"
+        "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
+        "  --findings FILE       also report the checks of another program: on each line STATUS, CHECK, TEXT and FIX,\n"
         "                        separated by tabs; STATUS is ok, warning, failed or skipped\n"
-        "  --json                for programs: one object a line\n"
+        "  --json                for programs: one JSON object on each line\n"
         "  --help, --version\n"
         "\n"
         "Exit status: 0 if a run can start (there may be warnings), 1 if a check has failed, 2 on a wrong option.\n",
 };
 
-static void check_config(struct findings *findings, struct which_pairs *which) {
+static void check_config(struct diagnosis *diagnosis, struct pair_selection *selection) {
     struct config_lines lines;
     struct failure failure;
-    if (supply_config_read(which->mapped_files, which->named_pipes, &lines, &failure) != SUPPLY_OK)
-        finding(findings, FINDING_FAILED, "config", NULL, "%s", failure.text);
-    else if (which->local_rank >= 0 && (size_t)which->local_rank >= lines.count)
-        finding(findings, FINDING_FAILED, "config", NULL, "--local-rank %d: the config files have %zu lines",
-                which->local_rank, lines.count);
+    if (supply_config_read(selection->mapped_files, selection->named_pipes, &lines, &failure) != SUPPLY_OK)
+        diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "config", NULL, "%s", failure.text);
+    else if (selection->local_rank >= 0 && (size_t)selection->local_rank >= lines.count)
+        diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "config", NULL,
+                         "--local-rank %d: the config files have %zu lines", selection->local_rank, lines.count);
     else {
         size_t count;
         struct mapped_file_need *needs = calloc(lines.count + 1, sizeof *needs);
         if (needs == NULL)
-            finding(findings, FINDING_FAILED, "config", NULL, "out of memory");
+            diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "config", NULL, "out of memory");
         else {
-            doctor_pairs(findings, which, &lines, needs, &count);
-            doctor_memory(findings, needs, count);
+            diagnose_pairs(diagnosis, selection, &lines, needs, &count);
+            diagnose_memory(diagnosis, needs, count);
         }
         free(needs);
     }
@@ -57,25 +55,26 @@ static void check_config(struct findings *findings, struct which_pairs *which) {
 }
 
 int main(int argc, char **argv) {
-    struct which_pairs which = WHICH_PAIRS_NOT_GIVEN;
-    struct findings findings = {.stream = stdout};
+    struct pair_selection selection = NO_PAIR_SELECTION;
+    struct diagnosis diagnosis = {.stream = stdout};
     const char *others = NULL;
-    for (int option; (option = command_line_next(&tool, argc, argv, &which)) != -1;) {
+    for (int option; (option = command_line_next(&tool, argc, argv, &selection)) != -1;) {
         switch (option) {
             case FINDINGS:
                 others = optarg;
                 break;
             case JSON:
-                findings.json = true;
+                diagnosis.json = true;
                 break;
         }
     }
-    command_line_config_files(&tool, &which);
-    finding(&findings, FINDING_OK, "libsupply", NULL, "%s, contract %s", supply_version(), supply_contract_version());
-    check_config(&findings, &which);
+    command_line_config_files(&tool, &selection);
+    diagnosis_report(&diagnosis, DIAGNOSIS_OK, "libsupply", NULL, "%s, contract %s", supply_version(),
+                     supply_contract_version());
+    check_config(&diagnosis, &selection);
     if (others == NULL)
-        finding(&findings, FINDING_SKIPPED, "spark", NULL, "the Spark side is looked at by launch/supply-doctor");
-    else if (!findings_of_file(&findings, others))
-        finding(&findings, FINDING_FAILED, "findings", NULL, "%s can not be read: %m", others);
-    return command_line_end(&tool, findings.failed > 0 || findings.incomplete ? 1 : 0);
+        diagnosis_report(&diagnosis, DIAGNOSIS_SKIPPED, "spark", NULL, "launch/supply-doctor checks the Spark side");
+    else if (!diagnosis_report_file(&diagnosis, others))
+        diagnosis_report(&diagnosis, DIAGNOSIS_FAILED, "findings", NULL, "%s cannot be read: %m", others);
+    return command_line_exit_status(&tool, diagnosis.failed > 0 || diagnosis.incomplete ? 1 : 0);
 }

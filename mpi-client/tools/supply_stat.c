@@ -13,7 +13,7 @@
 
 #include <sys/stat.h>
 
-/* Between the two looks that a rate takes, where no other interval is given. */
+/* Seconds between the two snapshots of a rate, if no interval is given. */
 #define ONCE_SECONDS 1.0
 
 #define DEFAULT_FOLDER "/dev/shm"
@@ -30,44 +30,44 @@ static const struct tool tool = {
     .name = "supply-stat",
     .options = options,
     .operands = 1,
-    .usage =
-        "usage: supply-stat [options] [FOLDER]\n"
-        "Shows what the pairs of this node are doing: those of the config files, where some are given, else those in "
-        "FOLDER\n"
-        "(default " DEFAULT_FOLDER
-        ") and up to two folders below it. It only looks: it locks, changes and delays nothing.\n"
-        "\n"
-        "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
-        "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
-        "  --local-rank N        only this line of them, from 0 (default: every line)\n"
-        "  --interval SECONDS    go on until Ctrl-C, a table each time (default: one table, of the rates of one "
-        "second)\n"
-        "  --json                for programs: one object a line, a line a table; null is what is not known\n"
-        "  --help, --version\n"
-        "\n"
-        "Columns: PAIR, the local rank; STATE; EPOCH and PARTITION of the last block that was published; ELEMENTS/S "
-        "and GB/S\n"
-        "(10^9 bytes), published since the table before; RING, blocks that the rank has not released, of all; WAITS, "
-        "who\n"
-        "can not go on before the other does something, and for how long at most; RANK and TASK, their processes.\n"
-        "States:\n"
-        "  absent     there is no mapped file: the rank has not started, or has ended\n"
-        "  opening    the rank is about to publish it\n"
-        "  open       the rank is there, no task has come yet\n"
-        "  supplying  a task is attached\n"
-        "  paused     the task has left, its next attempt has not come yet\n"
-        "  ending     all is published; the rank, or the task, has not seen the end yet\n"
-        "  ended      both have\n"
-        "  failed     one side has given up; its words stand below\n"
-        "  stale      the rank is dead: supply-clean removes what it left\n"
-        "  no access  this user may not read it\n"
-        "  invalid    what is there is not as the contract says; what stands below\n"
-        "\n"
-        "Exit status: 0, 1 if something failed, 2 on a wrong option, 128 + N when ended by signal N.\n",
+    .usage = "usage: supply-stat [options] [FOLDER]\n"
+             "Shows what the pairs of this node are doing: the pairs of the config files if they are set, else the "
+             "pairs in\n"
+             "FOLDER (default " DEFAULT_FOLDER ") and up to two levels below. It locks, changes and delays nothing.\n"
+             "\n"
+             "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
+             "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
+             "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
+             "  --interval SECONDS    print a table every SECONDS until Ctrl-C (default: one table, with the rates of "
+             "one second)\n"
+             "  --json                for programs: one JSON object for each table; unknown values are null\n"
+             "  --help, --version\n"
+             "\n"
+             "Columns:\n"
+             "  PAIR                the local rank\n"
+             "  EPOCH, PARTITION    of the last published block\n"
+             "  ELEMENTS/S, GB/S    published since the previous table; 1 GB is 10^9 bytes\n"
+             "  RING                blocks that the rank has not released, of all blocks\n"
+             "  WAITS               the side that waits for the other, and for how long at most\n"
+             "  RANK, TASK          process ids\n"
+             "States:\n"
+             "  absent     no mapped file: the rank has not started, or has ended\n"
+             "  opening    the rank is about to publish its header\n"
+             "  open       the rank is running, no task has attached yet\n"
+             "  supplying  a task is attached\n"
+             "  paused     the task has left, its next attempt has not attached yet\n"
+             "  ending     everything is published, but one side has not seen the end yet\n"
+             "  ended      both sides have seen the end\n"
+             "  failed     one side has failed; its message is on the next line\n"
+             "  stale      the rank is dead: run supply-clean to remove its files\n"
+             "  no access  this user cannot read the mapped file\n"
+             "  invalid    the mapped file is not as the contract says; the next line says why\n"
+             "\n"
+             "Exit status: 0, 1 if something failed, 2 on a wrong option, 128 + N when ended by signal N.\n",
 };
 
 struct watch {
-    struct config_lines config; /* of which pairs; no lines: those in the folder */
+    struct config_lines config; /* the pairs; no lines: those in the folder */
     int local_rank;
     const char *folder;
     double interval; /* 0: once */
@@ -76,23 +76,23 @@ struct watch {
     struct pair_progress *progress; /* of each pair of the list */
 };
 
-static void tell_denied(const char *folder) {
+static void report_denied(const char *folder) {
     struct stat entry;
     char owner[USER_TEXT_BYTES];
     if (lstat(folder, &entry) == 0)
         fprintf(stderr,
-                "%s: %s belongs to %s and is not open to this user: pairs in it are not shown: look as that user, or "
-                "as root\n",
+                "%s: %s belongs to %s and is not open to this user: its pairs are not shown: run as that user, or as "
+                "root\n",
                 tool.name, folder, supply_user_text(entry.st_uid, owner));
 }
 
-/* The pairs that there are now. */
+/* Lists the current pairs. */
 static bool list_pairs(const struct watch *watch, struct pair_list *list, bool first) {
     bool listed;
     if (watch->folder == NULL)
         listed = pair_list_of_config(list, &watch->config, watch->local_rank);
     else
-        listed = pair_list_find(list, watch->folder, first ? tell_denied : NULL);
+        listed = pair_list_find(list, watch->folder, first ? report_denied : NULL);
     if (!listed) {
         fprintf(stderr, "%s: %s: %m\n", tool.name, watch->folder ? watch->folder : "the pairs");
         pair_list_free(list);
@@ -100,20 +100,20 @@ static bool list_pairs(const struct watch *watch, struct pair_list *list, bool f
     return listed;
 }
 
-static const struct pair_progress *earlier(const struct watch *watch, const char *mapped_file) {
+static const struct pair_progress *previous(const struct watch *watch, const char *mapped_file) {
     for (size_t i = 0; i < watch->list.count; i++)
         if (strcmp(watch->list.pairs[i].mapped_file, mapped_file) == 0) return &watch->progress[i];
     return NULL;
 }
 
-static void forget(struct watch *watch) {
+static void free_snapshots(struct watch *watch) {
     pair_list_free(&watch->list);
     free(watch->progress);
     watch->progress = NULL;
 }
 
-/* Looks at every pair, beside what the look before has seen. */
-static bool look(struct watch *watch, bool first) {
+/* Takes a snapshot of every pair, and compares it with the previous one. */
+static bool update(struct watch *watch, bool first) {
     struct pair_list list;
     if (!list_pairs(watch, &list, first)) return false;
     struct pair_progress *progress = calloc(list.count + 1, sizeof *progress);
@@ -123,8 +123,8 @@ static bool look(struct watch *watch, bool first) {
         return false;
     }
     for (size_t i = 0; i < list.count; i++)
-        pair_progress(&progress[i], &list.pairs[i], earlier(watch, list.pairs[i].mapped_file));
-    forget(watch);
+        pair_progress(&progress[i], &list.pairs[i], previous(watch, list.pairs[i].mapped_file));
+    free_snapshots(watch);
     watch->list = list;
     watch->progress = progress;
     return true;
@@ -136,10 +136,10 @@ static bool show(const struct watch *watch, bool in_place) {
         shown = stat_json_print(stdout, &watch->list, watch->progress);
     else
         stat_table_print(stdout, &watch->list, watch->progress, in_place);
-    return command_line_end(&tool, 0) == 0 && shown;
+    return command_line_exit_status(&tool, 0) == 0 && shown;
 }
 
-/* False: a signal came. */
+/* False: a signal was received. */
 static bool pause_between(double seconds) {
     struct pollfd ready = {interruption_fd(), POLLIN, 0};
     while (interruption_signal() == 0) {
@@ -152,22 +152,23 @@ static bool pause_between(double seconds) {
 
 static int run(struct watch *watch) {
     const bool in_place = watch->interval > 0 && !watch->json && isatty(STDOUT_FILENO);
-    if (!look(watch, true)) return 1;
+    if (!update(watch, true)) return 1;
     do {
         if (!pause_between(watch->interval > 0 ? watch->interval : ONCE_SECONDS)) return 128 + interruption_signal();
-        if (!look(watch, false) || !show(watch, in_place)) return 1;
+        if (!update(watch, false) || !show(watch, in_place)) return 1;
     } while (watch->interval > 0);
     return 0;
 }
 
-static bool config_is_given(const struct which_pairs *which) {
-    return which->mapped_files || which->named_pipes || getenv("SUPPLY_MAPPED_FILES") || getenv("SUPPLY_NAMED_PIPES");
+static bool config_is_given(const struct pair_selection *selection) {
+    return selection->mapped_files || selection->named_pipes || getenv("SUPPLY_MAPPED_FILES") ||
+           getenv("SUPPLY_NAMED_PIPES");
 }
 
 int main(int argc, char **argv) {
-    struct which_pairs which = WHICH_PAIRS_NOT_GIVEN;
+    struct pair_selection selection = NO_PAIR_SELECTION;
     struct watch watch = {0};
-    for (int option; (option = command_line_next(&tool, argc, argv, &which)) != -1;) {
+    for (int option; (option = command_line_next(&tool, argc, argv, &selection)) != -1;) {
         switch (option) {
             case INTERVAL:
                 watch.interval = command_line_seconds(&tool, "--interval", optarg);
@@ -178,24 +179,23 @@ int main(int argc, char **argv) {
         }
     }
     watch.folder = argv[optind];
-    if (watch.folder == NULL && !config_is_given(&which)) watch.folder = DEFAULT_FOLDER;
-    if (watch.folder != NULL && (which.mapped_files || which.named_pipes || which.local_rank >= 0)) {
-        fprintf(
-            stderr,
-            "%s: --mapped-files, --named-pipes and --local-rank are for the pairs of config files, not of a folder\n",
-            tool.name);
-        command_line_mistake(&tool);
+    if (watch.folder == NULL && !config_is_given(&selection)) watch.folder = DEFAULT_FOLDER;
+    if (watch.folder != NULL && (selection.mapped_files || selection.named_pipes || selection.local_rank >= 0)) {
+        fprintf(stderr,
+                "%s: --mapped-files, --named-pipes and --local-rank select pairs of config files, not of a folder\n",
+                tool.name);
+        command_line_usage_error(&tool);
     }
     if (interruption_install() != 0) {
-        fprintf(stderr, "%s: signals can not be handled: %m\n", tool.name);
+        fprintf(stderr, "%s: cannot install signal handlers: %m\n", tool.name);
         return 1;
     }
     int exit_status = 1;
-    if (watch.folder != NULL || command_line_read_config(&tool, &which, &watch.config)) {
-        watch.local_rank = which.local_rank;
+    if (watch.folder != NULL || command_line_read_config(&tool, &selection, &watch.config)) {
+        watch.local_rank = selection.local_rank;
         exit_status = run(&watch);
     }
-    forget(&watch);
+    free_snapshots(&watch);
     supply_config_free(&watch.config);
     return exit_status;
 }

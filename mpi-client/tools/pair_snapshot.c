@@ -1,4 +1,4 @@
-#include "pair_look.h"
+#include "pair_snapshot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "layout.h"
 #include "users.h"
 
-/* Both sides go on while they are looked at. What does not hold still for one of so many looks is not known. */
+/* Both sides change the pair while it is read. After this many inconsistent reads the value is not known. */
 #define TRIES 20
 
 static const char *const state_names[] = {"absent",    "no access", "invalid", "stale", "opening", "open",
@@ -40,56 +40,56 @@ int pair_open(const char *path) {
     return fd;
 }
 
-/* There is nothing more to see: false. */
-__attribute__((format(printf, 3, 4))) static bool conclude(struct pair_look *look, enum pair_state state,
+/* Sets the final state. Returns false: nothing more can be read. */
+__attribute__((format(printf, 3, 4))) static bool conclude(struct pair_snapshot *snapshot, enum pair_state state,
                                                            const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    look->state = state;
-    vsnprintf(look->text, sizeof look->text, format, arguments);
+    snapshot->state = state;
+    vsnprintf(snapshot->text, sizeof snapshot->text, format, arguments);
     va_end(arguments);
     return false;
 }
 
-static void conclude_without_file(struct pair_look *look, const char *path) {
+static void conclude_without_file(struct pair_snapshot *snapshot, const char *path) {
     struct stat entry;
     char owner[USER_TEXT_BYTES];
     if (errno == ENOENT)
-        conclude(look, PAIR_ABSENT, "%s", "");
+        conclude(snapshot, PAIR_ABSENT, "%s", "");
     else if (errno == EINVAL)
-        conclude(look, PAIR_INVALID, "is not a regular file");
+        conclude(snapshot, PAIR_INVALID, "is not a regular file");
     else if (errno == EACCES && lstat(path, &entry) == 0)
-        conclude(look, PAIR_NO_ACCESS, "belongs to %s (mode %04o): look as that user, or as root",
+        conclude(snapshot, PAIR_NO_ACCESS, "belongs to %s (mode %04o): run as that user, or as root",
                  supply_user_text(entry.st_uid, owner), entry.st_mode & 07777);
     else if (errno == EACCES)
-        conclude(look, PAIR_NO_ACCESS, "its folder is not open to this user: look as the rank's user, or as root");
+        conclude(snapshot, PAIR_NO_ACCESS, "its folder is not open to this user: run as the rank's user, or as root");
     else
-        conclude(look, PAIR_INVALID, "can not be read: %m");
+        conclude(snapshot, PAIR_INVALID, "cannot be read: %m");
 }
 
-/* Whether the fields that never change are in order. */
-static bool check_header(struct pair_look *look, const struct mapped_file_header *header, off_t file_bytes) {
+/* Checks the fields that never change. */
+static bool check_header(struct pair_snapshot *snapshot, const struct mapped_file_header *header, off_t file_bytes) {
     const uint32_t major = header->version >> 16, minor = header->version & 0xffff;
     if (major != VERSION_MAJOR)
-        return conclude(look, PAIR_INVALID, "its rank speaks contract %u.%u, and this tool %d.%d", major, minor,
+        return conclude(snapshot, PAIR_INVALID, "its rank speaks contract %u.%u, and this tool %d.%d", major, minor,
                         VERSION_MAJOR, VERSION_MINOR);
     if (header->byte_order != BYTE_ORDER_MARK)
-        return conclude(look, PAIR_INVALID, "byte_order is 0x%08x", header->byte_order);
+        return conclude(snapshot, PAIR_INVALID, "byte_order is 0x%08x", header->byte_order);
     if (header->ring_offset != RING_OFFSET)
-        return conclude(look, PAIR_INVALID, "ring_offset is %" PRIu64, header->ring_offset);
+        return conclude(snapshot, PAIR_INVALID, "ring_offset is %" PRIu64, header->ring_offset);
     if (header->block_bytes == 0 || header->block_bytes > BLOCK_BYTES_MAX ||
         header->block_bytes % BLOCK_BYTES_UNIT != 0)
-        return conclude(look, PAIR_INVALID, "block_bytes is %" PRIu64, header->block_bytes);
+        return conclude(snapshot, PAIR_INVALID, "block_bytes is %" PRIu64, header->block_bytes);
     if (header->block_count < BLOCK_COUNT_MIN)
-        return conclude(look, PAIR_INVALID, "block_count is %" PRIu32, header->block_count);
+        return conclude(snapshot, PAIR_INVALID, "block_count is %" PRIu32, header->block_count);
     if (header->file_bytes != RING_OFFSET + header->block_count * header->block_bytes ||
         (off_t)header->file_bytes > file_bytes)
-        return conclude(look, PAIR_INVALID, "file_bytes is %" PRIu64 ", and the file has %jd", header->file_bytes,
+        return conclude(snapshot, PAIR_INVALID, "file_bytes is %" PRIu64 ", and the file has %jd", header->file_bytes,
                         (intmax_t)file_bytes);
     return true;
 }
 
-static bool ring_is_in_order(const struct mapped_file_header *header) {
+static bool is_ring_valid(const struct mapped_file_header *header) {
     return header->released <= header->published && header->published - header->released <= header->block_count;
 }
 
@@ -98,8 +98,9 @@ static bool read_slot(int fd, const struct mapped_file_header *header, uint64_t 
     return pread(fd, block, sizeof *block, (off_t)offset) == sizeof *block;
 }
 
-/* A block that stays and was notified again under a number: its own header, with what the record of the number says. */
-static bool read_again(int fd, const struct mapped_file_header *header, uint64_t sequence, struct block_header *block) {
+/* A resident block that was replayed: its own header, with the values of the replay record. */
+static bool read_replayed(int fd, const struct mapped_file_header *header, uint64_t sequence,
+                          struct block_header *block) {
     const struct block_header record = *block;
     if (!read_slot(fd, header, record.replay_block, block)) return false;
     if (block->notification.sequence != record.replay_block && block->notification.sequence != sequence) return false;
@@ -111,11 +112,11 @@ static bool read_again(int fd, const struct mapped_file_header *header, uint64_t
 
 static bool read_block(int fd, const struct mapped_file_header *header, uint64_t sequence, struct block_header *block) {
     if (!read_slot(fd, header, sequence, block)) return false;
-    if (sequence > 0 && block->replay_sequence == sequence) return read_again(fd, header, sequence, block);
+    if (sequence > 0 && block->replay_sequence == sequence) return read_replayed(fd, header, sequence, block);
     return block->notification.sequence == sequence;
 }
 
-/* The last published block's header. False: it is not that block's, or was written over meanwhile. */
+/* Reads the header of the last published block. False: it belongs to another block, or was overwritten meanwhile. */
 static bool read_last_block(int fd, const struct mapped_file_header *header, struct block_header *block) {
     struct mapped_file_header after;
     return read_block(fd, header, header->published - 1, block) &&
@@ -124,52 +125,53 @@ static bool read_last_block(int fd, const struct mapped_file_header *header, str
            after.published - header->published < header->block_count - 1;
 }
 
-static void learn_progress(struct pair_look *look, const struct block_header *block) {
-    const bool counts = block->notification.kind == NOTIFICATION_BLOCK;
-    look->has_progress = true;
-    look->epoch = block->notification.epoch;
-    look->has_partition = counts;
-    look->partition = block->notification.partition;
-    look->elements = block->elements_before + (counts ? block->notification.element_count : 0);
-    look->bytes = block->bytes_before + (counts ? block->notification.size : 0);
+static void set_progress(struct pair_snapshot *snapshot, const struct block_header *block) {
+    const bool has_elements = block->notification.kind == NOTIFICATION_BLOCK;
+    snapshot->has_progress = true;
+    snapshot->epoch = block->notification.epoch;
+    snapshot->has_partition = has_elements;
+    snapshot->partition = block->notification.partition;
+    snapshot->elements = block->elements_before + (has_elements ? block->notification.element_count : 0);
+    snapshot->bytes = block->bytes_before + (has_elements ? block->notification.size : 0);
 }
 
-static void learn_header(struct pair_look *look, const struct mapped_file_header *header) {
-    look->has_header = true;
-    look->generation = header->generation;
-    look->rank = header->rank;
-    look->local_rank = header->local_rank;
-    look->rank_pid = header->rank_pid;
-    look->task_pid = header->task_pid;
-    look->task_attempt = header->task_attempt;
-    look->block_bytes = header->block_bytes;
-    look->block_count = header->block_count;
-    look->published = header->published;
-    look->released = header->released;
+static void set_header(struct pair_snapshot *snapshot, const struct mapped_file_header *header) {
+    snapshot->has_header = true;
+    snapshot->generation = header->generation;
+    snapshot->rank = header->rank;
+    snapshot->local_rank = header->local_rank;
+    snapshot->rank_pid = header->rank_pid;
+    snapshot->task_pid = header->task_pid;
+    snapshot->task_attempt = header->task_attempt;
+    snapshot->block_bytes = header->block_bytes;
+    snapshot->block_count = header->block_count;
+    snapshot->published = header->published;
+    snapshot->released = header->released;
 }
 
-/* A header and its last block that belong together, as far as they hold still. False: concluded without. */
-static bool read_header(int fd, struct pair_look *look, struct mapped_file_header *header, uint32_t *last_kind) {
+/* Reads a header and its last block that belong together. False: the state is final without them. */
+static bool read_header(int fd, struct pair_snapshot *snapshot, struct mapped_file_header *header,
+                        uint32_t *last_kind) {
     struct stat entry;
     *last_kind = 0;
     for (int i = 0; i < TRIES; i++) {
         const ssize_t got = pread(fd, header, sizeof *header, 0);
-        if (got < 0 || fstat(fd, &entry) != 0) return conclude(look, PAIR_INVALID, "can not be read: %m");
+        if (got < 0 || fstat(fd, &entry) != 0) return conclude(snapshot, PAIR_INVALID, "cannot be read: %m");
         if (got > 0 && (got < (ssize_t)sizeof header->magic || memcmp(header->magic, MAGIC, sizeof header->magic) != 0))
-            return conclude(look, PAIR_INVALID, "was not made by a rank");
-        if (got < (ssize_t)sizeof *header || header->version == 0) return conclude(look, PAIR_OPENING, "%s", "");
-        if (!check_header(look, header, entry.st_size)) return false;
-        if (!ring_is_in_order(header)) continue;
-        learn_header(look, header);
-        if (header->published == 0) return look->has_progress = true;
+            return conclude(snapshot, PAIR_INVALID, "was not made by a rank");
+        if (got < (ssize_t)sizeof *header || header->version == 0) return conclude(snapshot, PAIR_OPENING, "%s", "");
+        if (!check_header(snapshot, header, entry.st_size)) return false;
+        if (!is_ring_valid(header)) continue;
+        set_header(snapshot, header);
+        if (header->published == 0) return snapshot->has_progress = true;
         struct block_header block;
         if (!read_last_block(fd, header, &block)) continue;
-        learn_progress(look, &block);
+        set_progress(snapshot, &block);
         *last_kind = block.notification.kind;
         return true;
     }
-    if (look->has_header) return true;
-    return conclude(look, PAIR_INVALID,
+    if (snapshot->has_header) return true;
+    return conclude(snapshot, PAIR_INVALID,
                     "published is %" PRIu64 " and released %" PRIu64 ", in a ring of %" PRIu32 " blocks",
                     header->published, header->released, header->block_count);
 }
@@ -182,25 +184,25 @@ static enum pair_state state_of(const struct mapped_file_header *header, bool at
     return header->task_pid == 0 ? PAIR_OPEN : PAIR_PAUSED;
 }
 
-static enum pair_waiting waiting_of(const struct pair_look *look) {
-    if (look->state < PAIR_OPEN || look->state > PAIR_ENDING) return NOBODY_WAITS;
-    if (look->published == look->released) return RANK_WAITS;
-    if (look->state == PAIR_ENDING ||
-        (look->state == PAIR_SUPPLYING && look->published - look->released == look->block_count))
+static enum pair_waiting waiting_of(const struct pair_snapshot *snapshot) {
+    if (snapshot->state < PAIR_OPEN || snapshot->state > PAIR_ENDING) return NOBODY_WAITS;
+    if (snapshot->published == snapshot->released) return RANK_WAITS;
+    if (snapshot->state == PAIR_ENDING ||
+        (snapshot->state == PAIR_SUPPLYING && snapshot->published - snapshot->released == snapshot->block_count))
         return TASK_WAITS;
     return NOBODY_WAITS;
 }
 
-static void quote(struct pair_look *look, const struct mapped_file_header *header) {
+static void set_failure_text(struct pair_snapshot *snapshot, const struct mapped_file_header *header) {
     const bool by_task = header->task_failure[0] != '\0';
     const char *field = by_task ? header->task_failure : header->rank_failure;
     if (*field == '\0') return;
-    char words[sizeof header->task_failure];
-    supply_copy_line(words, sizeof words, field, sizeof header->task_failure);
-    snprintf(look->text, sizeof look->text, "%s gave up: %s", by_task ? "Spark" : "the rank", words);
+    char text[sizeof header->task_failure];
+    supply_copy_line(text, sizeof text, field, sizeof header->task_failure);
+    snprintf(snapshot->text, sizeof snapshot->text, "%s gave up: %s", by_task ? "Spark" : "the rank", text);
 }
 
-/* Every write to a pipe leaves its time there: a notification, or a request. */
+/* Each notification and each request sets the modification time of its pipe. */
 static double seconds_since_write(const struct pair_files *files) {
     const char *const pipes[] = {files->request_pipe, files->notification_pipe};
     struct timespec now;
@@ -217,21 +219,22 @@ static double seconds_since_write(const struct pair_files *files) {
     return shortest;
 }
 
-void pair_look(struct pair_look *look, const struct pair_files *files) {
-    *look = (struct pair_look){.time = supply_clock_now(), .rank = -1, .local_rank = -1, .quiet_seconds = -1};
+void pair_snapshot_take(struct pair_snapshot *snapshot, const struct pair_files *files) {
+    *snapshot = (struct pair_snapshot){.time = supply_clock_now(), .rank = -1, .local_rank = -1, .quiet_seconds = -1};
     const int fd = pair_open(files->mapped_file);
     if (fd < 0) {
-        conclude_without_file(look, files->mapped_file);
+        conclude_without_file(snapshot, files->mapped_file);
         return;
     }
     struct mapped_file_header header;
     uint32_t last_kind;
-    if (read_header(fd, look, &header, &last_kind)) {
-        look->state = state_of(&header, supply_file_is_locked(fd, F_WRLCK, TASK_LOCK_BYTE), last_kind);
-        quote(look, &header);
+    if (read_header(fd, snapshot, &header, &last_kind)) {
+        snapshot->state = state_of(&header, supply_file_is_locked(fd, F_WRLCK, TASK_LOCK_BYTE), last_kind);
+        set_failure_text(snapshot, &header);
     }
-    if (look->state != PAIR_INVALID && !supply_file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE)) look->state = PAIR_STALE;
-    look->waiting = waiting_of(look);
-    if (look->has_header) look->quiet_seconds = seconds_since_write(files);
+    if (snapshot->state != PAIR_INVALID && !supply_file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE))
+        snapshot->state = PAIR_STALE;
+    snapshot->waiting = waiting_of(snapshot);
+    if (snapshot->has_header) snapshot->quiet_seconds = seconds_since_write(files);
     close(fd);
 }

@@ -1,0 +1,65 @@
+/**
+ * The state of a pair at one moment, seen from outside. An observer takes no lock and changes nothing. It opens no
+ * pipe, because an open end is a sign of life. It maps nothing, because a truncated file would kill the tool. It does
+ * not wait, and it checks everything that it reads.
+ */
+#ifndef PAIR_SNAPSHOT_H
+#define PAIR_SNAPSHOT_H
+
+#include "pair_files.h"
+
+enum pair_state {
+    PAIR_ABSENT,    /**< no mapped file: the rank has not started, or has ended */
+    PAIR_NO_ACCESS, /**< this user may not read it */
+    PAIR_INVALID,   /**< the file is not as the contract says */
+    PAIR_STALE,     /**< the rank is dead */
+    PAIR_OPENING,   /**< the rank is about to publish the header */
+    PAIR_OPEN,      /**< the rank is running, no task has attached yet */
+    PAIR_SUPPLYING, /**< a task is attached */
+    PAIR_PAUSED,    /**< the task has left before the end of data; the next attempt has not attached yet */
+    PAIR_ENDING,    /**< END_OF_DATA is published */
+    PAIR_ENDED,     /**< the task knows that the rank has everything */
+    PAIR_FAILED,    /**< one side has failed */
+};
+
+/** The side that cannot continue until the other side acts. */
+enum pair_waiting { NOBODY_WAITS, RANK_WAITS, TASK_WAITS };
+
+struct pair_snapshot {
+    enum pair_state state;
+    char text[1200]; /**< details of the state; "": none */
+    int64_t time;    /**< of the snapshot, by supply_clock_now() */
+    bool has_header; /**< the header was valid: the fields below are known */
+    uint64_t generation;
+    int32_t rank; /**< in MPI_COMM_WORLD; -1: not known */
+    int32_t local_rank;
+    uint32_t rank_pid;
+    uint32_t task_pid; /**< of the last task; 0: none has attached yet */
+    uint32_t task_attempt;
+    uint64_t block_bytes;
+    uint32_t block_count;
+    uint64_t published;
+    uint64_t released;
+    enum pair_waiting waiting;
+    double quiet_seconds; /**< since the last notification or request; -1: not known */
+    bool has_progress;    /**< the last published block was valid: the fields below are known */
+    uint32_t epoch;
+    bool has_partition; /**< that block holds elements: it is not the end of an epoch or of the data */
+    uint32_t partition;
+    uint64_t elements; /**< published so far */
+    uint64_t bytes;    /**< of their blocks */
+};
+
+/** Takes a snapshot of a pair. */
+void pair_snapshot_take(struct pair_snapshot *snapshot, const struct pair_files *files);
+
+/** The name of a state, as "supplying". */
+const char *pair_state_name(enum pair_state state);
+
+/**
+ * Opens a regular file for reading, and never anything else, even if the file is replaced meanwhile. Returns a
+ * descriptor, or -1 and errno (EINVAL: not a regular file).
+ */
+int pair_open(const char *path);
+
+#endif
