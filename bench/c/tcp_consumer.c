@@ -1,4 +1,4 @@
-/** The consumer of the TCP peers: elements as bench/scala/supply/bench/TcpPeer.scala frames them. */
+/** The consumer of the TCP peers: elements as TcpBaseline.scala frames them. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

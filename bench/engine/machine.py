@@ -40,6 +40,11 @@ def jar():
     return own if own.exists() else ROOT / "spark-supplier" / "target" / "spark-supplier.jar"
 
 
+def bench_jar():
+    """The Spark side of the benchmarks, beside the jar that it is built with."""
+    return jar().with_name("spark-supplier-bench.jar")
+
+
 def program(name):
     path = PROGRAMS / name
     if not os.access(path, os.X_OK):

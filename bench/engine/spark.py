@@ -74,9 +74,9 @@ class Spark(SparkProcess):
     def __init__(self, tasks, heap, conf=None, cluster=None):
         """Runs tasks on `cluster` (pairs.Cluster), or in `tasks` threads of this JVM."""
         submit = machine.spark_home() / "bin" / "spark-submit"
-        for needed in (submit, machine.jar()):
+        for needed in (submit, machine.jar(), machine.bench_jar()):
             if not needed.exists():
-                raise BenchError(f"no {needed}: run 'make build'")
+                raise BenchError(f"no {needed}: run 'make build bench-programs'")
         super().__init__("Spark")
         settings = {
             "spark.ui.enabled": "false",
@@ -87,10 +87,11 @@ class Spark(SparkProcess):
             "spark.driver.defaultJavaOptions": f"-XX:-UsePerfData -Djava.io.tmpdir={self.folder} -Xms{heap >> 20}m",
             **(conf or {}),
         }
-        command = [submit, "--class", "supply.bench.Bench", "--master", "yarn" if cluster else f"local[{tasks}]"]
+        command = [submit, "--class", "supply.bench.Bench", "--jars", machine.jar()]
+        command += ["--master", "yarn" if cluster else f"local[{tasks}]"]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
-        self.start([*command, machine.jar()], cluster.environment() if cluster else {"SPARK_LOCAL_IP": "127.0.0.1"})
+        self.start([*command, machine.bench_jar()], cluster.environment() if cluster else {"SPARK_LOCAL_IP": "127.0.0.1"})
 
     def ask(self, do, **what):
         self.send({"do": do, **what})

@@ -134,8 +134,7 @@ private object ArchitectureSuite {
     if (name == internals) name else if (name == "sources") "supply.sources" else s"supply.$name.."
 
   private val product: JavaClasses = new ClassFileImporter().importUrl(
-    classOf[Deadline].getProtectionDomain.getCodeSource.getLocation).that(
-    DescribedPredicate.not(nameStartsWith("supply.bench")))
+    classOf[Deadline].getProtectionDomain.getCodeSource.getLocation)
 
   private def nameStartsWith(prefix: String): DescribedPredicate[JavaClass] =
     DescribedPredicate.describe(s"name starts with $prefix", _.getName.startsWith(prefix))

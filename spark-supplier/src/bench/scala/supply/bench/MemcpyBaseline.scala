@@ -5,10 +5,10 @@ import java.nio.ByteBuffer
 import supply.pair.Pair
 
 /**
- * The JVM's bulk put of the same cached arrays, one after the other, into the slots of the same
- * pair's ring: no pipe, no rank, no columns.
+ * The memcpy baseline: copies the same cached arrays into the slots of the same ring by the JVM's
+ * bulk put, without pipe, rank or columns.
  */
-private[bench] final class PutAlone(pair: Pair, cached: CachedElements) extends Limit {
+private[bench] final class MemcpyBaseline(pair: Pair, cached: CachedElements) extends Baseline {
   private val arrays = cached.arrays
   private val (count, bytes) = (cached.count, cached.bytes)
   private var turn = 0

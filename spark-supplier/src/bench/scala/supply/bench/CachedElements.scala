@@ -5,18 +5,18 @@ import org.apache.spark.storage.RDDBlockId
 
 import supply.sources.{Datum, DatumBatch}
 
-/** What Spark has cached of a source in this JVM, by partition: nothing is copied. */
+/** The elements of a source that Spark has cached in this JVM, by partition. Nothing is copied. */
 private[bench] final class CachedElements(cached: Seq[Array[Any]]) {
 
-  /** The elements, where they are cached as tuples. */
+  /** The elements, if they are cached as tuples. */
   lazy val partitions: Seq[Array[Datum.Tuple]] = cached.map(_.map(_.asInstanceOf[Datum.Tuple]))
 
   def count: Long = batchesOrTuples.map(_.fold(_.elements.toLong, _ => 1L)).sum
 
-  /** Of the elements' data. */
+  /** Bytes of the elements' data. */
   def bytes: Long = batchesOrTuples.map(_.fold(_.dataBytes.toLong, _._7.length.toLong)).sum
 
-  /** The arrays that hold the data, in order; those of batches hold the keys, too. */
+  /** The arrays that hold the data, in order. Arrays of batches hold the keys, too. */
   def arrays: Array[Array[Byte]] = batchesOrTuples.map(_.fold(_.bytes, _._7)).toArray
 
   private def batchesOrTuples: Iterator[Either[DatumBatch, Datum.Tuple]] =

@@ -9,7 +9,7 @@ import supply.driver.{SupplyJob, SupplySettings}
 import supply.sources.lmdb.{LmdbRDD, LmdbSource}
 import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource, DatumCursor, DatumSource}
 
-/** The source that is open, and what is done with it. */
+/** Runs commands on the source that is open. */
 private[bench] final class BenchSession(sc: SparkContext) {
   private var source: Option[Source] = None
 
@@ -51,11 +51,11 @@ private[bench] final class BenchSession(sc: SparkContext) {
     tally(SourceTally.of(batches)(new DatumBatchCursor(_)))
   }
 
-  /** Counts twice: what Spark makes the first time, it has persisted the second time. */
+  /** Counts twice: Spark persists the elements in the first pass and reads them in the second. */
   private def tally(count: => Tally): Tally = {
     count
     val tally = count
-    // What making the elements has left must not be collected while something is measured.
+    // Collect the garbage of making the elements now, not during a measurement.
     System.gc()
     tally
   }

@@ -11,7 +11,7 @@ import supply.plan.Hostfile
 import supply.protocol.Layout.Constant
 import supply.sources.Datum
 
-/** How long one small block takes, alone on its way. */
+/** Measures the round trip of one small block at a time. */
 private[bench] final class LatencyJob(sc: SparkContext, command: Latency) {
 
   def run(): RoundTrips = {
@@ -47,7 +47,7 @@ private object LatencyJob {
   }
 }
 
-/** One element, over and over, that begins with the time of its writing. */
+/** Repeats one element, whose data begins with the time of its writing. */
 private final class StampedElement(bytes: Int) extends ElementCursor {
   private val data = new Array[Byte](bytes)
 

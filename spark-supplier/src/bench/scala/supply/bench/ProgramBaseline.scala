@@ -2,8 +2,8 @@ package supply.bench
 
 import java.io.{BufferedReader, InputStreamReader}
 
-/** A limit that a program of its own measures, whenever it gets a line (c/rounds.h). */
-private[bench] final class ProgramLimit(command: Seq[String]) extends Limit {
+/** A separate program that measures once for each line it reads (bench/c/rounds.h). */
+private[bench] final class ProgramBaseline(command: Seq[String]) extends Baseline {
   private val process =
     new ProcessBuilder(command: _*).redirectError(ProcessBuilder.Redirect.INHERIT).start()
   private val answers = new BufferedReader(new InputStreamReader(process.getInputStream))

@@ -6,8 +6,8 @@ import scala.util.control.NonFatal
 import org.apache.spark.{SparkConf, SparkContext}
 
 /**
- * Spark's side of the benchmarks, run by spark-submit: does one command per line of stdin, and
- * answers each with one line of JSON on stdout. It ends with its stdin.
+ * The Spark side of the benchmarks, which spark-submit runs. It reads one command per line from
+ * stdin and answers each with one line of JSON on stdout. It exits at the end of stdin.
  */
 object Bench {
 

@@ -3,7 +3,7 @@ package supply.bench
 import com.fasterxml.jackson.annotation.{JsonSubTypes, JsonTypeInfo}
 import com.fasterxml.jackson.annotation.JsonSubTypes.Type
 
-/** What bench/engine asks for, one JSON object a line; `do` says which. */
+/** A command of bench/engine: one JSON object per line. `do` names the command. */
 @JsonTypeInfo(use = JsonTypeInfo.Id.NAME, property = "do")
 @JsonSubTypes(Array(
     new Type(value = classOf[Generate], name = "generate"),
@@ -15,10 +15,11 @@ import com.fasterxml.jackson.annotation.JsonSubTypes.Type
 sealed trait Command
 
 /**
- * Makes elements of one shape and persists them: the source from now on. Answered by a [[Tally]].
+ * Makes elements of one shape, persists them and opens them as the source. The answer is a
+ * [[Tally]].
  *
  * @param batches
- *   whether as the Supplier persists an LMDB, or as tuples, as an RDD of somebody's own
+ *   true: as batches, as the Supplier persists an LMDB. False: as tuples, as a user's own RDD
  */
 final case class Generate(
     channels: Int,
@@ -30,21 +31,21 @@ final case class Generate(
     storageLevel: String) extends Command
 
 /**
- * An LMDB: the source from now on; `storageLevel` NONE for its own pages. Answered by a [[Tally]],
- * or [[Done]] for NONE.
+ * Opens an LMDB as the source. With `storageLevel` NONE its own pages are read and the answer is
+ * [[Done]]; otherwise Spark persists it and the answer is a [[Tally]].
  */
 final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) extends Command
 
 /**
- * Supplies the source to `pairs` ranks, with a measurement of the limit before each epoch. Answered
- * by [[Rounds]].
+ * Supplies the source to `pairs` ranks and measures the baseline before each epoch. The answer is
+ * [[Rounds]].
  *
  * @param limits
- *   what to measure withMappedFile each pair, see [[Limit.of]]
+ *   the baseline of each pair, see [[Baseline.of]]
  * @param resident
- *   as the Supplier's --resident
+ *   the Supplier's --resident
  * @param shuffleBuffer
- *   as the Supplier's, with --shuffle elements
+ *   the Supplier's --shuffle-buffer, with --shuffle elements
  */
 final case class Cycle(
     pairs: Int,
@@ -57,13 +58,16 @@ final case class Cycle(
     shuffleBuffer: Option[Int] = None) extends Command
 
 /**
- * Supplies the source to ranks on the nodes of a host file, as the Supplier does. Answered by
+ * Supplies the source to ranks on the nodes of a host file, as the Supplier does. The answer is
  * [[Done]].
  */
 final case class Supply(ranks: Int, hosts: String, mappedFiles: String, namedPipes: String,
     epochs: Int, timeout: Double) extends Command
 
-/** Publishes `samples` blocks of one element to one rank, each when the one before is released. */
+/**
+ * Publishes `samples` blocks of one element to one rank. Waits for the release of each block before
+ * it publishes the next. The answer is [[RoundTrips]].
+ */
 final case class Latency(mappedFiles: String, namedPipes: String, samples: Int, elementBytes: Int,
     timeout: Double)
     extends Command
@@ -72,19 +76,19 @@ final case class Ready(pid: Long, spark: String, java: String, heapBytes: Long)
 final case class Done(done: Boolean = true)
 final case class Failed(error: String)
 
-/** What the source holds, as the ranks count it, too (c/tally.h). */
+/** The content of the source, counted as the ranks count it (bench/c/tally.h). */
 final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
 
 /**
- * One measurement; `start` on the clock of System.nanoTime, `cpuNanos` of the one thread that was
- * at work.
+ * One measurement. `start` is a time of System.nanoTime; `cpuNanos` is the CPU time of the one busy
+ * thread.
  *
  * @param firstNanos
- *   until the first element was there; 0 where nobody has noted it
+ *   time until the first element arrived; 0 if it was not recorded
  * @param sum
- *   of what a program has read, for verification.py; 0 where Spark's task has measured
+ *   checksum of the data that a program read; 0 if Spark's task measured
  * @param peakBytes
- *   memory of the program that has measured; 0 where Spark's task has
+ *   peak memory of the measuring program; 0 if Spark's task measured
  */
 final case class Measured(
     start: Long,
@@ -97,10 +101,10 @@ final case class Measured(
     peakBytes: Long = 0)
 
 /**
- * One epoch of one pair: the limit, then the cycle, until the rank has read everything.
+ * One epoch of one pair: the baseline, then the cycle until the rank has read all blocks.
  *
  * @param allocatedBytes
- *   memory that the task's thread allocated in the cycle
+ *   bytes that the task's thread allocated during the cycle
  * @param waitedForRank
  *   nanoseconds without a free slot
  */
@@ -108,5 +112,5 @@ final case class Round(limit: Measured, cycle: Measured, allocatedBytes: Long, w
 
 final case class Rounds(pairs: Seq[Seq[Round]])
 
-/** Nanoseconds from the start of the writing of a block to its release, each. */
+/** For each block: nanoseconds from the start of its writing to its release. */
 final case class RoundTrips(nanos: Seq[Long])

@@ -8,8 +8,8 @@ import supply.pair.{ConfigFiles, Pair}
 import supply.plan.{Hostfile, Plan, Shuffle}
 
 /**
- * The whole way, by the product's own pinned RDD and supply, with the limit measured before each
- * epoch in the same task.
+ * The whole data path, by the product's own pinned RDD and supply. Each task measures its baseline
+ * before each epoch.
  */
 private[bench] final class CycleJob(sc: SparkContext, source: Source, command: Cycle) {
 
@@ -42,25 +42,27 @@ private[bench] final class CycleTask(
     val pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank,
       context.attemptNumber(), settings.timeout)
     context.addTaskCompletionListener[Unit](_ => pair.close())
-    val limit = Limit.of(limits(rank), pair, CachedElements.of(rddId, plan.partitionsOf(rank)))
-    context.addTaskCompletionListener[Unit](_ => limit.close())
+    val baseline =
+      Baseline.of(limits(rank), pair, CachedElements.of(rddId, plan.partitionsOf(rank)))
+    context.addTaskCompletionListener[Unit](_ => baseline.close())
     val supply = new PairSupply(pair, settings, counters)
-    val rounds = epochs.map(epoch => round(pair, supply, limit, epoch)).toVector
+    val rounds = epochs.map(epoch => round(pair, supply, baseline, epoch)).toVector
     supply.endOfData()
     pair.markEndSeen()
     rounds
   }
 
-  private def round(pair: Pair, supply: PairSupply, limit: Limit, epoch: PlannedEpoch): Round = {
+  private def round(
+      pair: Pair, supply: PairSupply, baseline: Baseline, epoch: PlannedEpoch): Round = {
     StartLine.await(settings.timeout)
-    val limited = limit.measure()
+    val reference = baseline.measure()
     StartLine.await(settings.timeout)
     val (elementsBefore, bytesBefore, waitedBefore) =
       (pair.publishedElements, pair.publishedBytes, pair.waitedNanos)
     val meter = new Meter
     supply.epoch(epoch)
     pair.awaitAllReleased()
-    Round(limited,
+    Round(reference,
       meter.measured(pair.publishedElements - elementsBefore, pair.publishedBytes - bytesBefore),
       meter.allocatedBytes, pair.waitedNanos - waitedBefore)
   }

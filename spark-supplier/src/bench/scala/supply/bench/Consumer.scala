@@ -5,14 +5,16 @@ import java.net.{InetAddress, InetSocketAddress}
 import java.nio.ByteBuffer
 import java.nio.channels.SocketChannel
 
-/** The sender's end of a loopback socket to the consumer of a peer (c/connection.h). */
+/**
+ * The sending end of a loopback socket to the consumer of an alternative (bench/c/connection.h).
+ */
 private[bench] final class Consumer(port: Int) extends AutoCloseable {
   private val channel =
     SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress, port))
   channel.setOption[java.lang.Boolean](java.net.StandardSocketOptions.TCP_NODELAY, true)
   private val acknowledgement = ByteBuffer.allocateDirect(1)
 
-  /** Sends what stands before the buffer's position, and empties it. */
+  /** Sends the bytes up to the buffer's position, and clears the buffer. */
   def send(buffer: ByteBuffer): Unit = {
     buffer.flip()
     while (buffer.hasRemaining) channel.write(buffer)
@@ -20,7 +22,7 @@ private[bench] final class Consumer(port: Int) extends AutoCloseable {
     ()
   }
 
-  /** Until it has read everything of the round. */
+  /** Waits until the consumer has read the whole round. */
   def awaitRead(): Unit = {
     acknowledgement.clear()
     if (channel.read(acknowledgement) != 1)

@@ -7,7 +7,7 @@ import org.apache.spark.rdd.RDD
 
 import supply.sources.Datum
 
-/** Elements of random bytes, the same in every run. */
+/** Elements of pseudo-random bytes, the same in every run. */
 private[bench] object GeneratedElements {
 
   def rdd(sc: SparkContext, command: Generate): RDD[Datum.Tuple] = {

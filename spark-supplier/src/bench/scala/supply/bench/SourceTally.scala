@@ -10,10 +10,10 @@ import org.apache.spark.rdd.RDD
 import supply.data.ElementCursor
 import supply.sources.{Datum, DatumWriter}
 
-/** Counts what a source holds, the way a rank counts what it receives. */
+/** Counts the content of a source, as a rank counts what it receives. */
 private[bench] object SourceTally {
 
-  /** @param open the elements of one partition */
+  /** @param open makes a cursor over the elements of one partition */
   def of[T: ClassTag](rdd: RDD[T])(open: Iterator[T] => ElementCursor): Tally = {
     val (count, bytes, crcSum) = rdd.mapPartitions { values =>
       val tally = new TallyingWriter

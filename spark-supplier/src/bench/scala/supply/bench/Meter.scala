@@ -4,7 +4,7 @@ import java.lang.management.ManagementFactory
 
 import com.sun.management.ThreadMXBean
 
-/** What the calling thread uses from now on. */
+/** Measures what the calling thread uses from now on. */
 private[bench] final class Meter {
   private val allocatedBefore = Meter.allocated
   private val cpuBefore = Meter.threads.getCurrentThreadCpuTime

@@ -9,20 +9,20 @@ import supply.pair.MappedFile
 import supply.sources.Datum
 
 /**
- * A new file for each partition, as spark-mpi-adapter hands data over, as c/file_consumer.c reads
- * it. The consumer reads one file while the next is written, and removes it.
+ * Writes a new file for each partition, as spark-mpi-adapter does, for bench/c/file_consumer.c. The
+ * consumer reads and removes one file while the next is written.
  *
  * @param folder
- *   of a file system in memory
+ *   a folder on a memory file system
  * @param mapped
- *   whether a file is written through a mapping or by write calls
+ *   true: writes through a mapping. False: by write calls
  */
-private[bench] final class FilePeer(port: Int, folder: String, cached: CachedElements,
-    mapped: Boolean) extends Limit {
+private[bench] final class FileBaseline(port: Int, folder: String, cached: CachedElements,
+    mapped: Boolean) extends Baseline {
   private val consumer = new Consumer(port)
   private val (count, bytes) = (cached.count, cached.bytes)
   private val lines = ByteBuffer.allocate(4096)
-  private val header = ByteBuffer.allocate(FilePeer.HeaderBytes).order(ByteOrder.LITTLE_ENDIAN)
+  private val header = ByteBuffer.allocate(FileBaseline.HeaderBytes).order(ByteOrder.LITTLE_ENDIAN)
   private var files = 0L
 
   override def measure(): Measured = {
@@ -50,7 +50,8 @@ private[bench] final class FilePeer(port: Int, folder: String, cached: CachedEle
 
   private def writeMapped(channel: FileChannel, tuples: Array[Datum.Tuple]): Unit = {
     val size = tuples.iterator.map(t =>
-      FilePeer.HeaderBytes.toLong + FilePeer.padded(t._1.length) + FilePeer.padded(t._7.length)).sum
+      FileBaseline.HeaderBytes.toLong + FileBaseline.padded(t._1.length) + FileBaseline.padded(
+        t._7.length)).sum
     val file = channel.map(FileChannel.MapMode.READ_WRITE, 0, size)
     file.order(ByteOrder.LITTLE_ENDIAN)
     tuples.foreach { tuple =>
@@ -63,7 +64,7 @@ private[bench] final class FilePeer(port: Int, folder: String, cached: CachedEle
 
   private def putPadded(file: ByteBuffer, value: Array[Byte]): Unit = {
     file.put(value)
-    file.position(file.position() + FilePeer.padded(value.length) - value.length)
+    file.position(file.position() + FileBaseline.padded(value.length) - value.length)
     ()
   }
 
@@ -76,7 +77,8 @@ private[bench] final class FilePeer(port: Int, folder: String, cached: CachedEle
     while (parts.exists(_.hasRemaining)) channel.write(parts)
   }
 
-  private def padding(bytes: Int): ByteBuffer = ByteBuffer.allocate(FilePeer.padded(bytes) - bytes)
+  private def padding(bytes: Int): ByteBuffer =
+    ByteBuffer.allocate(FileBaseline.padded(bytes) - bytes)
 
   override def close(): Unit = {
     consumer.close()
@@ -84,7 +86,7 @@ private[bench] final class FilePeer(port: Int, folder: String, cached: CachedEle
   }
 }
 
-private object FilePeer {
+private object FileBaseline {
   final val HeaderBytes = 8
 
   def padded(bytes: Int): Int = (bytes + 7) / 8 * 8

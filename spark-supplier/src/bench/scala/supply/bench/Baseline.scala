@@ -1,0 +1,31 @@
+package supply.bench
+
+import supply.pair.Pair
+
+/**
+ * A reference for the cycle's figures, measured in the same task: a bound of the hardware, or an
+ * alternative way to send.
+ */
+private[bench] trait Baseline extends AutoCloseable {
+  def measure(): Measured
+}
+
+private[bench] object Baseline {
+
+  /**
+   * The baseline of one pair, by its words in [[Cycle.limits]]. `cached` gives the elements that
+   * Spark has cached for the pair's rank.
+   */
+  def of(words: Seq[String], pair: Pair, cached: => CachedElements): Baseline = words match {
+    case Seq("put") => new MemcpyBaseline(pair, cached)
+    case "program" +: command => new ProgramBaseline(command)
+    case Seq("in-place", program) => new ProgramBaseline(Seq(program, pair.paths.mappedFile))
+    case Seq("tcp-rows", port) => new TcpBaseline(port.toInt, cached, rowByRow = true)
+    case Seq("tcp-chunks", port) => new TcpBaseline(port.toInt, cached, rowByRow = false)
+    case Seq("files-mapped", port, folder) =>
+      new FileBaseline(port.toInt, folder, cached, mapped = true)
+    case Seq("files-written", port, folder) =>
+      new FileBaseline(port.toInt, folder, cached, mapped = false)
+    case _ => throw new IllegalArgumentException(s"no baseline '${words.mkString(" ")}'")
+  }
+}
