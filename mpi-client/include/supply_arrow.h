@@ -1,11 +1,12 @@
 /**
  * Blocks of libsupply through the Arrow C Data Interface, nothing copied: for any library that imports it, or by hand.
  *
- *     struct ArrowArray array;
  *     struct ArrowSchema schema;
+ *     struct ArrowArray array;
  *     if (supply_export_arrow(supply, &block, SUPPLY_ALL_COLUMNS, &schema, &array) != SUPPLY_OK)
- * die(supply_error(supply)); supply_release(supply, &block);   // the array holds the block on
- *     ...
+ *         die(supply_error(supply));
+ *     supply_release(supply, &block); // the array still holds the block
+ *     use(&schema, &array);
  *     array.release(&array);
  *     schema.release(&schema);
  */

@@ -1,4 +1,4 @@
-/** Programs with MPI, on this node alone. */
+/** Command lines of programs with MPI, all on this node. */
 #ifndef SUPPLY_TEST_MPIRUN_H
 #define SUPPLY_TEST_MPIRUN_H
 
@@ -7,9 +7,9 @@
 
 namespace supply_test {
 
-/** A single rank that no launcher has started. */
+/** A single rank, without a launcher. */
 inline std::vector<std::string> alone(const std::string &program) {
-    /* Open MPI itself leaves memory behind; libsupply's is counted by all the tests without MPI. */
+    /* Open MPI leaks memory. The tests without MPI find the leaks of libsupply. */
     return {"env",
             "ASAN_OPTIONS=detect_leaks=0",
             "OMPI_ALLOW_RUN_AS_ROOT=1",
@@ -20,12 +20,15 @@ inline std::vector<std::string> alone(const std::string &program) {
             program};
 }
 
+#ifdef SUPPLY_TEST_MPIRUN
+/** Several ranks. */
 inline std::vector<std::string> mpirun(int ranks, const std::vector<std::string> &program) {
     std::vector<std::string> command = alone(SUPPLY_TEST_MPIRUN);
     command.insert(command.end(), {"-n", std::to_string(ranks)});
     command.insert(command.end(), program.begin(), program.end());
     return command;
 }
+#endif
 
 } // namespace supply_test
 
