@@ -3,10 +3,10 @@
 
 #include <stdint.h>
 
-/** Nanoseconds on the clock that System.nanoTime() reads, too, so that times of both sides can be compared. */
+/** Nanoseconds of the clock that System.nanoTime() reads: times of both sides can be compared. */
 int64_t clock_nanos(void);
 
-/** Nanoseconds that this process has been at work. */
+/** CPU time of this process in nanoseconds. */
 int64_t clock_cpu_nanos(void);
 
 #endif

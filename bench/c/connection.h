@@ -1,5 +1,4 @@
-/** The consumer's end of a peer that sends over a loopback socket: commands or data in, one byte back for each round.
- */
+/** The consumer's end of a loopback socket: it receives commands or data, and sends one byte after each round. */
 #ifndef CONNECTION_H
 #define CONNECTION_H
 
@@ -9,10 +8,10 @@
 /** Listens on a free port of the loopback, prints the port as JSON on stdout, and accepts one sender. */
 int accept_sender(void);
 
-/** Reads what is there, at most `bytes`; 0 at the end. */
+/** Reads the available bytes, at most `bytes`; 0 at the end. */
 size_t receive_some(int socket, void *to, size_t bytes);
 
-/** Tells the sender that everything of the round has been read. */
+/** Tells the sender that the consumer has read the whole round. */
 void acknowledge_round(int socket);
 
 #endif

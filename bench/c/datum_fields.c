@@ -28,7 +28,7 @@ static void skip(struct reader *reader, uint64_t bytes) {
         reader->at += bytes;
 }
 
-static void note(struct datum_fields *fields, uint64_t field, int32_t number) {
+static void set_field(struct datum_fields *fields, uint64_t field, int32_t number) {
     switch (field) {
         case CHANNELS:
             fields->channels = number;
@@ -55,7 +55,7 @@ bool datum_fields_read(const void *value, size_t bytes, struct datum_fields *fie
         const uint64_t tag = varint(&reader), field = tag >> 3;
         switch (tag & 7) {
             case VARINT:
-                note(fields, field, (int32_t)varint(&reader));
+                set_field(fields, field, (int32_t)varint(&reader));
                 break;
             case FIXED64:
                 skip(&reader, 8);

@@ -1,4 +1,4 @@
-/** The fields of a Caffe Datum in its wire format, where they lie. */
+/** The fields of a Caffe Datum, read in place from its wire format. */
 #ifndef DATUM_FIELDS_H
 #define DATUM_FIELDS_H
 
@@ -13,7 +13,7 @@ struct datum_fields {
     size_t data_bytes;
 };
 
-/** Finds the fields; false if the value is no Datum. */
+/** Finds the fields. False if the value is not a Datum. */
 bool datum_fields_read(const void *value, size_t bytes, struct datum_fields *fields);
 
 #endif

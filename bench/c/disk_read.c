@@ -1,6 +1,6 @@
 /**
- * Reads all files below a folder one after the other, once a round, from the disk: what the kernel has cached of them
- * is dropped before and after.
+ * The disk baseline: reads all files below a folder from the disk, one after the other, once in each round. Drops them
+ * from the kernel's cache before and after.
  */
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,6 +1,6 @@
 /**
- * Reads the data of all blocks that stay in a mapped file, in place, once a round, without taking part in the pair:
- * what a rank could do at best whose data lies in memory. Before the first epoch is whole there is nothing to read.
+ * The baseline of resident blocks: reads the data of all resident blocks of a mapped file in place, once in each round,
+ * without being the rank of the pair. There are none before the end of the first epoch.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,9 +16,9 @@
 static const uint8_t *map(const char *path) {
     struct stat status;
     const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0 || fstat(file, &status) != 0) die("%s can not be opened: %m", path);
+    if (file < 0 || fstat(file, &status) != 0) die("%s cannot be opened: %m", path);
     void *address = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
-    if (address == MAP_FAILED) die("%s can not be mapped: %m", path);
+    if (address == MAP_FAILED) die("%s cannot be mapped: %m", path);
     return address;
 }
 
@@ -30,14 +30,14 @@ static uint32_t data_column(const uint8_t *file) {
     die("the blocks have no column 'data'");
 }
 
-/* The limit of a round is measured while nobody writes. */
+/* The rounds of this baseline run while no task writes. */
 static void measure(const uint8_t *file) {
     const struct mapped_file_header *header = (const void *)file;
-    const uint64_t behind = header->resident_first + header->resident_count;
+    const uint64_t end = header->resident_first + header->resident_count;
     const uint32_t column = header->resident_count > 0 ? data_column(file) : 0;
     uint64_t elements = 0, bytes = 0, sum = 0;
     const struct round round = round_begin();
-    for (uint64_t number = header->resident_first; number < behind; number++) {
+    for (uint64_t number = header->resident_first; number < end; number++) {
         const uint8_t *address = file + RING_OFFSET + number % header->block_count * header->block_bytes;
         const struct block_header *block = (const void *)address;
         if (block->notification.kind != NOTIFICATION_BLOCK) continue;

@@ -1,4 +1,4 @@
-/** Each block holds one element that begins with the time at which its writing began; the rank notes how old it is. */
+/** Prints the age of each block: its only element begins with the time at which the task began to write it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /**
- * Walks a part of an LMDB of Datums with liblmdb, once a round: what a C program without Spark can do on one core.
- * `copy` copies key and data to a ring, as the Spark task does; `sum` reads every byte in place, as a rank that opens
- * the database itself does. The first round takes the CRCs, too, and is not to be counted.
+ * The LMDB baseline: a C program without Spark walks a part of an LMDB of Datums on one core, once in each round.
+ * `copy` copies key and data to a ring, as the Spark task does. `sum` reads every byte in place, as a rank that opens
+ * the database itself does. The first round also computes the CRCs: do not count it.
  */
 #include <inttypes.h>
 #include <lmdb.h>
@@ -41,7 +41,7 @@ static void open_database(struct walk *walk, const char *path) {
     must(mdb_cursor_open(walk->transaction, database, &walk->cursor), path);
 }
 
-/* Part `part` of `parts`, as the Supplier's partitions are cut. */
+/* Finds part `part` of `parts`. The Supplier splits a database in the same way. */
 static void find_part(struct walk *walk, const char *path, size_t part, size_t parts) {
     MDB_stat statistics;
     MDB_val value;

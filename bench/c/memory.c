@@ -5,7 +5,7 @@
 
 #include "messages.h"
 
-/* getrusage() would count what the process was before it became this program. */
+/* getrusage() also counts the memory that the process had before exec(). */
 uint64_t peak_memory(void) {
     FILE *status = fopen("/proc/self/status", "re");
     if (status == NULL) die("/proc/self/status: %m");

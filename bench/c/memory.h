@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/** Bytes that this process has had resident at most; pages that it shares are counted, too. */
+/** Peak resident memory of this process in bytes, including shared pages. */
 uint64_t peak_memory(void);
 
 #endif

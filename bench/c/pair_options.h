@@ -1,17 +1,16 @@
-/** How each rank of a benchmark finds its pair: SUPPLY_MAPPED_FILES and SUPPLY_NAMED_PIPES, and its number. */
+/** The pair of a benchmark's rank, found by SUPPLY_MAPPED_FILES, SUPPLY_NAMED_PIPES and the local rank. */
 #ifndef PAIR_OPTIONS_H
 #define PAIR_OPTIONS_H
 
 #include <supply.h>
 
-/** Opens the pair of that local rank (NULL: the one that the MPI launcher says), whose sizes stand in the config files,
- * or ends the program. */
+/** Opens the pair of the local rank (NULL: from the MPI launcher), or ends the program. */
 supply_t *open_pair(const char *local_rank);
 
-/** The block's column of data, or the end of the program. */
+/** Returns the column `data` of the block, or ends the program. */
 supply_column_t data_column(supply_t *supply, const supply_block_t *block);
 
-/** Ends the program with the library's own text, and tells Spark. */
+/** Prints the library's error, closes the pair and ends the program. */
 _Noreturn void die_of(supply_t *supply);
 
 #endif

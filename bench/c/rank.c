@@ -1,7 +1,7 @@
 /**
- * The rank of the benchmarks. Epoch 0 is never timed: in it each element's CRC is taken. In the others the data
- * column's words are summed up, or copied and then summed, and the sum of each epoch must come to that of epoch 0, so
- * that every byte of every timed epoch is verified by what the benchmark has to do anyway.
+ * The rank of the benchmarks. Epoch 0 is not timed: the rank computes the CRC of each element. In the other epochs it
+ * sums the words of the data column, or copies and then sums them. Each sum must equal that of epoch 0, so the timed
+ * work itself verifies every byte.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,14 +21,14 @@ struct sums {
     uint64_t elements;
     uint64_t data;  /* words of the data column */
     uint64_t other; /* words of everything else */
-    int64_t first;  /* when the first block was there */
+    int64_t first;  /* time of the first block */
 };
 
-/** A partition on its way through the rank. */
+/** The blocks of one partition. */
 struct span {
     uint32_t epoch, partition;
     uint64_t bytes; /* of the elements' data */
-    int64_t end;    /* when its last block had been read */
+    int64_t end;    /* time at which its last block had been read */
 };
 
 struct rank {
@@ -36,7 +36,7 @@ struct rank {
     enum consumption consumption;
     struct tally tally;
     struct sums first, current;
-    uint64_t differing; /* epochs that do not come to what epoch 0 came to */
+    uint64_t differing; /* epochs with another sum than epoch 0 */
     struct span *spans;
     size_t span_count;
     void *copy;
@@ -76,7 +76,7 @@ static void copy_block(struct rank *rank, const supply_block_t *block, const sup
     rank->current.data += sum_of_words((const char *)rank->copy + at, data->data_bytes);
 }
 
-static void note_span(struct rank *rank, const supply_block_t *block, uint64_t data_bytes, int64_t now) {
+static void add_to_span(struct rank *rank, const supply_block_t *block, uint64_t data_bytes, int64_t now) {
     struct span *last = rank->span_count > 0 ? &rank->spans[rank->span_count - 1] : NULL;
     if (last == NULL || last->epoch != block->epoch || last->partition != block->partition) {
         rank->spans = reallocarray(rank->spans, rank->span_count + 1, sizeof *rank->spans);
@@ -100,7 +100,7 @@ static void take(struct rank *rank, const supply_block_t *block) {
         copy_block(rank, block, &data);
     }
     rank->current.elements += block->element_count;
-    note_span(rank, block, data.data_bytes, clock_nanos());
+    add_to_span(rank, block, data.data_bytes, clock_nanos());
 }
 
 static void end_epoch(struct rank *rank, uint32_t epoch) {

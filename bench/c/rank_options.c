@@ -8,7 +8,7 @@
 #include "messages.h"
 
 static const char usage[] = "usage: bench-rank [--local-rank N] [--consume sum|copy|release]\n"
-                            "Takes all blocks of its pair; prints as JSON what it has received.\n";
+                            "Receives all blocks of its pair, and prints the results as JSON.\n";
 
 static enum consumption consumption(const char *text) {
     if (strcmp(text, "sum") == 0) return CONSUME_SUM;

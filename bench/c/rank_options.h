@@ -1,11 +1,11 @@
 #ifndef RANK_OPTIONS_H
 #define RANK_OPTIONS_H
 
-/** What a rank does with a block. */
+/** The work of a rank on each block. */
 enum consumption {
-    CONSUME_SUM,     /* reads every byte of it in place */
-    CONSUME_COPY,    /* copies it to private memory */
-    CONSUME_RELEASE, /* nothing: what the task alone can do */
+    CONSUME_SUM,     /* reads every byte in place */
+    CONSUME_COPY,    /* copies it to private memory, and reads the copy */
+    CONSUME_RELEASE, /* does not read it: shows the speed of the task alone */
 };
 
 struct rank_options {

@@ -1,6 +1,6 @@
 /**
- * Reads blocks in place, and the same bytes in private memory, as often as it is told. It holds the blocks of
- * the ring, copies them once, and measures one or the other whenever a line of stdin says which.
+ * Compares reading blocks in place with reading the same bytes in private memory. It holds the blocks of the ring and
+ * copies them once. Each line of stdin asks for one measurement.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "rounds.h"
 #include "tally.h"
 
-/** The data of a block: where the rank got it, and its copy. */
+/** The data of a block in the mapped file, and its copy. */
 struct piece {
     const void *in_place;
     void *private;
@@ -24,7 +24,7 @@ struct pieces {
     struct piece *piece;
     size_t count, largest;
     uint64_t bytes;
-    bool differs; /* a sum in place is not that of the copy */
+    bool differs; /* the sums in place and of the copy differ */
 };
 
 static void *allocate(size_t bytes) {
@@ -55,7 +55,7 @@ static uint64_t pass(const struct pieces *pieces, bool in_place, bool copy, void
         } else {
             memcpy(target, from, piece->bytes);
             sum += *(const uint64_t *)target;
-            __asm__ volatile("" : : "r"(target) : "memory"); /* or the compiler would drop a copy that nobody reads */
+            __asm__ volatile("" : : "r"(target) : "memory"); /* else the compiler drops a copy that nobody reads */
         }
     }
     return sum;
@@ -66,7 +66,7 @@ static void measure(const struct pieces *pieces, void *target) {
     char line[64], where[16], what[16];
     unsigned passes;
     while (next_round(line, sizeof line)) {
-        if (sscanf(line, "%15s %15s %u", where, what, &passes) != 3) die("'%s' is no round", line);
+        if (sscanf(line, "%15s %15s %u", where, what, &passes) != 3) die("'%s' is not a round", line);
         const bool in_place = strcmp(where, "in-place") == 0, copy = strcmp(what, "copy") == 0;
         uint64_t sum = 0;
         const struct round round = round_begin();
@@ -75,7 +75,7 @@ static void measure(const struct pieces *pieces, void *target) {
     }
 }
 
-/* The next block, counted; false at the end of data. */
+/* Receives and counts the next block. False at the end of data. */
 static bool next_block(supply_t *supply, struct tally *tally, supply_block_t *block) {
     supply_status_t status;
     do status = supply_next(supply, block);

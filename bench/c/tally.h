@@ -1,11 +1,11 @@
-/** What a rank has received, to be compared with the source. */
+/** Counts of received elements, for comparison with the source. */
 #ifndef TALLY_H
 #define TALLY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/** Sums do not depend on the order of elements, so that any order of partitions comes to the same. */
+/** The sums do not depend on the order of the elements. */
 struct tally {
     uint64_t elements;
     uint64_t bytes;   /* of the elements' data */
@@ -14,7 +14,7 @@ struct tally {
 
 void tally_element(struct tally *tally, const void *data, size_t bytes);
 
-/** Prints it as a JSON object, without a line end. */
+/** Prints the tally as a JSON object, without a line end. */
 void tally_print(const struct tally *tally);
 
 #endif
