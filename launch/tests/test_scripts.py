@@ -46,8 +46,8 @@ class TestMakeConfigs:
         "arguments, message",
         [
             (("0", "folder"), "N '0'"),
-            (("--ring", "4MB", "1", "folder"), "--ring=4MB"),
-            (("--block", "0", "1", "folder"), "--block=0"),
+            (("--ring", "4MB", "1", "folder"), "--ring '4MB'"),
+            (("--block", "0", "1", "folder"), "--block '0'"),
             (("1", "a folder"), "white space"),
             (("1",), "usage"),
             (("--size", "1", "1", "folder"), "usage"),

@@ -81,5 +81,5 @@ def test_a_group_that_no_line_can_hold_is_refused(tmp_path, group):
         [LAUNCH / "make-configs", f"--group={group}", "1", tmp_path / "run"], capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert "no name of a group" in done.stderr
+    assert "is not a name of a group" in done.stderr
     assert not (tmp_path / "run").exists()

@@ -1,0 +1,93 @@
+"""What all commands share: the project's folder, the options' parser, checks of values, and how a command fails."""
+
+import argparse
+import os
+import pathlib
+import re
+import signal
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Failure(Exception):
+    """Ends the command with one line on stderr and an exit status."""
+
+    def __init__(self, message, status=1):
+        super().__init__(message)
+        self.status = status
+
+
+def run(main):
+    """Runs main(arguments) as this process, with its result as the exit status."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Failure as failure:
+        print(f"{os.path.basename(sys.argv[0])}: error: {failure}", file=sys.stderr)
+        sys.exit(failure.status)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are worded as the other messages are. It takes no abbreviations of options."""
+
+    def __init__(self, usage, description, epilog=None):
+        super().__init__(
+            usage=usage,
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message):
+        message = re.sub(r"^argument (\S+?)(/\S+)?: ", r"\1 ", message).replace(
+            "expected one argument", "needs a value"
+        )
+        self.exit(2, f"usage: {self.usage}\n{self.prog}: error: {message} (--help says more)\n")
+
+
+def split_at_program(words):
+    """Splits words at '--' into options and the command of the ranks, which is None if there is no '--'."""
+    if "--" not in words:
+        return words, None
+    end = words.index("--")
+    return words[:end], words[end + 1 :]
+
+
+def pattern(expression, what):
+    """A type of an option's values: text that matches the expression. `what` completes "'x' is not ..."."""
+
+    def check(text):
+        if not re.fullmatch(expression, text):
+            raise argparse.ArgumentTypeError(f"'{text}' is not {what}")
+        return text
+
+    return check
+
+
+def number_of(what):
+    text_of = pattern("[1-9][0-9]*", f"a number of {what}, 1 or more")
+    return lambda text: int(text_of(text))
+
+
+seconds = pattern(r"[0-9]+(\.[0-9]+)?", "a number of seconds")
+block_size = pattern("[1-9][0-9]*(KiB|MiB|GiB)?", "a size: give bytes, or a number followed by KiB, MiB or GiB")
+heap_size = pattern("[1-9][0-9]*[kKmMgGtT]", "a size such as 4g")
+group_name = pattern(r"[^\s#]+", "a name of a group")
+
+
+def add_config_options(parser):
+    """The options that end up in the config files (config_files.write)."""
+    parser.add_argument("--ring", metavar="SIZE", type=block_size, help="bytes of each ring (default: four blocks)")
+    parser.add_argument(
+        "--block", metavar="SIZE", type=block_size, help="bytes of each block (default: a quarter of the ring, or 2MiB)"
+    )
+    parser.add_argument(
+        "--group",
+        metavar="NAME",
+        type=group_name,
+        help="the group whose members may feed the ranks, if Spark's executors run as another user (docs/SECURITY.md). "
+        "The group can read the config files, too",
+    )

@@ -1,0 +1,76 @@
+"""Writes mapped-files.conf and named-pipes.conf, the two config files that the Supplier and the ranks share."""
+
+import grp
+import os
+import pathlib
+import re
+import shutil
+
+from .command import Failure
+
+MAPPED_FILES = """\
+# The mapped file of each pair: PATH [ring=SIZE] [block=SIZE] [group=NAME]
+#
+# Line i, comments and blank lines not counted, belongs to local rank i, here and in named-pipes.conf.
+# The rank makes the file and removes it. Choose a file system in memory (tmpfs).
+#   ring=   bytes of the ring of blocks; default four blocks. A ring that fits the last-level cache is fastest.
+#   block=  bytes of a block; default a quarter of the ring, or 2MiB. No element may be larger.
+#   group=  group whose members may feed the rank, if Spark's executors run as another user (docs/SECURITY.md).
+# Sizes: bytes, or 64KiB, 16MiB, 1GiB.
+"""
+NAMED_PIPES = """\
+# The named pipes of each pair: REQUEST_PIPE NOTIFICATION_PIPE
+#
+# Line i, comments and blank lines not counted, belongs to local rank i, here and in mapped-files.conf.
+# The rank makes both pipes and removes them.
+#   request pipe       rank to Spark task: attach, credits, stop
+#   notification pipe  Spark task to rank: which block, where, how big
+"""
+
+
+def write(pairs, folder, output, ring=None, block=None, group=None):
+    """Writes the config files of `pairs` pairs in `folder` into `output`. Returns the paths of both files."""
+    folder, output = os.path.abspath(folder), pathlib.Path(output)
+    if re.search(r"[\s#]", folder):
+        raise Failure(
+            f"the folder '{folder}' holds white space or '#', which the config files cannot express: name another"
+        )
+    words = {"ring": ring, "block": block, "group": group}
+    suffix = "".join(f" {name}={word}" for name, word in words.items() if word)
+    paths = [f"{folder}/pair-{number}" for number in range(pairs)]
+    contents = {
+        output / "mapped-files.conf": MAPPED_FILES + "".join(f"{path}.mapped{suffix}\n" for path in paths),
+        output / "named-pipes.conf": NAMED_PIPES + "".join(f"{path}.request {path}.notification\n" for path in paths),
+    }
+    for file in contents:
+        if file.exists():
+            raise Failure(f"{file} is there already: remove it, or name another OUTPUT_FOLDER")
+    if not output.is_dir():
+        output.mkdir(parents=True, mode=0o700)
+        share(output, group, 0o750)
+    for file, text in contents.items():
+        file.write_text(text)
+        share(file, group, 0o640)
+    return list(contents)
+
+
+def share(path, group, mode):
+    """Lets the group use the path, if there is a group: executors of another user read the config files, too."""
+    if not group:
+        return
+    try:
+        shutil.chown(path, group=_number_of(group))
+        os.chmod(path, mode)
+    except (KeyError, OSError) as error:
+        raise Failure(
+            f"{path} cannot be given to the group '{group}': is this user a member of it, and the owner of the folder?"
+        ) from error
+
+
+def _number_of(group):
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        if not group.isdigit():
+            raise
+        return int(group)

@@ -1,0 +1,28 @@
+"""Reads and writes host files, in Open MPI's format: 'HOST slots=N' a line, '#' begins a comment."""
+
+import pathlib
+import re
+
+from .command import Failure
+
+
+def read(path):
+    """The nodes of the file in its order: (host, slots), with one slot if the line names no number."""
+    try:
+        lines = pathlib.Path(path).read_text().splitlines()
+    except OSError as error:
+        raise Failure(f"{path} cannot be read: {error.strerror}") from error
+    nodes = []
+    for number, line in enumerate(lines, 1):
+        host, *words = line.partition("#")[0].split() or [None]
+        slots = next((word[len("slots=") :] for word in words if word.startswith("slots=")), "1")
+        if not re.fullmatch("[0-9]+", slots):
+            raise Failure(f"{path}:{number}: slots={slots} is not a number")
+        if host:
+            nodes.append((host, int(slots)))
+    return nodes
+
+
+def write(path, nodes):
+    """Writes (host, slots) pairs."""
+    pathlib.Path(path).write_text("".join(f"{host} slots={slots}\n" for host, slots in nodes))

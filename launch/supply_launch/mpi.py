@@ -1,0 +1,69 @@
+"""The launcher of the ranks: Open MPI's mpirun, or MPICH's mpiexec."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+from . import host_file
+from .command import Failure
+
+
+class Launcher:
+    """The command in MPIRUN (default: mpirun), with its own options."""
+
+    def __init__(self):
+        self._words = os.environ.get("MPIRUN", "").split() or ["mpirun"]
+        if not shutil.which(self._words[0]):
+            raise Failure(f"there is no '{self._words[0]}': install Open MPI (make packages), or set MPIRUN", 127)
+        version = subprocess.run(
+            [self._words[0], "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        # Hydra is the launcher of MPICH.
+        self.is_mpich = version.stdout.startswith(b"HYDRA")
+        self._as_root = [] if os.geteuid() or self.is_mpich else ["--allow-run-as-root"]
+
+    def command(self, ranks, hosts=None):
+        """Starts `ranks` ranks, on the slots of a host file in its order, which is how the Supplier numbers them, too."""
+        if self.is_mpich:
+            # It passes the whole environment on.
+            nodes = ",".join(f"{host}:{slots}" for host, slots in host_file.read(hosts)) if hosts else ""
+            return [*self._words, "-n", str(ranks), "-bind-to", "none", *(["-hosts", nodes] if nodes else [])]
+        placement = ["--oversubscribe", "--map-by", "slot", "--bind-to", "none"]
+        passed_on = [word for name in ("MAPPED_FILES", "NAMED_PIPES", "TIMEOUT") for word in ("-x", f"SUPPLY_{name}")]
+        on_hosts = ["--hostfile", str(hosts)] if hosts else []
+        return [*self._words, "-n", str(ranks), *placement, *on_hosts, *passed_on, *self._as_root]
+
+    def temporary_files_in(self, folder, memory):
+        """Options that put what a killed launcher leaves on this node into these folders; `memory` is on tmpfs."""
+        if self.is_mpich:
+            return []
+        return ["--mca", "orte_tmpdir_base", str(folder), "--mca", "btl_vader_backing_directory", str(memory)]
+
+    def on_each_node(self, hosts, command):
+        """Runs a command once on each node of a host file, for at most half a minute."""
+        if self.is_mpich:
+            nodes = list(dict(host_file.read(hosts)))
+            words = ["-n", str(len(nodes)), "-ppn", "1", "-hosts", ",".join(nodes)]
+        else:
+            words = ["--hostfile", str(hosts), "--map-by", "ppr:1:node"]
+        subprocess.run(["timeout", "30", *self._words, *words, *self._as_root, *map(str, command)], check=False)
+
+    def files_of_ranks(self, folder, ranks):
+        """
+        Options with which Open MPI writes each rank's stderr into a file, too, below `folder`, which every node sees. (Its
+        --tag-output loses lines.) Returns them and the folder, which is another one if MPIRUN names it.
+        """
+        option = "--output-filename"
+        if option in self._words:
+            return [], pathlib.Path(self._words[self._words.index(option) + 1].partition(":")[0])
+        for rank in range(ranks):
+            of_rank = folder / "1" / f"rank.{rank:0{len(str(ranks))}}"
+            of_rank.mkdir(parents=True)
+            # Nobody reads the ranks' stdout there.
+            (of_rank / "stdout").symlink_to(os.devnull)
+        return [option, str(folder)], folder

@@ -1,0 +1,205 @@
+"""Supervises the processes of a command: starts each in a session of its own, passes on what they write, and ends them.
+
+One thread does it all. Signals that ask the command to end are noted and reported by `wait`, so that none comes between
+two steps of a start.
+"""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import selectors
+import signal
+import subprocess
+import sys
+import time
+
+_libc = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+_ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
+def end_with_parent():
+    """For preexec_fn: this process gets SIGTERM when the command dies, however it dies."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def signal_name(status):
+    """The name of the signal in an exit status of 128 + its number."""
+    return signal.Signals(status - 128).name
+
+
+class Output:
+    """A stream that is read as it comes: its last lines are kept, and it is passed on to stderr."""
+
+    def __init__(self, stream, pass_on, keep_lines):
+        self.stream = stream
+        self._pass_on = pass_on
+        self._keep_lines = keep_lines
+        self._tail = b""
+
+    def read(self):
+        """Reads what is there. Returns whether that was the end."""
+        data = os.read(self.stream.fileno(), 65536)
+        self._tail = b"\n".join((self._tail + data).split(b"\n")[-self._keep_lines - 1 :])
+        if self._pass_on:
+            with contextlib.suppress(OSError):
+                sys.stderr.buffer.write(data)
+                sys.stderr.buffer.flush()
+        return not data
+
+    def lines(self):
+        """The last lines, without the blank ones."""
+        lines = self._tail.decode(errors="replace").replace("\r", "\n").split("\n")
+        return [line for line in lines if line.strip()]
+
+
+class Side:
+    """A process, which leads a session of its own."""
+
+    def __init__(self, process):
+        self.process = process
+        self.status = None  # As a shell has it: 128 + the number of the signal that killed the process.
+        self.killed = False
+        self.output = None  # What it writes, if it is relayed.
+        self.notice = None  # Its stdout, if a line there is as good as its end.
+
+    def has_ended(self):
+        """Whether the process has ended. It stays a zombie until `Sides.end`, so that no other process gets its number."""
+        if self.status is None:
+            ended = os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended:
+                self.killed = ended.si_code != os.CLD_EXITED
+                self.status = ended.si_status + 128 * self.killed
+        return self.status is not None
+
+
+class Sides:
+    """The processes that a command supervises, by name."""
+
+    def __init__(self):
+        self._sides = {}
+        self._selector = selectors.DefaultSelector()
+        self.signal = None
+        self._wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in _ENDING_SIGNALS:
+            # nohup lets SIGHUP be ignored.
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._note_signal)
+
+    def _note_signal(self, number, _frame):
+        self.signal = self.signal or number
+
+    def __getitem__(self, name):
+        return self._sides[name]
+
+    def start(self, name, command, relay=None, notice=False, **settings):
+        """
+        Starts a process in a session of its own, so that a terminal's Ctrl-C reaches this command alone.
+
+        relay: "stderr", or "both" for stdout, too: passed on to stderr. notice: whether `wait` returns also when the process
+        writes a line to stdout.
+        """
+        if relay:
+            settings["stderr"] = subprocess.PIPE
+        if relay == "both":
+            settings.update(stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if notice:
+            settings["stdout"] = subprocess.PIPE
+        process = subprocess.Popen(
+            list(map(str, command)),
+            start_new_session=True,
+            preexec_fn=end_with_parent,
+            **{"stdin": subprocess.DEVNULL, **settings},
+        )
+        side = self._sides[name] = Side(process)
+        if relay:
+            side.output = self.read(process.stdout if relay == "both" else process.stderr)
+        if notice:
+            side.notice = self.read(process.stdout, pass_on=False)
+        return side
+
+    def read(self, stream, pass_on=True, keep_lines=100):
+        """Reads a stream while this command waits."""
+        output = Output(stream, pass_on, keep_lines)
+        self._selector.register(stream, selectors.EVENT_READ, output)
+        return output
+
+    def wait(self, seconds=None, but=None):
+        """
+        Waits until a process other than `but` has ended, and returns its name. Returns "signal" if a signal asks this command to
+        end, and None after `seconds`.
+        """
+        latest = None if seconds is None else time.monotonic() + seconds
+        while True:
+            if self.signal:
+                return "signal"
+            for name, side in self._sides.items():
+                if name != but and (side.has_ended() or (side.notice and side.notice.lines())):
+                    return name
+            remaining = None if latest is None else latest - time.monotonic()
+            if remaining is not None and remaining <= 0:
+                return None
+            self._read_streams(remaining)
+
+    def _read_streams(self, seconds):
+        """Reads what the processes have written, or is written within `seconds`."""
+        for key, _ in self._selector.select(seconds):
+            if not key.data:
+                os.read(self._wake, 4096)
+            elif key.data.read():
+                self._selector.unregister(key.fileobj)
+                key.fileobj.close()
+
+    def end(self, seconds=5):
+        """
+        Ends all processes: TERM to their process groups, at most `seconds` of waiting, KILL to all that is left in their sessions.
+        mpirun gives its ranks process groups of their own, and ends them on TERM; Spark then removes its folders. From here on no
+        signal keeps this command from cleaning up.
+        """
+        for number in _ENDING_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        for name in self._sides:
+            self.ask_to_end(name)
+        for name, side in self._sides.items():
+            self.await_session(name, seconds)
+            for pid in _session_members(side.process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        # What they have written last. A process that left its session may keep a stream open.
+        latest = time.monotonic() + 5
+        while len(self._selector.get_map()) > 1 and time.monotonic() < latest:
+            self._read_streams(0.1)
+        for side in self._sides.values():
+            side.process.wait()
+        self._sides = {}
+
+    def ask_to_end(self, name, number=signal.SIGTERM):
+        """Sends a signal to a process and its process group."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._sides[name].process.pid, number)
+
+    def await_session(self, name, seconds):
+        """Waits at most `seconds` until no process of a session is left."""
+        latest = time.monotonic() + seconds
+        while _session_members(self._sides[name].process.pid) and time.monotonic() < latest:
+            self._read_streams(0.1)
+
+
+def _session_members(session):
+    """The processes of a session that have not ended."""
+    members = []
+    for status in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _parent, _group, of_session = status.read_text(errors="replace").rpartition(")")[2].split()[:4]
+            if int(of_session) == session and state not in "ZX":
+                members.append(int(status.parent.name))
+    return members
+
+
+def remove_folders(*folders):
+    """Removes what a run has made. A failure is ignored: NFS keeps a file that is open, and its folder."""
+    subprocess.run(["rm", "-rf", "--", *(str(folder) for folder in folders if folder)], check=False)

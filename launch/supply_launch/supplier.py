@@ -1,0 +1,47 @@
+"""launch/supplier: starts the Supplier, the Spark side of every pair, by spark-submit."""
+
+import os
+import sys
+
+from .command import Parser
+from .spark import Spark
+
+EPILOG = """
+The Supplier's own options are in docs/OPTIONS.md, and below.
+
+Exit status: 0 if every rank has received everything; 1 if Spark or the source failed; 2 if an option is wrong; 3 if a rank did
+not attach, stalled, failed or died; 130 or 143 if a signal ended it.
+
+Environment:
+  SPARK_HOME        Spark to use (default: the one in build/venv). 'make build SPARK=...' makes the jar for it
+  SPARK_CONF_DIR    Spark's settings (default: configs/spark)
+  TMPDIR            where Spark and Java put temporary files (default: /tmp)
+  SPARK_LOCAL_DIRS  where Spark spills to (default: TMPDIR)
+"""
+
+
+def main(arguments):
+    parser = Parser(
+        "launch/supplier [--master MASTER] [--conf KEY=VALUE]... [SUPPLIER OPTION]...",
+        "Starts the Supplier by spark-submit.",
+        EPILOG,
+    )
+    parser.add_argument("--master", help="as in spark-submit (default: local[RANKS], with the value of --ranks)")
+    parser.add_argument(
+        "--conf", metavar="KEY=VALUE", action="append", default=[], help="as in spark-submit; repeatable"
+    )
+    parser.add_argument("--ranks", metavar="N", default="1", help="number of ranks (default: 1)")
+    others = [word for word in arguments if word not in ("-h", "--help")]
+    options, own = parser.parse_known_args(others)
+    own += ["--ranks", options.ranks]
+    if others != arguments:
+        parser.print_help()
+        print()
+        own.append("--help")
+    master = options.master or f"local[{options.ranks}]"
+    command, environment = Spark().program("supply.cli.Supplier", master, options.conf, own)
+    if sys.stderr.isatty():
+        # The JVM cannot find that out, and shows the progress in another way on a terminal.
+        environment["SUPPLY_TERMINAL"] = "1"
+    sys.stdout.flush()
+    os.execve(command[0], command, environment)

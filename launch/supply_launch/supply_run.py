@@ -1,0 +1,210 @@
+"""launch/supply-run: one run on this machine; the Supplier and its ranks, started together and ended together."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from . import config_files, last_words
+from .command import ROOT, Failure, Parser, add_config_options, number_of, seconds, split_at_program
+from .last_words import failed_side
+from .mpi import Launcher
+from .processes import Sides, remove_folders, signal_name
+
+DESCRIPTION = """\
+Starts the Supplier (launch/supplier, by spark-submit) and 'mpirun -n RANKS PROGRAM ARGUMENT...' and waits for both. If one
+fails, the other is ended, too. The exit status and the last line on stderr are those of the side that failed first. Nothing is
+left: no process, no mapped file, no named pipe, no temporary folder.
+
+All other options are those of the Supplier (docs/OPTIONS.md) and of launch/supplier. --ring, --block and --group are for config
+files that the run makes itself."""
+EPILOG = """
+The ranks' stdout is passed on to stdout as mpirun writes it: lines of different ranks may be mixed, and MPICH writes there that a
+rank was killed. Everything else goes to stderr, the Supplier's table too.
+
+Environment:
+  MPIRUN      Open MPI's mpirun or MPICH's mpiexec, followed by options of your own (default: mpirun)
+  SPARK_HOME, SPARK_CONF_DIR, TMPDIR  as in launch/supplier --help
+"""
+
+# Seconds that the other side gets to end by itself after one has failed: the failure travels through the pairs, or through YARN.
+GRACE, GRACE_ON_YARN = 10, 60
+# Seconds that a side gets to end when it is asked to. On YARN a JVM starts, which finds the application and ends it.
+ENDING, ENDING_ON_YARN = 5, 60
+# Seconds beyond its own timeout that the Supplier gets in all after its ranks have ended well.
+SPARK_START = 60
+
+
+def main(arguments):
+    parser = Parser("launch/supply-run [OPTION]... -- PROGRAM [ARGUMENT]...", DESCRIPTION, EPILOG)
+    parser.add_argument("--ranks", metavar="N", type=number_of("ranks"), default=1, help="number of ranks (default: 1)")
+    parser.add_argument(
+        "--mapped-files", metavar="FILE", help="the config files of both sides. Without them the run makes"
+    )
+    parser.add_argument("--named-pipes", metavar="FILE", help="its own, for pairs in a folder of its own in /dev/shm")
+    parser.add_argument("--hosts", metavar="FILE", help="where the ranks run: mpirun gets the same file, slot by slot")
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=os.environ.get("SUPPLY_TIMEOUT", "120"),
+        help="timeout of each wait on both sides (default: SUPPLY_TIMEOUT, or 120)",
+    )
+    parser.add_argument(
+        "--yarn",
+        metavar="MEMORY,EXECUTORS,CORES",
+        help="submit the Supplier to YARN (launch/submit-supplier) instead of running it here. Set HADOOP_CONF_DIR; --hosts "
+        "names the nodes, which must see the config files of --mapped-files and --named-pipes at the same paths",
+    )
+    add_config_options(parser)
+    words, program = split_at_program(arguments)
+    options, supplier_options = parser.parse_known_args(words)
+    if program is None:
+        parser.error("no '--': put the program of the ranks after it")
+    if not program:
+        parser.error("no program after '--'")
+    if bool(options.mapped_files) != bool(options.named_pipes):
+        parser.error("--mapped-files and --named-pipes go together: give both or neither")
+    if options.mapped_files and (options.ring or options.block or options.group):
+        parser.error("--ring, --block and --group stand in the config files: do not give them with --mapped-files")
+    if options.yarn and not (options.mapped_files and options.hosts):
+        parser.error("--yarn needs --hosts, --mapped-files and --named-pipes: files that every node sees")
+    path = shutil.which(program[0])
+    if not path and os.path.exists(program[0]):
+        raise Failure(f"the program '{program[0]}' is not executable: chmod +x, or put its interpreter in front", 126)
+    if not path:
+        raise Failure(f"there is no program '{program[0]}', neither as a path nor on PATH", 127)
+    run = Run(options)
+    try:
+        status, failure = run.supply(supplier_options, [path, *program[1:]])
+    finally:
+        run.clean_up()
+    if failure:
+        print(f"supply-run: {failure}", file=sys.stderr)
+    return status
+
+
+class Run:
+    """A run: its two sides, its config files and its folders."""
+
+    def __init__(self, options):
+        self._options = options
+        self._launcher = Launcher()
+        self._sides = Sides()
+        self._folders = []
+        self._configs = [options.mapped_files, options.named_pipes]
+        self._ended_well = False
+        self._ending = ENDING_ON_YARN if options.yarn else ENDING
+
+    def _make_folder(self, parent):
+        self._folders.append(pathlib.Path(tempfile.mkdtemp(prefix=f"supply-{os.getuid()}-", dir=parent)))
+        return self._folders[-1]
+
+    def supply(self, supplier_options, program):
+        """Starts both sides and waits until they have ended. Returns the exit status, and the reason of a failure."""
+        options = self._options
+        work = self._make_folder(tempfile.gettempdir())
+        in_memory = self._make_folder("/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
+        if not options.mapped_files:
+            self._configs = config_files.write(
+                options.ranks, in_memory, in_memory, options.ring, options.block, options.group
+            )
+            # Executors of another user must get through the folder.
+            config_files.share(in_memory, options.group, 0o750)
+        supplier = self._start_supplier(work, supplier_options)
+        ranks, errors, folder = self._start_ranks(work, in_memory, program)
+        first = self._sides.wait()
+        limit = None if first == "signal" else self._limit_after(first)
+        if first == "signal" or self._sides.wait(limit, but=first) == "signal":
+            return 128 + self._sides.signal, None
+        # A side without a status here is ended by this command.
+        status = {"supplier": supplier.status, "ranks": ranks.status}
+        self._sides.end(self._ending)
+        failed = failed_side(first, status)
+        self._ended_well = not failed
+        if not failed:
+            return 0, None
+        if failed == "supplier":
+            return self._failure_of_supplier(supplier, status["supplier"], limit)
+        if ranks.killed:
+            return ranks.status, f"mpirun was killed ({signal_name(ranks.status)})"
+        words = last_words.of_ranks(errors.lines(), folder, ranks.status)
+        return ranks.status, f"the ranks failed (status {ranks.status}): {words}"
+
+    def _start_supplier(self, work, supplier_options):
+        options = self._options
+        command = [ROOT / "launch/supplier"]
+        if options.yarn:
+            command = [ROOT / "launch/submit-supplier", *options.yarn.split(",")]
+        command += [*supplier_options, "--ranks", options.ranks, "--timeout", options.timeout]
+        command += ["--mapped-files", self._configs[0], "--named-pipes", self._configs[1]]
+        command += ["--hosts", options.hosts] if options.hosts else []
+        environment = {**os.environ, "TMPDIR": str(work)}
+        if sys.stderr.isatty():
+            # The Supplier sees a pipe.
+            environment["SUPPLY_TERMINAL"] = "1"
+        return self._sides.start("supplier", command, relay="both", env=environment)
+
+    def _start_ranks(self, work, in_memory, program):
+        """Returns the side, what its ranks write to stderr, and the folder with the files of each rank."""
+        options = self._options
+        command = self._launcher.command(options.ranks, options.hosts)
+        environment = {
+            **os.environ,
+            "SUPPLY_MAPPED_FILES": str(self._configs[0]),
+            "SUPPLY_NAMED_PIPES": str(self._configs[1]),
+            "SUPPLY_TIMEOUT": options.timeout,
+        }
+        if self._launcher.is_mpich:
+            # It writes the ranks' stderr there, and its own lines to its stderr.
+            reader, writer = os.pipe()
+            command += ["-errfile-pattern", f"/dev/fd/{writer}", *program]
+            ranks = self._sides.start("ranks", command, relay="stderr", env=environment, pass_fds=[writer])
+            os.close(writer)
+            return ranks, self._sides.read(os.fdopen(reader, "rb")), None
+        if not options.hosts:
+            # Other nodes do not have these folders.
+            command += self._launcher.temporary_files_in(work, in_memory)
+        # Every node sees the folder of the config files.
+        shared = self._make_folder(os.path.dirname(os.path.abspath(self._configs[0]))) if options.hosts else work
+        of_ranks, folder = self._launcher.files_of_ranks(shared / "ranks", options.ranks)
+        ranks = self._sides.start("ranks", [*command, *of_ranks, *program], relay="stderr", env=environment)
+        return ranks, ranks.output, folder
+
+    def _limit_after(self, first):
+        """How long the other side may still run, in seconds, when one side has ended. None: without a limit."""
+        status = self._sides[first].status
+        if (first, status) == ("supplier", 2):
+            # Its options are wrong: it has told no rank.
+            return 0.1
+        if status:
+            return GRACE_ON_YARN if self._options.yarn else GRACE
+        return int(float(self._options.timeout)) + SPARK_START if first == "ranks" else None
+
+    @staticmethod
+    def _failure_of_supplier(supplier, status, limit):
+        if status is None:
+            return 1, f"the Supplier failed: it still ran {limit} s after its ranks had ended"
+        if supplier.killed:
+            return status, f"the Supplier was killed ({signal_name(status)})"
+        last = (supplier.output.lines() or ["no message on stderr"])[-1]
+        return status, f"the Supplier failed (status {status}): {last}"
+
+    def clean_up(self):
+        """Ends both sides and removes what the run has made."""
+        self._sides.end(self._ending)
+        if self._options.mapped_files:
+            self._clean_pairs()
+        remove_folders(*self._folders)
+
+    def _clean_pairs(self):
+        """Removes the pairs of ranks that were killed, in the user's config files. The run's own go with their folder."""
+        options = self._options
+        command = [ROOT / "build/mpi-client/supply-clean", "--mapped-files", options.mapped_files]
+        command += ["--named-pipes", options.named_pipes]
+        if not options.hosts:
+            subprocess.run(command, stdout=sys.stderr, check=False)
+        elif not (self._ended_well or "SUPPLY_NODES_CLEAN" in os.environ):  # slurm-run cleans the nodes itself.
+            self._launcher.on_each_node(options.hosts, command)
