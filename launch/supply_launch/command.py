@@ -91,3 +91,26 @@ def add_config_options(parser):
         help="the group whose members may feed the ranks, if Spark's executors run as another user (docs/SECURITY.md). "
         "The group can read the config files, too",
     )
+
+
+def add_run_options(parser, ranks, ranks_default):
+    """The options that concern both sides of a run."""
+    parser.add_argument(
+        "--ranks",
+        metavar="N",
+        type=number_of("ranks"),
+        default=ranks,
+        help=f"number of ranks (default: {ranks_default})",
+    )
+    parser.add_argument("--mapped-files", metavar="FILE", help="the config files of both sides")
+    parser.add_argument("--named-pipes", metavar="FILE")
+    parser.add_argument(
+        "--hosts", metavar="FILE", help="where the ranks run: a host file in Open MPI's format, 'HOST slots=N' a line"
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=os.environ.get("SUPPLY_TIMEOUT", "120"),
+        help="timeout of each wait (default: SUPPLY_TIMEOUT, or 120)",
+    )

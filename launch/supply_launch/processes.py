@@ -96,7 +96,7 @@ class Sides:
     def __getitem__(self, name):
         return self._sides[name]
 
-    def start(self, name, command, relay=None, notice=False, **settings):
+    def start(self, name, command, relay=None, keep_lines=100, notice=False, **settings):
         """
         Starts a process in a session of its own, so that a terminal's Ctrl-C reaches this command alone.
 
@@ -117,7 +117,7 @@ class Sides:
         )
         side = self._sides[name] = Side(process)
         if relay:
-            side.output = self.read(process.stdout if relay == "both" else process.stderr)
+            side.output = self.read(process.stdout if relay == "both" else process.stderr, keep_lines=keep_lines)
         if notice:
             side.notice = self.read(process.stdout, pass_on=False)
         return side

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 from . import config_files, last_words
-from .command import ROOT, Failure, Parser, add_config_options, number_of, seconds, split_at_program
+from .command import ROOT, Failure, Parser, add_config_options, add_run_options, split_at_program
 from .last_words import failed_side
 from .mpi import Launcher
 from .processes import Sides, remove_folders, signal_name
@@ -39,19 +39,7 @@ SPARK_START = 60
 
 def main(arguments):
     parser = Parser("launch/supply-run [OPTION]... -- PROGRAM [ARGUMENT]...", DESCRIPTION, EPILOG)
-    parser.add_argument("--ranks", metavar="N", type=number_of("ranks"), default=1, help="number of ranks (default: 1)")
-    parser.add_argument(
-        "--mapped-files", metavar="FILE", help="the config files of both sides. Without them the run makes"
-    )
-    parser.add_argument("--named-pipes", metavar="FILE", help="its own, for pairs in a folder of its own in /dev/shm")
-    parser.add_argument("--hosts", metavar="FILE", help="where the ranks run: mpirun gets the same file, slot by slot")
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=seconds,
-        default=os.environ.get("SUPPLY_TIMEOUT", "120"),
-        help="timeout of each wait on both sides (default: SUPPLY_TIMEOUT, or 120)",
-    )
+    add_run_options(parser, 1, 1)
     parser.add_argument(
         "--yarn",
         metavar="MEMORY,EXECUTORS,CORES",

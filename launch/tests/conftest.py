@@ -8,7 +8,8 @@ import tempfile
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "build" / "python"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "launch")]
 
 import databases
 from pairs import Pairs

@@ -6,21 +6,21 @@ import subprocess
 import pytest
 
 from places import LAUNCH
+from supply_launch import slurm_allocation
 
 
 @pytest.mark.parametrize(
     "text, tasks", [("4", [4]), ("2(x3)", [2, 2, 2]), ("2(x2),1", [2, 2, 1]), ("1,12(x2),3", [1, 12, 12, 3])]
 )
 def test_tasks_of_each_node(text, tasks):
-    command = f"source {LAUNCH}/lib/allocation.sh; tasks_of_nodes '{text}'"
-    assert list(map(int, subprocess.check_output(["bash", "-c", command], text=True).split())) == tasks
+    assert slurm_allocation.tasks_of_nodes(text) == tasks
 
 
 @pytest.mark.parametrize(
     "arguments, status, message",
     [
         (("--lmdb", "/a", "--", "true"), 1, "this is no job of Slurm: submit it by sbatch"),
-        (("--lmdb", "/a"), 2, "no program behind '--'"),
+        (("--lmdb", "/a"), 2, "no program after '--'"),
         (("--ranks", "3", "--", "true"), 2, "--ranks comes from the allocation"),
         (("--executor-memory", "much", "--", "true"), 2, "--executor-memory 'much' is not a size"),
     ],

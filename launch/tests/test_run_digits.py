@@ -10,7 +10,7 @@ from ranks import END_OF_PATIENCE
 
 def run_digits(**environment):
     return subprocess.run(
-        [LAUNCH / "run-digits"],
+        [LAUNCH / "dev" / "run-digits"],
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,

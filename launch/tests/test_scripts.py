@@ -88,12 +88,12 @@ class TestMakeDigitsLmdb:
         assert sorted(of_class) == list(range(10)) and set(of_class.values()) <= {35, 36, 37}
 
     def test_it_is_the_same_each_time(self, tmp_path):
-        assert run(LAUNCH / "make-digits-lmdb", tmp_path / "again").returncode == 0
+        assert run(LAUNCH / "dev" / "make-digits-lmdb", tmp_path / "again").returncode == 0
         for name in ("train_lmdb", "test_lmdb"):
             assert (tmp_path / "again" / name / "data.mdb").read_bytes() == (DIGITS / name / "data.mdb").read_bytes()
 
     def test_nothing_is_overwritten(self, tmp_path):
-        done = run(LAUNCH / "make-digits-lmdb", tmp_path)
+        done = run(LAUNCH / "dev" / "make-digits-lmdb", tmp_path)
         assert done.returncode == 1 and "is there already" in done.stderr
         assert list(tmp_path.iterdir()) == []
 
@@ -152,7 +152,7 @@ class TestHadoop:
     def start(folder):
         environment = {**os.environ, "JAVA_HOME": "/nowhere"}
         return subprocess.run(
-            [LAUNCH / "hadoop", "start", "--folder", folder], env=environment, capture_output=True, text=True
+            [LAUNCH / "dev" / "mini-cluster", "start", "--folder", folder], env=environment, capture_output=True, text=True
         )
 
     @pytest.mark.parametrize("name", ["conf", "nodes", "logs"])

@@ -168,4 +168,4 @@ def test_a_file_that_spark_can_not_ship_is_refused(on_yarn, tmp_path, name):
     (tmp_path / name).touch()
     done = submit(on_yarn, "--hosts", tmp_path / name)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"submit-supplier: error: --hosts: Spark can not ship {tmp_path / name}")
+    assert done.stderr.startswith(f"submit-supplier: error: --hosts: Spark cannot ship {tmp_path / name}")

@@ -4,6 +4,7 @@ import collections
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -112,6 +113,41 @@ def test_a_rank_dies_in_the_middle(supply_run, entries):
         assert last_message(run) == "the ranks failed (status 5): program: out of luck"
         assert any(re.match("supplier: error: .*ended before it had taken all its data", line) for line in run.errors)
         assert pairs.left_behind() == []
+
+
+def process_of(run, words):
+    """The process of the run whose command line holds the words."""
+    command_lines = {pid: pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() for pid in run.mark.processes()}
+    [found] = [pid for pid, line in command_lines.items() if words.encode() in line]
+    return found
+
+
+def test_a_supplier_that_is_killed(supply_run, entries):
+    run = supply_run("--lmdb", entries, *ENDLESS, program=(SUPPLY_CAT, "--count"))
+    run.wait_until_supplied()
+    os.kill(process_of(run, "supply.cli.Supplier"), signal.SIGKILL)
+    assert run.finish() == 137
+    assert last_message(run) == "the Supplier was killed (SIGKILL)"
+    assert not any("line 1:" in line for line in run.errors)
+
+
+def test_a_rank_that_is_killed(supply_run, entries):
+    kill = "[[ $OMPI_COMM_WORLD_RANK == 1 ]] && kill -KILL $$; exec sleep 1000"
+    run = supply_run("--lmdb", entries, "--ranks", 2, program=("bash", "-c", kill))
+    assert run.finish() == 137
+    assert last_message(run) == "the ranks failed (status 137): a rank was ended by SIGKILL"
+
+
+def test_both_sides_end_with_a_supply_run_that_is_killed(supply_run, entries):
+    run = supply_run("--lmdb", entries, *ENDLESS, program=(SUPPLY_CAT, "--count"))
+    run.wait_until_supplied()
+    shared = pathlib.Path(run.mapped_file()).parent
+    run.process.kill()
+    wait_until(lambda: run.mark.processes() == [])
+    # Nobody is left to remove its folders.
+    for folder in (shared, *run.temporary.iterdir()):
+        shutil.rmtree(folder)
+    run.finish()
 
 
 def test_ranks_that_want_nothing(supply_run, entries):

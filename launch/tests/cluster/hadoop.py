@@ -1,4 +1,4 @@
-"""HDFS and YARN on two nodes of this machine, by launch/hadoop."""
+"""HDFS and YARN on two nodes of this machine, by launch/dev/mini-cluster."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ import subprocess
 
 from places import LAUNCH
 
-PROGRAM = LAUNCH / "hadoop"
+PROGRAM = LAUNCH / "dev" / "mini-cluster"
 # A start takes seconds on an idle machine. To end what hangs, not to measure.
 PATIENCE = 300
 

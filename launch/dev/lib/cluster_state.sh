@@ -1,4 +1,4 @@
-# What a cluster of launch/hadoop is: its names, its configuration, what of it runs. Sourced by launch/hadoop.
+# What a cluster of launch/dev/mini-cluster is: its names, its configuration, what of it runs. Sourced by launch/dev/mini-cluster.
 #
 # A cluster's names come from its folder, so that two clusters on one machine do not meet.
 
@@ -51,7 +51,7 @@ find_java() {
 
 fetch_jars() {
     [[ $jars/.ready -nt $root/configs/hadoop/pom.xml ]] && return
-    echo "hadoop: fetching Hadoop's jars" >&2
+    echo "mini-cluster: fetching Hadoop's jars" >&2
     rm -rf "$jars"
     # Debian's Maven writes escape sequences, too.
     MAVEN_OPTS=-Djansi.noreset=true mvn --batch-mode --quiet -Dstyle.color=never --file "$root/configs/hadoop/pom.xml" \

@@ -1,6 +1,6 @@
 # Nodes of a cluster on one machine: each a set of namespaces (network, mounts, host name, processes) with its own /dev/shm and
 # /var/tmp, all on one bridge. The head shares this machine's network and processes, and knows the nodes' names. Sourced by
-# launch/hadoop.
+# launch/dev/mini-cluster.
 #
 # A node lives as long as its holder, process 1 of its process namespace: whatever runs in it ends with it. A cluster without
 # nodes of its own is this machine: then every command runs right here.

@@ -1,4 +1,4 @@
-# The daemons of a cluster of HDFS and YARN: starting, looking, ending. Sourced by launch/hadoop, behind lib/nodes.sh.
+# The daemons of a cluster of HDFS and YARN: starting, looking, ending. Sourced by launch/dev/mini-cluster, behind lib/nodes.sh.
 #
 # These read: folder, of the cluster; jars, the folder of Hadoop's jars; java_home.
 

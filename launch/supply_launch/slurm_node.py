@@ -1,0 +1,63 @@
+"""What slurm-run starts on each node of an allocation, by srun: a worker of Spark.
+
+When stdin ends, or Slurm ends the job, this ends the worker and removes what the run has left on the node. If the worker ends by
+itself, it writes a line to stdout.
+"""
+
+import os
+import pathlib
+import select
+import subprocess
+import sys
+import time
+
+from .command import ROOT, Failure
+from .processes import Sides, remove_folders
+
+# Seconds for the worker to end its executors, and for the ranks to end.
+ENDING = 10
+
+
+def main(arguments):
+    master, cores, memory, mapped_files, named_pipes, scratch = arguments
+    node = os.environ["SLURMD_NODENAME"]
+    # The config files may be gone at the end of the allocation.
+    configs = pathlib.Path(mapped_files).read_text().splitlines()
+    pairs = os.path.dirname(next(line.split()[0] for line in configs if line.startswith("/")))
+    os.makedirs(scratch, mode=0o700, exist_ok=True)
+    if os.stat(scratch).st_uid != os.geteuid():
+        raise Failure(f"{scratch} on {node} belongs to another user (TMPDIR)")
+    clean = [ROOT / "build/mpi-client/supply-clean", "--mapped-files", mapped_files, "--named-pipes", named_pipes]
+    command = [f"{os.environ['SPARK_HOME']}/bin/spark-class", "org.apache.spark.deploy.worker.Worker", "--host", node]
+    command += ["--webui-port", "0", "--cores", cores, "--memory", memory, "--work-dir", f"{scratch}/work", master]
+    sides = Sides()
+    try:
+        sides.start("worker", command, stdout=sys.stderr, env={**os.environ, "SPARK_LOCAL_DIRS": scratch})
+        status = 0
+        while not _stdin_has_ended():
+            ended = sides.wait(1, but="worker" if status else None)
+            if ended == "signal":
+                return 128 + sides.signal
+            if ended:
+                print(f"the Spark worker on {node} ended", flush=True)
+                status = 1
+        return status
+    finally:
+        sides.end(ENDING)
+        _remove_pairs(clean, pairs)
+        remove_folders(scratch)
+
+
+def _stdin_has_ended():
+    return select.select([0], [], [], 0)[0] and not os.read(0, 1)
+
+
+def _remove_pairs(clean, pairs):
+    """Removes the pairs of this node and their folder, when no living rank has one any more."""
+    latest = time.monotonic() + ENDING
+    while os.path.isdir(pairs) and time.monotonic() < latest:
+        subprocess.run(clean, stdout=sys.stderr, check=False)
+        try:
+            os.rmdir(pairs)
+        except OSError:
+            time.sleep(0.1)

@@ -1,0 +1,199 @@
+"""launch/slurm-run: one run in an allocation of Slurm, with a Spark of its own in it."""
+
+import os
+import pathlib
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from . import config_files, host_file, slurm_allocation, slurm_node
+from .command import ROOT, Failure, Parser, add_config_options, heap_size, split_at_program
+from .processes import Sides, remove_folders
+from .spark import NO_PERF_DATA, Spark, configuration
+
+DESCRIPTION = """\
+Call it in a job of Slurm (configs/slurm-job is one). Starts a standalone Spark in the allocation, a master here and a worker on
+each node, and one run as launch/supply-run does: the Supplier, and by mpirun the ranks, one for each task of the allocation, on
+its node (sbatch --nodes, --ntasks-per-node). Ends all of it when one side has ended, or when the job is cancelled. Nothing is
+left on any node. The exit status is that of the side that failed first.
+
+All other options are those of launch/supply-run and of the Supplier (docs/OPTIONS.md), except --ranks, --hosts, --mapped-files,
+--named-pipes, --yarn and --master, which come from the allocation."""
+EPILOG = """
+Environment: that of launch/supply-run, and
+  TMPDIR               a folder on a disk of each node's own, where Spark spills to (default: /tmp)
+  SPARK_DAEMON_MEMORY  heap of the master and of each worker (default: 256m)
+"""
+FROM_ALLOCATION = ("--ranks", "--hosts", "--mapped-files", "--named-pipes", "--yarn", "--master")
+# Seconds for the master to start, and for the nodes to end what they have.
+MASTER_START = 60
+ENDING = 25
+
+
+def main(arguments):
+    if arguments[:1] == ["--on-node"]:
+        return slurm_node.main(arguments[1:])
+    parser = Parser("launch/slurm-run [OPTION]... -- PROGRAM [ARGUMENT]...", DESCRIPTION, EPILOG)
+    parser.add_argument(
+        "--executor-memory",
+        metavar="SIZE",
+        type=heap_size,
+        default="1g",
+        help="heap of the executor of each node, such as 4g (default: 1g)",
+    )
+    parser.add_argument(
+        "--folder",
+        type=os.path.realpath,
+        default=os.getcwd(),
+        help="a folder that every node sees, for the files of this run (default: the present one)",
+    )
+    add_config_options(parser)
+    words, program = split_at_program(arguments)
+    options, run_options = parser.parse_known_args(words)
+    for word in run_options:
+        if word.partition("=")[0] in FROM_ALLOCATION:
+            parser.error(f"{word.partition('=')[0]} comes from the allocation")
+    if not program:
+        parser.error("no program after '--'")
+    nodes = slurm_allocation.read()
+    job = Job(options, nodes, Spark())
+    try:
+        reason, log, status = job.run(run_options, program)
+    finally:
+        job.clean_up()
+    if reason:
+        print(log, file=sys.stderr)
+        raise Failure(f"{reason} (the end of its log is above)")
+    return status
+
+
+class Job:
+    """A run in an allocation, and the Spark that it has there."""
+
+    def __init__(self, options, nodes, spark):
+        self._options = options
+        self._nodes = nodes
+        self._spark = spark
+        self._sides = Sides()
+        self._workers = None
+        self._run = None
+        self._folders = []
+        # What a shell has set for its own node is wrong on every other.
+        self._environment = {**os.environ, "SPARK_HOME": str(spark.home)}
+        for name in ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"):
+            self._environment.pop(name, None)
+
+    def _make_folder(self, option, parent, number):
+        try:
+            self._folders.append(pathlib.Path(tempfile.mkdtemp(prefix=f"supply-{number}-", dir=parent)))
+        except OSError as error:
+            raise Failure(f"{option}: no folder can be made in {parent}") from error
+        return self._folders[-1]
+
+    def run(self, run_options, program):
+        """Returns (None, None, exit status) of the run, or the reason why it cannot go on, and the end of a log."""
+        options = self._options
+        self._work = work = self._make_folder("--folder", options.folder, os.environ["SLURM_JOB_ID"])
+        # The other nodes make one of the same name. Spark and mpirun write there, so that it is removed with the run.
+        self._scratch = self._make_folder("TMPDIR", tempfile.gettempdir(), os.getuid())
+        host_file.write(work / "hosts", self._nodes)
+        ranks_a_node = max(tasks for _, tasks in self._nodes)
+        pairs = f"/dev/shm/supply-{os.getuid()}-{os.environ['SLURM_JOB_ID']}"
+        mapped_files, named_pipes = config_files.write(
+            ranks_a_node, pairs, work / "configs", options.ring, options.block, options.group
+        )
+        self._write_spark_settings()
+        daemon = {
+            **self._environment,
+            "SPARK_CONF_DIR": str(work / "daemons"),
+            "SPARK_DAEMON_MEMORY": os.environ.get("SPARK_DAEMON_MEMORY", "256m"),
+            "SPARK_DAEMON_JAVA_OPTS": f"{NO_PERF_DATA} -XX:+UseSerialGC -Djava.io.tmpdir={self._scratch}",
+        }
+        master, problem = self._start_master(daemon)
+        if problem:
+            return problem, self._log("master"), None
+        if not master:
+            return None, None, 128 + self._sides.signal
+        count = len(self._nodes)
+        srun = ["srun", "--overlap", f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1"]
+        srun += ["--kill-on-bad-exit=1", "--cpu-bind=none", "--mpi=none", "--export=ALL", ROOT / "launch/slurm-run"]
+        srun += ["--on-node", master, ranks_a_node, options.executor_memory, mapped_files, named_pipes, self._scratch]
+        with open(work / "workers.log", "wb") as log:
+            # On the nodes all ends with stdin, also when this command is killed.
+            self._workers = self._sides.start(
+                "workers", srun, notice=True, stdin=subprocess.PIPE, stderr=log, env=daemon
+            )
+        java_options = f"{NO_PERF_DATA} -Djava.io.tmpdir={self._scratch}"
+        command = [
+            ROOT / "launch/supply-run",
+            "--master",
+            master,
+            "--conf",
+            f"spark.executor.memory={options.executor_memory}",
+        ]
+        command += ["--conf", f"spark.executor.defaultJavaOptions={java_options}", *run_options]
+        command += ["--ranks", sum(tasks for _, tasks in self._nodes), "--hosts", work / "hosts"]
+        command += ["--mapped-files", mapped_files, "--named-pipes", named_pipes, "--", *program]
+        # The nodes themselves remove what killed ranks leave: in a cancelled job no mpirun can.
+        environment = {"SPARK_CONF_DIR": str(work / "spark"), "TMPDIR": str(self._scratch), "SUPPLY_NODES_CLEAN": "1"}
+        self._run = self._sides.start("run", command, env={**self._environment, **environment})
+        ended = self._sides.wait()
+        if ended == "signal":
+            return None, None, 128 + self._sides.signal
+        if ended == "run":
+            return None, None, self._run.status
+        notices = self._workers.notice.lines() or ["srun cannot start Spark's workers"]
+        return "Spark's master ended" if ended == "master" else notices[0], self._log(ended), None
+
+    def _write_spark_settings(self):
+        """Copies the settings of Spark, with a secret: otherwise everybody who reaches the master could run programs."""
+        secret = secrets.token_hex(32)
+        mask = os.umask(0o077)
+        for name in ("daemons", "spark"):
+            (self._work / name).mkdir()
+        # The site's own files may be links, open to all, or read-only.
+        for file in configuration().iterdir():
+            if file.is_file():
+                shutil.copyfile(file, self._work / "spark" / file.name)
+        for name in ("daemons", "spark"):
+            with open(self._work / name / "spark-defaults.conf", "a") as defaults:
+                defaults.write(f"\nspark.authenticate true\nspark.authenticate.secret {secret}\n")
+                defaults.write("spark.master.rest.enabled false\n")
+        os.umask(mask)
+
+    def _start_master(self, environment):
+        """Returns the master's URL, or None if a signal ends this command; and what is wrong."""
+        command = [self._spark.home / "bin/spark-class", "org.apache.spark.deploy.master.Master"]
+        command += ["--host", socket.gethostname(), "--port", "0", "--webui-port", "0"]
+        path = self._work / "master.log"
+        with open(path, "wb") as log:
+            self._sides.start("master", command, stdout=log, stderr=log, env=environment)
+        latest = time.monotonic() + MASTER_START
+        while time.monotonic() < latest:
+            found = re.search(r"Starting Spark master at (spark:\S*)", path.read_text(errors="replace"))
+            if found:
+                return found[1], None
+            ended = self._sides.wait(0.2)
+            if ended:
+                return None, None if ended == "signal" else "Spark's master ended"
+        return None, f"Spark's master did not start within {MASTER_START} s"
+
+    def _log(self, side):
+        """The end of a side's log."""
+        return "\n".join((self._work / f"{side}.log").read_text(errors="replace").splitlines()[-5:])
+
+    def clean_up(self):
+        """Ends the run, then what the nodes have, then the master, and removes the folders."""
+        if self._run:
+            self._sides.ask_to_end("run")
+            self._sides.await_session("run", ENDING)
+        if self._workers:
+            self._workers.process.stdin.close()
+            self._sides.await_session("workers", ENDING)
+        self._sides.end()
+        remove_folders(*self._folders)

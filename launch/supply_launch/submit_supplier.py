@@ -1,0 +1,142 @@
+"""launch/submit-supplier: submits the Supplier to YARN, with one executor a node that feeds all ranks of its node."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import urllib.parse
+import uuid
+
+from .command import Failure, Parser, heap_size, number_of
+from .processes import Sides, end_with_parent, signal_name
+from .spark import NO_PERF_DATA, Spark
+
+DESCRIPTION = """\
+Submits the Supplier to YARN (spark-submit --master yarn --deploy-mode cluster) and waits for its end. The exit status is the
+Supplier's; if it is not 0, the last line on stderr says why. A signal (Ctrl-C, SIGTERM) ends the application first.
+
+All other options are the Supplier's (docs/OPTIONS.md). --lmdb names a path that every node sees, or one in HDFS."""
+EPILOG = """
+Environment:
+  HADOOP_CONF_DIR  the cluster's configuration (required; launch/dev/mini-cluster prints it)
+  SPARK_HOME       Spark to use, which is uploaded once (default: the one in build/venv)
+  SPARK_CONF_DIR   Spark's settings (default: configs/spark)
+"""
+# The files that are shipped along, by the names that they get in the folder of each container.
+SHIPPED = {"--hosts": "hosts", "--mapped-files": "mapped-files.conf", "--named-pipes": "named-pipes.conf"}
+
+
+def main(arguments):
+    parser = Parser(
+        "launch/submit-supplier EXECUTOR_MEMORY NUM_EXECUTORS EXECUTOR_CORES [--conf KEY=VALUE]... SUPPLIER_OPTION...",
+        DESCRIPTION,
+        EPILOG,
+    )
+    parser.add_argument(
+        "memory",
+        metavar="EXECUTOR_MEMORY",
+        type=heap_size,
+        help="heap of each executor, such as 4g. What the mapped files need is added to it",
+    )
+    parser.add_argument(
+        "executors",
+        metavar="NUM_EXECUTORS",
+        type=number_of("executors"),
+        help="executors: one for each node of --hosts",
+    )
+    parser.add_argument(
+        "cores", metavar="EXECUTOR_CORES", type=number_of("cores"), help="cores of each: one for each rank of its node"
+    )
+    parser.add_argument(
+        "--conf",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a setting of Spark's; it wins over one that this command makes; repeatable",
+    )
+    for option in SHIPPED:
+        parser.add_argument(option, metavar="FILE", help="a file of this machine, which is shipped along")
+    options, others = parser.parse_known_args(arguments)
+    given = {option: vars(options)[option[2:].replace("-", "_")] for option in SHIPPED}
+    files = {option: _shippable(option, path) for option, path in given.items() if path}
+    hadoop = os.environ.get("HADOOP_CONF_DIR")
+    if not hadoop:
+        raise Failure(
+            "HADOOP_CONF_DIR is not set: set it to the folder with the cluster's core-site.xml and yarn-site.xml"
+        )
+    if not pathlib.Path(hadoop, "core-site.xml").is_file():
+        raise Failure(f"HADOOP_CONF_DIR: there is no {hadoop}/core-site.xml")
+    spark = Spark()
+    environment = spark.environment()
+    classes = f"{environment['SPARK_CONF_DIR']}:{hadoop}:{spark.jar}:{spark.home}/jars/*"
+    java = ["java", NO_PERF_DATA, "-XX:TieredStopAtLevel=1", "-cp", classes]
+
+    user_conf = [f"--conf={setting}" for setting in options.conf]
+    local_files = [f"{option}={path}" for option, path in files.items()]
+    # Wrong options are found here, not in a log on the cluster.
+    checked = subprocess.run(
+        [*java, "supply.yarn.Submission", options.memory, spark.home, *user_conf, *local_files, *others],
+        stdout=subprocess.PIPE,
+        preexec_fn=end_with_parent,
+        check=False,
+    )
+    if checked.returncode:
+        return checked.returncode if checked.returncode > 0 else 128 - checked.returncode
+    # YARN keeps an application alive after its submitter has ended. By this tag it is found and ended.
+    tag = f"supply-{uuid.uuid4()}"
+    conf = [
+        f"spark.yarn.tags={tag}",
+        "spark.yarn.maxAppAttempts=1",
+        *checked.stdout.decode().splitlines(),
+        *options.conf,
+    ]
+    command = [spark.submit, "--class", "supply.cli.Supplier", "--master", "yarn", "--deploy-mode", "cluster"]
+    command += ["--name", "Supplier", "--num-executors", options.executors]
+    command += ["--executor-memory", options.memory, "--executor-cores", options.cores]
+    if files:
+        command += ["--files", ",".join(f"{_uri(path)}#{SHIPPED[option]}" for option, path in files.items())]
+    command += [word for setting in conf for word in ("--conf", setting)]
+    command += [spark.jar, *(f"{option}={SHIPPED[option]}" for option in files), *others]
+    sides = Sides()
+    submitter = sides.start("submitter", command, relay="stderr", keep_lines=10_000, env=environment)
+    if sides.wait() == "signal":
+        # Until it is killed it could still submit the application.
+        sides.end(0)
+        subprocess.run([*java, "supply.yarn.EndApplication", tag], check=False)
+        return 128 + sides.signal
+    sides.end()
+    if submitter.status == 0:
+        return 0
+    status, reason = _reason(submitter)
+    # As the Supplier itself says it when it runs on this machine.
+    print(f"supplier: error: {reason}", file=sys.stderr)
+    return status
+
+
+def _shippable(option, file):
+    if not os.access(file, os.R_OK):
+        raise Failure(f"{option}: {file} cannot be read")
+    path = os.path.realpath(file)
+    # Spark cuts its list of files at commas, and takes the others for a pattern.
+    if re.search(r"[],[*?{}\\]", path):
+        raise Failure(f"{option}: Spark cannot ship {path}, with one of , * ? [ ] {{ }} \\ in it: name another")
+    return path
+
+
+def _uri(path):
+    """To Spark a URI with a space is the name of another file."""
+    return "file://" + urllib.parse.quote(os.fsencode(path))
+
+
+def _reason(submitter):
+    """The Supplier's exit status and message, or what YARN says of an application that could throw nothing."""
+    if submitter.killed:
+        return submitter.status, f"spark-submit was killed ({signal_name(submitter.status)})"
+    found = re.findall("Application diagnostics message: (.*)", "\n".join(submitter.output.lines()))
+    said = found[-1] if found else ""
+    thrown = re.search(r"User class threw exception: [A-Za-z.$]*RunFailed: status ([0-9]+): (.*)", said)
+    if thrown:
+        return int(thrown[1]), thrown[2]
+    no_words = "the application ended without a message: see its log (yarn logs, launch/dev/mini-cluster logs)"
+    return 1, said or no_words

@@ -1,0 +1,79 @@
+"""launch/supply-doctor: checks, before a run, both sides of this node for what would make the run fail."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from .command import ROOT, Failure
+from .processes import end_with_parent
+from .spark import Spark
+
+HELP = """\
+usage: launch/supply-doctor [OPTION]...
+
+Checks, before a run, this node for what would make the run fail, as the user who runs it: one line a check, and below it what to
+do. Changes nothing. The Spark side is checked in a JVM that spark-submit starts, as it starts the Supplier's.
+
+Options are those of build/mpi-client/supply-doctor:
+
+{options}
+
+Exit status: 0 if a run can start (there may be warnings), 1 if a check has failed, 2 on a wrong option.
+
+Environment:
+  SPARK_HOME, SPARK_CONF_DIR, TMPDIR  as in launch/supplier --help"""
+
+# A JVM may take so long to start on a busy machine, in seconds.
+TIMEOUT = 120
+
+
+def main(arguments):
+    doctor = ROOT / "build/mpi-client/supply-doctor"
+    if not os.access(doctor, os.X_OK):
+        raise Failure(f"no {doctor}: run 'make build'")
+    if "--help" in arguments:
+        print(HELP.format(options=_options(_output(doctor, "--help"))))
+        return 0
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    with tempfile.TemporaryDirectory(prefix=f"supply-doctor-{os.getuid()}-") as work:
+        findings = pathlib.Path(work, "findings")
+        findings.write_text(_check_spark(re.search(r"\(contract (.*)\)", _output(doctor, "--version"))[1]))
+        return subprocess.run([doctor, *arguments, "--findings", findings], check=False).returncode
+
+
+def _output(doctor, option):
+    return subprocess.run([doctor, option], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def _options(text):
+    """The options in the C program's help, but for --findings, by which it gets the findings of this command."""
+    options = re.search(r"^  --.*?(?=\n\n|\Z)", text, re.DOTALL | re.MULTILINE)[0]
+    return re.sub(r"^  --findings.*(\n {3,}.*)*\n", "", options, flags=re.MULTILINE)
+
+
+def _check_spark(contract):
+    """What the JVM finds, one finding a line: STATUS, CHECK, TEXT and FIX, with tabs between them."""
+    unchecked = "the Spark side was not checked"
+    try:
+        command, environment = Spark().program("supply.cli.Doctor", "local[1]", [], [contract])
+    except Failure as failure:
+        return f"skipped\tspark\t{unchecked}\t{failure}\n"
+    if not os.environ.get("JAVA_HOME") and not shutil.which("java"):
+        return f"skipped\tspark\t{unchecked}: there is no java on PATH\tinstall Java 17, or set JAVA_HOME\n"
+    fix = "does SPARK_HOME have the Spark, and JAVA_HOME the Java, that the README names?\n"
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=TIMEOUT, preexec_fn=end_with_parent
+        )
+    except subprocess.TimeoutExpired:
+        return f"failed\tspark\tspark-submit did not end within {TIMEOUT} s\t{fix}"
+    if done.returncode == 0:
+        return done.stdout
+    said = next((line for line in done.stderr.splitlines() if not line.startswith("WARNING")), "").replace("\t", " ")
+    return f"{done.stdout}failed\tspark\tspark-submit ended with status {done.returncode}: {said}\t{fix}"
