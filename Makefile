@@ -59,12 +59,12 @@ menu:
 	@echo 'Settings: SPARK=$(SPARK) (or 3.5), RANKS=$(RANKS) EPOCHS=$(EPOCHS) (of run), JOBS=$(JOBS), PYTHON=$(PYTHON)'
 
 run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI ranks that train on them
-	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/run-digits
+	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-digits
 
 run-cluster: RANKS = 4
 run-cluster: EPOCHS = 3
 run-cluster: packages-for-tests build $(DIGITS) ## the same on a real HDFS and YARN, on two nodes of this machine
-	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/run-cluster
+	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-cluster
 
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cc')
 PYTHON_FILES = $(shell git grep -lE '^\#!.*python' -- ':!*.md') $(shell git ls-files '*.py' '*.pyi')
@@ -256,9 +256,9 @@ $(DATUM): proto/datum.proto $(VENV_READY)
 	@mkdir -p $(@D)
 	@$(VENV)/bin/python -m grpc_tools.protoc --proto_path=proto --python_out=$(@D) proto/datum.proto
 
-$(DIGITS): launch/make-digits-lmdb $(DATUM)
+$(DIGITS): launch/dev/make-digits-lmdb $(DATUM)
 	@echo 'data: $@'
-	@rm -rf $@ && launch/make-digits-lmdb $@
+	@rm -rf $@ && launch/dev/make-digits-lmdb $@
 
 # In a test Spark lives for seconds: its second compiler would take longer than it gives back.
 test-python test-wheel test-mpich test-python-faults test-faults test-python-cluster test-cluster: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1

@@ -114,7 +114,7 @@ def local_ranks(count, configs, program, *arguments, timeout):
             rank.close()
 
 
-HADOOP = machine.ROOT / "launch" / "hadoop"
+HADOOP = machine.ROOT / "launch" / "dev" / "mini-cluster"
 # Of a node. YARN only counts them; nothing is reserved.
 NODE_MEMORY_MIB = 8192
 NODE_CORES = 64
@@ -137,7 +137,7 @@ class Cluster:
     def _hadoop(self, command, *arguments):
         done = subprocess.run([HADOOP, command, "--folder", self.folder, *arguments], stdout=subprocess.PIPE, text=True)
         if done.returncode != 0:
-            raise BenchError(f"launch/hadoop {command} failed: its message stands above")
+            raise BenchError(f"launch/dev/mini-cluster {command} failed: its message stands above")
         return done.stdout
 
     def settings(self, executors, cores, memory_overhead):

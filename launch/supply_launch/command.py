@@ -1,6 +1,7 @@
-"""What all commands share: the project's folder, the options' parser, checks of values, and how a command fails."""
+"""What all commands share: the project's folder, the parser of options, checks of values, and how a command fails."""
 
 import argparse
+import importlib
 import os
 import pathlib
 import re
@@ -18,15 +19,20 @@ class Failure(Exception):
         self.status = status
 
 
-def run(main):
-    """Runs main(arguments) as this process, with its result as the exit status."""
+def run(module):
+    """Runs main(arguments) of a module of this package as the command, with its result as the exit status."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(importlib.import_module(f".{module}", __package__).main(sys.argv[1:]))
     except Failure as failure:
         print(f"{os.path.basename(sys.argv[0])}: error: {failure}", file=sys.stderr)
         sys.exit(failure.status)
+
+
+class _Format(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog):
+        super().__init__(prog, max_help_position=26, width=120)
 
 
 class Parser(argparse.ArgumentParser):
@@ -34,17 +40,18 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, usage, description, epilog=None):
         super().__init__(
-            usage=usage,
-            description=description,
-            epilog=epilog,
-            allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            usage=usage, description=description, epilog=epilog, allow_abbrev=False, formatter_class=_Format
         )
 
+    def option(self, name, metavar, help, type=str, **settings):
+        """An option, or a positional argument if the name begins with no '-'."""
+        self.add_argument(name, metavar=metavar, help=help, type=type, **settings)
+
+    def repeatable(self, name, metavar, help):
+        self.add_argument(name, metavar=metavar, help=f"{help}; repeatable", action="append", default=[])
+
     def error(self, message):
-        message = re.sub(r"^argument (\S+?)(/\S+)?: ", r"\1 ", message).replace(
-            "expected one argument", "needs a value"
-        )
+        message = re.sub(r"^argument (\S+): ", r"\1 ", message).replace("expected one argument", "needs a value")
         self.exit(2, f"usage: {self.usage}\n{self.prog}: error: {message} (--help says more)\n")
 
 
@@ -80,37 +87,24 @@ group_name = pattern(r"[^\s#]+", "a name of a group")
 
 def add_config_options(parser):
     """The options that end up in the config files (config_files.write)."""
-    parser.add_argument("--ring", metavar="SIZE", type=block_size, help="bytes of each ring (default: four blocks)")
-    parser.add_argument(
-        "--block", metavar="SIZE", type=block_size, help="bytes of each block (default: a quarter of the ring, or 2MiB)"
-    )
-    parser.add_argument(
+    parser.option("--ring", "SIZE", "bytes of each ring (default: four blocks)", block_size)
+    parser.option("--block", "SIZE", "bytes of each block (default: a quarter of the ring, or 2MiB)", block_size)
+    parser.option(
         "--group",
-        metavar="NAME",
-        type=group_name,
-        help="the group whose members may feed the ranks, if Spark's executors run as another user (docs/SECURITY.md). "
-        "The group can read the config files, too",
+        "NAME",
+        "group whose members may feed the ranks and read the config files, if Spark's executors run as another user "
+        "(docs/SECURITY.md)",
+        group_name,
     )
 
 
 def add_run_options(parser, ranks, ranks_default):
     """The options that concern both sides of a run."""
-    parser.add_argument(
-        "--ranks",
-        metavar="N",
-        type=number_of("ranks"),
-        default=ranks,
-        help=f"number of ranks (default: {ranks_default})",
-    )
-    parser.add_argument("--mapped-files", metavar="FILE", help="the config files of both sides")
-    parser.add_argument("--named-pipes", metavar="FILE")
-    parser.add_argument(
-        "--hosts", metavar="FILE", help="where the ranks run: a host file in Open MPI's format, 'HOST slots=N' a line"
-    )
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=seconds,
-        default=os.environ.get("SUPPLY_TIMEOUT", "120"),
-        help="timeout of each wait (default: SUPPLY_TIMEOUT, or 120)",
+    timeout = os.environ.get("SUPPLY_TIMEOUT", "120")
+    parser.option("--ranks", "N", f"number of ranks (default: {ranks_default})", number_of("ranks"), default=ranks)
+    parser.option("--mapped-files", "FILE", "config file of both sides: the mapped file of each pair")
+    parser.option("--named-pipes", "FILE", "config file of both sides: the named pipes of each pair")
+    parser.option("--hosts", "FILE", "where the ranks run: a host file in Open MPI's format, 'HOST slots=N' a line")
+    parser.option(
+        "--timeout", "SECONDS", "timeout of each wait (default: SUPPLY_TIMEOUT, or 120)", seconds, default=timeout
     )

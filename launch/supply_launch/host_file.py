@@ -14,7 +14,7 @@ def read(path):
         raise Failure(f"{path} cannot be read: {error.strerror}") from error
     nodes = []
     for number, line in enumerate(lines, 1):
-        host, *words = line.partition("#")[0].split() or [None]
+        host, *words = line.partition("#")[0].split() or [""]
         slots = next((word[len("slots=") :] for word in words if word.startswith("slots=")), "1")
         if not re.fullmatch("[0-9]+", slots):
             raise Failure(f"{path}:{number}: slots={slots} is not a number")

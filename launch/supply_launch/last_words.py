@@ -10,11 +10,11 @@ _OF_THE_LIBRARY = re.compile(r"\[[^ ]+:[0-9]+\] |Abort\(-?[0-9]+\) on node ")
 
 def failed_side(first, status):
     """
-    The side that failed first, or None. `first` is the side that ended first; `status` has the exit status of each side, None if
-    it did not end by itself.
+    The side that failed first, or None. `first` is the side that ended first; `status` has the exit status of each
+    side, None if it did not end by itself.
 
-    If both failed, the order of their ends does not tell: mpirun takes a second to end the other ranks, Spark a second to stop.
-    But a failure travels through the pairs, and the Supplier's status 3 says that it came from a rank.
+    If both failed, the order of their ends does not tell: mpirun takes a second to end the other ranks, Spark a second
+    to stop. But a failure travels through the pairs, and the Supplier's status 3 says that it came from a rank.
     """
     second = "ranks" if first == "supplier" else "supplier"
     if status[first] == 0:
@@ -24,17 +24,17 @@ def failed_side(first, status):
 
 def of_ranks(lines, folder, status):
     """
-    The line in which the rank that failed first says why.
+    The line in which the rank that failed first says why, among the last lines on the ranks' stderr.
 
-    lines: the last lines on the ranks' stderr. folder: holds the files with each rank's own lines; lines that are in none of them
-    are the launcher's. None means that all lines are the ranks'.
+    folder: has a file with each rank's own lines. A line in none of these files is the launcher's. If there is no
+    folder, all lines are the ranks'. status: the launcher's exit status.
 
-    It is the last line of a rank before the launcher says that it ends the other ranks, which may write about that. On a busy
-    machine the launcher's lines come first. Then it is the first line of a rank after them, unless a rank was killed and could
-    write nothing.
+    The wanted line is the last line of a rank before the launcher says that it ends the other ranks: these may write
+    about that. On a busy machine the launcher's lines come first. Then it is the first line of a rank after them,
+    unless a rank was killed and could write nothing.
     """
     written = None
-    if folder is not None:
+    if folder:
         texts = (file.read_text(errors="replace") for file in folder.glob("**/rank.*/stderr"))
         written = {line for text in texts for line in text.replace("\r", "\n").split("\n")}
     words = None

@@ -11,16 +11,9 @@ def main(arguments):
         "A SIZE is a number of bytes, or a number followed by KiB, MiB or GiB: 64KiB.",
     )
     add_config_options(parser)
-    parser.add_argument("pairs", metavar="N", type=number_of("pairs"), help="number of pairs of a node")
-    parser.add_argument(
-        "folder", metavar="FOLDER", help="where the mapped files and named pipes will be, best on tmpfs"
-    )
-    parser.add_argument(
-        "output",
-        metavar="OUTPUT_FOLDER",
-        nargs="?",
-        help="where the config files are written (default: FOLDER); it is made if it is missing",
-    )
+    parser.option("pairs", "N", "number of pairs of a node", number_of("pairs"))
+    parser.option("folder", "FOLDER", "where the mapped files and named pipes will be, best on tmpfs: /dev/shm/supply")
+    parser.option("output", "OUTPUT_FOLDER", "where the config files go (default: FOLDER); made if missing", nargs="?")
     options = parser.parse_args(arguments)
     output = options.output or options.folder
     config_files.write(options.pairs, options.folder, output, options.ring, options.block, options.group)

@@ -17,46 +17,31 @@ class Launcher:
         if not shutil.which(self._words[0]):
             raise Failure(f"there is no '{self._words[0]}': install Open MPI (make packages), or set MPIRUN", 127)
         version = subprocess.run(
-            [self._words[0], "--version"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            check=False,
+            [self._words[0], "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
         # Hydra is the launcher of MPICH.
         self.is_mpich = version.stdout.startswith(b"HYDRA")
         self._as_root = [] if os.geteuid() or self.is_mpich else ["--allow-run-as-root"]
 
     def command(self, ranks, hosts=None):
-        """Starts `ranks` ranks, on the slots of a host file in its order, which is how the Supplier numbers them, too."""
+        """Starts `ranks` ranks on the slots of a host file in its order, as the Supplier numbers them, too."""
+        command = [*self._words, "-n", str(ranks)]
         if self.is_mpich:
             # It passes the whole environment on.
             nodes = ",".join(f"{host}:{slots}" for host, slots in host_file.read(hosts)) if hosts else ""
-            return [*self._words, "-n", str(ranks), "-bind-to", "none", *(["-hosts", nodes] if nodes else [])]
-        placement = ["--oversubscribe", "--map-by", "slot", "--bind-to", "none"]
-        passed_on = [word for name in ("MAPPED_FILES", "NAMED_PIPES", "TIMEOUT") for word in ("-x", f"SUPPLY_{name}")]
-        on_hosts = ["--hostfile", str(hosts)] if hosts else []
-        return [*self._words, "-n", str(ranks), *placement, *on_hosts, *passed_on, *self._as_root]
+            return [*command, "-bind-to", "none", *(["-hosts", nodes] if nodes else [])]
+        command += ["--oversubscribe", "--map-by", "slot", "--bind-to", "none", *self._as_root]
+        command += ["--hostfile", str(hosts)] if hosts else []
+        return command + ["-x", "SUPPLY_MAPPED_FILES", "-x", "SUPPLY_NAMED_PIPES", "-x", "SUPPLY_TIMEOUT"]
 
     def temporary_files_in(self, folder, memory):
-        """Options that put what a killed launcher leaves on this node into these folders; `memory` is on tmpfs."""
-        if self.is_mpich:
-            return []
+        """Options of Open MPI: what a killed mpirun leaves on this node is in these folders; `memory` is on tmpfs."""
         return ["--mca", "orte_tmpdir_base", str(folder), "--mca", "btl_vader_backing_directory", str(memory)]
-
-    def on_each_node(self, hosts, command):
-        """Runs a command once on each node of a host file, for at most half a minute."""
-        if self.is_mpich:
-            nodes = list(dict(host_file.read(hosts)))
-            words = ["-n", str(len(nodes)), "-ppn", "1", "-hosts", ",".join(nodes)]
-        else:
-            words = ["--hostfile", str(hosts), "--map-by", "ppr:1:node"]
-        subprocess.run(["timeout", "30", *self._words, *words, *self._as_root, *map(str, command)], check=False)
 
     def files_of_ranks(self, folder, ranks):
         """
-        Options with which Open MPI writes each rank's stderr into a file, too, below `folder`, which every node sees. (Its
-        --tag-output loses lines.) Returns them and the folder, which is another one if MPIRUN names it.
+        Options with which Open MPI writes each rank's stderr into a file below `folder`, too. (Its --tag-output loses
+        lines.) Returns them and the folder, which is another one if MPIRUN names it.
         """
         option = "--output-filename"
         if option in self._words:
@@ -67,3 +52,12 @@ class Launcher:
             # Nobody reads the ranks' stdout there.
             (of_rank / "stdout").symlink_to(os.devnull)
         return [option, str(folder)], folder
+
+    def on_each_node(self, hosts, command):
+        """Runs a command once on each node of a host file, for at most half a minute."""
+        if self.is_mpich:
+            nodes = list(dict(host_file.read(hosts)))
+            words = ["-n", str(len(nodes)), "-ppn", "1", "-hosts", ",".join(nodes)]
+        else:
+            words = ["--hostfile", str(hosts), "--map-by", "ppr:1:node", *self._as_root]
+        subprocess.run(["timeout", "30", *self._words, *words, *map(str, command)], check=False)

@@ -1,7 +1,7 @@
-"""Supervises the processes of a command: starts each in a session of its own, passes on what they write, and ends them.
+"""Supervises the processes of a command: starts each in a session of its own, relays their output, and ends them.
 
-One thread does it all. Signals that ask the command to end are noted and reported by `wait`, so that none comes between
-two steps of a start.
+One thread does it all. A signal that asks the command to end is noted, and `Sides.wait` reports it: it never comes
+between two steps of a start.
 """
 
 import contextlib
@@ -30,23 +30,26 @@ def signal_name(status):
 
 
 class Output:
-    """A stream that is read as it comes: its last lines are kept, and it is passed on to stderr."""
+    """A stream that is read as it comes: its last lines are kept, and it may be passed on to stderr."""
 
     def __init__(self, stream, pass_on, keep_lines):
-        self.stream = stream
+        self._stream = stream
         self._pass_on = pass_on
         self._keep_lines = keep_lines
         self._tail = b""
 
     def read(self):
         """Reads what is there. Returns whether that was the end."""
-        data = os.read(self.stream.fileno(), 65536)
+        data = os.read(self._stream.fileno(), 65536)
         self._tail = b"\n".join((self._tail + data).split(b"\n")[-self._keep_lines - 1 :])
         if self._pass_on:
             with contextlib.suppress(OSError):
                 sys.stderr.buffer.write(data)
                 sys.stderr.buffer.flush()
         return not data
+
+    def close(self):
+        self._stream.close()
 
     def lines(self):
         """The last lines, without the blank ones."""
@@ -62,10 +65,10 @@ class Side:
         self.status = None  # As a shell has it: 128 + the number of the signal that killed the process.
         self.killed = False
         self.output = None  # What it writes, if it is relayed.
-        self.notice = None  # Its stdout, if a line there is as good as its end.
+        self.notice = None  # Its stdout, if a line there counts as its end.
 
     def has_ended(self):
-        """Whether the process has ended. It stays a zombie until `Sides.end`, so that no other process gets its number."""
+        """Whether the process has ended. It stays a zombie until `Sides.end`: no other process gets its number."""
         if self.status is None:
             ended = os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended:
@@ -73,17 +76,32 @@ class Side:
                 self.status = ended.si_status + 128 * self.killed
         return self.status is not None
 
+    def signal_group(self, number):
+        """Sends a signal to the process and its process group."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def living(self):
+        """The processes of the session that have not ended."""
+        found = []
+        for file in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                state, _parent, _group, session = file.read_text(errors="replace").rpartition(")")[2].split()[:4]
+                if int(session) == self.process.pid and state not in "ZX":
+                    found.append(int(file.parent.name))
+        return found
+
 
 class Sides:
     """The processes that a command supervises, by name."""
 
     def __init__(self):
+        self.signal = 0  # The first signal that asked this command to end.
         self._sides = {}
         self._selector = selectors.DefaultSelector()
-        self.signal = None
         self._wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         self._selector.register(self._wake, selectors.EVENT_READ)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in _ENDING_SIGNALS:
             # nohup lets SIGHUP be ignored.
@@ -93,28 +111,20 @@ class Sides:
     def _note_signal(self, number, _frame):
         self.signal = self.signal or number
 
-    def __getitem__(self, name):
-        return self._sides[name]
-
     def start(self, name, command, relay=None, keep_lines=100, notice=False, **settings):
         """
         Starts a process in a session of its own, so that a terminal's Ctrl-C reaches this command alone.
 
-        relay: "stderr", or "both" for stdout, too: passed on to stderr. notice: whether `wait` returns also when the process
-        writes a line to stdout.
+        relay: "stderr", or "both" for stdout, too, is passed on to stderr; the last `keep_lines` lines are kept.
+        notice: `wait` returns also when the process writes a line to stdout.
         """
+        settings = {"stdin": subprocess.DEVNULL, **settings}
         if relay:
-            settings["stderr"] = subprocess.PIPE
-        if relay == "both":
-            settings.update(stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if notice:
+            settings["stderr"] = subprocess.STDOUT if relay == "both" else subprocess.PIPE
+        if relay == "both" or notice:
             settings["stdout"] = subprocess.PIPE
-        process = subprocess.Popen(
-            list(map(str, command)),
-            start_new_session=True,
-            preexec_fn=end_with_parent,
-            **{"stdin": subprocess.DEVNULL, **settings},
-        )
+        settings.update(start_new_session=True, preexec_fn=end_with_parent)
+        process = subprocess.Popen(list(map(str, command)), **settings)
         side = self._sides[name] = Side(process)
         if relay:
             side.output = self.read(process.stdout if relay == "both" else process.stderr, keep_lines=keep_lines)
@@ -130,8 +140,8 @@ class Sides:
 
     def wait(self, seconds=None, but=None):
         """
-        Waits until a process other than `but` has ended, and returns its name. Returns "signal" if a signal asks this command to
-        end, and None after `seconds`.
+        Waits until a process other than `but` has ended, and returns its name. Returns "signal" if a signal asks this
+        command to end, and None after `seconds`.
         """
         latest = None if seconds is None else time.monotonic() + seconds
         while True:
@@ -146,60 +156,44 @@ class Sides:
             self._read_streams(remaining)
 
     def _read_streams(self, seconds):
-        """Reads what the processes have written, or is written within `seconds`."""
+        """Reads what the processes have written, or write within `seconds`."""
         for key, _ in self._selector.select(seconds):
             if not key.data:
                 os.read(self._wake, 4096)
             elif key.data.read():
                 self._selector.unregister(key.fileobj)
-                key.fileobj.close()
+                key.data.close()
+
+    def wait_until_gone(self, side, seconds):
+        """Waits at most `seconds` until no process of the side's session is left."""
+        latest = time.monotonic() + seconds
+        while side.living() and time.monotonic() < latest:
+            self._read_streams(0.1)
 
     def end(self, seconds=5):
         """
-        Ends all processes: TERM to their process groups, at most `seconds` of waiting, KILL to all that is left in their sessions.
-        mpirun gives its ranks process groups of their own, and ends them on TERM; Spark then removes its folders. From here on no
-        signal keeps this command from cleaning up.
+        Ends all processes: TERM to their process groups, at most `seconds` of waiting, KILL to all that is left in
+        their sessions. mpirun gives its ranks process groups of their own, and ends them on TERM; Spark then removes
+        its folders. From here on no signal keeps this command from cleaning up.
         """
         for number in _ENDING_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
-        for name in self._sides:
-            self.ask_to_end(name)
-        for name, side in self._sides.items():
-            self.await_session(name, seconds)
-            for pid in _session_members(side.process.pid):
+        sides, self._sides = self._sides.values(), {}
+        for side in sides:
+            side.signal_group(signal.SIGTERM)
+        for side in sides:
+            self.wait_until_gone(side, seconds)
+            for pid in side.living():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         # What they have written last. A process that left its session may keep a stream open.
         latest = time.monotonic() + 5
         while len(self._selector.get_map()) > 1 and time.monotonic() < latest:
             self._read_streams(0.1)
-        for side in self._sides.values():
+        for side in sides:
             side.process.wait()
-        self._sides = {}
-
-    def ask_to_end(self, name, number=signal.SIGTERM):
-        """Sends a signal to a process and its process group."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._sides[name].process.pid, number)
-
-    def await_session(self, name, seconds):
-        """Waits at most `seconds` until no process of a session is left."""
-        latest = time.monotonic() + seconds
-        while _session_members(self._sides[name].process.pid) and time.monotonic() < latest:
-            self._read_streams(0.1)
 
 
-def _session_members(session):
-    """The processes of a session that have not ended."""
-    members = []
-    for status in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            state, _parent, _group, of_session = status.read_text(errors="replace").rpartition(")")[2].split()[:4]
-            if int(of_session) == session and state not in "ZX":
-                members.append(int(status.parent.name))
-    return members
-
-
-def remove_folders(*folders):
+def remove_folders(folders):
     """Removes what a run has made. A failure is ignored: NFS keeps a file that is open, and its folder."""
-    subprocess.run(["rm", "-rf", "--", *(str(folder) for folder in folders if folder)], check=False)
+    subprocess.run(["rm", "-rf", "--", *map(str, folders)], check=False)

@@ -7,8 +7,8 @@ from .command import Failure, Parser, add_run_options, split_at_program
 from .mpi import Launcher
 
 DESCRIPTION = """\
-Starts PROGRAM by mpirun on the nodes of the host file, rank 0 on the first slot of the first node. Give the Supplier the same
-three files, --hosts, --mapped-files and --named-pipes. Every node must see them at the same paths. The exit status is mpirun's."""
+Starts PROGRAM by mpirun on the nodes of the host file, rank 0 on the first slot of the first node. Give the Supplier
+the same three files. Every node must see them at the same paths. The exit status is mpirun's."""
 EPILOG = """
 Environment:
   MPIRUN  Open MPI's mpirun or MPICH's mpiexec, followed by options of your own (default: mpirun)
@@ -38,10 +38,8 @@ def main(arguments):
     ranks = options.ranks or slots
     if ranks > slots or not slots:
         raise Failure(f"{options.hosts} has {slots} slots for {ranks} ranks: add hosts or raise slots=n")
-    os.environ.update(
-        SUPPLY_MAPPED_FILES=os.path.realpath(options.mapped_files),
-        SUPPLY_NAMED_PIPES=os.path.realpath(options.named_pipes),
-        SUPPLY_TIMEOUT=options.timeout,
-    )
+    os.environ["SUPPLY_MAPPED_FILES"] = os.path.realpath(options.mapped_files)
+    os.environ["SUPPLY_NAMED_PIPES"] = os.path.realpath(options.named_pipes)
+    os.environ["SUPPLY_TIMEOUT"] = options.timeout
     command = [*Launcher().command(ranks, options.hosts), *program]
     os.execvp(command[0], command)

@@ -1,7 +1,7 @@
 """What slurm-run starts on each node of an allocation, by srun: a worker of Spark.
 
-When stdin ends, or Slurm ends the job, this ends the worker and removes what the run has left on the node. If the worker ends by
-itself, it writes a line to stdout.
+When stdin ends, or Slurm ends the job, this ends the worker and removes what the run has left on the node. If the
+worker ends by itself, this writes a line to stdout.
 """
 
 import os
@@ -45,7 +45,7 @@ def main(arguments):
     finally:
         sides.end(ENDING)
         _remove_pairs(clean, pairs)
-        remove_folders(scratch)
+        remove_folders([scratch])
 
 
 def _stdin_has_ended():

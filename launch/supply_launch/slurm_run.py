@@ -5,6 +5,7 @@ import pathlib
 import re
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -17,13 +18,13 @@ from .processes import Sides, remove_folders
 from .spark import NO_PERF_DATA, Spark, configuration
 
 DESCRIPTION = """\
-Call it in a job of Slurm (configs/slurm-job is one). Starts a standalone Spark in the allocation, a master here and a worker on
-each node, and one run as launch/supply-run does: the Supplier, and by mpirun the ranks, one for each task of the allocation, on
-its node (sbatch --nodes, --ntasks-per-node). Ends all of it when one side has ended, or when the job is cancelled. Nothing is
-left on any node. The exit status is that of the side that failed first.
+Call it in a job of Slurm (configs/slurm-job is one). Starts a standalone Spark in the allocation, a master here and a
+worker on each node, and one run as launch/supply-run does: the Supplier, and by mpirun the ranks, one for each task of
+the allocation, on its node (sbatch --nodes, --ntasks-per-node). Ends all of it when one side has ended, or when the job
+is cancelled. Nothing is left on any node. The exit status is that of the side that failed first.
 
-All other options are those of launch/supply-run and of the Supplier (docs/OPTIONS.md), except --ranks, --hosts, --mapped-files,
---named-pipes, --yarn and --master, which come from the allocation."""
+All other options are those of launch/supply-run and of the Supplier (docs/OPTIONS.md), except --ranks, --hosts,
+--mapped-files, --named-pipes, --yarn and --master, which come from the allocation."""
 EPILOG = """
 Environment: that of launch/supply-run, and
   TMPDIR               a folder on a disk of each node's own, where Spark spills to (default: /tmp)
@@ -39,19 +40,10 @@ def main(arguments):
     if arguments[:1] == ["--on-node"]:
         return slurm_node.main(arguments[1:])
     parser = Parser("launch/slurm-run [OPTION]... -- PROGRAM [ARGUMENT]...", DESCRIPTION, EPILOG)
-    parser.add_argument(
-        "--executor-memory",
-        metavar="SIZE",
-        type=heap_size,
-        default="1g",
-        help="heap of the executor of each node, such as 4g (default: 1g)",
-    )
-    parser.add_argument(
-        "--folder",
-        type=os.path.realpath,
-        default=os.getcwd(),
-        help="a folder that every node sees, for the files of this run (default: the present one)",
-    )
+    memory = "heap of the executor of each node, such as 4g (default: 1g)"
+    parser.option("--executor-memory", "SIZE", memory, heap_size, default="1g")
+    folder = "a folder that every node sees, for the files of this run (default: the present one)"
+    parser.option("--folder", "FOLDER", folder, os.path.realpath, default=os.getcwd())
     add_config_options(parser)
     words, program = split_at_program(arguments)
     options, run_options = parser.parse_known_args(words)
@@ -120,7 +112,7 @@ class Job:
         if not master:
             return None, None, 128 + self._sides.signal
         count = len(self._nodes)
-        srun = ["srun", "--overlap", f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1"]
+        srun: list[object] = ["srun", "--overlap", f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1"]
         srun += ["--kill-on-bad-exit=1", "--cpu-bind=none", "--mpi=none", "--export=ALL", ROOT / "launch/slurm-run"]
         srun += ["--on-node", master, ranks_a_node, options.executor_memory, mapped_files, named_pipes, self._scratch]
         with open(work / "workers.log", "wb") as log:
@@ -151,7 +143,7 @@ class Job:
         return "Spark's master ended" if ended == "master" else notices[0], self._log(ended), None
 
     def _write_spark_settings(self):
-        """Copies the settings of Spark, with a secret: otherwise everybody who reaches the master could run programs."""
+        """Copies the settings of Spark, with a secret: whoever reaches the master could run programs without it."""
         secret = secrets.token_hex(32)
         mask = os.umask(0o077)
         for name in ("daemons", "spark"):
@@ -190,10 +182,10 @@ class Job:
     def clean_up(self):
         """Ends the run, then what the nodes have, then the master, and removes the folders."""
         if self._run:
-            self._sides.ask_to_end("run")
-            self._sides.await_session("run", ENDING)
+            self._run.signal_group(signal.SIGTERM)
+            self._sides.wait_until_gone(self._run, ENDING)
         if self._workers:
             self._workers.process.stdin.close()
-            self._sides.await_session("workers", ENDING)
+            self._sides.wait_until_gone(self._workers, ENDING)
         self._sides.end()
-        remove_folders(*self._folders)
+        remove_folders(self._folders)

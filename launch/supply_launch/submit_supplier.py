@@ -13,8 +13,9 @@ from .processes import Sides, end_with_parent, signal_name
 from .spark import NO_PERF_DATA, Spark
 
 DESCRIPTION = """\
-Submits the Supplier to YARN (spark-submit --master yarn --deploy-mode cluster) and waits for its end. The exit status is the
-Supplier's; if it is not 0, the last line on stderr says why. A signal (Ctrl-C, SIGTERM) ends the application first.
+Submits the Supplier to YARN (spark-submit --master yarn --deploy-mode cluster) and waits for its end. The exit status
+is the Supplier's; if it is not 0, the last line on stderr says why. A signal (Ctrl-C, SIGTERM) ends the application
+first.
 
 All other options are the Supplier's (docs/OPTIONS.md). --lmdb names a path that every node sees, or one in HDFS."""
 EPILOG = """
@@ -33,30 +34,13 @@ def main(arguments):
         DESCRIPTION,
         EPILOG,
     )
-    parser.add_argument(
-        "memory",
-        metavar="EXECUTOR_MEMORY",
-        type=heap_size,
-        help="heap of each executor, such as 4g. What the mapped files need is added to it",
-    )
-    parser.add_argument(
-        "executors",
-        metavar="NUM_EXECUTORS",
-        type=number_of("executors"),
-        help="executors: one for each node of --hosts",
-    )
-    parser.add_argument(
-        "cores", metavar="EXECUTOR_CORES", type=number_of("cores"), help="cores of each: one for each rank of its node"
-    )
-    parser.add_argument(
-        "--conf",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="a setting of Spark's; it wins over one that this command makes; repeatable",
-    )
+    memory = "heap of each executor, such as 4g. What the mapped files need is added to it"
+    parser.option("memory", "EXECUTOR_MEMORY", memory, heap_size)
+    parser.option("executors", "NUM_EXECUTORS", "one for each node of --hosts", number_of("executors"))
+    parser.option("cores", "EXECUTOR_CORES", "of each executor: one for each rank of its node", number_of("cores"))
+    parser.repeatable("--conf", "KEY=VALUE", "a setting of Spark's; it wins over one that this command makes")
     for option in SHIPPED:
-        parser.add_argument(option, metavar="FILE", help="a file of this machine, which is shipped along")
+        parser.option(option, "FILE", "as in launch/supplier: a file of this machine, which is shipped along")
     options, others = parser.parse_known_args(arguments)
     given = {option: vars(options)[option[2:].replace("-", "_")] for option in SHIPPED}
     files = {option: _shippable(option, path) for option, path in given.items() if path}

@@ -7,10 +7,10 @@ from .command import Parser
 from .spark import Spark
 
 EPILOG = """
-The Supplier's own options are in docs/OPTIONS.md, and below.
+docs/OPTIONS.md has the Supplier's own options; --help prints them, too.
 
-Exit status: 0 if every rank has received everything; 1 if Spark or the source failed; 2 if an option is wrong; 3 if a rank did
-not attach, stalled, failed or died; 130 or 143 if a signal ended it.
+Exit status: 0 if every rank has received everything; 1 if Spark or the source failed; 2 if an option is wrong; 3 if a
+rank did not attach, stalled, failed or died; 130 or 143 if a signal ended it.
 
 Environment:
   SPARK_HOME        Spark to use (default: the one in build/venv). 'make build SPARK=...' makes the jar for it
@@ -26,22 +26,19 @@ def main(arguments):
         "Starts the Supplier by spark-submit.",
         EPILOG,
     )
-    parser.add_argument("--master", help="as in spark-submit (default: local[RANKS], with the value of --ranks)")
-    parser.add_argument(
-        "--conf", metavar="KEY=VALUE", action="append", default=[], help="as in spark-submit; repeatable"
-    )
-    parser.add_argument("--ranks", metavar="N", default="1", help="number of ranks (default: 1)")
+    parser.option("--master", "MASTER", "as in spark-submit (default: local[RANKS], with the value of --ranks)")
+    parser.repeatable("--conf", "KEY=VALUE", "as in spark-submit")
+    parser.option("--ranks", "N", "number of ranks (default: 1)", default="1")
     others = [word for word in arguments if word not in ("-h", "--help")]
     options, own = parser.parse_known_args(others)
     own += ["--ranks", options.ranks]
     if others != arguments:
         parser.print_help()
-        print()
+        print(flush=True)
         own.append("--help")
     master = options.master or f"local[{options.ranks}]"
     command, environment = Spark().program("supply.cli.Supplier", master, options.conf, own)
     if sys.stderr.isatty():
-        # The JVM cannot find that out, and shows the progress in another way on a terminal.
+        # The JVM cannot find that out. On a terminal it shows the progress in another way.
         environment["SUPPLY_TERMINAL"] = "1"
-    sys.stdout.flush()
     os.execve(command[0], command, environment)

@@ -16,8 +16,8 @@ from .spark import Spark
 HELP = """\
 usage: launch/supply-doctor [OPTION]...
 
-Checks, before a run, this node for what would make the run fail, as the user who runs it: one line a check, and below it what to
-do. Changes nothing. The Spark side is checked in a JVM that spark-submit starts, as it starts the Supplier's.
+Checks, before a run, this node for what would make the run fail, as the user who runs it: one line a check, and below
+it what to do. Changes nothing. The Spark side is checked in a JVM that spark-submit starts, as for the Supplier.
 
 Options are those of build/mpi-client/supply-doctor:
 
@@ -43,7 +43,7 @@ def main(arguments):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix=f"supply-doctor-{os.getuid()}-") as work:
         findings = pathlib.Path(work, "findings")
-        findings.write_text(_check_spark(re.search(r"\(contract (.*)\)", _output(doctor, "--version"))[1]))
+        findings.write_text(_check_spark(_contract(_output(doctor, "--version"))))
         return subprocess.run([doctor, *arguments, "--findings", findings], check=False).returncode
 
 
@@ -51,9 +51,13 @@ def _output(doctor, option):
     return subprocess.run([doctor, option], stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
+def _contract(version):
+    return version[version.index("(contract ") + len("(contract ") : version.index(")")]
+
+
 def _options(text):
     """The options in the C program's help, but for --findings, by which it gets the findings of this command."""
-    options = re.search(r"^  --.*?(?=\n\n|\Z)", text, re.DOTALL | re.MULTILINE)[0]
+    options = text[text.index("\n  --") + 1 :].partition("\n\n")[0]
     return re.sub(r"^  --findings.*(\n {3,}.*)*\n", "", options, flags=re.MULTILINE)
 
 

@@ -14,22 +14,24 @@ from .mpi import Launcher
 from .processes import Sides, remove_folders, signal_name
 
 DESCRIPTION = """\
-Starts the Supplier (launch/supplier, by spark-submit) and 'mpirun -n RANKS PROGRAM ARGUMENT...' and waits for both. If one
-fails, the other is ended, too. The exit status and the last line on stderr are those of the side that failed first. Nothing is
-left: no process, no mapped file, no named pipe, no temporary folder.
+Starts the Supplier (launch/supplier, by spark-submit) and 'mpirun -n RANKS PROGRAM ARGUMENT...' and waits for both. If
+one fails, the other is ended, too. The exit status and the last line on stderr are those of the side that failed first.
+Nothing is left: no process, no mapped file, no named pipe, no temporary folder.
 
-All other options are those of the Supplier (docs/OPTIONS.md) and of launch/supplier. --ring, --block and --group are for config
-files that the run makes itself."""
+Without --mapped-files and --named-pipes the run makes config files for pairs in a folder of its own in /dev/shm;
+--ring, --block and --group are for these. All other options are those of the Supplier (docs/OPTIONS.md) and of
+launch/supplier."""
 EPILOG = """
-The ranks' stdout is passed on to stdout as mpirun writes it: lines of different ranks may be mixed, and MPICH writes there that a
-rank was killed. Everything else goes to stderr, the Supplier's table too.
+The ranks' stdout is passed on to stdout as mpirun writes it: lines of different ranks may be mixed, and MPICH writes
+there that a rank was killed. Everything else goes to stderr, the Supplier's table too.
 
 Environment:
   MPIRUN      Open MPI's mpirun or MPICH's mpiexec, followed by options of your own (default: mpirun)
   SPARK_HOME, SPARK_CONF_DIR, TMPDIR  as in launch/supplier --help
 """
 
-# Seconds that the other side gets to end by itself after one has failed: the failure travels through the pairs, or through YARN.
+# Seconds that the other side gets to end by itself after one has failed: the failure travels through the pairs, or
+# through YARN.
 GRACE, GRACE_ON_YARN = 10, 60
 # Seconds that a side gets to end when it is asked to. On YARN a JVM starts, which finds the application and ends it.
 ENDING, ENDING_ON_YARN = 5, 60
@@ -40,11 +42,11 @@ SPARK_START = 60
 def main(arguments):
     parser = Parser("launch/supply-run [OPTION]... -- PROGRAM [ARGUMENT]...", DESCRIPTION, EPILOG)
     add_run_options(parser, 1, 1)
-    parser.add_argument(
+    parser.option(
         "--yarn",
-        metavar="MEMORY,EXECUTORS,CORES",
-        help="submit the Supplier to YARN (launch/submit-supplier) instead of running it here. Set HADOOP_CONF_DIR; --hosts "
-        "names the nodes, which must see the config files of --mapped-files and --named-pipes at the same paths",
+        "MEMORY,EXECUTORS,CORES",
+        "submit the Supplier to YARN (launch/submit-supplier), with HADOOP_CONF_DIR set. --hosts names the nodes: they "
+        "must see the files of --mapped-files and --named-pipes at the same paths",
     )
     add_config_options(parser)
     words, program = split_at_program(arguments)
@@ -81,7 +83,7 @@ class Run:
         self._options = options
         self._launcher = Launcher()
         self._sides = Sides()
-        self._folders = []
+        self._folders: list[pathlib.Path] = []
         self._configs = [options.mapped_files, options.named_pipes]
         self._ended_well = False
         self._ending = ENDING_ON_YARN if options.yarn else ENDING
@@ -104,7 +106,7 @@ class Run:
         supplier = self._start_supplier(work, supplier_options)
         ranks, errors, folder = self._start_ranks(work, in_memory, program)
         first = self._sides.wait()
-        limit = None if first == "signal" else self._limit_after(first)
+        limit = None if first == "signal" else self._limit_after(first, ranks if first == "ranks" else supplier)
         if first == "signal" or self._sides.wait(limit, but=first) == "signal":
             return 128 + self._sides.signal, None
         # A side without a status here is ended by this command.
@@ -123,7 +125,7 @@ class Run:
 
     def _start_supplier(self, work, supplier_options):
         options = self._options
-        command = [ROOT / "launch/supplier"]
+        command: list[object] = [ROOT / "launch/supplier"]
         if options.yarn:
             command = [ROOT / "launch/submit-supplier", *options.yarn.split(",")]
         command += [*supplier_options, "--ranks", options.ranks, "--timeout", options.timeout]
@@ -161,13 +163,12 @@ class Run:
         ranks = self._sides.start("ranks", [*command, *of_ranks, *program], relay="stderr", env=environment)
         return ranks, ranks.output, folder
 
-    def _limit_after(self, first):
+    def _limit_after(self, first, side):
         """How long the other side may still run, in seconds, when one side has ended. None: without a limit."""
-        status = self._sides[first].status
-        if (first, status) == ("supplier", 2):
+        if (first, side.status) == ("supplier", 2):
             # Its options are wrong: it has told no rank.
             return 0.1
-        if status:
+        if side.status:
             return GRACE_ON_YARN if self._options.yarn else GRACE
         return int(float(self._options.timeout)) + SPARK_START if first == "ranks" else None
 
@@ -185,10 +186,10 @@ class Run:
         self._sides.end(self._ending)
         if self._options.mapped_files:
             self._clean_pairs()
-        remove_folders(*self._folders)
+        remove_folders(self._folders)
 
     def _clean_pairs(self):
-        """Removes the pairs of ranks that were killed, in the user's config files. The run's own go with their folder."""
+        """Removes the pairs of killed ranks in the user's config files. The run's own pairs go with their folder."""
         options = self._options
         command = [ROOT / "build/mpi-client/supply-clean", "--mapped-files", options.mapped_files]
         command += ["--named-pipes", options.named_pipes]

@@ -28,10 +28,9 @@ def numbered(count, bytes_of=lambda number: 48, seed=0):
 def write_values(folder, values, map_size=None):
     """An LMDB of (key, value) pairs. Where map_size says how large it may become, they may come one after the other."""
     map_size = map_size or (1 << 20) + 4 * sum(len(key) + len(value) for key, value in values)
-    with lmdb.open(str(folder), map_size=map_size) as environment:
-        with environment.begin(write=True) as transaction:
-            for key, value in values:
-                assert transaction.put(key, value, overwrite=False)
+    with lmdb.open(str(folder), map_size=map_size) as environment, environment.begin(write=True) as transaction:
+        for key, value in values:
+            assert transaction.put(key, value, overwrite=False)
     return folder
 
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from places import ROOT
 
 DOCUMENTS = sorted(path for path in ROOT.rglob("*.md") if not {"build", "target"} & set(path.relative_to(ROOT).parts))

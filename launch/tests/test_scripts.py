@@ -4,11 +4,11 @@ import collections
 import os
 import subprocess
 
+import datum_pb2
 import lmdb
 import pytest
 from sklearn.datasets import load_digits
 
-import datum_pb2
 from places import DIGITS, LAUNCH, ROOT
 
 
@@ -152,7 +152,10 @@ class TestHadoop:
     def start(folder):
         environment = {**os.environ, "JAVA_HOME": "/nowhere"}
         return subprocess.run(
-            [LAUNCH / "dev" / "mini-cluster", "start", "--folder", folder], env=environment, capture_output=True, text=True
+            [LAUNCH / "dev" / "mini-cluster", "start", "--folder", folder],
+            env=environment,
+            capture_output=True,
+            text=True,
         )
 
     @pytest.mark.parametrize("name", ["conf", "nodes", "logs"])

@@ -1,12 +1,13 @@
-# What a cluster of launch/dev/mini-cluster is: its names, its configuration, what of it runs. Sourced by launch/dev/mini-cluster.
+# shellcheck shell=bash disable=SC2154
+# The state of a mini-cluster: its names, its configuration, which daemons run. Sourced by launch/dev/mini-cluster.
 #
-# A cluster's names come from its folder, so that two clusters on one machine do not meet.
+# A cluster's names come from its folder, so that two clusters on one machine have different names.
 
 # choose_names: sets nodes, workers, master, port, network, bridge.
 choose_names() {
     local hash number
     hash=$(printf %s "$folder" | cksum | cut -d ' ' -f 1)
-    # Ports below the range that Linux takes for outgoing connections.
+    # Ports below the range that Linux uses for outgoing connections.
     port=$((2000 + hash % 1200))
     network=10.$((128 + hash % 100)).$((hash / 100 % 250))
     bridge=
@@ -24,9 +25,9 @@ choose_names() {
     fi
 }
 
-save_state() { declare -p nodes workers master port network bridge java_home > "$folder/cluster"; }
+save_state() { declare -p nodes workers master port network bridge java_home >"$folder/cluster"; }
 
-# load_state: fails where there is no cluster.
+# load_state: fails if there is no cluster.
 load_state() {
     [[ -r $folder/cluster ]] || return 1
     local declarations
@@ -38,7 +39,7 @@ write_configuration() {
     local file
     for file in "$root"/configs/hadoop/*-site.xml "$root/configs/hadoop/capacity-scheduler.xml" "$root/configs/hadoop/log4j.properties"; do
         sed -e "s|@MASTER@|$master|g; s|@PORT@|$port|g; s|@FOLDER@|$folder|g" \
-            -e "s|@NODE_MEMORY@|$node_memory|g; s|@NODE_CORES@|$node_cores|g" "$file" > "$folder/conf/$(basename "$file")"
+            -e "s|@NODE_MEMORY@|$node_memory|g; s|@NODE_CORES@|$node_cores|g" "$file" >"$folder/conf/$(basename "$file")"
     done
 }
 
@@ -64,7 +65,7 @@ running_daemons() {
     local node daemon
     for node in "${nodes[@]}"; do
         for daemon in $(daemons_of "$node"); do
-            ! daemon_pid "$node" "$daemon" > /dev/null || echo "$node-$daemon"
+            ! daemon_pid "$node" "$daemon" >/dev/null || echo "$node-$daemon"
         done
     done
 }
@@ -73,12 +74,12 @@ dead_daemons() {
     local node daemon
     for node in "${nodes[@]}"; do
         for daemon in $(daemons_of "$node"); do
-            daemon_pid "$node" "$daemon" > /dev/null || echo "$node-$daemon"
+            daemon_pid "$node" "$daemon" >/dev/null || echo "$node-$daemon"
         done
     done
 }
 
-# refuse_foreign_files: what a start or a stop would remove must be a cluster's. The lock stays for ever: it says whose the logs are.
+# refuse_foreign_files: a start or a stop removes only files of a cluster. The lock is never removed: it marks the logs as a cluster's.
 refuse_foreign_files() {
     local name
     [[ ! -e $folder/cluster ]] || return 0
@@ -88,10 +89,10 @@ refuse_foreign_files() {
     done
 }
 
-# take_down: in the reverse order of a start. Everything but the logs and the lock goes.
+# take_down: in the reverse order of a start. Removes everything but the logs and the lock.
 take_down() {
     local daemon
-    # A node manager ends its containers when it is asked to end.
+    # A node manager ends its containers on TERM.
     for daemon in nodemanager datanode resourcemanager namenode; do
         [[ " $(daemons_of "${nodes[0]}") " != *" $daemon "* ]] || end_daemon "${nodes[0]}" "$daemon"
     done

@@ -1,16 +1,17 @@
-# What the ranks of the digits job have counted, and whether it is enough. Sourced by run-digits and run-cluster, which keep the
-# stdout of train-digits in FOLDER/training and FOLDER/evaluation, and have a function 'fail'.
+# shellcheck shell=bash
+# Checks the counts and the accuracy of a job on digits. Sourced by run-digits and run-cluster, which keep the stdout of
+# train-digits in FOLDER/training and FOLDER/evaluation, and have a function 'fail'.
 
 # Images in build/digits/train_lmdb.
 training_images=1437
 
-# value FILE FIELD: what the last line of train-digits says behind FIELD=.
+# value FILE FIELD: the value after FIELD= in the last line of train-digits.
 value() {
     sed -n "s/^train-digits: .*\b$2=\([^ ]*\).*/\1/p" "$1" | tail -n 1
 }
 
-# judge FOLDER EPOCHS ACCURACY: fails where an image was missed or the accuracy on the held-out ones is below that; else
-# REPLY is the end of the verdict's line.
+# judge FOLDER EPOCHS ACCURACY: fails if an image was missed or the accuracy on the held-out images is below ACCURACY;
+# otherwise REPLY is the end of the line with the verdict.
 judge() {
     local elements accuracy
     elements=$(value "$1/training" elements)

@@ -16,12 +16,12 @@ KEY_FORMAT = "%08d"
 
 
 def write_lmdb(path, images, labels):
-    """One Datum an image: 1 x 8 x 8, a byte a pixel (0 to 16), under its number as the key."""
+    """Writes a Datum for each image: 1 x 8 x 8, one byte a pixel (0 to 16), with the image's number as the key."""
     values = [
         datum_pb2.Datum(channels=1, height=8, width=8, data=image.tobytes(), label=int(label)).SerializeToString()
         for image, label in zip(images.astype("uint8"), labels)
     ]
-    # A map is a limit, not a size: the file grows only as far as it is written.
+    # The map size is a limit: the file grows only as it is written.
     with lmdb.open(str(path), map_size=1 << 30, subdir=True) as environment:
         with environment.begin(write=True) as transaction:
             for number, value in enumerate(values):
@@ -37,7 +37,7 @@ def make_digits(folder):
         digits.images, digits.target, test_size=HELD_OUT, stratify=digits.target, random_state=SEED
     )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Whoever finds the folder finds it whole: it gets its name last.
+    # The folder gets its name when it is complete.
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
         made = pathlib.Path(temporary, "made")
         for name, images, labels in (
@@ -52,8 +52,8 @@ def make_digits(folder):
 def main():
     parser = argparse.ArgumentParser(
         prog="make-digits-lmdb",
-        description=f"{__doc__} FOLDER/test_lmdb holds out {HELD_OUT} of them, as many of each digit as its "
-        "share; FOLDER/train_lmdb holds the others.",
+        description=f"{__doc__} FOLDER/test_lmdb holds out {HELD_OUT} of them, with each digit's "
+        "share; FOLDER/train_lmdb has the others.",
     )
     parser.add_argument("folder", metavar="FOLDER", type=pathlib.Path)
     make_digits(parser.parse_args().folder.absolute())

@@ -1,25 +1,26 @@
-# Nodes of a cluster on one machine: each a set of namespaces (network, mounts, host name, processes) with its own /dev/shm and
-# /var/tmp, all on one bridge. The head shares this machine's network and processes, and knows the nodes' names. Sourced by
-# launch/dev/mini-cluster.
+# shellcheck shell=bash disable=SC2154
+# Nodes of a cluster on one machine: each a set of namespaces (network, mounts, host name, processes) with its own
+# /dev/shm and /var/tmp, all on one bridge. The head shares this machine's network and processes, and knows the nodes'
+# names. Sourced by launch/dev/mini-cluster.
 #
-# A node lives as long as its holder, process 1 of its process namespace: whatever runs in it ends with it. A cluster without
-# nodes of its own is this machine: then every command runs right here.
+# A node lives as long as its holder, process 1 of its process namespace: all its processes end with the holder. A
+# cluster without nodes of its own is this machine: then every command runs here.
 #
-# These read: folder, of the cluster; bridge, the name of its bridge; network, the first three numbers of its addresses.
+# Inputs: folder, of the cluster; bridge, the name of its bridge; network, the first three numbers of its addresses.
 
 # The pid of a node's holder as this machine sees it.
-holder_of() { cat "$folder/nodes/$1/holder" 2> /dev/null; }
+holder_of() { cat "$folder/nodes/$1/holder" 2>/dev/null; }
 
-# node_lives NODE: whether it has a holder, and the number is not another process's by now.
+# node_lives NODE: whether it has a holder, and no other process has the holder's number now.
 node_lives() {
     local holder
-    holder=$(holder_of "$1") && grep --quiet --fixed-strings "hold_node" "/proc/$holder/cmdline" 2> /dev/null
+    holder=$(holder_of "$1") && grep --quiet --fixed-strings "hold_node" "/proc/$holder/cmdline" 2>/dev/null
 }
 
-# on_node NODE COMMAND...: runs the command there, in the present folder.
+# on_node NODE COMMAND...: runs the command on the node, in the present folder.
 on_node() { (enter_node "$@"); }
 
-# enter_node NODE COMMAND...: the same in place of this shell, so that signals reach the command.
+# enter_node NODE COMMAND...: the same, but the command replaces this shell, so that signals reach it.
 enter_node() {
     local node=$1
     shift
@@ -30,17 +31,29 @@ enter_node() {
     esac
 }
 
-# nodes_allowed: whether this machine lets us make nodes; says why not.
+# nodes_allowed: whether nodes can be made on this machine; otherwise prints why not.
 nodes_allowed() {
-    ((EUID == 0)) || { echo "namespaces need root"; return 1; }
+    ((EUID == 0)) || {
+        echo "namespaces need root"
+        return 1
+    }
     local tool
     for tool in ip unshare nsenter; do
-        type -P "$tool" > /dev/null || { echo "there is no '$tool' (Debian: iproute2, util-linux)"; return 1; }
+        type -P "$tool" >/dev/null || {
+            echo "there is no '$tool' (Debian: iproute2, util-linux)"
+            return 1
+        }
     done
-    unshare --net --mount --uts --pid --fork --mount-proc mount -t tmpfs tmpfs /dev/shm 2> /dev/null ||
-        { echo "this machine does not allow namespaces with mounts of their own"; return 1; }
-    unshare --net ip link add bridge type bridge 2> /dev/null ||
-        { echo "this machine's kernel has no network bridges"; return 1; }
+    unshare --net --mount --uts --pid --fork --mount-proc mount -t tmpfs tmpfs /dev/shm 2>/dev/null ||
+        {
+            echo "this machine does not allow namespaces with mounts of their own"
+            return 1
+        }
+    unshare --net ip link add bridge type bridge 2>/dev/null ||
+        {
+            echo "this machine's kernel has no network bridges"
+            return 1
+        }
 }
 
 # make_node NODE NUMBER: number 0 is the head.
@@ -49,7 +62,8 @@ make_node() {
     ((number)) || of_its_own=()
     mkdir -p "$place/var-tmp"
     chmod 1777 "$place/var-tmp"
-    # hold_node is the name that node_lives looks for.
+    # hold_node is the name that node_lives expects.
+    # shellcheck disable=SC2016
     setsid unshare --mount --uts "${of_its_own[@]}" --fork --kill-child \
         bash -c '
             set -e
@@ -61,15 +75,18 @@ make_node() {
             touch "$3/nodes/$2/ready"
             # Process 1 inherits the processes that lose their parents, and bash reaps them.
             while :; do sleep 3600; done' \
-        hold_node hold_node "$node" "$folder" "$number" < /dev/null > "$place/holder.log" 2>&1 9>&- &
+        hold_node hold_node "$node" "$folder" "$number" </dev/null >"$place/holder.log" 2>&1 9>&- &
     local unshare=$! tries=100 holder=
-    echo "$unshare" > "$place/unshare"
+    echo "$unshare" >"$place/unshare"
     until [[ -e $place/ready ]]; do
-        ((tries--)) && kill -0 "$unshare" 2> /dev/null || { cat "$place/holder.log" >&2; return 1; }
+        ((tries--)) && kill -0 "$unshare" 2>/dev/null || {
+            cat "$place/holder.log" >&2
+            return 1
+        }
         sleep 0.05
     done
     holder=$(pgrep --parent "$unshare")
-    echo "$holder" > "$place/holder"
+    echo "$holder" >"$place/holder"
     ((number)) || return 0
     ip link add "$bridge-$number" type veth peer name node netns "$holder"
     ip link set "$bridge-$number" master "$bridge" up
@@ -87,25 +104,25 @@ make_nodes() {
         echo "127.0.0.1 localhost"
         echo "$network.1 head"
         for ((number = 1; number <= $1; number++)); do echo "$network.$((10 + number)) node-$number"; done
-    } > "$folder/nodes/hosts"
+    } >"$folder/nodes/hosts"
     make_node head 0
     for ((number = 1; number <= $1; number++)); do make_node "node-$number" "$number"; done
 }
 
-# remove_nodes: ends all that runs in them. Their mounts go with their holders.
+# remove_nodes: ends all processes on the nodes. Their mounts go with their holders.
 remove_nodes() {
     local place node tries link
     for place in "$folder"/nodes/*/; do
         node=$(basename "$place")
-        # Its session: the head's processes are not of a namespace that would end with its holder.
-        node_lives "$node" && pkill -KILL --session "$(< "$place/unshare")" || true
+        # Its session: the head's processes are in no namespace that ends with its holder.
+        node_lives "$node" && pkill -KILL --session "$(<"$place/unshare")" || true
         tries=100
         while node_lives "$node" && ((tries--)); do sleep 0.05; done
         rm -f "$place/holder" "$place/unshare" "$place/ready"
     done
     [[ -n ${bridge-} ]] || return 0
-    # A network would live on for minutes where a connection still waits to be closed.
-    for link in $(ip -brief link | grep --only-matching "^$bridge[-0-9]*"); do
-        ip link delete "$link" 2> /dev/null || true
+    # A network would live for minutes if a connection still waits to be closed.
+    for link in $(ip -brief link | grep --only-matching "^${bridge}[-0-9]*"); do
+        ip link delete "$link" 2>/dev/null || true
     done
 }

@@ -10,8 +10,8 @@ pytest.register_assert_rewrite("cluster_run")
 
 from cluster_run import ClusterRun
 from hadoop import Hadoop, hadoop
-from supplier import Supplier
 from places import JAR
+from supplier import Supplier
 
 CORES = 3
 

@@ -6,7 +6,7 @@ import pytest
 
 import headers
 import slurm
-from places import DIGITS, LAUNCH, PROGRAMS, ROOT, SUPPLY_CAT
+from places import DIGITS, LAUNCH, PROGRAMS, SUPPLY_CAT
 from processes import Mark
 from ranks import END_OF_PATIENCE
 from waiting import wait_until

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 import databases
-from places import BUILD, DIGITS, SUPPLY_CAT
+from places import BUILD, DIGITS
 
 PROGRAMS = BUILD / "mpi-client-mpich"
 TRAIN_DIGITS = PROGRAMS / "train-digits"
