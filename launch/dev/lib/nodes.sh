@@ -79,10 +79,10 @@ make_node() {
     local unshare=$! tries=100 holder=
     echo "$unshare" >"$place/unshare"
     until [[ -e $place/ready ]]; do
-        ((tries--)) && kill -0 "$unshare" 2>/dev/null || {
+        if ! { ((tries--)) && kill -0 "$unshare" 2>/dev/null; }; then
             cat "$place/holder.log" >&2
             return 1
-        }
+        fi
         sleep 0.05
     done
     holder=$(pgrep --parent "$unshare")
