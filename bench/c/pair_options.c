@@ -28,6 +28,6 @@ supply_column_t data_column(supply_t *supply, const supply_block_t *block) {
         supply_abort(supply, "the blocks have no column 'data'");
         die("the blocks have no column 'data'");
     }
-    if (supply_column(supply, block, (size_t)index, &column) != SUPPLY_OK) die_of(supply);
+    if (supply_column(supply, block, index, &column) != SUPPLY_OK) die_of(supply);
     return column;
 }

@@ -52,10 +52,10 @@ static void tally_block(struct rank *rank, const supply_column_t *data) {
 /** Reads every byte of the block's columns. */
 static void sum_block(struct rank *rank, const supply_block_t *block) {
     const int data = supply_column_index(rank->supply, "data");
-    for (uint32_t i = 0; i < block->column_count; i++) {
+    for (int i = 0; i < block->column_count; i++) {
         supply_column_t column;
         if (supply_column(rank->supply, block, i, &column) != SUPPLY_OK) die_of(rank->supply);
-        if ((int)i == data)
+        if (i == data)
             rank->current.data += sum_of_words(column.data, column.data_bytes);
         else
             rank->current.other += sum_of_words(column.data, column.data_bytes);

@@ -69,11 +69,8 @@ static supply_status_t add_column(supply_t *supply, const supply_block_t *block,
     struct ArrowSchema schema;
     struct ArrowArray array;
     const int index = supply_column_index(supply, name);
-    if (index < 0) {
-        *problem = "there is no such column";
-        return SUPPLY_ERROR_ARGUMENT;
-    }
-    supply_status_t status = supply_export_arrow(supply, block, (size_t)index, &schema, &array);
+    supply_status_t status =
+        index < 0 ? (supply_status_t)index : supply_export_arrow(supply, block, index, &schema, &array);
     if (status != SUPPLY_OK) {
         *problem = supply_error(supply);
         return status;

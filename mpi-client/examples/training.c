@@ -23,7 +23,7 @@ static supply_column_t column(struct training *training, const supply_block_t *b
     supply_column_t column;
     int index = supply_column_index(training->supply, name);
     if (index < 0) training_fail(training, "the elements have no column 'label' or 'data': are they Datums?");
-    if (supply_column(training->supply, block, (size_t)index, &column) != SUPPLY_OK)
+    if (supply_column(training->supply, block, index, &column) != SUPPLY_OK)
         training_fail(training, supply_error(training->supply));
     if (column.format[0] != format[0]) training_fail(training, "'label' and 'data' are not of a Datum's types");
     return column;

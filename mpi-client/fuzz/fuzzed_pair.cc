@@ -92,7 +92,7 @@ void FuzzedPair::check_error() {
     if (strpbrk(text, "\n\r\t\x1b") != nullptr) found("a text of more than one plain line");
 }
 
-void FuzzedPair::read_column(const supply_block_t &block, size_t index) {
+void FuzzedPair::read_column(const supply_block_t &block, int index) {
     supply_column_t column;
     if (supply_column(supply_, &block, index, &column) != SUPPLY_OK) {
         check_error();
@@ -118,7 +118,7 @@ void FuzzedPair::read_array(const supply_block_t &block, const ArrowSchema &sche
     for (int64_t i = 0; i < array.n_children; i++) read_array(block, *schema.children[i], *array.children[i]);
 }
 
-void FuzzedPair::read_arrow(const supply_block_t &block, size_t index) {
+void FuzzedPair::read_arrow(const supply_block_t &block, int index) {
     ArrowSchema schema;
     ArrowArray array;
     if (supply_export_arrow(supply_, &block, index, &schema, &array) != SUPPLY_OK) {
@@ -136,7 +136,7 @@ void FuzzedPair::read(const supply_block_t &block) {
     const auto *address = static_cast<const uint8_t *>(block.address);
     if (address < mapped || address + block.bytes > mapped + mapped_bytes) found("a block outside the mapping");
     read_bytes(block, block.address, block.bytes, "a block outside itself");
-    for (size_t i = 0; i < block.column_count; i++) {
+    for (int i = 0; i < block.column_count; i++) {
         read_column(block, i);
         read_arrow(block, i);
     }

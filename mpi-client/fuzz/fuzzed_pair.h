@@ -46,8 +46,8 @@ class FuzzedPair {
   private:
     void read(const supply_block_t &block);
     void read_array(const supply_block_t &block, const ArrowSchema &schema, const ArrowArray &array);
-    void read_arrow(const supply_block_t &block, size_t index);
-    void read_column(const supply_block_t &block, size_t index);
+    void read_arrow(const supply_block_t &block, int index);
+    void read_column(const supply_block_t &block, int index);
     void check_error();
 
     supply_t *supply_ = nullptr;

@@ -12,7 +12,7 @@ namespace {
 void write_and_read(const supply_position_t &position) {
     char text[SUPPLY_POSITION_TEXT_BYTES];
     memset(text, 0x7f, sizeof text);
-    supply_position_to_text(&position, text);
+    supply_position_to_text(&position, text, sizeof text);
     if (memchr(text, '\0', sizeof text) == nullptr) found("the text of a position is not ended");
     supply_position_t again;
     if (supply_position_from_text(&again, text) == SUPPLY_OK && memcmp(&again, &position, sizeof again) != 0)

@@ -1,5 +1,5 @@
 /**
- * libsupply: what an MPI rank needs to read, in place, what Spark supplies.
+ * libsupply: an MPI rank reads, in place, the data that Spark supplies.
  *
  *     supply_t *supply;
  *     if (supply_open(&supply, NULL) != SUPPLY_OK) die(supply_error(supply));
@@ -11,16 +11,24 @@
  *     }
  *     supply_close(supply);
  *
- * A rank opens its side of one pair: a mapped file and two named pipes, which it creates,
- * owns and removes. A Spark task fills blocks in the mapped file and notifies the rank; the
- * rank reads them where they lie and releases them. proto/PROTOCOL.md is the contract.
+ * A rank opens its side of one pair: a mapped file and two named pipes. The rank creates, owns and removes these files.
+ * A Spark task fills blocks in the mapped file and notifies the rank. The rank reads the blocks in place and releases
+ * them. proto/PROTOCOL.md is the contract.
  *
- * Threads: a handle is used by one thread at a time, but its Arrow arrays (supply_arrow.h) are released by any;
- * different handles are independent. Processes: a handle belongs to the process that opened it. A child that is forked
- * and does not exec (a DataLoader's worker) has copies of its locks and pipe ends: for as long as it lives the rank
- * looks alive to Spark, even when it is dead. Fork such children before supply_open(), or let them end with their
- * parent (PR_SET_PDEATHSIG). They must call nothing on the handle. The library never prints, never exits, raises no
- * signal, and keeps no global state. Every wait ends after the time limit of the options.
+ * Threads: use a handle from one thread at a time. Any thread may release its Arrow arrays (supply_arrow.h). Different
+ * handles are independent.
+ *
+ * Processes: a handle belongs to the process that opened it. A child that is forked and does not exec (a worker of a
+ * DataLoader) inherits the pair's descriptors, which makes the rank look alive to Spark even after it died. Such a
+ * child must call supply_abandon_in_child(), and no other function on the handle.
+ *
+ * The library never prints, never exits, raises no signal, and keeps no global state. Every wait ends after the time
+ * limit of the options, and earlier if options.interrupted says so.
+ *
+ * Compatibility: programs and libraries of one major version work together (before 1.0: of one minor version). The
+ * inline functions below pass the sizes of the program's own structs, so that a struct can grow at its end: an older
+ * library leaves new fields 0, and a newer library does not write past the program's struct. Other languages call the
+ * `_sized` functions.
  */
 #ifndef SUPPLY_H
 #define SUPPLY_H
@@ -39,37 +47,43 @@ extern "C" {
 #define SUPPLY_API
 #endif
 
-/** The library's own version, and the contract's that it speaks ("1.0"). */
+/** The version of this header. The build reads it from here. */
+#define SUPPLY_VERSION_MAJOR 0
+#define SUPPLY_VERSION_MINOR 1
+#define SUPPLY_VERSION_PATCH 0
+
+/** The version of the loaded library ("0.1.0"), and of the contract that it implements ("1.0"). */
 SUPPLY_API const char *supply_version(void);
 SUPPLY_API const char *supply_contract_version(void);
 
-/** What a call came to. Not negative: no failure. Negative: supply_error() says more, where the call may change its
- * handle. */
+/** Result of a call. Negative values are errors; supply_error() then says more. */
 typedef enum supply_status {
     SUPPLY_OK = 0,
-    SUPPLY_END_OF_EPOCH =
-        1, /**< every element of this epoch, of a stream: this batch, for this rank has been handed out */
-    SUPPLY_END_OF_DATA = 2, /**< every epoch has ended, or the stream, perhaps inside of an epoch; stays so */
-    SUPPLY_AGAIN = 3,       /**< nothing there yet (supply_try_next only) */
+    SUPPLY_END_OF_EPOCH = 1, /**< this rank has received every element of the epoch (of a stream: of the batch) */
+    SUPPLY_END_OF_DATA = 2,  /**< every epoch, or the stream, has ended; later calls return this again */
+    SUPPLY_AGAIN = 3,        /**< nothing there yet: supply_try_next(), supply_close_within() */
+    SUPPLY_INTERRUPTED = 4,  /**< options.interrupted ended a wait; the call may be repeated */
 
-    SUPPLY_ERROR_ARGUMENT = -1,  /**< a call that this header forbids */
-    SUPPLY_ERROR_CONFIG = -2,    /**< config files, options or paths missing or wrong */
-    SUPPLY_ERROR_IN_USE = -3,    /**< a living process owns this pair */
-    SUPPLY_ERROR_NO_SPACE = -4,  /**< the file system has no room for the mapped file */
-    SUPPLY_ERROR_SYSTEM = -5,    /**< a system call failed */
-    SUPPLY_ERROR_TIMEOUT = -6,   /**< the task did not come, died, or stalled for longer than the limit */
-    SUPPLY_ERROR_SPARK = -7,     /**< Spark gave up; the text is its own */
-    SUPPLY_ERROR_CONTRACT = -8,  /**< the task wrote what PROTOCOL.md forbids */
-    SUPPLY_ERROR_MEMORY = -9,    /**< out of memory */
-    SUPPLY_ERROR_ALL_HELD = -10, /**< every block of the ring is held: release one first */
+    SUPPLY_ERROR_ARGUMENT = -1,   /**< a call that this header forbids */
+    SUPPLY_ERROR_CONFIG = -2,     /**< config files, options or paths are missing or wrong */
+    SUPPLY_ERROR_IN_USE = -3,     /**< a living process owns this pair */
+    SUPPLY_ERROR_NO_SPACE = -4,   /**< the file system has no space for the mapped file */
+    SUPPLY_ERROR_SYSTEM = -5,     /**< a system call failed: supply_error_errno() */
+    SUPPLY_ERROR_TIMEOUT = -6,    /**< no task came, or it died or stalled, for longer than the time limit */
+    SUPPLY_ERROR_SPARK = -7,      /**< Spark's run failed; the text is Spark's */
+    SUPPLY_ERROR_CONTRACT = -8,   /**< the task wrote what PROTOCOL.md forbids */
+    SUPPLY_ERROR_MEMORY = -9,     /**< out of memory */
+    SUPPLY_ERROR_ALL_HELD = -10,  /**< every block of the ring is held: release one first */
+    SUPPLY_ERROR_NO_COLUMN = -11, /**< there is no column of that name or index */
+    SUPPLY_ERROR_NO_SCHEMA = -12, /**< the columns are not known yet: no task has attached */
 } supply_status_t;
 
-/** The name of a status, as "SUPPLY_ERROR_TIMEOUT". Never NULL. */
+/** The name of a status, for example "SUPPLY_ERROR_TIMEOUT". Never NULL. */
 SUPPLY_API const char *supply_status_name(supply_status_t status);
 
 /**
- * Where a rank stands in its data: epoch, partition, and the elements of it that it has consumed. Opaque bytes that may
- * be copied, stored and sent to another process; supply_position_to_text() makes a line of them.
+ * A rank's position in its data: epoch, partition, and how many of its elements the rank has consumed. Opaque bytes
+ * that may be copied, stored and sent to another process. supply_position_to_text() writes a position as one line.
  */
 typedef struct supply_position {
     uint8_t bytes[32];
@@ -79,94 +93,128 @@ typedef struct supply_position {
 typedef struct supply supply_t;
 
 /**
- * How to open. Fill with supply_options_init() first; then 0, NULL or -1 means "not set".
+ * Options of supply_open(). Call supply_options_init() first; then 0, NULL or -1 means "not set".
  *
- * Which pair: either the two config files and a local rank (line `local_rank` of each, from 0),
- * or the three paths themselves.
+ * The pair is named either by the two config files and a local rank (line `local_rank` of each, from 0), or by the
+ * three paths.
  */
 typedef struct supply_options {
     size_t struct_bytes; /**< set by supply_options_init() */
 
-    /** mapped-files.conf; not set: the environment's SUPPLY_MAPPED_FILES. */
+    /** mapped-files.conf; not set: SUPPLY_MAPPED_FILES of the environment. */
     const char *mapped_files;
-    /** named-pipes.conf; not set: the environment's SUPPLY_NAMED_PIPES. */
+    /** named-pipes.conf; not set: SUPPLY_NAMED_PIPES of the environment. */
     const char *named_pipes;
     /** Rank on this node, from 0; -1: from the launcher's environment (see supply_local_rank()). */
     int local_rank;
-    /** Rank in MPI_COMM_WORLD, which the task checks against its own; -1: from the launcher's environment. */
+    /** Rank in MPI_COMM_WORLD, which the task compares with its own; -1: from the launcher's environment. */
     int rank;
 
-    /** The pair's paths. All three or none; they win over the config files. */
+    /** The pair's paths: set all three or none. They win over the config files. */
     const char *mapped_file;
     const char *request_pipe;
     const char *notification_pipe;
 
-    /** Limit of each wait in seconds; 0: the environment's SUPPLY_TIMEOUT, or 120. */
+    /** Time limit of each wait in seconds; 0: SUPPLY_TIMEOUT of the environment, or 120. */
     double timeout;
-    /** Bytes of the ring; 0: `ring=` of the config line, or four blocks. Rounded up to whole blocks, which must be two
-     * or more. */
+    /** Bytes of the ring; 0: `ring=` of the config line, or four blocks. Rounded up to whole blocks, at least two. */
     size_t ring_bytes;
     /** Bytes of a block; 0: `block=` of the config line, or a quarter of the ring, or 2 MiB. Rounded up to 4 KiB. */
     size_t block_bytes;
 
     /**
-     * Group (name or number) whose members may feed this rank, too: Spark's executors, where they run as another user.
-     * NULL: `group=` of the config line, or none: this user's processes alone. The pair's files become the group's with
-     * mode 0660, their folders with mode 0750. See docs/SECURITY.md.
+     * Group (name or number) whose members may feed this rank, for example Spark's executors if they run as another
+     * user. NULL: `group=` of the config line, or only this user. The pair's files then belong to the group with mode
+     * 0660, their folders with mode 0750. See docs/SECURITY.md.
      */
     const char *group;
 
     /**
-     * Go on behind this position, of an earlier run of the same plan: partitions, ranks, seed, shuffle, uneven. NULL:
-     * from the beginning.
+     * Called while a call waits: after a signal handler has run in the waiting thread, and at least ten times a second.
+     * If it returns true the call returns SUPPLY_INTERRUPTED. It must not call a function on the handle. NULL: nothing
+     * interrupts a wait.
+     */
+    bool (*interrupted)(void *context);
+    void *interrupted_context;
+
+    /**
+     * Resume after this position, saved in an earlier run of the same plan: same partitions, ranks, seed, shuffle and
+     * uneven. NULL: start at the beginning.
      */
     const supply_position_t *position;
 } supply_options_t;
 
-/** Sets every option to "not set". */
-SUPPLY_API void supply_options_init(supply_options_t *options);
+/**
+ * Sets every option of a struct of that size to "not set". supply_open() accepts smaller structs (of a program built
+ * with an older header) and larger ones (built with a newer header) if the fields that it does not know are 0.
+ */
+SUPPLY_API void supply_options_init_sized(supply_options_t *options, size_t struct_bytes);
+static inline void supply_options_init(supply_options_t *options) {
+    supply_options_init_sized(options, sizeof *options);
+}
 
 /**
- * The rank's number on its node as its launcher tells it: OMPI_COMM_WORLD_LOCAL_RANK (Open MPI),
- * MPI_LOCALRANKID (MPICH's Hydra, Intel MPI) or SLURM_LOCALID (Slurm). -1 where none is set.
- * supply_mpi.h has a function that asks MPI itself.
+ * The rank's number on its node, from the launcher's environment: LOCAL_RANK (torchrun), OMPI_COMM_WORLD_LOCAL_RANK
+ * (Open MPI), MPI_LOCALRANKID (MPICH's Hydra, Intel MPI) or SLURM_LOCALID (Slurm), the first that is set; -1 if none
+ * is. supply_mpi.h has a function that asks MPI itself.
  */
 SUPPLY_API int supply_local_rank(void);
 
 /**
- * Creates the pair and returns without waiting for Spark. The folder of each of its files must belong to this user, and
- * only this user may be able to write it (or it is sticky); missing folders are created with mode 0700. Symbolic
+ * Creates the pair and returns without waiting for Spark. The folder of each file must belong to this user, and no
+ * other user may be able to write to it (unless it is sticky). Missing folders are created with mode 0700. Symbolic
  * links are not followed.
  *
- * options may be NULL: everything from the environment. On failure *supply is a handle that only
- * supply_error() and supply_close() accept (NULL when there is no memory even for that).
+ * options may be NULL: everything from the environment. On failure *supply is a handle that only supply_error(),
+ * supply_error_errno() and supply_close() accept; it is NULL if there is no memory even for that.
  *
  * SUPPLY_OK, or _ARGUMENT, _CONFIG, _IN_USE, _NO_SPACE, _SYSTEM, _MEMORY.
  */
 SUPPLY_API supply_status_t supply_open(supply_t **supply, const supply_options_t *options);
 
 /**
- * Ends the pair: gives up blocks still held, removes the mapped file and the pipes, frees the handle.
- * Every pointer into the mapping is invalid afterwards, but those of Arrow arrays that are not released. Before
- * SUPPLY_END_OF_DATA Spark is told that the rank stopped early, and its run fails. After it, first waits until the task
- * knows that the rank has everything, which it does at once, unless it has just died: then its next attempt needs the
- * pair for that; at most the time limit. NULL is allowed.
+ * Closes the pair: releases the blocks that are still held, removes the files, and frees the handle. Pointers into the
+ * mapping become invalid, except those of Arrow arrays that are not released yet. NULL is allowed.
+ *
+ * Before SUPPLY_END_OF_DATA Spark is told that the rank stopped early, and its run fails. After it, the call first
+ * waits, at most the time limit, until the task knows that the rank has everything. This usually takes no time; if the
+ * task has just died, its next attempt needs the pair for it.
+ *
+ * SUPPLY_OK; SUPPLY_INTERRUPTED: the handle is still open, so call this again, or supply_abort(). Every other status
+ * frees the handle: _TIMEOUT (the task did not confirm the end), _SPARK (the run failed elsewhere meanwhile), _SYSTEM
+ * (a file could not be removed; errno says why).
  */
-SUPPLY_API void supply_close(supply_t *supply);
+SUPPLY_API supply_status_t supply_close(supply_t *supply);
 
 /**
- * Tells Spark why this rank gives up (the text reaches the Supplier's message), then does what
- * supply_close() does, but without waiting. After SUPPLY_END_OF_DATA there is nothing left to give up: Spark is not
- * told.
+ * Same as supply_close(), but waits at most `seconds`, and then returns SUPPLY_AGAIN: the handle is still open, so call
+ * this again, or supply_abort(). Repeated calls share one time limit.
  */
-SUPPLY_API void supply_abort(supply_t *supply, const char *reason);
+SUPPLY_API supply_status_t supply_close_within(supply_t *supply, double seconds);
 
 /**
- * What went wrong in the last call on this handle that returned a negative status: one line that names
- * the pair, the file and the setting to change. Valid until the next call. Calls that take a const handle leave it as
- * it is. NULL asks about a handle that supply_open() could not allocate. Never NULL.
+ * Tells Spark why this rank fails (the Supplier prints the text), then closes the pair without waiting. After
+ * SUPPLY_END_OF_DATA Spark is not told: the rank has everything. NULL is allowed. SUPPLY_OK, or _SYSTEM (a file could
+ * not be removed; errno says why). The handle is freed in any case.
+ */
+SUPPLY_API supply_status_t supply_abort(supply_t *supply, const char *reason);
+
+/**
+ * For a forked child: closes its copies of the pair's descriptors and frees its copy of the handle. The pair and the
+ * parent's handle do not change. The mapping stays readable in the child. NULL is allowed. SUPPLY_OK, or _ARGUMENT in
+ * the process that opened the handle: then nothing happens.
+ */
+SUPPLY_API supply_status_t supply_abandon_in_child(supply_t *supply);
+
+/**
+ * Text of the last call on this handle that returned a negative status: one line that names the pair, the file and the
+ * setting to change. Valid until the next call. Calls on a const handle do not change the text. NULL: text for a handle
+ * that supply_open() could not allocate. Never NULL.
  */
 SUPPLY_API const char *supply_error(const supply_t *supply);
+
+/** errno of that failure if its status is SUPPLY_ERROR_SYSTEM; else 0. */
+SUPPLY_API int supply_error_errno(const supply_t *supply);
 
 /** A block in the mapped file: the values of many elements. */
 typedef struct supply_block {
@@ -175,62 +223,90 @@ typedef struct supply_block {
     uint32_t partition;     /**< of the Spark data set, from 0 */
     uint64_t first_element; /**< index of the block's first element within its partition */
     uint32_t element_count; /**< elements, at least 1 */
-    uint32_t column_count;  /**< columns */
+    int column_count;       /**< columns */
     const void *address;    /**< of the block, 64-byte aligned */
     size_t bytes;           /**< of the block */
 } supply_block_t;
 
 /**
- * Waits for the next block, at most the time limit. The block stays valid, and its slot occupied, until
- * supply_release(). Several blocks may be held at once, but not all of the ring. The call behind SUPPLY_END_OF_EPOCH
- * says that the rank is through with that epoch: a stream does not give it again from then on, so save a position
- * before it.
+ * Waits for the next block, at most the time limit. The block stays valid, and occupies a slot of the ring, until
+ * supply_release(). A program may hold several blocks at once, but not the whole ring. The call after
+ * SUPPLY_END_OF_EPOCH tells Spark that the rank has finished that epoch: a stream does not repeat it, so save a
+ * position before that call.
  *
- * SUPPLY_OK; SUPPLY_END_OF_EPOCH (block->epoch says which; nothing to release); SUPPLY_END_OF_DATA;
- * or _TIMEOUT, _SPARK, _CONTRACT, _SYSTEM, _ALL_HELD, _ARGUMENT. After an error other than
- * _TIMEOUT, _ALL_HELD and _ARGUMENT the handle returns the same error again.
+ * SUPPLY_OK; SUPPLY_END_OF_EPOCH (block->epoch says which; there is nothing to release); SUPPLY_END_OF_DATA;
+ * SUPPLY_INTERRUPTED; or _TIMEOUT, _SPARK, _CONTRACT, _SYSTEM, _ALL_HELD, _ARGUMENT. After an error other than
+ * _TIMEOUT, _ALL_HELD and _ARGUMENT, every later call returns the same error.
  */
-SUPPLY_API supply_status_t supply_next(supply_t *supply, supply_block_t *block);
+SUPPLY_API supply_status_t supply_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes);
+static inline supply_status_t supply_next(supply_t *supply, supply_block_t *block) {
+    return supply_next_sized(supply, block, sizeof *block);
+}
 
 /**
- * As supply_next(), but SUPPLY_AGAIN instead of waiting. For use with supply_fd(). Calls that find nothing for longer
- * than the time limit, one after the other, come to _TIMEOUT; a poll loop that wakes up now and then has the limit,
- * too.
+ * Same as supply_next(), but returns SUPPLY_AGAIN instead of waiting. Use it together with supply_fd(). If all calls
+ * find nothing for longer than the time limit, it returns _TIMEOUT, so a poll loop that wakes up now and then has a
+ * time limit, too.
  */
-SUPPLY_API supply_status_t supply_try_next(supply_t *supply, supply_block_t *block);
+SUPPLY_API supply_status_t supply_try_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes);
+static inline supply_status_t supply_try_next(supply_t *supply, supply_block_t *block) {
+    return supply_try_next_sized(supply, block, sizeof *block);
+}
 
 /**
- * Gives a block back to the task. Blocks may be released in any order; the task gets the space of a block
- * when all before it are released, too, and every Arrow array of it (supply_arrow.h). SUPPLY_OK, or _ARGUMENT if the
- * block is not held.
+ * Releases a block. Blocks may be released in any order. The task gets the slot of a block when the program has
+ * released the block and every Arrow array of it (supply_arrow.h), and the same for all blocks before it. SUPPLY_OK, or
+ * _ARGUMENT if the block is not held.
  */
 SUPPLY_API supply_status_t supply_release(supply_t *supply, const supply_block_t *block);
 
+/** Name and type of a column. The texts are valid as long as the handle. */
+typedef struct supply_field {
+    const char *name;
+    const char *format;       /**< Arrow C Data Interface format string: "i" int32, "z" bytes, "b" bit, … */
+    const char *child_format; /**< format of the numbers of a list, if format is "+w:N"; else "" */
+    bool nullable;
+} supply_field_t;
+
+/**
+ * The schema is known as soon as a task has attached; no block needs to be held.
+ *
+ * supply_column_count(): how many columns there are. supply_column_index(): index of the column of that name, from 0.
+ * Both return a negative supply_status_t on failure: _NO_SCHEMA, _CONTRACT, _MEMORY, _ARGUMENT, and the second one
+ * _NO_COLUMN. supply_field(): name and type of a column. SUPPLY_OK, or the same errors.
+ */
+SUPPLY_API int supply_column_count(supply_t *supply);
+SUPPLY_API int supply_column_index(supply_t *supply, const char *name);
+SUPPLY_API supply_status_t supply_field_sized(supply_t *supply, int index, supply_field_t *field, size_t struct_bytes);
+static inline supply_status_t supply_field(supply_t *supply, int index, supply_field_t *field) {
+    return supply_field_sized(supply, index, field, sizeof *field);
+}
+
 /** Buffers of one column of one block, in Arrow's columnar layout, in place. */
 typedef struct supply_column {
-    const char *name;         /**< from the schema; valid as long as the handle */
-    const char *format;       /**< Arrow C Data Interface format string: "i" int32, "z" bytes, "b" bit, … */
+    const char *name;         /**< as in supply_field_t */
+    const char *format;       /**< as in supply_field_t */
     uint32_t element_count;   /**< elements */
     uint32_t null_count;      /**< elements that are null */
     const uint8_t *validity;  /**< bit i set: element i is valid; NULL: all are */
     const int32_t *offsets;   /**< element_count + 1; NULL: fixed width. Element i is data[offsets[i] … offsets[i+1]) */
-    const void *data;         /**< the values, 64-byte aligned; never NULL */
+    const void *data;         /**< the values, 64-byte aligned; never NULL. Of a list "+w:N": N numbers an element */
     size_t data_bytes;        /**< of data */
-    const char *child_format; /**< of the numbers of a list, where format is "+w:N": N of them an element, all in data;
-                                 else "" */
+    const char *child_format; /**< as in supply_field_t */
 } supply_column_t;
 
 /**
- * Column `index` of a held block. Nothing is copied; pointers are valid until the block is released.
- * SUPPLY_OK, or _ARGUMENT, _CONTRACT (a format that this library does not know).
+ * Column `index` of a held block. Nothing is copied. The pointers are valid until the block is released. SUPPLY_OK, or
+ * _ARGUMENT, _NO_COLUMN, _CONTRACT (a format that this library does not know).
  */
-SUPPLY_API supply_status_t supply_column(supply_t *supply, const supply_block_t *block, size_t index,
-                                         supply_column_t *column);
+SUPPLY_API supply_status_t supply_column_sized(supply_t *supply, const supply_block_t *block, int index,
+                                               supply_column_t *column, size_t struct_bytes);
+static inline supply_status_t supply_column(supply_t *supply, const supply_block_t *block, int index,
+                                            supply_column_t *column) {
+    return supply_column_sized(supply, block, index, column, sizeof *column);
+}
 
-/** Index of the column of that name; -1 if there is none, or no task has attached yet. */
-SUPPLY_API int supply_column_index(const supply_t *supply, const char *name);
-
-/** A Datum in the mapped file: the seven values, nothing copied. */
+/** A Datum in the mapped file: seven values, nothing copied. */
 typedef struct supply_datum {
     const void *key; /**< the LMDB key; not terminated */
     size_t key_bytes;
@@ -245,68 +321,85 @@ typedef struct supply_datum {
 } supply_datum_t;
 
 /**
- * The next Datum, block after block: waits and releases by itself. The pointers are valid until the next
- * call on this handle. Returns as supply_next() (at SUPPLY_END_OF_EPOCH datum->epoch says which), and
- * SUPPLY_ERROR_CONTRACT if the columns are not those of a Datum. Do not mix with supply_next() within an epoch.
+ * The next Datum, block after block: waits and releases by itself. The pointers are valid until the next call on this
+ * handle. Returns what supply_next() returns (at SUPPLY_END_OF_EPOCH datum->epoch says which), and
+ * SUPPLY_ERROR_CONTRACT if the columns are not those of a Datum. Do not call supply_next() in the same epoch.
  */
-SUPPLY_API supply_status_t supply_next_datum(supply_t *supply, supply_datum_t *datum);
+SUPPLY_API supply_status_t supply_next_datum_sized(supply_t *supply, supply_datum_t *datum, size_t struct_bytes);
+static inline supply_status_t supply_next_datum(supply_t *supply, supply_datum_t *datum) {
+    return supply_next_datum_sized(supply, datum, sizeof *datum);
+}
 
 /** Datum `index` of a held block, from 0. SUPPLY_OK, or _ARGUMENT, _CONTRACT. */
-SUPPLY_API supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint32_t index,
-                                        supply_datum_t *datum);
+SUPPLY_API supply_status_t supply_datum_sized(supply_t *supply, const supply_block_t *block, uint32_t index,
+                                              supply_datum_t *datum, size_t struct_bytes);
+static inline supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint32_t index,
+                                           supply_datum_t *datum) {
+    return supply_datum_sized(supply, block, index, datum, sizeof *datum);
+}
 
 /**
- * A descriptor for poll() or select(): readable when supply_try_next() may have something. Call
- * supply_try_next() until SUPPLY_AGAIN, then poll. Only to be polled, never read or closed. Not for epoll: when a task
- * has left, the pipe is opened anew under the same number, and its registration is gone without a word.
+ * A descriptor for poll() or select(): readable when supply_try_next() may have something. Call supply_try_next() until
+ * it returns SUPPLY_AGAIN, then poll. Never read or close the descriptor. Do not use epoll: when a task leaves, the
+ * library opens the pipe anew under the same number, and epoll drops its registration silently. -1: not open.
  */
 SUPPLY_API int supply_fd(const supply_t *supply);
 
+/** The time limit of each wait in seconds; 0: not open. */
+SUPPLY_API double supply_timeout(const supply_t *supply);
+
 /**
- * Where the whole mapped file lies in this process (for registering it with a device), and its length. All behind the
- * header is mapped for reading only.
+ * Address of the whole mapped file in this process (to register it with a device), and its length. Everything past the
+ * header is mapped read-only.
  */
 SUPPLY_API const void *supply_mapping(const supply_t *supply, size_t *bytes);
 
-/** What the handle has seen so far. */
+/** Totals of a handle. */
 typedef struct supply_statistics {
-    uint64_t elements;     /**< elements in blocks handed out */
-    uint64_t blocks;       /**< blocks handed out */
+    uint64_t elements;     /**< elements in received blocks */
+    uint64_t blocks;       /**< received blocks */
     uint64_t bytes;        /**< bytes of those blocks */
-    double seconds_waited; /**< time spent waiting for the task */
+    double seconds_waited; /**< time without a block to hand out, with supply_try_next() from its first SUPPLY_AGAIN */
 } supply_statistics_t;
 
-SUPPLY_API void supply_get_statistics(const supply_t *supply, supply_statistics_t *statistics);
+SUPPLY_API void supply_get_statistics_sized(const supply_t *supply, supply_statistics_t *statistics,
+                                            size_t struct_bytes);
+static inline void supply_get_statistics(const supply_t *supply, supply_statistics_t *statistics) {
+    supply_get_statistics_sized(supply, statistics, sizeof *statistics);
+}
 
 /**
- * Where this handle stands: everything before the position has been consumed, nothing behind it. Consumed are the
- * blocks that have been released (and all before them), or the Datums that supply_next_datum() has handed out. A rank
- * that opens its next pair with this position gets exactly what follows. SUPPLY_OK or _ARGUMENT.
+ * The handle's position: the rank has consumed everything before it, and nothing after it. A block is consumed when it
+ * and all blocks before it are released; a Datum, when supply_next_datum() has returned it. A rank that opens its next
+ * pair with this position receives exactly the rest. SUPPLY_OK or _ARGUMENT.
  */
 SUPPLY_API supply_status_t supply_position_save(const supply_t *supply, supply_position_t *position);
 
 /**
- * The position behind the first `elements` elements of a block that supply_next() has handed out, whether it is still
- * held or not; or, of what came with SUPPLY_END_OF_EPOCH (elements: 0), behind that epoch. For programs that count
- * themselves what they have consumed, as those with mini-batches of their own size. SUPPLY_OK or _ARGUMENT.
+ * The position after the first `elements` elements of a block that supply_next() has returned, held or not; or, for the
+ * block of SUPPLY_END_OF_EPOCH (elements: 0), after that epoch. Use it if the program itself counts what it has
+ * consumed, for example with mini-batches of its own size. SUPPLY_OK or _ARGUMENT.
  */
-SUPPLY_API supply_status_t supply_position_after(const supply_t *supply, const supply_block_t *block,
-                                                  uint32_t elements, supply_position_t *position);
+SUPPLY_API supply_status_t supply_position_after(const supply_t *supply, const supply_block_t *block, uint32_t elements,
+                                                 supply_position_t *position);
 
-/** Bytes that are enough for the text of a position, its ending zero byte included. */
+/** Enough bytes for the text of any position, its terminating zero byte included. */
 #define SUPPLY_POSITION_TEXT_BYTES 96
 
-/** Writes the position as printable text without blanks. text has SUPPLY_POSITION_TEXT_BYTES bytes. */
-SUPPLY_API void supply_position_to_text(const supply_position_t *position, char *text);
+/**
+ * Writes the position as printable text without blanks into a buffer of `text_bytes` bytes. SUPPLY_OK, or _ARGUMENT if
+ * it does not fit (the text is then empty).
+ */
+SUPPLY_API supply_status_t supply_position_to_text(const supply_position_t *position, char *text, size_t text_bytes);
 
-/** Reads what supply_position_to_text() has written. SUPPLY_OK, or _ARGUMENT if the text is something else. */
+/** Reads the text that supply_position_to_text() has written. SUPPLY_OK, or _ARGUMENT if it is another text. */
 SUPPLY_API supply_status_t supply_position_from_text(supply_position_t *position, const char *text);
 
 /**
- * Removes what a dead rank left of a pair: those of the three files whose lock is free. A living pair is
- * left alone. options: as for supply_open(). error (may be NULL) receives the text of a failure.
+ * Removes the files that a dead rank left of a pair. Does not touch a living pair. options: as for supply_open(). error
+ * (may be NULL) receives the text of a failure.
  *
- * SUPPLY_OK (also when there was nothing), _IN_USE (the pair lives; untouched), _ARGUMENT, _CONFIG, _SYSTEM, _MEMORY.
+ * SUPPLY_OK (also if there was nothing), _IN_USE (the pair lives), _ARGUMENT, _CONFIG, _SYSTEM, _MEMORY.
  */
 SUPPLY_API supply_status_t supply_remove_stale(const supply_options_t *options, char *error, size_t error_bytes);
 

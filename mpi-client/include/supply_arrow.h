@@ -1,5 +1,5 @@
 /**
- * Blocks of libsupply through the Arrow C Data Interface, nothing copied: for any library that imports it, or by hand.
+ * Blocks of libsupply through the Arrow C Data Interface, for any library that imports it, or by hand.
  *
  *     struct ArrowSchema schema;
  *     struct ArrowArray array;
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/* The structures of the Arrow C Data Interface, under the guard that every header with them has. */
+/* The structures of the Arrow C interfaces, under the guards that every header with them has. */
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 
@@ -54,26 +54,53 @@ struct ArrowArray {
 
 #endif
 
-/** Every column of the block, as the children of one struct array: a record batch. Not the -1 of supply_column_index().
- */
-#define SUPPLY_ALL_COLUMNS (SIZE_MAX - 1)
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *);
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *);
+    const char *(*get_last_error)(struct ArrowArrayStream *);
+    void (*release)(struct ArrowArrayStream *);
+    void *private_data;
+};
+
+#endif
+
+/** Every column, as the children of one struct array: a record batch. */
+#define SUPPLY_ALL_COLUMNS 0x7fffffff
 
 /**
- * Exports column `index` of a held block, or SUPPLY_ALL_COLUMNS of them. Either of schema and array may be NULL.
+ * Exports column `index` of a held block, or SUPPLY_ALL_COLUMNS of it. Either of schema and array may be NULL. If array
+ * is NULL, block may be NULL, too: the schema needs no block.
  *
- * The array's buffers lie in the mapped file. The array holds the block, too, beside the program itself: the task gets
- * the block's space, and the block counts as consumed, when it has been released by supply_release() and by each of its
- * arrays, and so have all blocks before it. Children that are moved out of an array count as arrays. The schema is a
- * copy.
+ * The array's buffers are in the mapped file, except offsets, which are copied. The array holds the block in addition
+ * to the program: the block counts as consumed, and the task gets its slot, after supply_release() and after the
+ * release of each of its arrays, and the same for all blocks before it. Children that are moved out of an array count
+ * as arrays. The schema is a copy.
  *
- * The release callbacks may be called by any thread, also while another one uses the handle, and also after
- * supply_close(), until when the buffers stay readable; what a forked child releases changes nothing.
+ * Any thread may call the release callbacks, while another thread uses the handle, and after supply_close(); the
+ * buffers stay readable until then. In a forked child the callbacks free memory only.
  *
- * SUPPLY_OK, or _ARGUMENT (the block is not held, there is no such column), _CONTRACT (a format that this library does
- * not know), _MEMORY. On failure neither structure is written.
+ * SUPPLY_OK, or _ARGUMENT (the block is not held), _NO_COLUMN, _NO_SCHEMA, _CONTRACT (a format that this library does
+ * not know, or a block that changed while it was held), _MEMORY. On failure neither structure is written.
  */
-SUPPLY_API supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *block, size_t index,
+SUPPLY_API supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *block, int index,
                                                struct ArrowSchema *schema, struct ArrowArray *array);
+
+/**
+ * Exports the rest of the current epoch as a stream of record batches, one for each block; the stream ends with the
+ * epoch. For the next epoch export another stream. After the last epoch a stream is empty, and supply_next() returns
+ * SUPPLY_END_OF_DATA.
+ *
+ * get_schema and get_next wait as supply_next() does. They count as calls on the handle: use them from one thread at a
+ * time, and do not call supply_next() or supply_next_datum() before the stream has ended. They return 0, or an errno
+ * (ETIMEDOUT, ENOMEM, EINTR, EINVAL after supply_close(), EIO, or that of a failed system call), and get_last_error
+ * then returns the text of supply_error(). Release the stream before or after supply_close().
+ *
+ * SUPPLY_OK, or _ARGUMENT, _MEMORY.
+ */
+SUPPLY_API supply_status_t supply_export_stream(supply_t *supply, struct ArrowArrayStream *stream);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/** Blocks as arrays of the Arrow C Data Interface. */
+/** Blocks through the Arrow C Data Interface. */
 #include "supply_arrow.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "handle.h"
 
-/* A schema, and an array, is one piece of memory that is freed when the last of its structures is released. */
+/* A schema is one piece of memory, an array another. Each is freed when the last of its structures is released. */
 
 struct schema_node {
     struct ArrowSchema schema;
@@ -34,6 +34,7 @@ struct array_export {
     uint64_t sequence;
     struct ArrowArray **columns;
     const void *no_validity;
+    int32_t *offsets; /* where the next column's copy begins */
     struct array_node nodes[];
 };
 
@@ -55,21 +56,21 @@ static void release_array(struct ArrowArray *array) {
     free(export);
 }
 
-/* Room for a column and for the values of its lists, for each of `count` columns, and for their parent's list of them.
- */
-static size_t nodes_bytes(size_t count, size_t node_bytes) { return 2 * count * node_bytes; }
+/* `count` columns: two nodes for each, itself and the values of a list, and the list of columns of their parent. */
 
 static struct schema_export *new_schema(size_t count) {
-    const size_t bytes = sizeof(struct schema_export) + nodes_bytes(count, sizeof(struct schema_node));
+    const size_t bytes = sizeof(struct schema_export) + 2 * count * sizeof(struct schema_node);
     struct schema_export *export = calloc(1, bytes + count * sizeof *export->columns);
     if (export != NULL) export->columns = (struct ArrowSchema **)((uint8_t *)export + bytes);
     return export;
 }
 
-static struct array_export *new_array(size_t count) {
-    const size_t bytes = sizeof(struct array_export) + nodes_bytes(count, sizeof(struct array_node));
-    struct array_export *export = calloc(1, bytes + count * sizeof *export->columns);
-    if (export != NULL) export->columns = (struct ArrowArray **)((uint8_t *)export + bytes);
+static struct array_export *new_array(size_t count, size_t offsets) {
+    const size_t bytes = sizeof(struct array_export) + 2 * count * sizeof(struct array_node);
+    struct array_export *export = calloc(1, bytes + count * sizeof *export->columns + offsets * sizeof(int32_t));
+    if (export == NULL) return NULL;
+    export->columns = (struct ArrowArray **)((uint8_t *)export + bytes);
+    export->offsets = (int32_t *)(export->columns + count);
     return export;
 }
 
@@ -95,6 +96,19 @@ static void fill_schema(struct schema_export *export, struct schema_node *node, 
     node[1].schema = (struct ArrowSchema){
         .format = node[1].format, .name = node[1].name, .release = release_schema, .private_data = export};
     export->references++;
+}
+
+/* Arrow's consumers trust offsets. The task could change those in the mapped file after R3, so this checks a copy. */
+static bool copy_offsets(const supply_column_t *column, int32_t *copy) {
+    const volatile int32_t *shared = column->offsets;
+    int32_t before = 0;
+    bool decreasing = false;
+    for (uint64_t i = 0; i <= column->element_count; i++) {
+        copy[i] = shared[i];
+        decreasing |= copy[i] < before;
+        before = copy[i];
+    }
+    return !decreasing && (size_t)before <= column->data_bytes;
 }
 
 static void fill_array(struct array_export *export, struct array_node *node, const supply_column_t *column,
@@ -144,7 +158,7 @@ static void export_schema(struct schema_export *export, const struct schema *fro
                                    .private_data = export};
 }
 
-/* SUPPLY_OK, or _CONTRACT where a column's format is not known. */
+/* SUPPLY_OK, or _CONTRACT. */
 static supply_status_t export_array(struct array_export *export, supply_t *supply, const struct block *block,
                                     size_t first, size_t count, bool all, struct ArrowArray *array) {
     struct ArrowArray only = {0};
@@ -154,6 +168,11 @@ static supply_status_t export_array(struct array_export *export, supply_t *suppl
         supply_status_t status =
             supply_block_column(&supply->blocks, &supply->pair, block, index, &column, &supply->failure);
         if (status != SUPPLY_OK) return status;
+        if (column.offsets != NULL) {
+            if (!copy_offsets(&column, export->offsets)) return supply_fail_by_offsets(supply);
+            column.offsets = export->offsets;
+            export->offsets += column.element_count + (size_t)1;
+        }
         struct array_node *node = &export->nodes[2 * i];
         export->columns[i] = &node->array;
         fill_array(export, node, &column, supply_schema_format(&supply->blocks.schema.entries[index]).list_size,
@@ -175,39 +194,53 @@ static supply_status_t fail(supply_t *supply, supply_status_t status, const char
     return supply_fail(&supply->failure, status, "supply_export_arrow: %s", text);
 }
 
-supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *block, size_t index,
+/* SUPPLY_OK if that block and column can be exported. */
+static supply_status_t check(supply_t *supply, const supply_block_t *block, int index, bool with_array) {
+    if (block == NULL && with_array) return fail(supply, SUPPLY_ERROR_ARGUMENT, "block must not be NULL");
+    if (block != NULL && !supply_holds(supply, block->sequence))
+        return fail(supply, SUPPLY_ERROR_ARGUMENT, "the block is not held: it has been released");
+    if (index != SUPPLY_ALL_COLUMNS) return supply_schema_check_index(supply, index);
+    return supply_schema_learn(supply);
+}
+
+/* How many offsets these columns have together. */
+static size_t offset_count(const struct schema *schema, size_t first, size_t count, uint32_t elements) {
+    size_t variable = 0;
+    for (size_t i = first; i < first + count; i++)
+        variable += supply_schema_format(&schema->entries[i]).layout == FORMAT_VARIABLE;
+    return variable * (elements + (size_t)1);
+}
+
+supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *block, int index,
                                     struct ArrowSchema *schema, struct ArrowArray *array) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
-    if (block == NULL) return fail(supply, SUPPLY_ERROR_ARGUMENT, "block must not be NULL");
-    if (!supply_holds(supply, block->sequence))
-        return fail(supply, SUPPLY_ERROR_ARGUMENT, "the block is not held: it has been released");
+    supply_status_t status = check(supply, block, index, array != NULL);
+    if (status != SUPPLY_OK) return status;
+    const struct schema *known = &supply->blocks.schema;
     const bool all = index == SUPPLY_ALL_COLUMNS;
-    const size_t columns = supply->blocks.schema.count;
-    if (!all && index >= columns)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_export_arrow: no column %zu among %zu",
-                           index, columns);
-    const size_t first = all ? 0 : index, count = all ? columns : 1;
+    const size_t first = all ? 0 : (size_t)index, count = all ? known->count : 1;
 
-    struct schema_export *of_schema = new_schema(count);
-    struct array_export *of_array = new_array(count);
+    struct schema_export *of_schema = schema != NULL ? new_schema(count) : NULL;
+    struct array_export *of_array = NULL;
     struct ArrowArray exported;
-    supply_status_t status =
-        of_schema != NULL && of_array != NULL
-            ? export_array(of_array, supply, supply_blocks_at(&supply->blocks, &supply->pair, block->sequence), first,
-                           count, all, &exported)
-            : fail(supply, SUPPLY_ERROR_MEMORY, "out of memory");
-    if (status == SUPPLY_OK && schema != NULL) {
-        export_schema(of_schema, &supply->blocks.schema, first, count, all, schema);
-        of_schema = NULL;
+    if (array != NULL) {
+        const struct block *held = supply_blocks_at(&supply->blocks, &supply->pair, block->sequence);
+        of_array = new_array(count, offset_count(known, first, count, held->notification.element_count));
+        if (of_array != NULL) status = export_array(of_array, supply, held, first, count, all, &exported);
     }
-    if (status == SUPPLY_OK && array != NULL) {
+    if ((schema != NULL && of_schema == NULL) || (array != NULL && of_array == NULL))
+        status = fail(supply, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (status != SUPPLY_OK) {
+        free(of_schema);
+        free(of_array);
+        return status;
+    }
+    if (schema != NULL) export_schema(of_schema, known, first, count, all, schema);
+    if (array != NULL) {
         of_array->exports = supply->exports;
         of_array->sequence = block->sequence;
         supply_begin_export(supply, block->sequence);
         *array = exported;
-        of_array = NULL;
     }
-    free(of_schema);
-    free(of_array);
-    return status;
+    return SUPPLY_OK;
 }

@@ -34,8 +34,7 @@ void supply_blocks_free(struct blocks *blocks) {
     *blocks = (struct blocks){0};
 }
 
-/* With the first block the schema is known, and with it the room for the blocks' columns. */
-static supply_status_t learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
+supply_status_t supply_blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
     if (blocks->schema.count != 0) return SUPPLY_OK;
     struct schema schema;
     supply_status_t status = supply_schema_read(&schema, supply_mapped_header(&pair->mapped_file), failure);
@@ -51,12 +50,12 @@ static supply_status_t learn_schema(struct blocks *blocks, const struct pair *pa
     return SUPPLY_OK;
 }
 
-/* The texts name the field; supply_block_check() puts the pair and the block before them. */
+/* The texts name the field; supply_block_check() adds the pair and the block. */
 static supply_status_t fail(const char *field, uint64_t is, const char *must, uint64_t be, struct failure *failure) {
     return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s is %" PRIu64 ", must be %s %" PRIu64, field, is, must, be);
 }
 
-/* The blocks that stay over the epochs (PROTOCOL.md, "Resident epochs"). */
+/* The resident blocks (PROTOCOL.md, "Resident epochs"). */
 struct resident {
     uint64_t first;
     uint64_t count;
@@ -64,17 +63,19 @@ struct resident {
 
 static struct resident resident_blocks(const struct pair *pair) {
     const struct mapped_file_header *header = supply_mapped_header(&pair->mapped_file);
-    return (struct resident){.first = __atomic_load_n(&header->resident_first, __ATOMIC_RELAXED),
-                             .count = __atomic_load_n(&header->resident_count, __ATOMIC_RELAXED)};
+    /* The task stores the count last, with release: a count that is not 0 belongs to the first that is read after it.
+     */
+    const uint64_t count = __atomic_load_n(&header->resident_count, __ATOMIC_ACQUIRE);
+    return (struct resident){.first = __atomic_load_n(&header->resident_first, __ATOMIC_RELAXED), .count = count};
 }
 
-static bool is_behind(const struct resident *resident, uint64_t sequence) {
+static bool is_after(const struct resident *resident, uint64_t sequence) {
     return resident->count > 0 && sequence >= resident->first && sequence - resident->first >= resident->count;
 }
 
-/* Whether the block lies in the slot of another number, which is notified again. */
-static bool is_repetition(const struct resident *resident, const struct notification *notification) {
-    return is_behind(resident, notification->sequence) && notification->kind != NOTIFICATION_END_OF_DATA;
+/* Whether the notification replays a resident block, which lies in the slot of another number. */
+static bool is_replay(const struct resident *resident, const struct notification *notification) {
+    return is_after(resident, notification->sequence) && notification->kind != NOTIFICATION_END_OF_DATA;
 }
 
 static uint64_t slot_offset(const struct settings *settings, uint64_t sequence) {
@@ -85,7 +86,7 @@ static supply_status_t check_offset(const struct settings *settings, const struc
                                     const struct notification *notification, struct failure *failure) {
     if (resident->count >= settings->block_count)
         return fail("resident_count", resident->count, "below block_count,", settings->block_count, failure);
-    if (is_repetition(resident, notification)) {
+    if (is_replay(resident, notification)) {
         const uint64_t in_ring = notification->offset - RING_OFFSET;
         if (notification->offset < RING_OFFSET || in_ring % settings->block_bytes != 0 ||
             in_ring / settings->block_bytes >= settings->block_count)
@@ -93,7 +94,7 @@ static supply_status_t check_offset(const struct settings *settings, const struc
         return SUPPLY_OK;
     }
     const uint64_t number =
-        is_behind(resident, notification->sequence) ? resident->first + resident->count : notification->sequence;
+        is_after(resident, notification->sequence) ? resident->first + resident->count : notification->sequence;
     const uint64_t offset = slot_offset(settings, number);
     if (notification->offset != offset)
         return fail("notification.offset", notification->offset, "that of its slot,", offset, failure);
@@ -139,18 +140,18 @@ static supply_status_t check_copy(const struct notification *notification, const
     return SUPPLY_OK;
 }
 
-/* The copy in a block that stays is that of its first time: with another sequence number and an earlier epoch. */
+/* A resident block keeps the notification of its first time, with another sequence number and an earlier epoch. */
 static supply_status_t check_first_copy(const struct pair *pair, const struct resident *resident,
                                         const struct notification *notification, const struct notification *copy,
                                         struct failure *failure) {
     if (copy->sequence - resident->first >= resident->count)
-        return fail("block_header.notification.sequence", copy->sequence, "that of a block that stays, from",
+        return fail("block_header.notification.sequence", copy->sequence, "that of a resident block, from",
                     resident->first, failure);
     if (notification->offset != slot_offset(&pair->settings, copy->sequence))
-        return fail("notification.offset", notification->offset, "that of the slot of the block that stays,",
+        return fail("notification.offset", notification->offset, "that of the slot of the resident block,",
                     slot_offset(&pair->settings, copy->sequence), failure);
     if (copy->epoch >= notification->epoch)
-        return fail("notification.epoch", notification->epoch, "behind the block's first one,", copy->epoch, failure);
+        return fail("notification.epoch", notification->epoch, "after the block's first one,", copy->epoch, failure);
     struct notification first = *notification;
     first.sequence = copy->sequence;
     first.epoch = copy->epoch;
@@ -159,7 +160,7 @@ static supply_status_t check_first_copy(const struct pair *pair, const struct re
 
 static supply_status_t check_columns(struct blocks *blocks, const struct pair *pair, struct block *block,
                                      uint32_t column_count, struct failure *failure) {
-    supply_status_t status = learn_schema(blocks, pair, failure);
+    supply_status_t status = supply_blocks_learn_schema(blocks, pair, failure);
     if (status != SUPPLY_OK) return status;
     const struct schema *schema = &blocks->schema;
     if (column_count != schema->count)
@@ -187,7 +188,7 @@ static supply_status_t check(struct blocks *blocks, const struct pair *pair, con
     block->address = pair->mapped_file.address + notification->offset;
     struct block_header header;
     memcpy(&header, block->address, sizeof header);
-    status = is_repetition(&resident, notification)
+    status = is_replay(&resident, notification)
                  ? check_first_copy(pair, &resident, notification, &header.notification, failure)
                  : check_copy(notification, &header.notification, failure);
     if (status != SUPPLY_OK) return status;

@@ -1,28 +1,30 @@
-/** R3: a block is checked before anybody reads it. The task's memory is read once, into own copies, and never trusted.
- */
+/** R3: checks a block before the program reads it. What is checked is copied first: the task may change its memory. */
 #ifndef SUPPLY_BLOCK_H
 #define SUPPLY_BLOCK_H
 
 #include "pair.h"
 #include "schema.h"
 
-/** What is known about the block in one slot, checked, in this process's own memory. */
+/** The checked description of the block in one slot, in this process's own memory. */
 struct block {
     struct notification notification;
     const uint8_t *address;
-    struct block_column *columns; /**< schema.count of them, where the notification's kind is BLOCK */
+    struct block_column *columns; /**< schema.count of them, if the kind of the notification is BLOCK */
 };
 
-/** The blocks of a ring, one for each slot, and the schema that they share. */
+/** The blocks of a ring, one for each slot, and their schema. */
 struct blocks {
     struct schema schema;
     struct block *slots;
     struct block_column *columns;
 };
 
-/** SUPPLY_OK, or _MEMORY. *blocks is to be freed by supply_blocks_free(). */
+/** SUPPLY_OK, or _MEMORY. Free *blocks with supply_blocks_free(). */
 supply_status_t supply_blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure);
 void supply_blocks_free(struct blocks *blocks);
+
+/** Reads the schema if it is not known yet. SUPPLY_OK, or _NO_SCHEMA, _CONTRACT, _MEMORY. */
+supply_status_t supply_blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure);
 
 static inline const struct block *supply_blocks_at(const struct blocks *blocks, const struct pair *pair,
                                                    uint64_t sequence) {
@@ -30,13 +32,13 @@ static inline const struct block *supply_blocks_at(const struct blocks *blocks, 
 }
 
 /**
- * Checks a notification of the expected sequence number and the block that it speaks of, and fills in that slot's
- * struct block. SUPPLY_OK, or _CONTRACT and the field that is wrong, _MEMORY.
+ * Checks a notification of the expected sequence number and its block, and fills in the struct block of the slot.
+ * SUPPLY_OK, or _CONTRACT with the wrong field, _MEMORY.
  */
 supply_status_t supply_block_check(struct blocks *blocks, const struct pair *pair,
                                    const struct notification *notification, struct failure *failure);
 
-/** One column of a checked block. SUPPLY_OK, or _CONTRACT where its format is not known. */
+/** One column of a checked block. SUPPLY_OK, or _CONTRACT if its format is not known. */
 supply_status_t supply_block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
                                     uint32_t index, supply_column_t *column, struct failure *failure);
 

@@ -17,7 +17,7 @@ static supply_status_t fail(const struct check *check, const char *field, uint64
 static supply_status_t check_place(const struct check *check, const char *field, uint32_t offset, uint32_t bytes) {
     uint64_t size = check->block->notification.size;
     if (offset % BUFFER_ALIGNMENT != 0) return fail(check, field, offset, "a multiple of", BUFFER_ALIGNMENT);
-    /* An empty buffer may be said to stand anywhere: nobody reads it. */
+    /* Nobody reads an empty buffer: its offset does not matter. */
     if (bytes > 0 && offset < check->buffers_offset)
         return fail(check, field, offset, "at least", check->buffers_offset);
     if (offset > size || bytes > size - offset)
@@ -76,7 +76,7 @@ supply_status_t supply_block_column_check(const struct block *block, const struc
     const struct format format = supply_schema_format(entry);
     supply_status_t status = SUPPLY_OK;
     switch (format.layout) {
-        /* Refused by name when it is asked for; the other columns stay readable. */
+        /* supply_column() refuses this column by name. The other columns stay readable. */
         case FORMAT_UNKNOWN:
             return SUPPLY_OK;
         case FORMAT_BITS:

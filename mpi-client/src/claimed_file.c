@@ -235,7 +235,12 @@ supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kin
 }
 
 int supply_claim_reopen(const struct claimed_file *file, int flags) {
-    return openat(file->folder, supply_folder_name(file->name), flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = openat(file->folder, supply_folder_name(file->name), flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    struct stat entry;
+    if (fd < 0 || (fstat(fd, &entry) == 0 && same_file(file, &entry))) return fd;
+    close(fd);
+    errno = ESTALE;
+    return -1;
 }
 
 bool supply_claim_remove(struct claimed_file *file) {

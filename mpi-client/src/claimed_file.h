@@ -7,7 +7,7 @@
 
 #include "config_files.h"
 #include "failure.h"
-#include "users.h"
+#include "groups.h"
 
 enum file_kind { FILE_MAPPED, FILE_REQUEST_PIPE, FILE_NOTIFICATION_PIPE };
 
@@ -41,7 +41,7 @@ supply_status_t supply_claim(struct claimed_file *file, enum file_kind kind, con
 supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
                                    struct failure *failure);
 
-/** Opens what stands at the name now, without following a link or blocking. A descriptor, or -1 and errno. */
+/** Opens the claimed file once more, without blocking. A descriptor, or -1 and errno; ESTALE: it was replaced. */
 int supply_claim_reopen(const struct claimed_file *file, int flags);
 
 /** Removes the file, unless its name has become another's, and gives the locks back. False and errno: it is still

@@ -5,10 +5,12 @@
 #include <stdint.h>
 #include <time.h>
 
+#define NANOSECONDS 1000000000
+
 static inline int64_t supply_clock_now(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return (int64_t)now.tv_sec * NANOSECONDS + now.tv_nsec;
 }
 
 static inline int64_t supply_clock_after(double seconds) { return supply_clock_now() + (int64_t)(seconds * 1e9); }

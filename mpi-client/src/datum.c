@@ -1,4 +1,4 @@
-/** Datums: of a held block by their number, and one after the other. */
+/** Datums: of a held block by index, and one after the other. */
 #include "handle.h"
 
 static supply_status_t find_columns(supply_t *supply, const struct block *block, struct datum_columns *columns) {
@@ -14,7 +14,7 @@ static supply_status_t find_columns(supply_t *supply, const struct block *block,
     return status;
 }
 
-/* The offsets lie in shared memory. They were checked once, but what is used must be what is checked. */
+/* The offsets are in shared memory and were checked once. Here each is read once, checked again, and used. */
 static bool slice(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
     const volatile int32_t *offsets = column->offsets;
     const int32_t begin = offsets[index], end = offsets[index + 1];
@@ -28,26 +28,32 @@ static int32_t int32_at(const supply_column_t *column, uint32_t index) {
     return ((const int32_t *)column->data)[index];
 }
 
+supply_status_t supply_fail_by_offsets(supply_t *supply) {
+    return supply_fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
+                       "%s: offsets of a block changed while it was held: is something else writing into the mapped "
+                       "file?",
+                       supply->pair.name);
+}
+
 static supply_status_t fill(supply_t *supply, const struct datum_columns *columns, uint32_t epoch, uint32_t index,
-                            supply_datum_t *datum) {
+                            supply_datum_t *to, size_t struct_bytes) {
     const supply_column_t *column = columns->column;
-    if (!slice(&column[DATUM_KEY], index, &datum->key, &datum->key_bytes) ||
-        !slice(&column[DATUM_DATA], index, &datum->data, &datum->data_bytes))
-        return supply_fail(
-            &supply->failure, SUPPLY_ERROR_CONTRACT,
-            "%s: offsets of a block changed while it was held: is something else writing into the mapped "
-            "file?",
-            supply->pair.name);
-    datum->label = int32_at(&column[DATUM_LABEL], index);
-    datum->channels = int32_at(&column[DATUM_CHANNELS], index);
-    datum->height = int32_at(&column[DATUM_HEIGHT], index);
-    datum->width = int32_at(&column[DATUM_WIDTH], index);
-    datum->encoded = ((const uint8_t *)column[DATUM_ENCODED].data)[index / 8] >> index % 8 & 1;
-    datum->epoch = epoch;
+    supply_datum_t datum;
+    if (!slice(&column[DATUM_KEY], index, &datum.key, &datum.key_bytes) ||
+        !slice(&column[DATUM_DATA], index, &datum.data, &datum.data_bytes))
+        return supply_fail_by_offsets(supply);
+    datum.label = int32_at(&column[DATUM_LABEL], index);
+    datum.channels = int32_at(&column[DATUM_CHANNELS], index);
+    datum.height = int32_at(&column[DATUM_HEIGHT], index);
+    datum.width = int32_at(&column[DATUM_WIDTH], index);
+    datum.encoded = ((const uint8_t *)column[DATUM_ENCODED].data)[index / 8] >> index % 8 & 1;
+    datum.epoch = epoch;
+    supply_copy_sized(to, struct_bytes, &datum, sizeof datum);
     return SUPPLY_OK;
 }
 
-supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint32_t index, supply_datum_t *datum) {
+supply_status_t supply_datum_sized(supply_t *supply, const supply_block_t *block, uint32_t index, supply_datum_t *datum,
+                                   size_t struct_bytes) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (block == NULL || datum == NULL || !supply_holds(supply, block->sequence))
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_datum: %s",
@@ -59,12 +65,12 @@ supply_status_t supply_datum(supply_t *supply, const supply_block_t *block, uint
                            index, held->notification.element_count);
     struct datum_columns columns;
     supply_status_t status = find_columns(supply, held, &columns);
-    return status == SUPPLY_OK ? fill(supply, &columns, held->notification.epoch, index, datum) : status;
+    return status == SUPPLY_OK ? fill(supply, &columns, held->notification.epoch, index, datum, struct_bytes) : status;
 }
 
-/* The iterator's next block. */
+/* Releases the iterator's block and receives the next one. */
 static supply_status_t advance(supply_t *supply) {
-    if (supply->iterating) supply_give_back(supply, supply->iterated.sequence);
+    if (supply->iterating) supply_release_block(supply, supply->iterated.sequence);
     supply->iterating = false;
     supply_status_t status = supply_receive(supply, &supply->iterated, true);
     if (status != SUPPLY_OK) return status;
@@ -79,19 +85,20 @@ static supply_status_t advance(supply_t *supply) {
     return SUPPLY_OK;
 }
 
-supply_status_t supply_next_datum(supply_t *supply, supply_datum_t *datum) {
+supply_status_t supply_next_datum_sized(supply_t *supply, supply_datum_t *datum, size_t struct_bytes) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (datum == NULL)
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next_datum: datum must not be NULL");
-    /* The block stays as it is: what of it has not been handed out is not consumed. */
+    /* The block stays held: its Datums that were not handed out are not consumed. */
     if (supply->broken.status != SUPPLY_OK) return supply_receive(supply, &supply->iterated, true);
     supply_status_t status;
     if (!supply->iterating || supply->next_datum == supply->iterated.element_count) {
         status = advance(supply);
-        if (status == SUPPLY_END_OF_EPOCH) *datum = (supply_datum_t){.epoch = supply->iterated.epoch};
+        const supply_datum_t end = {.epoch = supply->iterated.epoch};
+        if (status == SUPPLY_END_OF_EPOCH) supply_copy_sized(datum, struct_bytes, &end, sizeof end);
         if (status != SUPPLY_OK) return status;
     }
-    status = fill(supply, &supply->datum_columns, supply->iterated.epoch, supply->next_datum, datum);
+    status = fill(supply, &supply->datum_columns, supply->iterated.epoch, supply->next_datum, datum, struct_bytes);
     if (status == SUPPLY_OK)
         supply->next_datum++;
     else

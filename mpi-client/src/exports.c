@@ -16,9 +16,11 @@ struct exports *supply_exports_new(supply_t *supply) {
     return exports;
 }
 
+bool supply_exports_are_mine(const struct exports *exports) { return getpid() == exports->process; }
+
 void supply_exports_add(struct exports *exports) { __atomic_add_fetch(&exports->references, 1, __ATOMIC_RELAXED); }
 
-static void drop(struct exports *exports) {
+void supply_exports_drop(struct exports *exports) {
     if (__atomic_sub_fetch(&exports->references, 1, __ATOMIC_ACQ_REL) != 0) return;
     if (exports->address != NULL) munmap(exports->address, exports->bytes);
     pthread_mutex_destroy(&exports->lock);
@@ -26,12 +28,12 @@ static void drop(struct exports *exports) {
 }
 
 void supply_exports_remove(struct exports *exports, uint64_t sequence) {
-    /* In a child the lock may be held by a thread that was not forked. */
-    if (getpid() != exports->process) return;
+    /* In a forked child the lock may be held by a thread that does not exist there. */
+    if (!supply_exports_are_mine(exports)) return;
     pthread_mutex_lock(&exports->lock);
     if (exports->supply != NULL) supply_end_export(exports->supply, sequence);
     pthread_mutex_unlock(&exports->lock);
-    drop(exports);
+    supply_exports_drop(exports);
 }
 
 void supply_exports_detach(struct exports *exports) {
@@ -44,5 +46,5 @@ void supply_exports_leave(struct exports *exports, uint8_t *address, size_t byte
     if (exports == NULL) return;
     exports->address = address;
     exports->bytes = bytes;
-    drop(exports);
+    supply_exports_drop(exports);
 }

@@ -1,7 +1,4 @@
-/**
- * What a handle shares with the Arrow arrays that it has exported: these are released by any thread, and some of them
- * only after the handle is closed.
- */
+/** State that a handle shares with its Arrow arrays: any thread releases these, some only after supply_close(). */
 #ifndef SUPPLY_EXPORTS_H
 #define SUPPLY_EXPORTS_H
 
@@ -13,29 +10,31 @@
 #include "supply.h"
 
 struct exports {
-    pthread_mutex_t
-        lock; /**< of which blocks are held, and by whom: the pair's `held`, `exported`, `expected`, `released` */
-    uint32_t references; /**< the handle's, and one of each export; whoever drops the last unmaps the file */
-    supply_t *supply;    /**< NULL: it has been closed */
-    pid_t process;       /**< a forked child has copies of the arrays, and must not release the blocks of its parent */
-    uint8_t *address;    /**< the mapping, once the handle is closed */
+    pthread_mutex_t lock; /**< of the pair's `held`, `exported`, `expected`, `released` */
+    uint32_t references;  /**< one of the handle, and one of each export; dropping the last unmaps the file */
+    supply_t *supply;     /**< NULL: it has been closed */
+    pid_t process;        /**< the opener: a forked child must not release the blocks of its parent */
+    uint8_t *address;     /**< the mapping, after the handle is closed */
     size_t bytes;
 };
 
 /** NULL: no memory. */
 struct exports *supply_exports_new(supply_t *supply);
 
-/** One more export. */
-void supply_exports_add(struct exports *exports);
+/** True in the process that opened the handle. */
+bool supply_exports_are_mine(const struct exports *exports);
 
-/** An export of that block is released for good. */
+/** Adds and drops a reference. */
+void supply_exports_add(struct exports *exports);
+void supply_exports_drop(struct exports *exports);
+
+/** The last structure of an export of that block is released. */
 void supply_exports_remove(struct exports *exports, uint64_t sequence);
 
-/** The handle is about to be closed: from here on no thread but its own changes anything in it. */
+/** The handle is being closed: from now on only its own thread changes it. */
 void supply_exports_detach(struct exports *exports);
 
-/** The handle goes, and leaves the mapping to the exports that are still out. Frees all where none is. NULL is allowed.
- */
+/** The handle leaves the mapping to the exports that are not released; without any, it is unmapped. NULL is allowed. */
 void supply_exports_leave(struct exports *exports, uint8_t *address, size_t bytes);
 
 #endif

@@ -1,5 +1,6 @@
 #include "failure.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,13 +19,15 @@ void supply_copy_line(char *to, size_t to_bytes, const char *text, size_t text_b
 }
 
 supply_status_t supply_fail(struct failure *failure, supply_status_t status, const char *format, ...) {
-    /* The arguments may be texts of this very failure, so it is written only when they have been read. */
+    const int error = errno;
+    /* The arguments may be texts of this very failure: format them before it is overwritten. */
     char text[2 * sizeof failure->text];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     failure->status = status;
+    failure->error = status == SUPPLY_ERROR_SYSTEM ? error : 0;
     supply_copy_line(failure->text, sizeof failure->text, text, sizeof text);
     return status;
 }

@@ -6,10 +6,11 @@
 
 struct failure {
     supply_status_t status;
+    int error; /**< errno, if status is SUPPLY_ERROR_SYSTEM; else 0 */
     char text[2048];
 };
 
-/** Fills in *failure; the text becomes one line of at most its buffer. Returns status. */
+/** Fills in *failure, with errno as it is now; the text becomes one line of at most its buffer. Returns status. */
 __attribute__((format(printf, 3, 4))) supply_status_t supply_fail(struct failure *failure, supply_status_t status,
                                                                   const char *format, ...);
 

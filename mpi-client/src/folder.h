@@ -7,7 +7,7 @@
 
 #include "config_files.h"
 #include "failure.h"
-#include "users.h"
+#include "groups.h"
 
 /**
  * Opens the folder of a file, which only its own user may be able to write. Missing folders are created (0700). With

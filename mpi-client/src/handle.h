@@ -1,12 +1,13 @@
-/** What a supply_t is. */
+/** The handle behind supply_t. */
 #ifndef SUPPLY_HANDLE_H
 #define SUPPLY_HANDLE_H
 
 #include "block.h"
 #include "exports.h"
 #include "pair.h"
+#include "sized.h"
 
-/** Where the seven columns of the iterator's block lie. */
+/** The seven columns of a block of Datums. */
 struct datum_columns {
     supply_column_t column[DATUM_COLUMNS];
 };
@@ -14,18 +15,18 @@ struct datum_columns {
 struct supply {
     bool is_open;
     bool at_end_of_data;
-    bool at_end_of_epoch;     /**< END_OF_EPOCH is what was handed out last */
+    bool at_end_of_epoch;     /**< the last call to receive returned SUPPLY_END_OF_EPOCH */
     uint32_t epoch;           /**< of the last block received */
-    struct position consumed; /**< behind all that has been released */
+    struct position consumed; /**< after everything that has been released */
     struct pair pair;
     struct blocks blocks;
     struct exports *exports;
     struct failure failure; /**< of the last call that failed */
-    struct failure broken;  /**< status not SUPPLY_OK: nothing can be received any more, and why */
+    struct failure broken;  /**< status not SUPPLY_OK: why nothing can be received any more */
 
-    int64_t last_wait;    /**< how long supply_next() waited the last time it had to, in nanoseconds */
-    int64_t quiet_since;  /**< when supply_try_next() first found nothing; 0: it has not */
-    int64_t task_left_at; /**< when a task was last seen to leave; 0: none was */
+    int64_t last_wait;    /**< nanoseconds of the last wait of supply_next() */
+    int64_t quiet_since;  /**< time of the first SUPPLY_AGAIN in a row; 0: the last call returned something else */
+    int64_t task_left_at; /**< when a task last left; 0: none has */
 
     /** supply_next_datum(): its block, and the next Datum in it. */
     bool iterating;
@@ -36,7 +37,7 @@ struct supply {
     supply_statistics_t statistics;
 };
 
-/** supply_open() with settings that are known already; they become the handle's. */
+/** supply_open() with these settings; the handle takes them over. */
 supply_status_t supply_open_settings(supply_t *supply, struct settings *settings);
 
 static inline void supply_lock(const supply_t *supply) { pthread_mutex_lock(&supply->exports->lock); }
@@ -45,16 +46,25 @@ static inline void supply_unlock(const supply_t *supply) { pthread_mutex_unlock(
 /** True if the program holds that block. */
 bool supply_holds(const supply_t *supply, uint64_t sequence);
 
-/** Releases a held block (C1, C2), and notes what has been consumed by it. */
-void supply_give_back(supply_t *supply, uint64_t sequence);
+/** Releases a held block (C1, C2) and advances the position. */
+void supply_release_block(supply_t *supply, uint64_t sequence);
 
-/** An Arrow array holds the block, too, from here on. */
+/** The schema is known, from here on in supply->blocks. SUPPLY_OK, or _NO_SCHEMA, _CONTRACT, _MEMORY. */
+supply_status_t supply_schema_learn(supply_t *supply);
+
+/** Learns the schema, and checks that there is such a column. SUPPLY_OK, or the same, or _NO_COLUMN. */
+supply_status_t supply_schema_check_index(supply_t *supply, int index);
+
+/** Fails because the offsets of a held block changed. SUPPLY_ERROR_CONTRACT. */
+supply_status_t supply_fail_by_offsets(supply_t *supply);
+
+/** From now on an Arrow array holds the block, too. */
 void supply_begin_export(supply_t *supply, uint64_t sequence);
 
-/** Such an array is released: as supply_give_back(). The caller has the lock. */
+/** Such an array is released: as supply_release_block(). The caller has the lock. */
 void supply_end_export(supply_t *supply, uint64_t sequence);
 
-/** R1 to R4: the next block; wait: until the time limit, else SUPPLY_AGAIN. Returns as supply_next(). */
+/** R1 to R4: the next block. Returns as supply_next(); without `wait` as supply_try_next(). */
 supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wait);
 
 #endif

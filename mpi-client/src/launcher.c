@@ -18,15 +18,16 @@ static int number_from_environment(const char *const *names) {
     return -1;
 }
 
-/* An Open MPI job inside a Slurm allocation has both sets of variables, and Slurm's then speak of the
- * launcher's own daemons: the launchers nearer to the rank come first. */
+/* Launchers nest: torchrun or mpirun inside a Slurm job inherit Slurm's variables, which then describe the launcher's
+ * own process. So the launcher nearest to the rank comes first. */
 
 int supply_local_rank(void) {
-    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
+    static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID",
+                                        NULL};
     return number_from_environment(names);
 }
 
 int supply_launcher_rank(void) {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
+    static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
     return number_from_environment(names);
 }

@@ -10,6 +10,9 @@
 
 #include "fail_point.h"
 
+/* Of the first attempt to reserve space. */
+#define STEP_BYTES ((size_t)64 << 20)
+
 static supply_status_t fail_to_reserve(const struct mapped_file *mapped, int error, struct failure *failure) {
     const struct named_path *name = mapped->file.name;
     if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
@@ -22,11 +25,11 @@ static supply_status_t fail_to_reserve(const struct mapped_file *mapped, int err
                            name->path, name->origin, mapped->bytes, free_bytes);
     }
     errno = error;
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s): %zu bytes can not be reserved: %m",
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s): %zu bytes cannot be reserved: %m",
                        name->path, name->origin, mapped->bytes);
 }
 
-/* What is larger than the limit of a process ends it by SIGXFSZ, unless it is not tried at all. */
+/* A file above the limit of the process would end it by SIGXFSZ. */
 static supply_status_t check_limit(const struct mapped_file *mapped, struct failure *failure) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || mapped->bytes <= limit.rlim_cur) return SUPPLY_OK;
@@ -40,24 +43,38 @@ static supply_status_t check_limit(const struct mapped_file *mapped, struct fail
 static supply_status_t reserve(const struct mapped_file *mapped, struct failure *failure) {
     supply_status_t status = check_limit(mapped, failure);
     if (status != SUPPLY_OK) return status;
-    /* The magic comes first: a file that this process leaves by dying is then known as a rank's. */
+    /* The magic comes first: if this process dies, the file can be recognised as a rank's. */
     if (pwrite(mapped->file.fd, MAGIC, sizeof MAGIC - 1, 0) != sizeof MAGIC - 1)
         return fail_to_reserve(mapped, errno, failure);
-    int error;
-    do error = posix_fallocate(mapped->file.fd, 0, (off_t)mapped->bytes);
-    while (error == EINTR);
-    return error == 0 ? SUPPLY_OK : fail_to_reserve(mapped, error, failure);
+    /* A kernel may undo a whole call when a signal interrupts it: so in steps, smaller ones after each signal. */
+    size_t step = STEP_BYTES;
+    for (size_t reserved = 0; reserved < mapped->bytes;) {
+        if (step > mapped->bytes - reserved) step = mapped->bytes - reserved;
+        const int error = posix_fallocate(mapped->file.fd, (off_t)reserved, (off_t)step);
+        if (error == 0)
+            reserved += step;
+        else if (error == EINTR)
+            step = step > BLOCK_BYTES_UNIT ? step / 2 : step;
+        else
+            return fail_to_reserve(mapped, error, failure);
+    }
+    return SUPPLY_OK;
 }
 
 static supply_status_t map(struct mapped_file *mapped, struct failure *failure) {
-    void *address = mmap(NULL, mapped->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mapped->file.fd, 0);
+    /* By a descriptor of its own: in a forked child the mapping must not keep the lock of the claimed one. */
+    const int fd = supply_claim_reopen(&mapped->file, O_RDWR);
+    void *address = fd < 0 ? MAP_FAILED : mmap(NULL, mapped->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    errno = error;
     if (address == MAP_FAILED)
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s): %zu bytes can not be mapped: %m",
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s): %zu bytes cannot be mapped: %m",
                            mapped->file.name->path, mapped->file.name->origin, mapped->bytes);
     mapped->address = address;
-    /* Only the task writes there: a program that does is stopped at its own line, not by a broken block. */
+    /* Only the task writes there. A program that writes is stopped at once, and not by a broken block later. */
     if (mprotect(mapped->address + SCHEMA_OFFSET, mapped->bytes - SCHEMA_OFFSET, PROT_READ) != 0)
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s) can not be protected: %m",
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s) cannot be protected: %m",
                            mapped->file.name->path, mapped->file.name->origin);
     return SUPPLY_OK;
 }
@@ -92,8 +109,9 @@ void supply_mapped_file_fill(const struct mapped_file *mapped, const struct sett
     supply_position_request(&settings->start, header);
 }
 
-void supply_mapped_file_remove(struct mapped_file *mapped) {
+bool supply_mapped_file_remove(struct mapped_file *mapped) {
     if (mapped->address != NULL) munmap(mapped->address, mapped->bytes);
-    supply_claim_remove(&mapped->file);
+    const bool gone = supply_claim_remove(&mapped->file);
     *mapped = MAPPED_FILE_NONE;
+    return gone;
 }

@@ -1,4 +1,4 @@
-/** The mapped file as the rank has it: claimed, reserved, mapped. */
+/** The rank's mapped file: claimed, reserved, mapped. */
 #ifndef SUPPLY_MAPPED_FILE_H
 #define SUPPLY_MAPPED_FILE_H
 
@@ -8,7 +8,7 @@
 
 struct mapped_file {
     struct claimed_file file;
-    uint8_t *address; /**< of the whole file, one mapping; the header is writable, all behind it is not */
+    uint8_t *address; /**< of the whole file, one mapping; only the header is writable */
     size_t bytes;
 };
 
@@ -19,16 +19,16 @@ static inline struct mapped_file_header *supply_mapped_header(const struct mappe
 }
 
 /**
- * O1 and O2. Every page is reserved, so that touching one can not fail later.
- * SUPPLY_OK, or what supply_claim() returns. On failure nothing is left behind.
+ * O1 and O2. Every page is reserved, so that touching one cannot fail later. SUPPLY_OK, or what supply_claim() returns.
+ * On failure nothing is left.
  */
 supply_status_t supply_mapped_file_create(struct mapped_file *mapped, const struct settings *settings,
                                           struct failure *failure);
 
-/** Fills in the header, all but the version: O4 stores it when the pipes are ready. */
+/** Fills in the header except the version: O4 stores it when the pipes are ready. */
 void supply_mapped_file_fill(const struct mapped_file *mapped, const struct settings *settings);
 
-/** Removes and unmaps the file. */
-void supply_mapped_file_remove(struct mapped_file *mapped);
+/** Unmaps and removes the file. False and errno: the file is still there. */
+bool supply_mapped_file_remove(struct mapped_file *mapped);
 
 #endif

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -14,40 +13,32 @@
 static int lock_shared(int fd) { return supply_file_lock(fd, F_RDLCK, RANK_LOCK_BYTE); }
 
 /*
- * A descriptor that has seen its last writer leave stays at end of file, and would make every poll() return at
- * once. A new one of the same pipe is quiet until the next writer has come and left. What lies in the pipe stays: the
- * old descriptor keeps it until the new one has taken its number, and with it the number that the program polls.
+ * A descriptor stays at end of file after its last writer has left: every poll() would return at once. A new descriptor
+ * of the same pipe is quiet until the next writer has come and left. It takes the number of the old one, which the
+ * program polls. The pipe keeps its unread data, because one of the two is always open.
  */
 static supply_status_t renew(struct claimed_file *pipe, struct failure *failure) {
     const char *path = pipe->name->path;
     int fd = supply_claim_reopen(pipe, O_RDONLY);
-    struct stat entry;
-    if (fd < 0 || fstat(fd, &entry) != 0) goto failed;
-    if (entry.st_dev != pipe->device || entry.st_ino != pipe->inode) {
-        close(fd);
+    if (fd < 0 && errno == ESTALE)
         return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
-                           "notification pipe %s (%s) has been removed or replaced while it was in use", path,
-                           pipe->name->origin);
-    }
-    if (lock_shared(fd) != 0 || dup3(fd, pipe->fd, O_CLOEXEC) < 0) goto failed;
-    close(fd);
-    return SUPPLY_OK;
-
-failed:
-    supply_fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s (%s) can not be opened again: %m", path,
-                pipe->name->origin);
+                           "notification pipe %s (%s) was removed or replaced while in use", path, pipe->name->origin);
+    supply_status_t status = SUPPLY_OK;
+    if (fd < 0 || lock_shared(fd) != 0 || dup3(fd, pipe->fd, O_CLOEXEC) < 0)
+        status = supply_fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s (%s) cannot be opened again: %m", path,
+                             pipe->name->origin);
     if (fd >= 0) close(fd);
-    return SUPPLY_ERROR_SYSTEM;
+    return status;
 }
 
 supply_status_t supply_pipe_become_reader(struct claimed_file *pipe, struct failure *failure) {
-    /* An exclusive lock needs a descriptor that can write. The claim has excluded everybody else; a shared
-     * lock keeps it so, because whoever would remove a pipe asks whether it could have an exclusive one. */
+    /* An exclusive lock needs a descriptor that can write. The claim has excluded every other process, and a shared
+     * lock keeps them out: a process that wants to remove a pipe asks for an exclusive one. */
     if (lock_shared(pipe->fd) != 0)
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s (%s) can not be locked: %m",
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s (%s) cannot be locked: %m",
                            pipe->name->path, pipe->name->origin);
     supply_status_t status = renew(pipe, failure);
-    /* That one was opened while the claim's descriptor could still write, and takes it for a task that has left. */
+    /* The first new descriptor was opened while the claim's own could still write: it would report a task that left. */
     return status == SUPPLY_OK ? renew(pipe, failure) : status;
 }
 
@@ -63,7 +54,7 @@ enum pipe_read supply_pipe_read(struct claimed_file *pipe, void *record, size_t 
     if (got == (ssize_t)bytes) return PIPE_RECORD;
     if (got < 0 && errno == EAGAIN) return PIPE_EMPTY;
     if (got < 0) {
-        supply_fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s can not be read: %m", pipe->name->path);
+        supply_fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s cannot be read: %m", pipe->name->path);
         return PIPE_FAILED;
     }
     if (got > 0) {
@@ -73,21 +64,17 @@ enum pipe_read supply_pipe_read(struct claimed_file *pipe, void *record, size_t 
                     pipe->name->path, got, bytes);
         return PIPE_FAILED;
     }
-    /* Nothing and no writer: no task has come yet, or one has left. */
+    /* No data and no writer: no task has come yet, or one has left. */
     if (!writer_left(pipe)) return PIPE_EMPTY;
     return renew(pipe, failure) == SUPPLY_OK ? PIPE_WRITER_LEFT : PIPE_FAILED;
 }
 
-int supply_pipe_wait(const struct claimed_file *pipe, int64_t deadline) {
-    for (;;) {
-        int64_t left = deadline - supply_clock_now();
-        if (left <= 0) return 0;
-        int64_t milliseconds = (left + 999999) / 1000000;
-        struct pollfd poller = {.fd = pipe->fd, .events = POLLIN};
-        int ready = poll(&poller, 1, milliseconds > INT_MAX ? INT_MAX : (int)milliseconds);
-        if (ready > 0) return 1;
-        if (ready < 0 && errno != EINTR) return -1;
-    }
+int supply_pipe_wait(const struct claimed_file *pipe, int64_t nanoseconds) {
+    const struct timespec limit = {.tv_sec = nanoseconds > 0 ? nanoseconds / NANOSECONDS : 0,
+                                   .tv_nsec = nanoseconds > 0 ? nanoseconds % NANOSECONDS : 0};
+    struct pollfd poller = {.fd = pipe->fd, .events = POLLIN};
+    const int ready = ppoll(&poller, 1, &limit, NULL);
+    return ready < 0 && errno == EINTR ? 0 : ready;
 }
 
 bool supply_pipe_write(const struct claimed_file *pipe, const void *record, size_t bytes) {

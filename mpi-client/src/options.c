@@ -9,16 +9,39 @@
 
 #include "launcher.h"
 #include "layout.h"
+#include "sized.h"
 
 #define DEFAULT_TIMEOUT 120.0
 #define DEFAULT_BLOCK_BYTES (2u << 20)
 #define DEFAULT_BLOCK_COUNT 4
 
-/* Far beyond any use, and still exact in nanoseconds. */
+/* Beyond any use, and exact in nanoseconds. */
 #define TIMEOUT_MAX 1e9
 
-void supply_options_init(supply_options_t *options) {
-    *options = (supply_options_t){.struct_bytes = sizeof *options, .local_rank = -1, .rank = -1};
+/* Larger than any header's struct: a size above it was never set. */
+#define OPTIONS_BYTES_MAX 4096
+
+void supply_options_init_sized(supply_options_t *options, size_t struct_bytes) {
+    const supply_options_t not_set = {.struct_bytes = struct_bytes, .local_rank = -1, .rank = -1};
+    supply_copy_sized(options, struct_bytes, &not_set, sizeof not_set);
+}
+
+/* The program's struct as this library's: the program may have been built with an older or newer header. */
+static supply_status_t complete(const supply_options_t *given, supply_options_t *options, struct failure *failure) {
+    supply_options_init(options);
+    if (given == NULL) return SUPPLY_OK;
+    const size_t bytes = given->struct_bytes;
+    if (bytes < sizeof bytes || bytes > OPTIONS_BYTES_MAX)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "options: struct_bytes is %zu: call supply_options_init() first", bytes);
+    for (size_t i = sizeof *options; i < bytes; i++)
+        if (((const uint8_t *)given)[i] != 0)
+            return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                               "options: the program sets an option that libsupply %s does not know: load a newer "
+                               "libsupply, or do not set it",
+                               supply_version());
+    memcpy(options, given, bytes < sizeof *options ? bytes : sizeof *options);
+    return SUPPLY_OK;
 }
 
 static supply_status_t copy_path(struct named_path *named, const char *path, struct failure *failure) {
@@ -48,7 +71,7 @@ static supply_status_t files_from_config(const supply_options_t *options, struct
     const char *named_pipes = options->named_pipes ? options->named_pipes : getenv("SUPPLY_NAMED_PIPES");
     if (mapped_files == NULL)
         return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "no mapped-files.conf given: set --mapped-files or SUPPLY_MAPPED_FILES");
+                           "no mapped-files.conf is given: set --mapped-files or SUPPLY_MAPPED_FILES");
     if (named_pipes == NULL)
         return supply_fail(failure, SUPPLY_ERROR_CONFIG,
                            "no named-pipes.conf given: set --named-pipes or SUPPLY_NAMED_PIPES");
@@ -72,14 +95,7 @@ static supply_status_t files_from_config(const supply_options_t *options, struct
     return status;
 }
 
-supply_status_t supply_settings_files(const supply_options_t *options, struct settings *settings,
-                                      struct failure *failure) {
-    *settings = (struct settings){0};
-    if (options->struct_bytes != sizeof *options)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "supply_options_t has %zu bytes, this library's has %zu: fill it with supply_options_init() "
-                           "and build the program against this library's supply.h",
-                           options->struct_bytes, sizeof *options);
+static supply_status_t set_files(const supply_options_t *options, struct settings *settings, struct failure *failure) {
     if (options->local_rank < -1 || options->rank < -1)
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "options: rank %d and local_rank %d must not be below -1",
                            options->rank, options->local_rank);
@@ -144,7 +160,7 @@ static supply_status_t set_start(const supply_options_t *options, struct setting
     if (options->position == NULL || supply_position_unpack(options->position, &settings->start)) return SUPPLY_OK;
     return supply_fail(
         failure, SUPPLY_ERROR_ARGUMENT,
-        "options: position holds none: fill it by supply_position_save() or supply_position_from_text()");
+        "options: position holds none: fill it with supply_position_save() or supply_position_from_text()");
 }
 
 static supply_status_t set_group(const supply_options_t *options, struct settings *settings, struct failure *failure) {
@@ -163,14 +179,27 @@ static supply_status_t set_generation(struct settings *settings, struct failure 
     return SUPPLY_OK;
 }
 
-supply_status_t supply_settings(const supply_options_t *options, struct settings *settings, struct failure *failure) {
-    supply_status_t status = supply_settings_files(options, settings, failure);
-    if (status == SUPPLY_OK) status = set_timeout(options, settings, failure);
-    if (status == SUPPLY_OK) status = set_sizes(options, settings, failure);
-    if (status == SUPPLY_OK) status = set_start(options, settings, failure);
-    if (status == SUPPLY_OK) status = set_group(options, settings, failure);
+supply_status_t supply_settings_files(const supply_options_t *given, struct settings *settings,
+                                      struct failure *failure) {
+    supply_options_t options;
+    *settings = (struct settings){0};
+    supply_status_t status = complete(given, &options, failure);
+    return status == SUPPLY_OK ? set_files(&options, settings, failure) : status;
+}
+
+supply_status_t supply_settings(const supply_options_t *given, struct settings *settings, struct failure *failure) {
+    supply_options_t options;
+    *settings = (struct settings){0};
+    supply_status_t status = complete(given, &options, failure);
+    if (status == SUPPLY_OK) status = set_files(&options, settings, failure);
+    if (status == SUPPLY_OK) status = set_timeout(&options, settings, failure);
+    if (status == SUPPLY_OK) status = set_sizes(&options, settings, failure);
+    if (status == SUPPLY_OK) status = set_start(&options, settings, failure);
+    if (status == SUPPLY_OK) status = set_group(&options, settings, failure);
     if (status == SUPPLY_OK) status = set_generation(settings, failure);
     settings->rank_pid = (uint32_t)getpid();
+    settings->interrupted = options.interrupted;
+    settings->interrupted_context = options.interrupted_context;
     return status;
 }
 

@@ -1,36 +1,43 @@
-/** From what the program and the environment say to what a pair needs. */
+/** The settings of a pair, from the program's options and the environment. */
 #ifndef SUPPLY_OPTIONS_H
 #define SUPPLY_OPTIONS_H
 
 #include "config_files.h"
 #include "position.h"
 #include "supply.h"
-#include "users.h"
+#include "groups.h"
 
 /** Everything that opening a pair needs. */
 struct settings {
-    struct config_line files; /**< the three paths (the rest of it is not used) */
+    struct config_line files; /**< the three paths; its other fields are not used */
     int local_rank;           /**< -1: not known */
     int rank;                 /**< -1: not known */
-    double timeout;
+    double timeout;           /**< seconds */
+    bool (*interrupted)(void *context);
+    void *interrupted_context;
     uint64_t block_bytes;
     uint32_t block_count;
-    gid_t group;         /**< that may use the pair's files, too, or NO_GROUP */
+    gid_t group;         /**< may use the pair's files, too; or NO_GROUP */
     uint64_t generation; /**< not 0 */
     uint32_t rank_pid;
     struct position start;
 };
 
 /**
- * Which pair: fills in files and local_rank. SUPPLY_OK, or _ARGUMENT, _CONFIG, _MEMORY.
- * *settings is to be freed by supply_settings_free() either way.
+ * Fills in files, local_rank and rank. options may be NULL: nothing is set. SUPPLY_OK, or _ARGUMENT, _CONFIG, _MEMORY.
+ * Free *settings with supply_settings_free() in any case.
  */
 supply_status_t supply_settings_files(const supply_options_t *options, struct settings *settings,
                                       struct failure *failure);
 
-/** supply_settings_files() and all the rest. */
+/** Fills in everything. Otherwise as supply_settings_files(). */
 supply_status_t supply_settings(const supply_options_t *options, struct settings *settings, struct failure *failure);
 
 void supply_settings_free(struct settings *settings);
+
+/** Asks the program whether to end a wait. */
+static inline bool supply_is_interrupted(const struct settings *settings) {
+    return settings->interrupted != NULL && settings->interrupted(settings->interrupted_context);
+}
 
 #endif

@@ -1,13 +1,14 @@
 #include "pair.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "clock.h"
 #include "fail_point.h"
 
-/* How often the header is looked at: end_seen wakes nobody. */
-#define END_PAUSE_SECONDS 0.001
+/* How often end_seen is polled: storing it wakes nobody. */
+#define END_PAUSE_NANOSECONDS 1000000
 
 static bool request(const struct pair *pair, uint32_t kind) {
     struct request record = {.generation = pair->settings.generation, .kind = kind};
@@ -30,7 +31,7 @@ static supply_status_t allocate(struct pair *pair, struct failure *failure) {
 static supply_status_t publish(struct pair *pair, struct failure *failure) {
     supply_mapped_file_fill(&pair->mapped_file, &pair->settings);
     if (!request(pair, REQUEST_ATTACH))
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "request pipe %s can not be written: %m",
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "request pipe %s cannot be written: %m",
                            pair->request_pipe.name->path);
     __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->version, VERSION_MAJOR * 65536 + VERSION_MINOR,
                      __ATOMIC_RELEASE);
@@ -62,11 +63,7 @@ supply_status_t supply_pair_open(struct pair *pair, struct settings *settings, s
     return status;
 }
 
-void supply_pair_close(struct pair *pair) {
-    /* The mapped file first, so that no task attaches to a pair that is going. */
-    supply_mapped_file_remove(&pair->mapped_file);
-    supply_claim_remove(&pair->notification_pipe);
-    supply_claim_remove(&pair->request_pipe);
+static void free_memory(struct pair *pair) {
     free(pair->held);
     free(pair->exported);
     free(pair->name);
@@ -74,6 +71,24 @@ void supply_pair_close(struct pair *pair) {
     pair->held = NULL;
     pair->exported = NULL;
     pair->name = NULL;
+}
+
+bool supply_pair_close(struct pair *pair) {
+    int error = 0;
+    /* The mapped file first, so that no task attaches to a pair that is closing. */
+    if (!supply_mapped_file_remove(&pair->mapped_file)) error = errno;
+    if (!supply_claim_remove(&pair->notification_pipe)) error = errno;
+    if (!supply_claim_remove(&pair->request_pipe)) error = errno;
+    free_memory(pair);
+    errno = error;
+    return error == 0;
+}
+
+void supply_pair_abandon(struct pair *pair) {
+    supply_claim_close(&pair->mapped_file.file);
+    supply_claim_close(&pair->notification_pipe);
+    supply_claim_close(&pair->request_pipe);
+    free_memory(pair);
 }
 
 static bool *held(const struct pair *pair, uint64_t sequence) {
@@ -94,19 +109,19 @@ bool supply_pair_is_full(const struct pair *pair) {
 
 void supply_pair_receive(struct pair *pair) { *held(pair, pair->expected++) = true; }
 
-static void release_what_nobody_holds(struct pair *pair) {
+static void release_unheld(struct pair *pair) {
     uint64_t before = pair->released;
     while (pair->released < pair->expected && !*held(pair, pair->released) && *exported(pair, pair->released) == 0)
         pair->released++;
     if (pair->released == before) return;
     __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->released, pair->released, __ATOMIC_RELEASE);
     supply_fail_point("C1");
-    /* A full pipe is no failure: the credit stands in the header, and the task has wake-ups left to read. */
+    /* A full pipe is no failure: the credit is in the header, and the task still has wake-ups to read. */
     request(pair, REQUEST_RELEASE);
     supply_fail_point("C2");
 }
 
-void supply_pair_pass(struct pair *pair) {
+void supply_pair_acknowledge(struct pair *pair) {
     __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->acknowledged, pair->expected, __ATOMIC_RELEASE);
     request(pair, REQUEST_RELEASE);
     supply_fail_point("C3");
@@ -114,14 +129,14 @@ void supply_pair_pass(struct pair *pair) {
 
 void supply_pair_release(struct pair *pair, uint64_t sequence) {
     *held(pair, sequence) = false;
-    release_what_nobody_holds(pair);
+    release_unheld(pair);
 }
 
 void supply_pair_begin_export(struct pair *pair, uint64_t sequence) { ++*exported(pair, sequence); }
 
 void supply_pair_end_export(struct pair *pair, uint64_t sequence) {
     --*exported(pair, sequence);
-    release_what_nobody_holds(pair);
+    release_unheld(pair);
 }
 
 void supply_pair_release_all(struct pair *pair) {
@@ -129,34 +144,46 @@ void supply_pair_release_all(struct pair *pair) {
         *held(pair, sequence) = false;
         *exported(pair, sequence) = 0;
     }
-    release_what_nobody_holds(pair);
+    release_unheld(pair);
 }
 
-/* Reads a notification, or waits a little for one. False where the task's next attempt need not be awaited any longer.
- */
-static bool await_next_attempt(struct pair *pair) {
+/* Reads a notification, so that the pipe is never full, or waits a little for one. SUPPLY_AGAIN: not a failure. */
+static supply_status_t read_at_end(struct pair *pair) {
     struct notification notification;
     struct failure failure;
     switch (supply_pipe_read(&pair->notification_pipe, &notification, sizeof notification, &failure)) {
         case PIPE_RECORD:
-            return notification.generation != pair->settings.generation || notification.kind != NOTIFICATION_FAILURE;
+            return notification.generation == pair->settings.generation && notification.kind == NOTIFICATION_FAILURE
+                       ? SUPPLY_ERROR_SPARK
+                       : SUPPLY_AGAIN;
         case PIPE_EMPTY:
-            return supply_pipe_wait(&pair->notification_pipe, supply_clock_after(END_PAUSE_SECONDS)) >= 0;
-        case PIPE_WRITER_LEFT:
-            return true;
+            return supply_pipe_wait(&pair->notification_pipe, END_PAUSE_NANOSECONDS) < 0 ? SUPPLY_ERROR_SYSTEM
+                                                                                         : SUPPLY_AGAIN;
         case PIPE_FAILED:
-            return false;
+            return failure.status;
+        case PIPE_WRITER_LEFT:
+            break;
     }
-    return false;
+    return SUPPLY_AGAIN;
 }
 
-void supply_pair_end(struct pair *pair) {
+supply_status_t supply_pair_await_end(struct pair *pair, double seconds) {
     const uint32_t *end_seen = &supply_mapped_header(&pair->mapped_file)->end_seen;
-    const int64_t deadline = supply_clock_after(pair->settings.timeout);
+    const double timeout = pair->settings.timeout;
+    const int64_t until = supply_clock_after(seconds < timeout ? seconds : timeout);
+    if (pair->end_limit == 0) pair->end_limit = supply_clock_after(timeout);
     supply_pair_release_all(pair);
     supply_fail_point("E4");
-    while (__atomic_load_n(end_seen, __ATOMIC_ACQUIRE) == 0 && supply_clock_now() < deadline)
-        if (!await_next_attempt(pair)) return;
+    for (;;) {
+        /* The clock first: a rank that was suspended past its limit still sees what came meanwhile. */
+        const int64_t now = supply_clock_now();
+        if (__atomic_load_n(end_seen, __ATOMIC_ACQUIRE) != 0) return SUPPLY_OK;
+        const supply_status_t status = read_at_end(pair);
+        if (status != SUPPLY_AGAIN) return status;
+        if (now >= pair->end_limit) return SUPPLY_ERROR_TIMEOUT;
+        if (now >= until) return SUPPLY_AGAIN;
+        if (supply_is_interrupted(&pair->settings)) return SUPPLY_INTERRUPTED;
+    }
 }
 
 void supply_pair_stop(struct pair *pair, const char *reason) {

@@ -6,7 +6,7 @@
 
 #include "handle.h"
 
-/* What the opaque bytes are. */
+/* The opaque bytes. */
 struct packed {
     uint32_t magic;
     uint32_t epoch;
@@ -43,7 +43,7 @@ bool supply_position_unpack(const supply_position_t *packed, struct position *po
     return true;
 }
 
-void supply_position_pass(struct position *position, const struct notification *block) {
+void supply_position_advance(struct position *position, const struct notification *block) {
     if (block->kind == NOTIFICATION_BLOCK) {
         position->epoch = block->epoch;
         position->inside = true;
@@ -85,7 +85,7 @@ supply_status_t supply_position_save(const supply_t *supply, supply_position_t *
 }
 
 supply_status_t supply_position_after(const supply_t *supply, const supply_block_t *block, uint32_t elements,
-                                       supply_position_t *packed) {
+                                      supply_position_t *packed) {
     if (supply == NULL || !supply->is_open || block == NULL || packed == NULL || elements > block->element_count)
         return SUPPLY_ERROR_ARGUMENT;
     const bool is_block = block->element_count > 0;
@@ -100,14 +100,17 @@ supply_status_t supply_position_after(const supply_t *supply, const supply_block
     return SUPPLY_OK;
 }
 
-void supply_position_to_text(const supply_position_t *packed, char *text) {
+supply_status_t supply_position_to_text(const supply_position_t *packed, char *text, size_t text_bytes) {
+    if (packed == NULL || text == NULL || text_bytes == 0) return SUPPLY_ERROR_ARGUMENT;
     struct position position;
-    if (!supply_position_unpack(packed, &position)) {
-        snprintf(text, SUPPLY_POSITION_TEXT_BYTES, "no-position");
-        return;
-    }
-    snprintf(text, SUPPLY_POSITION_TEXT_BYTES, TEXT_PREFIX ":%" PRIu32 ":%d:%" PRIu32 ":%" PRIu64 ":%016" PRIx64,
-             position.epoch, position.inside, position.partition, position.element, position.plan);
+    const int length =
+        supply_position_unpack(packed, &position)
+            ? snprintf(text, text_bytes, TEXT_PREFIX ":%" PRIu32 ":%d:%" PRIu32 ":%" PRIu64 ":%016" PRIx64,
+                       position.epoch, position.inside, position.partition, position.element, position.plan)
+            : snprintf(text, text_bytes, "no-position");
+    if ((size_t)length < text_bytes) return SUPPLY_OK;
+    text[0] = '\0';
+    return SUPPLY_ERROR_ARGUMENT;
 }
 
 supply_status_t supply_position_from_text(supply_position_t *packed, const char *text) {
@@ -118,12 +121,11 @@ supply_status_t supply_position_from_text(supply_position_t *packed, const char 
                &position.partition, &position.element, &position.plan) != 5)
         return SUPPLY_ERROR_ARGUMENT;
     position.inside = inside == 1;
-    /* sscanf takes more than is ever written: blanks, signs, numbers that are too large, and a text that was cut off.
-     */
+    /* sscanf accepts more than supply_position_to_text() writes: blanks, signs, too large numbers, a text cut off. */
     supply_position_t read;
     char written[SUPPLY_POSITION_TEXT_BYTES];
     pack(&position, &read);
-    supply_position_to_text(&read, written);
+    supply_position_to_text(&read, written, sizeof written);
     if (strcmp(text, written) != 0) return SUPPLY_ERROR_ARGUMENT;
     *packed = read;
     return SUPPLY_OK;

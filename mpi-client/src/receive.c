@@ -1,4 +1,4 @@
-/** R1 to R4: from the notification pipe to a block that may be read. */
+/** R1 to R4: from a notification to a block that the program may read. */
 #include <inttypes.h>
 #include <sched.h>
 
@@ -7,11 +7,13 @@
 #include "file_lock.h"
 #include "handle.h"
 
-/* How long a rank looks for the next block itself, before it has the task wake it. */
-enum { LOOK_NANOSECONDS = 200000 };
+/* How long a rank polls for the next block before it sleeps. */
+enum { SPIN_NANOSECONDS = 200000 };
 
-/* As many as a pipe holds: whoever writes without end what is dropped (R2) must not keep the rank beyond its time
- * limit. */
+/* How often a waiting call asks options.interrupted. */
+enum { INTERRUPTION_NANOSECONDS = 100000000 };
+
+/* What a pipe holds. A writer of endless notifications that are dropped (R2) must not outlast the rank's time limit. */
 enum { DRAIN_NOTIFICATIONS = 1024 };
 
 static const struct mapped_file_header *header(const supply_t *supply) {
@@ -26,7 +28,7 @@ static uint32_t task_attempt(const supply_t *supply) {
     return __atomic_load_n(&header(supply)->task_attempt, __ATOMIC_RELAXED);
 }
 
-/* The lock tells. The pipe does not: a task may come and leave between two looks at it. */
+/* By its lock, not by the pipe: a task may come and leave between two reads of the pipe. */
 static bool task_is_attached(const supply_t *supply) {
     return supply_file_is_locked(supply->pair.mapped_file.file.fd, F_WRLCK, TASK_LOCK_BYTE);
 }
@@ -36,7 +38,7 @@ static supply_status_t fail_by_spark(supply_t *supply) {
     char text[sizeof header(supply)->task_failure];
     supply_copy_line(text, sizeof text, header(supply)->task_failure, sizeof text);
     if (text[0] == '\0')
-        return supply_fail(failure, SUPPLY_ERROR_SPARK, "%s: Spark gave up and did not say why: see the Supplier's log",
+        return supply_fail(failure, SUPPLY_ERROR_SPARK, "%s: Spark failed and did not say why: see the Supplier's log",
                            supply->pair.name);
     return supply_fail(failure, SUPPLY_ERROR_SPARK, "%s", text);
 }
@@ -61,8 +63,8 @@ static supply_status_t fail_by_timeout(supply_t *supply) {
                        name, pid, attempt, limit);
 }
 
-/* Nothing is there; nothing can come where every slot is held. */
-static supply_status_t find_nothing(supply_t *supply) {
+/* The pipe is empty. If every slot is held, nothing can come. */
+static supply_status_t check_credit(supply_t *supply) {
     supply_lock(supply);
     const bool is_full = supply_pair_is_full(&supply->pair);
     const uint64_t released = supply->pair.released;
@@ -80,20 +82,20 @@ static supply_status_t fail_by_kind(supply_t *supply, uint32_t kind) {
                        supply_contract_version());
 }
 
-/* What has been released since then counts as consumed. */
-static void pass(supply_t *supply, uint64_t passed) {
-    for (; passed < supply->pair.released; passed++)
-        supply_position_pass(&supply->consumed,
-                             &supply_blocks_at(&supply->blocks, &supply->pair, passed)->notification);
+/* The released blocks from this one on count as consumed. */
+static void consume_from(supply_t *supply, uint64_t sequence) {
+    for (; sequence < supply->pair.released; sequence++)
+        supply_position_advance(&supply->consumed,
+                                &supply_blocks_at(&supply->blocks, &supply->pair, sequence)->notification);
 }
 
 static void release(supply_t *supply, uint64_t sequence) {
-    const uint64_t passed = supply->pair.released;
+    const uint64_t first = supply->pair.released;
     supply_pair_release(&supply->pair, sequence);
-    pass(supply, passed);
+    consume_from(supply, first);
 }
 
-void supply_give_back(supply_t *supply, uint64_t sequence) {
+void supply_release_block(supply_t *supply, uint64_t sequence) {
     supply_lock(supply);
     release(supply, sequence);
     supply_unlock(supply);
@@ -114,12 +116,12 @@ void supply_begin_export(supply_t *supply, uint64_t sequence) {
 }
 
 void supply_end_export(supply_t *supply, uint64_t sequence) {
-    const uint64_t passed = supply->pair.released;
+    const uint64_t first = supply->pair.released;
     supply_pair_end_export(&supply->pair, sequence);
-    pass(supply, passed);
+    consume_from(supply, first);
 }
 
-/* A checked block, or an end of one kind or the other, which has no elements and is released at once. */
+/* A checked block; or the end of an epoch or of the data, which has no elements and is released at once. */
 static supply_status_t hand_out(supply_t *supply, const struct notification *notification, supply_block_t *block) {
     const uint64_t sequence = supply->pair.expected;
     const struct block *checked = supply_blocks_at(&supply->blocks, &supply->pair, sequence);
@@ -132,7 +134,7 @@ static supply_status_t hand_out(supply_t *supply, const struct notification *not
         .partition = notification->partition,
         .first_element = notification->first_element,
         .element_count = notification->element_count,
-        .column_count = is_block ? supply->blocks.schema.count : 0,
+        .column_count = is_block ? (int)supply->blocks.schema.count : 0,
         .address = checked->address,
         .bytes = notification->size,
     };
@@ -149,7 +151,7 @@ static supply_status_t hand_out(supply_t *supply, const struct notification *not
     return SUPPLY_OK;
 }
 
-/* What one notification comes to; SUPPLY_AGAIN: it is to be dropped (R2). */
+/* Handles one notification. SUPPLY_AGAIN: it is dropped (R2). */
 static supply_status_t take(supply_t *supply, const struct notification *notification, supply_block_t *block) {
     if (notification->generation != supply->pair.settings.generation) return SUPPLY_AGAIN;
     if (notification->kind >= KIND_OPTIONAL_MIN) return SUPPLY_AGAIN;
@@ -170,8 +172,7 @@ static supply_status_t take(supply_t *supply, const struct notification *notific
     return status;
 }
 
-/* Reads what is there until it comes to something; SUPPLY_AGAIN: nothing has, and the caller is to look at its time
- * limit. */
+/* Reads notifications until one is not dropped. SUPPLY_AGAIN: there was none. */
 static supply_status_t drain(supply_t *supply, supply_block_t *block) {
     struct notification notification;
     for (int records = 0; records < DRAIN_NOTIFICATIONS; records++) {
@@ -189,26 +190,25 @@ static supply_status_t drain(supply_t *supply, supply_block_t *block) {
             case PIPE_FAILED:
                 return supply->failure.status;
             case PIPE_EMPTY:
-                return find_nothing(supply);
+                return check_credit(supply);
         }
     }
     return SUPPLY_AGAIN;
 }
 
-/* The limit counts from the last sign of change: a task that leaves gives the next attempt a whole one. */
-static int64_t deadline(const supply_t *supply, int64_t since) {
-    int64_t from = supply->task_left_at > since ? supply->task_left_at : since;
-    return from + (int64_t)(supply->pair.settings.timeout * 1e9);
+/* When a wait since then is over: the next attempt of a task that has left has the whole time limit again. */
+static int64_t time_limit(const supply_t *supply, int64_t since) {
+    const int64_t from = supply->task_left_at > since ? supply->task_left_at : since;
+    return from + (int64_t)(supply->pair.settings.timeout * NANOSECONDS);
 }
 
 /*
- * Waking a rank takes the task 15 to 30 microseconds, in which it could copy a few hundred kilobytes. Where blocks come
- * so fast that the last wait was short, the rank looks for the next one instead, and lets everybody else run who wants
- * its core.
+ * Waking a rank costs the task 15 to 30 microseconds, in which it could copy a few hundred kilobytes. If the last wait
+ * was short, the rank polls for the next block instead, and yields its core to others that want it.
  */
-static supply_status_t look(supply_t *supply, int64_t since, supply_block_t *block) {
+static supply_status_t spin(supply_t *supply, int64_t since, supply_block_t *block) {
     supply_status_t status = SUPPLY_AGAIN;
-    while (status == SUPPLY_AGAIN && supply_clock_now() - since < LOOK_NANOSECONDS) {
+    while (status == SUPPLY_AGAIN && supply_clock_now() - since < SPIN_NANOSECONDS) {
         if (__atomic_load_n(&header(supply)->published, __ATOMIC_RELAXED) > supply->pair.expected)
             status = drain(supply, block);
         else
@@ -217,36 +217,50 @@ static supply_status_t look(supply_t *supply, int64_t since, supply_block_t *blo
     return status;
 }
 
-static supply_status_t drain_waiting(supply_t *supply, supply_block_t *block) {
+/* Reads the clock before the pipe, so that a rank that was suspended past its limit finds what came meanwhile. */
+static supply_status_t drain_in_time(supply_t *supply, int64_t since, supply_block_t *block) {
+    const int64_t now = supply_clock_now();
+    const supply_status_t status = drain(supply, block);
+    return status == SUPPLY_AGAIN && now >= time_limit(supply, since) ? fail_by_timeout(supply) : status;
+}
+
+static supply_status_t sleep_and_drain(supply_t *supply, int64_t since, supply_block_t *block) {
+    const struct settings *settings = &supply->pair.settings;
+    supply_fail_point("R0");
+    if (supply_is_interrupted(settings)) return SUPPLY_INTERRUPTED;
+    int64_t nanoseconds = time_limit(supply, since) - supply_clock_now();
+    if (settings->interrupted != NULL && nanoseconds > INTERRUPTION_NANOSECONDS) nanoseconds = INTERRUPTION_NANOSECONDS;
+    if (supply_pipe_wait(&supply->pair.notification_pipe, nanoseconds) < 0)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_SYSTEM, "%s: poll failed: %m", supply->pair.name);
+    return drain_in_time(supply, since, block);
+}
+
+/* Returns the nanoseconds since then. */
+static int64_t count_wait(supply_t *supply, int64_t since) {
+    const int64_t waited = supply_clock_now() - since;
+    supply->statistics.seconds_waited += (double)waited / NANOSECONDS;
+    return waited;
+}
+
+static supply_status_t receive_waiting(supply_t *supply, supply_block_t *block) {
+    if (supply->quiet_since != 0) count_wait(supply, supply->quiet_since);
+    supply->quiet_since = 0;
     supply_status_t status = drain(supply, block);
     if (status != SUPPLY_AGAIN) return status;
     const int64_t since = supply_clock_now();
-    if (supply->last_wait < LOOK_NANOSECONDS) status = look(supply, since, block);
-    while (status == SUPPLY_AGAIN) {
-        int ready = supply_pipe_wait(&supply->pair.notification_pipe, deadline(supply, since));
-        if (ready < 0)
-            status = supply_fail(&supply->failure, SUPPLY_ERROR_SYSTEM, "%s: poll failed: %m", supply->pair.name);
-        else if (ready == 0)
-            status = fail_by_timeout(supply);
-        else
-            status = drain(supply, block);
-    }
-    supply->last_wait = supply_clock_now() - since;
-    supply->statistics.seconds_waited += (double)supply->last_wait / 1e9;
+    if (supply->last_wait < SPIN_NANOSECONDS) status = spin(supply, since, block);
+    while (status == SUPPLY_AGAIN) status = sleep_and_drain(supply, since, block);
+    supply->last_wait = count_wait(supply, since);
     return status;
 }
 
-static supply_status_t drain_trying(supply_t *supply, supply_block_t *block) {
-    supply_status_t status = drain(supply, block);
-    if (status != SUPPLY_AGAIN) {
-        supply->quiet_since = 0;
-        return status;
-    }
-    const int64_t now = supply_clock_now();
-    if (supply->quiet_since == 0) supply->quiet_since = now;
-    if (now < deadline(supply, supply->quiet_since)) return SUPPLY_AGAIN;
-    supply->quiet_since = 0;
-    return fail_by_timeout(supply);
+static supply_status_t receive_trying(supply_t *supply, supply_block_t *block) {
+    const bool was_quiet = supply->quiet_since != 0;
+    const int64_t since = was_quiet ? supply->quiet_since : supply_clock_now();
+    const supply_status_t status = drain_in_time(supply, since, block);
+    supply->quiet_since = status == SUPPLY_AGAIN ? since : 0;
+    if (was_quiet && status != SUPPLY_AGAIN) count_wait(supply, since);
+    return status;
 }
 
 supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wait) {
@@ -256,15 +270,9 @@ supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wai
     }
     supply->failure.status = SUPPLY_OK;
     if (supply->at_end_of_data) return SUPPLY_END_OF_DATA;
-    if (supply->at_end_of_epoch) supply_pair_pass(&supply->pair);
+    if (supply->at_end_of_epoch) supply_pair_acknowledge(&supply->pair);
     supply->at_end_of_epoch = false;
-    supply_status_t status;
-    if (wait) {
-        supply->quiet_since = 0;
-        status = drain_waiting(supply, block);
-    } else {
-        status = drain_trying(supply, block);
-    }
+    const supply_status_t status = wait ? receive_waiting(supply, block) : receive_trying(supply, block);
     if (status < 0 && status != SUPPLY_ERROR_TIMEOUT && status != SUPPLY_ERROR_ALL_HELD)
         supply->broken = supply->failure;
     return status;

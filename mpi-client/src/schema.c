@@ -44,7 +44,7 @@ supply_status_t supply_schema_read(struct schema *schema, const struct mapped_fi
         else if (memchr(entries[i].child_format, '\0', sizeof entries[i].child_format) == NULL)
             field = "child_format";
         if (field == NULL) continue;
-        supply_fail(failure, SUPPLY_ERROR_CONTRACT, "schema_entry.%s of column %u is not ended by a zero byte", field,
+        supply_fail(failure, SUPPLY_ERROR_CONTRACT, "schema_entry.%s of column %u has no terminating zero byte", field,
                     i);
         supply_schema_free(schema);
         return SUPPLY_ERROR_CONTRACT;
@@ -58,9 +58,9 @@ void supply_schema_free(struct schema *schema) {
     *schema = (struct schema){0};
 }
 
-int supply_schema_index(const struct schema_entry *entries, uint32_t count, const char *name) {
-    for (uint32_t i = 0; i < count; i++)
-        if (strncmp(entries[i].name, name, sizeof entries[i].name) == 0) return (int)i;
+int supply_schema_index(const struct schema *schema, const char *name) {
+    for (uint32_t i = 0; i < schema->count; i++)
+        if (strcmp(schema->entries[i].name, name) == 0) return (int)i;
     return -1;
 }
 
@@ -89,7 +89,7 @@ static struct format simple_format(const char *format) {
     return FORMAT_NOT_KNOWN;
 }
 
-/* "+w:N" over numbers: N of them an element. */
+/* "+w:N": N numbers an element. */
 static struct format list_format(const struct schema_entry *entry) {
     const struct format child = simple_format(entry->child_format);
     char *end;

@@ -1,4 +1,4 @@
-/** The schema of a pair: names and types of the columns. */
+/** The schema of a pair: names and types of its columns. */
 #ifndef SUPPLY_SCHEMA_H
 #define SUPPLY_SCHEMA_H
 
@@ -7,7 +7,7 @@
 #include "failure.h"
 #include "layout.h"
 
-/** This process's own copy: what is checked once stays as it was checked. */
+/** A copy of this process, which the task cannot change after the check. */
 struct schema {
     struct schema_entry *entries;
     uint32_t count;
@@ -17,8 +17,8 @@ struct schema {
 /** How the values of a format are laid out. */
 struct format {
     enum { FORMAT_UNKNOWN, FORMAT_BITS, FORMAT_FIXED, FORMAT_VARIABLE } layout;
-    uint32_t bytes;     /**< of an element, where it is FORMAT_FIXED */
-    uint32_t list_size; /**< values of an element, where it is a list; else 0 */
+    uint32_t bytes;     /**< of an element, if layout is FORMAT_FIXED */
+    uint32_t list_size; /**< values of an element, if it is a list; else 0 */
 };
 
 /** The columns of a Datum, in their order. */
@@ -38,12 +38,12 @@ supply_status_t supply_schema_read(struct schema *schema, const struct mapped_fi
                                    struct failure *failure);
 void supply_schema_free(struct schema *schema);
 
-/** Index of the entry of that name; -1 if there is none. Safe on entries that nobody has checked. */
-int supply_schema_index(const struct schema_entry *entries, uint32_t count, const char *name);
+/** Index of the column of that name; -1: there is none. */
+int supply_schema_index(const struct schema *schema, const char *name);
 
 struct format supply_schema_format(const struct schema_entry *entry);
 
-/** SUPPLY_OK if the columns are those of a Datum, or _CONTRACT and the first that is not. */
+/** SUPPLY_OK if the columns are those of a Datum; else _CONTRACT with the first that is not. */
 supply_status_t supply_schema_check_datum(const struct schema *schema, const char *who, struct failure *failure);
 
 #endif

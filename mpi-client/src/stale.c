@@ -44,12 +44,10 @@ supply_status_t supply_stale_remove(const struct config_line *files, struct stal
 }
 
 supply_status_t supply_remove_stale(const supply_options_t *options, char *error, size_t error_bytes) {
-    supply_options_t defaults;
-    supply_options_init(&defaults);
     struct settings settings;
     struct stale_files stale;
     struct failure failure = {0};
-    supply_status_t status = supply_settings_files(options ? options : &defaults, &settings, &failure);
+    supply_status_t status = supply_settings_files(options, &settings, &failure);
     if (status == SUPPLY_OK) status = supply_stale_remove(&settings.files, &stale, &failure);
     supply_settings_free(&settings);
     if (error != NULL && error_bytes > 0) supply_copy_line(error, error_bytes, failure.text, sizeof failure.text);

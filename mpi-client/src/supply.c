@@ -1,7 +1,9 @@
-/** The calls of supply.h, but the Datum's (datum.c). */
+/** The functions of supply.h, except those of Datums (datum.c) and positions (position.c). */
 #include "supply.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,42 +12,48 @@
 #define TEXT(number) TEXT_OF(number)
 #define TEXT_OF(number) #number
 
-const char *supply_version(void) { return SUPPLY_VERSION; }
+const char *supply_version(void) {
+    return TEXT(SUPPLY_VERSION_MAJOR) "." TEXT(SUPPLY_VERSION_MINOR) "." TEXT(SUPPLY_VERSION_PATCH);
+}
 
 const char *supply_contract_version(void) { return TEXT(VERSION_MAJOR) "." TEXT(VERSION_MINOR); }
 
+#define NAME_OF(status)                                                                                                \
+    case status:                                                                                                       \
+        return #status
+
 const char *supply_status_name(supply_status_t status) {
     switch (status) {
-        case SUPPLY_OK:
-            return "SUPPLY_OK";
-        case SUPPLY_END_OF_EPOCH:
-            return "SUPPLY_END_OF_EPOCH";
-        case SUPPLY_END_OF_DATA:
-            return "SUPPLY_END_OF_DATA";
-        case SUPPLY_AGAIN:
-            return "SUPPLY_AGAIN";
-        case SUPPLY_ERROR_ARGUMENT:
-            return "SUPPLY_ERROR_ARGUMENT";
-        case SUPPLY_ERROR_CONFIG:
-            return "SUPPLY_ERROR_CONFIG";
-        case SUPPLY_ERROR_IN_USE:
-            return "SUPPLY_ERROR_IN_USE";
-        case SUPPLY_ERROR_NO_SPACE:
-            return "SUPPLY_ERROR_NO_SPACE";
-        case SUPPLY_ERROR_SYSTEM:
-            return "SUPPLY_ERROR_SYSTEM";
-        case SUPPLY_ERROR_TIMEOUT:
-            return "SUPPLY_ERROR_TIMEOUT";
-        case SUPPLY_ERROR_SPARK:
-            return "SUPPLY_ERROR_SPARK";
-        case SUPPLY_ERROR_CONTRACT:
-            return "SUPPLY_ERROR_CONTRACT";
-        case SUPPLY_ERROR_MEMORY:
-            return "SUPPLY_ERROR_MEMORY";
-        case SUPPLY_ERROR_ALL_HELD:
-            return "SUPPLY_ERROR_ALL_HELD";
+        NAME_OF(SUPPLY_OK);
+        NAME_OF(SUPPLY_END_OF_EPOCH);
+        NAME_OF(SUPPLY_END_OF_DATA);
+        NAME_OF(SUPPLY_AGAIN);
+        NAME_OF(SUPPLY_INTERRUPTED);
+        NAME_OF(SUPPLY_ERROR_ARGUMENT);
+        NAME_OF(SUPPLY_ERROR_CONFIG);
+        NAME_OF(SUPPLY_ERROR_IN_USE);
+        NAME_OF(SUPPLY_ERROR_NO_SPACE);
+        NAME_OF(SUPPLY_ERROR_SYSTEM);
+        NAME_OF(SUPPLY_ERROR_TIMEOUT);
+        NAME_OF(SUPPLY_ERROR_SPARK);
+        NAME_OF(SUPPLY_ERROR_CONTRACT);
+        NAME_OF(SUPPLY_ERROR_MEMORY);
+        NAME_OF(SUPPLY_ERROR_ALL_HELD);
+        NAME_OF(SUPPLY_ERROR_NO_COLUMN);
+        NAME_OF(SUPPLY_ERROR_NO_SCHEMA);
     }
     return "unknown status";
+}
+
+supply_status_t supply_schema_learn(supply_t *supply) {
+    const struct mapped_file_header *header = supply_mapped_header(&supply->pair.mapped_file);
+    const char *name = supply->pair.name;
+    if (supply->blocks.schema.count == 0 && __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE) == 0)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_NO_SCHEMA,
+                           "%s: the columns are not known yet: no Spark task has attached", name);
+    const supply_status_t status = supply_blocks_learn_schema(&supply->blocks, &supply->pair, &supply->failure);
+    if (status != SUPPLY_ERROR_CONTRACT) return status;
+    return supply_fail(&supply->failure, status, "%s: the task broke the contract: %s", name, supply->failure.text);
 }
 
 supply_status_t supply_open_settings(supply_t *supply, struct settings *settings) {
@@ -58,48 +66,54 @@ supply_status_t supply_open_settings(supply_t *supply, struct settings *settings
     return supply_blocks_allocate(&supply->blocks, &supply->pair, &supply->failure);
 }
 
-/* The mapping stays where Arrow arrays are not released. */
-static void close_pair(supply_t *supply) {
-    if (!supply->is_open) return;
+/* The mapping stays until the last Arrow array is released. False and errno: a file is still there. */
+static bool close_pair(supply_t *supply) {
+    if (!supply->is_open) return true;
     struct mapped_file *mapped = &supply->pair.mapped_file;
     uint8_t *address = mapped->address;
     const size_t bytes = mapped->bytes;
     if (supply->exports != NULL) mapped->address = NULL;
-    supply_pair_close(&supply->pair);
+    const bool gone = supply_pair_close(&supply->pair);
     supply_exports_leave(supply->exports, address, bytes);
     supply->exports = NULL;
     supply->is_open = false;
+    return gone;
 }
 
 supply_status_t supply_open(supply_t **supply, const supply_options_t *options) {
     if (supply == NULL) return SUPPLY_ERROR_ARGUMENT;
     *supply = calloc(1, sizeof **supply);
     if (*supply == NULL) return SUPPLY_ERROR_MEMORY;
-    supply_options_t defaults;
-    supply_options_init(&defaults);
     struct settings settings;
-    supply_status_t status = supply_settings(options ? options : &defaults, &settings, &(*supply)->failure);
+    supply_status_t status = supply_settings(options, &settings, &(*supply)->failure);
     if (status == SUPPLY_OK) status = supply_open_settings(*supply, &settings);
     supply_settings_free(&settings);
     if (status != SUPPLY_OK) close_pair(*supply);
     return status;
 }
 
-static void close_and_free(supply_t *supply) {
-    close_pair(supply);
+static void free_handle(supply_t *supply) {
     supply_blocks_free(&supply->blocks);
     free(supply);
 }
 
+static supply_status_t close_and_free(supply_t *supply, supply_status_t status) {
+    const bool gone = close_pair(supply);
+    const int error = errno;
+    free_handle(supply);
+    errno = error;
+    return status == SUPPLY_OK && !gone ? SUPPLY_ERROR_SYSTEM : status;
+}
+
 static bool ended_by_timeout(const supply_t *supply) { return supply->failure.status == SUPPLY_ERROR_TIMEOUT; }
 
-/* Before the end of data Spark is told why: what went wrong, where something did. */
+/* Tells Spark why the rank stops before the end of data. */
 static void stop_early(supply_t *supply) {
     const int rank = supply->pair.settings.rank;
     char reason[sizeof supply->failure.text + 64];
     if (supply->broken.status == SUPPLY_ERROR_SPARK) return;
     if (supply->broken.status != SUPPLY_OK || ended_by_timeout(supply))
-        snprintf(reason, sizeof reason, "rank %d gave up: %s", rank,
+        snprintf(reason, sizeof reason, "rank %d failed: %s", rank,
                  supply->broken.status != SUPPLY_OK ? supply->broken.text : supply->failure.text);
     else
         snprintf(reason, sizeof reason,
@@ -108,28 +122,41 @@ static void stop_early(supply_t *supply) {
     supply_pair_stop(&supply->pair, reason);
 }
 
-void supply_close(supply_t *supply) {
-    if (supply == NULL) return;
+supply_status_t supply_close_within(supply_t *supply, double seconds) {
+    if (supply == NULL) return SUPPLY_OK;
+    supply_status_t status = SUPPLY_OK;
     if (supply->is_open) {
         supply_exports_detach(supply->exports);
         if (supply->at_end_of_data)
-            supply_pair_end(&supply->pair);
+            status = supply_pair_await_end(&supply->pair, seconds > 0 ? seconds : 0);
         else
             stop_early(supply);
     }
-    close_and_free(supply);
+    return status > SUPPLY_OK ? status : close_and_free(supply, status);
 }
 
-void supply_abort(supply_t *supply, const char *reason) {
-    if (supply == NULL) return;
+supply_status_t supply_close(supply_t *supply) { return supply_close_within(supply, INFINITY); }
+
+supply_status_t supply_abort(supply_t *supply, const char *reason) {
+    if (supply == NULL) return SUPPLY_OK;
     if (supply->is_open) {
         supply_exports_detach(supply->exports);
         if (supply->at_end_of_data)
             supply_pair_release_all(&supply->pair);
         else
-            supply_pair_stop(&supply->pair, reason ? reason : "the rank gave up and did not say why");
+            supply_pair_stop(&supply->pair, reason ? reason : "the rank failed and did not say why");
     }
-    close_and_free(supply);
+    return close_and_free(supply, SUPPLY_OK);
+}
+
+supply_status_t supply_abandon_in_child(supply_t *supply) {
+    if (supply == NULL) return SUPPLY_OK;
+    if (supply->is_open) {
+        if (supply_exports_are_mine(supply->exports)) return SUPPLY_ERROR_ARGUMENT;
+        supply_pair_abandon(&supply->pair);
+    }
+    free_handle(supply);
+    return SUPPLY_OK;
 }
 
 const char *supply_error(const supply_t *supply) {
@@ -138,7 +165,11 @@ const char *supply_error(const supply_t *supply) {
     return supply->failure.text;
 }
 
-static supply_status_t next(supply_t *supply, supply_block_t *block, bool wait) {
+int supply_error_errno(const supply_t *supply) {
+    return supply != NULL && supply->failure.status != SUPPLY_OK ? supply->failure.error : 0;
+}
+
+static supply_status_t next(supply_t *supply, supply_block_t *block, size_t struct_bytes, bool wait) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (block == NULL)
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next: block must not be NULL");
@@ -146,12 +177,20 @@ static supply_status_t next(supply_t *supply, supply_block_t *block, bool wait) 
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                            "supply_next: supply_next_datum() is in the middle of a block: call one or the other within "
                            "an epoch");
-    return supply_receive(supply, block, wait);
+    supply_block_t received;
+    const supply_status_t status = supply_receive(supply, &received, wait);
+    if (status == SUPPLY_OK || status == SUPPLY_END_OF_EPOCH)
+        supply_copy_sized(block, struct_bytes, &received, sizeof received);
+    return status;
 }
 
-supply_status_t supply_next(supply_t *supply, supply_block_t *block) { return next(supply, block, true); }
+supply_status_t supply_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes) {
+    return next(supply, block, struct_bytes, true);
+}
 
-supply_status_t supply_try_next(supply_t *supply, supply_block_t *block) { return next(supply, block, false); }
+supply_status_t supply_try_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes) {
+    return next(supply, block, struct_bytes, false);
+}
 
 supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
@@ -161,38 +200,76 @@ supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     if (supply->iterating && block->sequence == supply->iterated.sequence)
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                            "supply_release: supply_next_datum() releases its blocks by itself");
-    supply_give_back(supply, block->sequence);
+    supply_release_block(supply, block->sequence);
     return SUPPLY_OK;
 }
 
-supply_status_t supply_column(supply_t *supply, const supply_block_t *block, size_t index, supply_column_t *column) {
+supply_status_t supply_schema_check_index(supply_t *supply, int index) {
+    supply_status_t status = supply_schema_learn(supply);
+    if (status == SUPPLY_OK && (index < 0 || (uint32_t)index >= supply->blocks.schema.count))
+        status = supply_fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column %d among %u",
+                             supply->pair.name, index, supply->blocks.schema.count);
+    return status;
+}
+
+int supply_column_count(supply_t *supply) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    const supply_status_t status = supply_schema_learn(supply);
+    return status == SUPPLY_OK ? (int)supply->blocks.schema.count : (int)status;
+}
+
+int supply_column_index(supply_t *supply, const char *name) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (name == NULL)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column_index: name must not be NULL");
+    const supply_status_t status = supply_schema_learn(supply);
+    if (status != SUPPLY_OK) return status;
+    const int index = supply_schema_index(&supply->blocks.schema, name);
+    if (index >= 0) return index;
+    return supply_fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column '%s' among %u",
+                       supply->pair.name, name, supply->blocks.schema.count);
+}
+
+supply_status_t supply_field_sized(supply_t *supply, int index, supply_field_t *field, size_t struct_bytes) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (field == NULL)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_field: field must not be NULL");
+    const supply_status_t status = supply_schema_check_index(supply, index);
+    if (status != SUPPLY_OK) return status;
+    const struct schema_entry *entry = &supply->blocks.schema.entries[index];
+    const supply_field_t known = {
+        .name = entry->name,
+        .format = entry->format,
+        .child_format = entry->child_format,
+        .nullable = (entry->flags & COLUMN_NULLABLE) != 0,
+    };
+    supply_copy_sized(field, struct_bytes, &known, sizeof known);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_column_sized(supply_t *supply, const supply_block_t *block, int index, supply_column_t *column,
+                                    size_t struct_bytes) {
     if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
     if (block == NULL || column == NULL || !supply_holds(supply, block->sequence))
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column: %s",
                            block == NULL || column == NULL ? "block and column must not be NULL"
                                                            : "the block is not held: it has been released");
-    if (index >= supply->blocks.schema.count)
-        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column: no column %zu among %u", index,
-                           supply->blocks.schema.count);
-    return supply_block_column(&supply->blocks, &supply->pair,
-                               supply_blocks_at(&supply->blocks, &supply->pair, block->sequence), (uint32_t)index,
-                               column, &supply->failure);
-}
-
-int supply_column_index(const supply_t *supply, const char *name) {
-    if (supply == NULL || !supply->is_open || name == NULL) return -1;
-    const struct schema *schema = &supply->blocks.schema;
-    if (schema->count != 0) return supply_schema_index(schema->entries, schema->count, name);
-    /* Before the first block: the schema as it stands in the mapped file, if it does already. */
-    const struct mapped_file_header *header = supply_mapped_header(&supply->pair.mapped_file);
-    uint32_t count = __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE);
-    if (count > SCHEMA_COLUMNS_MAX) return -1;
-    return supply_schema_index((const struct schema_entry *)(supply->pair.mapped_file.address + SCHEMA_OFFSET), count,
-                               name);
+    supply_column_t known;
+    supply_status_t status = supply_schema_check_index(supply, index);
+    if (status == SUPPLY_OK)
+        status = supply_block_column(&supply->blocks, &supply->pair,
+                                     supply_blocks_at(&supply->blocks, &supply->pair, block->sequence), (uint32_t)index,
+                                     &known, &supply->failure);
+    if (status == SUPPLY_OK) supply_copy_sized(column, struct_bytes, &known, sizeof known);
+    return status;
 }
 
 int supply_fd(const supply_t *supply) {
     return supply != NULL && supply->is_open ? supply->pair.notification_pipe.fd : -1;
+}
+
+double supply_timeout(const supply_t *supply) {
+    return supply != NULL && supply->is_open ? supply->pair.settings.timeout : 0;
 }
 
 const void *supply_mapping(const supply_t *supply, size_t *bytes) {
@@ -201,6 +278,7 @@ const void *supply_mapping(const supply_t *supply, size_t *bytes) {
     return is_open ? supply->pair.mapped_file.address : NULL;
 }
 
-void supply_get_statistics(const supply_t *supply, supply_statistics_t *statistics) {
-    *statistics = supply != NULL ? supply->statistics : (supply_statistics_t){0};
+void supply_get_statistics_sized(const supply_t *supply, supply_statistics_t *statistics, size_t struct_bytes) {
+    const supply_statistics_t none = {0};
+    supply_copy_sized(statistics, struct_bytes, supply != NULL ? &supply->statistics : &none, sizeof none);
 }

@@ -62,7 +62,7 @@ TEST_F(ArrowTest, ABlockIsAStructOfItsColumnsInPlace) {
     const int64_t buffers[] = {2, 2, 3, 1};
     for (size_t i = 0; i < columns.size(); i++) {
         supply_column_t column;
-        ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, i, &column), handle);
+        ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, static_cast<int>(i), &column), handle);
         EXPECT_EQ(columns[i].name, schema.children[i]->name);
         EXPECT_EQ(columns[i].format, schema.children[i]->format);
         EXPECT_EQ(i == 0 ? ARROW_FLAG_NULLABLE : 0, schema.children[i]->flags);
@@ -72,7 +72,8 @@ TEST_F(ArrowTest, ABlockIsAStructOfItsColumnsInPlace) {
         ASSERT_EQ(buffers[i], child.n_buffers);
         EXPECT_EQ(column.validity, child.buffers[0]);
         if (child.n_buffers == 3) {
-            EXPECT_EQ(column.offsets, child.buffers[1]);
+            EXPECT_NE(column.offsets, child.buffers[1]) << "the task could change the offsets in the mapped file";
+            EXPECT_EQ(0, memcmp(column.offsets, child.buffers[1], 4 * sizeof(int32_t)));
         }
         if (child.n_buffers > 1) {
             EXPECT_EQ(column.data, child.buffers[child.n_buffers - 1]);
@@ -119,12 +120,12 @@ TEST_F(ArrowTest, TheTaskGetsTheSpaceWhenNobodyHoldsTheBlock) {
     supply_position_t position;
     char text[SUPPLY_POSITION_TEXT_BYTES];
     supply_position_save(handle.get(), &position);
-    supply_position_to_text(&position, text);
+    supply_position_to_text(&position, text, sizeof text);
     EXPECT_STREQ("position-1:0:0:0:0:0000000000000000", text) << "what is held is not consumed";
     first.release(&first);
     EXPECT_EQ(2u, task.released());
     supply_position_save(handle.get(), &position);
-    supply_position_to_text(&position, text);
+    supply_position_to_text(&position, text, sizeof text);
     EXPECT_STREQ("position-1:0:1:0:2:0000000000000000", text);
 }
 
@@ -235,10 +236,10 @@ TEST_F(ArrowTest, ArgumentsAreChecked) {
     Task task(files);
     receive(task, {Column::int32("label", {1})}, 1);
     ArrowArray array;
-    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(handle.get(), &block, 1, nullptr, &array), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_NO_COLUMN, supply_export_arrow(handle.get(), &block, 1, nullptr, &array), handle);
     EXPECT_TRUE(says(supply_error(handle.get()), {"no column 1 among 1"}));
     const int missing = supply_column_index(handle.get(), "missing");
-    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(handle.get(), &block, missing, nullptr, &array), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_NO_COLUMN, supply_export_arrow(handle.get(), &block, missing, nullptr, &array), handle);
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(handle.get(), nullptr, 0, nullptr, &array), handle);
     EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_export_arrow(nullptr, &block, 0, nullptr, &array));
     EXPECT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, 0, nullptr, nullptr), handle);

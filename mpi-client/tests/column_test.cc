@@ -18,7 +18,7 @@ class ColumnTest : public RankTest {
         supply_column_t column = {};
         int index = supply_column_index(handle.get(), name);
         EXPECT_GE(index, 0) << name;
-        EXPECT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, static_cast<size_t>(index), &column), handle);
+        EXPECT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, index, &column), handle);
         return column;
     }
     /* By its name and its format. */
@@ -26,11 +26,12 @@ class ColumnTest : public RankTest {
         Handle handle = open();
         Task task(files);
         handle = receive(task, columns, 2, std::move(handle));
-        for (size_t i = 0; i < columns.size(); i++) {
+        int index = 0;
+        for (const Column &refused : columns) {
             supply_column_t column;
-            EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, i, &column), handle);
-            const std::string name = "'" + columns[i].name + "'";
-            EXPECT_TRUE(says(supply_error(handle.get()), {name.c_str(), columns[i].format.c_str()}));
+            EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, index++, &column), handle);
+            const std::string name = "'" + refused.name + "'";
+            EXPECT_TRUE(says(supply_error(handle.get()), {name.c_str(), refused.format.c_str()}));
         }
     }
     supply_block_t block = {};
@@ -157,13 +158,13 @@ TEST_F(ColumnTest, AnUnknownFormatIsRefusedByNameAndTheOthersStayReadable) {
 
 TEST_F(ColumnTest, NamesAreFoundAsSoonAsATaskHasAttached) {
     Handle handle = open();
-    EXPECT_EQ(-1, supply_column_index(handle.get(), "key"));
+    EXPECT_EQ(SUPPLY_ERROR_NO_SCHEMA, supply_column_index(handle.get(), "key"));
     Task task(files);
     task.write_schema(schema_of(datum_columns({numbered_element(0)})));
     EXPECT_EQ(0, supply_column_index(handle.get(), "key"));
     EXPECT_EQ(6, supply_column_index(handle.get(), "data"));
-    EXPECT_EQ(-1, supply_column_index(handle.get(), "dat"));
-    EXPECT_EQ(-1, supply_column_index(handle.get(), "keys"));
+    EXPECT_EQ(SUPPLY_ERROR_NO_COLUMN, supply_column_index(handle.get(), "dat"));
+    EXPECT_EQ(SUPPLY_ERROR_NO_COLUMN, supply_column_index(handle.get(), "keys"));
     task.supply(datum_block({numbered_element(0)}));
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     EXPECT_EQ(6, supply_column_index(handle.get(), "data"));
@@ -184,7 +185,7 @@ TEST_F(ColumnTest, ArgumentsAreChecked) {
     Task task(files);
     handle = receive(task, {Column::int32("label", {1})}, 1, std::move(handle));
     supply_column_t column;
-    EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_column(handle.get(), &block, 1, &column), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_NO_COLUMN, supply_column(handle.get(), &block, 1, &column), handle);
     EXPECT_TRUE(says(supply_error(handle.get()), {"no column 1 among 1"}));
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_column(handle.get(), nullptr, 0, &column), handle);
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_column(handle.get(), &block, 0, nullptr), handle);

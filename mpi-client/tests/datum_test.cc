@@ -166,10 +166,10 @@ TEST_F(DatumTest, TheIteratorStaysWhereOffsetsHaveChanged) {
     supply_position_t position;
     char text[SUPPLY_POSITION_TEXT_BYTES];
     ASSERT_STATUS(SUPPLY_OK, supply_position_save(handle.get(), &position), handle);
-    supply_position_to_text(&position, text);
+    supply_position_to_text(&position, text, sizeof text);
     EXPECT_STREQ("position-1:0:1:0:1:0000000000000000", text) << "what was not handed out is not consumed";
     handle.reset();
-    EXPECT_TRUE(says(task.header().rank_failure, {"rank 3 gave up", error.c_str()}));
+    EXPECT_TRUE(says(task.header().rank_failure, {"rank 3 failed", error.c_str()}));
 }
 
 } // namespace

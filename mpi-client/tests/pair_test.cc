@@ -196,7 +196,7 @@ TEST_F(PairTest, AHandleThatDidNotOpenRefusesEveryCall) {
         EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_column(supply, &block, 0, &column));
         EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_datum(supply, &block, 0, &datum));
         EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_next_datum(supply, &datum));
-        EXPECT_EQ(-1, supply_column_index(supply, "key"));
+        EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_column_index(supply, "key"));
         EXPECT_EQ(-1, supply_fd(supply));
         EXPECT_EQ(nullptr, supply_mapping(supply, &bytes));
         EXPECT_EQ(0u, bytes);

@@ -12,7 +12,7 @@ class PositionTest : public RankTest {
         supply_position_t position;
         EXPECT_EQ(SUPPLY_OK, supply_position_save(handle.get(), &position));
         char text[SUPPLY_POSITION_TEXT_BYTES];
-        supply_position_to_text(&position, text);
+        supply_position_to_text(&position, text, sizeof text);
         return text;
     }
 
@@ -94,7 +94,7 @@ TEST_F(PositionTest, AProgramThatCountsItselfAsksForAnyElementOfABlock) {
         supply_position_t position;
         char text[SUPPLY_POSITION_TEXT_BYTES];
         ASSERT_STATUS(SUPPLY_OK, supply_position_after(handle.get(), from, elements, &position), handle);
-        supply_position_to_text(&position, text);
+        supply_position_to_text(&position, text, sizeof text);
         EXPECT_STREQ(expected_text, text);
     }
     supply_position_t position;
@@ -154,7 +154,7 @@ TEST(PositionTextTest, WhatIsWrittenIsRead) {
         supply_position_t position;
         char again[SUPPLY_POSITION_TEXT_BYTES];
         ASSERT_EQ(SUPPLY_OK, supply_position_from_text(&position, text));
-        supply_position_to_text(&position, again);
+        supply_position_to_text(&position, again, sizeof again);
         EXPECT_STREQ(text, again);
     }
 }

@@ -198,7 +198,7 @@ TEST_F(ReceiveTest, NullIsRefused) {
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_try_next(handle.get(), nullptr), handle);
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_release(handle.get(), nullptr), handle);
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_next_datum(handle.get(), nullptr), handle);
-    EXPECT_EQ(-1, supply_column_index(handle.get(), nullptr));
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_column_index(handle.get(), nullptr));
 }
 
 } // namespace

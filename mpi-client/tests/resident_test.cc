@@ -105,7 +105,7 @@ TEST_F(ResidentTest, APositionStandsInTheEpochInWhichABlockIsNotifiedAgain) {
     supply_position_t position;
     char text[SUPPLY_POSITION_TEXT_BYTES];
     ASSERT_STATUS(SUPPLY_OK, supply_position_save(handle.get(), &position), handle);
-    supply_position_to_text(&position, text);
+    supply_position_to_text(&position, text, sizeof text);
     EXPECT_STREQ("position-1:7:1:0:2:0000000000000000", text);
 }
 

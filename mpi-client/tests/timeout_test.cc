@@ -83,7 +83,7 @@ TEST_F(TimeoutTest, SparkIsToldThatTheRankHasGivenUp) {
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_ERROR_TIMEOUT, supply_next(handle.get(), &block), handle);
     handle.reset();
-    EXPECT_TRUE(says(task.header().rank_failure, {"rank 3 gave up", "supplied nothing for 0.1 s"}));
+    EXPECT_TRUE(says(task.header().rank_failure, {"rank 3 failed", "supplied nothing for 0.1 s"}));
 }
 
 TEST_F(TimeoutTest, TryingHasTheSameLimitAndThenANewOne) {

@@ -58,7 +58,7 @@ TEST_P(ViolationTest, IsRefusedByTheFieldsName) {
     task.notify(notification);
     expect_refused(handle, violation.words);
     handle.reset();
-    EXPECT_TRUE(says(task.header().rank_failure, {"rank 3 gave up"})) << "Spark is told";
+    EXPECT_TRUE(says(task.header().rank_failure, {"rank 3 failed"})) << "Spark is told";
 }
 
 #define BEFORE [](Task &task, BlockImage &image, notification &notification)

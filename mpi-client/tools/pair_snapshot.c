@@ -12,7 +12,7 @@
 #include "clock.h"
 #include "file_lock.h"
 #include "layout.h"
-#include "users.h"
+#include "groups.h"
 
 /* Both sides change the pair while it is read. After this many inconsistent reads the value is not known. */
 #define TRIES 20

@@ -9,7 +9,7 @@
 #include "interruption.h"
 #include "stat_json.h"
 #include "stat_table.h"
-#include "users.h"
+#include "groups.h"
 
 #include <sys/stat.h>
 

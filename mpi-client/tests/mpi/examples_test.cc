@@ -85,7 +85,7 @@ TEST_F(ExamplesTest, ArrowColumnsHaveTheirMeans) {
 }
 
 TEST_F(ExamplesTest, ArrowColumnsThatAreNotOfNumbersAreNamed) {
-    for (const auto &[column, problem] : {std::pair{"data", "not of numbers"}, std::pair{"bogus", "no such column"}}) {
+    for (const auto &[column, problem] : {std::pair{"data", "not of numbers"}, std::pair{"bogus", "no column"}}) {
         Process ranks(mpirun(1, {SUPPLY_TEST_ARROW_COLUMNS, "label", column}), folder.path(), environment);
         Task task(pairs[0]);
         task.write_schema(schema_of(datum_columns({digit(0)})));

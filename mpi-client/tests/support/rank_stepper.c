@@ -82,7 +82,7 @@ static void show_position(void) {
         answer(status);
         return;
     }
-    supply_position_to_text(&position, text);
+    supply_position_to_text(&position, text, sizeof text);
     printf("OK %s\n", text);
 }
 

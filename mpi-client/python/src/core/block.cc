@@ -24,7 +24,7 @@ nb::object capsule(std::unique_ptr<Structure> structure, const char *name) {
 
 } // namespace
 
-Column::Column(Pair &pair, const supply_block_t &block, size_t index) : sequence(block.sequence) {
+Column::Column(Pair &pair, const supply_block_t &block, int index) : sequence(block.sequence) {
     supply_column_t column;
     pair.check(supply_column(pair.handle(), &block, index, &column));
     name = column.name;
@@ -58,13 +58,13 @@ std::unique_ptr<Column> Block::column(const std::string &name) const {
         for (const std::string &other : names()) known += (known.empty() ? "'" : ", '") + other + "'";
         throw nb::key_error(("there is no column '" + name + "'; there are " + known).c_str());
     }
-    return std::make_unique<Column>(*pair_, block_, static_cast<size_t>(index));
+    return std::make_unique<Column>(*pair_, block_, index);
 }
 
 std::vector<std::string> Block::names() const {
     std::vector<std::string> names;
     supply_column_t column;
-    for (size_t i = 0; i < block_.column_count; i++)
+    for (int i = 0; i < block_.column_count; i++)
         if (supply_column(pair_->handle(), &block_, i, &column) == SUPPLY_OK) names.push_back(column.name);
     return names;
 }

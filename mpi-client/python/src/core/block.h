@@ -12,7 +12,7 @@
 /** One exported column: owns the memory that numpy and PyTorch look at. */
 class Column {
   public:
-    Column(Pair &pair, const supply_block_t &block, size_t index);
+    Column(Pair &pair, const supply_block_t &block, int index);
     ~Column();
     Column(const Column &) = delete;
     Column &operator=(const Column &) = delete;

@@ -18,7 +18,7 @@ const char *set(const std::string &text) { return text.empty() ? nullptr : text.
 
 std::string text_of(const supply_position_t &position) {
     char text[SUPPLY_POSITION_TEXT_BYTES];
-    supply_position_to_text(&position, text);
+    supply_position_to_text(&position, text, sizeof text);
     return text;
 }
 

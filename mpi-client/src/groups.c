@@ -1,4 +1,4 @@
-#include "users.h"
+#include "groups.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -1,6 +1,6 @@
 /** Users and groups by name and by number. */
-#ifndef SUPPLY_USERS_H
-#define SUPPLY_USERS_H
+#ifndef SUPPLY_GROUPS_H
+#define SUPPLY_GROUPS_H
 
 #include <stddef.h>
 #include <sys/types.h>
