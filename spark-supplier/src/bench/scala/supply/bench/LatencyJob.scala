@@ -1,14 +1,11 @@
 package supply.bench
 
-import java.nio.ByteOrder
-
 import org.apache.spark.{SparkContext, TaskContext}
 
 import supply.data.{ElementCursor, ElementWriter}
 import supply.executor.PinnedTask
 import supply.pair.{BlockWriter, ConfigFiles, Pair}
 import supply.plan.Hostfile
-import supply.protocol.Layout.Constant
 import supply.sources.Datum
 
 /** Measures the round trip of one small block at a time. */
@@ -32,8 +29,8 @@ private object LatencyJob {
     val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements = 1)
     val element = new StampedElement(command.elementBytes)
     val nanos = Array.tabulate(command.samples)(_ => roundTrip(pair, writer, element))
-    pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
-    pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+    pair.publishEndOfEpoch(0)
+    pair.publishEndOfData()
     pair.awaitAllReleased()
     pair.markEndSeen()
     nanos
@@ -61,7 +58,7 @@ private final class StampedElement(bytes: Int) extends ElementCursor {
     to.putInt(Datum.Height, 1)
     to.putInt(Datum.Width, bytes)
     to.putBoolean(Datum.Encoded, false)
-    to.reserve(Datum.Data, bytes).order(ByteOrder.LITTLE_ENDIAN).putLong(start).put(data, 8,
+    to.reserve(Datum.Data, bytes).putLong(start).put(data, 8,
       bytes - 8)
     ()
   }

@@ -3,10 +3,9 @@ package supply.data
 import scala.collection.mutable.ArrayBuffer
 
 /**
- * Keeps elements of a source that has only its current one: as copies, in memory that is used
- * again.
+ * Keeps copies of elements, for a source that has only its current element. Reuses their memory.
  */
-private[supply] final class CopyingCursor(cursor: ElementCursor) extends KeepingCursor {
+private[data] final class CopyingCursor(cursor: ElementCursor) extends KeepingCursor {
   private val kept = new ArrayBuffer[KeptElement]
   private var current: KeptElement = _
 

@@ -3,26 +3,25 @@ package supply.data
 import java.nio.{ByteBuffer, ByteOrder}
 
 /**
- * The values of one element, in memory, for later. What is kept of each value: what it is, its
- * column, the value.
+ * The values of one element, copied into memory: for each value its kind, its column, and itself.
  */
-private[supply] final class KeptElement extends ElementWriter {
+private[data] final class KeptElement extends ElementWriter {
   import KeptElement._
 
-  private var values = ByteBuffer.allocate(256).order(ByteOrder.LITTLE_ENDIAN)
-  private var space = values.duplicate()
+  private var values = allocate(256)
+  private var space = view
+
+  private def allocate(bytes: Int) = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN)
+
+  private def view = values.duplicate().order(ByteOrder.LITTLE_ENDIAN)
 
   def clear(): Unit = { values.clear(); () }
 
-  /** That it takes here. */
+  /** The memory that the element takes here. */
   def bytes: Int = values.position()
 
   override def putInt(column: Int, value: Int): Unit = {
     begin(AnInt, column, Integer.BYTES).putInt(value); ()
-  }
-
-  override def putLong(column: Int, value: Long): Unit = {
-    begin(ALong, column, java.lang.Long.BYTES).putLong(value); ()
   }
 
   override def putBoolean(column: Int, value: Boolean): Unit = {
@@ -48,11 +47,11 @@ private[supply] final class KeptElement extends ElementWriter {
   private def grow(needed: Int): Unit = {
     val capacity = math.max(Math.addExact(values.position(), needed),
       math.min(2L * values.capacity(), Int.MaxValue - 8L).toInt)
-    values = ByteBuffer.allocate(capacity).order(ByteOrder.LITTLE_ENDIAN).put(values.flip())
-    space = values.duplicate()
+    values = allocate(capacity).put(values.flip())
+    space = view
   }
 
-  /** Every value that was put, in that order. */
+  /** Writes the values in the order in which they came. */
   def writeTo(to: ElementWriter): Unit = {
     val end = values.position()
     var at = 0
@@ -64,9 +63,6 @@ private[supply] final class KeptElement extends ElementWriter {
         case AnInt =>
           to.putInt(column, values.getInt(at))
           at += Integer.BYTES
-        case ALong =>
-          to.putLong(column, values.getLong(at))
-          at += java.lang.Long.BYTES
         case Bytes =>
           val count = values.getInt(at)
           to.reserve(column, count).put(values.array, at + Integer.BYTES, count)
@@ -82,9 +78,8 @@ private object KeptElement {
   final val HeaderBytes = 1 + Integer.BYTES
 
   final val AnInt: Byte = 1
-  final val ALong: Byte = 2
-  final val Bytes: Byte = 3
-  final val Null: Byte = 4
-  final val False: Byte = 5
-  final val True: Byte = 6
+  final val Bytes: Byte = 2
+  final val Null: Byte = 3
+  final val False: Byte = 4
+  final val True: Byte = 5
 }

@@ -5,7 +5,7 @@ import org.apache.spark.rdd.RDD
 
 import supply.protocol.Schema
 
-/** What the end of a stream supplies. */
+/** A source without elements, for the end of a stream. */
 final class NoElements(sc: SparkContext) extends Source {
   override val rdd: RDD[Nothing] = sc.emptyRDD[Nothing]
   override def schema: Schema = Schema.Unknown

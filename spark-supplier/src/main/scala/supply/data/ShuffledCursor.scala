@@ -4,7 +4,7 @@ import java.util.{Arrays, Random}
 
 /**
  * The elements of a cursor in an order that the seed fixes: each is drawn from the next `buffer`
- * that have not come yet. These stay where the cursor keeps them. Where it can write many at once,
+ * elements that have not been drawn. The cursor keeps these. If the cursor can write many at once,
  * some are drawn ahead, which does not change the order.
  */
 final class ShuffledCursor private (
@@ -15,22 +15,19 @@ final class ShuffledCursor private (
   }
   private val ahead = if (gathering.isDefined) ShuffledCursor.Ahead else 1
 
-  // Its sequence is specified: the order does not change with the version of a library.
+  // Java specifies its sequence, so the order is the same with every version.
   private val random = new Random(seed)
 
-  /** Where the elements are kept from which the next one is drawn: the first `size`. */
+  /** The places of the elements to draw from: the first `size`. */
   private var places = Array.emptyIntArray
   private var size = 0
 
-  /**
-   * Where those are kept that have been drawn together. The current one is number `at` of
-   * `drawnCount`.
-   */
+  /** The places of the elements drawn together: `drawnCount`, and the current one is at `at`. */
   private var drawn = Array.emptyIntArray
   private var drawnCount = 0
   private var at = 0
 
-  /** Where nothing is kept any more: those that come next go there. */
+  /** Places that keep nothing any more: the next elements go there. */
   private var free = Array.emptyIntArray
 
   override def next(): Boolean = {
@@ -96,7 +93,7 @@ final class ShuffledCursor private (
 
 object ShuffledCursor {
 
-  /** How many are drawn together. */
+  /** The number of elements that are drawn together. */
   private final val Ahead = 256
 
   def apply(cursor: ElementCursor, buffer: Int, seed: Long): ShuffledCursor = cursor match {

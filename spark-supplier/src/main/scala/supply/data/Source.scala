@@ -5,22 +5,19 @@ import org.apache.spark.rdd.RDD
 
 import supply.protocol.Schema
 
-/**
- * A data set that can be supplied: an RDD, and how the elements of one of its partitions become
- * columns.
- */
-// Java's Serializable: Supplier has to load also where Scala is another one (BuiltFor), and Scala 2.12 has one of its own.
+/** A data set to supply: an RDD, and a way to read the elements of one of its partitions. */
+// Java's Serializable, because Supplier must load under another Scala, too (BuiltFor); Scala 2.12 has its own.
 trait Source extends java.io.Serializable {
   def rdd: RDD[_]
   def schema: Schema
 
   /**
-   * Index of the column with the most bytes, which is written straight into the mapped file; none
-   * where all are small.
+   * Index of the column with the most bytes, which is written straight into the mapped file; None:
+   * all columns are small.
    */
   def mainColumn: Option[Int]
 
-  /** Elements of each partition, where they are known beforehand. */
+  /** The number of elements of each partition, if known in advance. */
   def partitionElements: Option[IndexedSeq[Long]] = None
 
   /** The elements of one partition. */

@@ -7,7 +7,6 @@ import org.apache.spark.util.LongAccumulator
 import supply.core.{ConfigException, SourceException}
 import supply.pair.{BlockWriter, Pair, ResidentBlocks}
 import supply.plan.Share
-import supply.protocol.Layout.Constant
 
 /** Supplies one rank over its pair, from the pair's position on. */
 final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounters) {
@@ -35,7 +34,7 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
       case None =>
         if (settings.resident && !isRestOfEpoch(planned.epoch)) pair.beginResident(planned.epoch)
         try write(planned, inside)
-        catch { case Pair.NoRoomToStay => throw RingErrors.exception(pair, settings, planned) }
+        catch { case Pair.NoRoom => throw RingErrors.exception(pair, settings, planned) }
     }
   }
 
@@ -51,12 +50,12 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
     }
     rest.foreach { partition =>
       val done = inside.collect { case (partition.index, n) => n }.getOrElse(0L)
-      blocks.of(partition.index).filter(_.firstElement >= done).foreach(pair.publishAgain(_,
+      blocks.of(partition.index).filter(_.firstElement >= done).foreach(pair.replay(_,
           planned.epoch))
       partitions += 1
       count()
     }
-    pair.publishAgain(blocks.endOfEpoch, planned.epoch)
+    pair.replay(blocks.endOfEpoch, planned.epoch)
   }
 
   private def write(planned: PlannedEpoch, inside: Option[(Int, Long)]): Unit = {
@@ -64,8 +63,7 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
       case Some((partition, done)) => resume(planned, partition, done)
       case None => planned.partitions.foreach(supply(planned.epoch, _, 0))
     }
-    pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, planned.epoch, 0, 0, 0, 0,
-      BlockWriter.ControlBytes)
+    pair.publishEndOfEpoch(planned.epoch)
   }
 
   private def resume(planned: PlannedEpoch, partition: Int, done: Long): Unit = {
@@ -138,9 +136,7 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
 
   /** Returns when the rank has released everything. */
   def endOfData(): Unit = {
-    if (!pair.isAtEnd) {
-      pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
-    }
+    if (!pair.isAtEnd) pair.publishEndOfData()
     pair.awaitAllReleased()
     count()
   }

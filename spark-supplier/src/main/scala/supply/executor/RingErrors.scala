@@ -23,6 +23,6 @@ private[supply] object RingErrors {
     val cursor = partition.open()
     try while (!limit.passed && cursor.next()) count.append(cursor)
     finally cursor.close()
-    count.endOfPartition()
+    count.close()
   }
 }

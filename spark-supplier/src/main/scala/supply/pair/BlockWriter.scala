@@ -2,8 +2,6 @@ package supply.pair
 
 import java.nio.ByteBuffer
 
-import scala.util.control.ControlThrowable
-
 import supply.core.{ConfigException, ElementTooLargeException}
 import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter}
 import supply.protocol.Layout.Constant
@@ -11,7 +9,7 @@ import supply.protocol.{Layout, Schema}
 
 /**
  * Makes blocks of elements in the slots of a pair. The data of the main column is written once,
- * into the mapped file; the small columns are staged and appended when the block is closed
+ * into the mapped file. The small columns are staged, and appended when the block is closed
  * (proto/PROTOCOL.md, "Block").
  *
  * @param mainColumn
@@ -19,34 +17,30 @@ import supply.protocol.{Layout, Schema}
  * @param blockElements
  *   a block is closed when it has that many elements, or is full
  * @param wholeBlocks
- *   a block that is full before is an error
+ *   a block that is full with fewer elements is an error
  */
 final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blockElements: Int,
     wholeBlocks: Boolean = false)
     extends ElementWriter with BatchWriter {
   private val blockBytes = pair.blockBytes
-  private val headerBytes =
-    Layout.aligned(Layout.BlockHeader.SIZE + schema.columns.size * Layout.BlockColumn.SIZE)
-  private val main = new DataInSlot(headerBytes)
-  private val columns: Array[ColumnBuffer] = schema.columns.zipWithIndex.map { case (column, i) =>
-    ColumnBuffer.of(column, if (mainColumn.contains(i)) Some(main) else None)
+  private val headerBytes = Layout.blockHeaderBytes(schema.columns.size)
+  private val main = new BytesInSlot(headerBytes)
+  private val columns: Array[BlockColumn] = schema.columns.zipWithIndex.map { case (column, i) =>
+    new BlockColumn(column, if (mainColumn.contains(i)) main else new StagedBytes)
   }.toArray
   if (headerBytes >= blockBytes) {
     throw new ConfigException(
       s"${pair.name}: ${schema.columns.size} columns need blocks of more than $headerBytes bytes: " + largerBlock)
   }
 
-  /**
-   * What an element takes besides the bytes that are reserved for it: its values of fixed width,
-   * its offsets.
-   */
+  /** Bytes of an element besides those that are reserved for it: fixed-width values, offsets. */
   private val elementBytes = columns.iterator.map(_.elementBytes).sum
   private val paddingBytes = columns.iterator.map(_.paddingBytes).sum
 
-  private var slot: ByteBuffer = _
+  private var claim: pair.Claim = _
 
   /**
-   * No less than [[usedBytes]], and a matter of one addition an element: the exact sum counts only
+   * At least [[usedBytes]], at the cost of one addition per element: the exact sum is needed only
    * near the end of a block.
    */
   private var usedAtMost = 0L
@@ -57,7 +51,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 
   if (schema.isKnown) pair.writeOrCheckSchema(schema)
 
-  /** Says where the next elements stand in the source; the current block must be empty. */
+  /** Sets the position of the next elements in the source; the current block must be empty. */
   def startAt(epoch: Int, partition: Int, element: Long): Unit = {
     require(elements == 0, "a block holds elements of one partition")
     this.epoch = epoch
@@ -66,11 +60,8 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   }
 
   /**
-   * Adds the cursor's current element, and of a batch as many more as fit, at most `limit` in all;
-   * publishes blocks as they fill.
-   *
-   * @return
-   *   how many it has added
+   * Adds the cursor's current element and, of a batch, the next ones that fit, at most `limit` in
+   * all. Publishes blocks as they fill. Returns the number of elements that it has added.
    */
   def append(cursor: ElementCursor, limit: Long = Long.MaxValue): Int = {
     val added = cursor match {
@@ -90,9 +81,9 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     } else refuse(cursor)
   }
 
-  /** By the bound, not by the exact size: near the end of a block the elements come one by one. */
+  /** Uses the bound, not the exact size: near the end of a block elements are added one by one. */
   private def appendMany(batch: BatchCursor, limit: Long): Int = {
-    if (slot == null) open()
+    if (claim == null) open()
     var count = math.min(math.min(batch.ready, blockElements - elements).toLong, limit).toInt
     while (count > 0 && usedAtMost + batch.bytes(count) + count.toLong * elementBytes > blockBytes)
       count /= 2
@@ -104,14 +95,14 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     count
   }
 
-  /** Whether everything that was added is published. */
+  /** Whether all added elements are published. */
   def isEmpty: Boolean = elements == 0
 
-  /** Publishes what there is, if anything: at the end of a partition. */
+  /** Publishes a block that is not empty: at the end of a partition. */
   def flush(): Unit = if (elements > 0) publish()
 
   private def tryAppend(cursor: ElementCursor): Boolean = {
-    if (slot == null) open()
+    if (claim == null) open()
     try {
       cursor.write(this)
       elements += 1
@@ -125,10 +116,9 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   }
 
   private def open(): Unit = {
-    slot = pair.nextSlot()
-    main.writeInto(slot)
-    main.truncate(0)
-    columns.foreach(_.clear())
+    claim = pair.claim()
+    main.writeInto(claim.slot)
+    columns.foreach(_.truncate(0))
     usedAtMost = headerBytes.toLong + paddingBytes
   }
 
@@ -146,26 +136,26 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     var bytes = headerBytes.toLong
     var i = 0
     while (i < columns.length) {
-      bytes += columns(i).alignedBytes(elements)
+      bytes += columns(i).alignedBytes
       i += 1
     }
     bytes
   }
 
   private def publish(): Unit = {
-    slot.clear()
+    claim.slot.clear()
     var at = main.end
     var i = 0
     while (i < columns.length) {
       val described = Layout.BlockHeader.SIZE + i * Layout.BlockColumn.SIZE
-      at = columns(i).append(slot, described, at)
+      at = columns(i).append(claim.slot, described, at)
       i += 1
     }
-    pair.publish(Constant.NOTIFICATION_BLOCK, epoch, partition, firstElement, elements,
+    claim.commit(Constant.NOTIFICATION_BLOCK, epoch, partition, firstElement, elements,
       columns.length, at)
     firstElement += elements
     elements = 0
-    slot = null
+    claim = null
   }
 
   private def largerBlock: String =
@@ -180,44 +170,28 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
       s"${pair.name}: a block of $blockBytes bytes is full with $elements elements, and each is to have " +
         s"$blockElements (--block-elements with --uneven): $largerBlock, or fewer elements")
 
-  override def putInt(column: Int, value: Int): Unit =
-    columns(column).asInstanceOf[IntColumn].put(value)
+  override def putInt(column: Int, value: Int): Unit = columns(column).putInt(value)
 
-  override def putBoolean(column: Int, value: Boolean): Unit =
-    columns(column).asInstanceOf[BooleanColumn].put(value)
-
-  override def putLong(column: Int, value: Long): Unit =
-    columns(column).asInstanceOf[LongColumn].put(value)
+  override def putBoolean(column: Int, value: Boolean): Unit = columns(column).putBoolean(value)
 
   override def putNull(column: Int): Unit = usedAtMost += columns(column).putNull()
 
   override def reserve(column: Int, bytes: Int): ByteBuffer = {
-    val space = columns(column).asInstanceOf[ReservedColumn].reserve(bytes)
-    if (space == null) throw BlockFull
     usedAtMost += bytes
-    space
+    columns(column).reserve(bytes)
   }
 
   override def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit =
-    columns(column).asInstanceOf[IntColumn].put(values, from, count)
+    columns(column).putInts(values, from, count)
 
   override def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit =
-    columns(column).asInstanceOf[BooleanColumn].put(values, from, count)
+    columns(column).putBooleans(values, from, count)
 
   override def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int,
       count: Int): Unit =
-    columns(column).asInstanceOf[BytesColumn].put(bytes, start, ends, from, count)
+    columns(column).putBytes(bytes, start, ends, from, count)
 
   override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int],
       lengths: Array[Int], count: Int): Unit =
-    columns(column).asInstanceOf[BytesColumn].gather(bytes, starts, lengths, count)
+    columns(column).gatherBytes(bytes, starts, lengths, count)
 }
-
-object BlockWriter {
-
-  /** Size of END_OF_EPOCH and END_OF_DATA: a block header without columns. */
-  final val ControlBytes = Layout.BlockHeader.SIZE
-}
-
-/** Ends the writing of an element that does not fit. Thrown once per block, without a stack. */
-private object BlockFull extends ControlThrowable

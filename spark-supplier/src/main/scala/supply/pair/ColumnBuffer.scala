@@ -1,285 +1,184 @@
 package supply.pair
 
-import java.nio.ByteBuffer
+import java.nio.{ByteBuffer, ByteOrder}
+import java.util.Arrays
 
-import supply.protocol.Layout.{BlockColumn => At}
-import supply.protocol.{Column, Format, Layout}
+import scala.util.control.ControlThrowable
+
+import supply.protocol.Layout
 
 /**
- * The values of one column of the block under construction, in Arrow's layout. They are staged in
- * memory of their own and appended when the block is closed; only the data of the main column
- * stands in the slot from the start.
+ * One buffer of a column. It is staged in memory that grows and is reused for the next block, or
+ * lies in the slot already.
  */
-private[pair] sealed abstract class ColumnBuffer(column: Column) {
+private[pair] abstract class ColumnBuffer {
 
-  /** Which elements are not null; null where the column has none. */
-  private val validity: StagedBits = if (column.nullable) new StagedBits else null
+  /** In bytes. */
+  def size: Int
 
-  /** Forgets all elements. */
-  final def clear(): Unit = truncate(0)
+  /** Keeps the first `count` values. */
+  def truncate(count: Int): Unit
 
-  /** Forgets what has come after element `elements`. */
-  final def truncate(elements: Int): Unit = {
-    if (validity != null) validity.truncate(elements)
-    truncateValues(elements)
-  }
-
-  /**
-   * An element without a value: its place holds zeros, or no bytes. Returns what it takes besides
-   * [[elementBytes]].
-   */
-  final def putNull(): Int = {
-    require(validity != null, s"column '${column.name}' is not nullable")
-    val bytes = putEmpty()
-    validity.truncate(validity.size - 1)
-    validity.put(false)
-    bytes
-  }
-
-  /** What an element takes at most, in bytes, besides what is reserved for it. */
-  final def elementBytes: Int = valueBytes + (if (validity == null) 0 else 1)
-
-  /** What aligning its buffers takes at most, in bytes. */
-  final def paddingBytes: Int =
-    (valueBuffers + (if (validity == null) 0 else 1)) * Layout.Constant.BUFFER_ALIGNMENT
-
-  /** Bytes of its buffers when it has `elements` elements, alignment included. */
-  final def alignedBytes(elements: Int): Int =
-    valuesAlignedBytes(elements) + (if (validity == null) 0 else Layout.aligned((elements + 7) / 8))
-
-  /**
-   * Copies its staged buffers into the slot, from `at` on; writes its [[Layout.BlockColumn]];
-   * returns where they end.
-   */
-  final def append(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
-    val nulls = if (validity == null) 0 else validity.zeros
-    slot.putInt(describedAt + At.nullCount, nulls)
-    slot.putInt(describedAt + At.reserved, 0)
-    if (nulls == 0) {
-      noBuffer(slot, describedAt + At.validityOffset)
-      appendValues(slot, describedAt, at)
-    } else appendValues(slot, describedAt,
-      describe(slot, describedAt + At.validityOffset, at, validity.copyTo(slot, at)))
-  }
-
-  /** To be called with every value. */
-  protected final def valid(count: Int): Unit = if (validity != null) {
-    var i = 0
-    while (i < count) {
-      validity.put(true)
-      i += 1
-    }
-  }
-
-  protected def putEmpty(): Int
-  protected def truncateValues(elements: Int): Unit
-  protected def valueBytes: Int
-  protected def valueBuffers: Int = 1
-  protected def valuesAlignedBytes(elements: Int): Int
-  protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int
-
-  /** A buffer's offset stands in one field and its size in the next. Returns its aligned end. */
-  protected final def describe(slot: ByteBuffer, offsetField: Int, at: Int, bytes: Int): Int = {
-    slot.putInt(offsetField, at)
-    slot.putInt(offsetField + Integer.BYTES, bytes)
-    at + Layout.aligned(bytes)
-  }
-
-  protected final def noBuffer(slot: ByteBuffer, offsetField: Int): Unit = {
-    describe(slot, offsetField, 0, 0); ()
-  }
+  /** Copies all into the slot, unless they are there. Returns the offset where they are. */
+  def appendTo(slot: ByteBuffer, at: Int): Int
 }
 
-private[pair] object ColumnBuffer {
+/** int32 values. */
+private[pair] final class StagedInts extends ColumnBuffer {
+  private var values = new Array[Int](1024)
+  private var count = 0
 
-  /** @param main where the column's data goes where it is the main one */
-  def of(column: Column, main: Option[DataInSlot]): ColumnBuffer = {
-    def data = main.getOrElse(new StagedData)
-    Format.of(column) match {
-      case Format.Bits => new BooleanColumn(column)
-      case Format.Variable => new BytesColumn(column, data)
-      case Format.Fixed(Integer.BYTES) if column.childFormat.isEmpty => new IntColumn(column)
-      case Format.Fixed(java.lang.Long.BYTES) if column.childFormat.isEmpty =>
-        new LongColumn(column)
-      case Format.Fixed(bytes) => new FixedColumn(column, bytes, data)
-    }
-  }
-}
+  def array: Array[Int] = values
 
-/** Values that are staged whole: their own buffer is all they have. */
-private[pair] sealed abstract class StagedColumn(
-    column: Column, staged: Staged) extends ColumnBuffer(column) {
-
-  override protected final def truncateValues(elements: Int): Unit = staged.truncate(elements)
-
-  override protected final def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
-    noBuffer(slot, describedAt + At.offsetsOffset)
-    describe(slot, describedAt + At.dataOffset, at, staged.copyTo(slot, at))
-  }
-}
-
-/** Values of 32 bits. */
-private[pair] final class IntColumn(
-    column: Column, values: StagedInts = new StagedInts) extends StagedColumn(column, values) {
+  override def size: Int = Integer.BYTES * count
 
   def put(value: Int): Unit = {
-    values.put(value)
-    valid(1)
+    if (count == values.length) values = Arrays.copyOf(values, 2 * count)
+    values(count) = value
+    count += 1
   }
 
-  def put(more: Array[Int], from: Int, count: Int): Unit = {
-    values.put(more, from, count, 0)
-    valid(count)
+  /** `n` values from `from` on, each with `shift` added. */
+  def put(more: Array[Int], from: Int, n: Int, shift: Int): Unit = {
+    if (n > values.length - count)
+      values = Arrays.copyOf(values, math.max(2 * values.length, count + n))
+    var i = 0
+    while (i < n) {
+      values(count + i) = more(from + i) + shift
+      i += 1
+    }
+    count += n
   }
 
-  override protected def putEmpty(): Int = { put(0); 0 }
+  override def truncate(n: Int): Unit = count = n
 
-  override protected def valueBytes: Int = Integer.BYTES
-
-  override protected def valuesAlignedBytes(elements: Int): Int =
-    Layout.aligned(Integer.BYTES * elements)
+  override def appendTo(slot: ByteBuffer, at: Int): Int = {
+    slot.slice(at, size).order(ByteOrder.LITTLE_ENDIAN).asIntBuffer().put(values, 0, count)
+    at
+  }
 }
 
-/** Values of 64 bits. */
-private[pair] final class LongColumn(
-    column: Column, values: StagedLongs = new StagedLongs) extends StagedColumn(column, values) {
+/** Bits, least significant first. */
+private[pair] final class StagedBits extends ColumnBuffer {
+  private var bytes = new Array[Byte](1024)
+  private var count = 0
 
-  def put(value: Long): Unit = {
-    values.put(value)
-    valid(1)
+  override def size: Int = (count + 7) / 8
+
+  def zeros: Int = {
+    var ones = 0
+    var i = 0
+    while (i < size) {
+      ones += Integer.bitCount(bytes(i) & 0xff)
+      i += 1
+    }
+    count - ones
   }
-
-  override protected def putEmpty(): Int = { put(0); 0 }
-
-  override protected def valueBytes: Int = java.lang.Long.BYTES
-
-  override protected def valuesAlignedBytes(elements: Int): Int =
-    Layout.aligned(java.lang.Long.BYTES * elements)
-}
-
-/** One bit per element, least significant first. */
-private[pair] final class BooleanColumn(
-    column: Column, bits: StagedBits = new StagedBits) extends StagedColumn(column, bits) {
 
   def put(value: Boolean): Unit = {
-    bits.put(value)
-    valid(1)
+    val bit = count & 7
+    if (bit == 0) begin(0)
+    if (value) bytes(count >> 3) = (bytes(count >> 3) | 1 << bit).toByte
+    count += 1
   }
 
-  def put(values: Array[Int], from: Int, count: Int): Unit = {
-    bits.put(values, from, count)
-    valid(count)
+  /** Per-bit writes would dominate, so eight bits are packed at once. */
+  def put(values: Array[Int], from: Int, n: Int): Unit = {
+    var i = from
+    while (i < from + n) {
+      if ((count & 7) == 0 && i + 8 <= from + n) {
+        var byte = 0
+        var bit = 0
+        while (bit < 8) {
+          if (values(i + bit) != 0) byte |= 1 << bit
+          bit += 1
+        }
+        begin(byte)
+        count += 8
+        i += 8
+      } else {
+        put(values(i) != 0)
+        i += 1
+      }
+    }
   }
 
-  override protected def putEmpty(): Int = { put(false); 0 }
+  private def begin(byte: Int): Unit = {
+    if (size == bytes.length) bytes = Arrays.copyOf(bytes, 2 * size)
+    bytes(size) = byte.toByte
+  }
 
-  override protected def valueBytes: Int = 1
+  override def truncate(n: Int): Unit = {
+    count = n
+    val rest = n & 7
+    if (rest != 0) bytes(n >> 3) = (bytes(n >> 3) & (1 << rest) - 1).toByte
+  }
 
-  override protected def valuesAlignedBytes(elements: Int): Int = Layout.aligned((elements + 7) / 8)
+  override def appendTo(slot: ByteBuffer, at: Int): Int = {
+    slot.put(at, bytes, 0, size)
+    at
+  }
 }
 
 /** Bytes that the source fills in itself. */
-private[pair] sealed abstract class ReservedColumn(
-    column: Column, data: ColumnData) extends ColumnBuffer(column) {
+private[pair] abstract class BytesBuffer extends ColumnBuffer {
+  protected var count = 0
 
-  /** Space for the next value; null if there is none. */
-  def reserve(bytes: Int): ByteBuffer
+  override final def size: Int = count
 
-  protected final def appendData(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
-    val offset = data.appendTo(slot, at)
-    val end = describe(slot, describedAt + At.dataOffset, offset, data.size)
-    if (offset == at) end else at
-  }
-}
-
-/** So many bytes an element. */
-private[pair] final class FixedColumn(
-    column: Column, width: Int, data: ColumnData) extends ReservedColumn(column, data) {
-
-  override def reserve(bytes: Int): ByteBuffer = {
-    require(bytes == width, s"column '${column.name}' has values of $width bytes, not $bytes")
-    val space = data.reserve(width)
-    if (space != null) valid(1)
-    space
-  }
-
-  override protected def putEmpty(): Int = {
-    val space = reserve(width)
-    if (space == null) throw BlockFull
-    var i = 0
-    while (i < width) {
-      space.put(0: Byte)
-      i += 1
-    }
-    width
-  }
-
-  override protected def truncateValues(elements: Int): Unit = data.truncate(width * elements)
-
-  override protected def valueBytes: Int = 0
-
-  override protected def valuesAlignedBytes(elements: Int): Int = Layout.aligned(data.size)
-
-  override protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
-    noBuffer(slot, describedAt + At.offsetsOffset)
-    appendData(slot, describedAt, at)
-  }
-}
-
-/** Bytes of any length. */
-private[pair] final class BytesColumn(
-    column: Column, data: ColumnData) extends ReservedColumn(column, data) {
-  private val offsets = new StagedInts
-  offsets.put(0)
-
-  override def reserve(bytes: Int): ByteBuffer = {
-    val space = data.reserve(bytes)
-    if (space != null) {
-      offsets.put(data.size)
-      valid(1)
-    }
-    space
-  }
+  override final def truncate(n: Int): Unit = count = n
 
   /**
-   * Values that lie one behind the other in `bytes` from `start` on; `ends` says where each ends.
-   * They have to fit.
+   * The next `n` bytes, to be filled by the caller at once, in little-endian order. Throws
+   * [[BlockFull]] if there is no space.
    */
-  def put(bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit = {
-    val length = ends(from + count - 1) - start
-    offsets.put(ends, from, count, data.size - start)
-    data.reserve(length).put(bytes, start, length)
-    valid(count)
-  }
-
-  /**
-   * Values that lie in many arrays: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on. They have
-   * to fit.
-   */
-  def gather(
-      bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit = {
-    var i = 0
-    while (i < count) {
-      reserve(lengths(i)).put(bytes(i), starts(i), lengths(i))
-      i += 1
-    }
-  }
-
-  override protected def putEmpty(): Int = if (reserve(0) == null) throw BlockFull else 0
-
-  override protected def truncateValues(elements: Int): Unit = {
-    offsets.truncate(elements + 1)
-    data.truncate(offsets.array(elements))
-  }
-
-  override protected def valueBytes: Int = Integer.BYTES
-
-  override protected def valueBuffers: Int = 2
-
-  override protected def valuesAlignedBytes(elements: Int): Int =
-    Layout.aligned(Integer.BYTES * (elements + 1)) + Layout.aligned(data.size)
-
-  override protected def appendValues(slot: ByteBuffer, describedAt: Int, at: Int): Int =
-    appendData(slot, describedAt,
-      describe(slot, describedAt + At.offsetsOffset, at, offsets.copyTo(slot, at)))
+  def reserve(n: Int): ByteBuffer
 }
+
+private[pair] final class StagedBytes extends BytesBuffer {
+  private var values = new Array[Byte](4096)
+  private var buffer = wrapped
+
+  private def wrapped = ByteBuffer.wrap(values).order(ByteOrder.LITTLE_ENDIAN)
+
+  override def reserve(n: Int): ByteBuffer = {
+    if (n > values.length - count) {
+      values = Arrays.copyOf(values,
+        math.max(2L * values.length, count.toLong + n).min(Int.MaxValue - 8L).toInt)
+      buffer = wrapped
+    }
+    buffer.limit(count + n).position(count)
+    count += n
+    buffer
+  }
+
+  override def appendTo(slot: ByteBuffer, at: Int): Int = {
+    slot.put(at, values, 0, count)
+    at
+  }
+}
+
+/** The main column's values: in the slot, from `start` on. */
+private[pair] final class BytesInSlot(start: Int) extends BytesBuffer {
+  private var slot: ByteBuffer = _
+
+  def writeInto(newSlot: ByteBuffer): Unit = {
+    slot = newSlot
+    truncate(0)
+  }
+
+  override def reserve(n: Int): ByteBuffer = {
+    val at = start + count
+    if (n > slot.capacity() - at) throw BlockFull
+    count += n
+    slot.limit(at + n).position(at)
+  }
+
+  override def appendTo(slot: ByteBuffer, at: Int): Int = start
+
+  /** Where the staged buffers of the other columns may begin. */
+  def end: Int = start + Layout.aligned(count)
+}
+
+/** Ends the writing of an element that does not fit. Thrown once per block, without a stack. */
+private[pair] object BlockFull extends ControlThrowable

@@ -2,17 +2,17 @@ package supply.pair
 
 import java.util.concurrent.locks.LockSupport
 
-import supply.core.{ContractException, RankEndedException, RankException, Deadline}
+import supply.core.{ContractException, Deadline, RankEndedException, RankException}
 import supply.protocol.Layout.Constant
 
 /**
- * What the rank has released, and the waiting for more of it. For the pair's thread, which says in
- * each call how many blocks are published.
+ * The blocks that the rank has released, and waits for more. For the pair's thread, which passes
+ * the number of published blocks to each call.
  *
  * @param name
  *   of the pair, in messages
  * @param timeout
- *   limit, in seconds, of each wait
+ *   of each wait, in seconds
  */
 private[pair] final class Credit(name: String, file: MappedFile, requests: RequestPipe,
     timeout: Double, published: Long) {
@@ -21,7 +21,7 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
   private var released = read(published)
   private var waited = 0L
 
-  /** Blocks that the rank had released when it was last looked. */
+  /** Blocks that the rank had released at the last check. */
   def releasedBlocks: Long = released
 
   /** Time spent waiting here. */
@@ -32,23 +32,23 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
     if (released < number) released = read(published)
     if (released < number) timed {
       while (released < number) {
-        look(number, published)
+        poll(number, published)
         if (released < number) awaitProgress(published)
       }
     }
   }
 
   /**
-   * Waits until the rank has asked for what follows all that is published, END_OF_EPOCH last. It
-   * may hold blocks of it still.
+   * Waits until the rank has asked for the block after the last published one, an END_OF_EPOCH. The
+   * rank may still hold earlier blocks.
    */
   def awaitAcknowledged(published: Long): Unit = timed {
-    var limit = new Deadline(timeout)
+    val deadline = new Deadline(timeout)
     while (!isAcknowledged(published)) {
       val before = released
-      awaitRequest(limit, published, isAcknowledged(published),
+      awaitRequest(deadline, published, isAcknowledged(published),
         "has not asked for what follows the batch")
-      if (released > before) limit = new Deadline(timeout)
+      if (released > before) deadline.restart()
     }
   }
 
@@ -60,7 +60,7 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
     finally waited += System.nanoTime() - start
   }
 
-  /** As the header has it. */
+  /** The number in the header. */
   private def read(published: Long): Long = {
     val number = file.released
     if (number < 0 || number > published) {
@@ -71,35 +71,41 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
   }
 
   /**
-   * While the rank has several blocks to read there is no hurry, and the task only looks from time
-   * to time. Where it waits at the pipe the rank has to wake it, release by release, and that takes
-   * the rank as long as reading some hundred kilobytes.
+   * While the rank has several blocks to read, the task only polls the header. If it waited at the
+   * pipe, the rank would have to wake it for each release, which costs the rank as much time as
+   * reading some hundred kilobytes.
    */
-  private def look(number: Long, published: Long): Unit = {
+  private def poll(number: Long, published: Long): Unit = {
     var since = System.nanoTime()
-    while (released < number && published - released > 1 && System.nanoTime() - since < LookNanos && !Thread.currentThread().isInterrupted) {
+    while (released < number && published - released > 1 &&
+      System.nanoTime() - since < PollNanos && !Thread.currentThread().isInterrupted) {
       val before = released
-      LockSupport.parkNanos(NapNanos)
+      LockSupport.parkNanos(ParkNanos)
       released = read(published)
       if (released > before) since = System.nanoTime()
     }
   }
 
-  /** Waits until the rank has released one block more; the limit counts anew for each. */
+  /** Waits until the rank has released one more block. */
   private def awaitProgress(published: Long): Unit = {
-    val limit = new Deadline(timeout)
+    val deadline = new Deadline(timeout)
     val before = released
     while (released == before)
-      awaitRequest(limit, published, released == published && published > 0, "released no block")
+      awaitRequest(deadline, published, released == published && published > 0, "released no block")
   }
 
   /**
-   * isAll: whether the rank has all it is to have, so that it may have gone; stuck: what it is
-   * without, at the limit.
+   * Waits for one request, and reads the header after it.
+   *
+   * @param isAll
+   *   whether the rank has all that it needs from this wait, and so may be gone
+   * @param stuck
+   *   for the message: what the rank has not done when the deadline passes
    */
   private def awaitRequest(
-      limit: Deadline, published: Long, isAll: => Boolean, stuck: String): Unit = {
-    val outcome = requests.read(limit)
+      deadline: Deadline, published: Long, isAll: => Boolean, stuck: String): Unit = {
+    val before = released
+    val outcome = requests.read(deadline)
     released = read(published)
     outcome match {
       case RequestPipe.Received(request) if request.generation != file.generation => ()
@@ -109,9 +115,8 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
           case kind if kind >= 256 => ()
           case kind => throw new ContractException(s"$name: a request is of unknown kind $kind")
         }
-      case RequestPipe.EndOfFile if isAll => ()
-      case RequestPipe.EndOfFile => throw rankIsGone(published)
-      case RequestPipe.TimedOut => throw rankIsStuck(stuck)
+      case RequestPipe.EndOfFile => if (!isAll) throw rankIsGone(published)
+      case RequestPipe.TimedOut => if (!isAll && released == before) throw rankIsStuck(stuck)
     }
   }
 
@@ -120,10 +125,10 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
       f"$name%s: its rank (process ${file.rankPid}%d) lives, but $what%s for $timeout%.0f s: is it stuck, or " +
         "slow? (--timeout)")
 
-  /** Why the rank has gone, from its own words if it left any: they stay in the mapping. */
+  /** Why the rank has gone. If it left a text, that is still in the mapped file. */
   def rankIsGone(published: Long): RankEndedException = {
-    val words = file.rankFailure
-    if (words.nonEmpty) new RankEndedException(s"$name: the rank gave up: $words")
+    val text = file.rankFailure
+    if (text.nonEmpty) new RankEndedException(s"$name: the rank gave up: $text")
     else new RankEndedException(
       s"$name: its rank (process ${file.rankPid}) ended before it had taken all its data (it released " +
         s"${read(published)} of $published blocks): see the rank's own output for the reason")
@@ -132,7 +137,7 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
 
 private object Credit {
 
-  /** How long a task looks for a release itself, behind the last one, and how often. */
-  private final val LookNanos = 2000000L
-  private final val NapNanos = 50000L
+  /** How long a task polls after the last release, and how long it sleeps between two polls. */
+  private final val PollNanos = 2000000L
+  private final val ParkNanos = 50000L
 }

@@ -42,7 +42,7 @@ object FailureNotice {
    */
   def send(paths: PairPaths, run: Long, text: String, seconds: Double)(
       wanted: => Boolean): Outcome =
-    try Pair.withMappedFile(Paths.get(paths.mappedFile), paths.group) {
+    try Pair.withMappedFile(paths) {
         case Some(file) if file.rankLives =>
           FailPoint("D1")
           tell(file, paths, run, text, seconds, wanted)

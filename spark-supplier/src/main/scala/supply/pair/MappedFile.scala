@@ -1,6 +1,6 @@
 package supply.pair
 
-import java.lang.invoke.VarHandle
+import java.lang.invoke.MethodHandles
 import java.nio.{ByteBuffer, ByteOrder, MappedByteBuffer}
 import java.nio.channels.{FileChannel, OverlappingFileLockException}
 import java.nio.file.{NoSuchFileException, Path}
@@ -18,6 +18,7 @@ import supply.protocol.{Layout, Position, Schema, Text}
  */
 final class MappedFile private (
     val path: Path, channel: FileChannel, header: MappedByteBuffer) extends AutoCloseable {
+  import MappedFile.{ints, longs}
 
   val generation: Long = header.getLong(At.generation)
   val blockBytes: Int = header.getLong(At.blockBytes).toInt
@@ -25,11 +26,11 @@ final class MappedFile private (
   val ringOffset: Long = header.getLong(At.ringOffset)
   val rankPid: Int = header.getInt(At.rankPid)
 
-  /** Rank in MPI_COMM_WORLD, or -1 where the rank does not know it. */
+  /** Rank in MPI_COMM_WORLD, or -1 if the rank does not know it. */
   val rank: Int = header.getInt(At.rank)
 
-  // Lazy, since block_count is only to be trusted after check(). Many slots are mapped at once: there may be more of them
-  // than a process may have mappings.
+  // Lazy, because block_count can be trusted only after check(). One mapping holds many slots, because a ring may have
+  // more slots than a process may have mappings.
   private lazy val slots = new Array[ByteBuffer](blockCount)
   private lazy val windowSlots = Constant.BLOCK_BYTES_MAX / blockBytes
   private lazy val windows = new Array[MappedByteBuffer]((blockCount - 1) / windowSlots + 1)
@@ -37,7 +38,7 @@ final class MappedFile private (
 
   def version: Int = header.getInt(At.version)
 
-  /** Refuses a header whose numbers do not agree with each other and with the file. */
+  /** Refuses a header whose numbers contradict each other or the file. */
   def check(): Unit = {
     def refuse(field: String, value: Any): Nothing =
       throw new ContractException(
@@ -64,53 +65,36 @@ final class MappedFile private (
   }
 
   /** Sequence numbers below this one are released: the credit. */
-  def released: Long = {
-    val value = header.getLong(At.released)
-    VarHandle.acquireFence()
-    value
-  }
+  def released: Long = acquireLong(At.released)
 
-  /** The rank has asked for what follows the sequence numbers below this one. */
-  def acknowledged: Long = {
-    val value = header.getLong(At.acknowledged)
-    VarHandle.acquireFence()
-    value
-  }
+  /** The rank has asked for the block with this sequence number. */
+  def acknowledged: Long = acquireLong(At.acknowledged)
 
   /** Sequence numbers below this one are published. */
-  def published: Long = {
-    val value = header.getLong(At.published)
-    VarHandle.acquireFence()
-    value
-  }
+  def published: Long = acquireLong(At.published)
 
-  def published_=(sequence: Long): Unit = {
-    VarHandle.releaseFence()
-    header.putLong(At.published, sequence)
-    ()
-  }
+  def published_=(sequence: Long): Unit = longs.setRelease(header, At.published, sequence)
 
   /**
-   * Says that the task knows that the rank has released everything, END_OF_DATA included: the rank
+   * Notes that the task knows that the rank has released everything, END_OF_DATA included: the rank
    * may remove the pair.
    */
-  def markEndSeen(): Unit = {
-    VarHandle.releaseFence()
-    header.putInt(At.endSeen, 1)
-    ()
-  }
+  def markEndSeen(): Unit = ints.setRelease(header, At.endSeen, 1)
 
-  /** Says which blocks stay: of the next block to be published, and before it. */
-  def residentAre(first: Long, count: Long): Unit = {
+  /**
+   * Notes that `count` blocks from number `first` on are resident. A reader that sees the count
+   * sees `first`, too.
+   */
+  def setResident(first: Long, count: Long): Unit = {
     header.putLong(At.residentFirst, first)
-    header.putLong(At.residentCount, count)
-    ()
+    longs.setRelease(header, At.residentCount, count)
   }
 
-  /** Sequence number of the first block that stays, and how many do. */
-  def residentFirst: Long = header.getLong(At.residentFirst)
-
-  def residentCount: Long = header.getLong(At.residentCount)
+  /** Sequence number of the first resident block, and the number of resident blocks. */
+  def resident: (Long, Long) = {
+    val count = acquireLong(At.residentCount)
+    (header.getLong(At.residentFirst), count)
+  }
 
   def setTask(pid: Int, attempt: Int): Unit = {
     header.putInt(At.taskPid, pid)
@@ -118,54 +102,47 @@ final class MappedFile private (
     ()
   }
 
-  /** The run of the last task that has had the lock; 0: none has. */
+  /** The run of the last task that held the lock; 0: none has. */
   def run: Long = header.getLong(At.run)
 
-  def run_=(number: Long): Unit = {
-    header.putLong(At.run, number)
-    ()
-  }
+  def run_=(number: Long): Unit = { header.putLong(At.run, number); () }
 
-  /** Where the rank wants its data to begin, and the plan under which it has saved that; 0: any. */
+  /** Where the rank wants its data to begin. */
   def start: Position = Position(
     header.getInt(At.startEpoch),
     if (header.getInt(At.startInside) == 0) None
     else Some(header.getInt(At.startPartition) -> header.getLong(At.startElement)))
 
+  /** The plan under which the rank has saved [[start]]; 0: any. */
   def startPlan: Long = header.getLong(At.startPlan)
-
-  def plan_=(fingerprint: Long): Unit = {
-    header.putLong(At.plan, fingerprint)
-    ()
-  }
 
   def plan: Long = header.getLong(At.plan)
 
+  def plan_=(fingerprint: Long): Unit = { header.putLong(At.plan, fingerprint); () }
+
   /** Writes the schema, or checks it against the one that an earlier attempt has written. */
   def writeOrCheckSchema(schema: Schema): Unit = {
-    val columns = header.getInt(At.schemaColumns)
-    VarHandle.acquireFence()
+    val columns = acquireInt(At.schemaColumns)
     if (columns == 0) {
       schema.write(header)
-      VarHandle.releaseFence()
-      header.putInt(At.schemaColumns, schema.columns.size)
+      ints.setRelease(header, At.schemaColumns, schema.columns.size)
     } else if (Schema.read(header, columns) != schema) {
       throw new ContractException(
         s"$path: an earlier attempt has announced other columns: start the ranks anew")
     }
   }
 
-  def taskFailure_=(text: String): Unit = {
+  // A message in a pipe follows each of these texts, and orders it: FAILURE, and STOP or the end of file.
+  def taskFailure_=(text: String): Unit =
     Text.write(header, At.taskFailure, Layout.FailureTextBytes, text)
-    VarHandle.releaseFence()
-  }
 
   def taskFailure: String = Text.read(header, At.taskFailure, Layout.FailureTextBytes)
 
-  def rankFailure: String = {
-    VarHandle.acquireFence()
-    Text.read(header, At.rankFailure, Layout.FailureTextBytes)
-  }
+  def rankFailure: String = Text.read(header, At.rankFailure, Layout.FailureTextBytes)
+
+  private def acquireLong(at: Int): Long = longs.getAcquire(header, at).asInstanceOf[Long]
+
+  private def acquireInt(at: Int): Int = ints.getAcquire(header, at).asInstanceOf[Int]
 
   /** Where slot `index` begins in the file. */
   def slotOffset(index: Int): Long = ringOffset + index.toLong * blockBytes
@@ -190,21 +167,19 @@ final class MappedFile private (
     windows(index)
   }
 
-  /** Whether the rank that made this file lives: its lock is held. */
+  /** Whether the rank that made this file lives: it holds its lock. */
   def rankLives: Boolean = {
     val lock = channel.tryLock(Constant.RANK_LOCK_BYTE, 1, true)
     if (lock != null) lock.release()
     lock == null
   }
 
-  /**
-   * Takes the lock that keeps every other attempt of this task out; false if another one holds it.
-   */
+  /** Takes the lock that keeps other attempts of this task out; false: another attempt holds it. */
   def lockForTask(): Boolean =
     try channel.tryLock(Constant.TASK_LOCK_BYTE, 1, false) != null
     catch { case _: OverlappingFileLockException => false }
 
-  /** Closes and unmaps: no buffer of it may be used afterwards. */
+  /** Closes and unmaps the file: its buffers must not be used afterwards. */
   override def close(): Unit = {
     channel.close()
     if (slotsMapped) windows.filter(_ != null).foreach(MappedFile.unmap)
@@ -213,12 +188,16 @@ final class MappedFile private (
 }
 
 object MappedFile {
+  private val ints =
+    MethodHandles.byteBufferViewVarHandle(classOf[Array[Int]], ByteOrder.LITTLE_ENDIAN)
+  private val longs =
+    MethodHandles.byteBufferViewVarHandle(classOf[Array[Long]], ByteOrder.LITTLE_ENDIAN)
 
   /**
-   * The file at `path`, or None while there is none or its rank has not published it yet.
+   * The file at `path`; None: there is none, or its rank has not published it yet.
    *
    * @param group
-   *   whose files are used withMappedFile those of this user: name or number
+   *   name or number of a group; files of its members are trusted, as well as this user's own
    */
   def open(path: Path, group: Option[String] = None): Option[MappedFile] = {
     val channel =
@@ -227,28 +206,30 @@ object MappedFile {
         case _: NoSuchFileException => return None
         case e: PairFile.NotSharedYetException => throw e
         case e: java.io.IOException =>
-          throw new PairException(s"can not open the mapped file $path: $e", e)
+          throw new PairException(s"cannot open the mapped file $path: $e", e)
       }
-    var opened = false
+    var file = Option.empty[MappedFile]
     try {
-      if (channel.size() < Constant.RING_OFFSET) return None
-      val header = map(channel, 0, Constant.RING_OFFSET)
-      val version = header.getInt(At.version)
-      VarHandle.acquireFence()
-      val magic = new Array[Byte](Layout.Magic.length)
-      header.get(At.magic, magic)
-      if (version == 0) {
-        unmap(header)
-        return None
+      if (channel.size() >= Constant.RING_OFFSET) file = openPublished(path, channel)
+      file
+    } finally if (file.isEmpty) channel.close()
+  }
+
+  private def openPublished(path: Path, channel: FileChannel): Option[MappedFile] = {
+    val header = map(channel, 0, Constant.RING_OFFSET)
+    var file = Option.empty[MappedFile]
+    try {
+      if (ints.getAcquire(header, At.version).asInstanceOf[Int] != 0) {
+        val magic = new Array[Byte](Layout.Magic.length)
+        header.get(At.magic, magic)
+        if (!magic.sameElements(Layout.Magic)) {
+          throw new ContractException(
+            s"$path is not a mapped file of a rank (its magic is wrong): see mapped-files.conf")
+        }
+        file = Some(new MappedFile(path, channel, header))
       }
-      if (!magic.sameElements(Layout.Magic)) {
-        unmap(header)
-        throw new ContractException(
-          s"$path is not a mapped file of a rank (its magic is wrong): see mapped-files.conf")
-      }
-      opened = true
-      Some(new MappedFile(path, channel, header))
-    } finally if (!opened) channel.close()
+      file
+    } finally if (file.isEmpty) unmap(header)
   }
 
   private def map(channel: FileChannel, offset: Long, bytes: Long): MappedByteBuffer = {
@@ -258,8 +239,7 @@ object MappedFile {
   }
 
   /**
-   * The JVM unmaps when it collects garbage, which keeps a dead pair's memory for that long: do it
-   * at once.
+   * Unmaps at once. The JVM does it only when it collects garbage, and keeps the memory until then.
    */
   private[supply] val unmap: MappedByteBuffer => Unit = {
     val field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe")

@@ -1,8 +1,8 @@
 package supply.pair
 
 import java.nio.{ByteBuffer, ByteOrder}
-import java.nio.channels.FileChannel
-import java.nio.file.{Path, StandardOpenOption}
+import java.nio.channels.{ClosedChannelException, FileChannel}
+import java.nio.file.{NoSuchFileException, Path, StandardOpenOption}
 import java.nio.file.StandardOpenOption.{READ, WRITE}
 
 import scala.util.Using
@@ -12,8 +12,8 @@ import supply.protocol.{Layout, Notification, Request}
 
 /**
  * The task's ends of the two pipes. Opening a pipe blocks, uninterruptibly, until its other end is
- * there; so each is first opened for both directions, which never blocks, and the extra end is
- * dropped. From then on the kernel tells when the rank dies.
+ * open. So each pipe is first opened for both directions, which never blocks, and the extra end is
+ * closed. From then on the kernel reports it when the rank dies.
  */
 object NamedPipe {
 
@@ -22,78 +22,100 @@ object NamedPipe {
       Using.resource(pipe.open(READ, WRITE))(_ => pipe.open(end))
     }
 
-  /** group: as for MappedFile.open, here and below. */
+  /** `group`: as for MappedFile.open, here and below. */
   def openRequests(path: Path, group: Option[String]): RequestPipe =
-    new RequestPipe(open(path, group, READ))
+    new RequestPipe(() => open(path, group, READ))
 
   def openNotifications(path: Path, group: Option[String]): NotificationPipe =
-    new NotificationPipe(open(path, group, WRITE))
+    new NotificationPipe(() => open(path, group, WRITE))
 
-  private[pair] def record(bytes: Int): ByteBuffer =
+  private[pair] def buffer(bytes: Int): ByteBuffer =
     ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN)
 }
 
-/** rank → task. For one thread. */
-final class RequestPipe(channel: FileChannel) extends AutoCloseable {
-  private val buffer = NamedPipe.record(64 * Layout.Request.SIZE)
-  @volatile private var timedOut = false
+/** One end of a pipe, whose calls have a deadline. For one thread. */
+private[pair] final class PipeEnd(open: () => FileChannel) extends AutoCloseable {
+  private var channel = open()
+  private var timedOut = false
   private val guard = new Deadline.Guard({ timedOut = true; channel.close() })
-  buffer.limit(0)
 
   /**
-   * The next request, waiting for it until the limit: None at the end of file (no rank has the pipe
-   * open any more). After a time-out the pipe is closed.
+   * None: the deadline has passed. The next call then opens the end again: nothing in the pipe is
+   * lost, because the rank keeps it open.
    */
-  def read(limit: Deadline): RequestPipe.Outcome = {
-    if (buffer.remaining() < Layout.Request.SIZE && !fill(limit)) {
-      if (timedOut) RequestPipe.TimedOut else RequestPipe.EndOfFile
-    } else {
-      val request = Request.read(buffer, buffer.position())
-      buffer.position(buffer.position() + Layout.Request.SIZE)
-      RequestPipe.Received(request)
+  def apply[A](deadline: Deadline)(call: FileChannel => A): Option[A] = {
+    if (timedOut) {
+      channel = open()
+      timedOut = false
     }
-  }
-
-  private def fill(limit: Deadline): Boolean = {
-    buffer.compact()
-    try {
-      while (buffer.position() < Layout.Request.SIZE) {
-        val n = guard(limit)(channel.read(buffer))
-        if (n < 0) return false
-      }
-      true
-    } catch { case _: java.nio.channels.ClosedChannelException if timedOut => false }
-    finally buffer.flip()
+    try Some(guard(deadline)(call(channel)))
+    catch { case _: ClosedChannelException if timedOut => None }
   }
 
   override def close(): Unit = channel.close()
+}
+
+/** rank → task. For one thread. */
+final class RequestPipe private[pair] (open: () => FileChannel) extends AutoCloseable {
+  import RequestPipe._
+
+  private val end = new PipeEnd(open)
+  private val buffer = NamedPipe.buffer(64 * Layout.Request.SIZE)
+  buffer.limit(0)
+
+  /** The next request. Waits for it until the deadline. */
+  def read(deadline: Deadline): Outcome = {
+    val missing = if (buffer.remaining() < Layout.Request.SIZE) fill(deadline) else None
+    missing.getOrElse(next())
+  }
+
+  private def next(): Outcome = {
+    val request = Request.read(buffer, buffer.position())
+    buffer.position(buffer.position() + Layout.Request.SIZE)
+    Received(request)
+  }
+
+  /** Reads at least one request into the buffer, or returns why there is none. */
+  private def fill(deadline: Deadline): Option[Outcome] = {
+    buffer.compact()
+    try {
+      while (buffer.position() < Layout.Request.SIZE) {
+        end(deadline)(_.read(buffer)) match {
+          case None => return Some(TimedOut)
+          case Some(bytes) => if (bytes < 0) return Some(EndOfFile)
+        }
+      }
+      None
+    } catch { case _: NoSuchFileException => Some(EndOfFile) }
+    finally buffer.flip()
+  }
+
+  override def close(): Unit = end.close()
 }
 
 object RequestPipe {
   sealed trait Outcome
   final case class Received(request: Request) extends Outcome
+
+  /** No rank has the pipe open any more. */
   case object EndOfFile extends Outcome
   case object TimedOut extends Outcome
 }
 
 /** task → rank. For one thread. */
-final class NotificationPipe(channel: FileChannel) extends AutoCloseable {
-  private val buffer = NamedPipe.record(Layout.Notification.SIZE)
-  @volatile private var timedOut = false
-  private val guard = new Deadline.Guard({ timedOut = true; channel.close() })
+final class NotificationPipe private[pair] (open: () => FileChannel) extends AutoCloseable {
+  private val end = new PipeEnd(open)
+  private val buffer = NamedPipe.buffer(Layout.Notification.SIZE)
 
   /**
-   * One write of less than PIPE_BUF: atomic. True when it is in the pipe; false where the pipe has
-   * been full until the limit: then it is closed. An IOException if the rank is gone.
+   * One write of less than PIPE_BUF: atomic. True: the notification is in the pipe; false: the pipe
+   * was full until the deadline. An IOException if the rank is gone.
    */
-  def write(notification: Notification, limit: Deadline): Boolean = {
+  def write(notification: Notification, deadline: Deadline): Boolean = {
     notification.write(buffer, 0)
     buffer.clear()
-    try {
-      guard(limit)(while (buffer.hasRemaining) channel.write(buffer))
-      true
-    } catch { case _: java.nio.channels.ClosedChannelException if timedOut => false }
+    end(deadline)(channel => while (buffer.hasRemaining) channel.write(buffer)).isDefined
   }
 
-  override def close(): Unit = channel.close()
+  override def close(): Unit = end.close()
 }

@@ -5,35 +5,32 @@ import supply.protocol.Layout.{BlockHeader, Constant}
 import supply.protocol.Notification
 
 /**
- * Which number is published in which slot, and what the mapped file itself says of it: by the copy
- * of the notification in the block, or, for a block that has stayed and is notified again, by a
- * record (proto/PROTOCOL.md, "Resident epochs").
+ * Which number is published in which slot, and what the mapped file says about it. For a block, the
+ * copy of the notification in its header says it; for a replayed block, a record
+ * (proto/PROTOCOL.md, "Resident epochs").
  */
 private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   import PublishedBlocks.EndSlots
 
-  /** Number of the first block of the epoch that is to stay; -1 where the current one is not. */
-  private var staysFrom = -1L
+  private val residentMax = file.blockCount - EndSlots
 
-  /**
-   * Number behind the blocks that stay, once their epoch has ended: numbers from this one on have
-   * no blocks of their own.
-   */
-  private var behindResident = Long.MaxValue
+  /** Number of the first block of the epoch that becomes resident; -1: the current one does not. */
+  private var residentFrom = -1L
+
+  /** The number after the resident blocks. It and all later ones have no blocks of their own. */
+  private var afterResident = Long.MaxValue
   private var found = Option.empty[ResidentBlocks]
 
-  private def mostThatStay: Int = file.blockCount - EndSlots
-
   /**
-   * The number whose slot holds a new block of that number: its own, but for END_OF_DATA behind
-   * blocks that stay.
+   * The number whose slot holds a new block of that number. It is another one only for END_OF_DATA
+   * after resident blocks.
    */
-  def place(number: Long): Long = math.min(number, behindResident)
+  def place(number: Long): Long = math.min(number, afterResident)
 
   def slotOf(number: Long): Int = (number % file.blockCount).toInt
 
-  /** Of the notification of a published number. */
-  def copyOf(number: Long): Notification = {
+  /** The notification of a published number. */
+  def notification(number: Long): Notification = {
     val record = file.slot(slotOf(number))
     if (isRecorded(number)) {
       val block = record.getLong(BlockHeader.replayBlock)
@@ -42,14 +39,14 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   }
 
   /** Elements in all blocks before that number, and the bytes of these blocks. */
-  def before(number: Long): (Long, Long) = {
+  def totalsBefore(number: Long): (Long, Long) = {
     val slot = file.slot(slotOf(number))
     if (isRecorded(number))
       slot.getLong(BlockHeader.replayElementsBefore) -> slot.getLong(BlockHeader.replayBytesBefore)
     else slot.getLong(BlockHeader.elementsBefore) -> slot.getLong(BlockHeader.bytesBefore)
   }
 
-  /** Notes that `number`, the next to be published, stands for the block of another number. */
+  /** Records that `number`, the next to be published, replays the block of another number. */
   def record(
       number: Long, block: Long, epoch: Int, elementsBefore: Long, bytesBefore: Long): Unit = {
     val slot = file.slot(slotOf(number))
@@ -62,57 +59,55 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   }
 
   /**
-   * Lets the blocks of an epoch stay; `next` is the number of the one to be published next, not
-   * always the first.
+   * Keeps the blocks of an epoch resident. `next` is the next number to be published; an earlier
+   * attempt may have published blocks of the epoch in front of it.
    */
   def beginResident(epoch: Int, next: Long): Unit = {
     def isOfEpoch(number: Long) = {
-      val copy = copyOf(number)
-      copy.kind == Constant.NOTIFICATION_BLOCK && copy.epoch == epoch
+      val block = notification(number)
+      block.kind == Constant.NOTIFICATION_BLOCK && block.epoch == epoch
     }
-    staysFrom = next
-    while (staysFrom > 0 && next - staysFrom < mostThatStay && isOfEpoch(staysFrom - 1))
-      staysFrom -= 1
+    residentFrom = next
+    while (residentFrom > 0 && next - residentFrom < residentMax && isOfEpoch(residentFrom - 1))
+      residentFrom -= 1
   }
 
   /** Whether a block with elements may be published under the number `next`. */
-  def hasRoom(next: Long): Boolean = staysFrom < 0 || next - staysFrom < mostThatStay
+  def hasRoom(next: Long): Boolean = residentFrom < 0 || next - residentFrom < residentMax
 
   /**
-   * Notes in the header that an epoch stays, if it is to, up to END_OF_EPOCH, which is about to be
-   * published.
+   * If the epoch becomes resident, notes its blocks in the header. `end` is the number of its
+   * END_OF_EPOCH, which is about to be published.
    */
-  def sealResident(end: Long): Unit = if (staysFrom >= 0) {
-    file.residentAre(staysFrom, end - staysFrom + 1)
-    staysFrom = -1
+  def sealResident(end: Long): Unit = if (residentFrom >= 0) {
+    file.setResident(residentFrom, end - residentFrom + 1)
+    residentFrom = -1
   }
 
-  /** Looks for blocks that stay among the numbers below `published`. */
+  /** Finds the resident blocks, if all of them are below `published`. */
   def findResident(published: Long): Unit = {
-    val first = file.residentFirst
-    val count = file.residentCount
+    val (first, count) = file.resident
     if (count < 0 || count >= file.blockCount || first < 0 || first > published) {
       throw new ContractException(
         s"$name: the header's resident_first is $first and its resident_count $count, with " +
           s"$published blocks published in a ring of ${file.blockCount}")
     }
     if (found.isEmpty && count > 0 && first + count <= published) {
-      behindResident = first + count
+      afterResident = first + count
       found =
-        Some(new ResidentBlocks((first until behindResident).map(number => read(number, number))))
+        Some(new ResidentBlocks((first until afterResident).map(number => read(number, number))))
     }
   }
 
-  /** The blocks that stay. */
   def resident: Option[ResidentBlocks] = found
 
-  /** 0 is no number of a record: what stays is numbered from 0 on, at the earliest. */
+  /** A record's number is never 0: it comes after a resident block. */
   private def isRecorded(number: Long): Boolean =
     number > 0 && file.slot(slotOf(number)).getLong(BlockHeader.replaySequence) == number
 
   /**
-   * The copy in the slot of `block`, as it was published under that number; END_OF_DATA has the
-   * number that it stands for.
+   * The copy in the slot of `block`. Its number is that of the block, or, for END_OF_DATA, the
+   * number under which it is published.
    */
   private def read(block: Long, number: Long): Notification = {
     val copy = Notification.read(file.slot(slotOf(block)), BlockHeader.notification)
@@ -125,6 +120,6 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
 
 private[pair] object PublishedBlocks {
 
-  /** Slots for END_OF_EPOCH and END_OF_DATA withMappedFile the blocks with elements that stay. */
+  /** Slots for END_OF_EPOCH and END_OF_DATA, in addition to the resident blocks with elements. */
   final val EndSlots = 2
 }

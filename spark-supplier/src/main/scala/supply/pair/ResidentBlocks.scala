@@ -4,7 +4,7 @@ import supply.protocol.Layout.Constant
 import supply.protocol.Notification
 
 /**
- * The blocks of a whole epoch that stay in their slots, to be notified again in later epochs.
+ * The blocks of a whole epoch that stay in their slots, to be replayed in later epochs.
  *
  * @param blocks
  *   in the order of their numbers, END_OF_EPOCH last
@@ -13,7 +13,7 @@ final class ResidentBlocks(blocks: IndexedSeq[Notification]) {
   private val byPartition =
     blocks.filter(_.kind == Constant.NOTIFICATION_BLOCK).groupBy(_.partition)
 
-  /** Those of a partition, in the order of its elements. */
+  /** The blocks of a partition, in the order of its elements. */
   def of(partition: Int): IndexedSeq[Notification] =
     byPartition.getOrElse(partition, IndexedSeq.empty)
 

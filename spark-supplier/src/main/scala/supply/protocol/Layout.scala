@@ -126,7 +126,10 @@ object Layout {
 
   def versionText(version: Int): String = s"${version >>> 16}.${version & 0xffff}"
 
-  /** The next multiple of the alignment of buffers. */
+  /** Bytes of a block header with the column table, as a multiple of the buffer alignment. */
+  def blockHeaderBytes(columns: Int): Int = aligned(BlockHeader.SIZE + columns * BlockColumn.SIZE)
+
+  /** The next multiple of the buffer alignment. */
   def aligned(bytes: Int): Int =
     (bytes + Constant.BUFFER_ALIGNMENT - 1) & -Constant.BUFFER_ALIGNMENT
 }

@@ -40,10 +40,8 @@ object Datum {
   }.mkString
 }
 
-/** Takes Datums alone, which have neither numbers of 64 bits nor nulls. */
+/** Takes Datums, which have no nulls. */
 trait DatumWriter extends ElementWriter {
-  override final def putLong(column: Int, value: Long): Unit =
-    throw new UnsupportedOperationException
   override final def putNull(column: Int): Unit = throw new UnsupportedOperationException
 }
 

@@ -79,7 +79,6 @@ private object ShuffledCursorSuite {
     private val values = Seq.newBuilder[() => Any]
     def all: Seq[Any] = values.result().map(_.apply())
     override def putInt(column: Int, value: Int): Unit = { values += (() => value); () }
-    override def putLong(column: Int, value: Long): Unit = { values += (() => column -> value); () }
     override def putBoolean(column: Int, value: Boolean): Unit = {
       values += (() => column -> value); ()
     }

@@ -44,7 +44,7 @@ class BlockCountSuite extends AnyFunSuite {
     (0 until partitions).foreach { partition =>
       val cursor = tuples(partition)
       while (cursor.next()) count.append(cursor)
-      count.endOfPartition()
+      count.close()
     }
     count.blocks
   }

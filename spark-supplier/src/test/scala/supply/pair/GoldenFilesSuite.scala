@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{RankEndedException, SupplyException, Deadline}
-import supply.protocol.Layout.{Constant, MappedFileHeader => At}
+import supply.protocol.Layout.{MappedFileHeader => At}
 import supply.protocol.{Layout, Notification}
 import supply.sources.{Datum, DatumCursor}
 import supply.testing.TemporaryFolder
@@ -55,7 +55,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     val cursor = new DatumCursor(elements.iterator)
     while (cursor.next()) writer.append(cursor)
     writer.flush()
-    pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+    pair.publishEndOfEpoch(0)
   }
 
   private def writtenOnce() = written(fresh) { (pair, file, notifications) =>
@@ -67,9 +67,9 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
   private def writtenToStay() = written(freshWith(5)) { (pair, _, _) =>
     pair.beginResident(0)
     writeEpoch(pair)
-    pair.resident.get.of(2).foreach(pair.publishAgain(_, 1))
-    pair.publishAgain(pair.resident.get.endOfEpoch, 1)
-    pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+    pair.resident.get.of(2).foreach(pair.replay(_, 1))
+    pair.replay(pair.resident.get.endOfEpoch, 1)
+    pair.publishEndOfData()
   }
 
   Seq("task" -> (() => writtenOnce()), "task-resident" -> (() => writtenToStay())).foreach {

@@ -6,7 +6,6 @@ import java.nio.file.attribute.PosixFilePermissions
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, RankException}
-import supply.protocol.Layout.Constant
 import supply.testing.{TemporaryFolder, TestRank}
 
 /** Whose files a task uses, and which ones it refuses. */
@@ -32,7 +31,7 @@ class PairFileSuite extends AnyFunSuite {
   private def runThrough(rank: TestRank, paths: PairPaths): Unit = {
     val pair = attach(paths)
     try {
-      pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+      pair.publishEndOfData()
       assert(rank("next") == "END_OF_DATA")
       pair.awaitAllReleased()
       pair.markEndSeen()

@@ -38,9 +38,9 @@ trait PairOverFiles {
     file.check()
     file.run = 0x1112131415161718L
     file.setTask(4343, 0)
-    val notifications = new NotificationPipe(channel(folder.resolve("notifications")))
+    val notifications = new NotificationPipe(() => channel(folder.resolve("notifications")))
     val pair = new Pair("golden pair", PairPaths(mappedFile.toString, "", "", "golden"), file,
-      new RequestPipe(channel(requestFile)), notifications, 1)
+      new RequestPipe(() => channel(requestFile)), notifications, 1)
     try body(pair, file, notifications)
     finally pair.close()
   }

@@ -2,12 +2,14 @@ package supply.pair
 
 import java.nio.file.{Files, Path, Paths}
 
+import scala.jdk.CollectionConverters._
+
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, ContractException, ElementTooLargeException, PairHeldException, RankEndedException, RankException, SupplyException}
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 import supply.protocol.{Column, Layout, Position, Schema}
-import supply.testing.Background
+import supply.testing.{Background, TestStream}
 
 /** The task's side of a pair against a real rank. */
 class PairSuite extends AnyFunSuite with PairWithRank {
@@ -21,7 +23,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
         val pair = attach(rank)
         try {
           supply(pair, sizes.zipWithIndex.map { case (bytes, i) => datum(i, bytes) })
-          endOfData(pair)
+          pair.publishEndOfData()
           pair.awaitAllReleased()
           pair.markEndSeen()
         } finally pair.close()
@@ -153,13 +155,38 @@ class PairSuite extends AnyFunSuite with PairWithRank {
   }
 
   test(
+    "a release that no request has announced by the deadline counts, and the pair is still usable") {
+    withRank { rank =>
+      rank.open()
+      val pair = attach(rank, seconds = 2)
+      try {
+        val third = inBackground(supply(pair, Seq.tabulate(3)(datum(_, 1)), blockElements = 1))
+        Seq("OK 0 0 0 0 1", "OK 1 0 0 1 1").foreach(block => assert(rank("next") == block))
+        TestStream.await(readsPipe)
+        patch(Paths.get(rank.paths.mappedFile), At.released, Array[Byte](1, 0, 0, 0, 0, 0, 0, 0))
+        result(third)
+        val fourth = inBackground(supply(pair, Seq(datum(3, 1)), from = 3))
+        Seq("release 0", "release 1").foreach(release => assert(rank(release) == "OK"))
+        result(fourth)
+        assert(rank("next") == "OK 2 0 0 2 1" && rank("next") == "OK 3 0 0 3 1")
+      } finally pair.close()
+    }
+  }
+
+  /** Whether a thread is in the system call that reads the request pipe. */
+  private def readsPipe: Boolean = Thread.getAllStackTraces.values.asScala.exists { frames =>
+    frames.exists(_.getClassName.endsWith("RequestPipe")) &&
+    frames.headOption.exists(_.getClassName.endsWith("FileDispatcherImpl"))
+  }
+
+  test(
     "a rank that has released a batch, and asks for no more, is an error after the limit in other words") {
     withRank { rank =>
       rank.open()
       val pair = attach(rank, seconds = 0.3)
       try {
         supply(pair, Seq(datum(0, 1)))
-        pair.publish(Constant.NOTIFICATION_END_OF_EPOCH, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
+        pair.publishEndOfEpoch(0)
         rank("next")
         assert(rank("release 0") == "OK" && rank("next") == "END_OF_EPOCH 0")
         assert(intercept[RankException](pair.awaitAcknowledged()).getMessage.contains(
@@ -259,7 +286,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
           val bytes = java.nio.ByteBuffer.allocate(8).order(
             java.nio.ByteOrder.LITTLE_ENDIAN).putLong(wrong).array()
           patch(Paths.get(rank.paths.mappedFile), At.released, bytes)
-          assert(intercept[ContractException](pair.nextSlot()).getMessage.contains(
+          assert(intercept[ContractException](pair.claim()).getMessage.contains(
               s"released is $wrong"))
         } finally pair.close()
       }
@@ -273,7 +300,7 @@ class PairSuite extends AnyFunSuite with PairWithRank {
       val first = attach(rank)
       try {
         supply(first, Seq(datum(0, 1)))
-        endOfData(first)
+        first.publishEndOfData()
         assert(rank.drain() == Seq("OK 0 0 0 0 1", "END_OF_DATA"))
       } finally first.close()
       rank.send("close")

@@ -2,7 +2,6 @@ package supply.pair
 
 import java.nio.file.{Files, Paths}
 
-import supply.protocol.Layout.Constant
 import supply.sources.{Datum, DatumCursor}
 import supply.testing.{TemporaryFolder, TestRank}
 
@@ -37,7 +36,4 @@ trait PairWithRank {
     writer.flush()
     writer
   }
-
-  protected def endOfData(pair: Pair): Unit =
-    pair.publish(Constant.NOTIFICATION_END_OF_DATA, 0, 0, 0, 0, 0, BlockWriter.ControlBytes)
 }

@@ -4,7 +4,6 @@ import java.nio.file.{Files, Paths}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.protocol.Layout.Constant
 import supply.protocol.Position
 import supply.sources.{Datum, DatumCursor}
 import supply.testing.{TemporaryFolder, TestRank}
@@ -40,24 +39,18 @@ class ResidentSuite extends AnyFunSuite {
     while (cursor.next()) writer.append(cursor)
   }
 
-  private def end(pair: Pair, kind: Int, epoch: Int): Unit =
-    pair.publish(kind, epoch, 0, 0, 0, 0, BlockWriter.ControlBytes)
-
-  private def endOfEpoch(pair: Pair, epoch: Int): Unit =
-    end(pair, Constant.NOTIFICATION_END_OF_EPOCH, epoch)
-
   /** Epoch 0, which stays: partition 0 of two blocks, partition 1 of one. */
   private def firstEpoch(pair: Pair): Unit = {
     pair.beginResident(0)
     write(pair, 0, 0, 0, 1)
     write(pair, 0, 1, 0, 0)
-    endOfEpoch(pair, 0)
+    pair.publishEndOfEpoch(0)
   }
 
   private val firstEpochSeen = Seq("OK 0 0 0 0 1", "OK 1 0 0 1 1", "OK 2 0 1 0 1", "END_OF_EPOCH 0")
 
-  private def again(pair: Pair, epoch: Int, partition: Int): Unit =
-    pair.resident.get.of(partition).foreach(pair.publishAgain(_, epoch))
+  private def replay(pair: Pair, epoch: Int, partition: Int): Unit =
+    pair.resident.get.of(partition).foreach(pair.replay(_, epoch))
 
   test("a later epoch notifies the same blocks, in an order of its own") {
     withRank(blocks = 5) { rank =>
@@ -66,15 +59,15 @@ class ResidentSuite extends AnyFunSuite {
         firstEpoch(pair)
         assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
         (0 to 2).foreach(number => assert(rank(s"release $number") == "OK"))
-        again(pair, 1, partition = 1)
-        again(pair, 1, partition = 0)
-        pair.publishAgain(pair.resident.get.endOfEpoch, 1)
+        replay(pair, 1, partition = 1)
+        replay(pair, 1, partition = 0)
+        pair.replay(pair.resident.get.endOfEpoch, 1)
         assert(Seq.fill(2)(rank("next")) == Seq("OK 4 1 1 0 1", "OK 5 1 0 0 1"))
         assert(rank("datum 0") == "OK 0 1 1 1 0 1 1 0",
           "label, shape, key and data of partition 0's first element")
         assert(Seq.fill(2)(rank("next")) == Seq("OK 6 1 0 1 1", "END_OF_EPOCH 1"))
         (4 to 6).foreach(number => assert(rank(s"release $number") == "OK"))
-        end(pair, Constant.NOTIFICATION_END_OF_DATA, 0)
+        pair.publishEndOfData()
         assert(rank("next") == "END_OF_DATA")
         pair.awaitAllReleased()
         assert(pair.publishedElements == 6)
@@ -88,16 +81,16 @@ class ResidentSuite extends AnyFunSuite {
         firstEpoch(pair)
         assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
         // Nothing is released: only the credit bounds what is out.
-        again(pair, 1, partition = 0)
-        again(pair, 1, partition = 1)
-        pair.publishAgain(pair.resident.get.endOfEpoch, 1)
-        again(pair, 2, partition = 1)
+        replay(pair, 1, partition = 0)
+        replay(pair, 1, partition = 1)
+        pair.replay(pair.resident.get.endOfEpoch, 1)
+        replay(pair, 2, partition = 1)
         assert(Seq.fill(5)(rank("next")) == Seq("OK 4 1 0 0 1", "OK 5 1 0 1 1", "OK 6 1 1 0 1",
           "END_OF_EPOCH 1", "OK 8 2 1 0 1"))
         assert(rank("next").contains("block 0 is still held"))
         // In another order than they came.
         Seq(8, 2, 5, 1, 4, 6, 0).foreach(number => assert(rank(s"release $number") == "OK"))
-        again(pair, 2, partition = 0)
+        replay(pair, 2, partition = 0)
         assert(rank("next") == "OK 9 2 0 0 1")
       }
     }
@@ -109,21 +102,21 @@ class ResidentSuite extends AnyFunSuite {
         firstEpoch(pair)
         assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
         (0 to 2).foreach(number => assert(rank(s"release $number") == "OK"))
-        again(pair, 1, partition = 1)
-        pair.publishAgain(pair.resident.get.of(0).head, 1)
+        replay(pair, 1, partition = 1)
+        pair.replay(pair.resident.get.of(0).head, 1)
       }
       attached(rank, attempt = 1) { pair =>
         assert(pair.position == Position(1, Some(0 -> 1L)) && pair.publishedElements == 5)
         assert(Seq.fill(2)(rank("next")) == Seq("OK 4 1 1 0 1", "OK 5 1 0 0 1"))
         (4 to 5).foreach(number => assert(rank(s"release $number") == "OK"))
-        pair.publishAgain(pair.resident.get.of(0)(1), 1)
-        pair.publishAgain(pair.resident.get.endOfEpoch, 1)
+        pair.replay(pair.resident.get.of(0)(1), 1)
+        pair.replay(pair.resident.get.endOfEpoch, 1)
       }
       attached(rank, attempt = 2) { pair =>
         assert(pair.position == Position(2, None) && pair.publishedElements == 6)
         assert(Seq.fill(2)(rank("next")) == Seq("OK 6 1 0 1 1", "END_OF_EPOCH 1") && rank(
           "release 6") == "OK")
-        end(pair, Constant.NOTIFICATION_END_OF_DATA, 0)
+        pair.publishEndOfData()
       }
       attached(rank, attempt = 3) { pair =>
         assert(pair.position == Position.End)
@@ -142,7 +135,7 @@ class ResidentSuite extends AnyFunSuite {
       attached(rank, attempt = 1) { pair =>
         pair.beginResident(0)
         write(pair, 0, 1, 0, 0)
-        endOfEpoch(pair, 0)
+        pair.publishEndOfEpoch(0)
         assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
         assert(pair.resident.get.of(0).map(_.sequence) == Seq(0, 1) && pair.resident.get.of(1).map(
           _.sequence) == Seq(2))
@@ -155,20 +148,20 @@ class ResidentSuite extends AnyFunSuite {
       attached(rank) { pair =>
         write(pair, 0, 0, 1, 1)
         write(pair, 0, 1, 0, 0)
-        endOfEpoch(pair, 0)
+        pair.publishEndOfEpoch(0)
         assert(Seq.fill(3)(rank("next")) == Seq("OK 0 0 0 1 1", "OK 1 0 1 0 1", "END_OF_EPOCH 0"))
         (0 to 1).foreach(number => assert(rank(s"release $number") == "OK"))
         assert(pair.resident.isEmpty)
         pair.beginResident(1)
         write(pair, 1, 0, 0, 1)
         write(pair, 1, 1, 0, 0)
-        endOfEpoch(pair, 1)
+        pair.publishEndOfEpoch(1)
         assert(Seq.fill(4)(rank("next")) == Seq("OK 3 1 0 0 1", "OK 4 1 0 1 1", "OK 5 1 1 0 1",
           "END_OF_EPOCH 1"))
         (3 to 5).foreach(number => assert(rank(s"release $number") == "OK"))
-        again(pair, 2, partition = 1)
+        replay(pair, 2, partition = 1)
         assert(rank("next") == "OK 7 2 1 0 1" && rank("release 7") == "OK")
-        end(pair, Constant.NOTIFICATION_END_OF_DATA, 0)
+        pair.publishEndOfData()
         assert(rank("next") == "END_OF_DATA")
       }
     }
@@ -179,16 +172,16 @@ class ResidentSuite extends AnyFunSuite {
       attached(rank) { pair =>
         pair.beginResident(0)
         write(pair, 0, 0, 0, 1)
-        assertThrows[Pair.NoRoomToStay.type](write(pair, 0, 1, 0, 0))
+        assertThrows[Pair.NoRoom.type](write(pair, 0, 1, 0, 0))
         assert(pair.ringBytes == 4 * 4096)
         assert(pair.ringBytesFor(3) == 5 * 4096)
       }
       // Nor does the next attempt.
       attached(rank, attempt = 1) { pair =>
         pair.beginResident(0)
-        assertThrows[Pair.NoRoomToStay.type](pair.nextSlot())
-        endOfEpoch(pair, 0)
-        end(pair, Constant.NOTIFICATION_END_OF_DATA, 0)
+        assertThrows[Pair.NoRoom.type](pair.claim())
+        pair.publishEndOfEpoch(0)
+        pair.publishEndOfData()
         assert(Seq.fill(4)(rank("next")) == Seq("OK 0 0 0 0 1", "OK 1 0 0 1 1", "END_OF_EPOCH 0",
           "END_OF_DATA"))
       }

@@ -1,0 +1,129 @@
+package supply.pair
+
+import java.io.IOException
+import java.nio.channels.ClosedByInterruptException
+import java.nio.file.{NoSuchFileException, Paths}
+
+import scala.collection.mutable.ArrayBuffer
+
+import supply.core.{ContractException, Deadline, FailPoint, PairException, PairHeldException, RankException}
+import supply.protocol.{Layout, Notification}
+
+/** Attaches a task to the pair of its rank: A1 to A5 of proto/PROTOCOL.md. */
+private[pair] final class Attachment(
+    name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long) {
+  import Attachment._
+
+  private val path = Paths.get(paths.mappedFile)
+  private val noRank = Obstacle(
+    s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?")
+
+  /** Tries until the deadline. */
+  def await(): Pair = {
+    var obstacle = noRank
+    new Deadline(timeout).find(pollMillis) {
+      OpenPairs.attach(path)(closingUnlessAttached(tryAttach)) match {
+        case Some(Right(pair)) => Some(pair)
+        case Some(Left(found)) => obstacle = found; None
+        case None => obstacle = heldByAnother(" in this executor"); None
+      }
+    }.getOrElse {
+      val message = f"$name: ${obstacle.text}%s (waited $timeout%.0f s; --timeout)"
+      throw (if (obstacle.isAttempt) new PairHeldException(message)
+             else new RankException(message))
+    }
+  }
+
+  /** Gives `attach` a list of what must be closed if no pair comes of it. */
+  private def closingUnlessAttached(
+      attach: ArrayBuffer[AutoCloseable] => Either[Obstacle, Pair]): Either[Obstacle, Pair] = {
+    val opened = ArrayBuffer.empty[AutoCloseable]
+    var attached = false
+    try {
+      val outcome = attach(opened)
+      attached = outcome.isRight
+      outcome
+    } finally if (!attached) opened.reverseIterator.foreach(_.close())
+  }
+
+  private def tryAttach(opened: ArrayBuffer[AutoCloseable]): Either[Obstacle, Pair] =
+    try MappedFile.open(path, paths.group) match {
+        case None => Left(noRank)
+        case Some(file) =>
+          opened += file
+          for {
+            _ <- lock(file)
+            pipes <- openPipes(file, opened)
+          } yield attach(file, pipes._1, pipes._2)
+      }
+    catch { case e: PairFile.NotSharedYetException => Left(Obstacle(e.getMessage)) }
+
+  /** A2 and A3. */
+  private def lock(file: MappedFile): Either[Obstacle, Unit] = {
+    FailPoint("A1")
+    if (!file.rankLives)
+      Left(Obstacle("its files are there, but their rank is dead, and no new rank has opened it"))
+    else {
+      FailPoint("A2")
+      if (!file.lockForTask()) Left(heldByAnother())
+      else {
+        file.run = run
+        FailPoint("A3")
+        Right(())
+      }
+    }
+  }
+
+  /** A4. */
+  private def openPipes(file: MappedFile,
+      opened: ArrayBuffer[AutoCloseable]): Either[Obstacle, (RequestPipe, NotificationPipe)] =
+    try {
+      val requests = NamedPipe.openRequests(Paths.get(paths.requestPipe), paths.group)
+      opened += requests
+      val notifications = NamedPipe.openNotifications(Paths.get(paths.notificationPipe),
+        paths.group)
+      opened += notifications
+      if (file.rankLives) Right((requests, notifications))
+      else Left(Obstacle("its rank died while the task attached"))
+    } catch {
+      case _: NoSuchFileException if !file.rankLives => Left(noRank)
+      case e: IOException if !e.isInstanceOf[ClosedByInterruptException] =>
+        throw new PairException(
+          s"$name: cannot open its pipes ${paths.requestPipe} and ${paths.notificationPipe}: $e. " +
+            "Do both sides use the same named-pipes.conf?", e)
+    }
+
+  /** A5. */
+  private def attach(
+      file: MappedFile, requests: RequestPipe, notifications: NotificationPipe): Pair = {
+    FailPoint("A4")
+    if (file.version >>> 16 != Layout.Constant.VERSION_MAJOR) refuseVersion(file, notifications)
+    file.check()
+    file.setTask(ProcessHandle.current().pid().toInt, attempt)
+    val pair = new Pair(name, paths, file, requests, notifications, timeout)
+    pair.resume()
+    FailPoint("A5")
+    pair
+  }
+
+  private def refuseVersion(file: MappedFile, notifications: NotificationPipe): Nothing = {
+    val text =
+      s"$name: the rank's libsupply speaks contract ${Layout.versionText(file.version)}, the Supplier " +
+        s"${Layout.versionText(Layout.version)}: build both from the same release"
+    file.taskFailure = text
+    // The versions are the cause, even if the rank cannot be notified any more.
+    try notifications.write(Notification.failure(file.generation), new Deadline(timeout))
+    catch { case e: IOException if !e.isInstanceOf[ClosedByInterruptException] => () }
+    throw new ContractException(text)
+  }
+}
+
+private object Attachment {
+  private val pollMillis = 20L
+
+  /** What prevents attaching; `isAttempt`: another attempt of the same task. */
+  private final case class Obstacle(text: String, isAttempt: Boolean = false)
+
+  private def heldByAnother(where: String = "") =
+    Obstacle(s"another attempt of the same task still holds it$where", isAttempt = true)
+}
