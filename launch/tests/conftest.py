@@ -34,7 +34,7 @@ def database(tmp_path_factory):
 
 @pytest.fixture
 def make_pairs():
-    """Makes config files for pairs on tmpfs. At the end nothing of the pairs may be left."""
+    """Makes config files for pairs on tmpfs. At the end no file of the pairs may be left."""
     made = []
     with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
 
@@ -48,7 +48,7 @@ def make_pairs():
 
 @pytest.fixture
 def start_rank():
-    """Starts a rank, and sees to it that it does not outlive the test."""
+    """Starts ranks, and ends them at the end of the test."""
     started = []
 
     def start(*arguments, **options):
@@ -70,7 +70,7 @@ def start_ranks(start_rank):
 
 @pytest.fixture
 def supply(supplier, make_pairs, start_ranks):
-    """A whole run that must go well, checked against an independent reader: the ranks, with what they received."""
+    """Runs the Supplier and ranks to the end, and checks the result with an independent reader. Returns the ranks."""
 
     def run(database, *options, ranks=1, epochs=1, **sizes):
         pairs = make_pairs(ranks, **sizes)
@@ -103,7 +103,7 @@ def supply_run(tmp_path):
         if run.process.poll() is None:
             os.killpg(run.process.pid, signal.SIGTERM)
             run.finish()
-        # Its own folder in /dev/shm, or the pairs in the user's.
+        # The run's own folder in /dev/shm, or the pairs in the user's folder.
         if run.noted.exists():
             config = pathlib.Path(run.noted.read_text().strip())
             assert not config.parent.exists() or {file.suffix for file in config.parent.iterdir()} == {".conf"}

@@ -26,7 +26,7 @@ def numbered(count, bytes_of=lambda number: 48, seed=0):
 
 
 def write_values(folder, values, map_size=None):
-    """An LMDB of (key, value) pairs. Where map_size says how large it may become, they may come one after the other."""
+    """An LMDB of (key, value) pairs. With map_size, its largest size, the pairs may be an iterator."""
     map_size = map_size or (1 << 20) + 4 * sum(len(key) + len(value) for key, value in values)
     with lmdb.open(str(folder), map_size=map_size) as environment, environment.begin(write=True) as transaction:
         for key, value in values:
@@ -54,10 +54,7 @@ def line(epoch, key, element):
 
 
 def expected_lines(path, epochs=1):
-    """What all ranks together must print, as a multiset, according to py-lmdb and protobuf."""
-    with lmdb.open(str(path), readonly=True, lock=False, subdir=path.is_dir()) as environment:
-        with environment.begin() as transaction:
-            elements = ((key, datum_pb2.Datum.FromString(value)) for key, value in transaction.cursor())
-            return collections.Counter(
-                line(epoch, key, element) for key, element in elements for epoch in range(epochs)
-            )
+    """The lines that all ranks together must print, as a multiset, according to py-lmdb and protobuf."""
+    with lmdb.open(str(path), readonly=True, lock=False, subdir=path.is_dir()) as database, database.begin() as reader:
+        elements = [(key, datum_pb2.Datum.FromString(value)) for key, value in reader.cursor()]
+    return collections.Counter(line(epoch, key, element) for key, element in elements for epoch in range(epochs))

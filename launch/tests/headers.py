@@ -13,7 +13,7 @@ with open(ROOT / "proto" / "layout.tsv", newline="") as table:
 
 
 def read(mapped_file, field):
-    """The number in a field; 0 where there is no such file yet."""
+    """The number in a field; 0 if the file does not exist yet."""
     offset, size = _FIELDS[field]
     try:
         with open(mapped_file, "rb") as file:

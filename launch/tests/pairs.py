@@ -1,4 +1,4 @@
-"""The config files of a run, and what the pairs leave behind."""
+"""The config files of a run, and the files that its pairs leave."""
 
 import pathlib
 import subprocess
@@ -17,14 +17,14 @@ class Pairs:
         subprocess.run([LAUNCH / "make-configs", *words, str(count), folder], check=True)
 
     def options(self):
-        """For the Supplier, supply-cat and supply-clean alike."""
+        """The options that name the config files, for the Supplier, supply-cat and supply-clean."""
         return ["--mapped-files", str(self.mapped_files), "--named-pipes", str(self.named_pipes)]
 
     def mapped_file(self, local_rank):
         return self.folder / f"pair-{local_rank}.mapped"
 
     def clean(self):
-        """Removes what dead ranks have left: the names of it."""
+        """Removes the files of dead ranks. Returns their names."""
         done = subprocess.run([PROGRAMS / "supply-clean", *self.options()], check=True, capture_output=True, text=True)
         return sorted(pathlib.Path(line).name for line in done.stdout.splitlines())
 

@@ -1,4 +1,4 @@
-"""Where the pieces under test lie."""
+"""Paths of the programs under test."""
 
 import pathlib
 
@@ -9,7 +9,7 @@ LAUNCH = ROOT / "launch"
 BUILD = ROOT / "build"
 PROGRAMS = BUILD / "mpi-client"
 SUPPLY_CAT = PROGRAMS / "supply-cat"
-# The jars by the Spark that they are built for, and these Sparks, as make builds them.
+# The jars and the Sparks that make builds, by Spark's version.
 JARS = {
     "4.1": ROOT / "spark-supplier" / "target" / "spark-supplier.jar",
     "3.5": BUILD / "spark-3.5" / "target" / "spark-supplier.jar",

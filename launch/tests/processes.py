@@ -1,4 +1,4 @@
-"""Processes that are found by a mark in their environment, whatever became of their parents."""
+"""Finds processes by a mark in their environment, even if their parents have ended."""
 
 import pathlib
 import uuid
@@ -12,12 +12,12 @@ class Mark:
         return f"{self.name}={self.value}"
 
     def processes(self):
-        """Every process of this machine, those in namespaces too, that has the mark, or has inherited it."""
+        """Every process of this machine that has the mark, or has inherited it, also in namespaces."""
         found = []
         for environment in pathlib.Path("/proc").glob("[0-9]*/environ"):
             try:
                 if str(self).encode() in environment.read_bytes().split(b"\0"):
                     found.append(int(environment.parent.name))
-            except OSError:  # It has ended meanwhile, or is another user's.
+            except OSError:  # The process has ended, or is another user's.
                 continue
         return found

@@ -7,7 +7,7 @@ import subprocess
 
 from places import SUPPLY_CAT
 
-# Beyond every time limit that the tests set: to end a test that hangs, not to measure one.
+# Longer than every timeout in the tests, in seconds. It ends a test that hangs, and measures nothing.
 END_OF_PATIENCE = 90
 
 
@@ -33,7 +33,7 @@ class Rank:
         self.error = ""
 
     def finish(self):
-        """Waits for its end: the exit status."""
+        """Waits for the end of the process. Returns the exit status."""
         try:
             out, error = self.process.communicate(timeout=END_OF_PATIENCE)
         except subprocess.TimeoutExpired:
@@ -45,18 +45,18 @@ class Rank:
         return self.process.returncode
 
     def end(self):
-        """Ends it for good, whatever happened."""
+        """Ends the process in any case."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.communicate()
 
 
 def multiset(ranks):
-    """All that they printed."""
+    """All lines that the ranks printed."""
     return collections.Counter(line for rank in ranks for line in rank.lines)
 
 
 def one_line(rank):
-    """The only line on its stderr, without the tool's name: a failure is one line, not a page."""
+    """The only line on the rank's stderr, without the tool's name: a failure is one line."""
     assert re.fullmatch(r"supply-cat: [^\n]+", rank.error), rank.error
     return rank.error.removeprefix("supply-cat: ")

@@ -13,7 +13,7 @@ SLOTS = 8
 
 
 class SupplierFailure(Exception):
-    """What the Supplier's main program would print behind `supplier: error: `."""
+    """The message that the Supplier's main program prints after `supplier: error: `."""
 
 
 class Supplier:
@@ -30,7 +30,7 @@ class Supplier:
         self._threads = concurrent.futures.ThreadPoolExecutor()
 
     def start(self, database, pairs, *options, ranks=1, timeout=20):
-        """Starts a run. The future's result is the table of the run, or it raises SupplierFailure."""
+        """Starts a run. Returns a future, whose result is the table of the run, or raises SupplierFailure."""
         arguments = [
             "--lmdb",
             str(database),
@@ -58,7 +58,7 @@ class Supplier:
         return self.session.read.format("lmdb").options(**options).load(uri).collect()
 
     def cached_partitions(self):
-        """What Spark keeps at this moment: the hosts that have it, by the partition's number."""
+        """The hosts on which Spark caches each partition now, by the partition's number."""
         store = self.session._jsc.sc().statusStore()
         host_of = {executor.id(): executor.hostPort().split(":")[0] for executor in _items(store.executorList(True))}
         partitions = [partition for rdd in _items(store.rddList(True)) for partition in _items(rdd.partitions().get())]
@@ -70,7 +70,7 @@ class Supplier:
     def stop(self):
         self._threads.shutdown()
         self.session.stop()
-        # The JVM ends when its stdin does.
+        # The JVM ends when its stdin ends.
         gateway = self.session._sc._gateway
         gateway.shutdown()
         gateway.proc.stdin.close()
@@ -82,7 +82,7 @@ def _items(scala_sequence):
 
 
 def rows(table):
-    """The rows of the table by column name: what each rank has received."""
+    """The rows of the table by column name, one row a rank."""
     header, *lines = table.splitlines()
     names = re.split(r"\s{2,}", header.strip())
     return [dict(zip(names, re.split(r"\s{2,}", line.strip()))) for line in lines]

@@ -13,7 +13,7 @@ from waiting import wait_until
 
 
 class SupplyRun:
-    """A process of supply-run, whose ranks write down where their config files lie."""
+    """A process of supply-run, whose ranks write the path of their config file into a file."""
 
     def __init__(self, folder, *arguments, program=(SUPPLY_CAT,), script=LAUNCH / "supply-run", **environment):
         self.mark = Mark()
@@ -22,14 +22,15 @@ class SupplyRun:
         self.noted = folder / "mapped-files"
         self.output = folder / "output"
         self.output.mkdir()
-        # Each rank has a file for its output: mpirun mixes what they print, in the middle of lines.
-        note = f'echo "$SUPPLY_MAPPED_FILES" > {self.noted}; exec "$@" > {self.output}/${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}'
+        # Each rank has a file for its output: mpirun mixes their output, even within lines.
+        output = f"{self.output}/${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}"
+        note = f'echo "$SUPPLY_MAPPED_FILES" > {self.noted}; exec "$@" > {output}'
         ranks = ["--", "bash", "-c", note, "rank", *program] if program else []
         self.process = subprocess.Popen(
             [script, *map(str, arguments), *map(str, ranks)],
             env={**os.environ, "TMPDIR": str(self.temporary), self.mark.name: self.mark.value, **environment},
             stdin=subprocess.DEVNULL,
-            # nohup lets it be ignored, and a shell can not trap what is ignored from the start.
+            # Under nohup it is ignored, and supply-run leaves an ignored signal ignored.
             preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -38,11 +39,11 @@ class SupplyRun:
         )
 
     def mapped_file(self):
-        """That of rank 0, once the ranks have been started; nothing before."""
+        """The mapped file of rank 0, or None before the ranks have started."""
         if not self.noted.exists():
             return None
         config = pathlib.Path(self.noted.read_text().strip())
-        # A rank that has just begun to write it has emptied it first.
+        # A rank that writes the file empties it first.
         lines = config.read_text().splitlines() if config.is_file() else []
         return next((line.split()[0] for line in lines if line.startswith("/")), None)
 
@@ -50,7 +51,7 @@ class SupplyRun:
         wait_until(lambda: (file := self.mapped_file()) and headers.read(file, "published"))
 
     def finish(self):
-        """Waits for its end, and that nothing is left of it: the exit status."""
+        """Waits for the end, and checks that nothing of the run is left. Returns the exit status."""
         try:
             out, error = self.process.communicate(timeout=2 * END_OF_PATIENCE)
         finally:

@@ -1,4 +1,4 @@
-"""What launch/slurm-run reads of an allocation; launch/tests/cluster/test_slurm.py has whole jobs."""
+"""How launch/slurm-run reads an allocation. launch/tests/cluster/test_slurm.py has whole jobs."""
 
 import os
 import subprocess

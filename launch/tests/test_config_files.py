@@ -1,4 +1,4 @@
-"""Config files that are wrong end both sides, with a line that names file and remedy on each."""
+"""Wrong config files end both sides. Each side prints one line that names the file and the remedy."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from supplier import SupplierFailure
 
 @pytest.fixture
 def failures(supplier, make_pairs, start_ranks, tmp_path):
-    """A run with two ranks on config files for two that `spoil` has changed: the Supplier's text and the ranks' lines."""
+    """Runs ranks with config files that `spoil` has changed. Returns the Supplier's text and the ranks' lines."""
 
     def run(spoil, ranks=2):
         database = databases.write(tmp_path / "lmdb", databases.numbered(20))
@@ -32,7 +32,7 @@ def test_too_few_lines(failures):
     text, lines = failures(lambda pairs: None, ranks=3)
     for message in (text, lines[2]):
         assert "mapped-files.conf" in message and "named-pipes.conf" in message and "2" in message
-    # Ranks 0 and 1 have lines, and learn what is wrong from Spark.
+    # Ranks 0 and 1 have lines in the files. They get the reason from Spark.
     assert lines[:2] == [text] * 2
 
 

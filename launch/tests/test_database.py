@@ -1,4 +1,4 @@
-"""A user's database is read wherever it lies, and left as it was."""
+"""A user's database is read in any place, and is not changed."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ NOBODY = 65534
 
 
 def state(path):
-    """All that a careless reader of a database would change: files, modes, owners, times, bytes."""
+    """Everything that a careless reader of a database could change: files, modes, owners, times, bytes."""
     found = {}
     for file in [path, *sorted(path.rglob("*"))]:
         status = file.stat()
@@ -29,7 +29,7 @@ def state(path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with an LMDB; at the end it can be removed again."""
+    """A folder with an LMDB, which can be removed at the end."""
     folder = databases.write(tmp_path / "lmdb", databases.numbered(20))
     yield folder
     folder.chmod(0o700)
@@ -37,7 +37,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def supply_and_compare(supply, folder):
-    """A run on the folder, or on a path in it, which must leave all of the folder as it is."""
+    """Runs on the folder, or on a path in it. The run must not change the folder."""
 
     def run(path=folder, **options):
         before = state(folder)

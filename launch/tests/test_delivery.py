@@ -34,7 +34,7 @@ def test_blocks_of_so_many_elements(supply, entries, block_elements):
     supply(entries, "--partitions", 2, "--block-elements", block_elements, ranks=2, epochs=3)
 
 
-# A ring of two blocks that has to go round many times; and rings whose size is no multiple of the block's.
+# A ring of two blocks that is used many times, and rings whose size is no multiple of the block's size.
 @pytest.mark.parametrize(
     "sizes",
     [
@@ -51,7 +51,7 @@ def test_rings_down_to_two_blocks(supply, tmp_path, sizes):
 
 
 def test_elements_from_no_byte_to_nearly_a_block(supply, tmp_path):
-    # A block of one Datum holds less than 1 KiB beside its data: header, columns, small values, padding.
+    # A block of one Datum needs less than 1 KiB besides its data: header, columns, small values, padding.
     block = 64 * KIB
     sizes = [0, 1, 63, 64, 65, 4095, 4096, block // 2, block - 2 * KIB, block - KIB]
     random.Random(1).shuffle(sizes)

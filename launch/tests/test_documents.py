@@ -1,4 +1,4 @@
-"""What the documents say is what is there."""
+"""The documents agree with the files."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What goes wrong on the side of a rank ends both sides, with a line that says what is wrong and what to do on each."""
+"""A failure of a rank ends both sides. Each side prints one line that says what is wrong and what to do."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from waiting import wait_until
 
 MAJOR = 1 << 16
 
-# So that no rank has all its data before another one fails.
+# No rank has all its data before another rank fails.
 ENDLESS = ("--epochs", 100_000)
 
 
@@ -24,7 +24,7 @@ def entries(tmp_path):
 
 @pytest.fixture
 def endless(supplier, make_pairs, start_ranks, entries):
-    """Two ranks in the middle of a run that would go on for long: the pairs, the ranks, the run."""
+    """Two ranks in the middle of a long run. Returns the pairs, the ranks and the run."""
     pairs = make_pairs(2, ring="64KiB")
     receivers = start_ranks(pairs, 2)
     run = supplier.start(entries, pairs, *ENDLESS, ranks=2)
@@ -71,7 +71,7 @@ def test_a_rank_that_is_killed(endless):
 
 
 def test_the_only_rank_is_killed(supplier, make_pairs, start_rank, entries):
-    """No rank is left to tell, and none is awaited, however long a rank may take to come."""
+    """The driver does not wait for a rank that has ended, even if the timeout is long."""
     pairs = make_pairs()
     rank = start_rank(pairs)
     run = supplier.start(entries, pairs, *ENDLESS, timeout=10 * END_OF_PATIENCE)

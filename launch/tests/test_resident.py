@@ -1,4 +1,4 @@
-"""Blocks that stay (--resident): the ranks see the same, and a ring that is too small is an error that says how large it must be."""
+"""Resident blocks (--resident): the ranks get the same data. If a ring is too small, the error names the right size."""
 
 import re
 
@@ -45,7 +45,7 @@ def test_a_ring_that_is_too_small(supplier, supply, make_pairs, start_ranks, dat
         r"they need (\d+) bytes .* there are (\d+): set ring=(\d+) block=(\d+)", text
     ).groups()
     assert (there, block, ring) == (str(16 << 10), str(4 << 10), need)
-    # What it says is enough, and no byte too much.
+    # The size in the message is enough, and no byte too many.
     supply(database, "--resident", epochs=3, ring=ring, block=block)
     pairs = make_pairs(1, ring=str(int(ring) - 4096), block=block)
     [rank] = start_ranks(pairs, 1)

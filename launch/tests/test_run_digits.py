@@ -1,4 +1,4 @@
-"""The main job: Spark feeds ranks that train, and the held-out digits judge them."""
+"""The main job: Spark feeds ranks that train, and held-out digits measure their accuracy."""
 
 import os
 import re

@@ -103,7 +103,10 @@ class TestCountTests:
     FAILED = '<testcase classname="a" name="c"><failure message="1 != 2">trace</failure></testcase>'
     BROKEN = '<testcase classname="a" name="e"><error message="no such fixture"/></testcase>'
     SKIPPED = '<testcase classname="a" name="d"><skipped message="needs root"/></testcase>'
-    CTEST_FAILED = '<testcase classname="f" name="f" status="fail"><failure message=""/><system-out>Segmentation fault</system-out></testcase>'
+    CTEST_FAILED = (
+        '<testcase classname="f" name="f" status="fail"><failure message=""/>'
+        "<system-out>Segmentation fault</system-out></testcase>"
+    )
 
     @staticmethod
     def count(folder, *reports):
@@ -145,8 +148,8 @@ class TestCountTests:
         assert run(ROOT / ".ci" / "count-tests", tmp_path).stdout.splitlines() == ["2 passed, 0 failed"]
 
 
-class TestHadoop:
-    """The cluster tests have whole clusters. Without a Java nothing is started here in any case."""
+class TestMiniCluster:
+    """The cluster tests have whole clusters. Here no Java is found, so nothing is started."""
 
     @staticmethod
     def start(folder):
@@ -159,7 +162,7 @@ class TestHadoop:
         )
 
     @pytest.mark.parametrize("name", ["conf", "nodes", "logs"])
-    def test_what_somebody_else_has_made_stays(self, tmp_path, name):
+    def test_files_of_others_are_not_removed(self, tmp_path, name):
         mine = tmp_path / name / "mine"
         mine.parent.mkdir()
         mine.touch()
@@ -167,7 +170,7 @@ class TestHadoop:
         assert done.returncode == 1 and f"{tmp_path}/{name} is not a cluster's" in done.stderr
         assert [*tmp_path.iterdir(), *mine.parent.iterdir()] == [mine.parent, mine]
 
-    def test_the_logs_of_its_own_do_not_stop_it(self, tmp_path):
+    def test_logs_of_an_earlier_cluster_are_accepted(self, tmp_path):
         assert "no Java found" in self.start(tmp_path).stderr
         (tmp_path / "logs").mkdir()
         assert "no Java found" in self.start(tmp_path).stderr

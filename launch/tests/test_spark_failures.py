@@ -1,4 +1,4 @@
-"""What goes wrong on the Spark side ends both sides, with the same line on each: what is wrong, where, and what to do."""
+"""A failure on the Spark side ends both sides. Both print the same line: what is wrong, where, and what to do."""
 
 import re
 import struct
@@ -14,7 +14,7 @@ MAGIC = 0xBEEFC0DE
 
 
 def first_page(header, magic):
-    """The first page of an LMDB, with its magic behind a header of so many bytes."""
+    """The first page of an LMDB, with its magic after a header."""
     return (header + magic).ljust(4096, b"\0") * 4
 
 
@@ -81,13 +81,13 @@ def large_element(folder):
     return databases.write(folder / "lmdb", [*databases.numbered(20), (b"large", databases.datum(b"x" * 70_000))])
 
 
-# So that no rank has all its data before another one's task fails.
+# No rank has all its data before another rank's task fails.
 ENDLESS = ("--epochs", 100_000)
 
 
 @pytest.fixture
 def both_sides_fail(supplier, make_pairs, start_ranks):
-    """A run that must fail on the Supplier's side and on that of each rank, with one text: the text."""
+    """Runs until the Supplier and each rank have failed with the same text. Returns the text."""
 
     def run(database, *options, ranks=2, **sizes):
         pairs = make_pairs(ranks, **sizes)
@@ -119,7 +119,7 @@ def both_sides_fail(supplier, make_pairs, start_ranks):
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_a_source_that_can_not_be_read(both_sides_fail, tmp_path, make, wanted):
+def test_a_source_that_cannot_be_read(both_sides_fail, tmp_path, make, wanted):
     assert re.search(wanted, both_sides_fail(make(tmp_path), *ENDLESS))
 
 
@@ -131,7 +131,7 @@ def test_an_element_larger_than_a_block(both_sides_fail, tmp_path, storage_level
 
 
 def test_elements_larger_than_the_heap(both_sides_fail, tmp_path):
-    # Spark's driver has 1 GiB where nobody says otherwise, and caching takes two copies.
+    # Spark's driver has 1 GiB by default, and caching needs two copies.
     database = databases.write(tmp_path / "lmdb", [(b"large", databases.datum(bytes(600 << 20)))])
     text = both_sides_fail(database, "--storage-level", "MEMORY_ONLY", "--partitions", 1, ranks=1)
     assert "partition 0 does not fit into the executor's heap of" in text and "spark.executor.memory" in text

@@ -1,4 +1,4 @@
-"""The Sparks that this is built for, and a jar that meets another one than its own."""
+"""The supported versions of Spark, and a jar on a Spark that it is not built for."""
 
 import collections
 import os
@@ -10,7 +10,7 @@ import databases
 from places import HOMES, JARS, LAUNCH
 
 SCALA = {"4.1": "2.13", "3.5": "2.12"}
-# As spark-submit does it.
+# The options of spark-submit.
 JAVA = ["java", "-XX:-UsePerfData", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"]
 
 

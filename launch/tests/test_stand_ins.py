@@ -1,4 +1,4 @@
-"""What the scripts do around both sides, with stand-ins for Spark, MPI and Slurm."""
+"""How the commands start and end both sides, with stand-ins for Spark, MPI and Slurm."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ ENDLESS = "exec sleep 1000"
 
 @pytest.fixture
 def environment(tmp_path):
-    """Where the stand-ins are found, and what a job of Slurm has: one rank on one node."""
+    """The environment that finds the stand-ins, and that of a job of Slurm with one rank on one node."""
     return {
         "PATH": f"{tmp_path}/spark/bin:{os.environ['PATH']}",
         "SPARK_HOME": f"{tmp_path}/spark",
@@ -26,7 +26,7 @@ def environment(tmp_path):
 
 @pytest.fixture
 def stand_in(tmp_path):
-    """Writes programs that are found in place of others."""
+    """Writes programs that replace others on PATH."""
 
     def write(**scripts):
         folder = tmp_path / "spark" / "bin"
@@ -49,7 +49,7 @@ def stand_in(tmp_path):
 
 @pytest.fixture
 def on_yarn(environment, tmp_path):
-    """What a run on YARN needs: its environment, and the options that name its files, in a folder that is no URI."""
+    """The environment of a run on YARN, and the options that name its files, in a folder whose name is no URI."""
     folder = tmp_path / "50 % of #1 é"
     folder.mkdir()
     for name in ("core-site.xml", "hosts", "mapped-files", "named-pipes"):
@@ -60,7 +60,7 @@ def on_yarn(environment, tmp_path):
 
 @pytest.fixture
 def start(supply_run, environment, tmp_path):
-    """Starts one of the two scripts that start both sides."""
+    """Starts supply-run or slurm-run."""
 
     def start(script, *options, **more):
         if script == "slurm-run":
@@ -72,13 +72,16 @@ def start(supply_run, environment, tmp_path):
 
 @pytest.fixture
 def opened(stand_in, tmp_path):
-    """A folder can not be removed, as on an NFS where something in it is open: a file with all that those who have tried had open."""
+    """
+    No folder can be removed, as on an NFS if a file in it is open. Returns the file that lists what the process had
+    open when it tried.
+    """
     stand_in(rm=f'readlink /proc/$PPID/fd/* >> {tmp_path}/opened; /bin/rm "$@"; exit 1')
     return tmp_path / "opened"
 
 
 @pytest.mark.parametrize("script", ["supply-run", "slurm-run"])
-def test_a_folder_that_stays_is_no_failure(start, opened, tmp_path, script):
+def test_a_folder_that_cannot_be_removed_is_no_failure(start, opened, tmp_path, script):
     run = start(script)
     assert run.finish() == 0, run.errors
     assert str(tmp_path) not in opened.read_text()
@@ -91,7 +94,9 @@ def test_a_folder_that_stays_is_no_failure(start, opened, tmp_path, script):
         ("slurm-run", "spark_class", "slurm-run: error: Spark's master ended (the end of its log is above)"),
     ],
 )
-def test_nor_does_it_hide_the_reason(start, stand_in, opened, tmp_path, script, failing, reason):
+def test_a_folder_that_cannot_be_removed_does_not_hide_the_reason(
+    start, stand_in, opened, tmp_path, script, failing, reason
+):
     stand_in(**{failing: "echo out of luck; exit 1"})
     run = start(script)
     assert run.finish() == 1
@@ -100,14 +105,14 @@ def test_nor_does_it_hide_the_reason(start, stand_in, opened, tmp_path, script, 
     assert str(tmp_path) not in opened.read_text()
 
 
-def test_a_time_limit_with_a_leading_zero(start, stand_in):
+def test_a_timeout_with_a_leading_zero(start, stand_in):
     stand_in(spark_submit="sleep 1")  # The ranks end first.
     run = start("supply-run", "--timeout", "090")
     assert (run.finish(), run.errors) == (0, [])
 
 
-def test_the_secret_of_a_job_is_its_users_alone(start, stand_in, tmp_path):
-    """Wherever the site's settings lie, and whoever may read or write them."""
+def test_only_the_user_can_read_the_secret_of_a_job(start, stand_in, tmp_path):
+    """Even if the site's settings are links, or read-only, or open to all."""
     site = tmp_path / "site" / "spark-defaults.conf"
     site.parent.mkdir()
     site.write_text("spark.eventLog.enabled true")
@@ -128,8 +133,8 @@ def test_the_secret_of_a_job_is_its_users_alone(start, stand_in, tmp_path):
     assert site.read_text() == "spark.eventLog.enabled true"
 
 
-def test_an_application_on_yarn_is_ended_in_its_own_time(supply_run, stand_in, on_yarn, tmp_path):
-    """It takes longer than another side is given."""
+def test_an_application_on_yarn_gets_time_to_end(supply_run, stand_in, on_yarn, tmp_path):
+    """That takes longer than another side gets."""
     stand_in(
         spark_submit=f"touch {tmp_path}/submitted; {ENDLESS}",
         mpirun=f"[[ $* != *true ]] || {ENDLESS}",
@@ -164,7 +169,7 @@ def test_files_are_shipped_from_any_folder(stand_in, on_yarn, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["1,2", "run[1]"])
-def test_a_file_that_spark_can_not_ship_is_refused(on_yarn, tmp_path, name):
+def test_a_file_that_spark_cannot_ship_is_refused(on_yarn, tmp_path, name):
     (tmp_path / name).touch()
     done = submit(on_yarn, "--hosts", tmp_path / name)
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""launch/supplier: the Supplier by itself, for ranks that somebody else starts."""
+"""launch/supplier: the Supplier alone. The tests start the ranks."""
 
 import os
 import signal
@@ -57,10 +57,10 @@ def test_its_table_is_its_output(start_supplier, make_pairs, start_ranks, entrie
 
 def test_a_supplier_that_is_killed(start_supplier, make_pairs, start_rank, entries):
     pairs = make_pairs(1, ring="64KiB")
-    # With --count it is not held up by its output.
+    # With --count its output does not block it.
     rank = start_rank(pairs, timeout=10, arguments=["--count"])
     wait_until(lambda: headers.read(pairs.mapped_file(0), "version"))
-    rank.process.send_signal(signal.SIGSTOP)  # Its time limit is for a task that stalls, not for Spark's start.
+    rank.process.send_signal(signal.SIGSTOP)  # Its timeout must not include Spark's start.
     supplier = start_supplier("--lmdb", entries, *pairs.options(), "--epochs", 1_000_000)
     wait_until(lambda: headers.read(pairs.mapped_file(0), "published"))
     rank.process.send_signal(signal.SIGCONT)

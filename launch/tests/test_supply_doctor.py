@@ -1,4 +1,4 @@
-"""launch/supply-doctor: the Spark side of it, in real JVMs. The other side has its tests in mpi-client/tests."""
+"""launch/supply-doctor: its Spark side, in real JVMs. mpi-client/tests has tests of the other side."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def test_a_jvm_in_which_the_supplier_would_fail(tmp_path):
     assert found["java"][0] == "ok"
 
 
-def test_what_can_not_be_looked_at_is_said(make_pairs, tmp_path):
+def test_it_names_what_it_cannot_check(make_pairs, tmp_path):
     done = doctor(make_pairs(), tmp_path, SPARK_HOME="/nowhere")
     assert done.returncode == 0
     assert "skipped  spark" in done.stdout and "no Spark in /nowhere" in done.stdout

@@ -1,4 +1,4 @@
-"""Whole runs by launch/supply-run: spark-submit and mpirun, started and ended as one."""
+"""Whole runs by launch/supply-run: spark-submit and mpirun, started and ended together."""
 
 import collections
 import os
@@ -16,7 +16,7 @@ from pairs import Pairs
 from places import DIGITS, LAUNCH, PROGRAMS, SUPPLY_CAT
 from waiting import wait_until
 
-# Goes on for long: for runs that are to be ended.
+# For runs that the test ends.
 ENDLESS = ("--epochs", "1000000")
 
 
@@ -94,7 +94,7 @@ def test_a_rank_gives_up(supply_run, entries):
     assert run.finish() == 1
     wanted = r"the ranks failed \(status 1\): train-digits: rank \d: .* not a digit of 8 x 8 pixels"
     assert re.fullmatch(wanted, last_message(run))
-    # Rank 1 is ended by rank 0's MPI_Abort: either may be the first that the Supplier sees.
+    # Rank 0's MPI_Abort ends rank 1: the Supplier may see either rank first.
     assert any(
         re.match("supplier: error: .*(the rank gave up: .* not a digit|ended before)", line) for line in run.errors
     )
@@ -144,7 +144,7 @@ def test_both_sides_end_with_a_supply_run_that_is_killed(supply_run, entries):
     shared = pathlib.Path(run.mapped_file()).parent
     run.process.kill()
     wait_until(lambda: run.mark.processes() == [])
-    # Nobody is left to remove its folders.
+    # A killed supply-run leaves its folders.
     for folder in (shared, *run.temporary.iterdir()):
         shutil.rmtree(folder)
     run.finish()
@@ -160,7 +160,7 @@ def test_ranks_that_want_nothing(supply_run, entries):
 def test_ended_by_a_signal_in_the_middle(supply_run, entries, number, status):
     run = supply_run("--lmdb", entries, "--ranks", 2, *ENDLESS, program=(SUPPLY_CAT, "--count"))
     run.wait_until_supplied()
-    # As a terminal does: the whole process group.
+    # As a terminal does it: to the whole process group.
     os.killpg(run.process.pid, number)
     assert run.finish() == status
 
@@ -200,11 +200,11 @@ def test_nothing_is_started_where_the_command_line_is_wrong(supply_run, argument
 
 
 def test_a_supplier_does_not_wait_for_ranks_that_mpirun_has_ended(supply_run, entries):
-    """A rank that is told ends; with it mpirun ends one that never opens its pair."""
+    """A rank that is notified of the failure ends. Then mpirun ends a rank that never opens its pair."""
     never = f"[[ $OMPI_COMM_WORLD_RANK == 0 ]] || exec sleep 1000; exec {SUPPLY_CAT} --count"
     run = supply_run(
         "--lmdb", entries, "--ranks", 3, "--master", "local[2]", "--timeout", 1000, program=("bash", "-c", never)
     )
     assert run.finish() == 1
-    # With its own status: it was not ended.
+    # The Supplier has its own status: supply-run did not end it.
     assert re.fullmatch(r"the Supplier failed \(status 1\): .*3 ranks need 3 tasks at once.*", last_message(run))

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import signal
 import struct
@@ -26,7 +27,7 @@ def look(pairs):
 
 @contextlib.contextmanager
 def on_a_terminal(command, rows, columns):
-    """Runs a program on a terminal of that size. Yields what reads what it has written up to now."""
+    """Runs a program on a terminal of that size. Yields a function that returns what the program has written so far."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
@@ -67,11 +68,11 @@ def test_a_run_whose_first_rank_stands_still(supplier, make_pairs, start_ranks, 
     )
     assert (first["rank_pid"], first["task_attempt"], first["epoch"]) == (ranks[0].process.pid, 0, 0)
     assert 0 < first["elements"] < 9000 and first["elements_per_second"] == 0
-    assert b"java" in open(f"/proc/{first['task_pid']}/cmdline", "rb").read()
-    assert first["waiting_seconds"] >= 1, "it has looked twice, a second apart"
+    assert b"java" in pathlib.Path(f"/proc/{first['task_pid']}/cmdline").read_bytes()
+    assert first["waiting_seconds"] >= 1, "it checks twice, a second apart"
     assert second["state"] in ("absent", "ended")
 
-    # The table is renewed in its place, and never larger than the terminal.
+    # The table is redrawn in place, and is never larger than the terminal.
     with on_a_terminal([STAT, "--interval", "0.05", *pairs.options()], rows=3, columns=40) as read:
         wait_until(lambda: read().count("\x1b[H") > 3)
         *pages, _ = read().split("\x1b[H")[1:]
@@ -87,7 +88,7 @@ def test_a_run_whose_first_rank_stands_still(supplier, make_pairs, start_ranks, 
 
 
 def test_blocks_that_stay(supplier, make_pairs, start_rank, tmp_path):
-    """Of 16 slots an epoch takes 11: the rank stands still in the one after it."""
+    """An epoch takes 11 of the 16 slots: the rank is stopped in the second epoch."""
     entries = databases.write(tmp_path / "lmdb", databases.numbered(100))
     pairs = make_pairs(1, ring="64KiB", block="4KiB")
     rank = start_rank(pairs, timeout=60, arguments=["--count"])

@@ -1,4 +1,4 @@
-"""Ranks of one user, fed by the Supplier of another: only through a group that the config files name."""
+"""Ranks of one user, fed by the Supplier of another user: only by a group that the config files name."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from places import LAUNCH, SUPPLY_CAT
 from ranks import multiset
 from supplier import SupplierFailure, rows
 
-# They need no entry in the system's lists.
+# These numbers need no entry in /etc/passwd and /etc/group.
 ALICE = 61001
 FEEDERS = 61000
 
@@ -25,14 +25,14 @@ def database(tmp_path):
 
 @pytest.fixture
 def alice(make_pairs):
-    """Makes pairs that are alice's, and the program of her ranks."""
+    """Makes pairs that belong to alice, and the program of her ranks."""
 
     def make(**words):
         pairs = make_pairs(2, **words)
         pairs.folder.parent.chmod(0o755)
         for path in (pairs.folder, pairs.mapped_files, pairs.named_pipes):
             os.chown(path, ALICE, FEEDERS)
-        # She may not be able to reach the one that was built.
+        # She may not be able to read the build folder.
         copy = shutil.copy(SUPPLY_CAT, pairs.folder.parent)
         program = pairs.folder.parent / "alice-cat"
         program.write_text(
@@ -76,7 +76,7 @@ def test_config_files_for_a_group_can_be_read_by_it(make_pairs):
 
 
 @pytest.mark.parametrize("group", ["", "two words", "a#b"])
-def test_a_group_that_no_line_can_hold_is_refused(tmp_path, group):
+def test_a_group_that_a_line_cannot_express_is_refused(tmp_path, group):
     done = subprocess.run(
         [LAUNCH / "make-configs", f"--group={group}", "1", tmp_path / "run"], capture_output=True, text=True
     )

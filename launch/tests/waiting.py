@@ -1,4 +1,4 @@
-"""Waiting for something that another process does."""
+"""Waits for something that another process does."""
 
 import time
 
@@ -6,7 +6,7 @@ from ranks import END_OF_PATIENCE
 
 
 def wait_until(probe, patience=END_OF_PATIENCE):
-    """Returns what the probe does, once it is true."""
+    """Calls the probe until its result is true. Returns the result."""
     end = time.monotonic() + patience
     while not (found := probe()):
         assert time.monotonic() < end, "it did not happen"

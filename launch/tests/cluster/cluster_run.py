@@ -37,12 +37,12 @@ class ClusterRun:
             check=True,
         )
         self._output = folder / "output"
-        # Lines of different ranks are mixed in what mpirun passes on.
+        # mpirun mixes the lines of different ranks on its stdout.
         self.environment = {**os.environ, "MPIRUN": f"mpirun --output-filename {self._output}"}
         self.process = None
 
     def options(self):
-        """Those that both sides take."""
+        """The options of both sides."""
         return ["--hosts", self.hosts, "--mapped-files", self.mapped_files, "--named-pipes", self.named_pipes]
 
     def start(self, *arguments):
@@ -70,7 +70,7 @@ class ClusterRun:
         return self._cluster.memory(node) / self.pairs.name / f"pair-{local_rank}.mapped"
 
     def finish(self):
-        """The exit status of mpirun, what the ranks printed as a multiset of lines, and what they said (mpirun has words of its own)."""
+        """Returns mpirun's exit status, the ranks' stdout as a multiset of lines, and the lines of their stderr."""
         _, error = self.process.communicate(timeout=2 * END_OF_PATIENCE)
         return (
             self.process.returncode,
@@ -79,7 +79,7 @@ class ClusterRun:
         )
 
     def ends_well(self, supplied, expected):
-        """What start_supplier has returned, and the lines that all ranks together must print."""
+        """Both sides succeed. `supplied`: the result of start_supplier; `expected`: the lines of all ranks."""
         assert self.finish() == (0, expected, [])
         return supplied.result()
 

@@ -1,4 +1,4 @@
-"""Fixtures of the cluster tests: `make test-cluster`. They need a Spark of their own, so they run in a pytest of their own."""
+"""Fixtures of the cluster tests (`make test-cluster`). They run in a pytest of their own, with its own Spark."""
 
 import contextlib
 import itertools
@@ -40,7 +40,7 @@ def cluster(nodes_allowed, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def supplier(cluster, tmp_path_factory):
-    """A Supplier whose driver stays here, so that a test takes no start of an application."""
+    """A Supplier whose driver runs here: a test does not wait for the start of an application."""
     import pyspark
 
     # The driver inherits it.
@@ -65,9 +65,9 @@ def supplier(cluster, tmp_path_factory):
             # As the Supplier and launch/submit-supplier set them.
             "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
             "spark.executor.defaultJavaOptions": "-XX:-UsePerfData -XX:TieredStopAtLevel=1 -XX:OnOutOfMemoryError=true",
-            # Tasks land anywhere as soon as they can, so that the tests see what happens then.
+            # Tasks start at once on any executor. So the tests see misplaced tasks.
             "spark.locality.wait": "0s",
-            # Also where they fail again and again.
+            # Executors may fail often.
             "spark.executor.maxNumFailures": "1000",
             "spark.yarn.am.memory": "256m",
         },
@@ -86,7 +86,7 @@ def remote(cluster, database):
 
 @pytest.fixture
 def make_run(cluster, tmp_path):
-    """Config files and a host file, with so many ranks on each node."""
+    """Makes config files and a host file, with `slots` ranks on each node."""
     with contextlib.ExitStack() as ends:
         made = itertools.count()
 

@@ -8,7 +8,7 @@ import subprocess
 from places import LAUNCH
 
 PROGRAM = LAUNCH / "dev" / "mini-cluster"
-# A start takes seconds on an idle machine. To end what hangs, not to measure.
+# In seconds. A start takes seconds on an idle machine. This ends a command that hangs, and measures nothing.
 PATIENCE = 300
 
 
@@ -29,7 +29,7 @@ class Hadoop:
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
-        # Room on each node for all containers of two applications.
+        # Enough on each node for all containers of two applications.
         hadoop("start", "--nodes", len(self.NODES), "--node-cores", 16, "--node-memory", 8192, "--folder", folder)
         self.configuration = self.folder / "conf"
 
@@ -44,7 +44,7 @@ class Hadoop:
         return self("on", "head", "getent hosts head").stdout.split()[0]
 
     def put(self, database, name=None):
-        """An LMDB in HDFS, under its own name or another: its URI."""
+        """Copies an LMDB into HDFS, under its own name or another. Returns its URI."""
         uri = f"/data/{name or database.name}"
         self("fs", "-mkdir", "-p", uri)
         self("fs", "-put", "-f", database / "data.mdb", uri)
@@ -61,7 +61,7 @@ class Hadoop:
         return pathlib.Path("/proc", holder, "root/dev/shm")
 
     def signal(self, node, signal, process):
-        """Sends a signal to a process by the node's own number of it, or to all with a name."""
+        """Sends a signal to a process by its number on the node, or to all processes with a name."""
         self(
             "on",
             node,
@@ -69,7 +69,7 @@ class Hadoop:
         )
 
     def processes(self):
-        """Those that write into the folder, the holders of its nodes among them."""
+        """The processes that write into the folder, and the holders of its nodes."""
         found = []
         for output in pathlib.Path("/proc").glob("[0-9]*/fd/2"):
             with contextlib.suppress(OSError):

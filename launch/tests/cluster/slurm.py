@@ -35,8 +35,8 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 
 
 def missing():
-    """What of it is not on this machine."""
-    # Debian's daemons are where an ordinary user's PATH does not lead.
+    """The programs of Slurm that this machine lacks."""
+    # Debian installs daemons in /usr/sbin, which is not on an ordinary user's PATH.
     path = os.environ["PATH"] + ":/usr/sbin"
     return [name for name in (*DAEMONS, "sbatch") if not shutil.which(name, path=path)]
 
@@ -52,7 +52,7 @@ class Slurm:
         self._cluster = cluster
         self._folder = pathlib.Path(folder)
         self._processes = {}
-        # munged wants its folder to be nobody else's.
+        # munged requires that no other user can enter its folder.
         self._folder.chmod(0o700)
         self.configuration = self._folder / "slurm.conf"
         self.configuration.write_text(
@@ -69,7 +69,7 @@ class Slurm:
 
     def _start_all(self):
         files = [f"--{what}-file={self._folder}/munge.{what}" for what in ("key", "pid", "seed", "log")]
-        # The nodes reach it by its socket, too: they have this machine's files.
+        # The nodes use the same socket: they have this machine's files.
         self._start("head", "munged", "--foreground", "--force", f"--socket={self._folder}/munge.socket", *files)
         wait_until((self._folder / "munge.socket").exists)
         self._start("head", "slurmctld", "-D", "-c", "-f", self.configuration)
@@ -88,14 +88,14 @@ class Slurm:
             )
 
     def __call__(self, command, *arguments):
-        """What one of Slurm's commands prints, on the head."""
+        """Runs one of Slurm's commands on the head. Returns its stdout."""
         words = [f"SLURM_CONF={self.configuration}", command, *map(str, arguments)]
         return self._cluster("on", "head", *words, check=False).stdout
 
     def submit(self, folder, mark, *command, nodes=2, ranks_a_node=2):
         """
-        Submits a job, and returns its number. Its output is to be in folder/output, its temporary files are in folder/temporary, and
-        its processes have the mark.
+        Submits a job, and returns its number. The job writes into folder/output, has its temporary files in
+        folder/temporary, and its processes have the mark.
         """
         (folder / "temporary").mkdir()
         return int(
@@ -123,7 +123,7 @@ class Slurm:
         return re.search(f" {name}=([^ ]*)", self("scontrol", "-o", "show", "job", job)).group(1)
 
     def ended(self, job):
-        """Whether nothing of the job runs any more."""
+        """Whether no process of the job runs any more."""
         return self.state(job) not in ("PENDING", "RUNNING", "COMPLETING")
 
     def stop(self):

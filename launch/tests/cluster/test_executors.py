@@ -10,13 +10,13 @@ from supplier import SupplierFailure
 from waiting import wait_until
 
 EPOCHS = 3
-# So that no rank has all its data before another one's task fails.
+# No rank has all its data before another rank's task fails.
 ENDLESS = 1_000_000
 
 
 @pytest.fixture
 def no_new_executors(cluster):
-    """On the second node: a Java that ends at once."""
+    """On the second node Java ends at once."""
     java = shutil.which("java")
     cluster("on", "node-2", f"mount --bind /bin/false $(readlink -f {java})")
     yield
@@ -24,7 +24,7 @@ def no_new_executors(cluster):
 
 
 def start(supplier, run, database, epochs):
-    """Starts a run whose ranks on the second node stand still: it can not be over before somebody looks."""
+    """Starts a run whose ranks on the second node are stopped, so that it cannot end before the test checks it."""
     run.start()
     stopped = [run.pair("node-2", local_rank) for local_rank in range(run.slots[1])]
     wait_until(lambda: all(headers.read(pair, "version") for pair in stopped))
@@ -33,7 +33,7 @@ def start(supplier, run, database, epochs):
 
 
 def kill_executor(cluster, run, supplied):
-    """Kills the one of the second node as soon as it feeds a rank."""
+    """Kills the executor of the second node when it feeds a rank."""
     process = wait_until(lambda: supplied.done() or headers.read(run.pair("node-2", 0), "task_pid"))
     assert not supplied.done(), supplied.result()
     cluster.signal("node-2", "KILL", process)
@@ -61,7 +61,7 @@ def test_a_node_loses_its_executor_for_good(cluster, supplier, make_run, databas
     kill_executor(cluster, run, supplied)
     with pytest.raises(SupplierFailure, match="rank 1 landed on node-1, but its rank is on node-2, for the 10th time"):
         supplied.result()
-    # mpirun ends the rank that stands still, too.
+    # mpirun ends the stopped rank, too.
     status, _, said = run.finish()
     assert status != 0
     assert any("the task of rank 1 landed on node-1" in line for line in said)

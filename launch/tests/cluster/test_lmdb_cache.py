@@ -27,9 +27,9 @@ def test_only_nodes_with_ranks_fetch_and_only_once(cluster, supplier, make_run, 
 
 def test_a_dataframe_of_an_lmdb_in_hdfs(cluster, supplier, make_run, tmp_path):
     database = databases.write(tmp_path / "frame", databases.numbered(300, seed=1))
-    # Hadoop's own commands take such a name, too.
+    # Hadoop's own commands accept such a name, too.
     remote = cluster.put(database, "a frame of 100%")
-    # So that both nodes have their executors, which then share the partitions.
+    # Both nodes have executors, which share the partitions.
     supply(supplier, make_run(1, 1), remote, database)
     before = {node: cluster.cached(node) for node in cluster.NODES}
     cache = {"lmdb-cache": "/var/tmp/frames", "lmdb-cache-size": "1GiB"}

@@ -18,7 +18,7 @@ pytestmark = [
     ),
 ]
 
-# A Spark starts, and ends, with each.
+# Each job starts and ends a Spark.
 PATIENCE = 2 * END_OF_PATIENCE
 
 
@@ -31,7 +31,7 @@ def manager(cluster, tmp_path_factory):
 
 @pytest.fixture
 def submit(cluster, manager, tmp_path):
-    """Submits a job. When it has ended nothing of it may be left on any node."""
+    """Submits a job. After its end nothing of it may be left on any node."""
     jobs = []
     before = {node: set(cluster.memory(node).iterdir()) for node in cluster.NODES}
 
@@ -52,13 +52,13 @@ def submit(cluster, manager, tmp_path):
 
 
 def slurm_run(*options, program=SUPPLY_CAT):
-    """A job that is nothing but a call of it."""
+    """A job that only calls slurm-run."""
     words = [LAUNCH / "slurm-run", "--executor-memory", "512m", *options, "--", program]
     return ["--wrap", f"'exec {' '.join(map(str, words))}'"]
 
 
 def output_of(manager, job, tmp_path):
-    """All that the job has said, when it has ended."""
+    """Waits for the end of the job. Returns the lines of its output."""
     wait_until(lambda: manager.ended(job), PATIENCE)
     return (tmp_path / "output").read_text().splitlines()
 
@@ -85,10 +85,8 @@ def test_a_failure_is_the_last_line_of_the_job(manager, submit, tmp_path):
     job = submit(*slurm_run("--lmdb", "/nowhere"))
     output = output_of(manager, job, tmp_path)
     assert (manager.state(job), manager.exit_status(job)) == ("FAILED", 1)
-    assert (
-        output[-1]
-        == "supply-run: the Supplier failed (status 1): supplier: error: there is no LMDB at /nowhere: no such file or directory (--lmdb)"
-    )
+    cause = "there is no LMDB at /nowhere: no such file or directory (--lmdb)"
+    assert output[-1] == f"supply-run: the Supplier failed (status 1): supplier: error: {cause}"
 
 
 def test_a_job_that_is_cancelled(cluster, manager, submit, tmp_path, database):

@@ -1,4 +1,4 @@
-"""What Spark keeps: where its rank is, and more than the executor's heap holds."""
+"""Spark caches partitions on the node of their rank, and more data than the executor's heap can hold."""
 
 import random
 
@@ -55,7 +55,7 @@ def supply(supplier, make_run, database, lines, partitions, storage_level):
     run.ends_well(supplied, lines)
 
 
-# Its pages, as YARN counts them, would not fit into the container either.
+# YARN counts the pages of the LMDB, too: they do not fit into the container.
 @pytest.mark.long
 @pytest.mark.parametrize(
     "storage_level", ["none", "MEMORY_ONLY", "MEMORY_AND_DISK", "MEMORY_AND_DISK_SER", "DISK_ONLY"]

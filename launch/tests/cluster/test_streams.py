@@ -9,7 +9,7 @@ ROWS, PARTITIONS, BATCHES = 200, 8, 4
 
 @pytest.fixture
 def start_query(supplier, tmp_path):
-    """Starts a query, and sees to it that it does not outlive the test."""
+    """Starts queries, and stops them at the end of the test."""
     started = []
 
     def start(run, **options):

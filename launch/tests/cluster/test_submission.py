@@ -1,4 +1,4 @@
-"""The whole of a run on a cluster: the Supplier submitted to YARN, the ranks by mpirun."""
+"""Whole runs on a cluster: the Supplier on YARN, the ranks by mpirun."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ from waiting import wait_until
 
 @pytest.fixture
 def start_supply_run(cluster):
-    """Starts launch/supply-run on the head, and sees to it that it does not outlive the test."""
+    """Starts launch/supply-run on the head, and ends it at the end of the test."""
     started = []
 
     def start(run, lmdb, *options, **environment):
@@ -53,19 +53,19 @@ def start_supply_run(cluster):
 
 
 def driver_log(cluster, application):
-    """The log of the container that the Supplier was in; nothing while it is not there yet."""
+    """The log of the Supplier's container, or None if it is not there yet."""
     containers = cluster("logs", application, check=False).stdout.split("Container: ")
     return next((log for log in containers if "User class threw exception" in log), None)
 
 
 def finish(process):
-    """What it said; `process.returncode` is its status."""
+    """Waits for the end. Returns stderr; `process.returncode` is the exit status."""
     return process.communicate(timeout=3 * END_OF_PATIENCE)[1]
 
 
 def test_the_supplier_on_yarn(cluster, start_supply_run, make_run, database, tmp_path):
     run = make_run(2, 2, timeout=120)
-    # A site's own settings, by which Spark takes more for itself than it does without.
+    # Settings of a site, with which Spark needs more memory for itself.
     settings = shutil.copytree(ROOT / "configs" / "spark", tmp_path / "spark")
     with open(settings / "spark-defaults.conf", "a") as defaults:
         defaults.write("spark.executor.memoryOverheadFactor 0.9\n")
@@ -97,7 +97,7 @@ def test_the_cause_of_a_failure_is_what_everybody_says_last(cluster, start_suppl
     assert f"supply-cat: {cause}" in from_ranks
     assert set(from_ranks) <= {f"supply-cat: {cause}", "supply-cat: ended by SIGTERM"}
     [application] = set(re.findall("application_[0-9]+_[0-9]+", "\n".join(said)))
-    # The logs come to HDFS a moment after the application's end.
+    # The logs arrive in HDFS a moment after the application's end.
     driver = wait_until(lambda: driver_log(cluster, application))
     assert cause in driver[driver.rindex("User class threw exception") :]
 
@@ -128,5 +128,5 @@ def test_the_application_ends_with_the_command_that_has_submitted_it(cluster, st
             lambda: cluster("on", node, "pgrep --full 'deploy.yarn.[A]pplicationMaster'", check=False).returncode == 1
         )
     staged = cluster("fs", "-ls", "-C", "/user/*/.sparkStaging", check=False).stdout.split()
-    # That of the driver which stays here, for all tests.
+    # One folder belongs to the driver that runs here for all tests.
     assert len(staged) <= 1

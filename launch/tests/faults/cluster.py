@@ -1,4 +1,4 @@
-"""A Spark whose executors are processes of their own, two of them on this node, so that they can be killed."""
+"""A Spark with two executors on this node. They are processes of their own, so that tests can kill them."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ MEMORY_MIB = 512
 
 
 def spark_home(folder):
-    """A SPARK_HOME of the test's own: a standalone worker writes into it."""
+    """Makes a SPARK_HOME for the test: a standalone worker writes into it."""
     folder.mkdir()
     for entry in pathlib.Path(pyspark.__file__).parent.iterdir():
         if entry.name != "work":
@@ -32,9 +32,10 @@ class Cluster(Supplier):
             **{
                 "spark.executor.extraClassPath": str(JAR),
                 "spark.executor.memory": f"{MEMORY_MIB}m",
-                # They live for seconds: what an optimizing compiler costs does not come back.
-                "spark.executor.defaultJavaOptions": f"-XX:-UsePerfData -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={temporary}",
-                # An executor that says nothing for so long is lost, and its tasks start elsewhere.
+                # They live for seconds: an optimizing compiler costs more time than it saves.
+                "spark.executor.defaultJavaOptions": "-XX:-UsePerfData -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
+                f"-Djava.io.tmpdir={temporary}",
+                # After this silence an executor is lost, and its tasks start elsewhere.
                 "spark.network.timeout": "10s",
                 "spark.network.timeoutInterval": "1s",
                 "spark.executor.heartbeatInterval": "2s",
@@ -44,20 +45,20 @@ class Cluster(Supplier):
         )
 
     def failed_attempts(self):
-        """How many attempts of the tasks of the run that is going on have failed, as Spark sees it."""
+        """The number of failed attempts of the running job's tasks, as Spark counts them."""
         tracker = self.session.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         return sum(stage.numFailedTasks for stage in stages if stage is not None)
 
     def cancel_all_jobs(self):
-        """Spark gives up all runs."""
+        """Lets Spark cancel all runs."""
         self.session.sparkContext.cancelAllJobs()
 
     def driver(self):
-        """Its process."""
+        """The process of the driver."""
         return self.session.sparkContext._gateway.proc.pid
 
     def executors(self):
-        """Their processes: children of the driver."""
+        """The processes of the executors: children of the driver."""
         found = subprocess.run(["pgrep", "--parent", str(self.driver())], capture_output=True, text=True, check=False)
         return set(map(int, found.stdout.split()))

@@ -1,4 +1,4 @@
-"""Fixtures of the fault tests. They need a Spark of their own, so they run in a pytest of their own: `make test-faults`."""
+"""Fixtures of the fault tests (`make test-faults`). They run in a pytest of their own, with its own Spark."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def pytest_configure(config):
 
 
 def pytest_unconfigure():
-    """The last line, behind pytest's own."""
+    """Prints the last line, after pytest's own."""
     print(TALLY.line("test-faults"))
 
 
@@ -40,7 +40,7 @@ def fault(fail_point):
 
 @pytest.fixture
 def counted():
-    """Counts faults that a test makes by itself."""
+    """Counts faults that a test causes without a fail point."""
 
     def count(number=1):
         TALLY.faults += number
@@ -58,8 +58,8 @@ def cluster(tmp_path_factory, fail_point):
 @pytest.fixture
 def make_run(make_pairs, database, fail_point):
     """
-    Pairs and ranks of a run, without a Supplier. faulty_ranks: these have fail points; endless: the run is to fail in the
-    middle, and what it supplies until then is not kept.
+    Makes the pairs and ranks of a run, without a Supplier. faulty_ranks: the ranks with fail points. endless: the run
+    fails in the middle, and the elements until then are not kept.
     """
     made = []
 

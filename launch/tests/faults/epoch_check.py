@@ -1,4 +1,4 @@
-"""Compares what ranks print with an independent reader while they run, epoch by epoch, so that a run may be of any length."""
+"""Compares the ranks' output with an independent reader, epoch by epoch while they run: a run may have any length."""
 
 import collections
 import threading
@@ -18,7 +18,7 @@ class EpochCheck:
         self._complete = 0
 
     def read(self, stream):
-        """Reads all that one rank prints."""
+        """Reads everything that one rank prints."""
         epoch, elements = 0, collections.Counter()
         for line in stream:
             # A rank that is killed may have printed a part of its last line.
@@ -29,7 +29,7 @@ class EpochCheck:
                 self._has_ended(epoch, elements)
                 epoch, elements = epoch + 1, collections.Counter()
             elements[element] += 1
-        # Complete after the end of data, else cut off by a fault: `finish` knows.
+        # Complete after the end of data, or cut off by a fault: `finish` decides.
         self._has_ended(epoch, elements, at_end=True)
 
     def _has_ended(self, epoch, elements, at_end=False):
@@ -48,8 +48,10 @@ class EpochCheck:
         self._complete += 1
 
     def finish(self, epochs):
-        """After all ranks have ended. epochs: how many there were to be; None where the run was cut off: then what came of
-        the last epochs may be less than all, but not more."""
+        """
+        Compares the last epochs after all ranks have ended. epochs: the expected number, or None if the run was cut
+        off: then elements of the last epochs may be missing, but there may be no others.
+        """
         for epoch, (seen, _, _) in sorted(self._epochs.items()):
             if epochs is not None:
                 self._compare(seen, epoch)

@@ -1,4 +1,4 @@
-"""Fail points: a step of proto/PROTOCOL.md behind which the process that passes it is killed, stopped, or throws."""
+"""Fail points: after a step of proto/PROTOCOL.md the process that reaches it is killed, is stopped, or throws."""
 
 import os
 
@@ -12,7 +12,7 @@ RECEIVING_STEPS = ("R1", "R2", "R3", "R4", "C1", "C2")
 
 
 class FailPoint:
-    """The file that SUPPLY_FAIL_POINT names (FailPoint.scala, fail_point.h): whoever comes to the step takes it away."""
+    """The file in SUPPLY_FAIL_POINT (FailPoint.scala, fail_point.h). The process that reaches the step removes it."""
 
     def __init__(self, folder):
         self.file = folder / "fail-point"
@@ -24,17 +24,17 @@ class FailPoint:
         new.replace(self.file)
 
     def disarm(self):
-        """Forgets what has not been reached."""
+        """Removes steps that no process has reached."""
         self.file.unlink(missing_ok=True)
 
     def taken(self):
-        """Waits until somebody has come to the step: that process."""
+        """Waits until a process reaches the step. Returns the process."""
         [taken] = wait_until(self._taken)
         taken.unlink()
         return int(taken.suffix[1:])
 
     def count_taken(self):
-        """How many have come to a step since the last time."""
+        """The number of processes that have reached a step since the last call."""
         taken = self._taken()
         for file in taken:
             file.unlink()

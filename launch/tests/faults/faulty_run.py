@@ -1,4 +1,4 @@
-"""One run with faults in it: a Supplier, and ranks that are read from all the time."""
+"""One run with faults: a Supplier, and ranks whose output is read all the time."""
 
 import concurrent.futures
 
@@ -14,7 +14,7 @@ from waiting import wait_until
 # supply-cat with fail points: `make test-faults` builds it.
 PROGRAM = BUILD / "mpi-client-faults" / "supply-cat"
 
-# Limit of each wait on both sides: longer than any pause of the tests that must go well.
+# Timeout of each wait on both sides, in seconds: longer than any pause in the tests that must succeed.
 TIMEOUT = 40
 
 
@@ -30,7 +30,7 @@ class FaultyRun:
         self._readers = concurrent.futures.ThreadPoolExecutor(max_workers=64)
 
     def start_rank(self, local_rank, environment=(), arguments=()):
-        """Starts a rank and begins to read from it: one that nobody reads from would stall."""
+        """Starts a rank and reads its output: without a reader it would stall."""
         rank = Rank(self.pairs, local_rank, self.timeout, arguments, PROGRAM, environment)
         self.ranks[local_rank] = rank
         self._ends[local_rank] = self._readers.submit(rank.finish)
@@ -42,14 +42,14 @@ class FaultyRun:
         )
 
     def finish_rank(self, local_rank):
-        """Its exit status."""
+        """Returns the exit status."""
         return self._ends[local_rank].result()
 
     def finish_ranks(self):
         return [self.finish_rank(local_rank) for local_rank in sorted(self.ranks)]
 
     def ends_well(self):
-        """Both sides end well, and every element has come once an epoch."""
+        """Both sides succeed, and every element arrived once in each epoch."""
         try:
             statuses = self.finish_ranks()
             if self._supplied is not None:
@@ -63,7 +63,7 @@ class FaultyRun:
         assert TALLY.compare(self.database, ranks, self.epochs) == (0, 0)
 
     def is_supplied(self):
-        """The Supplier ends well."""
+        """The Supplier succeeds."""
         self._supplied.result(timeout=self.timeout)
 
     def fails(self):
@@ -76,21 +76,21 @@ class FaultyRun:
         return headers.read(self.pairs.mapped_file(local_rank), "published")
 
     def published_by(self, process):
-        """By local rank what is published in the pairs that this executor is attached to."""
+        """The published blocks of each pair that this executor is attached to, by local rank."""
         attached = [rank for rank in self.ranks if headers.read(self.pairs.mapped_file(rank), "task_pid") == process]
         return {local_rank: self.published(local_rank) for local_rank in attached}
 
     def task_process(self, local_rank=0):
-        """The executor that is attached to a pair, once there is one."""
+        """Waits until an executor is attached to a pair. Returns its process."""
         return wait_until(lambda: headers.read(self.pairs.mapped_file(local_rank), "task_pid"))
 
     def wait_for_blocks(self, count, local_rank=0):
-        """Waits until so many blocks more are published."""
+        """Waits until `count` more blocks are published."""
         before = self.published(local_rank)
         wait_until(lambda: self.published(local_rank) >= before + count)
 
     def end(self):
-        """Whatever happened, no rank outlives it."""
+        """Ends all ranks in any case."""
         for rank in self.ranks.values():
             rank.process.kill()
         concurrent.futures.wait(self._ends.values())

@@ -1,4 +1,4 @@
-"""What processes hold, sampled over a long run: nothing of it may grow."""
+"""Samples the resources of processes over a long run: they must not grow."""
 
 import collections
 import os
@@ -18,7 +18,7 @@ def folder_bytes(folder):
 
 
 class Samples:
-    # A heap that is being filled for the first time, and the caches of a process, by that much.
+    # This growth is allowed: a heap that fills for the first time, and the caches of a process.
     FACTOR = 1.25
     SLACK = {"resident_bytes": 64 << 20, "descriptors": 16, "file_bytes": 0}
 
@@ -26,7 +26,7 @@ class Samples:
         self._series = collections.defaultdict(list)
 
     def take(self, who, process):
-        """One sample of a process; none where it has just ended."""
+        """Takes one sample of a process, or none if it has just ended."""
         try:
             sample = resident_bytes(process), descriptors(process)
         except (FileNotFoundError, ProcessLookupError):
@@ -40,11 +40,11 @@ class Samples:
         self._series[who, "file_bytes"].append(folder_bytes(folder))
 
     def lines(self):
-        """For people: the greatest of the first and of the second half."""
+        """A line a series for people: the maximum of the first half and of the second half."""
         return [f"{who} {what}: {first} then {second}" for (who, what), first, second in self._halves()]
 
     def growing(self):
-        """What the second half holds more of than the first."""
+        """The series whose second half is larger than the first."""
         return [
             f"{who} {what}"
             for (who, what), first, second in self._halves()

@@ -1,11 +1,12 @@
-"""Runs at full speed while executors and ranks are killed and stopped at random, for so many minutes.
+"""Runs at full speed while executors and ranks are killed and stopped at random, for MINUTES minutes.
 
 usage: soak.py MINUTES
 
-The last line says what was tried and what was lost, came twice, or got stuck. Ends with status 1 where that is not nothing,
-or where memory, descriptors or pages have grown.
+The last line names the faults, and the elements and runs that were lost, arrived twice, or got stuck. The exit status
+is 1 if there were any, or if memory, descriptors or pages have grown.
 """
 
+import contextlib
 import os
 import pathlib
 import random
@@ -34,14 +35,14 @@ from tally import Tally
 RANKS = 2
 EPOCHS = 2000
 TIMEOUT = 60
-# Both may pass before a run that makes no progress is stuck.
+# A run is stuck if it makes no progress for both.
 STUCK = 2 * TIMEOUT
-# Between two faults, and for how long a process is stopped.
+# Seconds between two faults, and seconds that a process is stopped.
 PAUSE = (0.1, 2.0)
 
 
 class SoakTally(Tally):
-    """Of the faults, how many have killed a process."""
+    """The number of faults that have killed a process."""
 
     def __init__(self):
         super().__init__()
@@ -70,12 +71,12 @@ class SoakRun:
         return [headers.read(self.pairs.mapped_file(number), "published") for number in range(RANKS)]
 
     def task(self, number):
-        """The executor that is attached to a pair; None where there is none, or it has died."""
+        """The executor that is attached to a pair, or None if there is none or it has died."""
         process = headers.read(self.pairs.mapped_file(number), "task_pid")
         return process if process in self._cluster.executors() else None
 
     def finish(self, cut_off):
-        """Waits for both sides, and counts."""
+        """Waits for both sides, and counts the results."""
         failure = None
         try:
             self.supplied.result(timeout=STUCK)
@@ -103,7 +104,7 @@ class Mischief:
         self.rank_killed = False
 
     def count_taken(self):
-        """Counts who has come to the step of the fail point."""
+        """Counts the processes that have reached the step of the fail point."""
         taken = self._fail_point.count_taken()
         self._tally.faults += taken
         self._tally.kills += taken if self._armed == "kill" else 0
@@ -121,10 +122,8 @@ class Mischief:
             ],
             [8, 8, 4, 2, 2, 4],
         )[0]
-        try:
+        with contextlib.suppress(ProcessLookupError):
             self._tally.faults += what(number)
-        except ProcessLookupError:
-            pass
 
     def _kill_task(self, number):
         process = self._run.task(number)
@@ -141,7 +140,7 @@ class Mischief:
         return self._arm("throw")
 
     def _arm(self, action):
-        """Counted when somebody comes to the step. Attaching is passed seldom."""
+        """Counted when a process reaches the step. Attaching is rare."""
         step = self._chance.choice(TASK_STEPS)
         self.count_taken()
         self._armed = action
@@ -163,7 +162,7 @@ class Mischief:
         return 1
 
     def _kill_rank(self, number):
-        # Before it has a task, or where that has just died, the run would wait for another rank.
+        # Before the rank has a task, or after its task has died, the run waits for another rank.
         if self._run.task(number) is None:
             return 0
         self._run.ranks[number].process.kill()
@@ -173,7 +172,7 @@ class Mischief:
 
 
 def go_through(run, mischief, samples, cluster, end):
-    """Until the run is over: faults, and what everybody holds. Raises TimeoutError where nothing moves any more."""
+    """Causes faults and takes samples until the run is over. Raises TimeoutError if the run makes no progress."""
     moved, before, next_fault = time.monotonic(), None, 0
     while not run.is_over():
         time.sleep(0.1)
@@ -187,7 +186,7 @@ def go_through(run, mischief, samples, cluster, end):
             moved, before = time.monotonic(), published
         if time.monotonic() - moved > STUCK:
             raise TimeoutError(f"no block for {STUCK} s")
-        # A rank's death ends the run: nothing more is to happen to it. At the end the last run goes to its own end.
+        # A rank's death ends the run, so no fault follows. The last run continues to its own end.
         if time.monotonic() > next_fault and not mischief.rank_killed and time.monotonic() < end and any(published):
             mischief.happen()
             next_fault = time.monotonic() + random.uniform(*PAUSE)

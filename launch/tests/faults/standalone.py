@@ -1,4 +1,4 @@
-"""A standalone Spark cluster: a master, and workers on loopback addresses of their own, each a process that can die."""
+"""A standalone Spark cluster: a master, and workers with their own loopback addresses. A test can kill each of them."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from waiting import wait_until
 
 class Standalone:
     def __init__(self, folder, workers, before=()):
-        """before: what stands before the command of each process, as a program that changes the user."""
+        """before: words in front of the command of each process, such as a program that changes the user."""
         self._folder = folder
         self._before = before
         self._processes = []
@@ -25,7 +25,7 @@ class Standalone:
         master_log = self._start("127.0.0.1", "master", "master.Master", "--port", "0")
         self.master = wait_until(lambda: self._word(master_log, "Starting Spark master at "))
         for number in range(workers):
-            # An address each: to Spark they are two hosts.
+            # With an address each, Spark takes them for two hosts.
             options = ("--cores", "2", "--memory", "1g", "--work-dir", self._folder / f"work-{number}", self.master)
             log = self._start(f"127.0.0.{number + 2}", f"worker-{number}", "worker.Worker", *options)
             wait_until(lambda: "Successfully registered with master" in log.read_text())
@@ -67,6 +67,7 @@ class Standalone:
         for line in log.read_text().splitlines():
             if prefix in line:
                 return line.split(prefix)[1].split()[0]
+        return None
 
     def stop(self):
         for process in reversed(self._processes):

@@ -1,4 +1,4 @@
-"""launch/supplier as a process of its own, for what happens to the driver itself."""
+"""launch/supplier as a process of its own, for faults of the driver."""
 
 import os
 import subprocess
@@ -22,12 +22,12 @@ class SupplierProgram:
         self.error = ""
 
     def finish(self):
-        """Its exit status."""
+        """Returns the exit status."""
         _, self.error = self.process.communicate(timeout=END_OF_PATIENCE)
         return self.process.returncode
 
     def failure(self):
-        """What it says last."""
+        """Its last message."""
         lines = [line for line in self.error.splitlines() if line.startswith("supplier: error: ")]
         return lines[-1].removeprefix("supplier: error: ")
 

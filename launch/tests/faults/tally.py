@@ -1,4 +1,4 @@
-"""What a series of faults has come to, counted by comparing multisets with an independent reader."""
+"""Counts the results of a series of faults, by comparing multisets with an independent reader."""
 
 import databases
 from ranks import multiset
@@ -9,7 +9,7 @@ class Tally:
         self.faults = self.elements = self.lost = self.duplicated = self.stuck = 0
 
     def compare(self, database, ranks, epochs):
-        """Counts what ranks that ended well have received: how many elements were lost, and how many came twice."""
+        """Counts the elements of ranks that succeeded: how many were lost, and how many arrived twice."""
         expected = databases.expected_lines(database, epochs)
         received = multiset(ranks)
         lost, duplicated = (expected - received).total(), (received - expected).total()
@@ -22,5 +22,5 @@ class Tally:
         return f"{name}: " + " ".join(f"{count}={value}" for count, value in vars(self).items())
 
 
-# Of all tests of this process.
+# For all tests of this process.
 TALLY = Tally()

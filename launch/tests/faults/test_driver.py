@@ -1,4 +1,4 @@
-"""The driver is a program of its own here: it dies, is asked to end, or stands still."""
+"""The driver, here a program of its own, dies, gets a signal to end, or is stopped."""
 
 import signal
 import time
@@ -58,7 +58,7 @@ def test_the_driver_is_asked_to_end(start_program, counted, number):
     text = program.failure()
     assert "was asked to end" in text
     assert [one_line(rank) for rank in run.ranks.values()] == [text, text]
-    # It told them before it went, and they took their files with them.
+    # It notified the ranks before it ended, and they removed their files.
     assert run.pairs.left_behind() == []
 
 

@@ -1,4 +1,4 @@
-"""Executors die in the middle of partitions, stall, and come back when their tasks have been given to others."""
+"""Executors die in the middle of partitions, stall, and continue after others have got their tasks."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from waiting import wait_until
 # Some thousand blocks.
 LONG = 60
 
-# Longer than a test may take: who goes by it alone fails.
+# Longer than a test may take: a side that waits for this timeout fails the test.
 LONG_TIMEOUT = 2 * END_OF_PATIENCE
 
 
@@ -28,7 +28,7 @@ def test_executors_die_in_the_middle_of_partitions(start_run, fault):
 
 
 def given_to_another(cluster, start_run, fault):
-    """A run, and the executor that was stopped until Spark gave its tasks to another one, which waits: this one lives."""
+    """Returns a run, and an executor that is stopped until Spark has given its tasks to another executor."""
     point = fault("P3", "stop", after=150)
     run = start_run(epochs=LONG)
     zombie = point.taken()

@@ -1,4 +1,4 @@
-"""supply-run --group: ranks of one user, executors of another, in a Spark cluster of that one."""
+"""supply-run --group: ranks of one user, and executors of another user's Spark cluster."""
 
 import collections
 import os
@@ -13,14 +13,14 @@ import databases
 from places import LAUNCH, SUPPLY_CAT
 from ranks import END_OF_PATIENCE
 
-# The group needs no entry in the system's lists; the executors' user does: Hadoop asks for its name.
+# The group needs no entry in /etc/group. The executors' user needs one in /etc/passwd: Hadoop reads its name.
 FEEDERS = 61000
 AS_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", f"--groups={FEEDERS}", "--")
 
 
 @pytest.fixture
 def shared_folder():
-    """That everybody can come to."""
+    """A folder that every user can enter."""
     with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as name:
         folder = pathlib.Path(name)
         folder.chmod(0o755)
@@ -32,7 +32,7 @@ def shared_folder():
 def test_executors_of_another_user_feed_the_ranks(start_standalone, shared_folder):
     spark = f"{os.path.dirname(pyspark.__file__)}/bin/spark-class"
     if subprocess.run([*AS_NOBODY, "test", "-r", spark], check=False).returncode:
-        pytest.skip(f"the user nobody can not read {spark}")
+        pytest.skip(f"the user nobody cannot read {spark}")
     database = databases.write(shared_folder / "lmdb", databases.numbered(50))
     work = shared_folder / "work"
     work.mkdir()
@@ -40,7 +40,10 @@ def test_executors_of_another_user_feed_the_ranks(start_standalone, shared_folde
     output = shared_folder / "output"
     output.mkdir()
     standalone = start_standalone(work, workers=1, before=AS_NOBODY)
-    note = f'stat -c "%U %g %a" "$(dirname "$SUPPLY_MAPPED_FILES")" > {output}/folder; exec {SUPPLY_CAT} > {output}/$OMPI_COMM_WORLD_RANK'
+    note = (
+        f'stat -c "%U %g %a" "$(dirname "$SUPPLY_MAPPED_FILES")" > {output}/folder; '
+        f"exec {SUPPLY_CAT} > {output}/$OMPI_COMM_WORLD_RANK"
+    )
     settings = {
         "spark.executor.memory": "512m",
         "spark.executor.defaultJavaOptions": f"-XX:-UsePerfData -Djava.io.tmpdir={work}",

@@ -1,4 +1,4 @@
-"""Many pairs, many runs one after the other, and a file system that is full."""
+"""Many pairs, many runs in a row, and a full file system."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ def test_fifty_pairs_when_an_executor_dies(start_run, fault):
     run.ends_well()
 
 
-# Who is killed in the middle of a run; None: nobody.
+# The process that is killed in the middle of a run, or None.
 @pytest.mark.parametrize(
     "victims",
     [
@@ -55,7 +55,7 @@ def test_a_run_that_fails_does_not_end_another_one_in_the_same_spark(start_run, 
     assert "ended before it had taken all its data" in failing.fails()
     slow.send_signal(signal.SIGCONT)
     other.ends_well()
-    # It has left its files, as the killed do.
+    # Like every killed rank it has left its files.
     failing.pairs.clean()
 
 
@@ -65,7 +65,7 @@ def test_a_rank_and_its_executor_die_together(start_run, fault, counted):
     run = start_run(ranks=1, endless=True, timeout=15)
     executor = point.taken()
     wait_until_stopped(executor)
-    # The rank first: its task is to notice nothing of it.
+    # The rank first: its task must not notice that.
     run.ranks[0].process.kill()
     counted()
     os.kill(executor, signal.SIGKILL)
@@ -110,7 +110,7 @@ def test_a_rank_finds_no_space(small_tmpfs):
 
 def test_a_file_system_that_fills_up_later_does_not_matter(small_tmpfs, start_run, fault):
     pairs = Pairs(small_tmpfs / "run", 2, ring="64KiB", block="16KiB")
-    # A task is stopped meanwhile, so that the run is not over before the file system is full.
+    # A task is stopped meanwhile: the run must not end before the file system is full.
     point = fault("P3", "stop", after=20)
     run = start_run(pairs=pairs, epochs=20)
     executor = point.taken()

@@ -1,4 +1,4 @@
-"""Executors die, and tasks throw, in later epochs of blocks that stay (--resident)."""
+"""Executors die, and tasks throw, in later epochs of resident blocks (--resident)."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ def start_resident(make_pairs, start_run):
 
 
 def later_epoch(run, process):
-    """Whether a pair that this executor feeds has blocks that stay, and more published than these."""
+    """Whether a pair that this executor feeds has resident blocks, and has published more blocks than these."""
     fed = [rank for rank in run.ranks if headers.read(run.pairs.mapped_file(rank), "task_pid") == process]
 
     def is_later(rank):
@@ -36,7 +36,7 @@ def later_epoch(run, process):
 
 @pytest.mark.parametrize("step", ["P3", *(pytest.param(step, marks=pytest.mark.long) for step in ("P1", "P2", "P4"))])
 def test_an_executor_is_killed_in_a_later_epoch(start_resident, fault, step):
-    # Where one executor feeds both ranks, one of them has had half of these at least: more than an epoch, far from all.
+    # If one executor feeds both ranks, one rank has had at least half of these: more than an epoch, far from all.
     point = fault(step, "stop", after=300)
     run = start_resident()
     process = point.taken()
@@ -59,7 +59,7 @@ def test_a_task_throws_at_any_block_of_the_first_epochs(start_resident, fault, s
 @pytest.mark.long
 def test_executors_die_one_after_the_other(start_resident, fault):
     point = fault("P3", "kill", after=100)
-    # Not over before the third has come up.
+    # The run must not end before the third executor has started.
     run = start_resident(epochs=10 * EPOCHS)
     for step in ("P2", "P4"):
         killed = point.taken()

@@ -1,4 +1,4 @@
-"""A cluster of processes: to Spark its two workers are two hosts, and they can be lost for good."""
+"""A standalone cluster: Spark takes its two workers for two hosts. Executors can be lost for good."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from supplier_program import SupplierProgram
 
 pytestmark = pytest.mark.long
 
-# Limit of each wait on both sides: a driver and its executors start meanwhile, on a busy machine.
+# Timeout of each wait on both sides, in seconds: a driver and its executors start meanwhile, on a busy machine.
 PATIENT = 45
 
 
@@ -40,7 +40,7 @@ def test_speculation(make_run, start_standalone, start_program, counted, tmp_pat
     events = tmp_path / "events"
     events.mkdir()
     standalone = start_standalone(tmp_path, workers=2)
-    # Both ranks are on the first worker's host, so that a copy on the other has no pair there.
+    # Both ranks are on the first worker's host. A copy of a task on the other host has no pair there.
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.2 slots=2\n")
     run = make_run(epochs=20, timeout=PATIENT)
@@ -63,7 +63,7 @@ def test_speculation(make_run, start_standalone, start_program, counted, tmp_pat
             "spark.eventLog.rolling.enabled": "false",
         },
     )
-    # The other rank has everything, so that Spark takes this one's task for slow.
+    # The other rank has all its data. So Spark takes this rank's task for slow.
     assert run.finish_rank(0) == 0
 
     time.sleep(15)

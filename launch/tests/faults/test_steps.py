@@ -1,4 +1,4 @@
-"""The task and the rank die, stop for a while, or throw, behind each step of proto/PROTOCOL.md."""
+"""The task and the rank die, are stopped for a while, or throw, after each step of proto/PROTOCOL.md."""
 
 import os
 import signal
@@ -18,12 +18,12 @@ from fail_point import (
 from ranks import one_line
 from waiting import wait_until
 
-# For how long a process is stopped: the other side has seen all there is to see, and waits.
+# Seconds that a process is stopped: the other side has handled everything, and waits.
 PAUSE = 0.5
 
 
 def passings(step):
-    """How often a step is passed well before the fault: attaching once, publishing and receiving many times."""
+    """How often a step succeeds before the fault: attaching once, publishing and receiving many times."""
     return 7 if step[0] in "PRC" else 0
 
 
@@ -86,7 +86,7 @@ def test_a_rank_is_killed_while_it_receives(start_run, fault, step):
     assert "rank 1" in text and f"process {killed}" in text and "ended before it had taken all its data" in text
     assert run.finish_ranks() == [1, -signal.SIGKILL]
     assert one_line(run.ranks[0]) == text
-    # What the dead rank has left does not block the next run.
+    # The files of the dead rank do not block the next run.
     start_run(pairs=run.pairs).ends_well()
 
 
@@ -95,7 +95,7 @@ def test_a_rank_is_killed_when_it_has_everything(start_run, fault):
     run = start_run(faulty_ranks=[1])
     point.taken()
     assert run.finish_ranks() == [0, -signal.SIGKILL]
-    # It gave up nothing: its task has succeeded.
+    # Its task has succeeded.
     run.is_supplied()
     run.pairs.clean()
 

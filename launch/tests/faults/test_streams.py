@@ -1,4 +1,4 @@
-"""The program that has started a streaming query is asked to end."""
+"""A signal ends the program that has started a streaming query."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""docs/FAILURES.md: every row names a test that is there."""
+"""Every row of docs/FAILURES.md names an existing test."""
 
 import re
 

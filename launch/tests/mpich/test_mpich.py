@@ -29,7 +29,7 @@ def test_the_programs_are_built_with_it():
     assert "libmpich" in libraries and "libmpi.so" not in libraries
 
 
-# These want to read on stderr what a rank has printed ahead of MPI_Abort: MPICH's launcher may end before it has passed that on.
+# These expect on stderr what a rank printed in front of MPI_Abort. MPICH's launcher may end before it passes that on.
 LAST_WORDS = [
     "AFailureOfSparkEndsEveryRankWithItsText",
     "WhatIsNotADigitIsNamed",
@@ -49,7 +49,7 @@ def test_the_c_tests_that_need_mpi():
 
 
 def test_every_element_once(supply_run, entries):
-    """supply-cat knows nothing of MPI: its number comes from what the launcher leaves in the environment."""
+    """supply-cat does not use MPI: it takes its number from the launcher's environment variables."""
     run = supply_run("--lmdb", entries, "--ranks", 3, "--epochs", 2, MPIRUN=MPIRUN)
     assert run.finish() == 0
     assert collections.Counter(run.lines) == databases.expected_lines(entries, 2)
@@ -79,5 +79,5 @@ def test_training(supply_run, tmp_path):
 def test_a_rank_gives_up(supply_run, entries):
     run = supply_run("--lmdb", entries, "--ranks", 2, program=(TRAIN_DIGITS,), MPIRUN=MPIRUN)
     assert run.finish() == 1
-    # From the rank itself, or, where MPICH's launcher has not passed that on, from the Supplier, which has it by the pair.
+    # From the rank itself or, if MPICH's launcher did not pass it on, from the Supplier, which gets it by the pair.
     assert any("not a digit of 8 x 8 pixels" in line for line in run.errors), run.errors
