@@ -12,11 +12,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Failure(Exception):
-    """Ends the command with one line on stderr and an exit status."""
+    """Ends the command with one line on stderr, after the end of a log if there is one, and an exit status."""
 
-    def __init__(self, message, status=1):
+    def __init__(self, message, status=1, log=""):
         super().__init__(message)
         self.status = status
+        self.log = log
 
 
 def run(module):
@@ -26,7 +27,7 @@ def run(module):
     try:
         sys.exit(importlib.import_module(f".{module}", __package__).main(sys.argv[1:]))
     except Failure as failure:
-        print(f"{os.path.basename(sys.argv[0])}: error: {failure}", file=sys.stderr)
+        print(f"{failure.log}{os.path.basename(sys.argv[0])}: error: {failure}", file=sys.stderr)
         sys.exit(failure.status)
 
 

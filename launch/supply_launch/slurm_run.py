@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -52,16 +51,11 @@ def main(arguments):
             parser.error(f"{word.partition('=')[0]} comes from the allocation")
     if not program:
         parser.error("no program after '--'")
-    nodes = slurm_allocation.read()
-    job = Job(options, nodes, Spark())
+    job = Job(options, slurm_allocation.read(), Spark())
     try:
-        reason, log, status = job.run(run_options, program)
+        return job.run(run_options, program)
     finally:
         job.clean_up()
-    if reason:
-        print(log, file=sys.stderr)
-        raise Failure(f"{reason} (the end of its log is above)")
-    return status
 
 
 class Job:
@@ -88,7 +82,7 @@ class Job:
         return self._folders[-1]
 
     def run(self, run_options, program):
-        """Returns (None, None, exit status) of the run, or the reason why it cannot go on, and the end of a log."""
+        """Starts all processes and waits until the run has ended. Returns the exit status."""
         options = self._options
         self._work = work = self._make_folder("--folder", options.folder, os.environ["SLURM_JOB_ID"])
         # The other nodes make one of the same name. Spark and mpirun write there, so that it is removed with the run.
@@ -106,11 +100,9 @@ class Job:
             "SPARK_DAEMON_MEMORY": os.environ.get("SPARK_DAEMON_MEMORY", "256m"),
             "SPARK_DAEMON_JAVA_OPTS": f"{NO_PERF_DATA} -XX:+UseSerialGC -Djava.io.tmpdir={self._scratch}",
         }
-        master, problem = self._start_master(daemon)
-        if problem:
-            return problem, self._log("master"), None
+        master = self._start_master(daemon)
         if not master:
-            return None, None, 128 + self._sides.signal
+            return 128 + self._sides.signal
         count = len(self._nodes)
         srun: list[object] = ["srun", "--overlap", f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1"]
         srun += ["--kill-on-bad-exit=1", "--cpu-bind=none", "--mpi=none", "--export=ALL", ROOT / "launch/slurm-run"]
@@ -120,15 +112,9 @@ class Job:
             self._workers = self._sides.start(
                 "workers", srun, notice=True, stdin=subprocess.PIPE, stderr=log, env=daemon
             )
-        java_options = f"{NO_PERF_DATA} -Djava.io.tmpdir={self._scratch}"
-        command = [
-            ROOT / "launch/supply-run",
-            "--master",
-            master,
-            "--conf",
-            f"spark.executor.memory={options.executor_memory}",
-        ]
-        command += ["--conf", f"spark.executor.defaultJavaOptions={java_options}", *run_options]
+        command: list[object] = [ROOT / "launch/supply-run", "--master", master]
+        command += ["--conf", f"spark.executor.memory={options.executor_memory}", "--conf"]
+        command += [f"spark.executor.defaultJavaOptions={NO_PERF_DATA} -Djava.io.tmpdir={self._scratch}", *run_options]
         command += ["--ranks", sum(tasks for _, tasks in self._nodes), "--hosts", work / "hosts"]
         command += ["--mapped-files", mapped_files, "--named-pipes", named_pipes, "--", *program]
         # The nodes themselves remove what killed ranks leave: in a cancelled job no mpirun can.
@@ -136,11 +122,13 @@ class Job:
         self._run = self._sides.start("run", command, env={**self._environment, **environment})
         ended = self._sides.wait()
         if ended == "signal":
-            return None, None, 128 + self._sides.signal
+            return 128 + self._sides.signal
         if ended == "run":
-            return None, None, self._run.status
+            return self._run.status
+        if ended == "master":
+            raise self._failure("master", "Spark's master ended")
         notices = self._workers.notice.lines() or ["srun cannot start Spark's workers"]
-        return "Spark's master ended" if ended == "master" else notices[0], self._log(ended), None
+        raise self._failure("workers", notices[0])
 
     def _write_spark_settings(self):
         """Copies the settings of Spark, with a secret: whoever reaches the master could run programs without it."""
@@ -159,7 +147,7 @@ class Job:
         os.umask(mask)
 
     def _start_master(self, environment):
-        """Returns the master's URL, or None if a signal ends this command; and what is wrong."""
+        """Returns the master's URL, or None if a signal ends this command."""
         command = [self._spark.home / "bin/spark-class", "org.apache.spark.deploy.master.Master"]
         command += ["--host", socket.gethostname(), "--port", "0", "--webui-port", "0"]
         path = self._work / "master.log"
@@ -169,15 +157,18 @@ class Job:
         while time.monotonic() < latest:
             found = re.search(r"Starting Spark master at (spark:\S*)", path.read_text(errors="replace"))
             if found:
-                return found[1], None
+                return found[1]
             ended = self._sides.wait(0.2)
+            if ended == "signal":
+                return None
             if ended:
-                return None, None if ended == "signal" else "Spark's master ended"
-        return None, f"Spark's master did not start within {MASTER_START} s"
+                raise self._failure("master", "Spark's master ended")
+        raise self._failure("master", f"Spark's master did not start within {MASTER_START} s")
 
-    def _log(self, side):
-        """The end of a side's log."""
-        return "\n".join((self._work / f"{side}.log").read_text(errors="replace").splitlines()[-5:])
+    def _failure(self, side, reason):
+        """A failure with the end of a side's log."""
+        lines = (self._work / f"{side}.log").read_text(errors="replace").splitlines(keepends=True)
+        return Failure(f"{reason} (the end of its log is above)", log="".join(lines[-5:]))
 
     def clean_up(self):
         """Ends the run, then what the nodes have, then the master, and removes the folders."""

@@ -46,9 +46,7 @@ def main(arguments):
     files = {option: _shippable(option, path) for option, path in given.items() if path}
     hadoop = os.environ.get("HADOOP_CONF_DIR")
     if not hadoop:
-        raise Failure(
-            "HADOOP_CONF_DIR is not set: set it to the folder with the cluster's core-site.xml and yarn-site.xml"
-        )
+        raise Failure("HADOOP_CONF_DIR is not set: it names the folder with core-site.xml and yarn-site.xml")
     if not pathlib.Path(hadoop, "core-site.xml").is_file():
         raise Failure(f"HADOOP_CONF_DIR: there is no {hadoop}/core-site.xml")
     spark = Spark()
@@ -61,6 +59,7 @@ def main(arguments):
     # Wrong options are found here, not in a log on the cluster.
     checked = subprocess.run(
         [*java, "supply.yarn.Submission", options.memory, spark.home, *user_conf, *local_files, *others],
+        env=environment,
         stdout=subprocess.PIPE,
         preexec_fn=end_with_parent,
         check=False,
@@ -69,12 +68,8 @@ def main(arguments):
         return checked.returncode if checked.returncode > 0 else 128 - checked.returncode
     # YARN keeps an application alive after its submitter has ended. By this tag it is found and ended.
     tag = f"supply-{uuid.uuid4()}"
-    conf = [
-        f"spark.yarn.tags={tag}",
-        "spark.yarn.maxAppAttempts=1",
-        *checked.stdout.decode().splitlines(),
-        *options.conf,
-    ]
+    conf = [f"spark.yarn.tags={tag}", "spark.yarn.maxAppAttempts=1"]
+    conf += [*checked.stdout.decode().splitlines(), *options.conf]
     command = [spark.submit, "--class", "supply.cli.Supplier", "--master", "yarn", "--deploy-mode", "cluster"]
     command += ["--name", "Supplier", "--num-executors", options.executors]
     command += ["--executor-memory", options.memory, "--executor-cores", options.cores]
@@ -87,7 +82,7 @@ def main(arguments):
     if sides.wait() == "signal":
         # Until it is killed it could still submit the application.
         sides.end(0)
-        subprocess.run([*java, "supply.yarn.EndApplication", tag], check=False)
+        subprocess.run([*java, "supply.yarn.EndApplication", tag], env=environment, check=False)
         return 128 + sides.signal
     sides.end()
     if submitter.status == 0:

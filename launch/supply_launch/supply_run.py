@@ -158,8 +158,10 @@ class Run:
             # Other nodes do not have these folders.
             command += self._launcher.temporary_files_in(work, in_memory)
         # Every node sees the folder of the config files.
-        shared = self._make_folder(os.path.dirname(os.path.abspath(self._configs[0]))) if options.hosts else work
-        of_ranks, folder = self._launcher.files_of_ranks(shared / "ranks", options.ranks)
+        shared = os.path.dirname(os.path.abspath(self._configs[0])) if options.hosts else work
+        of_ranks, folder = [], None
+        if os.access(shared, os.W_OK):
+            of_ranks, folder = self._launcher.files_of_ranks(self._make_folder(shared), options.ranks)
         ranks = self._sides.start("ranks", [*command, *of_ranks, *program], relay="stderr", env=environment)
         return ranks, ranks.output, folder
 
