@@ -1,12 +1,39 @@
-"""The documents agree with the files."""
+"""The documents agree with the tree: links, paths, commands, options and examples."""
 
+import os
 import re
+import subprocess
+import sys
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
-from places import ROOT
+from places import LAUNCH, ROOT
 
-DOCUMENTS = sorted(path for path in ROOT.rglob("*.md") if not {"build", "target"} & set(path.relative_to(ROOT).parts))
+MADE = {"build", "target", ".git"}
+FILES = [path for path in ROOT.rglob("*") if path.is_file() and not MADE & set(path.relative_to(ROOT).parts)]
+NAMES = {str(path.relative_to(ROOT)) for path in FILES}
+DOCUMENTS = sorted(path for path in FILES if path.suffix == ".md")
+MAKEFILE = (ROOT / "Makefile").read_text()
+# Targets whose name is a variable in the Makefile.
+MADE_BY = {"build/digits"}
+END_OF_PATIENCE = 120
+
+each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def anchors(document):
+    """The anchors that a page gives its headings."""
+    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def commands(document):
+    """The shell commands of a page's code blocks, each on one line."""
+    text = document.read_text().replace("\\\n", " ")
+    return [line.strip() for line in text.splitlines() if re.match(r"( {4,}|exec )", line)]
 
 
 def test_the_client_in_the_readme_is_the_example():
@@ -14,10 +41,60 @@ def test_the_client_in_the_readme_is_the_example():
     assert code == (ROOT / "mpi-client/examples/minimal.c").read_text()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_link_leads_to_a_file(document):
-    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text())
-    assert [link for link in links if not (document.parent / link).exists()] == []
+@each_document
+def test_every_link_leads_to_a_file_and_a_heading(document):
+    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+        if ":" not in link:
+            path, _, anchor = link.partition("#")
+            target = document.parent / path if path else document
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), link
+
+
+@each_document
+def test_every_path_exists(document):
+    for path in re.findall(r"`([\w./-]+\.(?:scala|c|h|pml|tsv|proto|py))`", document.read_text()):
+        assert path == "layout.h" or any(f"/{name}".endswith(f"/{path}") for name in NAMES), path
+    folders = "launch|bench|configs|proto|mpi-client|spark-supplier|docs|\\.ci"
+    for path in re.findall(rf"(?<![\w/.-])((?:{folders})/[\w/.-]*\w)", document.read_text()):
+        assert path.startswith("spark-supplier/target") or (ROOT / path).exists() or (document.parent / path).exists(), path
+
+
+@each_document
+def test_every_make_target_exists(document):
+    for code in re.findall(r"`([^`]*)`", document.read_text()) + commands(document):
+        words = re.sub(r"'[^']*'|#.*", "", code).split() if re.match(r"make\b", code) else []
+        targets = [word for word in words[1:] if "=" not in word]
+        assert all(re.search(rf"^{target}\b.*:", MAKEFILE, re.MULTILINE) or target in MADE_BY for target in targets), code
+
+
+def run_help(program):
+    return subprocess.run([program, "--help"], capture_output=True, text=True, timeout=END_OF_PATIENCE).stdout
+
+
+@pytest.fixture(scope="module")
+def options_of():
+    """The options of a program, by its own help. Launchers pass those of the Supplier on."""
+    helps = {}
+    shared = (ROOT / "docs/OPTIONS.md").read_text() + run_help(LAUNCH / "supply-run")
+
+    def options(program):
+        if program not in helps:
+            helps[program] = run_help(program) + (shared if program.parent == LAUNCH else "")
+        return helps[program]
+
+    return options
+
+
+@each_document
+def test_every_option_of_a_command_exists(document, options_of):
+    for command in commands(document):
+        started = re.search(r"(?:^|[\s&])(?:launch|build/mpi-client)/[\w/-]+", command)
+        if started:
+            program = ROOT / started[0].strip(" &")
+            assert program.exists(), command
+            for option in re.findall(r"(?<=\s)--[a-z-]+", command[started.end() :].split(" -- ")[0]):
+                assert re.search(rf"{option}\b", options_of(program)), command
 
 
 def test_the_protocol_names_every_field_that_the_table_has_constants_for():
@@ -25,3 +102,54 @@ def test_the_protocol_names_every_field_that_the_table_has_constants_for():
     table = [line.split("\t") for line in (ROOT / "proto/layout.tsv").read_text().splitlines()[1:]]
     kinds = [row[1].split("_", 1)[1] for row in table if row[1].startswith(("NOTIFICATION_", "REQUEST_"))]
     assert [kind for kind in kinds if kind not in protocol] == []
+
+
+def write_datums(file, count):
+    """Rows with the columns of a Datum, so that supply-cat can print them."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    one = pyarrow.array([1] * count, pyarrow.int32())
+    columns = {
+        "key": pyarrow.array([b"%08d" % number for number in range(count)]),
+        "label": pyarrow.array(range(count), pyarrow.int32()),
+        "channels": one,
+        "height": one,
+        "width": one,
+        "encoded": pyarrow.array([False] * count),
+        "data": pyarrow.array([b"x"] * count),
+    }
+    pyarrow.parquet.write_table(pyarrow.table(columns), file)
+
+
+def test_the_programs_of_the_page_about_dataframes_run(tmp_path, make_pairs, start_ranks):
+    programs = re.findall(r"```python\n(.*?)```", (ROOT / "docs/DATAFRAMES.md").read_text(), re.DOTALL)
+    (tmp_path / "spark-supplier").symlink_to(ROOT / "spark-supplier")
+    for number in range(4):
+        write_datums(tmp_path / f"data/train/{number}.parquet", 50)
+        write_datums(tmp_path / f"data/incoming/{number}.parquet", 10)
+    pairs = make_pairs(2)
+    (tmp_path / "conf").symlink_to(pairs.folder)
+    environment = {
+        **os.environ,
+        "PYSPARK_SUBMIT_ARGS": "--master local[2] pyspark-shell",
+        "SPARK_CONF_DIR": str(ROOT / "configs" / "spark"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    spark = subprocess.Popen(
+        [sys.executable, "-c", "\n".join(programs)],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        # 10 epochs of the DataFrame, then the rows of the stream, each to new ranks.
+        for rows in (10 * 4 * 50, 4 * 10):
+            ranks = start_ranks(pairs, 2, timeout=END_OF_PATIENCE)
+            assert [rank.finish() for rank in ranks] == [0, 0], [rank.error for rank in ranks]
+            assert sum(len(rank.lines) for rank in ranks) == rows
+        assert spark.wait(END_OF_PATIENCE) == 0, spark.stdout.read()
+    finally:
+        spark.kill()
+        spark.communicate()
