@@ -57,7 +57,9 @@ def test_every_path_exists(document):
         assert path == "layout.h" or any(f"/{name}".endswith(f"/{path}") for name in NAMES), path
     folders = "launch|bench|configs|proto|mpi-client|spark-supplier|docs|\\.ci"
     for path in re.findall(rf"(?<![\w/.-])((?:{folders})/[\w/.-]*\w)", document.read_text()):
-        assert path.startswith("spark-supplier/target") or (ROOT / path).exists() or (document.parent / path).exists(), path
+        assert (
+            path.startswith("spark-supplier/target") or (ROOT / path).exists() or (document.parent / path).exists()
+        ), path
 
 
 @each_document
@@ -65,7 +67,9 @@ def test_every_make_target_exists(document):
     for code in re.findall(r"`([^`]*)`", document.read_text()) + commands(document):
         words = re.sub(r"'[^']*'|#.*", "", code).split() if re.match(r"make\b", code) else []
         targets = [word for word in words[1:] if "=" not in word]
-        assert all(re.search(rf"^{target}\b.*:", MAKEFILE, re.MULTILINE) or target in MADE_BY for target in targets), code
+        assert all(re.search(rf"^{target}\b.*:", MAKEFILE, re.MULTILINE) or target in MADE_BY for target in targets), (
+            code
+        )
 
 
 def run_help(program):
