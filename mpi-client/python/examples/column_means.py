@@ -1,10 +1,11 @@
-"""Means of columns over all ranks, with mpi4py and numpy, from the values as Spark wrote them.
+"""Means of columns over all ranks, with mpi4py and numpy, computed in the memory that Spark wrote.
 
     launch/make-configs 2 /dev/shm/means conf
-    spark-submit --master local[2] --jars spark-supplier.jar supply_parquet.py digits.parquet conf pixel_3_4 target --ranks 2 &
+    spark-submit --master local[2] --jars spark-supplier.jar \\
+        supply_parquet.py digits.parquet conf pixel_3_4 target --ranks 2 &
     mpirun -n 2 python column_means.py conf pixel_3_4 target
 
-A column of many values an element, as pixels, has the mean of them all. The first epoch counts.
+If an element has many values, for example pixels, the mean is over all of them. Only the first epoch counts.
 """
 
 import argparse

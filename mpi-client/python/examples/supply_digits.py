@@ -1,4 +1,4 @@
-"""Supplies a DataFrame of handwritten digits to the ranks of train_digits.py, which says how both are started."""
+"""Supplies a DataFrame of handwritten digits to the ranks of train_digits.py. See there how to start both."""
 
 import argparse
 
@@ -12,7 +12,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=2, help="(default 2)")
     parser.add_argument("--epochs", type=int, default=1, help="(default 1)")
     parser.add_argument("--seed", type=int, default=0, help="of the order of the partitions (default 0)")
-    parser.add_argument("--timeout", type=float, default=120, help="limit of each wait, in seconds (default 120)")
+    parser.add_argument("--timeout", type=float, default=120, help="limit of each wait in seconds (default 120)")
     arguments = parser.parse_args()
 
     spark = SparkSession.builder.appName("supply-digits").getOrCreate()

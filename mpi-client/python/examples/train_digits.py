@@ -1,14 +1,16 @@
-"""Data-parallel training (PyTorch DDP over gloo) of a classifier of digits, fed by a DataFrame; can be stopped and gone on with anywhere.
+"""Data-parallel training (PyTorch DDP over gloo) of a classifier of digits, fed by a DataFrame.
 
     launch/make-configs 2 /dev/shm/digits conf
-    spark-submit --master local[2] --jars spark-supplier.jar supply_digits.py train_lmdb conf --ranks 2 --epochs 10 --seed 1 &
+    spark-submit --master local[2] --jars spark-supplier.jar \\
+        supply_digits.py train_lmdb conf --ranks 2 --epochs 10 --seed 1 &
     mpirun -n 2 python train_digits.py conf --epochs 10 --save model.pt
 
     spark-submit --master local[2] --jars spark-supplier.jar supply_digits.py test_lmdb conf --ranks 2 &
     mpirun -n 2 python train_digits.py conf --evaluate model.pt
 
-With --checkpoint FOLDER --stop-after STEPS the ranks save where they are and end (Spark's run fails: they stopped early); started
-again with --resume FOLDER they get, in the same order, exactly the samples that they would have got.
+With --checkpoint FOLDER --stop-after STEPS the ranks save their state and stop, also in the middle of an epoch. Spark's
+run then fails, because they stopped early. With --resume FOLDER a new run gives them exactly the remaining samples, in
+the same order.
 """
 
 import argparse
@@ -41,7 +43,7 @@ def connect(comm):
 
 
 def images(batch):
-    """Numbers from 0 to 1. Each operation makes a new tensor: the batch itself lies in Spark's memory and can not be written."""
+    """Pixels from 0 to 1. Each operation makes a new tensor, because the batch is in Spark's read-only memory."""
     return batch["data"].reshape(-1, PIXELS).float() / BRIGHTEST
 
 
@@ -50,14 +52,14 @@ def train(arguments, dataset, samples):
     torch.manual_seed(0)
     model = DistributedDataParallel(torch.nn.Linear(PIXELS, CLASSES))
     optimizer = torch.optim.SGD(model.parameters(), lr=arguments.learning_rate, momentum=0.9)
-    epoch, steps = 0, 0
+    first_epoch, steps = 0, 0
     if arguments.resume:
         saved = torch.load(arguments.resume / f"rank-{rank}.pt")
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         dataset.load_state_dict(saved["dataset"])
-        epoch, steps = saved["epoch"], saved["steps"]
-    for epoch in range(epoch, arguments.epochs):
+        first_epoch, steps = saved["epoch"], saved["steps"]
+    for epoch in range(first_epoch, arguments.epochs):
         dataset.set_epoch(epoch)
         for batch in DataLoader(dataset, batch_size=None):
             loss = torch.nn.functional.cross_entropy(model(images(batch)), batch["label"].long())
@@ -85,14 +87,14 @@ def train(arguments, dataset, samples):
 
 
 def evaluate(path, dataset):
-    """How many of the images of all ranks are classified rightly, and how many they are."""
+    """Over all ranks: the number of images that the model classifies correctly, and the number of images."""
     model = torch.nn.Linear(PIXELS, CLASSES)
     model.load_state_dict(torch.load(path))
     counts = torch.zeros(2, dtype=torch.int64)
     with torch.no_grad():
         for batch in dataset:
-            right = (model(images(batch)).argmax(1) == batch["label"]).sum()
-            counts += torch.tensor([right, len(batch["label"])])
+            correct = (model(images(batch)).argmax(1) == batch["label"]).sum()
+            counts += torch.tensor([correct, len(batch["label"])])
     torch.distributed.all_reduce(counts)
     return counts.tolist()
 
@@ -100,18 +102,18 @@ def evaluate(path, dataset):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", metavar="CONFIG", help="folder with the config files of both sides")
-    parser.add_argument("--epochs", type=int, default=10, help="as supply_digits.py's (default 10)")
-    parser.add_argument("--batch-size", type=int, default=32, help="images of a batch, on each rank (default 32)")
+    parser.add_argument("--epochs", type=int, default=10, help="epochs, as for supply_digits.py (default 10)")
+    parser.add_argument("--batch-size", type=int, default=32, help="images in a batch of each rank (default 32)")
     parser.add_argument("--learning-rate", type=float, default=0.1, help="(default 0.1)")
-    parser.add_argument("--save", type=pathlib.Path, metavar="FILE", help="where the model goes at the end")
+    parser.add_argument("--save", type=pathlib.Path, metavar="FILE", help="save the model here at the end")
     parser.add_argument(
-        "--evaluate", type=pathlib.Path, metavar="FILE", help="a saved model: classify with it instead of training"
+        "--evaluate", type=pathlib.Path, metavar="FILE", help="do not train; classify with this saved model"
     )
-    parser.add_argument("--checkpoint", type=pathlib.Path, metavar="FOLDER", help="where --stop-after saves")
-    parser.add_argument("--stop-after", type=int, metavar="STEPS", help="save and end behind so many steps")
-    parser.add_argument("--resume", type=pathlib.Path, metavar="FOLDER", help="go on where --stop-after has saved")
+    parser.add_argument("--checkpoint", type=pathlib.Path, metavar="FOLDER", help="--stop-after saves here")
+    parser.add_argument("--stop-after", type=int, metavar="STEPS", help="save and stop after this number of steps")
+    parser.add_argument("--resume", type=pathlib.Path, metavar="FOLDER", help="resume from what --stop-after saved")
     parser.add_argument(
-        "--samples", type=pathlib.Path, metavar="FILE", help="FILE.RANK gets the keys of each step's images"
+        "--samples", type=pathlib.Path, metavar="FILE", help="write the keys of each step's images to FILE.RANK"
     )
     arguments = parser.parse_args()
     if arguments.stop_after and not arguments.checkpoint:
@@ -123,14 +125,14 @@ def main():
     with contextlib.ExitStack() as stack:
         samples = stack.enter_context(open(f"{arguments.samples}.{comm.rank}", "w")) if arguments.samples else None
         columns = COLUMNS + ["key"] * (samples is not None)
-        # All ranks classify all their images, but must train in step.
+        # Training synchronizes the ranks in each step. Evaluation does not.
         uneven = "keep" if arguments.evaluate else "pad"
         dataset = SupplyDataset(arguments.config, columns=columns, batch_size=arguments.batch_size, uneven=uneven)
         stack.push(dataset)
         if arguments.evaluate:
-            right, count = evaluate(arguments.evaluate, dataset)
+            correct, count = evaluate(arguments.evaluate, dataset)
             if comm.rank == 0:
-                print(f"train_digits: evaluated={count} accuracy={right / count:.3f}")
+                print(f"train_digits: evaluated={count} accuracy={correct / count:.3f}")
         else:
             stopped = train(arguments, dataset, samples)
             if stopped:

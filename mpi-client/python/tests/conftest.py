@@ -1,4 +1,4 @@
-"""A pair for each test, with a rank of this process and a task of the test."""
+"""A pair for each test: the rank is this process, the task is the test's own."""
 
 import os
 import pathlib
@@ -6,16 +6,16 @@ import tempfile
 
 import pytest
 import supply
-from layout import ROOT
+from layout import ROOT, get
 from task import Task
 
 assert not pathlib.Path(supply.__file__).is_relative_to(ROOT / "mpi-client"), (
-    "the wheel is to be tested, not the sources"
+    "these tests are for the installed wheel, not for the sources"
 )
 
 
 class PairFiles:
-    """The config files of one pair, and the files that they name."""
+    """The config files of one pair, and the paths in them."""
 
     def __init__(self, folder, ring="64KiB", block="16KiB"):
         self.folder = folder
@@ -23,23 +23,28 @@ class PairFiles:
         (folder / "mapped-files.conf").write_text(f"{self.paths[0]} ring={ring} block={block}\n")
         (folder / "named-pipes.conf").write_text(f"{self.paths[1]} {self.paths[2]}\n")
 
-    def left_behind(self):
+    def is_open(self):
+        """Whether a rank has opened the pair."""
+        return self.paths[0].exists() and get(self.paths[0].read_bytes(), "mapped_file_header", "version") != 0
+
+    def remaining(self):
+        """The files of the pair that exist."""
         return [path.name for path in self.paths if path.exists()]
 
 
 @pytest.fixture
 def files():
-    """Nothing of the pair may be left at the end."""
+    """Checks at the end that no file of the pair is left."""
     folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="supply-test-", dir=folder) as name:
         made = PairFiles(pathlib.Path(name))
         yield made
-        assert made.left_behind() == []
+        assert made.remaining() == []
 
 
 @pytest.fixture
 def open_pair(files):
-    """Opens the rank's side and attaches a task: (supply, task). Both end with the test."""
+    """A function that opens the rank's side and attaches a task: (supply, task). The fixture closes both."""
     opened = []
 
     def open_both(timeout=30, **options):

@@ -1,4 +1,4 @@
-"""The Spark side of test_dataframes, run by the Python of build/venv: writes one DataFrame after another, as its stdin says."""
+"""The Spark side of test_dataframes: writes the DataFrames that its stdin names. The Python of build/venv runs it."""
 
 import json
 import pathlib
@@ -11,15 +11,16 @@ ROWS, PARTITIONS = 1000, 4
 TEST_LMDB = pathlib.Path(__file__).resolve().parents[3] / "build" / "digits" / "test_lmdb"
 
 EVERY_TYPE = """
-    id, id % 3 = 0 as flag, cast(id % 100 as tinyint) as tiny, cast(id * 31 as smallint) as small, cast(id * 65537 as int) as number,
-    cast(id as float) / 3 as single, sqrt(id) as root, concat('row ', repeat('ä', int(id % 7)), id) as text,
+    id, id % 3 = 0 as flag, cast(id % 100 as tinyint) as tiny, cast(id * 31 as smallint) as small,
+    cast(id * 65537 as int) as number, cast(id as float) / 3 as single, sqrt(id) as root,
+    concat('row ', repeat('ä', int(id % 7)), id) as text,
     cast(concat('bytes ', repeat('x', int(id % 11))) as binary) as bytes, date_add(date'1999-12-31', int(id)) as day,
     timestamp_micros(id * 1000003) as instant, cast(timestamp_micros(id * 999983) as timestamp_ntz) as clock,
     cast(id - 500 as decimal(10, 2)) as price, cast(id - 500 as decimal(38, 5)) * -1000003 as large,
     transform(sequence(1, 4), i -> cast(i * id as float)) as vector, transform(sequence(1, 3), i -> i + id) as longs
 """
 
-# Each of its columns is null in some rows, and each in others than its neighbour.
+# Each column is null in some rows, and not in the same rows as its neighbour.
 NULLABLE = ", ".join(
     f"if(id % {5 + i} = {i % 5}, null, {name}) as {name}"
     for i, name in enumerate(
@@ -45,7 +46,7 @@ def frame(spark, name):
     if name == "shuffled":
         return everything.repartition(3, "tiny").select("id", "text")
     if name == "indeterminate":
-        # Which row goes where depends on the order in which they come out of the first shuffle.
+        # The partition of a row depends on the order in which rows leave the first shuffle.
         spark.conf.set("spark.sql.execution.sortBeforeRepartition", "false")
         return everything.groupBy("tiny").count().repartition(3)
     if name == "lmdb":
@@ -54,7 +55,7 @@ def frame(spark, name):
 
 
 def split(expressions):
-    """At the commas outside of parentheses."""
+    """Splits at the commas outside of parentheses."""
     depth, parts = 0, [""]
     for char in expressions:
         depth += (char == "(") - (char == ")")

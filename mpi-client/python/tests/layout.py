@@ -1,10 +1,10 @@
-"""Where things lie: in the checkout, and, from proto/layout.tsv, the fields of the contract's structures."""
+"""Paths in the checkout, and the fields of the contract's structures from proto/layout.tsv."""
 
 import csv
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-# The other side's environment, and what it is to have.
+# PySpark's environment, and the jar that it loads.
 SPARK_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
 JAR = ROOT / "spark-supplier" / "target" / "spark-supplier.jar"
 
@@ -21,13 +21,13 @@ CONSTANTS = {row["field"]: int(row["offset"]) for row in _ROWS if row["structure
 
 
 def get(memory, structure, field, at=0):
-    """The number in a field of the structure that begins at `at`."""
+    """The number in a field of the structure at offset `at`."""
     offset, size = _FIELDS[structure, field]
     return int.from_bytes(memory[at + offset : at + offset + size], "little")
 
 
 def put(memory, structure, at=0, **values):
-    """Stores numbers or texts in fields of the structure that begins at `at`."""
+    """Stores numbers or texts in fields of the structure at offset `at`."""
     for field, value in values.items():
         offset, size = _FIELDS[structure, field]
         stored = value.encode().ljust(size, b"\0") if isinstance(value, str) else value.to_bytes(size, "little")

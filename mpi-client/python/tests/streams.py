@@ -1,4 +1,7 @@
-"""The Spark side of test_streams, run by the Python of build/venv: supplies the files of a folder, one a batch, up to a last one."""
+"""The Spark side of test_streams: supplies the files of a folder, one for each batch. The Python of build/venv runs it.
+
+Arguments: folder of the files, folder of the config files, number of the last batch.
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""The task's side of a pair, from PROTOCOL.md, over the real mapped file and pipes. Its columns are Arrow arrays."""
+"""The task's side of a pair, written from PROTOCOL.md, over the real mapped file and pipes.
+
+Columns are Arrow arrays.
+"""
 
 import fcntl
 import mmap
@@ -7,11 +10,10 @@ import struct
 import time
 
 import pyarrow
-
 from layout import CONSTANTS, SIZES, get, put
 
-# To end a test that hangs, not to measure one.
-END_OF_PATIENCE = 60
+# Ends a test that hangs.
+HANG_SECONDS = 60
 
 _FORMATS = {
     pyarrow.int8(): "c", pyarrow.uint8(): "C", pyarrow.int16(): "s", pyarrow.uint16(): "S", pyarrow.int32(): "i",
@@ -21,9 +23,9 @@ _FORMATS = {
 
 
 def wait_until(what, condition):
-    limit = time.monotonic() + END_OF_PATIENCE
+    limit = time.monotonic() + HANG_SECONDS
     while not (found := condition()):
-        assert time.monotonic() < limit, f"in vain: {what}"
+        assert time.monotonic() < limit, f"waited in vain for {what}"
         time.sleep(0.002)
     return found
 
@@ -34,10 +36,10 @@ def _aligned(size):
 
 
 class Task:
-    """Attaches to the pair (A1 to A5); the pair is there."""
+    """Attaches to a pair that is open (A1 to A5)."""
 
     def __init__(self, mapped_file, request_pipe, notification_pipe):
-        self._file = open(mapped_file, "r+b")
+        self._file = open(mapped_file, "r+b")  # noqa: SIM115
         self.memory = mmap.mmap(self._file.fileno(), 0)
         lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, CONSTANTS["TASK_LOCK_BYTE"], 1, 0)
         fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, lock)
@@ -74,7 +76,7 @@ class Task:
         put(self.memory, "mapped_file_header", schema_columns=len(schema))
 
     def supply(self, batch, epoch=0, partition=0, first_element=0):
-        """P1 to P4 of a block with the values of a record batch."""
+        """Publishes a block with the values of a record batch (P1 to P4)."""
         if self.header("schema_columns") == 0:
             self.write_schema(batch.schema)
         image = bytearray(_aligned(SIZES["block_header"] + batch.num_columns * SIZES["block_column"]))
@@ -99,8 +101,8 @@ class Task:
     def end_of_data(self, epoch=0):
         self._publish("NOTIFICATION_END_OF_DATA", bytearray(SIZES["block_header"]), 0, epoch)
 
-    def see_end(self):
-        """E1 and E3."""
+    def confirm_end(self):
+        """Waits for the last release and confirms the end (E1 and E3)."""
         wait_until("the rank's last release", lambda: self.header("released") == self.header("published"))
         put(self.memory, "mapped_file_header", end_seen=1)
 
@@ -110,19 +112,19 @@ class Task:
 
     def _publish(self, kind, image, elements, epoch, partition=0, first_element=0):
         sequence, slots, slot = self.header("published"), self.header("block_count"), self.header("block_bytes")
-        assert len(image) <= slot, "the test's block is larger than a slot"
+        assert len(image) <= slot, "the block is larger than a slot"
         wait_until("credit", lambda: sequence < self.header("released") + slots)
         offset = self.header("ring_offset") + sequence % slots * slot
-        fields = dict(
-            kind=CONSTANTS[kind],
-            element_count=elements,
-            sequence=sequence,
-            epoch=epoch,
-            partition=partition,
-            first_element=first_element,
-            offset=offset,
-            size=len(image),
-        )
+        fields = {
+            "kind": CONSTANTS[kind],
+            "element_count": elements,
+            "sequence": sequence,
+            "epoch": epoch,
+            "partition": partition,
+            "first_element": first_element,
+            "offset": offset,
+            "size": len(image),
+        }
         put(image, "notification", generation=self.header("generation"), **fields)
         self.memory[offset : offset + len(image)] = bytes(image)
         put(self.memory, "mapped_file_header", published=sequence + 1)

@@ -1,4 +1,4 @@
-"""What PySpark writes with format("supply") is what a rank reads."""
+"""A rank reads the rows that PySpark writes with format("supply")."""
 
 import json
 import os
@@ -11,12 +11,12 @@ import supply
 from layout import JAR, SPARK_PYTHON
 
 LIMIT_SECONDS = 120
-# Elements of build/digits/test_lmdb.
+# Elements of build/digits/test_lmdb
 HELD_OUT = 360
 
 
 class Spark:
-    """A PySpark program that writes the DataFrames of frames.py to the rank of this process."""
+    """A PySpark program that writes the DataFrames of frames.py to this process, the rank."""
 
     def __init__(self, log):
         environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--jars {JAR} pyspark-shell", "TZ": "UTC"}
@@ -26,17 +26,20 @@ class Spark:
         )  # fmt: skip
 
     def write(self, files, name, rows="", **options):
+        assert self.process.stdin is not None
         request = {"name": name, "folder": str(files.folder), "rows": str(rows), "options": options}
         self.process.stdin.write(json.dumps(request) + "\n")
 
     def answer(self):
-        """None where all went well, or else the error."""
+        """The error, or None."""
+        assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.startswith("answer "):
                 return json.loads(line.removeprefix("answer ")).get("error")
         raise AssertionError("the PySpark program has ended")
 
     def end(self):
+        assert self.process.stdin is not None
         self.process.stdin.close()
         try:
             self.process.wait(LIMIT_SECONDS)
@@ -53,7 +56,7 @@ def spark(tmp_path_factory):
 
 
 def read(files, epochs):
-    """The rows of each epoch, in the order of `id`, and the rows of each block."""
+    """The rows of each epoch, sorted by `id`, and the number of rows of each block."""
     with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         tables, counts = [], []
         for _ in range(epochs):
@@ -67,7 +70,7 @@ def read(files, epochs):
 
 
 @pytest.mark.parametrize("name", ["every-type", "nullable", "numbers", "shuffled"])
-def test_every_row_arrives_in_every_epoch_as_spark_has_it(files, spark, tmp_path, name):
+def test_every_row_arrives_unchanged_in_every_epoch(files, spark, tmp_path, name):
     spark.write(files, name, tmp_path / "rows.arrow", epochs=2, seed=7, **{"block-elements": 48})
     tables, counts = read(files, epochs=2)
     assert spark.answer() is None
@@ -78,7 +81,7 @@ def test_every_row_arrives_in_every_epoch_as_spark_has_it(files, spark, tmp_path
 
 
 def test_shuffled_rows_come_in_whole_blocks(files, spark):
-    # 250 rows a partition are 4 blocks of 64 when they are filled up, and in another order in each epoch.
+    # A partition has 250 rows: 4 blocks of 64 with padding, in another order in each epoch.
     spark.write(files, "numbers", epochs=2, shuffle="elements", uneven="pad", **{"block-elements": 64})
     with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         epochs = [[(block.partition, block.numpy("id", copy=True).tolist()) for block in s.epoch()] for _ in range(2)]
@@ -106,7 +109,7 @@ def test_a_frame_without_rows_is_supplied(files, spark):
         ("uneven-lists", ["column 'list' has an array of", "they must all have the same length"]),
     ],
 )
-def test_what_can_not_be_supplied_is_named_on_both_sides(files, spark, name, says):
+def test_both_sides_name_a_column_that_cannot_be_supplied(files, spark, name, says):
     spark.write(files, name)
     with pytest.raises(supply.SupplyError) as failure:
         read(files, epochs=1)
@@ -131,14 +134,16 @@ def test_an_lmdb_is_a_frame_of_seven_columns(files, spark):
     assert {row["label"] for row in rows} == set(range(10))
 
 
-def test_rows_in_no_certain_order_are_not_gone_on_with_inside_a_partition(files, spark):
+def test_unordered_rows_cannot_resume_inside_a_partition(files, spark):
     spark.write(files, "shuffled", **{"block-elements": 10})
     with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         s.next_block()
         position = s.position
     assert "RankEndedException" in spark.answer()
     spark.write(files, "shuffled", **{"block-elements": 10})
-    with pytest.raises(supply.SupplyError, match="go on behind element 10 of partition .* in no certain order"):
-        with supply.open(files.folder, 0, timeout=LIMIT_SECONDS, position=position) as s:
-            s.next_block()
+    with (
+        pytest.raises(supply.SupplyError, match="go on behind element 10 of partition .* in no certain order"),
+        supply.open(files.folder, 0, timeout=LIMIT_SECONDS, position=position) as s,
+    ):
+        s.next_block()
     assert "in no certain order" in spark.answer()

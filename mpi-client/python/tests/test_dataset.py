@@ -1,4 +1,4 @@
-"""supply.torch.SupplyDataset: batches across blocks, epochs, what was consumed, even numbers of steps."""
+"""supply.torch.SupplyDataset: batches across blocks, epochs, saved states, equal numbers of steps."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader  # noqa: E402
 
 
 def supply_blocks(task, sizes, epoch=0):
-    """Blocks of these sizes: the numbers from 0, or from the rank's position on, of one partition."""
+    """Blocks of these sizes of one partition: the numbers from 0, or from the rank's position."""
     schema = pyarrow.schema([pyarrow.field("x", "int64", False)])
     first = task.header("start_element") if epoch == task.header("start_epoch") else 0
     for size in sizes:
@@ -34,14 +34,14 @@ def supply_epochs(files, sizes, epochs=1, first_epoch=0):
             supply_blocks(task, sizes, epoch)
             task.end_of_epoch(epoch)
         task.end_of_data(epochs - 1)
-        task.see_end()
+        task.confirm_end()
     finally:
         task.leave()
 
 
 @pytest.fixture
 def dataset(files):
-    """Makes a data set and feeds it."""
+    """A function that makes a data set and feeds it."""
     made, feeding = [], []
 
     def make(sizes, epochs=1, **options):
@@ -74,7 +74,7 @@ def test_a_batch_within_a_block_is_not_copied(dataset):
     assert [start < batch["x"].data_ptr() < start + size for batch in data] == [True, True]
 
 
-def test_copies(dataset):
+def test_copies_are_writable_and_hold_no_block(dataset):
     data = dataset([4] * 20, copy=True)
     kept = list(data)
     kept[0]["x"].add_(1)
@@ -85,7 +85,7 @@ def test_batches_larger_than_the_ring(dataset):
     assert numbers(dataset([2] * 15, batch_size=100)) == [list(range(30))]
 
 
-def test_hoarded_batches_are_an_error(dataset):
+def test_batches_that_occupy_the_ring_are_an_error(dataset):
     data = dataset([4] * 5, epochs=2)
     batches = iter(data)
     held = [next(batches) for _ in range(4)]
@@ -100,19 +100,19 @@ def test_epochs(dataset):
     for epoch in range(3):
         data.set_epoch(epoch)
         assert numbers(data) == [[0, 1, 2, 3]]
-    with pytest.raises(supply.SupplyError, match="ended behind epoch 2.*--epochs"):
+    with pytest.raises(supply.SupplyError, match="ended after epoch 2.*--epochs"):
         next(iter(data))
 
 
-def test_epochs_that_are_left_out(dataset):
+def test_epochs_that_are_skipped(dataset):
     data = dataset([4, 4], epochs=4)
     next(iter(data))
-    assert numbers(data) == [[0, 1, 2, 3], [4, 5, 6, 7]], "a broken off iteration is not gone on with"
+    assert numbers(data) == [[0, 1, 2, 3], [4, 5, 6, 7]], "a broken off iteration is not resumed"
     data.set_epoch(3)
     assert numbers(data) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
-def test_a_block_that_is_passed_over_is_not_held(files):
+def test_a_skipped_block_is_not_held(files):
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
     data.set_epoch(1)
     data._opened()
@@ -137,7 +137,7 @@ def test_an_epoch_that_has_passed(dataset):
     data.set_epoch(0)
     with pytest.raises(supply.SupplyError, match="epoch 0 has passed: the next one is 1"):
         next(iter(data))
-    assert numbers(data) == [[0, 1, 2, 3]], "which is still there"
+    assert numbers(data) == [[0, 1, 2, 3]], "it is still there"
 
 
 @pytest.mark.parametrize("uneven, expected", [
@@ -148,7 +148,7 @@ def test_the_last_batch(dataset, uneven, expected):
     assert [numbers(data), numbers(data)] == [expected, expected]
 
 
-def test_what_was_consumed(dataset):
+def test_the_state_is_what_was_consumed(dataset):
     data = dataset([6, 6], epochs=2, uneven="drop")
     assert data.state_dict() == {"version": 1, "position": None}
     positions = []
@@ -175,7 +175,7 @@ def test_a_stream_that_is_stopped_in_the_middle_of_an_epoch(files, first_epoch):
     assert data.state_dict()["position"] == f"position-1:{first_epoch}:1:0:6:0000000000000077"
     with pytest.raises(supply.SupplyError, match=f"ended in the middle of epoch {first_epoch}: .*query.stop"):
         next(iter(data))
-    task.see_end()
+    task.confirm_end()
     data.close()
     task.leave()
 
@@ -187,25 +187,25 @@ def test_a_stream_that_is_stopped_before_its_first_epoch(files):
     task.end_of_data()
     with pytest.raises(supply.SupplyError, match="the data has ended: .*query.stop"):
         next(iter(data))
-    task.see_end()
+    task.confirm_end()
     data.close()
     task.leave()
 
 
-def test_what_pad_repeats_is_in_the_state(dataset):
+def test_the_state_has_the_batch_that_pad_repeats(dataset):
     data = dataset([4, 2], epochs=2, uneven="pad")
     next(iter(data))
-    assert data.state_dict()["last"]["x"].tolist() == [0, 1, 2, 3], "also of an iteration that was broken off"
+    assert data.state_dict()["last"]["x"].tolist() == [0, 1, 2, 3], "an iteration that was broken off"
     for _ in data:
         state = data.state_dict()
     assert state["last"]["x"].tolist() == [4, 5]
-    assert "last" not in data.state_dict(), "of an epoch that has ended nothing"
+    assert "last" not in data.state_dict(), "the epoch has ended"
     other = SupplyDataset(columns=["x"], batch_size=4, uneven="pad")
     other.load_state_dict(state)
     assert other.state_dict()["last"]["x"].tolist() == [4, 5]
 
 
-def test_going_on(files):
+def test_resuming(files):
     state = {"version": 1, "position": "position-1:5:1:0:8:0000000000000077"}
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4)
     data.load_state_dict(state)
@@ -231,7 +231,7 @@ def test_workers_are_refused(files, start_method):
         next(iter(loader))
 
 
-def test_a_data_loader(dataset):
+def test_batches_through_a_data_loader(dataset):
     assert numbers(DataLoader(dataset([6]), batch_size=None)) == [[0, 1, 2, 3], [4, 5]]
 
 
@@ -251,42 +251,22 @@ def test_shapes_that_change_within_a_batch(files):
     task.leave()
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_pin_without_a_device(files):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, pin=True)
-    for _ in range(2):
-        with pytest.raises(supply.SupplyError, match="pin=True: .* no CUDA device"):
-            next(iter(data))
-        assert files.left_behind() == []
-
-
-@pytest.mark.parametrize("end", [SupplyDataset.close, lambda data: None])
-def test_a_ring_is_unpinned_before_its_pair_ends(files, monkeypatch, end):
-    left = []
-    monkeypatch.setattr("supply.torch.pin_ring", lambda *_: lambda: left.append(files.left_behind()))
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, pin=True)
-    data._opened()
-    end(data)
-    del data
-    assert left == [["pair.mapped", "pair.request", "pair.notification"]] and files.left_behind() == []
-
-
 @pytest.mark.parametrize(
     "wrong", [{"batch_size": 0}, {"columns": "x"}, {"columns": []}, {"uneven": "maybe"}, {"position": "x"}]
 )
-def test_arguments(files, wrong):
+def test_wrong_arguments(files, wrong):
     with pytest.raises(ValueError):
         SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, **wrong})
 
 
 def steps_of_two_ranks(pairs, sizes, folder, uneven):
-    """What each prints that is supplied with one block of so many elements, or none."""
+    """The output of two ranks. Each is supplied with one block of that size, or with none if the size is 0."""
     (folder / "store").unlink(missing_ok=True)
     ranks = [
         subprocess.Popen(
             [
                 sys.executable,
-                ROOT / "mpi-client/python/tests/even_rank.py",
+                ROOT / "mpi-client/python/tests/equal_steps_rank.py",
                 str(rank),
                 pair.folder,
                 folder / "store",
@@ -299,9 +279,7 @@ def steps_of_two_ranks(pairs, sizes, folder, uneven):
         for rank, pair in enumerate(pairs)
     ]
     for pair, size in zip(pairs, sizes):
-        wait_until(
-            "the rank", lambda pair=pair: pair.paths[2].exists() and pair.paths[0].read_bytes()[8:12] != b"\0\0\0\0"
-        )
+        wait_until("the rank", pair.is_open)
         threading.Thread(target=supply_epochs, args=(pair, [size] if size else []), daemon=True).start()
     steps = [rank.communicate(timeout=90)[0].strip() for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0]
@@ -313,18 +291,19 @@ def two_pairs(files):
     (files.folder / "1").mkdir(mode=0o700)
     second = PairFiles(files.folder / "1")
     yield [files, second]
-    assert second.left_behind() == []
+    assert second.remaining() == []
 
 
 @pytest.mark.parametrize("uneven, expected", [
-    ("drop", ["[0, 1, 2, 3]"] * 2), ("pad", ["[0, 1, 2, 3] [4, 5, 6, 7] [8, 9, 8, 9]", "[0, 1, 2, 3] [4, 4, 4, 4] [4, 4, 4, 4]"]),
+    ("drop", ["[0, 1, 2, 3]"] * 2),
+    ("pad", ["[0, 1, 2, 3] [4, 5, 6, 7] [8, 9, 8, 9]", "[0, 1, 2, 3] [4, 4, 4, 4] [4, 4, 4, 4]"]),
 ])  # fmt: skip
 def test_two_ranks_make_the_same_number_of_steps(tmp_path, two_pairs, uneven, expected):
     assert steps_of_two_ranks(two_pairs, (10, 5), tmp_path, uneven) == expected
 
 
 @pytest.mark.parametrize("elements, repeated", [(5, "[4, 4, 4, 4]"), (1, "[0, 0, 0, 0]")])
-def test_a_rank_goes_on_behind_its_last_element(tmp_path, two_pairs, elements, repeated):
+def test_a_rank_resumes_after_its_last_element(tmp_path, two_pairs, elements, repeated):
     whole = steps_of_two_ranks(two_pairs, (10, elements), tmp_path, "pad")
     rest = steps_of_two_ranks(two_pairs, (2, 0), tmp_path, "pad")
     assert rest == ["[8, 9, 8, 9]", repeated]

@@ -1,4 +1,4 @@
-"""The examples, as they stand: a PySpark program that supplies a DataFrame, and ranks under mpirun."""
+"""The examples: a PySpark program that supplies a DataFrame, and ranks under mpirun."""
 
 import os
 import re
@@ -19,7 +19,7 @@ for module in ("mpi4py", "torch"):
 
 @pytest.fixture
 def config(tmp_path):
-    """The folder of two pairs' config files; nothing of the pairs may be left at the end."""
+    """The folder of two pairs' config files. Checks at the end that no file of the pairs is left."""
     subprocess.run(
         [ROOT / "launch" / "make-configs", "2", tmp_path / "pairs", tmp_path / "conf"],
         check=True,
@@ -29,14 +29,18 @@ def config(tmp_path):
     assert list((tmp_path / "pairs").iterdir()) == []
 
 
-def run(spark_words, rank_words, spark_ends_well=True):
-    """Both sides: what each has printed, Spark's first."""
+def run(spark_words, rank_words, spark_succeeds=True):
+    """Runs both sides and returns their output, Spark's first."""
     environment = {
         **os.environ, "OMP_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "PYSPARK_PYTHON": str(SPARK_PYTHON), "SPARK_CONF_DIR": str(ROOT / "configs" / "spark"), "SUPPLY_TIMEOUT": str(LIMIT_SECONDS),
+        "PYSPARK_PYTHON": str(SPARK_PYTHON), "SPARK_CONF_DIR": str(ROOT / "configs" / "spark"),
+        "SUPPLY_TIMEOUT": str(LIMIT_SECONDS),
     }  # fmt: skip
     commands = [
-        [SPARK_PYTHON.with_name("spark-submit"), "--master", "local[2]", "--jars", JAR, *spark_words, "--timeout", LIMIT_SECONDS],
+        [
+            SPARK_PYTHON.with_name("spark-submit"), "--master", "local[2]", "--jars", JAR,
+            *spark_words, "--timeout", LIMIT_SECONDS,
+        ],
         ["mpirun", "-n", "2", "--oversubscribe", sys.executable, *rank_words],
     ]  # fmt: skip
     sides = [
@@ -55,12 +59,12 @@ def run(spark_words, rank_words, spark_ends_well=True):
     finally:
         for side in sides:
             side.kill()
-    assert [side.returncode == 0 for side in sides] == [spark_ends_well, True], (spark, ranks)
+    assert [side.returncode == 0 for side in sides] == [spark_succeeds, True], (spark, ranks)
     return spark, ranks
 
 
 def samples(path):
-    """The keys of each step, of both ranks."""
+    """For both ranks: the keys of each step."""
     return [path.with_name(f"{path.name}.{rank}").read_text().splitlines() for rank in range(2)]
 
 
@@ -68,7 +72,7 @@ def means(output):
     return dict(re.findall(r"(\w+) mean=(\S+)", output))
 
 
-def test_column_means_are_those_of_spark(tmp_path, config):
+def test_column_means_equal_those_of_spark(tmp_path, config):
     program = (
         "import sys; from sklearn.datasets import load_digits; load_digits(as_frame=True).frame.to_parquet(sys.argv[1])"
     )
@@ -82,7 +86,7 @@ def test_column_means_are_those_of_spark(tmp_path, config):
     assert means(ranks) == means(spark) and list(means(spark)) == columns
 
 
-def test_training_stopped_in_an_epoch_goes_on_in_the_same_order(tmp_path, config):
+def test_training_stopped_in_an_epoch_resumes_in_the_same_order(tmp_path, config):
     def train(*arguments, **expected):
         return run(
             [EXAMPLES / "supply_digits.py", DIGITS / "train_lmdb", config, "--epochs", EPOCHS, "--seed", "1"],
@@ -95,10 +99,10 @@ def test_training_stopped_in_an_epoch_goes_on_in_the_same_order(tmp_path, config
     steps = len(whole[0])
     assert len(whole[1]) == steps and len({key for rank in whole for step in rank for key in step.split()}) == ELEMENTS
 
-    # In the middle of an epoch.
     stop = steps // EPOCHS + 4
+    assert stop % (steps // EPOCHS) != 0, "in the middle of an epoch"
     first = ("--samples", tmp_path / "first", "--checkpoint", tmp_path / "checkpoint", "--stop-after", stop)
-    spark, ranks = train(*first, spark_ends_well=False)
+    spark, ranks = train(*first, spark_succeeds=False)
     assert f"stopped after {stop} steps, in epoch 1" in ranks and f"stopped after {stop} steps" in spark, (ranks, spark)
     train("--samples", tmp_path / "second", "--resume", tmp_path / "checkpoint", "--save", tmp_path / "model.pt")
     first, second = samples(tmp_path / "first"), samples(tmp_path / "second")
@@ -108,4 +112,5 @@ def test_training_stopped_in_an_epoch_goes_on_in_the_same_order(tmp_path, config
         [EXAMPLES / "supply_digits.py", DIGITS / "test_lmdb", config],
         [EXAMPLES / "train_digits.py", config, "--evaluate", tmp_path / "model.pt"],
     )
-    assert f"evaluated={HELD_OUT} " in ranks and float(re.search("accuracy=(.*)", ranks)[1]) >= ACCURACY_WANTED
+    [(count, accuracy)] = re.findall(r"evaluated=(\d+) accuracy=(\S+)", ranks)
+    assert int(count) == HELD_OUT and float(accuracy) >= ACCURACY_WANTED

@@ -1,4 +1,4 @@
-"""A streaming query of PySpark, and a rank that outlives its driver."""
+"""A streaming query of PySpark. Its driver is killed, and the rank continues with the next one."""
 
 import concurrent.futures
 import json
@@ -8,12 +8,11 @@ import subprocess
 
 import pyarrow
 import supply
-from layout import ROOT
+from layout import JAR, SPARK_PYTHON
 
-SPARK_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
-JAR = ROOT / "spark-supplier" / "target" / "spark-supplier.jar"
 LIMIT_SECONDS = 120
-# Five blocks of 4 a file; the next file's third block is published behind the ninth passing of P3, ends included.
+# A file has five blocks of 4 rows. The second file's third block is published after P3 was passed eight times (the end
+# of the first epoch counts).
 ROWS, IN_SECOND_BATCH, BATCHES = 20, 8, 4
 
 
@@ -22,7 +21,7 @@ def row(number):
 
 
 def put(folder, file):
-    """Files that are not whole have names that Spark passes over."""
+    """Spark ignores hidden files, so it never reads half a file."""
     rows = [row(number) for number in range(file * ROWS, (file + 1) * ROWS)]
     hidden = folder / f".{file}"
     hidden.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -38,8 +37,8 @@ def start(folder, config, log, **environment):
 
 
 def read(config):
-    """The rows of each epoch, the last one with what came behind it."""
-    epochs = [[]]
+    """The rows of each epoch. The last list has the rows after the last end of an epoch."""
+    epochs: list[list[dict[str, object]]] = [[]]
     with supply.open(config, 0, timeout=LIMIT_SECONDS) as s:
         while not s.at_end_of_data:
             for block in s.epoch():
@@ -49,7 +48,7 @@ def read(config):
     return epochs[:-1]
 
 
-def test_a_killed_driver_goes_on_in_the_middle_of_a_batch(files, tmp_path):
+def test_a_killed_driver_resumes_in_the_middle_of_a_batch(files, tmp_path):
     source = tmp_path / "in"
     source.mkdir()
     fail_point = tmp_path / "fail-point"
@@ -67,8 +66,8 @@ def test_a_killed_driver_goes_on_in_the_middle_of_a_batch(files, tmp_path):
             assert second.wait(LIMIT_SECONDS) == 0
         finally:
             second.kill()
-        *batches, behind = epochs.result(LIMIT_SECONDS)
-    assert behind == []
+        *batches, rest = epochs.result(LIMIT_SECONDS)
+    assert rest == []
     files_of_batches = [rows[0]["id"] // ROWS for rows in batches]
     assert sorted(files_of_batches) == list(range(BATCHES))
     assert batches == [[row(file * ROWS + i) for i in range(ROWS)] for file in files_of_batches]

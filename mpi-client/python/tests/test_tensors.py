@@ -1,4 +1,4 @@
-"""What is of PyTorch alone about blocks as tensors; the rest stands in test_blocks.py."""
+"""Tensors of types that some versions of PyTorch lack. test_blocks.py has the rest."""
 
 import pytest
 import supply
@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get inst
 
 
 @pytest.mark.parametrize("kind", UNSIGNED)
-def test_types_that_pytorch_may_lack(pair, kind):
+def test_unsigned_integers(pair, kind):
     block = received(pair, batch(x=([1], kind)))
     if hasattr(torch, kind):
         assert block.torch("x").dtype == getattr(torch, kind)

@@ -1,4 +1,5 @@
-// The extension module supply._core: what supply's Python files are made of. Types and calls are listed in _core.pyi.
+// The extension module supply._core. _core.pyi lists its types and calls.
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -12,13 +13,12 @@ using namespace nb::literals;
 
 namespace {
 
-/* An array of the framework over a column's values; it keeps the column, and so the block, alive. */
+/* An array of the framework over a column's values, from `begin` bytes on. It keeps the column and the block alive. */
 template <typename Framework>
 nb::ndarray<Framework, nb::ro> array(nb::handle self, uint8_t kind, uint8_t bits, const std::vector<size_t> &shape,
                                      size_t begin) {
     const auto &column = nb::cast<const Column &>(self);
-    const void *values = column.values(kind, bits, shape, begin);
-    return nb::ndarray<Framework, nb::ro>(values, shape.size(), shape.data(), self, nullptr,
+    return nb::ndarray<Framework, nb::ro>(column.data + begin, shape.size(), shape.data(), self, nullptr,
                                           nb::dlpack::dtype{kind, bits, 1});
 }
 
@@ -29,20 +29,26 @@ nb::object offsets(nb::handle self) {
     return nb::cast(nb::ndarray<nb::numpy, const int32_t>(column.offsets, 1, shape, self));
 }
 
-/* What has come: a block, an epoch that has ended with the position behind it, or None with the end of the data. */
-nb::tuple next(std::shared_ptr<Pair> pair) {
+/* ("block", the block), ("end of epoch", (epoch, the position after it)), ("end of data", None) or ("nothing", None).
+ */
+nb::tuple next(std::shared_ptr<Pair> pair, bool once) {
     supply_block_t block;
-    const supply_status_t status = pair->next(block);
-    if (status == SUPPLY_END_OF_DATA) return nb::make_tuple("end of data", nb::none());
-    if (status == SUPPLY_END_OF_EPOCH)
-        return nb::make_tuple("end of epoch", nb::make_tuple(block.epoch, pair->position_behind(block, 0)));
-    return nb::make_tuple("block", std::make_shared<Block>(std::move(pair), block));
+    switch (pair->next(block, once)) {
+        case SUPPLY_AGAIN:
+            return nb::make_tuple("nothing", nb::none());
+        case SUPPLY_END_OF_DATA:
+            return nb::make_tuple("end of data", nb::none());
+        case SUPPLY_END_OF_EPOCH:
+            return nb::make_tuple("end of epoch", nb::make_tuple(block.epoch, pair->position_after(block, 0)));
+        default:
+            return nb::make_tuple("block", std::make_shared<Block>(std::move(pair), block));
+    }
 }
 
 } // namespace
 
 NB_MODULE(_core, module) {
-    // A supply that is still open when Python ends is closed by Python's own end, after nanobind has looked.
+    // Python's exit closes a pair that is still open, but only after nanobind has checked for leaks.
     nb::set_leak_warnings(false);
     module.attr("version") = supply_version();
     module.attr("contract_version") = supply_contract_version();
@@ -58,17 +64,20 @@ NB_MODULE(_core, module) {
             },
             "mapped_files"_a, "named_pipes"_a, "local_rank"_a, "rank"_a, "timeout"_a, "ring_bytes"_a, "block_bytes"_a,
             "group"_a, "position"_a)
-        .def("next", &next)
+        .def("next", &next, "once"_a)
         .def("position", &Pair::position)
         .def("close", &Pair::close)
         .def("abort", &Pair::abort, "reason"_a)
+        .def("finish", &Pair::finish)
+        .def("abandon_in_child", &Pair::abandon_in_child)
+        .def("arrow_schema", &Pair::arrow_schema)
         .def_prop_ro("is_open", &Pair::is_open)
         .def_prop_ro("statistics",
                      [](const Pair &pair) {
                          supply_statistics_t statistics;
                          supply_get_statistics(pair.handle(), &statistics);
                          return nb::make_tuple(statistics.elements, statistics.blocks, statistics.bytes,
-                                               pair.seconds_waited());
+                                               statistics.seconds_waited);
                      })
         .def_prop_ro("mapping", [](const Pair &pair) {
             size_t bytes;
@@ -80,7 +89,7 @@ NB_MODULE(_core, module) {
         .def("column", &Block::column, "name"_a)
         .def("arrow", &Block::arrow)
         .def("arrow_schema", &Block::arrow_schema)
-        .def("position_behind", &Block::position_behind, "elements"_a)
+        .def("position_after", &Block::position_after, "elements"_a)
         .def_prop_ro("names", &Block::names)
         .def_prop_ro("sequence", [](const Block &block) { return block.fields().sequence; })
         .def_prop_ro("epoch", [](const Block &block) { return block.fields().epoch; })

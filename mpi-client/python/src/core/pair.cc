@@ -1,17 +1,19 @@
 #include "pair.h"
 
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
+#include <limits>
 
 namespace nb = nanobind;
 
 namespace {
 
-/* How long a signal that came to another thread may stay unseen. */
+/* The longest time that a signal to another thread stays unnoticed. */
 constexpr int kPauseMilliseconds = 100;
 
 const char *set(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
@@ -22,13 +24,15 @@ std::string text_of(const supply_position_t &position) {
     return text;
 }
 
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 } // namespace
 
-void raise(supply_status_t status, const std::string &text) {
-    /* Of a peer's text nobody knows whether it is UTF-8. */
+void raise(supply_status_t status, const std::string &text, int error_number) {
+    /* A peer's text may be something else than UTF-8. */
     const nb::object printable =
         nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-    nb::module_::import_("supply._errors").attr("raise_status")(supply_status_name(status), printable);
+    nb::module_::import_("supply.errors").attr("raise_status")(supply_status_name(status), printable, error_number);
     throw nb::value_error(text.c_str());
 }
 
@@ -46,44 +50,42 @@ Pair::Pair(const Options &from) : process_(getpid()) {
     supply_position_t position;
     if (!from.position.empty()) {
         if (supply_position_from_text(&position, from.position.c_str()) != SUPPLY_OK)
-            raise(SUPPLY_ERROR_ARGUMENT, "position '" + from.position + "' is not one that Supply.position has given");
+            raise(SUPPLY_ERROR_ARGUMENT, "position '" + from.position + "' does not come from Supply.position");
         options.position = &position;
     }
     const supply_status_t status = supply_open(&supply_, &options);
     if (status == SUPPLY_OK) return;
     const std::string text = supply_error(supply_);
+    const int error_number = supply_error_errno(supply_);
     supply_close(supply_);
     supply_ = nullptr;
-    raise(status, text);
+    raise(status, text, error_number);
 }
 
-Pair::~Pair() { close(); }
-
 supply_t *Pair::handle() const {
-    if (supply_ == nullptr) raise(SUPPLY_ERROR_ARGUMENT, "this supply is closed");
     if (getpid() != process_)
         raise(SUPPLY_ERROR_ARGUMENT, "this supply belongs to process " + std::to_string(process_) +
                                          ", which forked this process, " + std::to_string(getpid()) +
-                                         ": read it there (a DataLoader: num_workers=0)");
+                                         ": read it there (in a DataLoader: num_workers=0)");
+    if (supply_ == nullptr) raise(SUPPLY_ERROR_ARGUMENT, "this supply is closed");
     return supply_;
 }
 
-void Pair::check(supply_status_t status) const {
-    if (status < 0) raise(status, supply_error(supply_));
+void Pair::check(int status) const {
+    if (status < 0) raise(static_cast<supply_status_t>(status), supply_error(supply_), supply_error_errno(supply_));
 }
 
-supply_status_t Pair::next(supply_block_t &block) {
+supply_status_t Pair::next(supply_block_t &block, bool once) {
+    const double end = once ? now() + supply_timeout(handle()) : std::numeric_limits<double>::infinity();
     for (;;) {
         const supply_status_t status = supply_try_next(handle(), &block);
         check(status);
-        if (status != SUPPLY_AGAIN) return status;
+        if (status != SUPPLY_AGAIN || now() >= end) return status;
         pollfd poller = {supply_fd(supply_), POLLIN, 0};
-        const auto since = std::chrono::steady_clock::now();
         {
             nb::gil_scoped_release released;
             poll(&poller, 1, kPauseMilliseconds);
         }
-        seconds_waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }
 }
@@ -92,35 +94,75 @@ void Pair::release(const supply_block_t &block) noexcept {
     if (supply_ != nullptr && getpid() == process_) supply_release(supply_, &block);
 }
 
+nb::object Pair::arrow_schema() const {
+    auto schema = std::make_unique<ArrowSchema>();
+    check(supply_export_arrow(handle(), nullptr, SUPPLY_ALL_COLUMNS, schema.get(), nullptr));
+    return capsule(std::move(schema), "arrow_schema");
+}
+
 std::string Pair::position() const {
     supply_position_t position;
     supply_position_save(handle(), &position);
     return text_of(position);
 }
 
-std::string Pair::position_behind(const supply_block_t &block, uint32_t elements) const {
+std::string Pair::position_after(const supply_block_t &block, uint32_t elements) const {
     supply_position_t position;
     if (supply_position_after(handle(), &block, elements, &position) != SUPPLY_OK)
-        raise(SUPPLY_ERROR_ARGUMENT, "there is no position behind " + std::to_string(elements) +
+        raise(SUPPLY_ERROR_ARGUMENT, "there is no position after " + std::to_string(elements) +
                                          " elements of a block of " + std::to_string(block.element_count));
     return text_of(position);
 }
 
-/* A forked child has a copy of the handle, whose files are its parent's. */
+/* While a call runs without the interpreter's lock, other threads must find the pair closed. */
 supply_t *Pair::take() {
     supply_t *const taken = getpid() == process_ ? supply_ : nullptr;
     supply_ = nullptr;
     return taken;
 }
 
-void Pair::close() {
+/* SUPPLY_AGAIN: the pair is still open. */
+supply_status_t Pair::close_within(double seconds) {
     supply_t *const taken = take();
-    nb::gil_scoped_release released;
-    supply_close(taken);
+    supply_status_t status;
+    {
+        nb::gil_scoped_release released;
+        status = supply_close_within(taken, seconds);
+    }
+    if (status == SUPPLY_AGAIN) supply_ = taken;
+    return status;
+}
+
+void Pair::close() {
+    supply_status_t status;
+    while ((status = close_within(kPauseMilliseconds / 1e3)) == SUPPLY_AGAIN) {
+        close_interrupted_ = PyErr_CheckSignals() != 0;
+        if (close_interrupted_) throw nb::python_error();
+    }
+    const int error_number = errno;
+    if (status == SUPPLY_ERROR_SYSTEM)
+        raise(status, std::string("a file of the pair cannot be removed: ") + strerror(error_number), error_number);
+    if (status == SUPPLY_ERROR_SPARK)
+        raise(status, "this rank has received everything, but Spark's run has failed meanwhile: see the Supplier's log");
+    if (status == SUPPLY_ERROR_TIMEOUT)
+        raise(status, "this rank has received everything, but Spark has not confirmed it within the timeout: see the "
+                      "Supplier's log (--timeout / SUPPLY_TIMEOUT)");
 }
 
 void Pair::abort(const std::string &reason) {
     supply_t *const taken = take();
     nb::gil_scoped_release released;
     supply_abort(taken, reason.c_str());
+}
+
+void Pair::finish() {
+    if (close_interrupted_)
+        abort("close() was interrupted");
+    else
+        close_within(std::numeric_limits<double>::infinity());
+}
+
+void Pair::abandon_in_child() {
+    supply_abandon_in_child(supply_);
+    supply_ = nullptr;
 }

@@ -1,18 +1,34 @@
-/** A rank's side of a pair, as Python has it. Called with the interpreter's lock, so that one thread at a time is in
- * libsupply. */
+/** The rank's side of a pair for Python. The interpreter's lock makes sure that one thread at a time uses the handle.
+ */
 #ifndef SUPPLY_PYTHON_PAIR_H
 #define SUPPLY_PYTHON_PAIR_H
 
+#include <nanobind/nanobind.h>
 #include <sys/types.h>
 
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "supply_arrow.h"
 
-/** Throws the Python exception of that status. */
-[[noreturn]] void raise(supply_status_t status, const std::string &text);
+/** Throws the Python exception of that status. error_number: errno of a system call that failed, or 0. */
+[[noreturn]] void raise(supply_status_t status, const std::string &text, int error_number = 0);
+
+/** A capsule of the Arrow PyCapsule interface. A consumer that takes the structure out of it sets release to NULL. */
+template <typename Structure>
+nanobind::object capsule(std::unique_ptr<Structure> structure, const char *name) {
+    PyObject *made = PyCapsule_New(structure.get(), name, [](PyObject *object) {
+        auto *held = static_cast<Structure *>(PyCapsule_GetPointer(object, PyCapsule_GetName(object)));
+        if (held->release != nullptr) held->release(held);
+        delete held;
+    });
+    if (made == nullptr) {
+        structure->release(structure.get());
+        throw nanobind::python_error();
+    }
+    structure.release();
+    return nanobind::steal(made);
+}
 
 struct Options {
     std::string mapped_files, named_pipes, group, position; /**< "": not set */
@@ -24,30 +40,39 @@ struct Options {
 class Pair {
   public:
     explicit Pair(const Options &options);
-    ~Pair();
+    ~Pair() { finish(); }
     Pair(const Pair &) = delete;
     Pair &operator=(const Pair &) = delete;
 
-    /** Waits without the interpreter's lock, so that other threads run, and looks for signals, so that Ctrl-C ends it.
+    /**
+     * Waits for the next block. Other Python threads run meanwhile, and a signal handler that raises ends the wait. The
+     * timeout starts again when a task leaves; with `once` it does not, and SUPPLY_AGAIN says that it has passed.
      */
-    supply_status_t next(supply_block_t &block);
-    supply_t *handle() const; /**< throws where it is closed, or another process's */
-    void check(supply_status_t status) const;
+    supply_status_t next(supply_block_t &block, bool once);
+    supply_t *handle() const; /**< throws if it is closed or belongs to another process */
+    void check(int status) const;
     void release(const supply_block_t &block) noexcept;
+    nanobind::object arrow_schema() const;
     std::string position() const;
-    std::string position_behind(const supply_block_t &block, uint32_t elements) const;
+    std::string position_after(const supply_block_t &block, uint32_t elements) const;
+
+    /** A signal handler that raises ends the wait, and leaves the pair open. */
     void close();
     void abort(const std::string &reason);
+    /** Closes without an exception; does not wait if a signal has ended close() before. */
+    void finish();
+    /** In a forked child: closes its copies of the pair's descriptors. */
+    void abandon_in_child();
 
     bool is_open() const { return supply_ != nullptr; }
-    double seconds_waited() const { return seconds_waited_; }
 
   private:
     supply_t *take();
+    supply_status_t close_within(double seconds);
 
     supply_t *supply_ = nullptr;
     const pid_t process_;
-    double seconds_waited_ = 0;
+    bool close_interrupted_ = false;
 };
 
 #endif

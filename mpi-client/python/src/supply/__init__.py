@@ -1,20 +1,21 @@
-"""Reads in place, on MPI ranks, what Spark supplies.
+"""A rank reads, in place, the rows that Spark supplies.
 
     import supply
 
     with supply.open("/dev/shm/my-run/conf") as s:      # or supply.from_comm(MPI.COMM_WORLD)
         for block in s:
             x = block.numpy("data")                     # numpy.ndarray, read-only, in the memory that Spark wrote
-            t = block.torch("label")                    # torch.Tensor, likewise
-            a = pyarrow.record_batch(block)             # likewise
+            t = block.torch("label")                    # torch.Tensor, in the same memory
+            a = pyarrow.record_batch(block)             # pyarrow.RecordBatch, in the same memory
 
-A block goes back to Spark when the last reference to it, and to what was taken of it, is gone. docs/PYTHON.md has the rest.
+Spark reuses the memory of a block when you have dropped the block and every array, tensor and batch taken of it.
+docs/PYTHON.md is the guide. Import from `supply` and `supply.torch` only: the other modules may change.
 """
 
-from supply._block import Block
 from supply._core import contract_version
 from supply._core import version as __version__
-from supply._errors import (
+from supply.block import Block
+from supply.errors import (
     AllHeldError,
     ColumnError,
     ConfigError,
@@ -23,9 +24,11 @@ from supply._errors import (
     NoSpaceError,
     SparkError,
     SupplyError,
+    SupplyMemoryError,
+    SupplyOSError,
     SupplyTimeoutError,
 )
-from supply._supply import Statistics, Supply, from_comm, open
+from supply.pair import Statistics, Supply, from_comm, open
 
 __all__ = [
     "AllHeldError",
@@ -39,7 +42,10 @@ __all__ = [
     "Statistics",
     "Supply",
     "SupplyError",
+    "SupplyMemoryError",
+    "SupplyOSError",
     "SupplyTimeoutError",
+    "__version__",
     "contract_version",
     "from_comm",
     "open",

@@ -1,5 +1,8 @@
-"""A rank of two: prints the batches of its epoch. Arguments: rank, folder of its config files, file of the store, uneven, file of the
-state, which is saved behind the second step, or gone on with where it is there."""
+"""A rank of two. Prints the batches of its epoch.
+
+Arguments: rank, folder of its config files, file of the torch.distributed store, uneven, file of the state. If that
+file exists the rank resumes from it; otherwise it saves the state there after its second step.
+"""
 
 import pathlib
 import sys
@@ -10,12 +13,12 @@ from supply.torch import SupplyDataset
 rank, folder, store, uneven, state = sys.argv[1:]
 torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=2)
 with SupplyDataset(folder, 0, columns=["x"], batch_size=4, uneven=uneven, timeout=60) as dataset:
-    goes_on = pathlib.Path(state).exists()
-    if goes_on:
+    resumes = pathlib.Path(state).exists()
+    if resumes:
         dataset.load_state_dict(torch.load(state))
     batches = []
     for batch in dataset:
         batches.append(batch["x"].tolist())
-        if len(batches) == 2 and not goes_on:
+        if len(batches) == 2 and not resumes:
             torch.save(dataset.state_dict(), state)
     print(*batches)

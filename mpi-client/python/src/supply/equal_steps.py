@@ -1,29 +1,32 @@
-"""That all ranks make the same number of steps, where they have different numbers of elements."""
+"""Ranks with different numbers of elements make the same number of steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import torch
-import torch.distributed as distributed
+from torch import distributed
 
-from supply._errors import SupplyError
+from supply.errors import SupplyError
 
 Batch = dict[str, torch.Tensor]
 
 
-class Agreement:
+class EqualSteps:
+    """The last steps of an epoch, as SupplyDataset's option `uneven` says."""
+
     def __init__(self, uneven: str, batch_size: int, process_group: distributed.ProcessGroup | None) -> None:
         if uneven not in ("keep", "drop", "pad"):
             raise ValueError(f"uneven is {uneven!r}, must be 'keep', 'drop' or 'pad'")
         self._uneven = uneven
         self._batch_size = batch_size
         self._process_group = process_group
-        # What "pad" repeats, and the position behind it. Who goes on behind its last batch of an epoch has no other one.
+        # The batch that "pad" repeats, and the position after it. A rank that resumes after its last batch of an epoch
+        # has it from its saved state.
         self.last: tuple[Batch, str] | None = None
 
     def steps(self, batches: Iterator[tuple[Batch, str]]) -> Iterator[tuple[Batch, str]]:
-        """What this rank steps through; ends on all ranks at once, but with "keep"."""
+        """The steps of this rank. Except with "keep", they end on all ranks at once."""
         if self._uneven == "keep":
             yield from batches
         elif self._uneven == "drop":
@@ -40,12 +43,12 @@ class Agreement:
             self.last = step or self.last
             if self.last is None:
                 raise SupplyError(
-                    "uneven='pad': this rank has no element in this epoch (or none behind its state, if that was saved without "
-                    "'pad'), and so nothing to repeat: use 'drop', or fewer ranks"
+                    "uneven='pad': this rank has no element in this epoch (or none after its state, if you saved that "
+                    "without 'pad'), so it has nothing to repeat: use 'drop', or fewer ranks"
                 )
-            yield self._filled_up(self.last[0]), self.last[1]
+            yield self._filled(self.last[0]), self.last[1]
 
-    def _filled_up(self, batch: Batch) -> Batch:
+    def _filled(self, batch: Batch) -> Batch:
         size = _size(batch)
         if size == self._batch_size:
             return batch

@@ -1,4 +1,4 @@
-"""Of what type and shape the values of a column are."""
+"""Type and shape of an array over the values of a column."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy
 
 from supply import _core
-from supply._errors import ColumnError
+from supply.errors import ColumnError
 
 if TYPE_CHECKING:
-    from supply._block import Block
+    from supply.block import Block
 
-# DLPack's codes, and bits.
+# DLPack's type codes, and bits.
 _INT, _UINT, _FLOAT = 0, 1, 2
 _KINDS = {
     "c": (_INT, 8), "s": (_INT, 16), "i": (_INT, 32), "l": (_INT, 64),
@@ -27,16 +27,13 @@ Layout = tuple[int, int, tuple[int, ...], int]
 
 
 def refusal(column: _core.Column, why: str) -> ColumnError:
+    """The exception for a column that an array cannot hold."""
     return ColumnError(f"column '{column.name}' of block {column.sequence} (Arrow format '{column.format}'): {why}")
 
 
-def layout(block: Block, column: _core.Column) -> Layout:
-    """Kind, bits, shape, and where in the column's data the values begin, in bytes."""
-    if column.null_count:
-        raise refusal(
-            column,
-            f"{column.null_count} of {column.element_count} elements are null, which an array can not say: {_ARROW}",
-        )
+def of(block: Block, column: _core.Column) -> Layout:
+    """DLPack's type code, bits of a value, shape, and the offset of the first value in the column's data, in bytes."""
+    _refuse_nulls(column)
     count, form = column.element_count, column.format
     if form in _KINDS:
         return (*_KINDS[form], (count,), 0)
@@ -47,21 +44,25 @@ def layout(block: Block, column: _core.Column) -> Layout:
     if form.startswith("tsu:"):
         return _INT, 64, (count,), 0
     if form == "tdD" or form.startswith("d:"):
-        raise refusal(column, f"an array has no such type without a copy: {_ARROW}")
+        raise refusal(column, f"arrays have no such type without a copy: {_ARROW}")
     if form == "b":
-        raise refusal(column, f"booleans are bits, which an array can not look at: copy=True, or {_ARROW}")
-    raise refusal(column, f"its values differ in length, which an array can not look at: {_ARROW}")
+        raise refusal(column, f"booleans are bits, which an array cannot address: copy=True, or {_ARROW}")
+    raise refusal(column, f"its values differ in length, which an array cannot hold: {_ARROW}")
 
 
 def bits(column: _core.Column) -> numpy.ndarray:
-    """Booleans, copied."""
+    """A column of booleans, copied."""
+    _refuse_nulls(column)
+    packed = column.numpy(_UINT, 8, (column.data_bytes,), 0)
+    return numpy.unpackbits(packed, count=column.element_count, bitorder="little").astype(bool)
+
+
+def _refuse_nulls(column: _core.Column) -> None:
     if column.null_count:
         raise refusal(
             column,
-            f"{column.null_count} of {column.element_count} elements are null, which an array can not say: {_ARROW}",
+            f"{column.null_count} of {column.element_count} elements are null, which an array cannot hold: {_ARROW}",
         )
-    packed = column.numpy(_UINT, 8, (column.data_bytes,), 0)
-    return numpy.unpackbits(packed, count=column.element_count, bitorder="little").astype(bool)
 
 
 def _bytes_layout(block: Block, column: _core.Column) -> Layout:
@@ -69,10 +70,8 @@ def _bytes_layout(block: Block, column: _core.Column) -> Layout:
     lengths = numpy.diff(offsets)
     length, begin = int(lengths[0]), int(offsets[0])
     if (lengths != length).any():
-        raise refusal(
-            column,
-            f"its values differ in length, from {lengths.min()} to {lengths.max()} bytes, which an array can not look at: {_ARROW}",
-        )
+        range_of_lengths = f"from {lengths.min()} to {lengths.max()} bytes"
+        raise refusal(column, f"its values differ in length, {range_of_lengths}, which an array cannot hold: {_ARROW}")
     shape = _datum_shape(block) if column.name == "data" else None
     if shape and length == math.prod(shape):
         return _UINT, 8, (column.element_count, *shape), begin
@@ -82,7 +81,7 @@ def _bytes_layout(block: Block, column: _core.Column) -> Layout:
 
 
 def _datum_shape(block: Block) -> tuple[int, ...] | None:
-    """Channels, height and width of Datums that have all one shape, and none of which is an encoded image."""
+    """Channels, height and width, if all Datums of the block have the same and none is an encoded image."""
     names = ("channels", "height", "width")
     if not {*names, "encoded"} <= set(block.columns):
         return None

@@ -1,0 +1,125 @@
+"""A block: the values of many elements, column by column, in the memory that Spark wrote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable
+
+import numpy
+
+from supply import _core, column_layout
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Block:
+    """The values of `element_count` elements, in columns. Iterating over a Supply yields blocks.
+
+    The block occupies its slot of the ring while you reference it, or an array, tensor or Arrow array that you took of
+    it. Such arrays stay readable after the Supply is closed.
+    """
+
+    __slots__ = ("_core", "_note_view", "__weakref__")
+
+    def __init__(self, core: _core.Block, note_view: Callable[[_core.Column], None]) -> None:
+        self._core = core
+        self._note_view = note_view
+
+    @property
+    def sequence(self) -> int:
+        """Number of the block in the run, from 0."""
+        return self._core.sequence
+
+    @property
+    def epoch(self) -> int:
+        """Epoch of the elements, from 0."""
+        return self._core.epoch
+
+    @property
+    def partition(self) -> int:
+        """Partition of the Spark data set that the elements come from, from 0."""
+        return self._core.partition
+
+    @property
+    def first_element(self) -> int:
+        """Index of the block's first element in its partition."""
+        return self._core.first_element
+
+    @property
+    def element_count(self) -> int:
+        """Number of elements, at least 1."""
+        return self._core.element_count
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the block in the mapped file."""
+        return self._core.bytes
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, in their order. Columns of a type that this version does not know are left out."""
+        return self._core.names
+
+    def __len__(self) -> int:
+        return self.element_count
+
+    def __repr__(self) -> str:
+        return (
+            f"<supply.Block {self.sequence}: {self.element_count} elements of partition {self.partition}, "
+            f"first {self.first_element}, epoch {self.epoch}>"
+        )
+
+    def numpy(self, name: str, copy: bool = False) -> numpy.ndarray:
+        """The values of a column: a read-only array over the mapped file, or with copy=True a writable copy.
+
+        The shape is (element_count,) for numbers, and (element_count, N) for lists of N numbers. Bytes that all have
+        length L are uint8 of (element_count, L). `data` of Datums of one shape is (element_count, channels, height,
+        width), uint8 or float32. Timestamps are datetime64[us]. Booleans are bits in a block, so they need copy=True.
+
+        Raises KeyError if there is no such column, and ColumnError for what an array cannot hold: text, bytes of
+        different lengths, dates, decimals, nulls, and bits without a copy. Use pyarrow.record_batch(block) for those.
+        """
+        column = self._column(name)
+        if copy and column.format == "b":
+            return column_layout.bits(column)
+        array = column.numpy(*column_layout.of(self, column))
+        if column.format.startswith("tsu:"):
+            array = array.view("datetime64[us]")
+        return array.copy() if copy else array
+
+    def torch(self, name: str, copy: bool = False) -> torch.Tensor:
+        """As numpy(), but a tensor. Timestamps are int64, microseconds since 1970.
+
+        Do not change the tensor in place without copy=True. The mapped file is read-only for this process and PyTorch
+        has no read-only tensors, so x.div_(16) kills the process (SIGSEGV). x / 16 makes a new tensor.
+        """
+        import torch
+
+        column = self._column(name)
+        if copy and column.format == "b":
+            return torch.from_numpy(column_layout.bits(column))
+        layout = column_layout.of(self, column)
+        try:
+            tensor = column.torch(*layout)
+        except (TypeError, RuntimeError, BufferError) as error:
+            raise column_layout.refusal(
+                column, f"PyTorch {torch.__version__} cannot take it ({error}): use block.numpy()"
+            ) from error
+        return tensor.clone() if copy else tensor
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        """All columns as a record batch, for pyarrow.record_batch(block). Nothing is copied."""
+        return self._core.arrow()
+
+    def __arrow_c_schema__(self) -> Any:
+        """The schema of the record batch, for pyarrow.schema(block)."""
+        return self._core.arrow_schema()
+
+    def position_after(self, elements: int) -> str:
+        """The position after the block's first `elements` elements, for supply.open(position=...)."""
+        return self._core.position_after(elements)
+
+    def _column(self, name: str) -> _core.Column:
+        column = self._core.column(name)
+        self._note_view(column)
+        return column

@@ -1,0 +1,73 @@
+"""The exceptions. Each text names the pair, the file and the setting to change; most texts come from libsupply."""
+
+from __future__ import annotations
+
+
+class SupplyError(RuntimeError):
+    """Any failure of libsupply. `status` is its name in supply.h, for example "SUPPLY_ERROR_TIMEOUT"."""
+
+    status = "SUPPLY_ERROR_ARGUMENT"
+
+
+class ConfigError(SupplyError):
+    """Config files, options or paths are missing or wrong."""
+
+
+class InUseError(SupplyError):
+    """A living process owns this pair."""
+
+
+class NoSpaceError(SupplyError):
+    """The file system has too little space for the mapped file."""
+
+
+class SupplyOSError(SupplyError, OSError):
+    """A system call failed. `errno` says how."""
+
+
+class SupplyTimeoutError(SupplyError, TimeoutError):
+    """The task did not attach, died, or supplied nothing for longer than the timeout."""
+
+
+class SparkError(SupplyError):
+    """Spark's run failed. The text is Spark's."""
+
+
+class ContractError(SupplyError):
+    """The task broke the contract, or the schema has a type that this version does not know."""
+
+
+class SupplyMemoryError(SupplyError, MemoryError):
+    """Out of memory."""
+
+
+class AllHeldError(SupplyError):
+    """Blocks and views that are still referenced occupy the whole ring. Drop one of them to receive the next block."""
+
+
+class ColumnError(SupplyError, TypeError):
+    """This column needs a copy in the form that you asked for. The text names a form that works."""
+
+    status = "SUPPLY_OK"
+
+
+_BY_STATUS = {
+    "SUPPLY_ERROR_CONFIG": ConfigError,
+    "SUPPLY_ERROR_IN_USE": InUseError,
+    "SUPPLY_ERROR_NO_SPACE": NoSpaceError,
+    "SUPPLY_ERROR_SYSTEM": SupplyOSError,
+    "SUPPLY_ERROR_TIMEOUT": SupplyTimeoutError,
+    "SUPPLY_ERROR_SPARK": SparkError,
+    "SUPPLY_ERROR_CONTRACT": ContractError,
+    "SUPPLY_ERROR_MEMORY": SupplyMemoryError,
+    "SUPPLY_ERROR_ALL_HELD": AllHeldError,
+}
+
+
+def raise_status(status: str, text: str, errno: int) -> None:
+    """Raises the exception of that status. The extension module calls it. errno: 0 if no system call failed."""
+    error = _BY_STATUS.get(status, SupplyError)(text)
+    error.status = status
+    if isinstance(error, OSError) and errno:
+        error.errno = errno
+    raise error

@@ -1,0 +1,264 @@
+"""A rank's side of a pair: open, receive, close."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
+
+from supply import _core
+from supply.block import Block
+from supply.closing import Closing
+from supply.errors import AllHeldError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+Path = Union[str, "os.PathLike[str]"]
+Config = Union[Path, tuple[Path, Path], None]
+
+# AllHeldError lists at most this number of blocks.
+_LISTED_BLOCKS = 8
+
+_pairs: weakref.WeakSet[_core.Pair] = weakref.WeakSet()
+
+
+def _abandon_in_child() -> None:
+    """A forked child's copies of the descriptors would make the rank look alive to Spark after it died."""
+    for pair in _pairs:
+        pair.abandon_in_child()
+
+
+os.register_at_fork(after_in_child=_abandon_in_child)
+
+
+class Statistics(NamedTuple):
+    """Totals of a Supply."""
+
+    elements: int
+    blocks: int
+    bytes: int
+    seconds_waited: float
+
+
+class Supply(Closing):
+    """A rank's side of its pair, made by open() and from_comm(). Iterate over it for the blocks of all epochs.
+
+    Only one thread at a time may ask for the next block. While a call waits, other Python threads run, and Ctrl-C
+    raises KeyboardInterrupt. Every wait ends after the timeout. The process that opened a Supply must read it: a forked
+    child cannot.
+    """
+
+    def __init__(self, pair: _core.Pair) -> None:
+        self._pair = pair
+        self._last = ""
+        self._blocks: weakref.WeakSet[Block] = weakref.WeakSet()
+        self._views: weakref.WeakSet[_core.Column] = weakref.WeakSet()
+        self._ended_epoch = -1
+        self._ended_epoch_position: str | None = None
+        _pairs.add(pair)
+        # Also at Python's exit: to Spark, a pair that is left open looks like a rank that was killed.
+        weakref.finalize(self, pair.finish)
+
+    def __iter__(self) -> Iterator[Block]:
+        """The blocks of all epochs, to the end of the data."""
+        while not self.at_end_of_data:
+            yield from self.epoch()
+
+    def epoch(self) -> Iterator[Block]:
+        """The rest of the current epoch's blocks. After the last epoch there are none."""
+        while (block := self.next_block()) is not None:
+            yield block
+            # Otherwise this generator would hold the block during the next wait.
+            del block
+
+    def next_block(self) -> Block | None:
+        """Waits for the next block. None at the end of an epoch, and at the end of the data (see at_end_of_data).
+
+        Raises AllHeldError if the program holds the whole ring, SupplyTimeoutError, SparkError, ContractError.
+        """
+        return self._receive(once=False)
+
+    def _receive(self, once: bool) -> Block | None:
+        """once: None also when the timeout has passed since this call, even if a task has left meanwhile."""
+        if self.at_end_of_data:
+            return None
+        try:
+            self._last, received = self._pair.next(once)
+        except AllHeldError as error:
+            error.args = (f"{error}{self._references()}",)
+            raise
+        if self._last == "end of epoch":
+            self._ended_epoch, self._ended_epoch_position = received
+        if self._last != "block":
+            return None
+        block = Block(received, self._views.add)
+        self._blocks.add(block)
+        return block
+
+    @property
+    def at_end_of_data(self) -> bool:
+        """Whether this rank has received everything."""
+        return self._last == "end of data"
+
+    @property
+    def position(self) -> str:
+        """The rank's position, for open(position=...) of a later run: after the last block that is released together
+        with all blocks before it.
+
+        For a position inside a block see Block.position_after().
+        """
+        return self._pair.position()
+
+    @property
+    def ended_epoch(self) -> int:
+        """The last epoch that has ended, from 0; -1 before the first end."""
+        return self._ended_epoch
+
+    @property
+    def ended_epoch_position(self) -> str | None:
+        """The position after ended_epoch, even if you still hold blocks of it. None before the first end."""
+        return self._ended_epoch_position
+
+    @property
+    def statistics(self) -> Statistics:
+        """Received elements, blocks and bytes, and the seconds spent waiting."""
+        return Statistics(*self._pair.statistics)
+
+    @property
+    def mapping(self) -> tuple[int, int]:
+        """Address and bytes of the mapped file in this process. Everything after its first 4096 bytes is read-only."""
+        return self._pair.mapping
+
+    @property
+    def closed(self) -> bool:
+        """Whether the pair is closed."""
+        return not self._pair.is_open
+
+    def __arrow_c_schema__(self) -> Any:
+        """The schema of the blocks, for pyarrow.schema(supply). Raises SupplyError before a task has attached."""
+        return self._pair.arrow_schema()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rest of the current epoch as a stream of record batches, one for each block. Needs pyarrow.
+
+        A consumer that keeps all batches, for example pyarrow.table(), needs a ring as large as the epoch.
+        """
+        import pyarrow
+
+        blocks = self.epoch()
+        first = next(blocks, None)
+
+        def batches() -> Iterator[Any]:
+            nonlocal first
+            if first is not None:
+                yield pyarrow.record_batch(first)
+            first = None
+            yield from map(pyarrow.record_batch, blocks)
+
+        return pyarrow.RecordBatchReader.from_batches(pyarrow.schema(self), batches()).__arrow_c_stream__()
+
+    def close(self) -> None:
+        """Closes the pair and removes its files. Arrays that you took of blocks stay readable.
+
+        Before the end of the data Spark is told that this rank stopped early, and its run fails. If the last epoch has
+        just ended, close() waits for the end of the data, which needs a slot of the ring: AllHeldError if you hold all.
+        Then it waits until Spark knows that this rank has everything. It waits at most the timeout. If Ctrl-C ends that
+        second wait, the pair stays open: call close() again, or abort().
+        """
+        try:
+            if self._last == "end of epoch" and not self.closed:
+                self._receive(once=True)
+        finally:
+            self._pair.close()
+
+    def abort(self, reason: str) -> None:
+        """Closes the pair without waiting and tells Spark why: its run fails with this text. After the end of the data
+        Spark is not told."""
+        self._pair.abort(reason)
+
+    def _references(self) -> str:
+        """The rest of the text of an AllHeldError: the references that hold the ring."""
+        held: dict[int, list[str]] = {}
+        for block in list(self._blocks):
+            held.setdefault(block.sequence, []).append("the block itself")
+        for view in list(self._views):
+            held.setdefault(view.sequence, []).append(f"a view of '{view.name}'")
+        parts = [
+            f"block {sequence}: {', '.join(sorted(set(references)))}"
+            for sequence, references in sorted(held.items())[:_LISTED_BLOCKS]
+        ]
+        if len(held) > _LISTED_BLOCKS:
+            parts.append(f"and {len(held) - _LISTED_BLOCKS} more blocks")
+        parts.append("Arrow arrays are not listed here")
+        return (
+            f". Still referenced in Python: {'; '.join(parts)}. Drop them before the next block, or keep copies: "
+            "copy=True. The end of an epoch and the end of the data need a slot of the ring each, too"
+        )
+
+
+def open(
+    config: Config = None,
+    local_rank: int | None = None,
+    *,
+    rank: int | None = None,
+    timeout: float | None = None,
+    ring: int | None = None,
+    block: int | None = None,
+    group: str | None = None,
+    position: str | None = None,
+) -> Supply:
+    """Opens this rank's side of its pair, without waiting for Spark.
+
+    config: the folder with mapped-files.conf and named-pipes.conf, or the paths of both files. None:
+        SUPPLY_MAPPED_FILES and SUPPLY_NAMED_PIPES of the environment.
+    local_rank: the rank's number on its node, from 0, which is its line in both files. None: from the launcher's
+        environment.
+    rank: the rank's number in the job, which Spark's task compares with its own. None: from the launcher's environment.
+    timeout: limit of each wait in seconds. None: SUPPLY_TIMEOUT, or 120.
+    ring, block: bytes of the ring and of a block. None: from the config line, or four blocks of 2 MiB.
+    group: the group whose members may feed this rank. None: from the config line (docs/SECURITY.md).
+    position: resume after this position of an earlier run of the same plan: partitions, ranks, seed, shuffle, uneven.
+        None: from the beginning.
+
+    Raises ConfigError, InUseError, NoSpaceError, SupplyOSError, SupplyMemoryError, SupplyError.
+    """
+    mapped_files, named_pipes = _config_files(config)
+    return Supply(
+        _core.Pair(
+            mapped_files=mapped_files,
+            named_pipes=named_pipes,
+            local_rank=-1 if local_rank is None else local_rank,
+            rank=-1 if rank is None else rank,
+            timeout=timeout or 0,
+            ring_bytes=ring or 0,
+            block_bytes=block or 0,
+            group=group or "",
+            position=position or "",
+        )
+    )
+
+
+def from_comm(comm: MPI.Comm, config: Config = None, **options: Any) -> Supply:
+    """As open(), with both ranks from an mpi4py communicator that spans the job, as MPI.COMM_WORLD does. Collective.
+
+    options: timeout, ring, block, group and position of open().
+    """
+    from mpi4py import MPI
+
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.rank)
+    local_rank = node.rank
+    node.Free()
+    return open(config, local_rank, rank=comm.rank, **options)
+
+
+def _config_files(config: Config) -> tuple[str, str]:
+    if config is None:
+        return "", ""
+    if isinstance(config, (str, os.PathLike)):
+        folder = pathlib.Path(config)
+        config = (folder / "mapped-files.conf", folder / "named-pipes.conf")
+    mapped_files, named_pipes = config
+    return os.fspath(mapped_files), os.fspath(named_pipes)

@@ -1,0 +1,80 @@
+"""Failures as exceptions."""
+
+import errno
+import subprocess
+import sys
+
+import pyarrow
+import pytest
+import supply
+from supply.errors import raise_status
+from values import numbers
+
+
+def test_a_failure_of_spark(pair):
+    rank, task = pair
+    task.fail("the source is gone")
+    with pytest.raises(supply.SparkError, match="^the source is gone$") as failure:
+        rank.next_block()
+    assert failure.value.status == "SUPPLY_ERROR_SPARK"
+
+
+def test_a_task_that_supplies_nothing(open_pair):
+    rank, _ = open_pair(timeout=0.2)
+    with pytest.raises(TimeoutError, match="SUPPLY_TIMEOUT"):
+        rank.next_block()
+
+
+def test_a_pair_in_use(files, pair):
+    with pytest.raises(supply.InUseError):
+        supply.open(files.folder, 0)
+
+
+def test_config_files_are_named(tmp_path):
+    with pytest.raises(supply.ConfigError, match=f"{tmp_path}/mapped-files.conf"):
+        supply.open(tmp_path, 0)
+
+
+NO_DESCRIPTORS = """
+import resource, sys, supply
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+config = open(sys.argv[1] + "/mapped-files.conf")
+resource.setrlimit(resource.RLIMIT_NOFILE, (config.fileno() + 2, hard))
+try:
+    supply.open(sys.argv[1], 0)
+except OSError as error:
+    print(type(error).__name__, error.status, error.errno, isinstance(error, supply.SupplyError))
+"""
+
+
+def test_a_system_call_that_fails_is_an_os_error(files):
+    program = subprocess.run(
+        [sys.executable, "-c", NO_DESCRIPTORS, str(files.folder)], stdout=subprocess.PIPE, text=True, timeout=60
+    )
+    assert program.stdout == f"SupplyOSError SUPPLY_ERROR_SYSTEM {errno.EMFILE} True\n"
+
+
+def test_no_memory_is_a_memory_error():
+    with pytest.raises(MemoryError, match="^out of memory$") as failure:
+        raise_status("SUPPLY_ERROR_MEMORY", "out of memory", 0)
+    assert isinstance(failure.value, supply.SupplyError)
+
+
+def test_the_text_of_an_os_error_is_unchanged():
+    with pytest.raises(OSError, match="^pair 0: poll failed$") as failure:
+        raise_status("SUPPLY_ERROR_SYSTEM", "pair 0: poll failed", errno.EBADF)
+    assert failure.value.errno == errno.EBADF
+
+
+def test_a_position_that_is_none(files):
+    with pytest.raises(supply.SupplyError, match="position 'bogus'"):
+        supply.open(files.folder, 0, position="bogus")
+
+
+def test_no_schema_before_a_task_attaches(pair):
+    rank, task = pair
+    with pytest.raises(supply.SupplyError) as failure:
+        pyarrow.schema(rank)
+    assert failure.value.status == "SUPPLY_ERROR_NO_SCHEMA"
+    task.supply(numbers(0))
+    assert pyarrow.schema(rank) == numbers(0).schema, "no block has been received"
