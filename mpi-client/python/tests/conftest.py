@@ -6,6 +6,7 @@ import tempfile
 
 import pytest
 import supply
+
 from layout import ROOT, get
 from task import Task
 

@@ -10,6 +10,7 @@ import struct
 import time
 
 import pyarrow
+
 from layout import CONSTANTS, SIZES, get, put
 
 # Ends a test that hangs.

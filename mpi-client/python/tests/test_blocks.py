@@ -7,6 +7,7 @@ import numpy
 import pyarrow
 import pytest
 import supply
+
 from values import NEEDS_TORCH, NUMBERS, UNSIGNED, batch, lies_in_mapping, received
 
 # The methods of a block that return a column. Both give the same values, shapes and errors.

@@ -11,6 +11,7 @@ import threading
 import pyarrow
 import pytest
 import supply
+
 from task import Task, wait_until
 from values import numbers
 

@@ -8,6 +8,7 @@ import subprocess
 import pyarrow
 import pytest
 import supply
+
 from layout import JAR, SPARK_PYTHON
 
 LIMIT_SECONDS = 120

@@ -7,6 +7,7 @@ import threading
 import pyarrow
 import pytest
 import supply
+
 from conftest import PairFiles
 from layout import ROOT
 from task import Task, wait_until

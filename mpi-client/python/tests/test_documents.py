@@ -7,6 +7,7 @@ import sys
 
 import pyarrow
 import pytest
+
 from layout import ROOT
 from task import Task, wait_until
 from values import batch

@@ -8,6 +8,7 @@ import pyarrow
 import pytest
 import supply
 from supply.errors import raise_status
+
 from values import numbers
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from layout import JAR, ROOT, SPARK_PYTHON
 
 DIGITS = ROOT / "build" / "digits"

@@ -6,6 +6,7 @@ import threading
 import pyarrow
 import pytest
 import supply
+
 from values import NEEDS_TORCH, numbers
 
 

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 import supply
+
 from task import Task
 from values import numbers
 

@@ -2,6 +2,7 @@
 
 import pytest
 import supply
+
 from values import UNSIGNED, batch, received
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")

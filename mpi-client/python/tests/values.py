@@ -4,6 +4,7 @@ import importlib.util
 
 import pyarrow
 import pytest
+
 from layout import CONSTANTS
 
 NEEDS_TORCH = pytest.mark.skipif(

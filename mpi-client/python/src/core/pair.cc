@@ -143,7 +143,8 @@ void Pair::close() {
     if (status == SUPPLY_ERROR_SYSTEM)
         raise(status, std::string("a file of the pair cannot be removed: ") + strerror(error_number), error_number);
     if (status == SUPPLY_ERROR_SPARK)
-        raise(status, "this rank has received everything, but Spark's run has failed meanwhile: see the Supplier's log");
+        raise(status,
+              "this rank has received everything, but Spark's run has failed meanwhile: see the Supplier's log");
     if (status == SUPPLY_ERROR_TIMEOUT)
         raise(status, "this rank has received everything, but Spark has not confirmed it within the timeout: see the "
                       "Supplier's log (--timeout / SUPPLY_TIMEOUT)");
