@@ -62,6 +62,13 @@ def test_every_path_exists(document):
         ), path
 
 
+@pytest.mark.parametrize("name", ["overview", "decisions", "tour"])
+def test_every_class_exists(name):
+    sources = "".join(path.read_text() for path in FILES if path.suffix in {".scala", ".py"})
+    classes = re.findall(r"`((?:[A-Z][a-z]+){2,})`", (ROOT / f"docs/design/{name}.md").read_text())
+    assert [each for each in classes if not re.search(rf"\b{each}\b", sources)] == []
+
+
 @each_document
 def test_every_make_target_exists(document):
     for code in re.findall(r"`([^`]*)`", document.read_text()) + commands(document):
