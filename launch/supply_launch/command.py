@@ -31,6 +31,13 @@ def run(module):
         sys.exit(failure.status)
 
 
+def become(command, environment):
+    """Replaces this process by a command. The signals that Python ignores have their defaults again."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    os.execvpe(command[0], command, environment)
+
+
 class _Format(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog):
         super().__init__(prog, max_help_position=26, width=120)

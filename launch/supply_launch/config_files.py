@@ -1,6 +1,5 @@
 """Writes mapped-files.conf and named-pipes.conf, the two config files that the Supplier and the ranks share."""
 
-import grp
 import os
 import pathlib
 import re
@@ -59,18 +58,9 @@ def share(path, group, mode):
     if not group:
         return
     try:
-        shutil.chown(path, group=_number_of(group))
+        shutil.chown(path, group=int(group) if group.isdigit() else group)
         os.chmod(path, mode)
-    except (KeyError, OSError) as error:
+    except (LookupError, OSError) as error:
         raise Failure(
             f"{path} cannot be given to the group '{group}': is this user a member of it, and the owner of the folder?"
         ) from error
-
-
-def _number_of(group):
-    try:
-        return grp.getgrnam(group).gr_gid
-    except KeyError:
-        if not group.isdigit():
-            raise
-        return int(group)

@@ -16,6 +16,7 @@ import time
 
 _libc = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
+_KEPT_LINES = 1000
 _ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
@@ -32,16 +33,15 @@ def signal_name(status):
 class Output:
     """A stream that is read as it comes: its last lines are kept, and it may be passed on to stderr."""
 
-    def __init__(self, stream, pass_on, keep_lines):
+    def __init__(self, stream, pass_on):
         self._stream = stream
         self._pass_on = pass_on
-        self._keep_lines = keep_lines
         self._tail = b""
 
     def read(self):
         """Reads what is there. Returns whether that was the end."""
         data = os.read(self._stream.fileno(), 65536)
-        self._tail = b"\n".join((self._tail + data).split(b"\n")[-self._keep_lines - 1 :])
+        self._tail = b"\n".join((self._tail + data).split(b"\n")[-_KEPT_LINES:])
         if self._pass_on:
             with contextlib.suppress(OSError):
                 sys.stderr.buffer.write(data)
@@ -111,12 +111,12 @@ class Sides:
     def _note_signal(self, number, _frame):
         self.signal = self.signal or number
 
-    def start(self, name, command, relay=None, keep_lines=100, notice=False, **settings):
+    def start(self, name, command, relay=None, notice=False, **settings):
         """
         Starts a process in a session of its own, so that a terminal's Ctrl-C reaches this command alone.
 
-        relay: "stderr", or "both" for stdout, too, is passed on to stderr; the last `keep_lines` lines are kept.
-        notice: `wait` returns also when the process writes a line to stdout.
+        relay: "stderr", or "both" for stdout, too, is passed on to stderr. notice: `wait` returns also when the process
+        writes a line to stdout.
         """
         settings = {"stdin": subprocess.DEVNULL, **settings}
         if relay:
@@ -127,14 +127,14 @@ class Sides:
         process = subprocess.Popen(list(map(str, command)), **settings)
         side = self._sides[name] = Side(process)
         if relay:
-            side.output = self.read(process.stdout if relay == "both" else process.stderr, keep_lines=keep_lines)
+            side.output = self.read(process.stdout if relay == "both" else process.stderr)
         if notice:
             side.notice = self.read(process.stdout, pass_on=False)
         return side
 
-    def read(self, stream, pass_on=True, keep_lines=100):
+    def read(self, stream, pass_on=True):
         """Reads a stream while this command waits."""
-        output = Output(stream, pass_on, keep_lines)
+        output = Output(stream, pass_on)
         self._selector.register(stream, selectors.EVENT_READ, output)
         return output
 

@@ -3,7 +3,7 @@
 import os
 
 from . import host_file
-from .command import Failure, Parser, add_run_options, split_at_program
+from .command import Failure, Parser, add_run_options, become, split_at_program
 from .mpi import Launcher
 
 DESCRIPTION = """\
@@ -38,8 +38,10 @@ def main(arguments):
     ranks = options.ranks or slots
     if ranks > slots or not slots:
         raise Failure(f"{options.hosts} has {slots} slots for {ranks} ranks: add hosts or raise slots=n")
-    os.environ["SUPPLY_MAPPED_FILES"] = os.path.realpath(options.mapped_files)
-    os.environ["SUPPLY_NAMED_PIPES"] = os.path.realpath(options.named_pipes)
-    os.environ["SUPPLY_TIMEOUT"] = options.timeout
-    command = [*Launcher().command(ranks, options.hosts), *program]
-    os.execvp(command[0], command)
+    environment = {
+        **os.environ,
+        "SUPPLY_MAPPED_FILES": os.path.realpath(options.mapped_files),
+        "SUPPLY_NAMED_PIPES": os.path.realpath(options.named_pipes),
+        "SUPPLY_TIMEOUT": options.timeout,
+    }
+    become([*Launcher().command(ranks, options.hosts), *program], environment)

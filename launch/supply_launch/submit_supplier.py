@@ -78,7 +78,7 @@ def main(arguments):
     command += [word for setting in conf for word in ("--conf", setting)]
     command += [spark.jar, *(f"{option}={SHIPPED[option]}" for option in files), *others]
     sides = Sides()
-    submitter = sides.start("submitter", command, relay="stderr", keep_lines=10_000, env=environment)
+    submitter = sides.start("submitter", command, relay="stderr", env=environment)
     if sides.wait() == "signal":
         # Until it is killed it could still submit the application.
         sides.end(0)

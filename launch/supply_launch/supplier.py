@@ -1,9 +1,8 @@
 """launch/supplier: starts the Supplier, the Spark side of every pair, by spark-submit."""
 
-import os
 import sys
 
-from .command import Parser
+from .command import Parser, become
 from .spark import Spark
 
 EPILOG = """
@@ -41,4 +40,4 @@ def main(arguments):
     if sys.stderr.isatty():
         # The JVM cannot find that out. On a terminal it shows the progress in another way.
         environment["SUPPLY_TERMINAL"] = "1"
-    os.execve(command[0], command, environment)
+    become(command, environment)

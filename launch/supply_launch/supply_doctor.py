@@ -43,16 +43,13 @@ def main(arguments):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix=f"supply-doctor-{os.getuid()}-") as work:
         findings = pathlib.Path(work, "findings")
-        findings.write_text(_check_spark(_contract(_output(doctor, "--version"))))
+        contract = _output(doctor, "--version").partition("(contract ")[2].partition(")")[0]
+        findings.write_text(_check_spark(contract))
         return subprocess.run([doctor, *arguments, "--findings", findings], check=False).returncode
 
 
 def _output(doctor, option):
     return subprocess.run([doctor, option], stdout=subprocess.PIPE, text=True, check=True).stdout
-
-
-def _contract(version):
-    return version[version.index("(contract ") + len("(contract ") : version.index(")")]
 
 
 def _options(text):
