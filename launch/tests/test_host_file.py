@@ -1,0 +1,29 @@
+"""Host files, as launch/run-ranks and launch/supply-run read them."""
+
+import pytest
+
+from supply_launch import host_file
+from supply_launch.command import Failure
+
+
+def test_comments_blank_lines_and_missing_slots(tmp_path):
+    file = tmp_path / "hosts"
+    file.write_text("# all\n\nnode1 slots=4 # the first\nnode2\nnode3 max_slots=9 slots=2\n")
+    assert host_file.read(file) == [("node1", 4), ("node2", 1), ("node3", 2)]
+
+
+def test_what_is_written_can_be_read(tmp_path):
+    nodes = [("node1", 4), ("node2", 1)]
+    host_file.write(tmp_path / "hosts", nodes)
+    assert host_file.read(tmp_path / "hosts") == nodes
+
+
+def test_a_wrong_number_of_slots(tmp_path):
+    (tmp_path / "hosts").write_text("node1\nnode2 slots=many\n")
+    with pytest.raises(Failure, match="hosts:2: slots=many is not a number"):
+        host_file.read(tmp_path / "hosts")
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(Failure, match="cannot be read: No such file or directory"):
+        host_file.read(tmp_path / "hosts")
