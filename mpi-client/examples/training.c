@@ -77,7 +77,7 @@ static struct training_result mean(struct training_result result) {
 }
 
 /*
- * One epoch over all ranks. Their shares differ, so a rank whose epoch has ended goes on adding nothing until all
+ * One epoch over all ranks. Their shares differ, so a rank whose epoch has ended continues to add nothing until all
  * are there: every rank takes part in every all-reduce. Returns whether there was one, or the data has ended.
  */
 static bool run_epoch(struct training *training, struct training_result *result) {

@@ -35,7 +35,7 @@ class FuzzedPair {
     void send(const void *bytes, size_t count);
 
     /**
-     * What the rank gets next. Every byte that it is given is read, and has to lie where it may. False: nothing more
+     * What the rank gets next. Every byte that it gets is read, and must lie where it may. False: nothing more
      * will come.
      */
     bool receive();

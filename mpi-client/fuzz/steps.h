@@ -13,7 +13,7 @@ enum Step : uint8_t {
     SET_COLUMNS, /**< u32 schema_columns */
     SET_SCHEMA,  /**< u8 column, u8 offset in its entry, u8 count, bytes */
     SET_SLOT,    /**< u8 slot, u16 offset, u8 count, bytes */
-    SET_HEADER,  /**< u16 offset behind `published`, u8 count, bytes */
+    SET_HEADER,  /**< u16 offset after `published`, u8 count, bytes */
     PUBLISH,     /**< 64 bytes, mixed into the right next notification; copied into its slot and published */
     NOTIFY,      /**< 64 bytes, mixed into the generation alone; sent and no more */
     SEND,        /**< u8 count, bytes */

@@ -56,7 +56,7 @@ static enum outcome fail_to_retry(const struct claimed_file *file, struct failur
         RETRY_LIMIT_SECONDS);
 }
 
-/* Only what a rank left behind may be replaced, whatever a config line points at. */
+/* Only the file of a dead rank may be replaced, whatever a config line points at. */
 static enum outcome check_ours(const struct claimed_file *file, const struct stat *entry, struct failure *failure) {
     if (S_ISLNK(entry->st_mode))
         return fail(file, failure, SUPPLY_ERROR_CONFIG, "is a symbolic link, which is never followed: remove it");

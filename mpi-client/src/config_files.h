@@ -24,7 +24,7 @@ struct config_lines {
 
 /**
  * Reads and checks both files, every line of them, so that all ranks of a node fail alike.
- * SUPPLY_OK, or _CONFIG, _MEMORY. *lines is to be freed by supply_config_free() either way.
+ * SUPPLY_OK, or _CONFIG, _MEMORY. Free *lines with supply_config_free() either way.
  */
 supply_status_t supply_config_read(const char *mapped_files, const char *named_pipes, struct config_lines *lines,
                                    struct failure *failure);

@@ -1,5 +1,5 @@
 /**
- * Lets a fault test end or stop a rank directly behind a step of proto/PROTOCOL.md. Nothing unless built with
+ * Lets a fault test end or stop a rank directly after a step of proto/PROTOCOL.md. Nothing unless built with
  * SUPPLY_FAIL_POINTS.
  */
 #ifndef SUPPLY_FAIL_POINT_H

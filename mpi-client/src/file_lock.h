@@ -16,7 +16,7 @@ static inline int supply_file_lock(int fd, short type, off_t byte) {
     return fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-/** Whether somebody else has a lock on the byte that keeps one of this type out. Takes none. */
+/** Whether another process has a lock on the byte that keeps one of this type out. Takes none. */
 static inline bool supply_file_is_locked(int fd, short type, off_t byte) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1, .l_pid = 0};
     return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;

@@ -11,8 +11,8 @@
 
 /**
  * Opens the folder of a file, which only its own user may be able to write. Missing folders are created (0700). With
- * a group, those that are created and the file's own folder become the group's, with mode 0750. *folder is to be
- * closed. what: the file's kind, for messages. SUPPLY_OK, or _CONFIG, _MEMORY.
+ * a group, those that are created and the file's own folder become the group's, with mode 0750. The caller
+ * closes *folder. what: the file's kind, for messages. SUPPLY_OK, or _CONFIG, _MEMORY.
  */
 supply_status_t supply_folder_prepare(int *folder, const char *what, const struct named_path *file, gid_t group,
                                       struct failure *failure);

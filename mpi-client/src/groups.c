@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A user's entry fits easily; where one does not, its number will have to do. */
+/* A user's entry fits easily. If one does not, its number stands for it. */
 #define ENTRY_BYTES 4096
 
 /* A group lists its members: there is no telling how many, but there is an end. */

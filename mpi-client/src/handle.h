@@ -1,4 +1,4 @@
-/** The handle behind supply_t. */
+/** The handle: supply_t. */
 #ifndef SUPPLY_HANDLE_H
 #define SUPPLY_HANDLE_H
 

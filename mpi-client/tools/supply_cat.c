@@ -136,7 +136,7 @@ static int receive(struct run *run) {
         if (interruption_signal() != 0) end_by_signal(run);
         end = step(run);
     }
-    /* Behind the end of data supply_close() waits for the task, selection a signal could not end otherwise. */
+    /* After the end of data, supply_close() waits for the task. A signal could not end this wait otherwise. */
     if (end.exit_status == 0) {
         interruption_uninstall();
         if (interruption_signal() != 0) end_by_signal(run);
