@@ -1,4 +1,4 @@
-// mapped-files.conf and named-pipes.conf: two texts with "---" between them.
+// mapped-files.conf and named-pipes.conf: the input is their two texts, with "---" between them.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ using supply_fuzz::found;
 
 namespace {
 
-/** A file in memory, that is written anew for each input. */
+/** A file in memory, overwritten by each input. */
 class File {
   public:
     File() : fd_(memfd_create("config", MFD_CLOEXEC)) {
@@ -33,8 +33,8 @@ class File {
 };
 
 void check(const named_path &named) {
-    if (named.path[0] != '/' || strpbrk(named.path, " \t\r\n\v\f#") != nullptr) found("a path that is none");
-    if (strstr(named.origin, "/proc/self/fd/") != named.origin) found("an origin that is none");
+    if (named.path[0] != '/' || strpbrk(named.path, " \t\r\n\v\f#") != nullptr) found("an invalid path");
+    if (strstr(named.origin, "/proc/self/fd/") != named.origin) found("an invalid origin");
 }
 
 void check(const config_line &line) {

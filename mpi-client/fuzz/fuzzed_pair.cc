@@ -12,13 +12,13 @@ namespace supply_fuzz {
 
 namespace {
 
-/** A folder for the pairs of this process, gone with it. */
+/** The folder of the pairs of this process. Its destructor removes it. */
 class Folder {
   public:
     Folder() {
         const char *parent = getenv("TMPDIR");
         std::string pattern = std::string(parent ? parent : "/dev/shm") + "/supply-fuzz-XXXXXX";
-        if (mkdtemp(pattern.data()) == nullptr) found("no folder can be made");
+        if (mkdtemp(pattern.data()) == nullptr) found("cannot make a folder");
         path_ = pattern;
         mapped_file = path_ + "/mapped";
         request_pipe = path_ + "/request";
@@ -69,13 +69,14 @@ FuzzedPair::FuzzedPair() {
     notifications_ = open(options.notification_pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     const int file = open(options.mapped_file, O_RDWR | O_CLOEXEC);
     void *address = mmap(nullptr, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (notifications_ < 0 || file < 0 || address == MAP_FAILED) found("the task's side can not be opened");
+    if (notifications_ < 0 || file < 0 || address == MAP_FAILED) found("cannot open the task's side");
     close(file);
     mapping_ = static_cast<uint8_t *>(address);
 }
 
 FuzzedPair::~FuzzedPair() {
-    __atomic_store_n(&header().end_seen, 1u, __ATOMIC_RELEASE); /* else closing waits for the task to see the end */
+    __atomic_store_n(&header().end_seen, 1u,
+                     __ATOMIC_RELEASE); /* else supply_close() waits until the task has seen the end */
     munmap(mapping_, file_bytes);
     close(notifications_);
     supply_close(supply_);
@@ -89,7 +90,7 @@ void FuzzedPair::send(const void *bytes, size_t count) {
 void FuzzedPair::check_error() {
     const char *text = supply_error(supply_);
     if (*text == '\0') found("a failure without a text");
-    if (strpbrk(text, "\n\r\t\x1b") != nullptr) found("a text of more than one plain line");
+    if (strpbrk(text, "\n\r\t\x1b") != nullptr) found("a text that is not one plain line");
 }
 
 void FuzzedPair::read_column(const supply_block_t &block, int index) {
@@ -98,7 +99,7 @@ void FuzzedPair::read_column(const supply_block_t &block, int index) {
         check_error();
         return;
     }
-    if (strlen(column.name) >= sizeof(schema_entry::name)) found("the name of a column is not ended");
+    if (strlen(column.name) >= sizeof(schema_entry::name)) found("the name of a column has no zero byte");
     if (supply_column_index(supply_, column.name) < 0) found("a column without an index");
     read_bytes(block, column.data, column.data_bytes, "data outside the block");
     if (column.validity != nullptr)
@@ -108,7 +109,7 @@ void FuzzedPair::read_column(const supply_block_t &block, int index) {
                    "offsets outside the block");
 }
 
-/* Every buffer of an exported array, and of its children, by what its schema says. */
+/* Reads every buffer of an exported array and of its children. */
 void FuzzedPair::read_array(const supply_block_t &block, const ArrowSchema &schema, const ArrowArray &array) {
     if (schema.n_children != array.n_children) found("an array with other children than its schema");
     if (array.n_buffers > 0 && array.buffers[0] != nullptr)
@@ -154,7 +155,7 @@ void FuzzedPair::read(const supply_block_t &block) {
 
 bool FuzzedPair::receive() {
     supply_block_t block;
-    supply_column_index(supply_, "key"); /* before the first block it reads the schema as the task has left it */
+    supply_column_index(supply_, "key"); /* before the first block, this reads the schema that the task has written */
     const supply_status_t status = supply_try_next(supply_, &block);
     if (status == SUPPLY_OK) {
         read(block);
@@ -170,7 +171,7 @@ void FuzzedPair::read_held() {
 
 void FuzzedPair::release_oldest() {
     if (held_.empty()) return;
-    if (supply_release(supply_, &held_.front()) != SUPPLY_OK) found("a held block can not be released");
+    if (supply_release(supply_, &held_.front()) != SUPPLY_OK) found("cannot release a held block");
     held_.erase(held_.begin());
 }
 

@@ -1,4 +1,4 @@
-/** A real pair for one input: libsupply as the rank, and the task's side without any of the task's care. */
+/** A real pair for one input: libsupply is the rank, and the fuzzer writes the task's side without any check. */
 #ifndef SUPPLY_FUZZED_PAIR_H
 #define SUPPLY_FUZZED_PAIR_H
 
@@ -12,7 +12,7 @@
 
 namespace supply_fuzz {
 
-/** Ends the process, with what must never happen: the fuzzer keeps the input. */
+/** Reports an error and aborts. The fuzzer then keeps the input. */
 [[noreturn]] void found(const char *what);
 
 class FuzzedPair {
@@ -26,20 +26,20 @@ class FuzzedPair {
     FuzzedPair(const FuzzedPair &) = delete;
     FuzzedPair &operator=(const FuzzedPair &) = delete;
 
-    /** The whole mapped file, writable throughout. */
+    /** The whole mapped file, writable. */
     uint8_t *mapping() { return mapping_; }
     mapped_file_header &header() { return *reinterpret_cast<mapped_file_header *>(mapping_); }
     uint8_t *slot(uint64_t sequence) { return mapping_ + RING_OFFSET + sequence % block_count * block_bytes; }
 
-    /** Writes into the notification pipe; what does not fit is lost. */
+    /** Writes to the notification pipe. Bytes that do not fit are lost. */
     void send(const void *bytes, size_t count);
 
     /**
-     * What the rank gets next. Every byte that it gets is read, and must lie where it may. False: nothing more
-     * will come.
+     * Receives once, and reads every byte that the rank is given. They must lie within the block. False: the end of
+     * the data, or an error.
      */
     bool receive();
-    /** Reads every byte of the blocks that are held, as receive() does. */
+    /** Reads every byte of the held blocks, as receive() does. */
     void read_held();
     void release_oldest();
 

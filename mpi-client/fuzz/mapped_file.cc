@@ -1,5 +1,5 @@
-// A whole mapped file, as the golden ones are: everything in it that is the task's, and notifications from the copies
-// that stand in its blocks.
+// A whole mapped file, like the golden ones: the parts that the task writes, and the notifications that are copied in
+// its blocks.
 #include <algorithm>
 #include <cstring>
 
@@ -9,12 +9,12 @@ using supply_fuzz::FuzzedPair;
 
 namespace {
 
-/** Copies the part from begin on of what the input has. */
+/** Copies the part [begin, end) of the input, as far as the input goes. */
 void copy(FuzzedPair &pair, const uint8_t *data, size_t size, size_t begin, size_t end) {
     if (begin < size) memcpy(pair.mapping() + begin, data + begin, std::min(size, end) - begin);
 }
 
-/** The generation of a golden file becomes this pair's. */
+/** Reads a notification, and replaces the generation of a golden file by this pair's. */
 notification notification_in(FuzzedPair &pair, uint64_t slot, uint64_t golden_generation) {
     notification notification;
     memcpy(&notification, pair.slot(slot), sizeof notification);
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const notification notification = notification_in(pair, slot, generation);
         pair.send(&notification, sizeof notification);
     }
-    /* Two blocks and FAILURE, or what comes of them, and the quiet behind it. */
+    /* In a golden file: two blocks, FAILURE, and nothing after it. */
     for (int i = 0; i < 4 && pair.receive(); i++) pair.release_oldest();
     return 0;
 }

@@ -1,4 +1,4 @@
-// Notifications, blocks, schema and header, step by step, while a rank reads (steps.h).
+// Steps of a task (steps.h) while a rank reads: notifications, blocks, schema and header.
 #include <algorithm>
 #include <cstring>
 
@@ -14,7 +14,7 @@ class Input {
 
     bool is_empty() const { return left_ == 0; }
 
-    /** The next number; the bytes that are missing are zeros. */
+    /** The next number. Missing bytes are zeros. */
     template <typename Number>
     Number number() {
         Number number = 0;
@@ -34,7 +34,7 @@ class Input {
     size_t left_;
 };
 
-/** u8 count and bytes, to begin + offset, as far as they fit before the end. */
+/** Copies bytes (u8 count, bytes) to begin + offset, as far as they fit. */
 void set(Input &input, uint8_t *begin, size_t size, size_t offset) {
     const size_t count = input.number<uint8_t>();
     offset = std::min(offset, size);
@@ -79,8 +79,8 @@ void send(FuzzedPair &pair, Input &input) {
 void run(Input input) {
     FuzzedPair pair;
     uint64_t sequence = 0;
-    bool goes_on = true;
-    while (goes_on && !input.is_empty()) switch (input.number<uint8_t>() % STEPS) {
+    bool open = true;
+    while (open && !input.is_empty()) switch (input.number<uint8_t>() % STEPS) {
             case SET_COLUMNS:
                 __atomic_store_n(&pair.header().schema_columns, input.number<uint32_t>(), __ATOMIC_RELEASE);
                 break;
@@ -112,14 +112,14 @@ void run(Input input) {
                 send(pair, input);
                 break;
             case RECEIVE:
-                goes_on = pair.receive();
+                open = pair.receive();
                 break;
             case RELEASE:
                 pair.release_oldest();
                 break;
         }
     pair.read_held();
-    for (int i = 0; goes_on && i < 4; i++) goes_on = pair.receive();
+    for (int i = 0; open && i < 4; i++) open = pair.receive();
 }
 
 } // namespace

@@ -1,5 +1,4 @@
-// Writes the corpus of the fuzzer `notifications`: runs of a task that keep to the contract, as a start for those that
-// do not. Usage: seeds FOLDER
+// Writes the corpus of the fuzzer `notifications`: runs of a task that obeys the contract. Usage: seeds FOLDER
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -28,7 +27,7 @@ class Seed {
         put<uint32_t>(static_cast<uint32_t>(entries.size()));
     }
 
-    /** A block in the slot of its number, published, received and released. */
+    /** Writes a block into its slot; it is published, received and released. */
     void block(BlockImage image) {
         for (size_t from = sizeof(notification); from < image.bytes.size(); from += UINT8_MAX) {
             put<uint8_t>(SET_SLOT, static_cast<uint8_t>(sequence_));
@@ -40,21 +39,21 @@ class Seed {
 
     void end(uint32_t kind) { publish(kind, 0, sizeof(block_header)); }
 
-    /** Lets the first block stay: a ring of two has room for no more. */
-    void stay() { set_header(offsetof(mapped_file_header, resident_count), 1); }
+    /** Makes the first block resident: a ring of two blocks has space for only one. */
+    void make_resident() { set_header(offsetof(mapped_file_header, resident_count), 1); }
 
-    /** The block of `image`, which stays, once more. */
-    void again(const BlockImage &image, uint32_t epoch) {
-        notification again = {};
-        again.kind = NOTIFICATION_BLOCK;
-        again.element_count = image.element_count;
-        again.sequence = sequence_++;
-        again.epoch = epoch;
-        again.offset = RING_OFFSET;
-        again.size = image.bytes.size();
+    /** Replays the resident block of `image`. */
+    void replay(const BlockImage &image, uint32_t epoch) {
+        notification replayed = {};
+        replayed.kind = NOTIFICATION_BLOCK;
+        replayed.element_count = image.element_count;
+        replayed.sequence = sequence_++;
+        replayed.epoch = epoch;
+        replayed.offset = RING_OFFSET;
+        replayed.size = image.bytes.size();
         set_header(offsetof(mapped_file_header, published), sequence_);
         put<uint8_t>(NOTIFY);
-        append(&again, sizeof again);
+        append(&replayed, sizeof replayed);
         put<uint8_t>(RECEIVE, RELEASE);
     }
 
@@ -69,7 +68,7 @@ class Seed {
     void write(const std::string &path) const {
         std::ofstream stream(path, std::ios::binary);
         stream << input_;
-        if (!stream.flush()) found("a seed can not be written");
+        if (!stream.flush()) found("cannot write a seed");
     }
 
   private:
@@ -91,7 +90,7 @@ class Seed {
         bytes(&number, sizeof number);
     }
 
-    /** The header behind the notification's copy is zeros where an end stands in the slot of a block. */
+    /** If an end takes the slot of a block, the header after the copied notification is set to zeros. */
     void publish(uint32_t kind, uint32_t element_count, size_t size) {
         if (kind != NOTIFICATION_BLOCK) {
             put<uint8_t>(SET_SLOT, static_cast<uint8_t>(sequence_));
@@ -150,8 +149,8 @@ Seed resident() {
     Seed seed;
     seed.schema(schema_of(supply_test::datum_columns(elements(0, 1))));
     seed.block(image);
-    seed.stay();
-    for (uint32_t epoch = 1; epoch < 4; epoch++) seed.again(image, epoch);
+    seed.make_resident();
+    for (uint32_t epoch = 1; epoch < 4; epoch++) seed.replay(image, epoch);
     return seed;
 }
 

@@ -1,4 +1,4 @@
-// Sizes as the config files and the options have them.
+// Sizes of the config files and options.
 #include <cstdint>
 #include <string>
 
@@ -13,6 +13,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint64_t bytes = supply_config_size(text.c_str());
     if (bytes > INT64_MAX) supply_fuzz::found("a size that is too large");
     if (bytes != 0 && supply_config_size(std::to_string(bytes).c_str()) != bytes)
-        supply_fuzz::found("a size that is another one when it is written in bytes");
+        supply_fuzz::found("a size that changes when it is written in bytes");
     return 0;
 }

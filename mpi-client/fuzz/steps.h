@@ -1,6 +1,7 @@
 /**
- * The input of the fuzzer `notifications`: steps of a task, each a byte that says which one, and its operands. What is
- * mixed by exclusive or is right where the input has zeros, so that most inputs get past the first check.
+ * The input of the fuzzer `notifications`: steps of a task. Each is a byte, which says which step, and its operands.
+ * Some operands are combined with valid values by exclusive or: zeros give the valid value, so most inputs pass the
+ * first check.
  */
 #ifndef SUPPLY_FUZZ_STEPS_H
 #define SUPPLY_FUZZ_STEPS_H
@@ -13,9 +14,9 @@ enum Step : uint8_t {
     SET_COLUMNS, /**< u32 schema_columns */
     SET_SCHEMA,  /**< u8 column, u8 offset in its entry, u8 count, bytes */
     SET_SLOT,    /**< u8 slot, u16 offset, u8 count, bytes */
-    SET_HEADER,  /**< u16 offset after `published`, u8 count, bytes */
-    PUBLISH,     /**< 64 bytes, mixed into the right next notification; copied into its slot and published */
-    NOTIFY,      /**< 64 bytes, mixed into the generation alone; sent and no more */
+    SET_HEADER,  /**< u16 offset from `published`, u8 count, bytes */
+    PUBLISH,     /**< 64 bytes, combined with the valid next notification; copied into its slot and published */
+    NOTIFY,      /**< 64 bytes, only the generation is combined; sent, not published */
     SEND,        /**< u8 count, bytes */
     RECEIVE,     /**< nothing */
     RELEASE,     /**< nothing */

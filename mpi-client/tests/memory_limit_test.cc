@@ -1,4 +1,4 @@
-// The container's memory limit, from files as Linux's control groups show them.
+// The memory limit of the container, read from files as Linux's control groups have them.
 #include <gtest/gtest.h>
 
 #include "temporary_folder.h"
@@ -39,9 +39,9 @@ constexpr char v2_mount[] = "30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cg
 constexpr char v1_mounts[] = "33 22 0:30 /docker/c0ffee /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n"
                              "34 22 0:31 /docker/c0ffee /sys/fs/cgroup/memory ro master:9 - cgroup cgroup rw,memory\n";
 
-TEST_F(MemoryLimitTest, WithoutControlGroupsThereIsNone) { EXPECT_FALSE(read().limited); }
+TEST_F(MemoryLimitTest, WithoutControlGroupsThereIsNoLimit) { EXPECT_FALSE(read().limited); }
 
-TEST_F(MemoryLimitTest, Version2TheTightestCounts) {
+TEST_F(MemoryLimitTest, Version2TheSmallestLimitCounts) {
     groups("0::/user.slice/job.scope/step\n", v2_mount);
     write("sys/fs/cgroup/user.slice/job.scope/step/memory.max", "max\n");
     write("sys/fs/cgroup/user.slice/job.scope/step/memory.current", "5\n");
@@ -65,7 +65,7 @@ TEST_F(MemoryLimitTest, Version2InAContainer) {
 TEST_F(MemoryLimitTest, Version1InAContainer) {
     groups("5:cpu,cpuacct:/docker/c0ffee\n4:memory:/docker/c0ffee/inner\n0::/\n", v1_mounts);
     write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    EXPECT_FALSE(read().limited) << "that is version 1's word for none";
+    EXPECT_FALSE(read().limited) << "version 1 says \"no limit\" by this number";
     write("sys/fs/cgroup/memory/memory.limit_in_bytes", "500\n");
     write("sys/fs/cgroup/memory/memory.usage_in_bytes", "50\n");
     expect(500, 50, "sys/fs/cgroup/memory");
@@ -74,14 +74,14 @@ TEST_F(MemoryLimitTest, Version1InAContainer) {
     expect(400, 40, "sys/fs/cgroup/memory/inner");
 }
 
-TEST_F(MemoryLimitTest, Version1BesideAnEmptyVersion2) {
+TEST_F(MemoryLimitTest, Version1WithAnEmptyVersion2) {
     groups("4:memory:/job\n0::/job\n",
            std::string(v2_mount) + "34 22 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
     write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "700\n");
     expect(700, 0, "sys/fs/cgroup/memory/job");
 }
 
-TEST_F(MemoryLimitTest, NonsenseIsNone) {
+TEST_F(MemoryLimitTest, InvalidFilesGiveNoLimit) {
     groups("\n:::\n4:memory\n0::" + std::string(5000, 'x') + "\n", "- - -\n34 22\n");
     EXPECT_FALSE(read().limited);
 }

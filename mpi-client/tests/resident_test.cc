@@ -39,7 +39,7 @@ TEST_F(ResidentTest, ABlockIsTheSameMemoryUnderItsNextNumber) {
     const supply_block_t first = next(handle), second = next(handle);
     expect_end_of_epoch(handle, 0);
     // All are still held.
-    task.supply_again(1, 1);
+    task.replay(1, 1);
     const supply_block_t again = next(handle);
     EXPECT_EQ(second.address, again.address);
     EXPECT_EQ(second.bytes, again.bytes);
@@ -60,13 +60,13 @@ TEST_F(ResidentTest, AnyNumberOfEpochsComesToAnEndBehindThem) {
     first_epoch(task);
     for (uint32_t epoch = 0; epoch < 50; epoch++) {
         for (uint64_t block : {epoch % 2, 1 - epoch % 2}) {
-            if (epoch > 0) task.supply_again(block, epoch);
+            if (epoch > 0) task.replay(block, epoch);
             const supply_block_t received = next(handle);
             EXPECT_EQ(epoch, received.epoch);
             EXPECT_EQ(static_cast<int32_t>(block), datum_of(handle, received));
             ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &received), handle);
         }
-        if (epoch > 0) task.supply_again(2, epoch);
+        if (epoch > 0) task.replay(2, epoch);
         expect_end_of_epoch(handle, epoch);
     }
     task.end_of_data(49);
@@ -81,12 +81,12 @@ TEST_F(ResidentTest, TheCreditIsUsedUpByNumbersNotBySlots) {
     first_epoch(task);
     const supply_block_t first = next(handle), second = next(handle);
     expect_end_of_epoch(handle, 0);
-    task.supply_again(0, 1);
+    task.replay(0, 1);
     next(handle);
     supply_block_t block;
     EXPECT_STATUS(SUPPLY_ERROR_ALL_HELD, supply_next(handle.get(), &block), handle);
     ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &first), handle);
-    task.supply_again(1, 1);
+    task.replay(1, 1);
     EXPECT_EQ(second.address, next(handle).address);
 }
 
@@ -99,7 +99,7 @@ TEST_F(ResidentTest, APositionStandsInTheEpochInWhichABlockIsNotifiedAgain) {
         ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
     }
     expect_end_of_epoch(handle, 0);
-    task.supply_again(1, 7);
+    task.replay(1, 7);
     const supply_block_t again = next(handle);
     ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &again), handle);
     supply_position_t position;
@@ -116,8 +116,8 @@ TEST_F(ResidentTest, WhatIsNotifiedAgainByTheNextAttemptIsDropped) {
     next(handle);
     next(handle);
     expect_end_of_epoch(handle, 0);
-    const notification again = task.again(0, 1);
-    task.supply_again(0, 1);
+    const notification again = task.next_replayed(0, 1);
+    task.replay(0, 1);
     task.notify(again);
     EXPECT_EQ(3u, next(handle).sequence);
     supply_block_t block;

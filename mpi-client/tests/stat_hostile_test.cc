@@ -1,4 +1,4 @@
-// supply-stat and what it must not believe, may not read, and would not disturb.
+// supply-stat on invalid files, on files of other users, and on pairs that it must not disturb.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ class StatHostileTest : public StatTest {
         write_header(offset, std::string(reinterpret_cast<const char *>(&number), sizeof number));
     }
     void expect_invalid(std::initializer_list<const char *> words) const {
-        const Json pair = look();
+        const Json pair = snapshot();
         EXPECT_EQ("invalid", pair["state"].text());
         EXPECT_TRUE(says(pair["text"].text(), words));
         EXPECT_TRUE(pair["epoch"].is_null());
@@ -35,7 +35,7 @@ class StatHostileTest : public StatTest {
 
 #define HEADER(field) offsetof(struct mapped_file_header, field)
 
-TEST_F(StatHostileTest, NumbersOfTheHeader) {
+TEST_F(StatHostileTest, InvalidNumbersInTheHeader) {
     Handle handle = open_rank();
     const std::string whole = read_file(pairs[0].mapped_file).substr(0, sizeof(mapped_file_header));
     const auto spoilt = [&](size_t offset, auto number, std::initializer_list<const char *> words) {
@@ -56,26 +56,26 @@ TEST_F(StatHostileTest, NumbersOfTheHeader) {
     spoilt(HEADER(published), UINT64_MAX, {"published"});
     spoilt(HEADER(released), uint64_t{1}, {"released 1"});
     spoilt(HEADER(magic), uint64_t{1}, {"not made by a rank"});
-    EXPECT_EQ("open", look()["state"].text());
+    EXPECT_EQ("open", snapshot()["state"].text());
 }
 
 TEST_F(StatHostileTest, ABlockThatIsNotTheLastOneIsNoProgress) {
     Handle handle = open_rank();
     write_header(HEADER(published), uint64_t{3});
-    const Json pair = look();
+    const Json pair = snapshot();
     EXPECT_EQ(3, pair["blocks_in_ring"].number());
     EXPECT_TRUE(pair["elements"].is_null());
     EXPECT_TRUE(pair["epoch"].is_null());
 }
 
-TEST_F(StatHostileTest, AFileThatIsCutOffWhileItIsWatched) {
+TEST_F(StatHostileTest, AFileThatIsTruncatedMeanwhile) {
     Handle handle = open_rank();
     {
         Task task(pairs[0]);
         supply_datums(task, 0);
     }
     Process stat(command(SUPPLY_TEST_STAT, {"--json", "--interval", "0.02"}), folder.path());
-    wait_until("a look", [&] { return stat.output().find("\"elements\":10,") != std::string::npos; });
+    wait_until("a snapshot", [&] { return stat.output().find("\"elements\":10,") != std::string::npos; });
     const std::string whole = read_file(pairs[0].mapped_file);
     for (const auto &[bytes, state] : {std::pair{65536, "invalid"}, {100, "opening"}, {3, "invalid"}, {0, "opening"}}) {
         ASSERT_EQ(0, truncate(pairs[0].mapped_file.c_str(), bytes));
@@ -88,7 +88,7 @@ TEST_F(StatHostileTest, AFileThatIsCutOffWhileItIsWatched) {
     EXPECT_EQ(128 + SIGTERM, stat.wait().exit_status);
 }
 
-TEST_F(StatHostileTest, WhatStandsAtTheNameAndIsNoMappedFile) {
+TEST_F(StatHostileTest, FilesThatAreNotMappedFiles) {
     const char *path = pairs[0].mapped_file.c_str();
     ASSERT_EQ(0, mkfifo(path, 0600));
     expect_invalid({"not a regular file"});
@@ -103,31 +103,31 @@ TEST_F(StatHostileTest, WhatStandsAtTheNameAndIsNoMappedFile) {
     expect_invalid({"not made by a rank"});
 }
 
-TEST_F(StatHostileTest, WordsOfAnotherProcessAreTextAndNothingElse) {
+TEST_F(StatHostileTest, ControlCharactersOfAFailureTextAreRemoved) {
     Handle handle = open_rank();
     Task task(pairs[0]);
     task.send_failure("\033[2J \"quoted\" \\ \n\xFF\xC3");
-    const Json pair = look();
+    const Json pair = snapshot();
     EXPECT_EQ("failed", pair["state"].text());
     EXPECT_EQ("Spark gave up:  [2J \"quoted\" \\  ??", pair["text"].text());
     const Ended table = run(SUPPLY_TEST_STAT);
     EXPECT_EQ(std::string::npos, table.out.find('\033'));
     EXPECT_TRUE(says(table.out, {"failed", "Spark gave up:  [2J \"quoted\""}));
     task.send_failure(std::string(5000, 'w'));
-    EXPECT_TRUE(says(look()["text"].text(), {"wwww"}));
+    EXPECT_TRUE(says(snapshot()["text"].text(), {"wwww"}));
 }
 
-TEST_F(StatHostileTest, ItDisturbsNothing) {
+TEST_F(StatHostileTest, DisturbsNothing) {
     Handle handle = open_rank();
     Task task(pairs[0]);
     supply_datums(task, 0);
     Process stat(command(SUPPLY_TEST_STAT, {"--json", "--interval", "0.01"}), folder.path());
-    wait_until("a look", [&] { return !stat.output().empty(); });
-    stat.signal(SIGSTOP); /* wherever it is just then */
+    wait_until("a snapshot", [&] { return !stat.output().empty(); });
+    stat.signal(SIGSTOP); /* at any point of its work */
     const std::string before = read_file(pairs[0].mapped_file);
     stat.signal(SIGCONT);
     const size_t bytes = stat.output().size();
-    wait_until("many looks more", [&] { return stat.output().size() > 20 * bytes; });
+    wait_until("many more snapshots", [&] { return stat.output().size() > 20 * bytes; });
     EXPECT_EQ(before, read_file(pairs[0].mapped_file));
     supply_datum_t datum;
     for (int i = 0; i < 10; i++) EXPECT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
@@ -135,8 +135,8 @@ TEST_F(StatHostileTest, ItDisturbsNothing) {
     EXPECT_STATUS(SUPPLY_END_OF_DATA, supply_next_datum(handle.get(), &datum), handle);
     task.see_end();
     handle.reset();
-    EXPECT_TRUE(task.requests().size() >= 2) << "ATTACH and RELEASE were the task's to read";
-    EXPECT_TRUE(task.rank_has_left()) << "nobody else holds an end of the request pipe";
+    EXPECT_TRUE(task.requests().size() >= 2) << "ATTACH and RELEASE must be left for the task";
+    EXPECT_TRUE(task.rank_has_left()) << "supply-stat must not hold an end of the request pipe";
     EXPECT_FALSE(exists(0));
 }
 
@@ -152,7 +152,7 @@ TEST_F(StatHostileTest, PairsOfAnotherUser) {
     for (const std::string &file : {config[1], config[3]}) ASSERT_EQ(0, chmod(file.c_str(), 0644));
     Handle handle = open_rank();
     ASSERT_EQ(0, chmod(folder.path().c_str(), 0755));
-    const auto look_as_carol = [&](const std::vector<std::string> &which) {
+    const auto stat_as_carol = [&](const std::vector<std::string> &which) {
         return as_user(carol, [&] {
             std::vector<std::string> command = {tool};
             command.insert(command.end(), which.begin(), which.end());
@@ -160,12 +160,12 @@ TEST_F(StatHostileTest, PairsOfAnotherUser) {
             return ended.out + ended.err;
         });
     };
-    const std::string of_config = look_as_carol(config);
+    const std::string of_config = stat_as_carol(config);
     EXPECT_TRUE(says(of_config, {"no access", "belongs to root (uid 0) (mode 0600)", "absent"}));
-    const std::string of_folder = look_as_carol({folder.path()});
+    const std::string of_folder = stat_as_carol({folder.path()});
     EXPECT_TRUE(says(of_folder, {"no access", pairs[0].mapped_file.c_str(), "closed", "is not open to this user"}));
     ASSERT_EQ(0, chmod(pairs[0].mapped_file.c_str(), 0644));
-    EXPECT_TRUE(says(look_as_carol(config), {"open", "0/4", "rank for task"})) << "reading is enough to look";
+    EXPECT_TRUE(says(stat_as_carol(config), {"open", "0/4", "rank for task"})) << "read permission is enough";
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// supply-cat as a program: what it prints, where, and how it ends.
+// supply-cat as a program: its output, its exit status, and that it removes its pair.
 #include <signal.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class SupplyCatTest : public RankTest {
     std::string mapped_files, named_pipes;
 };
 
-TEST_F(SupplyCatTest, PrintsAnElementALine) {
+TEST_F(SupplyCatTest, PrintsEachElementOnALine) {
     Process cat(command(), folder.path());
     Task task(files);
     supply_two_epochs(task);
@@ -60,7 +60,7 @@ TEST_F(SupplyCatTest, PrintsAnElementALine) {
     EXPECT_TRUE(pair_is_gone());
 }
 
-TEST_F(SupplyCatTest, CountsOnly) {
+TEST_F(SupplyCatTest, PrintsOnlyTheTotals) {
     Process cat(command({"--count", "--ring", "16KiB", "--block", "4096"}), folder.path());
     Task task(files);
     EXPECT_EQ(4096u, task.header().block_bytes);
@@ -71,7 +71,7 @@ TEST_F(SupplyCatTest, CountsOnly) {
     EXPECT_EQ("epochs\t2\nelements\t4\nbytes\t18\n", ended.out);
 }
 
-TEST_F(SupplyCatTest, FailuresGoToStderrAlone) {
+TEST_F(SupplyCatTest, PrintsFailuresOnlyToStderr) {
     Process nobody(command({"--timeout", "0.1"}), folder.path());
     Ended ended = nobody.wait();
     EXPECT_EQ(1, ended.exit_status);
@@ -100,7 +100,7 @@ TEST_F(SupplyCatTest, PrintsWhatItHasBeforeItWaits) {
     cat.wait();
 }
 
-TEST_F(SupplyCatTest, SignalsEndItCleanlyAndTellSpark) {
+TEST_F(SupplyCatTest, ASignalEndsItAndSparkIsNotified) {
     for (int signal : {SIGINT, SIGTERM}) {
         Process cat(command(), folder.path());
         Task task(files);
@@ -116,7 +116,7 @@ TEST_F(SupplyCatTest, SignalsEndItCleanlyAndTellSpark) {
     }
 }
 
-TEST_F(SupplyCatTest, ASignalEndsTheWaitBehindTheEndOfData) {
+TEST_F(SupplyCatTest, ASignalEndsTheWaitAfterTheEndOfData) {
     for (int signal : {SIGINT, SIGTERM}) {
         Process cat(command({"--timeout", "20"}), folder.path());
         Task task(files);
@@ -131,7 +131,7 @@ TEST_F(SupplyCatTest, ASignalEndsTheWaitBehindTheEndOfData) {
     }
 }
 
-TEST_F(SupplyCatTest, AClosedOutputIsAnErrorAndLeavesNothing) {
+TEST_F(SupplyCatTest, AClosedOutputIsAnErrorAndThePairIsRemoved) {
     std::string line;
     for (const std::string &word : command()) line += word + " ";
     Process closed({"sh", "-c", "exec " + line + ">&-"}, folder.path());
@@ -140,7 +140,7 @@ TEST_F(SupplyCatTest, AClosedOutputIsAnErrorAndLeavesNothing) {
     EXPECT_TRUE(says(ended.err, {"supply-cat: standard output is closed"}));
     EXPECT_FALSE(std::filesystem::exists(files.mapped_file));
 
-    /* A reader that has left; the status of supply-cat is the last line of stderr. */
+    /* A reader that has exited. The last line of stderr is the exit status of supply-cat. */
     const std::string gone = folder.file("gone");
     Process broken({"sh", "-c", "{ " + line + "; echo $? >&2; } | { exec <&-; touch " + gone + "; }"}, folder.path());
     wait_until("the reader's end", [&] { return std::filesystem::exists(gone); });
@@ -163,7 +163,7 @@ TEST_F(SupplyCatTest, AFullDiskIsAnError) {
     EXPECT_STREQ("supply-cat could not write its standard output", task.header().rank_failure);
 }
 
-TEST_F(SupplyCatTest, ColumnsThatAreNotADatumsAreNamed) {
+TEST_F(SupplyCatTest, ColumnsOfAnotherKindAreNamed) {
     Process cat(command(), folder.path());
     Task task(files);
     const std::vector<Column> columns = {Column::int32("weight", {1})};
@@ -175,7 +175,7 @@ TEST_F(SupplyCatTest, ColumnsThatAreNotADatumsAreNamed) {
     EXPECT_TRUE(says(task.header().rank_failure, {"'weight'"}));
 }
 
-TEST_F(SupplyCatTest, WrongOptionsExitWithTheUsage) {
+TEST_F(SupplyCatTest, WrongOptionsPrintTheUsage) {
     const std::vector<std::string> wrong[] = {{"--bogus"},         {"--ring", "16MB"},    {"--block", "0"},
                                               {"--timeout", "-1"}, {"--local-rank", "x"}, {"argument"},
                                               {"--ring"}};

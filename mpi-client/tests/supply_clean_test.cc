@@ -9,7 +9,7 @@ class SupplyCleanTest : public ToolTest {
     Ended clean(const std::vector<std::string> &more = {}) const { return run(SUPPLY_TEST_CLEAN, more); }
 };
 
-TEST_F(SupplyCleanTest, RemovesWhatTheDeadLeftAndSaysSo) {
+TEST_F(SupplyCleanTest, RemovesAndPrintsTheFilesOfDeadRanks) {
     leave_stale_pair(0);
     leave_stale_pair(1);
     Ended ended = clean();
@@ -21,7 +21,7 @@ TEST_F(SupplyCleanTest, RemovesWhatTheDeadLeftAndSaysSo) {
     EXPECT_EQ("", ended.out + ended.err);
 }
 
-TEST_F(SupplyCleanTest, OneLineAlone) {
+TEST_F(SupplyCleanTest, OnlyOneLine) {
     leave_stale_pair(0);
     leave_stale_pair(1);
     const Ended ended = clean({"--local-rank", "1"});
@@ -31,7 +31,7 @@ TEST_F(SupplyCleanTest, OneLineAlone) {
     EXPECT_EQ(1, clean({"--local-rank", "2"}).exit_status);
 }
 
-TEST_F(SupplyCleanTest, ALivingPairStaysAndTheOthersGo) {
+TEST_F(SupplyCleanTest, ALivePairIsKeptAndTheOthersAreRemoved) {
     Process living(rank(0), folder.path());
     Task task(pairs[0]);
     leave_stale_pair(1);
@@ -45,7 +45,7 @@ TEST_F(SupplyCleanTest, ALivingPairStaysAndTheOthersGo) {
     EXPECT_EQ(0, living.wait().exit_status) << "the living pair was disturbed";
 }
 
-TEST_F(SupplyCleanTest, ADryRunNamesTheSameAndRemovesNothing) {
+TEST_F(SupplyCleanTest, ADryRunPrintsTheSameAndRemovesNothing) {
     Process living(rank(0), folder.path());
     Task task(pairs[0]);
     leave_stale_pair(1);
@@ -74,7 +74,7 @@ TEST_F(SupplyCleanTest, OutputThatCannotBeWrittenIsAFailure) {
     EXPECT_TRUE(says(ended.err, {"supply-clean: standard output: "}));
 }
 
-TEST_F(SupplyCleanTest, MistakesAreNamed) {
+TEST_F(SupplyCleanTest, ErrorsNameTheMistake) {
     EXPECT_EQ(2, clean({"--bogus"}).exit_status);
     EXPECT_EQ(2, clean({"--local-rank", "-1"}).exit_status);
     EXPECT_EQ(2, clean({"argument"}).exit_status);

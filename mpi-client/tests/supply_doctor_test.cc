@@ -1,4 +1,4 @@
-// supply-doctor as a program: each check with nothing to find, and with what it is there for.
+// supply-doctor as a program: each check without a problem, and with the problem that it finds.
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ namespace {
 
 class SupplyDoctorTest : public ToolTest {
   protected:
-    /** Its JSON lines. */
+    /** Runs it, and returns its JSON lines. */
     std::vector<Json> doctor(int exit_status, const std::vector<std::string> &more = {}) const {
         std::vector<std::string> arguments = {"--json"};
         arguments.insert(arguments.end(), more.begin(), more.end());
@@ -27,13 +27,13 @@ class SupplyDoctorTest : public ToolTest {
             findings.emplace_back(lines.substr(begin, end - begin));
         return findings;
     }
-    /** Those of one check and status: their texts and fixes. */
-    static std::string told(const std::vector<Json> &findings, const char *check, const char *status) {
-        std::string told;
+    /** The texts and fixes of one check with one status. */
+    static std::string reported(const std::vector<Json> &findings, const char *check, const char *status) {
+        std::string report;
         for (const Json &finding : findings)
             if (finding["check"].text() == check && finding["status"].text() == status)
-                told += finding["text"].text() + " fix: " + finding["fix"].text() + "\n";
-        return told;
+                report += finding["text"].text() + " fix: " + finding["fix"].text() + "\n";
+        return report;
     }
     void write_mapped_files(const std::string &words) {
         folder.write("mapped-files.conf",
@@ -41,44 +41,44 @@ class SupplyDoctorTest : public ToolTest {
     }
 };
 
-TEST_F(SupplyDoctorTest, NothingIsWrong) {
+TEST_F(SupplyDoctorTest, WithoutProblems) {
     const std::vector<Json> findings = doctor(0);
-    EXPECT_TRUE(says(told(findings, "libsupply", "ok"), {supply_version(), "contract 1.0"}));
-    EXPECT_TRUE(says(told(findings, "pairs", "ok"), {"2 pairs"}));
-    EXPECT_TRUE(says(told(findings, "space", "ok"), {"0.2 MB", "2 pairs"}));
-    EXPECT_TRUE(says(told(findings, "memory", "ok"), {"0.2 MB"}));
-    EXPECT_TRUE(says(told(findings, "huge pages", "ok"), {"none are needed"}) ||
-                says(told(findings, "huge pages", "ok"), {"whole huge pages"}));
-    EXPECT_TRUE(says(told(findings, "spark", "skipped"), {"launch/supply-doctor"}));
+    EXPECT_TRUE(says(reported(findings, "libsupply", "ok"), {supply_version(), "contract 1.0"}));
+    EXPECT_TRUE(says(reported(findings, "pairs", "ok"), {"2 pairs"}));
+    EXPECT_TRUE(says(reported(findings, "space", "ok"), {"0.2 MB", "2 pairs"}));
+    EXPECT_TRUE(says(reported(findings, "memory", "ok"), {"0.2 MB"}));
+    EXPECT_TRUE(says(reported(findings, "huge pages", "ok"), {"none are needed"}) ||
+                says(reported(findings, "huge pages", "ok"), {"whole huge pages"}));
+    EXPECT_TRUE(says(reported(findings, "spark", "skipped"), {"launch/supply-doctor"}));
     EXPECT_FALSE(exists(0) || exists(1));
-    EXPECT_TRUE(says(told(doctor(0, {"--local-rank", "1"}), "space", "ok"), {"0.1 MB", "1 pair,"}));
+    EXPECT_TRUE(says(reported(doctor(0, {"--local-rank", "1"}), "space", "ok"), {"0.1 MB", "1 pair,"}));
 }
 
-TEST_F(SupplyDoctorTest, StaleAndLivingPairsAreNamedAndLeftAlone) {
+TEST_F(SupplyDoctorTest, StaleAndLivePairsAreReportedAndNotTouched) {
     leave_stale_pair(0);
     Process living(rank(1), folder.path());
     Task task(pairs[1]);
-    const std::string warnings = told(doctor(0), "pairs", "warning");
+    const std::string warnings = reported(doctor(0), "pairs", "warning");
     for (const std::string &path : paths_of(0)) EXPECT_TRUE(says(warnings, {path.c_str(), "dead", "supply-clean"}));
     EXPECT_TRUE(says(warnings, {pairs[1].mapped_file.c_str(), "in use", std::to_string(living.pid()).c_str()}));
     EXPECT_TRUE(exists(0));
     task.end_of_data(0);
     task.see_end();
     EXPECT_EQ(0, living.wait().exit_status) << "the living pair was disturbed";
-    EXPECT_TRUE(says(told(doctor(0), "space", "ok"), {"0.1 MB"})) << "what the stale one has is not needed again";
+    EXPECT_TRUE(says(reported(doctor(0), "space", "ok"), {"0.1 MB"})) << "what the stale one has is not needed again";
 }
 
-TEST_F(SupplyDoctorTest, SizesThatNoRankWouldTake) {
+TEST_F(SupplyDoctorTest, InvalidSizes) {
     write_mapped_files("ring=4KiB block=8KiB");
     const std::vector<Json> findings = doctor(1);
-    EXPECT_TRUE(says(told(findings, "config", "failed"), {"mapped-files.conf:1", "mapped-files.conf:2", "ring="}));
+    EXPECT_TRUE(says(reported(findings, "config", "failed"), {"mapped-files.conf:1", "mapped-files.conf:2", "ring="}));
 }
 
-TEST_F(SupplyDoctorTest, MoreThanThereIs) {
+TEST_F(SupplyDoctorTest, MoreThanTheMachineHas) {
     write_mapped_files("ring=1024GiB block=1GiB");
     const std::vector<Json> findings = doctor(1);
-    EXPECT_TRUE(says(told(findings, "space", "failed"), {"2199023.4 MB", "2 pairs", "ring=", "remount,size="}));
-    EXPECT_TRUE(says(told(findings, "memory", "warning"), {"2199023.4 MB"}));
+    EXPECT_TRUE(says(reported(findings, "space", "failed"), {"2199023.4 MB", "2 pairs", "ring=", "remount,size="}));
+    EXPECT_TRUE(says(reported(findings, "memory", "warning"), {"2199023.4 MB"}));
 }
 
 TEST_F(SupplyDoctorTest, AFullTmpfs) {
@@ -87,33 +87,33 @@ TEST_F(SupplyDoctorTest, AFullTmpfs) {
     if (mount("none", small.c_str(), "tmpfs", MS_NOSUID, "size=1m") != 0) GTEST_SKIP() << "cannot mount a tmpfs here";
     folder.write("mapped-files.conf",
                  small + "/run/a ring=800KiB block=8KiB\n" + small + "/run/b ring=400KiB block=8KiB\n");
-    const std::string failed = told(doctor(1), "space", "failed");
+    const std::string failed = reported(doctor(1), "space", "failed");
     EXPECT_TRUE(says(failed, {small.c_str(), "1.4 MB are needed for 2 pairs", "1.0 are free"}));
-    EXPECT_EQ("", told(doctor(0, {"--local-rank", "0"}), "space", "failed"));
+    EXPECT_EQ("", reported(doctor(0, {"--local-rank", "0"}), "space", "failed"));
     umount(small.c_str());
 }
 
-TEST_F(SupplyDoctorTest, FoldersThatARankWouldRefuse) {
+TEST_F(SupplyDoctorTest, UnsafeFolders) {
     const std::string open = folder.file("open"), link = folder.file("link");
     ASSERT_EQ(0, mkdir(open.c_str(), 0700));
     ASSERT_EQ(0, chmod(open.c_str(), 0777));
     ASSERT_EQ(0, symlink(open.c_str(), link.c_str()));
     folder.write("mapped-files.conf", open + "/a\n" + link + "/b\n");
-    const std::string failed = told(doctor(1), "pairs", "failed");
+    const std::string failed = reported(doctor(1), "pairs", "failed");
     EXPECT_TRUE(
         says(failed, {"mapped-files.conf:1", open.c_str(), "chmod go-w", "mapped-files.conf:2", "symbolic link"}));
 }
 
-TEST_F(SupplyDoctorTest, AFileThatNoRankMade) {
+TEST_F(SupplyDoctorTest, AFileThatIsNotARanks) {
     folder.write("pair-1.mapped", "somebody's precious data");
-    EXPECT_TRUE(says(told(doctor(1), "pairs", "failed"), {pairs[1].mapped_file.c_str(), "not made by a rank"}));
+    EXPECT_TRUE(says(reported(doctor(1), "pairs", "failed"), {pairs[1].mapped_file.c_str(), "not made by a rank"}));
 }
 
-TEST_F(SupplyDoctorTest, AFileSystemThatIsNotInMemory) {
+TEST_F(SupplyDoctorTest, AFileSystemOnADisk) {
     folder.write("mapped-files.conf",
                  "/proc/self/a ring=16KiB block=8KiB\n" + pairs[1].mapped_file + " ring=16KiB block=8KiB\n");
     EXPECT_TRUE(
-        says(told(doctor(1, {"--local-rank", "0"}), "space", "warning"), {"/proc", "not on a tmpfs", "/dev/shm"}));
+        says(reported(doctor(1, {"--local-rank", "0"}), "space", "warning"), {"/proc", "not on a tmpfs", "/dev/shm"}));
 }
 
 TEST_F(SupplyDoctorTest, AUserWhoCannotMakeTheFolder) {
@@ -141,31 +141,33 @@ TEST_F(SupplyDoctorTest, AUserWhoCannotMakeTheFolder) {
     };
     write("group=61000");
     std::vector<Json> findings = doctor_as_carol();
-    EXPECT_TRUE(says(told(findings, "folders", "failed"), {run.c_str(), "cannot be made in", "Permission denied"}));
-    EXPECT_TRUE(says(told(findings, "group", "warning"), {"the group 61000 cannot pass the folder", "closed", "g+x"}));
+    EXPECT_TRUE(says(reported(findings, "folders", "failed"), {run.c_str(), "cannot be made in", "Permission denied"}));
+    EXPECT_TRUE(
+        says(reported(findings, "group", "warning"), {"the group 61000 cannot pass the folder", "closed", "g+x"}));
     ASSERT_EQ(0, chown(folder.file("closed").c_str(), carol.id, 61000));
     ASSERT_EQ(0, chmod(folder.file("closed").c_str(), 0710));
     findings = doctor_as_carol();
-    EXPECT_EQ("", told(findings, "folders", "failed") + told(findings, "group", "warning"));
-    EXPECT_NE("", told(findings, "group", "ok"));
+    EXPECT_EQ("", reported(findings, "folders", "failed") + reported(findings, "group", "warning"));
+    EXPECT_NE("", reported(findings, "group", "ok"));
     ASSERT_EQ(0, chmod(config[1].c_str(), 0600));
     ASSERT_EQ(0, chown(config[1].c_str(), carol.id, 61000));
-    EXPECT_TRUE(says(told(doctor_as_carol(), "group", "warning"), {config[1].c_str(), "cannot be read by the group"}));
+    EXPECT_TRUE(
+        says(reported(doctor_as_carol(), "group", "warning"), {config[1].c_str(), "cannot be read by the group"}));
     write("group=61009");
     ASSERT_EQ(0, chmod(config[1].c_str(), 0644));
     EXPECT_TRUE(
-        says(told(doctor_as_carol(), "group", "failed"), {"uid 61003", "is not in the group 61009", "usermod"}));
+        says(reported(doctor_as_carol(), "group", "failed"), {"uid 61003", "is not in the group 61009", "usermod"}));
 }
 
-TEST_F(SupplyDoctorTest, FindingsOfAnotherProgram) {
+TEST_F(SupplyDoctorTest, ChecksOfAnotherProgram) {
     const std::string file =
         folder.write("findings", "ok\tlmdb\tloads\t\nfailed\tjava\tis 11\tset JAVA_HOME\nnonsense\n");
     const std::vector<Json> findings = doctor(1, {"--findings", file});
-    EXPECT_EQ("loads fix: \n", told(findings, "lmdb", "ok"));
-    EXPECT_EQ("is 11 fix: set JAVA_HOME\n", told(findings, "java", "failed"));
-    EXPECT_TRUE(says(told(findings, "findings", "failed"), {file.c_str(), "'nonsense'"}));
-    EXPECT_EQ("", told(findings, "spark", "skipped"));
-    EXPECT_TRUE(says(told(doctor(1, {"--findings", folder.file("absent")}), "findings", "failed"),
+    EXPECT_EQ("loads fix: \n", reported(findings, "lmdb", "ok"));
+    EXPECT_EQ("is 11 fix: set JAVA_HOME\n", reported(findings, "java", "failed"));
+    EXPECT_TRUE(says(reported(findings, "findings", "failed"), {file.c_str(), "'nonsense'"}));
+    EXPECT_EQ("", reported(findings, "spark", "skipped"));
+    EXPECT_TRUE(says(reported(doctor(1, {"--findings", folder.file("absent")}), "findings", "failed"),
                      {"absent", "cannot be read"}));
 }
 
@@ -176,16 +178,16 @@ TEST_F(SupplyDoctorTest, TextForPeople) {
     EXPECT_TRUE(says(ended.out, {"ok       pairs ", "failed   space ", "\n                     fix: set ring="}));
 }
 
-TEST_F(SupplyDoctorTest, MistakesAreNamed) {
+TEST_F(SupplyDoctorTest, ErrorsNameTheMistake) {
     EXPECT_EQ(2, run(SUPPLY_TEST_DOCTOR, {"--bogus"}).exit_status);
     EXPECT_EQ(2, run(SUPPLY_TEST_DOCTOR, {"argument"}).exit_status);
     EXPECT_EQ(2, Process({"env", "-u", "SUPPLY_MAPPED_FILES", SUPPLY_TEST_DOCTOR}, folder.path()).wait().exit_status);
-    EXPECT_TRUE(says(told(doctor(1, {"--local-rank", "7"}), "config", "failed"), {"7", "2 lines"}));
+    EXPECT_TRUE(says(reported(doctor(1, {"--local-rank", "7"}), "config", "failed"), {"7", "2 lines"}));
     folder.write("mapped-files.conf", "# nothing\n");
     folder.write("named-pipes.conf", "# nothing\n");
-    EXPECT_TRUE(says(told(doctor(1), "config", "failed"), {"no lines", "make-configs"}));
+    EXPECT_TRUE(says(reported(doctor(1), "config", "failed"), {"no lines", "make-configs"}));
     config[1] = folder.file("absent.conf");
-    EXPECT_TRUE(says(told(doctor(1), "config", "failed"), {"absent.conf"}));
+    EXPECT_TRUE(says(reported(doctor(1), "config", "failed"), {"absent.conf"}));
 }
 
 } // namespace

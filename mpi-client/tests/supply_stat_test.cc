@@ -1,4 +1,4 @@
-// What supply-stat says of a pair, from its rank to its end.
+// supply-stat: the states of a pair from its start to its end.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@ namespace {
 
 class SupplyStatTest : public StatTest {
   protected:
-    /** How many blocks are in the ring, and who waits ("": nobody). */
+    /** Checks how many blocks are in the ring, and which side waits ("": none). */
     static void expect_ring(const Json &pair, int blocks, const char *waiting) {
         EXPECT_EQ(blocks, pair["blocks_in_ring"].number());
         EXPECT_EQ(4, pair["ring_blocks"].number());
@@ -19,10 +19,10 @@ class SupplyStatTest : public StatTest {
     }
 };
 
-TEST_F(SupplyStatTest, ARankThatNoTaskHasComeTo) {
-    EXPECT_EQ("absent", look()["state"].text());
+TEST_F(SupplyStatTest, ARankWithoutATask) {
+    EXPECT_EQ("absent", snapshot()["state"].text());
     Handle handle = open_rank();
-    const Json pair = look();
+    const Json pair = snapshot();
     EXPECT_EQ("open", pair["state"].text());
     EXPECT_EQ(pairs[0].mapped_file, pair["mapped_file"].text());
     EXPECT_EQ(0, pair["pair"].number());
@@ -38,9 +38,9 @@ TEST_F(SupplyStatTest, ATaskThatSuppliesAndLeaves) {
     Handle handle = open_rank();
     {
         Task task(pairs[0], 2);
-        expect_ring(look(), 0, "rank");
+        expect_ring(snapshot(), 0, "rank");
         supply_datums(task, 100, 3, 7);
-        const Json pair = look();
+        const Json pair = snapshot();
         EXPECT_EQ("supplying", pair["state"].text());
         EXPECT_EQ(3, pair["epoch"].number());
         EXPECT_EQ(7, pair["partition"].number());
@@ -50,17 +50,17 @@ TEST_F(SupplyStatTest, ATaskThatSuppliesAndLeaves) {
         EXPECT_EQ(2, pair["task_attempt"].number());
         expect_ring(pair, 1, "");
         for (uint64_t i = 1; i < 4; i++) supply_datums(task, 100 + 10 * i);
-        expect_ring(look(), 4, "task");
+        expect_ring(snapshot(), 4, "task");
     }
-    EXPECT_EQ("paused", look()["state"].text());
-    expect_ring(look(), 4, "");
+    EXPECT_EQ("paused", snapshot()["state"].text());
+    expect_ring(snapshot(), 4, "");
     supply_block_t block;
     for (int i = 0; i < 4; i++) {
         ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
         supply_release(handle.get(), &block);
     }
-    EXPECT_EQ("paused", look()["state"].text());
-    expect_ring(look(), 0, "rank");
+    EXPECT_EQ("paused", snapshot()["state"].text());
+    expect_ring(snapshot(), 0, "rank");
 }
 
 TEST_F(SupplyStatTest, TheEndOfTheData) {
@@ -68,7 +68,7 @@ TEST_F(SupplyStatTest, TheEndOfTheData) {
     Task task(pairs[0]);
     supply_datums(task, 0, 4);
     task.end_of_data(4);
-    Json pair = look();
+    Json pair = snapshot();
     EXPECT_EQ("ending", pair["state"].text());
     EXPECT_EQ(4, pair["epoch"].number());
     EXPECT_TRUE(pair["partition"].is_null()) << "an end lies in no partition";
@@ -76,16 +76,16 @@ TEST_F(SupplyStatTest, TheEndOfTheData) {
     supply_datum_t datum;
     while (supply_next_datum(handle.get(), &datum) == SUPPLY_OK) {
     }
-    pair = look();
+    pair = snapshot();
     EXPECT_EQ("ending", pair["state"].text());
     expect_ring(pair, 0, "rank");
     task.see_end();
-    pair = look();
+    pair = snapshot();
     EXPECT_EQ("ended", pair["state"].text());
     expect_ring(pair, 0, "");
 }
 
-TEST_F(SupplyStatTest, BlocksThatStayAndAreNotifiedAgain) {
+TEST_F(SupplyStatTest, ResidentBlocksThatAreReplayed) {
     Handle handle = open_rank();
     Task task(pairs[0]);
     supply_datums(task, 0, 0, 5);
@@ -97,21 +97,21 @@ TEST_F(SupplyStatTest, BlocksThatStayAndAreNotifiedAgain) {
         supply_release(handle.get(), &block);
     }
     EXPECT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
-    task.supply_again(1, 1, 20);
-    Json pair = look();
+    task.replay(1, 1, 20);
+    Json pair = snapshot();
     EXPECT_EQ("supplying", pair["state"].text());
     EXPECT_EQ(1, pair["epoch"].number());
     EXPECT_EQ(6, pair["partition"].number());
     EXPECT_EQ(30, pair["elements"].number());
-    task.supply_again(0, 1, 30);
-    task.supply_again(2, 1, 40);
-    pair = look();
+    task.replay(0, 1, 30);
+    task.replay(2, 1, 40);
+    pair = snapshot();
     EXPECT_EQ(40, pair["elements"].number());
     EXPECT_TRUE(pair["partition"].is_null());
     expect_ring(pair, 3, "");
 }
 
-TEST_F(SupplyStatTest, WhatIsPublishedBetweenTwoLooksIsARate) {
+TEST_F(SupplyStatTest, BlocksBetweenTwoSnapshotsGiveARate) {
     Handle handle = open_rank();
     Task task(pairs[0]);
     supply_datums(task, 0);
@@ -136,7 +136,7 @@ TEST_F(SupplyStatTest, WhatIsPublishedBetweenTwoLooksIsARate) {
     EXPECT_LT(0, still);
 }
 
-TEST_F(SupplyStatTest, TheTimesOfThePipesTellHowLongSomebodyWaits) {
+TEST_F(SupplyStatTest, TheTimesOfThePipesGiveTheWaitingTime) {
     Handle handle = open_rank();
     Task task(pairs[0]);
     const auto written_an_hour_ago = [](const std::string &pipe, time_t more) {
@@ -145,10 +145,10 @@ TEST_F(SupplyStatTest, TheTimesOfThePipesTellHowLongSomebodyWaits) {
     };
     written_an_hour_ago(pairs[0].request_pipe, 0);
     written_an_hour_ago(pairs[0].notification_pipe, 1000);
-    const double seconds = look()["waiting_seconds"].number();
+    const double seconds = snapshot()["waiting_seconds"].number();
     EXPECT_LE(3600, seconds);
     EXPECT_GT(4600, seconds) << "the later of the two counts";
-    /* And once a change has been seen, it was no longer than since then, whatever the pipes say. */
+    /* After a change has been seen, the wait is not longer than the time since then. */
     Process stat(command(SUPPLY_TEST_STAT, {"--json", "--interval", "0.02"}), folder.path());
     const auto seen = [&](const char *words) {
         wait_until(words, [&] { return stat.output().find(words) != std::string::npos; });
@@ -158,7 +158,7 @@ TEST_F(SupplyStatTest, TheTimesOfThePipesTellHowLongSomebodyWaits) {
     written_an_hour_ago(pairs[0].request_pipe, 0);
     written_an_hour_ago(pairs[0].notification_pipe, 0);
     const size_t before = stat.output().size();
-    wait_until("looks after that", [&] { return stat.output().size() > before + 2000; });
+    wait_until("later snapshots", [&] { return stat.output().size() > before + 2000; });
     stat.signal(SIGTERM);
     const std::string lines = stat.wait().out;
     const size_t end = lines.rfind('\n');
@@ -167,37 +167,37 @@ TEST_F(SupplyStatTest, TheTimesOfThePipesTellHowLongSomebodyWaits) {
     EXPECT_GT(3600, last["waiting_seconds"].number());
 }
 
-TEST_F(SupplyStatTest, OnePairOfThemAlone) {
+TEST_F(SupplyStatTest, OnlyOnePair) {
     Handle handle = open_rank();
-    EXPECT_EQ(2u, look(config)["pairs"].size());
+    EXPECT_EQ(2u, snapshot(config)["pairs"].size());
     std::vector<std::string> second = config;
     second.insert(second.end(), {"--local-rank", "1"});
-    const Json pairs_seen = look(second)["pairs"];
+    const Json pairs_seen = snapshot(second)["pairs"];
     ASSERT_EQ(1u, pairs_seen.size());
     EXPECT_EQ(1, pairs_seen[size_t{0}]["pair"].number());
     EXPECT_EQ("absent", pairs_seen[size_t{0}]["state"].text());
 }
 
 TEST_F(SupplyStatTest, PairsOfAFolderAreFound) {
-    EXPECT_EQ(0u, look({folder.path()})["pairs"].size());
+    EXPECT_EQ(0u, snapshot({folder.path()})["pairs"].size());
     Handle handle = open_rank();
     leave_stale_pair(1);
     folder.write("other", std::string(100000, 'x'));
-    const Json found = look({folder.path()})["pairs"];
+    const Json found = snapshot({folder.path()})["pairs"];
     ASSERT_EQ(2u, found.size());
     EXPECT_EQ("open", found[size_t{0}]["state"].text());
     EXPECT_EQ(0, found[size_t{0}]["pair"].number()) << "from its header";
     EXPECT_FALSE(found[size_t{0}]["waiting_seconds"].is_null()) << "its pipes were found by their names";
     EXPECT_EQ("stale", found[size_t{1}]["state"].text());
     const std::string parent = std::filesystem::path(folder.path()).parent_path();
-    look_until("the pairs in a folder below", {parent}, [&](const Json &look) {
-        for (size_t i = 0; i < look["pairs"].size(); i++)
-            if (look["pairs"][i]["mapped_file"].text() == pairs[0].mapped_file) return true;
+    snapshot_until("the pairs in a folder below", {parent}, [&](const Json &found) {
+        for (size_t i = 0; i < found["pairs"].size(); i++)
+            if (found["pairs"][i]["mapped_file"].text() == pairs[0].mapped_file) return true;
         return false;
     });
 }
 
-TEST_F(SupplyStatTest, ATableOnce) {
+TEST_F(SupplyStatTest, PrintsATableOnce) {
     Handle handle = open_rank();
     Task task(pairs[0]);
     supply_datums(task, 0, 3, 7);
@@ -208,7 +208,7 @@ TEST_F(SupplyStatTest, ATableOnce) {
     EXPECT_EQ(3, std::count(ended.out.begin(), ended.out.end(), '\n'));
 }
 
-TEST_F(SupplyStatTest, MistakesAreNamed) {
+TEST_F(SupplyStatTest, ErrorsNameTheMistake) {
     EXPECT_EQ(2, run(SUPPLY_TEST_STAT, {"--bogus"}).exit_status);
     EXPECT_EQ(2, run(SUPPLY_TEST_STAT, {"--interval", "0"}).exit_status);
     EXPECT_TRUE(says(run(SUPPLY_TEST_STAT, {folder.path()}).err, {"--mapped-files", "folder"}));

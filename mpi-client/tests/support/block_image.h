@@ -1,4 +1,4 @@
-/** Blocks as a task writes them, built from PROTOCOL.md and independent of the library's reading side. */
+/** Blocks as a task writes them, by PROTOCOL.md and independent of the library's code. */
 #ifndef SUPPLY_TEST_BLOCK_IMAGE_H
 #define SUPPLY_TEST_BLOCK_IMAGE_H
 
@@ -17,7 +17,7 @@ struct Element {
     std::string data;
 };
 
-/** One column of a block that is to be. */
+/** The values of one column of a block. */
 struct Column {
     std::string name, format, child_format;
     std::string values;           /**< the data buffer */
@@ -32,7 +32,7 @@ struct Column {
     static Column int32(std::string name, const std::vector<int32_t> &values);
 };
 
-/** A block's bytes, all but the notification at its start. */
+/** The bytes of a block, without the notification at its start. */
 class BlockImage {
   public:
     BlockImage(const std::vector<Column> &columns, uint32_t element_count);
@@ -56,7 +56,7 @@ BlockImage datum_block(const std::vector<Element> &elements);
 /** The schema of the columns. */
 std::vector<schema_entry> schema_of(const std::vector<Column> &columns);
 
-/** An element that differs from every other number's. */
+/** An element. Each number gives a different one. */
 Element numbered_element(uint64_t number, size_t data_bytes = 100);
 
 } // namespace supply_test

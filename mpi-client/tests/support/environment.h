@@ -1,4 +1,4 @@
-/** Environment variables for the length of a test. */
+/** Environment variables of a test. */
 #ifndef SUPPLY_TEST_ENVIRONMENT_H
 #define SUPPLY_TEST_ENVIRONMENT_H
 
@@ -8,7 +8,7 @@
 
 namespace supply_test {
 
-/** Sets a variable (NULL: removes it), and puts it back at the end of its scope. */
+/** Sets a variable (NULL: removes it). The destructor restores it. */
 class EnvironmentVariable {
   public:
     EnvironmentVariable(const char *name, const char *value) : name_(name) {

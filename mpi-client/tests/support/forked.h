@@ -1,4 +1,4 @@
-/** What a forked child of the test does. */
+/** Forked children of a test. */
 #ifndef SUPPLY_TEST_FORKED_H
 #define SUPPLY_TEST_FORKED_H
 
@@ -10,7 +10,7 @@
 
 namespace supply_test {
 
-/** Runs a body in a child that ends with what it returns. The status that waitpid() has for it. */
+/** Runs a body in a child, which exits with the body's result. Returns the status of waitpid(). */
 inline int run_forked(const std::function<int()> &body) {
     const pid_t child = fork();
     if (child == 0) _exit(body());

@@ -38,7 +38,7 @@ struct settings golden_settings(const PairFiles &files, uint32_t block_count) {
     return settings;
 }
 
-/* Only what the task writes: the rank's fields are the rank's own. */
+/* Copies only the fields that the task writes. */
 static void write_as_task(const PairFiles &files, const std::string &mapped) {
     int fd = open(files.mapped_file.c_str(), O_WRONLY | O_CLOEXEC);
     const struct {
@@ -48,7 +48,7 @@ static void write_as_task(const PairFiles &files, const std::string &mapped) {
     for (const auto &range : ranges) {
         const auto bytes = static_cast<ssize_t>(range.end - range.begin);
         if (pwrite(fd, mapped.data() + range.begin, range.end - range.begin, static_cast<off_t>(range.begin)) != bytes)
-            throw std::runtime_error("can not write " + files.mapped_file);
+            throw std::runtime_error("cannot write " + files.mapped_file);
     }
     close(fd);
 }
@@ -62,7 +62,7 @@ Handle replay(const PairFiles &files, const std::string &task_mapped, const std:
     int fd = open(files.notification_pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     for (size_t at = 0; at < task_notifications.size(); at += sizeof(notification))
         if (write(fd, task_notifications.data() + at, sizeof(notification)) != sizeof(notification))
-            throw std::runtime_error("can not write " + files.notification_pipe);
+            throw std::runtime_error("cannot write " + files.notification_pipe);
     close(fd);
     return handle;
 }

@@ -1,4 +1,4 @@
-/** Golden files (proto/golden/README.md), and a rank of the generation that they speak of. */
+/** Golden files (proto/golden/README.md), and a rank with their generation. */
 #ifndef SUPPLY_TEST_GOLDEN_H
 #define SUPPLY_TEST_GOLDEN_H
 
@@ -12,13 +12,13 @@ extern "C" {
 
 namespace supply_test {
 
-/** The golden file of that name; throws where it is missing. */
+/** Reads a golden file; throws if it is missing. */
 std::string read_golden(const std::string &name);
 
-/** What the rank of the golden files opens its pair with; those of blocks that stay have more slots. */
+/** The settings of the rank of the golden files. With resident blocks the ring has more slots. */
 struct settings golden_settings(const PairFiles &files, uint32_t block_count = 2);
 
-/** A rank of the golden files, whose pair has seen what the task's golden files say that the task did. */
+/** A rank of the golden files, after the task's side did what the task's golden files contain. */
 Handle replay(const PairFiles &files, const std::string &task_mapped, const std::string &task_notifications);
 
 } // namespace supply_test

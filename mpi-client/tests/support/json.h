@@ -1,4 +1,4 @@
-/** JSON as tests look at it. */
+/** Access to JSON for tests. */
 #ifndef SUPPLY_TEST_JSON_H
 #define SUPPLY_TEST_JSON_H
 
@@ -9,7 +9,7 @@
 
 namespace supply_test {
 
-/** A value; a text that is none throws. What is not there is null. */
+/** A JSON value. Text that is not JSON throws. A missing value is null. */
 class Json {
   public:
     explicit Json(const std::string &text) : value_(json_loadb(text.data(), text.size(), 0, nullptr)) {
@@ -26,9 +26,9 @@ class Json {
     Json operator[](size_t index) const { return Json(json_array_get(value_, index)); }
     size_t size() const { return json_array_size(value_); }
     bool is_null() const { return value_ == nullptr || json_is_null(value_); }
-    /** "" where it is no string. */
+    /** "" if it is not a string. */
     std::string text() const { return json_is_string(value_) ? json_string_value(value_) : ""; }
-    /** -1 where it is no number. */
+    /** -1 if it is not a number. */
     double number() const { return json_is_number(value_) ? json_number_value(value_) : -1; }
 
   private:

@@ -1,4 +1,4 @@
-/** Another program, run for a test. */
+/** Programs that a test runs. */
 #ifndef SUPPLY_TEST_PROCESS_H
 #define SUPPLY_TEST_PROCESS_H
 
@@ -16,10 +16,10 @@ struct Ended {
     std::string out, err;
 };
 
-/** A program that has been started; killed and waited for with its object, unless it has ended. */
+/** A running program. The destructor kills it, unless it has ended. */
 class Process {
   public:
-    /** folder: where its output goes. environment: "NAME=value", added to the test's own. */
+    /** folder: for its output. environment: "NAME=value", added to the environment of the test. */
     Process(const std::vector<std::string> &command, const std::string &folder,
             const std::vector<std::string> &environment = {});
     ~Process();
@@ -28,9 +28,9 @@ class Process {
 
     pid_t pid() const { return pid_; }
     void signal(int number) const;
-    /** Its standard output up to now. */
+    /** Its standard output so far. */
     std::string output() const;
-    /** Waits, and throws where it does not end in a minute. */
+    /** Waits until it ends; throws after a minute. */
     Ended wait();
 
   private:

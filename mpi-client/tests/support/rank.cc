@@ -12,7 +12,7 @@ namespace supply_test {
 ::testing::AssertionResult says(const std::string &text, std::initializer_list<const char *> words) {
     for (const char *word : words)
         if (text.find(word) == std::string::npos)
-            return ::testing::AssertionFailure() << "'" << word << "' does not stand in: " << text;
+            return ::testing::AssertionFailure() << "'" << word << "' is missing in: " << text;
     return ::testing::AssertionSuccess();
 }
 

@@ -18,7 +18,7 @@ struct Close {
 };
 using Handle = std::unique_ptr<supply_t, Close>;
 
-/** Prints the library's own words where a status is not the expected one. */
+/** Compares a status, and prints the library's error if it is another one. */
 ::testing::AssertionResult has_status(const char *expected_text, const char *, const char *, supply_status_t expected,
                                       supply_status_t actual, const supply_t *supply);
 
@@ -34,10 +34,10 @@ class RankTest : public ::testing::Test {
   protected:
     RankTest();
 
-    /** Opens with `options`; the handle also where that fails. */
+    /** Opens with `options`. Returns a handle even if opening fails. */
     Handle open(supply_status_t expected = SUPPLY_OK);
 
-    /** A schema and blocks of numbered Datums from `first` on. */
+    /** Supplies a schema and a block of Datums, numbered from `first`. */
     static void supply_datums(Task &task, uint64_t first, uint32_t count, uint32_t epoch = 0);
 
     TemporaryFolder folder;

@@ -1,4 +1,4 @@
-/** supply-stat as a program, on the pairs of tool_test.h. */
+/** Runs supply-stat on the pairs of tool_test.h. */
 #ifndef SUPPLY_TEST_STAT_TEST_H
 #define SUPPLY_TEST_STAT_TEST_H
 
@@ -27,7 +27,7 @@ class StatTest : public ToolTest {
         return handle;
     }
 
-    /** A block of ten Datums, before which `first` have been published. */
+    /** Supplies a block of ten Datums, after `first` earlier ones. */
     static void supply_datums(Task &task, uint64_t first, uint32_t epoch = 0, uint32_t partition = 0) {
         std::vector<Element> elements;
         for (uint64_t i = 0; i < 10; i++) elements.push_back(numbered_element(first + i));
@@ -38,31 +38,31 @@ class StatTest : public ToolTest {
         task.supply(block, epoch, partition, first);
     }
 
-    /** Looks again and again until a look is as it should be: that one. */
+    /** Runs supply-stat until a snapshot fulfils the condition, and returns that snapshot. */
     template <typename Condition>
-    Json look_until(const char *what, const std::vector<std::string> &which, Condition condition) const {
+    Json snapshot_until(const char *what, const std::vector<std::string> &which, Condition condition) const {
         std::vector<std::string> command = {SUPPLY_TEST_STAT, "--json", "--interval", "0.02"};
         command.insert(command.end(), which.begin(), which.end());
-        Process stat(command, folder.path());
+        Process process(command, folder.path());
         std::string found;
         wait_until(what, [&] {
-            const std::string lines = stat.output();
+            const std::string lines = process.output();
             for (size_t begin = 0, end; found.empty() && (end = lines.find('\n', begin)) != std::string::npos;
                  begin = end + 1)
                 if (condition(Json(lines.substr(begin, end - begin)))) found = lines.substr(begin, end - begin);
             return !found.empty();
         });
-        stat.signal(SIGTERM);
-        const Ended ended = stat.wait();
+        process.signal(SIGTERM);
+        const Ended ended = process.wait();
         EXPECT_EQ(128 + SIGTERM, ended.exit_status);
         EXPECT_EQ("", ended.err);
         return Json(found);
     }
-    Json look(const std::vector<std::string> &which) const {
-        return look_until("a look", which, [](const Json &) { return true; });
+    Json snapshot(const std::vector<std::string> &which) const {
+        return snapshot_until("a snapshot", which, [](const Json &) { return true; });
     }
-    /** A look at pair 0. */
-    Json look() const { return look(config)["pairs"][size_t{0}]; }
+    /** A snapshot of pair 0. */
+    Json snapshot() const { return snapshot(config)["pairs"][size_t{0}]; }
 
     supply_options_t options;
 };

@@ -35,7 +35,8 @@ bool lock_is_held(int fd, off_t byte) {
 void wait_until(const char *what, bool (*condition)(void *), void *context) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!condition(context)) {
-        if (std::chrono::steady_clock::now() > limit) throw std::runtime_error(std::string("in vain: ") + what);
+        if (std::chrono::steady_clock::now() > limit)
+            throw std::runtime_error(std::string("timed out waiting for: ") + what);
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
 }
@@ -157,7 +158,7 @@ uint64_t Task::place() {
     return header().resident_count > 0 && sequence_ >= behind ? behind : sequence_;
 }
 
-notification Task::again(uint64_t block, uint32_t epoch) {
+notification Task::next_replayed(uint64_t block, uint32_t epoch) {
     notification again;
     memcpy(&again, slot(block), sizeof again);
     again.sequence = sequence_;
@@ -165,8 +166,8 @@ notification Task::again(uint64_t block, uint32_t epoch) {
     return again;
 }
 
-void Task::supply_again(uint64_t block, uint32_t epoch, uint64_t elements_before) {
-    const notification notification = again(block, epoch);
+void Task::replay(uint64_t block, uint32_t epoch, uint64_t elements_before) {
+    const notification notification = next_replayed(block, epoch);
     wait_for_credit();
     block_header &record = *reinterpret_cast<block_header *>(slot(sequence_));
     record.replay_sequence = sequence_;
@@ -187,7 +188,7 @@ void Task::see_end() {
 void Task::send_failure(const std::string &text) {
     char (&field)[sizeof header().task_failure] = header().task_failure;
     memset(field, 0, sizeof field);
-    text.copy(field, sizeof field); // a text that fills the field has no end: that, too, is to be tested
+    text.copy(field, sizeof field); // a text that fills the field has no zero byte, which a test needs
     notification failure = {};
     failure.generation = header().generation;
     failure.kind = NOTIFICATION_FAILURE;

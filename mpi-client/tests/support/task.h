@@ -1,6 +1,6 @@
 /**
- * The task's side of a pair, as PROTOCOL.md has it and step by step, over the real mapped file and pipes. Each
- * step can be called alone, so that a test can leave one out or do it wrong. Leaves the pair with its object.
+ * The task's side of a pair, over the real mapped file and pipes. Each step of PROTOCOL.md is a call, so that a test
+ * can omit a step or do it wrong. The destructor leaves the pair.
  */
 #ifndef SUPPLY_TEST_TASK_H
 #define SUPPLY_TEST_TASK_H
@@ -19,7 +19,7 @@ struct PairFiles {
 
 class Task {
   public:
-    /** A1 to A5. Waits for the rank, and throws where it does not come within seconds. */
+    /** A1 to A5. Waits some seconds for the rank, then throws. */
     explicit Task(const PairFiles &files, uint32_t attempt = 0);
     ~Task();
     Task(const Task &) = delete;
@@ -29,7 +29,7 @@ class Task {
     uint64_t published();
     uint64_t released();
 
-    /** A6, where no earlier attempt has done so. */
+    /** A6, unless an earlier attempt has done so. */
     void write_schema(const std::vector<schema_entry> &entries);
 
     /** The next block's notification. */
@@ -47,21 +47,22 @@ class Task {
     void supply(const BlockImage &block, uint32_t epoch = 0, uint32_t partition = 0, uint64_t first_element = 0);
     void supply(const BlockImage &block, const notification &notification);
     void end_of_epoch(uint32_t epoch);
-    /** An END_OF_EPOCH up to which the blocks from `first` on stay. */
+    /** An END_OF_EPOCH. It and the blocks from `first` on become resident. */
     void end_of_resident_epoch(uint64_t first, uint32_t epoch);
-    /** P1 to P4 for a block that stays, `block` its first number; `elements_before` is for its record. */
-    void supply_again(uint64_t block, uint32_t epoch, uint64_t elements_before = 0);
-    /** The next notification of it. */
-    notification again(uint64_t block, uint32_t epoch);
+    /** P1 to P4: replays a resident block. `block` is its first sequence number, `elements_before` a value of its
+     * record. */
+    void replay(uint64_t block, uint32_t epoch, uint64_t elements_before = 0);
+    /** The next notification of a resident block. */
+    notification next_replayed(uint64_t block, uint32_t epoch);
     void end_of_data(uint32_t epoch);
     /** E1 and E2. */
     void see_end();
 
     void send_failure(const std::string &text);
 
-    /** Requests that have come since the last call. */
+    /** Requests received since the last call. */
     std::vector<request> requests();
-    /** True once the rank has closed its pair, and all its requests have been read. */
+    /** True after the rank has closed its pair and all its requests have been read. */
     bool rank_has_left();
 
   private:
@@ -69,7 +70,7 @@ class Task {
     uint8_t *slot(uint64_t number) {
         return mapping_ + header().ring_offset + number % header().block_count * header().block_bytes;
     }
-    /** The number whose slot the next new block gets. */
+    /** The sequence number that determines the slot of the next new block. */
     uint64_t place();
     void end(uint32_t kind, uint32_t epoch);
 
@@ -79,7 +80,7 @@ class Task {
     uint64_t sequence_ = 0;
 };
 
-/** Calls until it is true; throws after some seconds. */
+/** Waits until the condition is true; throws after some seconds. */
 void wait_until(const char *what, bool (*condition)(void *), void *context);
 template <typename Condition>
 void wait_until(const char *what, Condition condition) {

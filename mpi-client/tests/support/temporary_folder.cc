@@ -24,13 +24,13 @@ TemporaryFolder::~TemporaryFolder() {
 std::string TemporaryFolder::write(const std::string &name, const std::string &content) const {
     std::ofstream stream(file(name), std::ios::binary);
     stream << content;
-    if (!stream.flush()) throw std::runtime_error("can not write " + file(name));
+    if (!stream.flush()) throw std::runtime_error("cannot write " + file(name));
     return file(name);
 }
 
 std::string read_file(const std::string &path) {
     std::ifstream stream(path, std::ios::binary);
-    if (!stream) throw std::runtime_error("can not read " + path);
+    if (!stream) throw std::runtime_error("cannot read " + path);
     return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 

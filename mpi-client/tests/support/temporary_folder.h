@@ -1,4 +1,4 @@
-/** A folder of a test's own, in shared memory where there is any; gone with its object. */
+/** A temporary folder of a test, in shared memory if there is any. The destructor removes it. */
 #ifndef SUPPLY_TEST_TEMPORARY_FOLDER_H
 #define SUPPLY_TEST_TEMPORARY_FOLDER_H
 

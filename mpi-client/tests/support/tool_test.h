@@ -1,4 +1,4 @@
-/** Tools run as programs, on the config files of two pairs. */
+/** Runs the tools on the config files of two pairs. */
 #ifndef SUPPLY_TEST_TOOL_TEST_H
 #define SUPPLY_TEST_TOOL_TEST_H
 
@@ -33,7 +33,7 @@ class ToolTest : public ::testing::Test {
     Ended run(const char *program, const std::vector<std::string> &more = {}) const {
         return Process(command(program, more), folder.path()).wait();
     }
-    /** The command line of a rank: supply-cat. */
+    /** A command line of supply-cat as the rank of a pair. */
     std::vector<std::string> rank(int number) const {
         return command(SUPPLY_TEST_CAT, {"--local-rank", std::to_string(number)});
     }
@@ -46,7 +46,7 @@ class ToolTest : public ::testing::Test {
     std::vector<std::string> paths_of(size_t number) const {
         return {pairs[number].mapped_file, pairs[number].request_pipe, pairs[number].notification_pipe};
     }
-    /** The three paths, a line each. */
+    /** The three paths, one on each line. */
     std::string lines_of(size_t number) const {
         std::string lines;
         for (const std::string &path : paths_of(number)) lines += path + "\n";

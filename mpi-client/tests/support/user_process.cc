@@ -18,7 +18,7 @@ namespace {
 void become(const User &user) {
     if (setgroups(user.groups.size(), user.groups.data()) != 0 || setresgid(user.id, user.id, user.id) != 0 ||
         setresuid(user.id, user.id, user.id) != 0)
-        throw std::runtime_error(std::string("can not become another user: ") + strerror(errno));
+        throw std::runtime_error(std::string("cannot become another user: ") + strerror(errno));
 }
 
 std::string text_of(const User &user, const std::function<std::string()> &body) {
@@ -58,7 +58,8 @@ std::string UserProcess::wait() {
     std::string text;
     for (;;) {
         struct pollfd poller = {text_, POLLIN, 0};
-        if (poll(&poller, 1, 60000) != 1) throw std::runtime_error("in vain: the text of another user's process");
+        if (poll(&poller, 1, 60000) != 1)
+            throw std::runtime_error("timed out waiting for the text of another user's process");
         char part[4096];
         const ssize_t bytes = read(text_, part, sizeof part);
         if (bytes <= 0) break;

@@ -1,4 +1,4 @@
-/** What other users can do, tried by processes that are theirs. Needs root. */
+/** Processes of other users, to test what they can do. Needs root. */
 #ifndef SUPPLY_TEST_USER_PROCESS_H
 #define SUPPLY_TEST_USER_PROCESS_H
 
@@ -10,16 +10,16 @@
 
 namespace supply_test {
 
-/** Numbers that need no entry in the system's lists. */
+/** A user by numbers: needs no entry in /etc/passwd. */
 struct User {
-    uid_t id;                  /**< and the number of the user's own group */
-    std::vector<gid_t> groups; /**< that the user is a member of, too */
+    uid_t id;                  /**< also the number of the user's own group */
+    std::vector<gid_t> groups; /**< further groups of the user */
 };
 
-/** A process of that user's that runs a body; killed with its object, unless it has ended. */
+/** A process of a user that runs a body. The destructor kills it, unless it has ended. */
 class UserProcess {
   public:
-    /** What the body returns, or the text of what it throws, is what wait() gives back. */
+    /** wait() returns the text that the body returns or throws. */
     UserProcess(const User &user, const std::function<std::string()> &body);
     ~UserProcess();
     UserProcess(const UserProcess &) = delete;
@@ -27,7 +27,7 @@ class UserProcess {
 
     pid_t pid() const { return pid_; }
     void kill() const;
-    /** Waits for the body's text, and throws where it does not come in a minute. */
+    /** Waits for the body's text; throws after a minute. */
     std::string wait();
 
   private:
@@ -35,7 +35,7 @@ class UserProcess {
     int text_;
 };
 
-/** Runs a body as that user; its text. */
+/** Runs a body as a user, and returns its text. */
 inline std::string as_user(const User &user, const std::function<std::string()> &body) {
     return UserProcess(user, body).wait();
 }
