@@ -24,10 +24,6 @@ supply_t *open_pair(const char *local_rank) {
 supply_column_t data_column(supply_t *supply, const supply_block_t *block) {
     supply_column_t column;
     const int index = supply_column_index(supply, "data");
-    if (index < 0) {
-        supply_abort(supply, "the blocks have no column 'data'");
-        die("the blocks have no column 'data'");
-    }
-    if (supply_column(supply, block, index, &column) != SUPPLY_OK) die_of(supply);
+    if (index < 0 || supply_column(supply, block, index, &column) != SUPPLY_OK) die_of(supply);
     return column;
 }

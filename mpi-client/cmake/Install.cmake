@@ -1,4 +1,4 @@
-# The installed package: find_package(Supply), pkg-config supply.
+# The installed package, for find_package(Supply) and pkg-config supply.
 install(TARGETS supply supply_static EXPORT SupplyTargets)
 if(SUPPLY_BUILD_TOOLS)
   install(TARGETS supply-cat supply-clean supply-stat supply-doctor)
@@ -13,7 +13,7 @@ configure_package_config_file(cmake/SupplyConfig.cmake.in "${PROJECT_BINARY_DIR}
 install(FILES "${PROJECT_BINARY_DIR}/SupplyConfig.cmake" "${PROJECT_BINARY_DIR}/SupplyConfigVersion.cmake"
         DESTINATION "${package_dir}")
 
-# Relative to the .pc file, so that an installed tree can be moved; an absolute library folder is outside of such a tree.
+# The prefix is relative to the .pc file, so that an installed tree can be moved, unless the library folder is absolute.
 set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
 if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   file(RELATIVE_PATH pc_to_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")

@@ -125,9 +125,9 @@ TEST_F(SupplyCatTest, ASignalEndsTheWaitAfterTheEndOfData) {
         wait_until("its last release", [&] { return task.released() == task.published(); });
         cat.signal(signal);
         const Ended ended = cat.wait();
-        EXPECT_EQ(signal, ended.signal != 0 ? ended.signal : ended.exit_status - 128);
-        char error[1024];
-        EXPECT_EQ(SUPPLY_OK, supply_remove_stale(&options, error, sizeof error)) << error;
+        EXPECT_EQ(128 + signal, ended.exit_status);
+        EXPECT_TRUE(says(ended.err, {signal == SIGINT ? "SIGINT" : "SIGTERM"}));
+        EXPECT_TRUE(pair_is_gone());
     }
 }
 

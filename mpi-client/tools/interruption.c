@@ -28,11 +28,6 @@ int interruption_install(void) {
     return sigaction(SIGPIPE, &action, NULL);
 }
 
-void interruption_uninstall(void) {
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-}
-
 int interruption_fd(void) { return ends[0]; }
 
 int interruption_signal(void) { return received; }

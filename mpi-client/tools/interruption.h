@@ -5,9 +5,6 @@
 /** Installs the handlers. Ignores SIGPIPE, so that write() to a closed pipe fails. 0, or -1 and errno. */
 int interruption_install(void);
 
-/** From here on SIGINT and SIGTERM end the process at once. What came before stands in interruption_signal(). */
-void interruption_uninstall(void);
-
 /** A descriptor that becomes readable with the first signal. */
 int interruption_fd(void);
 

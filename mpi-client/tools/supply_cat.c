@@ -1,7 +1,5 @@
 /** supply-cat: prints the elements that this rank receives. */
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +9,6 @@
 #include "interruption.h"
 #include "output.h"
 #include "supply.h"
-
-/* The interval of the calls by which the library notices a timeout. */
-#define POLL_MILLISECONDS 200
 
 enum { TIMEOUT = COMMAND_LINE_OWN, RING, BLOCK, GROUP, COUNT };
 static const struct option option_names[] = {
@@ -97,18 +92,20 @@ static struct end print_end(struct run *run) {
     return (struct end){0, NULL};
 }
 
-/* Shows what is printed before it waits. */
-static struct end wait_for_more(struct run *run) {
-    if (fflush(stdout) != 0) return end_by_output();
-    struct pollfd ready[] = {{supply_fd(run->supply), POLLIN, 0}, {interruption_fd(), POLLIN, 0}};
-    if (poll(ready, 2, POLL_MILLISECONDS) >= 0 || errno == EINTR) return no_end;
-    fprintf(stderr, "%s: poll: %m\n", tool.name);
-    return (struct end){1, "supply-cat could not poll"};
+static bool is_interrupted(void *unused) {
+    (void)unused;
+    return interruption_signal() != 0;
 }
 
+/* Receives the next block. Shows what is printed before it waits. */
 static struct end step(struct run *run) {
     supply_block_t block;
-    switch (supply_try_next(run->supply, &block)) {
+    supply_status_t status = supply_try_next(run->supply, &block);
+    if (status == SUPPLY_AGAIN) {
+        if (fflush(stdout) != 0) return end_by_output();
+        status = supply_next(run->supply, &block);
+    }
+    switch (status) {
         case SUPPLY_OK:
             return print_block(run, &block);
         case SUPPLY_END_OF_EPOCH:
@@ -116,8 +113,8 @@ static struct end step(struct run *run) {
             return no_end;
         case SUPPLY_END_OF_DATA:
             return print_end(run);
-        case SUPPLY_AGAIN:
-            return wait_for_more(run);
+        case SUPPLY_INTERRUPTED:
+            return no_end;
         default:
             return end_by_supply(run);
     }
@@ -136,15 +133,10 @@ static int receive(struct run *run) {
         if (interruption_signal() != 0) end_by_signal(run);
         end = step(run);
     }
-    /* After the end of data, supply_close() waits for the task. A signal could not end this wait otherwise. */
-    if (end.exit_status == 0) {
-        interruption_uninstall();
-        if (interruption_signal() != 0) end_by_signal(run);
-    }
     if (end.reason != NULL)
         supply_abort(run->supply, end.reason);
-    else
-        supply_close(run->supply);
+    else if (supply_close(run->supply) == SUPPLY_INTERRUPTED)
+        end_by_signal(run);
     return end.exit_status;
 }
 
@@ -189,6 +181,7 @@ int main(int argc, char **argv) {
     options.mapped_files = selection.mapped_files;
     options.named_pipes = selection.named_pipes;
     options.local_rank = selection.local_rank;
+    options.interrupted = is_interrupted;
     if (interruption_install() != 0) {
         fprintf(stderr, "%s: cannot install signal handlers: %m\n", tool.name);
         return 1;

@@ -54,7 +54,7 @@ TEST_P(DatumExampleTest, ReportsAMissingColumn) {
     task.supply(BlockImage(columns, 1));
     const Ended ended = rank.wait();
     EXPECT_EQ(1, ended.exit_status);
-    EXPECT_NE("", ended.err);
+    EXPECT_TRUE(says(ended.err, {"column"}));
 }
 
 const auto name = [](const auto &example) {

@@ -1,4 +1,4 @@
-// The example programs, two ranks of each, fed by two tasks of the test.
+// The example programs with two ranks, fed by two tasks of the test.
 #include <random>
 #include <thread>
 
@@ -25,7 +25,7 @@ class ExamplesTest : public ::testing::Test {
                        "SUPPLY_NAMED_PIPES=" + folder.write("named-pipes.conf", pipes), "SUPPLY_TIMEOUT=60"};
     }
 
-    /** Eight by eight pixels with a bright row that tells the label, under noise. */
+    /** Eight by eight pixels of noise. A bright row gives the label. */
     static Element digit(uint32_t number) {
         std::mt19937 noise(number);
         Element element;
@@ -38,7 +38,7 @@ class ExamplesTest : public ::testing::Test {
         return element;
     }
 
-    /** Blocks of 16 digits in each of the epochs. */
+    /** Supplies blocks of 16 digits in each epoch. */
     static void feed(const PairFiles &files, uint32_t blocks, uint32_t epochs) {
         Task task(files);
         for (uint32_t epoch = 0; epoch < epochs; epoch++) {
@@ -54,7 +54,7 @@ class ExamplesTest : public ::testing::Test {
         task.see_end();
     }
 
-    /** Runs two ranks, and feeds them unevenly. */
+    /** Runs two ranks with different numbers of blocks. */
     Ended run(const std::vector<std::string> &program, uint32_t first_blocks, uint32_t second_blocks, uint32_t epochs) {
         Process ranks(mpirun(2, program), folder.path(), environment);
         std::thread first(feed, pairs[0], first_blocks, epochs), second(feed, pairs[1], second_blocks, epochs);
@@ -84,7 +84,7 @@ TEST_F(ExamplesTest, ArrowColumnsHaveTheirMeans) {
               ended.out);
 }
 
-TEST_F(ExamplesTest, ArrowColumnsThatAreNotOfNumbersAreNamed) {
+TEST_F(ExamplesTest, ArrowColumnsNamesAColumnWithoutNumbers) {
     for (const auto &[column, problem] : {std::pair{"data", "not of numbers"}, std::pair{"bogus", "no column"}}) {
         Process ranks(mpirun(1, {SUPPLY_TEST_ARROW_COLUMNS, "label", column}), folder.path(), environment);
         Task task(pairs[0]);
@@ -97,13 +97,13 @@ TEST_F(ExamplesTest, ArrowColumnsThatAreNotOfNumbersAreNamed) {
     }
 }
 
-TEST_F(ExamplesTest, ArrowColumnsWantsTwoColumns) {
+TEST_F(ExamplesTest, ArrowColumnsRequiresTwoColumns) {
     const Ended ended = Process(alone(SUPPLY_TEST_ARROW_COLUMNS), folder.path(), environment).wait();
     EXPECT_EQ(2, ended.exit_status);
     EXPECT_TRUE(says(ended.err, {"usage: arrow-columns"}));
 }
 
-TEST_F(ExamplesTest, TrainingTakesUnevenSharesAndEvaluatesWhatItSaved) {
+TEST_F(ExamplesTest, TrainingTakesUnequalSharesAndEvaluatesItsWeights) {
     const std::string weights = folder.file("weights");
     Ended ended = run({SUPPLY_TEST_TRAIN_DIGITS, "--save", weights}, 7, 2, 6);
     EXPECT_EQ(0, ended.exit_status) << ended.err;
@@ -115,7 +115,7 @@ TEST_F(ExamplesTest, TrainingTakesUnevenSharesAndEvaluatesWhatItSaved) {
     EXPECT_EQ("train-digits: evaluated=144 accuracy=1.000\n", ended.out);
 }
 
-TEST_F(ExamplesTest, AFailureOfSparkEndsEveryRankWithItsText) {
+TEST_F(ExamplesTest, AFailureOfSparkEndsEveryRank) {
     for (const char *program : {SUPPLY_TEST_MINIMAL, SUPPLY_TEST_TRAIN_DIGITS}) {
         Process ranks(mpirun(2, {program}), folder.path(), environment);
         Task first(pairs[0]), second(pairs[1]);
@@ -126,7 +126,7 @@ TEST_F(ExamplesTest, AFailureOfSparkEndsEveryRankWithItsText) {
     }
 }
 
-TEST_F(ExamplesTest, WhatIsNotADigitIsNamed) {
+TEST_F(ExamplesTest, AnElementThatIsNotADigitIsNamed) {
     Process ranks(mpirun(1, {SUPPLY_TEST_TRAIN_DIGITS}), folder.path(), environment);
     Task task(pairs[0]);
     const std::vector<Element> elements = {digit(0), numbered_element(1, 63)};
@@ -138,7 +138,7 @@ TEST_F(ExamplesTest, WhatIsNotADigitIsNamed) {
     EXPECT_TRUE(says(task.header().rank_failure, {"element 101 of partition 4"}));
 }
 
-TEST_F(ExamplesTest, MistakesOfTheCommandLine) {
+TEST_F(ExamplesTest, WrongCommandLines) {
     const std::vector<std::string> wrong[] = {
         {"--bogus"}, {"--learning-rate", "0"}, {"--save", "a", "--evaluate", "b"}, {"argument"}};
     for (const std::vector<std::string> &options : wrong) {

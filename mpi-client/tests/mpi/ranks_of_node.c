@@ -1,4 +1,4 @@
-/** Prints what supply_options_from_comm() makes of MPI_COMM_WORLD, and of the same ranks in reverse order. */
+/** Prints the ranks that supply_options_from_comm() finds for MPI_COMM_WORLD, and for its ranks in reverse order. */
 #include <stdio.h>
 
 #include "supply_mpi.h"

@@ -1,4 +1,4 @@
-# What the shared library exports is what its headers declare; nothing in the static one takes a name of others.
+# The shared library exports the functions of its headers. All names of the static one begin with supply_.
 function(symbols output)
   execute_process(COMMAND "${NM}" --defined-only --extern-only --format=posix ${ARGN}
                   OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
@@ -38,7 +38,7 @@ endif()
 
 symbols(defined "${STATIC}")
 set(foreign ${defined})
-# What the sanitizers add is not the library's.
+# The sanitizers add names of their own.
 list(FILTER foreign EXCLUDE REGEX "^(supply_|__odr_asan)")
 if(foreign)
   message(FATAL_ERROR "${STATIC} defines names that do not begin with supply_: ${foreign}")

@@ -1,6 +1,6 @@
 /**
- * A rank that does one step at a time, for tests of the other side: a command a line on stdin, an answer a line
- * on stdout. It is libsupply itself; only the pace is the test's.
+ * A rank that does one step at a time, for tests of the Scala side. It reads a command from each line of stdin, and
+ * writes one line to stdout for each. It uses libsupply itself.
  *
  *     group NAME       for the next open
  *     open MAPPED_FILE REQUEST_PIPE NOTIFICATION_PIPE TIMEOUT RING_BYTES BLOCK_BYTES RANK [POSITION]
@@ -11,7 +11,7 @@
  *     position         → OK text
  *     close | abort TEXT
  *
- * Any failure is answered by: ERROR status text
+ * On any failure it writes: ERROR status text
  */
 #include <stdio.h>
 #include <stdlib.h>

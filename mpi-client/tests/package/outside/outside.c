@@ -1,4 +1,4 @@
-/* A program of somebody else's, who has the installed package and nothing more. */
+/* A program of another project, which has only the installed package. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <supply.h>
