@@ -94,7 +94,8 @@ private object ArchitectureSuite {
   private val sources =
     Seq("sources", "sources.rows", "sources.cache", "sources.lmdb")
   private val executor = data ++ sources ++ Seq("plan", "pair")
-  private val driver = executor :+ "executor"
+  private val failure = executor :+ "executor"
+  private val driver = failure :+ "failure"
   private val entryPoint = driver :+ "driver"
 
   /** Each package, and the packages that it may import. */
@@ -109,6 +110,7 @@ private object ArchitectureSuite {
     "sources.cache" -> Seq("core"),
     "sources.lmdb" -> (data ++ Seq("sources", "sources.cache")),
     "executor" -> executor,
+    "failure" -> (failure :+ internals),
     "driver" -> (driver :+ internals),
     "datasource" -> entryPoint,
     "cli" -> entryPoint,
@@ -120,12 +122,7 @@ private object ArchitectureSuite {
    * Beginnings of class names, and the packages that they import although no arrow points there.
    */
   private val exceptions: Seq[(String, String)] = Seq(
-    "supply.datasource.StreamSink" -> internals,
-    "supply.executor.PinnedRDD" -> internals,
-    "supply.executor.PinnedTask" -> "driver",
-    "supply.sources.cache.RemoteFile" -> internals,
-    "supply.yarn.SubmissionOptions" -> internals,
-    "supply.yarn.Submission" -> "cli"
+    "supply.sources.cache.RemoteFile" -> internals
   )
 
   private def internals = "org.apache.spark.supply"

@@ -5,7 +5,8 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.storage.StorageLevel
 
 import supply.data.Source
-import supply.driver.{SupplyJob, SupplySettings}
+import supply.driver.SupplyJob
+import supply.executor.SupplySettings
 import supply.sources.lmdb.{LmdbRDD, LmdbSource}
 import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource, DatumCursor, DatumSource}
 

@@ -3,8 +3,8 @@ package supply.bench
 import org.apache.spark.{SparkContext, TaskContext}
 
 import supply.data.Source
-import supply.executor.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, TaskCounters, TaskSettings}
-import supply.pair.{ConfigFiles, Pair}
+import supply.executor.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, SupplySettings, TaskCounters, TaskSettings}
+import supply.pair.Pair
 import supply.plan.{Hostfile, Plan, Shuffle}
 
 /**
@@ -17,9 +17,9 @@ private[bench] final class CycleJob(sc: SparkContext, source: Source, command: C
     val shuffle = command.shuffleBuffer.fold[Shuffle](Shuffle.Partitions)(Shuffle.Elements(_))
     val plan = Plan(source.rdd.partitions.length, command.pairs, command.epochs, seed = 0, shuffle)
     val hosts = Hostfile.oneNode(command.pairs)
-    val settings = TaskSettings(ConfigFiles(command.mappedFiles, command.namedPipes), hosts,
-      source.schema, source.mainColumn,
-      Int.MaxValue, command.timeout, resident = command.resident)
+    val user = SupplySettings(command.pairs, command.mappedFiles, command.namedPipes,
+      timeout = command.timeout, resident = command.resident)
+    val settings = TaskSettings(user, hosts, source.schema, source.mainColumn)
     StartLine.drawFor(command.pairs)
     val task = new CycleTask(settings, plan, source.rdd.id, command.limits, new TaskCounters(sc))
     val rounds = new PinnedRDD(sc, source, plan, hosts)
@@ -39,8 +39,8 @@ private[bench] final class CycleTask(
 
   def run(rank: Int, epochs: Iterable[PlannedEpoch]): Seq[Round] = {
     val context = TaskContext.get()
-    val pair = PinnedTask.attach(settings.configFiles, settings.hosts, rank,
-      context.attemptNumber(), settings.timeout)
+    val pair = PinnedTask.attach(settings.user.configFiles, settings.hosts, rank,
+      context.attemptNumber(), settings.user.timeout)
     context.addTaskCompletionListener[Unit](_ => pair.close())
     val baseline =
       Baseline.of(limits(rank), pair, CachedElements.of(rddId, plan.partitionsOf(rank)))
@@ -54,9 +54,9 @@ private[bench] final class CycleTask(
 
   private def round(
       pair: Pair, supply: PairSupply, baseline: Baseline, epoch: PlannedEpoch): Round = {
-    StartLine.await(settings.timeout)
+    StartLine.await(settings.user.timeout)
     val reference = baseline.measure()
-    StartLine.await(settings.timeout)
+    StartLine.await(settings.user.timeout)
     val (elementsBefore, bytesBefore, waitedBefore) =
       (pair.publishedElements, pair.publishedBytes, pair.waitedNanos)
     val meter = new Meter

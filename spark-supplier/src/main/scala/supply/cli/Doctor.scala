@@ -7,9 +7,9 @@ import supply.protocol.Layout
 import supply.sources.lmdb.LmdbEnvironments
 
 /**
- * What supply-doctor asks of the Spark side: run by spark-submit, in a JVM such as the Supplier's
- * and its executors'. Prints a line a check: STATUS, CHECK, TEXT and FIX, separated by tabs. The
- * argument is the contract's version that libsupply speaks.
+ * The Spark side of supply-doctor. spark-submit runs it in a JVM like those of the Supplier and its
+ * executors. It prints one line for each check: STATUS, CHECK, TEXT and FIX, separated by tabs. Its
+ * argument is the version of the contract that libsupply speaks.
  */
 object Doctor {
 
@@ -21,7 +21,7 @@ object Doctor {
 
   def main(arguments: Array[String]): Unit =
     if (BuiltFor.mismatch == null) checks(arguments(0)).foreach(finding => println(finding.line))
-    // Nothing else of this jar is sure to link.
+    // Other classes of this jar may not link.
     else println("failed\tspark\t" + BuiltFor.mismatch + "\t" + BuiltFor.fix)
 
   private def checks(libsupply: String): Seq[Finding] =
@@ -53,7 +53,7 @@ object Doctor {
     }
   }
 
-  /** lmdbjni reads addresses of buffers there. */
+  /** lmdbjni reads the addresses of buffers in that package. */
   private def options: Finding = {
     val opened = classOf[Object].getModule.isOpen("sun.nio.ch", getClass.getModule)
     if (opened) Finding("ok", "options", "--add-opens java.base/sun.nio.ch is set")
@@ -62,7 +62,7 @@ object Doctor {
         "failed",
         "options",
         "--add-opens java.base/sun.nio.ch=ALL-UNNAMED is not set",
-        "start the Supplier by spark-submit, which sets it; where something overrides Spark's defaultJavaOptions, put it there"
+        "start the Supplier with spark-submit, which sets it. If something overrides Spark's defaultJavaOptions, add it there"
       )
     }
   }

@@ -5,7 +5,9 @@ import java.nio.file.{Files, Paths}
 import picocli.CommandLine
 import picocli.CommandLine.Help.Ansi
 
-/** Writes docs/OPTIONS.md from the declarations: `make reference`. */
+import supply.driver.SupplierOptions
+
+/** Writes docs/OPTIONS.md from the declarations of the options: `make reference`. */
 object OptionsReference {
 
   def text: String = {
@@ -14,7 +16,7 @@ object OptionsReference {
         .getUsageMessage(Ansi.OFF)
     s"""# The Supplier's options
       |
-      |Written by `make reference` from the declarations in `SupplierOptions.scala`; a test fails when it is stale.
+      |`make reference` writes this page from `SupplierOptions.scala` and `RunOptions.scala`. A test fails if it is stale.
       |
       |```
       |${usage.trim}

@@ -8,16 +8,16 @@ import picocli.CommandLine.ParameterException
 
 import supply.core.{BuiltFor, ConfigException, RankEndedException, RankException, SupplyException, UsageError}
 import supply.data.Source
-import supply.driver.{LmdbOpener, Report, SupplyJob}
+import supply.driver.{LmdbOpener, Report, SupplierOptions, SupplyJob}
 import supply.plan.Hostfile
 import supply.sources.DatumBatchSource
 import supply.sources.lmdb.LmdbSource
 
-/** The program that spark-submit runs: supplies an LMDB. */
+/** The Supplier, a program for spark-submit: it supplies an LMDB. */
 object Supplier {
 
   /**
-   * Exit status where a rank did not come, stalled, gave up or died: what is wrong is on its side.
+   * Exit status if a rank did not come, stalled, stopped or died: look for the cause on its side.
    */
   private val RankFailed = 3
 
@@ -50,9 +50,9 @@ object Supplier {
     val conf = new SparkConf()
       .setIfMissing("spark.app.name", "Supplier")
       .setIfMissing("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
-      // The progress comes with the heartbeats. One that comes before a slow machine has started Spark ends in an error in its log.
+      // The progress comes with the heartbeats. More of them would fail, and log errors, while a slow machine starts Spark.
       .setIfMissing("spark.executor.heartbeatInterval", "2s")
-    // A task waits for a core of its rank's node as long as for anything else: elsewhere it can do nothing.
+    // A task can do nothing on another node than its rank's, so it waits there for a core for the whole time limit.
     if (options.run.hosts != null)
       conf.setIfMissing("spark.locality.wait", s"${math.ceil(options.run.timeout).toLong}s")
     val sc = SparkContext.getOrCreate(conf)
@@ -61,32 +61,29 @@ object Supplier {
       0
     } catch {
       case e: Throwable =>
-        // A failure of our own says all there is to say; of any other the place matters.
+        // A SupplyException says everything in its message; any other error needs its stack trace.
         if (!e.isInstanceOf[SupplyException]) e.printStackTrace()
         System.err.println(s"supplier: error: ${SupplyJob.describe(e)}")
         val status = e match {
           case _: RankException | _: RankEndedException => RankFailed
           case _ => 1
         }
-        // Who has submitted it sees what main() throws, not what it prints or ends with.
+        // In cluster mode YARN reports what main() throws, not its output or exit status.
         if (sc.deployMode == "cluster") throw new RunFailed(status, SupplyJob.describe(e))
         status
     } finally sc.stop()
   }
 
-  /**
-   * One line, without a stack trace: launch/submit-supplier reads the status and the message from
-   * it.
-   */
+  /** One line without a stack trace; launch/submit-supplier reads status and message from it. */
   private final class RunFailed(status: Int, message: String)
       extends RuntimeException(s"status $status: $message", null, false, false)
 
   /**
-   * Supplies an LMDB within a Spark application of one's own: the same arguments as on the command
+   * Supplies an LMDB from a Spark application of your own. The arguments are those of the command
    * line.
    *
    * @return
-   *   the table of the pairs, for people
+   *   the table of the pairs, as text
    * @throws SupplyException
    *   if any rank did not receive all its data
    */
@@ -119,7 +116,7 @@ object Supplier {
 
   private def storageLevel(name: String): StorageLevel = {
     val level = namedLevel(name)
-    // A batch is two arrays: serializing these would double what a partition takes of the heap while it is read or written.
+    // A batch is two arrays. Serializing them would double the heap that a partition needs while it is read or written.
     if (level.useMemory && !level.useOffHeap)
       StorageLevel(level.useDisk, useMemory = true, deserialized = true, level.replication)
     else level
@@ -130,7 +127,7 @@ object Supplier {
     catch {
       case e: IllegalArgumentException =>
         throw new ConfigException(
-          s"--storage-level '$name' is none of Spark's: none, MEMORY_ONLY, MEMORY_ONLY_SER, " +
+          s"--storage-level '$name' is not a level of Spark: use none, MEMORY_ONLY, MEMORY_ONLY_SER, " +
             "MEMORY_AND_DISK, MEMORY_AND_DISK_SER, DISK_ONLY, OFF_HEAP, or one of them with _2 for two replicas",
           e
         )

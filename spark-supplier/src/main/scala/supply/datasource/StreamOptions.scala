@@ -1,7 +1,8 @@
 package supply.datasource
 
 import supply.core.ConfigException
-import supply.driver.{RunOptions, SupplySettings}
+import supply.driver.RunOptions
+import supply.executor.SupplySettings
 
 /** The options of a stream: those of [[RunOptions]] that have a meaning where there is no end. */
 private[supply] object StreamOptions {

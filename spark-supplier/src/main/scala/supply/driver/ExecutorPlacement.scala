@@ -2,18 +2,19 @@ package supply.driver
 
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.{ExecutorSlots, SparkInternals}
+import org.slf4j.LoggerFactory
 
 import supply.plan.Hostfile
 
-/** A task of this run on an executor, and whether it is on its rank's node. */
+/** A running task of this run: its executor, and whether it is on its rank's node. */
 private[supply] final case class RunningTask(executor: String, wellPlaced: Boolean)
 
 /**
- * Gets executors onto the nodes of the ranks. YARN is told which nodes are wanted, but puts a
- * container wherever there is room. Where executors have come up elsewhere others are asked for
- * withMappedFile them, a bounded number of times in a row: room that was given back at once would
- * be where YARN puts the next one. They are given back when every rank has what it needs, or where
- * nothing else comes.
+ * Gets executors onto the nodes of the ranks. YARN knows which nodes are wanted, but starts a
+ * container wherever there is space. If executors come up elsewhere, this asks for more executors,
+ * at most [[ExecutorPlacement.Rounds]] times in a row, and keeps the misplaced ones meanwhile: YARN
+ * would start the next one in the space that they release. It releases them when every rank has
+ * what it needs, or when no other executor comes.
  */
 private[supply] final class ExecutorPlacement(sc: SparkContext, hosts: Hostfile) {
   private val conf = sc.getConf
@@ -26,42 +27,39 @@ private[supply] final class ExecutorPlacement(sc: SparkContext, hosts: Hostfile)
   private var asked = wanted
   private var askedAt = System.nanoTime()
   private var rounds = 0
-  private var givenBack = Set.empty[String]
+  private var released = Set.empty[String]
 
   /** Asks for executors on the nodes of the ranks. */
   def request(): Unit = if (possible) ask(wanted)
 
   /**
-   * To be called again and again.
+   * Takes the next step. Call it periodically.
    *
    * @param tasks
-   *   of this run, as they run now
+   *   the running tasks of this run
    * @param complete
    *   whether every rank has what it needs
    */
   def improve(registered: Seq[ExecutorSlots], tasks: Seq[RunningTask], complete: Boolean): Unit =
     if (possible) {
-      val executors = registered.filterNot(executor => givenBack(executor.id))
+      val executors = registered.filterNot(executor => released(executor.id))
       val (surplus, enough) = compare(executors, tasks)
       if (complete) {
         rounds = 0
-        if (asked > wanted) giveBack(surplus.take(executors.size - wanted))
+        if (asked > wanted) release(surplus.take(executors.size - wanted))
       } else if (!enough && surplus.nonEmpty && executors.size >= asked && executors.size - surplus.size < wanted) {
         if (rounds < ExecutorPlacement.Rounds) {
           rounds += 1
-          System.err.println(
-            s"supplier: ${surplus.size} of ${executors.size} executors came up on nodes that need no more " +
+          ExecutorPlacement.log.warn(
+            s"${surplus.size} of ${executors.size} executors came up on nodes that need no more " +
               s"(${surplus.map(_.host).distinct.mkString(", ")}): asking for others ($rounds of ${ExecutorPlacement.Rounds})")
           ask(wanted + surplus.size)
         }
       } else if (asked > wanted && (System.nanoTime() - askedAt) / 1e9 > ExecutorPlacement.HoldSeconds)
-        giveBack(surplus)
+        release(surplus)
     }
 
-  /**
-   * Of each host as many tasks as fill the executors that its ranks need: by these YARN's client
-   * counts.
-   */
+  /** YARN's client counts tasks: each host gets enough to fill the executors of its ranks. */
   private def ask(total: Int): Unit = {
     asked = total
     askedAt = System.nanoTime()
@@ -71,31 +69,31 @@ private[supply] final class ExecutorPlacement(sc: SparkContext, hosts: Hostfile)
       }.toMap)
   }
 
-  private def giveBack(surplus: Seq[ExecutorSlots]): Unit = {
-    givenBack ++= surplus.map(_.id)
+  private def release(surplus: Seq[ExecutorSlots]): Unit = {
+    released ++= surplus.map(_.id)
     if (surplus.nonEmpty) sc.killExecutors(surplus.map(_.id))
     ask(wanted)
   }
 
   /**
-   * Executors that do nothing, and without which the ranks of their node have their cores, too;
-   * whether all ranks have theirs.
+   * Returns the idle executors that the ranks of their node do not need, and whether all ranks have
+   * their cores.
    */
   private def compare(
       executors: Seq[ExecutorSlots], tasks: Seq[RunningTask]): (Seq[ExecutorSlots], Boolean) = {
-    val atWork = tasks.filter(_.wellPlaced).map(_.executor).toSet
+    val busy = tasks.filter(_.wellPlaced).map(_.executor).toSet
     def busyElsewhere(executor: ExecutorSlots) =
       executor.activeTasks > tasks.count(_.executor == executor.id)
     var missing = hosts.byHost.map { case (host, places) =>
       host -> (places.size * conf.getInt("spark.task.cpus", 1))
     }.toMap
-    // Those at work first: of two on one node the other one is surplus.
-    val surplus = executors.sortBy(executor => !atWork(executor.id)).filter { executor =>
+    // Busy ones first: of two on one node the idle one is surplus.
+    val surplus = executors.sortBy(executor => !busy(executor.id)).filter { executor =>
       hosts.byHost.find(_._2.head.isOn(executor.host)) match {
         case Some((host, _)) if missing(host) > 0 =>
           missing += host -> (missing(host) - executor.cores)
           false
-        case _ => !atWork(executor.id) && !busyElsewhere(executor)
+        case _ => !busy(executor.id) && !busyElsewhere(executor)
       }
     }
     (surplus, missing.values.forall(_ <= 0))
@@ -103,8 +101,10 @@ private[supply] final class ExecutorPlacement(sc: SparkContext, hosts: Hostfile)
 }
 
 private[supply] object ExecutorPlacement {
+  private val log = LoggerFactory.getLogger(classOf[ExecutorPlacement])
+
   private final val Rounds = 5
 
-  /** What YARN may take to start others withMappedFile those that are held. */
+  /** How long YARN may take to start other executors, while this keeps the misplaced ones. */
   private final val HoldSeconds = 20.0
 }

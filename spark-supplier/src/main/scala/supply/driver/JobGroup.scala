@@ -3,8 +3,8 @@ package supply.driver
 import org.apache.spark.SparkContext
 
 /**
- * Runs the jobs of `body` as a group that can be cancelled, in a thread that may have one already:
- * a streaming query's has.
+ * Runs the jobs of `body` as a group that can be cancelled. The thread may already have a group:
+ * the thread of a streaming query does.
  */
 private[supply] object JobGroup {
 
@@ -13,11 +13,11 @@ private[supply] object JobGroup {
 
   def apply[A](sc: SparkContext, group: String, description: String)(body: => A): A = {
     val before = Properties.map(name => name -> sc.getLocalProperty(name))
-    // Interrupting wakes a task that waits for its rank.
+    // The interrupt wakes a task that waits for its rank.
     sc.setJobGroup(group, description, interruptOnCancel = true)
     try body
     catch {
-      // Who interrupts a thread that waits for a job leaves the job running.
+      // When the waiting thread is interrupted, Spark leaves the job running.
       case e: InterruptedException =>
         sc.cancelJobGroup(group)
         throw e

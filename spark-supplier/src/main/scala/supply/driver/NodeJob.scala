@@ -10,18 +10,20 @@ import supply.core.MisplacedException
 import supply.executor.PinnedTask
 import supply.plan.Hostfile
 
-/** Does something once on each node that has ranks. */
-object NodeJob {
+/** A job with one task on each node that has ranks. */
+private[supply] object NodeJob {
 
   def nodes(hosts: Hostfile): Int = places(hosts).size
 
-  /** The first place on each node. */
+  /** The place of the first rank of each node. */
   private def places(hosts: Hostfile) =
     if (hosts.byHost.isEmpty) hosts.places.take(1) else hosts.byHost.map(_._2.head)
 
   /**
+   * Runs `work` on each node; returns the results in the order of the host file.
+   *
    * @param work
-   *   told whether it is the first node; the results are in the order of the host file
+   *   its argument says whether this is the first node
    */
   def run[A: ClassTag](sc: SparkContext, hosts: Hostfile, description: String)(
       work: Boolean => A): Seq[A] = {

@@ -1,28 +1,34 @@
 package supply.driver
 
-import org.apache.spark.{SparkContext, SparkException}
+import java.util.UUID
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.SparkContext
 
 import supply.core.SupplyException
 import supply.data.Source
 import supply.executor.{PinnedRDD, PinnedTask, TaskCounters, TaskReport, TaskSettings}
 import supply.plan.Plan
 
-/** Runs one task per rank, all at once, for the whole run. */
-final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: TaskSettings) {
-  private val group = s"supply-${java.util.UUID.randomUUID()}"
+/** Runs one task for each rank, all at once, for the whole run or for a batch of a stream. */
+private[supply] final class PinnedJob(
+    sc: SparkContext, source: Source, plan: Plan, settings: TaskSettings) {
   val counters = new TaskCounters(sc)
-  private val record = new RunRecord(sc, group)
-  @volatile private var firstFailure: Option[SupplyException] = None
+  private val record = new RunRecord(sc, s"supply-${UUID.randomUUID()}")
+  private val job = new RankJob(sc, settings.hosts, settings.user.timeout,
+    s"supplying ${plan.ranks} ranks", record.causeOf)
 
-  /** The ranks whose pairs had a task of this run. */
+  /** The ranks whose pairs had a task of this job. */
   def attachedRanks: Set[Int] = record.attachedRanks
 
-  /** The reports, by rank. Throws the first cause of a failure. */
-  def run(): IndexedSeq[TaskReport] = {
-    val watch = new TaskWatch(sc, group, settings.hosts, settings.timeout, giveUp)
-    sc.addSparkListener(watch)
-    try JobGroup(sc, group, s"supplying ${plan.ranks} ranks") {
-        val task = new PinnedTask(settings, counters, group)
+  /** Stops the job, for that reason unless it already has one. */
+  def fail(cause: SupplyException): Unit = job.fail(cause)
+
+  /** Returns the reports, by rank. Throws the first cause of a failure. */
+  def run(): IndexedSeq[TaskReport] =
+    try job.run {
+        val task = new PinnedTask(settings, counters, record.calls)
         new PinnedRDD(sc, source, plan, settings.hosts)
           .mapPartitionsWithIndex((rank, epochs) => epochs.map(task.run(rank, _)))
           .collect()
@@ -30,29 +36,6 @@ final class PinnedJob(sc: SparkContext, source: Source, plan: Plan, settings: Ta
       }
     catch {
       // Spark may have lost an executor for good that had nothing left to do.
-      case e: SparkException => record.reportsOf(0 until plan.ranks).getOrElse(
-          throw firstFailure.getOrElse(PinnedJob.causeOf(e)))
-    } finally {
-      sc.removeSparkListener(watch)
-      record.close()
-      watch.close()
-    }
-  }
-
-  /** Ends the job at once, for that reason unless it has one already. */
-  def giveUp(cause: SupplyException): Unit = synchronized {
-    if (firstFailure.isEmpty) {
-      firstFailure = Some(cause)
-      sc.cancelJobGroup(group)
-    }
-  }
-}
-
-object PinnedJob {
-
-  /** The SupplyException that a task threw, or else the whole. */
-  def causeOf(e: Throwable): Throwable =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).collectFirst { case s: SupplyException =>
-      s
-    }.getOrElse(e)
+      case NonFatal(e) => record.reportsOf(0 until plan.ranks).getOrElse(throw e)
+    } finally record.close()
 }

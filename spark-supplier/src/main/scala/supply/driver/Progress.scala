@@ -1,7 +1,6 @@
 package supply.driver
 
 import java.nio.file.{Files, Paths}
-import java.util.concurrent.{Executors, TimeUnit}
 
 import scala.collection.concurrent.TrieMap
 
@@ -9,18 +8,21 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{AccumulableInfo, SparkListener, SparkListenerExecutorMetricsUpdate, SparkListenerTaskEnd}
 import org.apache.spark.supply.SparkInternals
 import org.apache.spark.util.LongAccumulator
+import org.slf4j.LoggerFactory
+
+import supply.core.Threads
 
 /**
- * Shows on stderr how far the tasks are: on a terminal a bar that renews itself, else a line every
- * few seconds. The figures come with the executors' heartbeats (spark.executor.heartbeatInterval).
+ * Shows how far the tasks are: on a terminal a bar on stderr that renews itself, else a line in the
+ * log every few seconds. The figures come with the executors' heartbeats
+ * (spark.executor.heartbeatInterval).
  *
  * @param counters
  *   in which the tasks count
  * @param state
- *   given their totals and the seconds that have passed: the share that is done, and what to say of
- *   it
+ *   given their totals and the seconds since the start, returns the share that is done and a text
  */
-final class Progress(sc: SparkContext, counters: Seq[LongAccumulator])(
+private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumulator])(
     state: (Seq[Long], Double) => (Double, String))
     extends SparkListener with AutoCloseable {
   private val onTerminal = Progress.onTerminal(sc)
@@ -28,15 +30,9 @@ final class Progress(sc: SparkContext, counters: Seq[LongAccumulator])(
   private val byTask = TrieMap.empty[Long, Seq[Long]]
   private var shown = ""
 
-  private val clock = Executors.newSingleThreadScheduledExecutor { (work: Runnable) =>
-    val thread = new Thread(work, "supply-progress")
-    thread.setDaemon(true)
-    thread
-  }
-
   sc.addSparkListener(this)
   private val periodMillis = if (onTerminal) 500L else 5000L
-  clock.scheduleAtFixedRate(() => show(), periodMillis, periodMillis, TimeUnit.MILLISECONDS)
+  private val timer = Threads.repeat("supply-progress", periodMillis, periodMillis)(show())
 
   override def onExecutorMetricsUpdate(update: SparkListenerExecutorMetricsUpdate): Unit =
     update.accumUpdates.foreach { case (task, _, _, values) => note(task, values) }
@@ -53,18 +49,19 @@ final class Progress(sc: SparkContext, counters: Seq[LongAccumulator])(
   private def show(): Unit = synchronized {
     val seconds = (System.nanoTime() - start) / 1e9
     val (counted, text) = state(counters.indices.map(i => byTask.values.map(_(i)).sum), seconds)
-    // A rank that has come back gets some, or all, once more.
+    // A rank that comes back receives elements again.
     val share = counted.min(1)
-    val now =
-      s"supplier: ${if (onTerminal) Progress.bar(share) else ""}${Progress.percent(share)}$text"
-    if (onTerminal) System.err.print("\r" + now.padTo(shown.length, ' '))
-    else System.err.println(now)
-    shown = now
+    val now = Progress.percent(share) + text
+    if (onTerminal) {
+      val line = s"supplier: ${Progress.bar(share)}$now"
+      System.err.print("\r" + line.padTo(shown.length, ' '))
+      shown = line
+    } else Progress.log.info(now)
   }
 
-  /** Shows the last state and ends. */
+  /** Shows the last state, and stops. */
   override def close(): Unit = {
-    clock.shutdown()
+    timer.close()
     SparkInternals.awaitListeners(sc, 2000)
     sc.removeSparkListener(this)
     show()
@@ -73,11 +70,13 @@ final class Progress(sc: SparkContext, counters: Seq[LongAccumulator])(
 }
 
 private object Progress {
+  private val log = LoggerFactory.getLogger(classOf[Progress])
+
   private val BarWidth = 20
 
   /**
-   * Where Spark's own bar has the terminal's last line, ours stays in lines. A JVM whose stderr is
-   * a pipe is told by launch/supply-run.
+   * Whether to draw a bar. Spark's own bar would use the same line of the terminal. The launchers
+   * set SUPPLY_TERMINAL if the stderr of the JVM is a pipe to a terminal.
    */
   private def onTerminal(sc: SparkContext): Boolean =
     System.getenv("SUPPLY_TERMINAL") == "1" ||
@@ -96,6 +95,6 @@ private object Progress {
   private def percent(share: Double): String =
     if (isKnown(share)) f"${100 * share}%.0f %%, " else ""
 
-  /** An empty source has no share. */
+  /** False for an empty source. */
   private def isKnown(share: Double): Boolean = !share.isNaN && !share.isInfinite
 }

@@ -2,16 +2,16 @@ package supply.driver
 
 import supply.executor.TaskReport
 
-/** The table at the end of a run, a row a pair. */
-object Report {
+/** The table at the end of a run, one row for each pair. */
+private[supply] object Report {
 
   private val header =
     IndexedSeq("rank", "host", "partitions", "elements", "bytes", "GB/s", "waited for rank",
       "waited for source")
 
   /**
-   * GB/s are bytes of blocks over the time from attaching to the last release; waiting for the
-   * source is sampled.
+   * GB/s are bytes of blocks divided by the time from attaching to the last release. The time
+   * waited for the source is sampled.
    */
   def table(reports: Seq[TaskReport]): String = {
     val rows = header +: reports.sortBy(_.rank).map { r =>

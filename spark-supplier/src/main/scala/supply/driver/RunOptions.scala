@@ -3,12 +3,10 @@ package supply.driver
 import picocli.CommandLine.{Command, Option => Opt}
 
 import supply.core.NamedOptions
+import supply.executor.SupplySettings
 import supply.plan.{Shuffle, Uneven}
 
-/**
- * What is said of any source that is supplied: on the Supplier's command line, and as options of a
- * DataFrame's writer.
- */
+/** The options of any run: on the Supplier's command line, and of a DataFrame's writer. */
 @Command(name = "supply", sortOptions = false)
 final class RunOptions {
 
@@ -17,7 +15,7 @@ final class RunOptions {
     paramLabel = "N",
     defaultValue = "1",
     description = Array(
-      "MPI ranks to supply, on all nodes together. Spark needs as many task slots. Default: ${DEFAULT-VALUE}.")
+      "Number of MPI ranks on all nodes together. Spark needs a task slot for each. Default: ${DEFAULT-VALUE}.")
   )
   var ranks: Int = _
 
@@ -30,8 +28,8 @@ final class RunOptions {
     paramLabel = "S",
     defaultValue = "0",
     description = Array(
-      "Seed of the order in which each rank gets its elements. The same seed gives the same elements in the same " +
-        "order on each rank. Default: ${DEFAULT-VALUE}.")
+      "Seed of the order in which each rank gets its elements. With the same seed each rank gets the same elements " +
+        "in the same order. Default: ${DEFAULT-VALUE}.")
   )
   var seed: Long = _
 
@@ -40,9 +38,9 @@ final class RunOptions {
     paramLabel = "HOW",
     defaultValue = "partitions",
     description = Array(
-      "none: a rank gets its partitions, and the elements of each, in the order of the source. partitions: it gets " +
-        "its partitions in a new order in each epoch. elements: the elements of each partition, too, come in a new order, as far as " +
-        "--shuffle-buffer reaches. Default: ${DEFAULT-VALUE}.")
+      "none: a rank gets its partitions, and their elements, in the order of the source. partitions: it gets its " +
+        "partitions in a new order in each epoch. elements: the elements of each partition also come in a new order, " +
+        "within --shuffle-buffer. Default: ${DEFAULT-VALUE}.")
   )
   var shuffle: String = _
 
@@ -51,8 +49,8 @@ final class RunOptions {
     paramLabel = "N",
     defaultValue = "1024",
     description = Array(
-      "Elements from which the next one is drawn with --shuffle elements; each task keeps so many in memory. " +
-        "As many as a partition has shuffle it wholly. Default: ${DEFAULT-VALUE}.")
+      "With --shuffle elements, the number of elements from which the next one is drawn. Each task keeps them in " +
+        "memory. A buffer as large as a partition shuffles it fully. Default: ${DEFAULT-VALUE}.")
   )
   var shuffleBuffer: Int = _
 
@@ -61,10 +59,11 @@ final class RunOptions {
     paramLabel = "HOW",
     defaultValue = "keep",
     description = Array(
-      "keep: every element comes once in an epoch, and some ranks have more than others. drop: every rank makes as " +
-        "many steps in an epoch as the one with the fewest, and what is left is not supplied in that epoch. pad: as many as the one " +
-        "with the most, by elements that come again. A step is --block-elements elements of one partition, and a block; or one " +
-        "element. The elements are counted first where the source does not know them: a pass of its own. Default: ${DEFAULT-VALUE}.")
+      "What to do if some ranks have more elements than others. keep: supply every element once in an epoch. drop: " +
+        "every rank makes as many steps in an epoch as the rank with the fewest; the other elements are left out of that epoch. " +
+        "pad: every rank makes as many steps as the rank with the most; some elements come again. A step is a block of " +
+        "--block-elements elements of one partition; without --block-elements it is one element. If the source does not know " +
+        "the number of its elements, a pass over it counts them first. Default: ${DEFAULT-VALUE}.")
   )
   var uneven: String = _
 
@@ -72,17 +71,17 @@ final class RunOptions {
     names = Array("--block-elements"),
     paramLabel = "N",
     description = Array(
-      "Elements after which a block is closed, so that a block is a mini-batch. It is closed earlier when it is " +
-        "full, and at the end of a partition. Default: when it is full.")
+      "Closes a block after N elements, so that a block is a mini-batch. A block is closed earlier when it is full, " +
+        "and at the end of a partition. Default: when it is full.")
   )
   var blockElements: Integer = _
 
   @Opt(
     names = Array("--resident"),
     description = Array(
-      "Lets the blocks of the first epoch stay in the mapped file: later epochs notify them again, in their own " +
-        "order, and copy nothing. All elements of a rank must fit its ring, as ring= and block= of mapped-files.conf set it; where " +
-        "they do not, the run ends with the sizes that they need.")
+      "Keeps the blocks of the first epoch resident in the mapped file: later epochs replay them, in their own " +
+        "order, and copy nothing. All elements of a rank must fit into its ring (ring= and block= of mapped-files.conf). If they do " +
+        "not fit, the run fails with a message that names the sizes that they need.")
   )
   var resident: Boolean = _
 
@@ -91,7 +90,7 @@ final class RunOptions {
     paramLabel = "FILE",
     required = true,
     description = Array(
-      "mapped-files.conf: line i names the mapped file of local rank i. The ranks take the same file.")
+      "mapped-files.conf: line i names the mapped file of local rank i. The ranks use the same file.")
   )
   var mappedFiles: String = _
 
@@ -100,8 +99,8 @@ final class RunOptions {
     paramLabel = "FILE",
     required = true,
     description = Array(
-      "named-pipes.conf: line i names the request pipe and the notification pipe of local rank i. The ranks " +
-        "take the same file.")
+      "named-pipes.conf: line i names the request pipe and the notification pipe of local rank i. The ranks use the " +
+        "same file.")
   )
   var namedPipes: String = _
 
@@ -109,8 +108,8 @@ final class RunOptions {
     names = Array("--hosts"),
     paramLabel = "FILE",
     description = Array(
-      "Host file in Open MPI's format (host slots=n), the one that mpirun gets: says on which node each rank is. " +
-        "Default: all ranks on this node.")
+      "The host file of mpirun, in Open MPI's format (host slots=n): it says on which node each rank is. " +
+        "Default: all ranks are on this node.")
   )
   var hosts: String = _
 
@@ -119,7 +118,7 @@ final class RunOptions {
     paramLabel = "SECONDS",
     defaultValue = "120",
     description = Array(
-      "Limit of each wait: for executors, for a rank to open its pair, for a rank to release a block. " +
+      "Time limit of each wait: for executors, for a rank to open its pair, for a rank to release a block. " +
         "Default: ${DEFAULT-VALUE}.")
   )
   var timeout: Double = _
@@ -127,8 +126,8 @@ final class RunOptions {
   @Opt(
     names = Array("--wait-for-rank"),
     description = Array(
-      "When a rank ends before it has all its data, wait for it to come back, at most the time limit, instead of " +
-        "ending the run. It gets what follows the position that it brings (supply_position_save in supply.h), or everything.")
+      "If a rank ends before it has received all its data, waits for it to come back, at most --timeout, instead of " +
+        "failing the run. The rank then gets the data after the position that it brings (supply_position_save in supply.h), or all data.")
   )
   var waitForRank: Boolean = _
 
@@ -150,6 +149,6 @@ final class RunOptions {
 
 object RunOptions {
 
-  /** From names without their dashes, as a DataFrame's writer has them. */
+  /** Parses the options of a DataFrame's writer: names without dashes. */
   def parse(options: Map[String, String]): RunOptions = NamedOptions.parse(new RunOptions, options)
 }

@@ -4,11 +4,11 @@ import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
 
 import supply.data.Source
-import supply.executor.{PinnedRDD, PlannedPartition}
+import supply.executor.{PinnedRDD, PlannedPartition, SupplySettings}
 import supply.plan.{EqualSteps, Hostfile, Plan, Shuffle, Uneven}
 
 /** Makes the plan of a run. */
-object RunPlan {
+private[supply] object RunPlan {
   private val log = LoggerFactory.getLogger("supply.RunPlan")
 
   def apply(sc: SparkContext, source: Source, settings: SupplySettings, hosts: Hostfile): Plan = {
@@ -16,10 +16,10 @@ object RunPlan {
     val plan = Plan(partitions, settings.ranks, settings.epochs, settings.seed, settings.shuffle)
     if (settings.uneven == Uneven.Keep) plan
     else {
-      val counted = source.partitionElements.getOrElse(count(sc, source, plan, hosts))
+      val counted =
+        source.partitionElements.getOrElse(count(sc, source, plan, hosts, settings.timeout))
       val steps = EqualSteps(counted, (0 until plan.ranks).map(plan.partitionsOf),
-        settings.blockElements.getOrElse(1),
-        isPadded = settings.uneven == Uneven.Pad)
+        settings.blockElements.getOrElse(1), isPadded = settings.uneven == Uneven.Pad)
       log.info(
         s"each rank makes ${steps.steps} steps of ${steps.stepElements} elements in an epoch: " +
           s"${steps.steps * steps.stepElements * plan.ranks} elements of ${counted.sum} (--uneven)")
@@ -28,14 +28,13 @@ object RunPlan {
   }
 
   /**
-   * Elements of each partition, each counted where its rank is: what Spark persists on the way
-   * stays there.
+   * Elements of each partition. Each is counted where its rank is, so that partitions that Spark
+   * persists on the way are there later.
    */
-  private def count(
-      sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile): IndexedSeq[Long] = {
+  private def count(sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile,
+      timeout: Double): IndexedSeq[Long] = {
     val inOrder = plan.copy(epochs = 1, shuffle = Shuffle.Off)
-    JobGroup(sc, s"supply-count-${java.util.UUID.randomUUID()}",
-      "counting the elements of each partition (--uneven)") {
+    new RankJob(sc, hosts, timeout, "counting the elements of each partition (--uneven)").run {
       new PinnedRDD(sc, source, inOrder, hosts)
         .flatMap(
           _.iterator.flatMap(_.partitions).map(partition => partition.index -> count(partition)))

@@ -7,30 +7,31 @@ import supply.core.{PlacementException, Deadline}
 import supply.plan.Hostfile
 
 /**
- * Every rank's task must run at the same time as all others, on its rank's node, or the ranks wait
- * for each other for ever.
+ * Requires a task slot for each rank on the rank's node. If some tasks had to wait for others, the
+ * ranks would wait for each other for ever.
  */
-object TaskSlots {
+private[supply] object TaskSlots {
 
   private val pollMillis = 100L
 
-  /** What the executors of one host offer, and what its ranks need, in cores. */
+  /** Cores that the executors of one host offer, and that its ranks need. */
   private final case class Offer(host: String, offered: Int, needed: Int, coresPerTask: Int) {
     def ranks: Int = math.min(offered, needed) / coresPerTask
     override def toString: String =
       s"$host offers $offered ${if (offered == 1) "core" else "cores"}, needs $needed"
   }
 
-  /** Waits until the executors that are coming have come, at most `timeout` seconds. */
+  /** Waits at most `timeout` seconds for executors to register. */
   def require(sc: SparkContext, hosts: Hostfile, timeout: Double): Unit =
     if (hosts.byHost.isEmpty) onAnyHost(sc, hosts.places.size, timeout)
     else onEachHost(sc, hosts, timeout)
 
   private def onAnyHost(sc: SparkContext, ranks: Int, timeout: Double): Unit = {
-    val limit = new Deadline(timeout)
-    while (SparkInternals.concurrentTasks(sc) < ranks && !sc.isLocal && !limit.passed)
-      Thread.sleep(pollMillis)
-    val slots = SparkInternals.concurrentTasks(sc)
+    var slots = SparkInternals.concurrentTasks(sc)
+    new Deadline(timeout).poll(pollMillis) {
+      slots = SparkInternals.concurrentTasks(sc)
+      slots >= ranks || sc.isLocal
+    }
     if (slots < ranks) {
       throw new PlacementException(
         s"$ranks ranks need $ranks tasks at once, but Spark (${sc.master}) has slots for $slots: " +
@@ -40,20 +41,19 @@ object TaskSlots {
   }
 
   private def onEachHost(sc: SparkContext, hosts: Hostfile, timeout: Double): Unit = {
-    val limit = new Deadline(timeout)
     val placement = new ExecutorPlacement(sc, hosts)
     placement.request()
-    var executors = SparkInternals.executorSlots(sc)
-    // In local mode no other one comes; but the only one is known a moment late.
-    while (short(offers(executors,
-          hosts)).nonEmpty && !(sc.isLocal && executors.nonEmpty) && !limit.passed) {
-      placement.improve(executors, Nil, complete = false)
-      Thread.sleep(pollMillis)
+    var executors = Seq.empty[ExecutorSlots]
+    new Deadline(timeout).poll(pollMillis) {
       executors = SparkInternals.executorSlots(sc)
+      // In local mode there is one executor only, which registers a moment late.
+      val isOver =
+        short(offers(executors, hosts)).isEmpty || (sc.isLocal && executors.nonEmpty)
+      if (!isOver) placement.improve(executors, Nil, complete = false)
+      isOver
     }
     val found = offers(executors, hosts)
     val missing = short(found)
-    // Nothing more is to come.
     placement.improve(executors, Nil, complete = true)
     if (missing.nonEmpty) {
       throw new PlacementException(

@@ -8,7 +8,7 @@ import supply.core.{ConfigException, SourceException}
 import supply.pair.{BlockWriter, Pair, ResidentBlocks}
 import supply.plan.Share
 
-/** Supplies one rank over its pair, from the pair's position on. */
+/** Supplies one rank over its pair, from the pair's position on. For one thread. */
 final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounters) {
   settings.stream.fold(pair.bindPlan(settings.plan))(_.follow(pair, settings.plan))
   val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements,
@@ -16,7 +16,7 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
   private val start = pair.position
   private val clock = new SourceClock
   private val counted = Seq(
-    // Earlier attempts have counted what they have published.
+    // Earlier attempts have counted what they published.
     new Counted(counters.elements, () => pair.publishedElements, since = pair.publishedElements),
     new Counted(counters.bytes, () => pair.publishedBytes, since = pair.publishedBytes),
     new Counted(counters.partitions, () => partitions.toLong),
@@ -30,20 +30,21 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
   def epoch(planned: PlannedEpoch): Unit = if (planned.epoch >= start.epoch) {
     val inside = start.inside.filter(_ => planned.epoch == start.epoch)
     pair.resident match {
-      case Some(blocks) => repeat(planned, blocks, inside)
+      case Some(blocks) => replay(planned, blocks, inside)
       case None =>
-        if (settings.resident && !isRestOfEpoch(planned.epoch)) pair.beginResident(planned.epoch)
+        if (settings.user.resident && !isRestOfEpoch(planned.epoch))
+          pair.beginResident(planned.epoch)
         try write(planned, inside)
         catch { case Pair.NoRoom => throw RingErrors.exception(pair, settings, planned) }
     }
   }
 
-  /** Whether the rank has come with a position in that epoch, and gets only what follows it. */
+  /** Whether the rank brought a position in that epoch, and gets only what follows it. */
   private def isRestOfEpoch(epoch: Int): Boolean =
     pair.start.inside.isDefined && epoch == pair.start.epoch
 
-  /** Notifies the blocks that stay again, in the order of this epoch. */
-  private def repeat(
+  /** Replays the resident blocks, in the order of this epoch. */
+  private def replay(
       planned: PlannedEpoch, blocks: ResidentBlocks, inside: Option[(Int, Long)]): Unit = {
     val rest = inside.fold(planned.partitions) { case (index, _) =>
       planned.partitions.dropWhile(_.index != index)
@@ -70,14 +71,14 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
     val rest = planned.partitions.dropWhile(_.index != partition)
     if (rest.isEmpty) {
       throw new ConfigException(
-        s"${pair.name}: the rank wants to go on in partition $partition, which is not its own: " +
+        s"${pair.name}: the rank wants to resume in partition $partition, which is not its own: " +
           "was its position saved by another rank?")
     }
     supply(planned.epoch, rest.next(), done)
     rest.foreach(supply(planned.epoch, _, 0))
   }
 
-  /** Supplies a partition but for its first `done` elements. */
+  /** Supplies a partition without its first `done` elements. */
   private def supply(epoch: Int, partition: PlannedPartition, done: Long): Unit =
     try supplyElements(epoch, partition, done)
     catch { case e: OutOfMemoryError => throw HeapErrors.exception(pair, partition.index, e) }
@@ -101,10 +102,10 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
   }
 
   /**
-   * Supplies the first `limit` elements of a partition but for the first `done`.
+   * Supplies elements `done` to `limit` of a partition.
    *
    * @return
-   *   `limit`, or fewer where it has not so many
+   *   `limit`, or the number of elements of the partition if it has fewer
    */
   private def supplyOnce(partition: PlannedPartition, done: Long, limit: Long): Long = {
     val cursor = clock.time(1)(partition.open())
@@ -113,7 +114,7 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
       var at = 0L
       while (at < done && at < limit && timed.next()) at += 1
       while (at < limit && timed.next()) {
-        // Behind the last one there is nothing whose order matters.
+        // After the last element nothing comes whose order matters.
         if (at == done && done > 0 && !partition.isOrdered) throw unordered(partition, done)
         at += writer.append(cursor, limit - at)
         if (writer.isEmpty) count()
@@ -124,14 +125,14 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
 
   private def unordered(partition: PlannedPartition, done: Long) =
     new SourceException(
-      s"${pair.name}: can not go on behind element $done of partition ${partition.index}: Spark computes its rows in no " +
-        "certain order (they come out of a shuffle): start over, or write the data to files first, and supply these")
+      s"${pair.name}: cannot resume after element $done of partition ${partition.index}: Spark computes its rows in no " +
+        "certain order (they come from a shuffle): start again, or write the data to files first, and supply these")
 
   private def changed(partition: PlannedPartition, share: Share) =
     new SourceException(s"${pair.name}: partition ${partition.index} had ${share.counted} elements when they were counted (--uneven), and has " +
-      "fewer now: the source must not change during a run; persist it, or write it to files first")
+      "fewer now: the source must not change during a run. Persist it, or write it to files first")
 
-  /** Tells the driver how far this task is, once a block. */
+  /** Reports the progress of this task to the driver, once a block. */
   private def count(): Unit = counted.foreach(_.update())
 
   /** Returns when the rank has released everything. */
@@ -142,7 +143,7 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
   }
 }
 
-/** Adds to an accumulator what has come to a value since the last time. */
+/** Adds to an accumulator what a value has grown by since the last update. */
 private final class Counted(accumulator: LongAccumulator, value: () => Long, since: Long = 0) {
   private var last = since
 

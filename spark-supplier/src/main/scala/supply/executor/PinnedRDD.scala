@@ -2,7 +2,6 @@ package supply.executor
 
 import org.apache.spark.{NarrowDependency, Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
-import org.apache.spark.supply.SparkInternals
 
 import supply.core.SourceException
 import supply.data.{ElementCursor, ShuffledCursor, Source}
@@ -12,14 +11,14 @@ import supply.plan.{Hostfile, Plan, Share, Shuffle}
  * One partition of the source in one epoch, not yet opened.
  *
  * @param isOrdered
- *   whether its elements come in the same order each time they are computed
+ *   whether Spark computes its elements in the same order each time
  * @param share
- *   how much of it is supplied, unless all it has
+ *   how much of it is supplied; None: all
  */
 final case class PlannedPartition(index: Int, isOrdered: Boolean, share: Option[Share],
     open: () => ElementCursor)
 
-/** What one rank gets in one epoch, in order; may be walked more than once. */
+/** What one rank gets in one epoch, in order. It can be walked more than once. */
 final class PlannedEpoch(val epoch: Int, walk: () => Iterator[PlannedPartition]) {
   def partitions: Iterator[PlannedPartition] = walk()
 }
@@ -27,9 +26,9 @@ final class PlannedEpoch(val epoch: Int, walk: () => Iterator[PlannedPartition])
 private final case class RankPartition(index: Int, parents: Map[Int, Partition]) extends Partition
 
 /**
- * One partition per rank, whose index is the rank; it prefers the rank's host and depends narrowly
- * on the source partitions that the plan gives that rank. Its one element are the rank's epochs,
- * which may be walked more than once, and are made as they are walked: there may be very many.
+ * One partition per rank, whose index is the rank. It prefers the rank's host, and depends narrowly
+ * on the source partitions that the plan gives that rank. Its one element is a view of the rank's
+ * epochs, because there can be very many; it can be walked more than once.
  */
 final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile)
     extends RDD[Iterable[PlannedEpoch]](
@@ -37,14 +36,14 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
       Seq(new NarrowDependency[Any](source.rdd.asInstanceOf[RDD[Any]]) {
         override def getParents(rank: Int): Seq[Int] = plan.partitionsOf(rank)
       })) {
-  if (SparkInternals.isIndeterminate(source.rdd)) {
-    throw new SourceException(
-      "Spark may compute other rows each time it computes this data again (a repartition of rows in no certain " +
-        "order, for one): write it to files first, and read these")
-  }
 
-  /** Only the driver can say it. */
-  private val isOrdered = SparkInternals.isOrdered(source.rdd)
+  /** Of the source, by its name: Spark hides the type. Tasks cannot compute it. */
+  private val determinism = getOutputDeterministicLevel.toString
+  if (determinism == "INDETERMINATE") {
+    throw new SourceException(
+      "Spark may compute other rows each time it computes this data again (for example, it repartitions rows that " +
+        "have no certain order): write it to files first, and read these")
+  }
 
   override protected def getPartitions: Array[Partition] = {
     val parents = source.rdd.partitions
@@ -64,7 +63,7 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
         epoch,
         () =>
           plan.shares(rank, epoch).iterator.map { case (index, share) =>
-            PlannedPartition(index, isOrdered, share,
+            PlannedPartition(index, determinism == "DETERMINATE", share,
               () => shuffled(source.open(parents(index), context), index, epoch))
           }
       )

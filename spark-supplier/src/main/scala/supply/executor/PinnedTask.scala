@@ -2,85 +2,45 @@ package supply.executor
 
 import java.net.InetAddress
 
-import org.apache.spark.{SparkEnv, TaskContext}
+import org.apache.spark.{SparkEnv, TaskContext, TaskKilledException}
 import org.slf4j.LoggerFactory
 
-import supply.core.{MisplacedException, PairHeldException, PlacementException, RankEndedException, RankException, Deadline}
-import supply.driver.RunRecord
+import supply.core.{Deadline, DriverCalls, MisplacedException, PairHeldException, PlacementException, RankEndedException, RankException, SupplyException}
 import supply.pair.{ConfigFiles, Pair, PairPaths}
 import supply.plan.Hostfile
-import supply.protocol.Schema
-
-/**
- * What all tasks of a run have in common.
- *
- * @param run
- *   number of this run: random, not 0
- * @param plan
- *   the plan's fingerprint
- * @param waitForRank
- *   a rank that ends early is awaited, and gets what follows the position that it brings
- * @param resident
- *   the blocks of the first epoch stay, and later epochs notify them again
- * @param wholeBlocks
- *   a block that is full before it has `blockElements` elements is an error
- * @param stream
- *   the part of a stream that is supplied; None: a run of its own, to its end
- */
-final case class TaskSettings(
-    configFiles: ConfigFiles,
-    hosts: Hostfile,
-    schema: Schema,
-    mainColumn: Option[Int],
-    blockElements: Int,
-    timeout: Double,
-    run: Long = 0,
-    plan: Long = 0,
-    waitForRank: Boolean = false,
-    resident: Boolean = false,
-    wholeBlocks: Boolean = false,
-    stream: Option[StreamPart] = None) {
-
-  /** Whether END_OF_DATA follows. */
-  def isEnd: Boolean = stream.forall(_.isEnd)
-}
-
-/**
- * What one rank has been supplied with since it came: elements and bytes of blocks by all attempts
- * of its task, partitions and times (in nanoseconds) by the last one.
- */
-final case class TaskReport(
-    rank: Int,
-    host: String,
-    partitions: Int,
-    elements: Long,
-    bytes: Long,
-    nanos: Long,
-    waitedForRank: Long,
-    waitedForSource: Long)
 
 /**
  * Feeds one rank for the whole run, or for a batch of a stream.
  *
- * @param job
- *   name of the job, by which the driver knows it
+ * @param driver
+ *   answers [[TaskMessage]]
  */
-final class PinnedTask(
-    settings: TaskSettings, counters: TaskCounters, job: String) extends Serializable {
+final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: DriverCalls)
+    extends Serializable {
+  import settings.{hosts, user}
 
   def run(rank: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
     var report = reported(rank)
     while (report.isEmpty) {
       try report = Some(supply(rank, epochs))
       catch {
-        case e: RankEndedException if settings.waitForRank =>
+        case e: RankEndedException if user.waitForRank =>
           PinnedTask.log.warn(
-            s"${e.getMessage} - waiting ${settings.timeout} s for it to come back")
-        case e: MisplacedException => Misplaced.end(e.getMessage, settings.timeout)
-        case e: PairHeldException => HeldPair.end(e.getMessage)
+            s"${e.getMessage} - waiting ${user.timeout} s for it to come back")
+        case e: MisplacedException =>
+          // The right node may have no executor yet. All tries together take the time limit.
+          Thread.sleep((user.timeout * 1000 / PinnedTask.MisplacedLimit).toLong)
+          stopUncounted(e)
+        case e: PairHeldException => stopUncounted(e)
       }
     }
     report.get
+  }
+
+  /** Spark does not count the end of a killed task as a failure, and tries the task again. */
+  private def stopUncounted(cause: SupplyException): Nothing = {
+    driver.ask[Unit](TaskMessage.Stopped(TaskContext.get().taskAttemptId(), cause))
+    throw new TaskKilledException(cause.getMessage)
   }
 
   private def supply(rank: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
@@ -97,55 +57,57 @@ final class PinnedTask(
 
   private def attach(rank: Int, attempt: Int): Pair = {
     if (settings.stream.contains(StreamPart.End)) requireRank(rank)
-    val limit = new Deadline(settings.timeout)
-    def attached() = PinnedTask.attach(settings.configFiles, settings.hosts, rank, attempt,
-      settings.timeout, settings.run)
-    var pair = attached()
-    // What a stopped query has supplied to its end: another rank is to come where it is started again.
-    while (!settings.isEnd && pair.isAtEnd) {
-      pair.close()
-      if (limit.passed) throw new RankException(
-        s"${pair.name}: its rank is at the end of the data, and does not close the pair (--timeout)")
-      Thread.sleep(PinnedTask.pollMillis)
-      pair = attached()
-    }
-    pair
+    // A stopped query has supplied this rank to its end: a new rank comes if the query starts again.
+    var last: Pair = null
+    new Deadline(user.timeout).find(PinnedTask.pollMillis) {
+      last = PinnedTask.attach(user.configFiles, hosts, rank, attempt, user.timeout, settings.run)
+      val isUsable = settings.isEnd || !last.isAtEnd
+      if (!isUsable) last.close()
+      if (isUsable) Some(last) else None
+    }.getOrElse(throw new RankException(
+        s"${last.name}: its rank is at the end of the data, and does not close the pair (--timeout)"))
   }
 
-  /** Who ends a stream waits only for a rank that is just coming. */
+  /** When a stream ends, a task waits only for a rank that is just coming. */
   private def requireRank(rank: Int): Unit = {
-    val limit = new Deadline(math.min(PinnedTask.comingSeconds, settings.timeout))
-    val paths = PinnedTask.paths(settings.configFiles, settings.hosts, rank)
-    while (!Pair.hasRank(paths)) {
-      if (limit.passed) throw new RankException(
+    val deadline = new Deadline(math.min(PinnedTask.comingSeconds, user.timeout))
+    val paths = PinnedTask.paths(user.configFiles, hosts, rank)
+    if (!deadline.poll(PinnedTask.pollMillis)(Pair.hasRank(paths))) {
+      throw new RankException(
         s"rank $rank was not there when its stream ended (${paths.mappedFile})")
-      Thread.sleep(PinnedTask.pollMillis)
     }
   }
 
   /**
-   * What another attempt has reported whose rank has everything, and which may have died before it
-   * let the rank go.
+   * The report of another attempt whose rank has received everything. That attempt may have died
+   * before it let the rank go.
    */
   private def reported(rank: Int): Option[TaskReport] = {
-    val report = RunRecord.reportOf(job, rank)
-    if (report.isDefined && settings.isEnd && settings.hosts.places(rank).isOn(PinnedTask.host)) {
-      Pair.markEndSeen(PinnedTask.paths(settings.configFiles, settings.hosts, rank), settings.run)
+    val report = driver.ask[Option[TaskReport]](TaskMessage.ReportOf(rank))
+    if (report.isDefined && settings.isEnd && hosts.places(rank).isOn(PinnedTask.host)) {
+      Pair.markEndSeen(PinnedTask.paths(user.configFiles, hosts, rank), settings.run)
     }
     report
   }
 
-  /** Supplies the rank that is there now, to the end, or to that of a stream's batch. */
+  /** Supplies the rank that is there now, to the end of the run or of the batch. */
   private def supply(rank: Int, pair: Pair, epochs: Iterable[PlannedEpoch]): TaskReport = {
     val start = System.nanoTime()
-    RunRecord.attached(job, rank)
+    driver.ask[Unit](TaskMessage.Attached(rank))
     val supply = new PairSupply(pair, settings, counters)
     epochs.foreach(supply.epoch)
     if (settings.isEnd) supply.endOfData() else pair.awaitAcknowledged()
-    val report = TaskReport(rank, PinnedTask.host, supply.partitions, pair.publishedElements,
-      pair.publishedBytes,
-      System.nanoTime() - start, pair.waitedNanos, supply.waitedForSource)
-    RunRecord.ended(job, report)
+    val report = TaskReport(
+      rank = rank,
+      host = PinnedTask.host,
+      partitions = supply.partitions,
+      elements = pair.publishedElements,
+      bytes = pair.publishedBytes,
+      nanos = System.nanoTime() - start,
+      waitedForRank = pair.waitedNanos,
+      waitedForSource = supply.waitedForSource
+    )
+    driver.ask[Unit](TaskMessage.Ended(report))
     if (settings.isEnd) pair.markEndSeen()
     report
   }
@@ -154,9 +116,10 @@ final class PinnedTask(
 object PinnedTask {
   private val log = LoggerFactory.getLogger(classOf[PinnedTask])
 
-  private val pollMillis = 20L
+  /** How often in a row the task of a rank may land on another node. */
+  final val MisplacedLimit = 10
 
-  /** For a rank that is just coming, where nobody is to wait for it. */
+  private val pollMillis = 20L
   private val comingSeconds = 2.0
 
   /** This executor's host, as Spark knows it. */
@@ -172,12 +135,7 @@ object PinnedTask {
    * Attaches to the pair of a rank, after making sure that this is the rank's node. timeout, run:
    * as for Pair.attach.
    */
-  def attach(
-      configFiles: ConfigFiles,
-      hosts: Hostfile,
-      rank: Int,
-      attempt: Int,
-      timeout: Double,
+  def attach(configFiles: ConfigFiles, hosts: Hostfile, rank: Int, attempt: Int, timeout: Double,
       run: Long = 0): Pair = {
     val place = hosts.places(rank)
     if (!place.isOn(host)) {

@@ -3,25 +3,25 @@ package supply.executor
 import supply.core.{ConfigException, Deadline}
 import supply.pair.{BlockCount, Pair}
 
-/** Says how large a ring has to be that all elements of a rank may stay in it. */
+/** Says how large a ring must be so that all elements of a rank can be resident. */
 private[supply] object RingErrors {
 
   def exception(pair: Pair, settings: TaskSettings, planned: PlannedEpoch): ConfigException = {
-    // The rank, which waits meanwhile, is to learn of this before its own limit has passed.
-    val limit = new Deadline(settings.timeout / 2)
+    // The rank waits meanwhile, and must receive this message before its own time limit.
+    val deadline = new Deadline(settings.user.timeout / 2)
     val count = new BlockCount(pair.blockBytes, settings.schema, settings.blockElements)
-    planned.partitions.takeWhile(_ => !limit.passed).foreach(add(_, count, limit))
+    planned.partitions.takeWhile(_ => !deadline.passed).foreach(add(_, count, deadline))
     val bytes = pair.ringBytesFor(count.blocks)
+    val least = if (deadline.passed) "more than " else ""
     new ConfigException(
-      s"${pair.name}: the rank's elements can not stay (--resident): they need ${if (limit.passed) "more than "
-        else ""}" +
-        s"$bytes bytes of the mapped file, and there are ${pair.ringBytes}: set ring=$bytes block=${pair.blockBytes} in " +
+      s"${pair.name}: the rank's elements cannot stay resident (--resident): they need $least$bytes bytes of the " +
+        s"mapped file, and there are ${pair.ringBytes}: set ring=$bytes block=${pair.blockBytes} in " +
         s"mapped-files.conf (${pair.paths.configLine}), or leave --resident out")
   }
 
-  private def add(partition: PlannedPartition, count: BlockCount, limit: Deadline): Unit = {
+  private def add(partition: PlannedPartition, count: BlockCount, deadline: Deadline): Unit = {
     val cursor = partition.open()
-    try while (!limit.passed && cursor.next()) count.append(cursor)
+    try while (!deadline.passed && cursor.next()) count.append(cursor)
     finally cursor.close()
     count.close()
   }

@@ -11,16 +11,13 @@ import supply.plan.{Plan, Shuffle}
 /** What one pinned job supplies of a stream. */
 sealed trait StreamPart {
 
-  /** Its epochs of all these partitions. */
+  /** The plan of this part, for a source of `partitions` partitions. */
   def plan(partitions: Int, ranks: Int): Plan
 
   /** Whether END_OF_DATA follows them. */
   def isEnd: Boolean
 
-  /**
-   * Makes sure that this part is what follows what the rank has, and tells it the plan of this
-   * part.
-   */
+  /** Checks that this part follows what the rank has, and writes its plan for the rank. */
   def follow(pair: Pair, plan: Long): Unit
 }
 
@@ -40,8 +37,8 @@ object StreamPart {
     }
 
     /**
-     * A rank without a position takes what comes. Another one has had all batches before this one,
-     * and perhaps this one, too.
+     * A rank without a position takes what comes. Another one must have received all earlier
+     * batches, and may have received this one.
      */
     private def requireNext(pair: Pair, plan: Long): Unit = {
       val position = pair.position
@@ -49,20 +46,20 @@ object StreamPart {
       val has = plan.toInt - 1
       if (position.epoch < number) {
         throw new ConfigException(
-          s"${pair.name}: the rank wants to go on in batch ${position.epoch} of the stream, which has come to batch " +
-            s"$number: Spark does not give a batch again that every rank has had. Start the rank without its position, and it gets what comes " +
-            "from here on")
+          s"${pair.name}: the rank wants to resume in batch ${position.epoch} of the stream, which is at batch " +
+            s"$number: Spark does not repeat a batch that every rank has received. Start the rank without its position: it then gets " +
+            "the batches from here on")
       }
       if (position.epoch > number + 1 || (position.epoch > number && position.inside.isDefined)) {
         throw new ConfigException(
-          s"${pair.name}: the rank has had batches of the stream up to ${position.epoch - 1}, and the query goes on " +
-            s"with batch $number: is its checkpoint an old copy? Start the rank anew, without a position")
+          s"${pair.name}: the rank has received the batches of the stream up to ${position.epoch - 1}, and the query resumes " +
+            s"with batch $number: is its checkpoint an old copy? Start the rank again, without a position")
       }
       if (position.epoch == number && position.inside.isDefined && had != has) {
         throw new ConfigException(
-          s"${pair.name}: batch $number has $has partitions, and had $had when the rank got a part of it, so that its " +
+          s"${pair.name}: batch $number has $has partitions, and had $had when the rank got a part of it, so its " +
             "rows are in other places: start the query with the cores and settings that it had (spark.default.parallelism, spark.sql.*), or " +
-            "the ranks anew, without their positions")
+            "start the ranks again, without their positions")
       }
     }
   }
@@ -77,11 +74,11 @@ object StreamPart {
   }
 
   /**
-   * The upper half is of the stream, the lower one of a batch: a position inside of a batch means
-   * something only where the batch has the same partitions.
+   * The upper half identifies the stream, the lower one the partitions of a batch: a position
+   * inside a batch is valid only if the batch has the same partitions.
    *
    * @param checkpoint
-   *   what Spark calls the query's id: the same for as long as it has its checkpoint
+   *   Spark's id of the query, which is stored in its checkpoint
    */
   def fingerprint(checkpoint: UUID, ranks: Int, partitions: Int): Long = {
     val sum = new CRC32
@@ -93,6 +90,6 @@ object StreamPart {
     if (pair.plan != 0 && (pair.plan >>> 32) != (plan >>> 32)) {
       throw new ConfigException(
         s"${pair.name}: the rank has data, or a position, of something else than this stream: of a query with another " +
-          "checkpoint, with another number of ranks, or of a run. Start the rank anew, without a position")
+          "checkpoint, of one with another number of ranks, or of a run. Start the rank again, without a position")
     }
 }

@@ -4,16 +4,16 @@ import org.apache.spark.SparkContext
 import org.apache.spark.util.LongAccumulator
 
 /**
- * What the tasks of a run have done so far: each task counts for its own pair. The driver's
- * progress is made of these, and Spark's UI shows them for each task, on the page of its stage.
+ * What the tasks of a run have done so far; each task counts for its own pair. The driver's
+ * progress adds them up, and Spark's UI shows them for each task on the page of its stage.
  */
 final class TaskCounters(sc: SparkContext) extends java.io.Serializable {
 
-  /** In blocks that are published, as the bytes are. */
+  /** Of published blocks, like the bytes. */
   val elements: LongAccumulator = sc.longAccumulator("supply.elements")
   val bytes: LongAccumulator = sc.longAccumulator("supply.bytes")
 
-  /** Supplied to their end, counted in each epoch. */
+  /** Completely supplied ones, counted in each epoch. */
   val partitions: LongAccumulator = sc.longAccumulator("supply.partitions")
   val millisWaitedForRank: LongAccumulator = sc.longAccumulator("supply.ms waited for the rank")
   val millisWaitedForSource: LongAccumulator = sc.longAccumulator("supply.ms waited for the source")

@@ -2,7 +2,7 @@ package supply.executor
 
 import supply.data.ElementCursor
 
-/** How long a source was waited for. */
+/** Time that a task has waited for its source, in nanoseconds. */
 private[supply] final class SourceClock {
   var nanos = 0L
 
@@ -14,9 +14,9 @@ private[supply] final class SourceClock {
 }
 
 /**
- * Measures how long the source takes to come up with its next element. The first of a partition
- * counts as it is; of the others every 16th is timed and counted 16-fold, since reading the clock
- * takes as long as copying a small element.
+ * Measures how long the source takes for its next element. It times the first one of a partition,
+ * and every 16th of the others, which it counts 16-fold: reading the clock takes as long as copying
+ * a small element.
  */
 private[supply] final class TimedCursor(cursor: ElementCursor, clock: SourceClock) {
   private var count = 0L

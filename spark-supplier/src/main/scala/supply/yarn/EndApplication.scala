@@ -8,8 +8,8 @@ import org.apache.hadoop.yarn.client.api.YarnClient
 import org.apache.hadoop.yarn.conf.YarnConfiguration
 
 /**
- * Ends the applications with that tag: what launch/submit-supplier does when it is asked to end
- * itself.
+ * Ends the applications that have a tag, which is the argument. launch/submit-supplier runs it when
+ * it is asked to end.
  */
 object EndApplication {
   def main(arguments: Array[String]): Unit = {
@@ -23,7 +23,7 @@ object EndApplication {
       client.getApplications(request).asScala.foreach { found =>
         System.err.println(s"submit-supplier: ending ${found.getApplicationId}")
         client.killApplication(found.getApplicationId)
-        // What an application that ends by itself removes: the files that were shipped along.
+        // The shipped files: an application removes them only if it ends by itself.
         val files = FileSystem.get(client.getConfig)
         files.delete(new Path(files.getHomeDirectory, s".sparkStaging/${found.getApplicationId}"),
           true)

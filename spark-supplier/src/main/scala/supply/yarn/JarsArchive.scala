@@ -10,12 +10,12 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 import supply.core.ConfigException
 
 /**
- * Spark's jars as one archive in the cluster's file system (spark.yarn.archive), uploaded once:
- * without it each submission uploads some 400 MB.
+ * Spark's jars as one archive in the cluster's file system (spark.yarn.archive), uploaded once.
+ * Without it each submission uploads about 400 MB.
  */
-object JarsArchive {
+private[supply] object JarsArchive {
 
-  /** Where the archive of those jars is; uploads it where it is not there yet. */
+  /** Returns where the archive of those jars is, and uploads it first if it is not there. */
   def upload(jarsFolder: File, progress: String => Unit): String = {
     val jars = Option(jarsFolder.listFiles()).toSeq.flatten.filter(
       _.getName.endsWith(".jar")).sortBy(_.getName)
@@ -33,7 +33,7 @@ object JarsArchive {
         val bytes = jars.map(_.length).sum
         progress(s"uploading Spark's jars, once: ${bytes / 1000000} MB to $archive")
         fs.mkdirs(folder)
-        // Whoever finds it under its name finds all of it.
+        // It gets its name when it is complete.
         val part = new Path(folder, s".${archive.getName}-${java.util.UUID.randomUUID()}")
         try {
           write(fs, jars, part)
@@ -44,11 +44,11 @@ object JarsArchive {
       archive.toString
     } catch {
       case e: IOException =>
-        throw new ConfigException(s"can not upload Spark's jars to ${fs.getUri}: $e", e)
+        throw new ConfigException(s"cannot upload Spark's jars to ${fs.getUri}: $e", e)
     }
   }
 
-  /** Another set of jars has another archive. */
+  /** Differs if the set of jars differs. */
   private def fingerprint(jars: Seq[File]): String = {
     val crc = new CRC32
     jars.foreach(jar => crc.update(s"${jar.getName} ${jar.length}\n".getBytes))
@@ -57,10 +57,10 @@ object JarsArchive {
 
   private def write(fs: FileSystem, jars: Seq[File], to: Path): Unit = {
     val zip = new ZipOutputStream(fs.create(to, true))
-    // Jars are compressed already.
+    // Jars are already compressed.
     zip.setLevel(0)
     try {
-      // A JVM that is asked to end runs no `finally`.
+      // `finally` does not run if the JVM is asked to end.
       fs.deleteOnExit(to)
       jars.foreach { jar =>
         zip.putNextEntry(new ZipEntry(jar.getName))

@@ -11,15 +11,15 @@ import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 
 /**
- * What launch/submit-supplier has to know before it submits: prints the settings of Spark that
- * follow from the config files and from the cluster, KEY=VALUE a line. Wrong options and config
- * files are found here, not in a log on the cluster.
+ * Run by launch/submit-supplier before it submits: prints the settings of Spark that follow from
+ * the config files and the cluster, one KEY=VALUE a line. It also finds wrong options and config
+ * files here, where the user reads it, and not in a log on the cluster.
  */
 object Submission {
 
   /**
    * @param arguments
-   *   spark.executor.memory, SPARK_HOME, each --conf of Spark's, and the Supplier's options
+   *   spark.executor.memory, SPARK_HOME, Spark's --conf options, and the Supplier's options
    */
   def main(arguments: Array[String]): Unit = {
     val executorMemory = arguments(0)
@@ -33,7 +33,7 @@ object Submission {
           parsed.conf(executorMemory), ConfigFiles(run.mappedFiles, run.namedPipes),
           Hostfile(Option(run.hosts), run.ranks))
         println(s"spark.executor.memoryOverhead=${overhead}m")
-        // YARN's executors end themselves without a word of the partition; the task that has no memory left says more.
+        // Replaces the `kill %p` that Spark adds on YARN: HeapErrors says why.
         println("spark.executor.defaultJavaOptions=-XX:OnOutOfMemoryError=true")
         val archive = JarsArchive.upload(new File(sparkHome, "jars"),
           line => System.err.println(s"submit-supplier: $line"))

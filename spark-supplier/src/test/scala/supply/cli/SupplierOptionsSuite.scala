@@ -7,7 +7,8 @@ import picocli.CommandLine
 import picocli.CommandLine.ParameterException
 
 import supply.core.{ConfigException, UsageError}
-import supply.driver.{RunOptions, SupplySettings}
+import supply.driver.{RunOptions, SupplierOptions}
+import supply.executor.SupplySettings
 
 class SupplierOptionsSuite extends AnyFunSuite {
   private val needed = Seq("--lmdb", "/db", "--mapped-files", "m", "--named-pipes", "n")

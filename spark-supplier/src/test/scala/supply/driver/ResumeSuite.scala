@@ -6,7 +6,7 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.executor.TaskReport
+import supply.executor.{SupplySettings, TaskReport}
 import supply.core.{ConfigException, RankEndedException}
 import supply.plan.{Shuffle, Uneven}
 import supply.sources.{Datum, DatumSource}

@@ -5,24 +5,40 @@ import scala.util.Using
 import org.apache.spark.SparkException
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.executor.TaskReport
+import supply.core.{DriverCalls, MisplacedException}
+import supply.executor.{TaskMessage, TaskReport}
 import supply.testing.LocalSpark
 
-/** What the driver knows of a job's ranks. */
+/** What the tasks of a job tell the driver, and what it answers. */
 class RunRecordSuite extends AnyFunSuite with LocalSpark {
   private val report = TaskReport(rank = 0, host = "node", partitions = 1, elements = 2, bytes = 3,
     nanos = 4, waitedForRank = 5, waitedForSource = 6)
 
-  test("what an attempt tells that outlives its batch is not about the next one") {
-    Using.resource(new RunRecord(sc, "first")) { first =>
-      RunRecord.ended("first", report)
-      assert(RunRecord.reportOf("first", 0).contains(report) && first.reportsOf(
-        0 until 1).isDefined)
-      Using.resource(new RunRecord(sc, "next"))(_ => assert(RunRecord.reportOf("next", 0).isEmpty))
+  private def reportOf(driver: DriverCalls): Option[TaskReport] =
+    driver.ask[Option[TaskReport]](TaskMessage.ReportOf(0))
+
+  test("what an attempt tells after its batch is not about the next batch") {
+    val first = new RunRecord(sc, "first")
+    val late = first.calls
+    Using.resource(first) { _ =>
+      late.ask[Unit](TaskMessage.Ended(report))
+      assert(reportOf(late).contains(report) && first.reportsOf(0 until 1).isDefined)
+      Using.resource(new RunRecord(sc, "next"))(next => assert(reportOf(next.calls).isEmpty))
     }
     Using.resource(new RunRecord(sc, "next")) { next =>
-      intercept[SparkException](RunRecord.ended("first", report))
-      assert(RunRecord.reportOf("next", 0).isEmpty && next.attachedRanks.isEmpty)
+      intercept[SparkException](late.ask[Unit](TaskMessage.Ended(report)))
+      assert(reportOf(next.calls).isEmpty && next.attachedRanks.isEmpty)
+    }
+  }
+
+  test("the driver knows why a task stopped, by an error of ours") {
+    Using.resource(new RunRecord(sc, "stopping")) { record =>
+      record.calls.ask[Unit](TaskMessage.Stopped(7, new MisplacedException("on another node")))
+      assert(record.causeOf(6).isEmpty)
+      record.causeOf(7) match {
+        case Some(e: MisplacedException) => assert(e.getMessage == "on another node" && e.retry)
+        case other => fail(s"$other")
+      }
     }
   }
 }

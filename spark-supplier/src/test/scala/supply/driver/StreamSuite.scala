@@ -165,7 +165,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
       query.stop()
       result(draining)
       rank("close")
-      refused("the rank wants to go on in batch 0 of the stream, which has come to batch",
+      refused("the rank wants to resume in batch 0 of the stream, which is at batch",
         stream.start()())
     }
   }

@@ -10,15 +10,12 @@ import org.apache.spark.storage.StorageLevel
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.SourceException
-import supply.executor.TaskReport
+import supply.executor.{SupplySettings, TaskReport}
 import supply.plan.{Shuffle, Uneven}
 import supply.sources.{Datum, DatumSource}
 import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
 
-/**
- * Whole runs inside this JVM, with real ranks: what a task that fails, or a source, means for all
- * of them.
- */
+/** Whole runs inside this JVM with real ranks: what they get, and what a failure means for them. */
 class SupplyJobSuite extends AnyFunSuite with LocalSpark {
   import Background.{inBackground, result}
   import SupplyJobSuite.tuple
@@ -28,9 +25,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
       .setMaster("local[3,4]").setAppName(suiteName).set("spark.ui.enabled", "false").set(
         "spark.log.level", "OFF"))
 
-  /**
-   * Runs ranks and job together; what each rank has seen (`take`), and what the job has come to.
-   */
+  /** Runs ranks and job together: what each rank has seen (`take`), and the result of the job. */
   private def supply(
       ranks: Int, epochs: Int = 1, seed: Long = 0, blockElements: Option[Int] = Some(3),
       timeout: Double = 20,
@@ -46,9 +41,18 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
           assert(rank.open(ringBytes, rank = i, timeout = timeout) == "OK")
         }
         val taking = processes.map(rank => inBackground(take(rank)))
-        val settings = SupplySettings(ranks, configFiles.mappedFiles, configFiles.namedPipes,
-          epochs, seed, blockElements,
-          timeout = timeout, resident = resident, shuffle = shuffle, uneven = uneven)
+        val settings = SupplySettings(
+          ranks = ranks,
+          mappedFiles = configFiles.mappedFiles,
+          namedPipes = configFiles.namedPipes,
+          epochs = epochs,
+          seed = seed,
+          blockElements = blockElements,
+          timeout = timeout,
+          resident = resident,
+          shuffle = shuffle,
+          uneven = uneven
+        )
         val outcome =
           try Right(SupplyJob.run(sc, settings)(source))
           catch { case e: Exception => Left(e) }
@@ -102,7 +106,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     assert(first.head.filter(_._1 == 0).map(_._2) != first.head.filter(_._1 == 1).map(_._2))
   }
 
-  test("ranks that are made even have as many blocks in each epoch, all of one size") {
+  test("with equal steps the ranks have the same number of blocks in each epoch, all of one size") {
     // Twelve, eight and seven elements a partition; rank 0 has two of the three.
     val rdd = sc.parallelize(0 until 27, 3).mapPartitionsWithIndex((partition, _) =>
       Iterator.range(0, Seq(12, 8, 7)(partition)).map(tuple))
@@ -114,7 +118,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
         assert((0 until 3).forall(epoch => blocks(rank).count(_._1 == epoch) == steps))
         assert(blocks(rank).forall(_._4 == 4))
       }
-      // Within an epoch no place comes twice, also where elements do.
+      // Within an epoch no place comes twice, even if elements do.
       assert(seen.flatMap(blocks).distinct.size == 2 * 3 * steps)
     }
   }
@@ -128,14 +132,14 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     assert(seen.forall(_.last.startsWith("ERROR SUPPLY_ERROR_SPARK")))
   }
 
-  test("there may be as many epochs as can be asked for: a rank that has had enough gives up") {
+  test("the largest number of epochs is no problem: a rank that has had enough aborts") {
     val rdd = sc.parallelize(0 until 4, 2).map(tuple)
     val (_, outcome) = supply(1, epochs = Int.MaxValue,
       take = rank => Seq(rank("next"), rank("abort it has had enough")))(new DatumSource(rdd))
     assert(outcome.swap.toOption.get.getMessage.contains("it has had enough"))
   }
 
-  test("a run that is interrupted while it counts ends the counting, too") {
+  test("a run that is interrupted while it counts stops the counting, too") {
     val running = Thread.currentThread()
     val (seen, outcome) = whileItCounts(running.interrupt())
     assert(outcome.swap.toOption.get.isInstanceOf[InterruptedException] && seen.head.last.contains(
@@ -148,7 +152,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     assert(message.contains("the Supplier was asked to end") && seen.head.last.contains(message))
   }
 
-  /** Runs a job whose counting comes to an end only where something ends it. */
+  /** Runs a job whose counting ends only if something stops it. */
   private def whileItCounts(act: => Unit) = {
     Seq(SupplyJobSuite.begun, SupplyJobSuite.interrupted).foreach(_.drainPermits())
     val rdd = sc.parallelize(0 until 4, 2).map { i =>
@@ -164,7 +168,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     outcome
   }
 
-  /** What a JVM does first that ends: of Spark's hooks ours comes before all others. */
+  /** Runs the shutdown hook that a JVM runs first: ours comes before all others of Spark. */
   private def askToEnd(): Unit = {
     def call(target: Any, name: String): Any = {
       val method = target.getClass.getDeclaredMethod(name)
@@ -188,7 +192,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     assert(message.contains("had 10 elements when they were counted"))
   }
 
-  test("blocks that stay are supplied in the order of each epoch, as those that do not") {
+  test("resident blocks come in the order of each epoch, like others") {
     val rdd = sc.parallelize(0 until 40, 8).map(tuple)
     def run(resident: Boolean) =
       supply(3, epochs = 4, seed = 1, resident = resident, ringBytes = 8 * 4096)(
@@ -198,7 +202,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     assert(seen == run(resident = false))
   }
 
-  test("elements that can not stay: the message has the sizes with which they can") {
+  test("elements that cannot stay resident: the message names the sizes with which they can") {
     val rdd = sc.parallelize(0 until 40, 4).map(tuple)
     def run(ringBytes: Long) =
       supply(2, epochs = 2, resident = true, ringBytes = ringBytes)(new DatumSource(rdd))
@@ -223,7 +227,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
   }
 
   test(
-    "a task that fails in the middle of a partition is tried again, and the rank gets every element once") {
+    "Spark retries a task that fails in a partition, and the rank gets every element once") {
     SupplyJobSuite.failures.set(2)
     val rdd =
       sc.parallelize(0 until 40, 4).map(tuple).mapPartitionsWithIndex { (partition, tuples) =>
@@ -247,23 +251,20 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
   }
 
   test(
-    "an RDD whose elements come in no certain order is not gone on with in the middle of a partition") {
+    "a task does not resume in the middle of a partition whose elements have no certain order") {
     val (seen, outcome) = failing(7)
     val message = outcome.swap.toOption.get.getMessage
-    assert(message.contains("can not go on behind element 6 of partition 1"))
+    assert(message.contains("cannot resume after element 6 of partition 1"))
     assert(seen.head.last.contains(message))
   }
 
-  test("it is gone on with between two partitions") {
+  test("a task resumes between two partitions whose elements have no certain order") {
     val (seen, outcome) = failing(0)
     assert(outcome.toOption.get.map(_.elements) == Seq(20))
     assertOnce(seen, Seq(10, 10), epochs = 1)
   }
 
-  /**
-   * Supplies two partitions out of a shuffle; the task fails once, at that element of the second
-   * one.
-   */
+  /** Supplies two partitions of a shuffle; the task fails once, at element `at` of the second. */
   private def failing(at: Int) = {
     SupplyJobSuite.failures.set(1)
     val shuffled = sc.parallelize(0 until 20, 2).map(i => i -> i).partitionBy(
@@ -278,7 +279,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     supply(1, shuffle = Shuffle.Off)(new DatumSource(rdd))
   }
 
-  test("when Spark gives up, every rank gets the cause") {
+  test("when Spark fails, every rank gets the cause") {
     val rdd = sc.parallelize(0 until 40, 4).map(tuple).map { t =>
       if (t._1 == "00000012") throw new IllegalStateException("element 12 is cursed")
       // The other rank's task is in the middle of its data when the first one fails.
@@ -291,7 +292,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     assert(seen.forall(_.last.contains("element 12 is cursed")))
   }
 
-  test("a source that can not be opened is told to ranks that are waiting") {
+  test("waiting ranks are told of a source that cannot be opened") {
     val (seen, outcome) = supply(2)(throw new SourceException("there is no such source"))
     assert(outcome.swap.toOption.get.getMessage == "there is no such source")
     assert(seen.forall(_ == Seq("ERROR SUPPLY_ERROR_SPARK there is no such source")))

@@ -5,28 +5,29 @@ import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 
 import scala.util.Using
 
-import org.apache.spark.{Success, TaskEndReason, TaskKilled, TaskKilledException}
+import org.apache.spark.{Success, TaskEndReason, TaskKilled}
 import org.apache.spark.scheduler.{SparkListenerJobStart, SparkListenerStageSubmitted, SparkListenerTaskEnd, SparkListenerTaskStart, StageInfo}
 import org.apache.spark.scheduler.{TaskInfo, TaskLocality}
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.SupplyException
-import supply.executor.HeldPair
+import supply.core.{PairHeldException, SupplyException}
 import supply.plan.Hostfile
 import supply.testing.LocalSpark
 
-/** What the driver makes of the events of a job, without a task. */
+/** What the driver concludes from the events of a job, without a task. */
 class TaskWatchSuite extends AnyFunSuite with LocalSpark {
   private val stage = new StageInfo(7, 0, "", 3, Seq.empty, Seq.empty, "", resourceProfileId = 0)
 
   /**
-   * The watch of a job of three ranks whose last stage is submitted; `timeout` is short, so that a
-   * rank without a task is late soon.
+   * The watch of a job of three ranks whose last stage is submitted. `timeout` is short, so that a
+   * rank without a task is late soon; `stopped` are the tasks that cannot have their pairs.
    */
-  private def watching(body: (TaskWatch, LinkedBlockingQueue[SupplyException]) => Unit): Unit = {
+  private def watching(stopped: Set[Long] = Set.empty)(
+      body: (TaskWatch, LinkedBlockingQueue[SupplyException]) => Unit): Unit = {
     val causes = new LinkedBlockingQueue[SupplyException]
     Using.resource(new TaskWatch(sc, "job", Hostfile.oneNode(3), timeout = 0.01,
-        cause => { causes.add(cause); () })) { watch =>
+        cause => { causes.add(cause); () },
+        task => if (stopped(task)) Some(new PairHeldException("it is held")) else None)) { watch =>
       val properties = new Properties
       properties.setProperty("spark.jobGroup.id", "job")
       watch.onJobStart(SparkListenerJobStart(0, 0, Seq(stage), properties))
@@ -45,8 +46,8 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
         null, null))
 
   test(
-    "where the stage is submitted again a rank misses its task neither when it has succeeded nor while the old one runs") {
-    watching { (watch, causes) =>
+    "if the stage is submitted again, a rank misses no task that has succeeded or still runs") {
+    watching() { (watch, causes) =>
       start(watch, 0, rank = 0)
       start(watch, 1, rank = 1)
       start(watch, 2, rank = 2)
@@ -57,8 +58,8 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("a copy that is killed behind the success of its rank's task leaves nothing missing") {
-    watching { (watch, causes) =>
+  test("a copy that is killed after the success of its rank's task leaves nothing missing") {
+    watching() { (watch, causes) =>
       start(watch, 0, rank = 0)
       start(watch, 1, rank = 0)
       end(watch, 0, rank = 0, Success)
@@ -69,18 +70,16 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("a task that can not have its pair ends the run only where no other one of its rank runs") {
-    val held = TaskKilled(
-      intercept[TaskKilledException](HeldPair.end("another attempt still holds it")).reason)
-    watching { (watch, causes) =>
+  test("a task that cannot have its pair stops the job only if no other task of its rank runs") {
+    watching(stopped = Set(1, 2)) { (watch, causes) =>
       start(watch, 0, rank = 0)
       start(watch, 1, rank = 0)
-      end(watch, 1, rank = 0, held)
+      end(watch, 1, rank = 0, TaskKilled(""))
       assert(causes.isEmpty)
       start(watch, 2, rank = 0)
       end(watch, 0, rank = 0, TaskKilled("lost"))
-      end(watch, 2, rank = 0, held)
-      assert(causes.poll(30, TimeUnit.SECONDS).getMessage == "another attempt still holds it")
+      end(watch, 2, rank = 0, TaskKilled(""))
+      assert(causes.poll(30, TimeUnit.SECONDS).getMessage == "it is held")
     }
   }
 }

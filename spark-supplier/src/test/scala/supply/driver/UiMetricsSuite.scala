@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.{SparkConf, SparkContext}
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.executor.SupplySettings
 import supply.sources.DatumSource
 import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
 

@@ -11,18 +11,21 @@ import org.apache.spark.sql.streaming.{StreamingQuery, StreamingQueryListener, S
 import org.apache.spark.sql.streaming.StreamingQueryListener._
 
 /**
- * When a streaming query starts and ends: in its own thread, which a sink is called in only for
- * batches.
+ * Tells when a streaming query starts and ends.
+ *
+ * Public API: Spark calls a sink for batches only. A `StreamingQueryListener` does not know the
+ * sink of a query, and is called for the end in another thread, when the program may have stopped
+ * Spark already.
  */
 object StreamingInternals {
 
-  // Spark 3.5 and 4.1 have its class in different packages.
+  // The class lies in different packages in Spark 3.5 and 4.1.
   private type Execution = { def sink: AnyRef; def streamMetrics: Source }
 
   private def executionOf(query: StreamingQuery): Execution =
     query.asInstanceOf[{ def streamingQuery: Execution }].streamingQuery
 
-  /** Calls `started` once, when the query starts that writes to this sink. */
+  /** Calls `started` once, in the thread of the query that writes to `sink`, when it starts. */
   def whenStarted(queries: StreamingQueryManager, sink: Sink)(
       started: StreamingQuery => Unit): Unit =
     queries.addListener(new StreamingQueryListener {
@@ -41,10 +44,9 @@ object StreamingInternals {
 }
 
 /**
- * Calls `ended` once, when the query in whose thread this is made has come to its end, and before
- * `stop()` and `awaitTermination()` return to who may stop Spark next. Spark's own notice comes
- * later, in another thread. So this is a metric of the query, the number of its last batch: Spark
- * takes a query's metrics away where it ends.
+ * Calls `ended` once when the query ends in whose thread this is made: before `stop()` and
+ * `awaitTermination()` return, so Spark still runs. Spark removes the metrics of a query when it
+ * ends, so this is a metric of the query: the number of its last batch.
  */
 final class StreamingQueryEnd(query: StreamingQuery, lastBatch: () => Long)(ended: => Unit) {
   private val thread = Thread.currentThread()
@@ -68,7 +70,8 @@ final class StreamingQueryEnd(query: StreamingQuery, lastBatch: () => Long)(ende
   renew()
 
   /**
-   * Puts the metric back: a query whose name this one's begins with takes it along when it ends.
+   * Adds the metric again if it is missing. When a query ends, Spark also removes the metrics of
+   * queries whose names begin with its name.
    */
   def renew(): Unit = synchronized {
     if (!registry.getGauges.containsKey(name)) registry.register(name, gauge)

@@ -1,0 +1,52 @@
+package org.apache.spark.supply
+
+import org.apache.spark.{SparkContext, SparkEnv}
+import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
+import org.apache.spark.util.{RpcUtils, Utils}
+
+import supply.core.DriverCalls
+
+/**
+ * Answers the questions of tasks on the driver, one at a time, until it is closed.
+ *
+ * Public API: an accumulator has no answer. A plugin's `PluginContext.ask` has one, but plugins
+ * must be configured before Spark starts, which a DataFrame's writer cannot do.
+ *
+ * @param name
+ *   no other endpoint of this driver may have it
+ */
+final class DriverEndpoint(sc: SparkContext, name: String)(
+    answer: PartialFunction[Any, Any]) extends AutoCloseable {
+  private val env = sc.env.rpcEnv
+  private val endpoint = env.setupEndpoint(
+    name,
+    new ThreadSafeRpcEndpoint {
+      override val rpcEnv: RpcEnv = env
+      override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
+        case question: Array[Byte] =>
+          context.reply(EndpointCalls.bytes(answer(EndpointCalls.read[Any](question))))
+      }
+    }
+  )
+
+  /** For the tasks. */
+  def calls: DriverCalls = new EndpointCalls(name)
+
+  override def close(): Unit = env.stop(endpoint)
+}
+
+private final class EndpointCalls(name: String) extends DriverCalls {
+  override def ask[A](question: java.io.Serializable): A = {
+    val env = SparkEnv.get
+    val driver = RpcUtils.makeDriverRef(name, env.conf, env.rpcEnv)
+    EndpointCalls.read[A](driver.askSync[Array[Byte]](EndpointCalls.bytes(question)))
+  }
+}
+
+/**
+ * Where Spark reads a message it may not know the classes of the user's jar, but it knows bytes.
+ */
+private object EndpointCalls {
+  def bytes(message: Any): Array[Byte] = Utils.serialize(message)
+  def read[A](message: Array[Byte]): A = Utils.deserialize[A](message, getClass.getClassLoader)
+}

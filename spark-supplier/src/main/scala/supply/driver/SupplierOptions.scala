@@ -1,0 +1,64 @@
+package supply.driver
+
+import picocli.CommandLine.{Command, Mixin, Option => Opt}
+
+import supply.sources.cache.LmdbCacheOptions
+
+/** The Supplier's options: --help and docs/OPTIONS.md are made from this and [[RunOptions]]. */
+@Command(
+  name = "supplier",
+  sortOptions = false,
+  usageHelpAutoWidth = true,
+  description = Array(
+    "Supplies the elements of a data set to MPI ranks through memory-mapped files, epoch after epoch."),
+  exitCodeListHeading = "%nExit status:%n",
+  exitCodeList = Array(
+    "0:every rank has received all its data",
+    "1:Spark or the source failed; the last line on stderr says why",
+    "2:an option is wrong",
+    "3:a rank did not come, stalled, stopped or died; the last line on stderr says which"
+  )
+)
+final class SupplierOptions {
+
+  @Opt(
+    names = Array("--lmdb"),
+    paramLabel = "PATH",
+    required = true,
+    description = Array(
+      "LMDB of Caffe Datums: a directory with a data.mdb, or the data file itself. Every node must see a path. " +
+        "An LMDB in HDFS (hdfs://...) is copied to each node that has ranks. The LMDB is opened read-only and without " +
+        "a lock: nobody may write to it during the run.")
+  )
+  var lmdb: String = _
+
+  @Opt(
+    names = Array("--partitions"),
+    paramLabel = "N",
+    description = Array(
+      "Partitions of the data set. Ranks get, shuffle and cache whole partitions. There may be more partitions " +
+        "than elements. Default: 4 for each rank.")
+  )
+  var partitions: Integer = _
+
+  @Opt(
+    names = Array("--storage-level"),
+    paramLabel = "LEVEL",
+    defaultValue = "none",
+    description = Array(
+      "Spark's storage level for the elements: MEMORY_ONLY, MEMORY_AND_DISK, DISK_ONLY, ... With none, nothing is " +
+        "persisted: elements go from LMDB's pages straight into the mapped file. Spark stores elements as batches of two " +
+        "arrays, so a level with _SER is the same as one without. Default: ${DEFAULT-VALUE}.")
+  )
+  var storageLevel: String = _
+
+  @Mixin
+  val cache: LmdbCacheOptions = new LmdbCacheOptions
+
+  @Mixin
+  val run: RunOptions = new RunOptions
+
+  @Opt(names = Array("--help"), usageHelp = true,
+    description = Array("Prints this text and exits."))
+  var help: Boolean = _
+}

@@ -1,0 +1,59 @@
+package supply.executor
+
+import supply.core.ConfigException
+import supply.pair.ConfigFiles
+import supply.plan.{Hostfile, Shuffle, Uneven}
+
+/**
+ * What a user asks for. RunOptions says what each option means.
+ *
+ * @param blockElements
+ *   None: a block is closed when it is full
+ */
+final case class SupplySettings(
+    ranks: Int,
+    mappedFiles: String,
+    namedPipes: String,
+    epochs: Int = 1,
+    seed: Long = 0,
+    blockElements: Option[Int] = None,
+    hosts: Option[String] = None,
+    timeout: Double = 120,
+    waitForRank: Boolean = false,
+    resident: Boolean = false,
+    shuffle: Shuffle = Shuffle.Partitions,
+    uneven: Uneven = Uneven.Keep) {
+
+  def configFiles: ConfigFiles = ConfigFiles(mappedFiles, namedPipes)
+
+  /**
+   * The places of the ranks, from the host file if there is one.
+   *
+   * @throws ConfigException
+   *   if that file is wrong, or if all ranks are on this node and the config files are wrong
+   */
+  def readHosts(): Hostfile = {
+    if (hosts.isEmpty) configFiles.read(ranks)
+    Hostfile(hosts, ranks)
+  }
+
+  private[supply] def check(): Unit = {
+    def atLeastOne(name: String, value: Int): Unit =
+      if (value < 1) throw new ConfigException(s"--$name is $value: it must be at least 1")
+    atLeastOne("ranks", ranks)
+    atLeastOne("epochs", epochs)
+    blockElements.foreach(atLeastOne("block-elements", _))
+    if (resident && uneven != Uneven.Keep) {
+      throw new ConfigException(
+        "--resident repeats the blocks of the first epoch, and --uneven supplies other elements in each: use one of the two")
+    }
+    shuffle match {
+      case Shuffle.Elements(_) if resident =>
+        throw new ConfigException(
+          "--resident repeats the blocks of the first epoch as they are, so --shuffle must be partitions or none")
+      case _ =>
+    }
+    if (!(timeout > 0))
+      throw new ConfigException(s"--timeout is $timeout: it must be above 0 seconds")
+  }
+}

@@ -1,0 +1,24 @@
+package supply.executor
+
+import supply.core.SupplyException
+
+/** What a task tells or asks the driver. */
+sealed trait TaskMessage extends java.io.Serializable
+
+object TaskMessage {
+
+  /** The task has attached to the pair of this rank. */
+  final case class Attached(rank: Int) extends TaskMessage
+
+  /** The rank has received everything. */
+  final case class Ended(report: TaskReport) extends TaskMessage
+
+  /** Asks for the report of an attempt whose rank has received everything: Option[TaskReport]. */
+  final case class ReportOf(rank: Int) extends TaskMessage
+
+  /**
+   * The task with Spark's number `task` stops without a failure that Spark counts: it landed on
+   * another node (MisplacedException), or another attempt has its pair (PairHeldException).
+   */
+  final case class Stopped(task: Long, cause: SupplyException) extends TaskMessage
+}

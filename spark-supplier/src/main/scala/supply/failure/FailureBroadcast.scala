@@ -1,0 +1,68 @@
+package supply.failure
+
+import scala.collection.mutable
+import scala.concurrent.{Await, ExecutionContext, Future, Promise}
+import scala.concurrent.duration.DurationDouble
+
+import org.apache.spark.SparkContext
+import org.apache.spark.supply.DriverEndpoint
+
+import supply.pair.ConfigFiles
+import supply.plan.Hostfile
+
+/**
+ * Tells all ranks that Spark failed, and why, by a small job with one task for each executor. Each
+ * task tells all ranks of its node, so one working executor on a node is enough.
+ */
+private[supply] object FailureBroadcast {
+
+  /** How long Spark may take to start the tasks: without executors it waits for ever. */
+  private val startSeconds = 10.0
+
+  /** Continues in the thread that completes a future: there is very little to do. */
+  private val sameThread: ExecutionContext = ExecutionContext.fromExecutor(_.run())
+
+  /**
+   * Returns when all ranks are told, or when the wait is over.
+   *
+   * @param run
+   *   number of the run that failed
+   * @param attached
+   *   the ranks whose pairs had a task of this run. If such a rank is gone, no other one comes
+   * @param wait
+   *   how long to wait for ranks that are not there yet, in seconds, if none is there
+   */
+  def send(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
+      attached: Set[Int], text: String, wait: Double): Unit = {
+    val end = System.currentTimeMillis() + (wait * 1000).toLong
+    val endpoint = new DriverEndpoint(sc, s"supply-failure-${run.toHexString}")({
+      case NodeFailureTask.IsWanted => true
+    })
+    val node = new NodeFailureTask(configFiles, hosts, run, attached, text, end, endpoint.calls)
+    val open = mutable.Set(hosts.places.indices: _*)
+    val oneWasThere, allAreDone = Promise[Unit]()
+    def done(outcome: NodeFailureTask.Outcome): Unit = synchronized {
+      open --= outcome.ranks
+      if (outcome.anyWasThere) oneWasThere.trySuccess(())
+      if (open.isEmpty) allAreDone.trySuccess(())
+    }
+    // In local mode the driver is the executor.
+    val executors = math.max(1, sc.getExecutorMemoryStatus.size - 1)
+    val job = sc.submitJob(sc.makeRDD(0 until executors, executors),
+      (_: Iterator[Int]) => node.execute(), 0 until executors,
+      (_: Int, outcome: NodeFailureTask.Outcome) => done(outcome), ())
+    def await(end: Future[Unit], seconds: Double): Unit = {
+      Await.ready(Future.firstCompletedOf(Seq(job, end))(sameThread), seconds.seconds)
+      ()
+    }
+    // A task on an executor that is stuck never ends: another task of its node is enough.
+    try {
+      await(Future.firstCompletedOf(Seq(oneWasThere.future, allAreDone.future))(sameThread),
+        wait + startSeconds)
+      await(allAreDone.future, NodeFailureTask.othersSeconds + startSeconds)
+    } finally {
+      endpoint.close()
+      job.cancel()
+    }
+  }
+}

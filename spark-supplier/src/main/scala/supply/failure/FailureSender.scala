@@ -1,0 +1,97 @@
+package supply.failure
+
+import java.io.IOException
+import java.nio.channels.ClosedByInterruptException
+import java.nio.file.Paths
+
+import scala.util.Using
+
+import supply.core.{Deadline, FailPoint}
+import supply.pair.{MappedFile, NamedPipe, Pair, PairFile, PairPaths}
+import supply.protocol.Notification
+
+/**
+ * Sends FAILURE to one rank, also while an attempt of a task holds its pair (D1 to D4 of
+ * proto/PROTOCOL.md).
+ */
+private[supply] object FailureSender {
+
+  sealed trait Outcome
+
+  /** FAILURE is in its pipe. */
+  case object Sent extends Outcome
+
+  /** No rank lives there. */
+  case object Absent extends Outcome
+
+  /** A rank lives there, and cannot be told at this moment. */
+  case object Busy extends Outcome
+
+  /**
+   * A rank lives there, and must not be told: it has another run, or the driver stopped waiting.
+   */
+  case object Unwanted extends Outcome
+
+  /**
+   * Tries once.
+   *
+   * @param run
+   *   number of the run that failed
+   * @param seconds
+   *   time limit for space in the notification pipe
+   * @param isWanted
+   *   asks the driver whether it still waits for ranks to be told. Called when a rank lives there,
+   *   and while nothing of its pair is locked or held open: the driver may take long to answer
+   */
+  def send(paths: PairPaths, run: Long, text: String, seconds: Double)(
+      isWanted: => Boolean): Outcome = {
+    val found = withLivingRank(paths) { file =>
+      FailPoint("D1")
+      if (isOf(file, run)) Right(file.generation) else Left(Unwanted)
+    }
+    found.flatMap { generation =>
+      if (!isWanted) Left(Unwanted)
+      else withLivingRank(paths) { file =>
+        // A new rank, which the driver's answer does not cover.
+        if (file.generation != generation) Left(Busy)
+        else Right(notify(file, paths, run, text, seconds))
+      }
+    }.merge
+  }
+
+  private def withLivingRank[A](paths: PairPaths)(
+      body: MappedFile => Either[Outcome, A]): Either[Outcome, A] =
+    try Pair.withMappedFile(paths) {
+        case Some(file) if file.rankLives => body(file)
+        case _ => Left(Absent)
+      }.getOrElse(Left(Busy))
+    catch { case _: PairFile.NotSharedYetException => Left(Busy) }
+
+  /** Whether a pair belongs to that run, or to none yet. */
+  private def isOf(file: MappedFile, run: Long): Boolean = file.run == run || file.run == 0
+
+  /** D2 to D4. */
+  private def notify(
+      file: MappedFile, paths: PairPaths, run: Long, text: String, seconds: Double): Outcome =
+    if (file.run == 0 && !file.lockForTask()) Busy
+    // The task of another run may have attached since D1.
+    else if (!isOf(file, run)) Unwanted
+    else {
+      FailPoint("D2")
+      try Using.resource(NamedPipe.openNotifications(Paths.get(paths.notificationPipe),
+            paths.group)) { pipe =>
+          if (!file.rankLives) Absent
+          else {
+            FailPoint("D3")
+            file.taskFailure = text
+            val isWritten = pipe.write(Notification.failure(file.generation), new Deadline(seconds))
+            FailPoint("D4")
+            if (isWritten) Sent else Busy
+          }
+        }
+      catch {
+        case e: ClosedByInterruptException => throw e
+        case _: IOException => Absent
+      }
+    }
+}

@@ -1,0 +1,89 @@
+package supply.failure
+
+import scala.collection.mutable
+
+import org.apache.spark.{SparkException, TaskContext}
+
+import supply.core.{Deadline, DriverCalls, SupplyException}
+import supply.executor.PinnedTask
+import supply.pair.{ConfigFiles, PairPaths}
+import supply.plan.Hostfile
+
+/**
+ * Tells all ranks of the node where it runs that Spark failed. Parameters as for
+ * [[FailureBroadcast]].
+ *
+ * @param end
+ *   until when it waits for ranks that are not there yet, in milliseconds since 1970
+ * @param driver
+ *   answers true to [[NodeFailureTask.IsWanted]] as long as it waits for this task
+ */
+private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Hostfile, run: Long,
+    attached: Set[Int], text: String, end: Long, driver: DriverCalls)
+    extends Serializable {
+  import NodeFailureTask._
+
+  def execute(): Outcome = {
+    val ranks = hosts.places.indices.filter(rank => hosts.places(rank).isOn(PinnedTask.host))
+    val seen = mutable.Set(ranks.filter(attached): _*)
+    try {
+      val pairs = configFiles.read()
+      // Spark may have failed because the config files have too few lines.
+      tell(ranks.flatMap(rank => pairs.lift(hosts.places(rank).localRank).map(rank -> _)), seen)
+    } catch { case _: SupplyException => () } // The ranks are told the first cause only.
+    Outcome(ranks, seen.nonEmpty)
+  }
+
+  /** seen: the ranks that were there. It does not wait for such a rank once it is gone. */
+  private def tell(pairs: Seq[(Int, PairPaths)], seen: mutable.Set[Int]): Unit = {
+    var open = pairs
+    val deadline = new Deadline((end - System.currentTimeMillis()) / 1e3)
+    deadline.poll(pollMillis) {
+      open = open.filterNot { case (rank, paths) => isDone(rank, paths, seen) }
+      if (seen.nonEmpty) deadline.restart(math.min(deadline.remainingNanos / 1e9, othersSeconds))
+      open.isEmpty || TaskContext.get().isInterrupted()
+    }
+    ()
+  }
+
+  private def isDone(rank: Int, paths: PairPaths, seen: mutable.Set[Int]): Boolean =
+    try FailureSender.send(paths, run, text, pipeSeconds)(isWanted) match {
+        case FailureSender.Sent =>
+          seen += rank
+          true
+        case FailureSender.Busy =>
+          seen += rank
+          false
+        case FailureSender.Absent => seen(rank)
+        case FailureSender.Unwanted => true
+      }
+    catch { case e: SupplyException => !e.retry }
+
+  /**
+   * Whether the driver still waits. A task may start late, or on an executor that was suspended; by
+   * then new ranks may have opened their pairs.
+   */
+  private def isWanted: Boolean =
+    try driver.ask[Boolean](IsWanted)
+    catch { case _: SparkException => false }
+}
+
+private[failure] object NodeFailureTask {
+
+  /** The question to the driver. */
+  case object IsWanted
+
+  /** ranks: those of the node; anyWasThere: at least one of them was there in this run. */
+  final case class Outcome(ranks: Seq[Int], anyWasThere: Boolean)
+
+  /**
+   * How long it waits for the other ranks when one is there: mpirun starts all ranks at once, and
+   * ends all when one ends.
+   */
+  val othersSeconds = 3.0
+
+  /** How long a living rank may take to make space in a full notification pipe. */
+  private val pipeSeconds = 2.0
+
+  private val pollMillis = 20L
+}

@@ -1,0 +1,60 @@
+package supply.driver
+
+import java.util.concurrent.Semaphore
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.core.{PlacementException, SourceException}
+import supply.plan.{Hostfile, Uneven}
+import supply.sources.DatumSource
+import supply.executor.SupplySettings
+import supply.testing.{Background, LocalSpark}
+
+/** How a job with one task for each rank ends if its tasks cannot run. */
+class RankJobSuite extends AnyFunSuite with LocalSpark {
+  import Background.{inBackground, result}
+
+  private def counting(ranks: Int, timeout: Double) = {
+    val settings = SupplySettings(ranks, "", "", timeout = timeout, uneven = Uneven.Drop)
+    RunPlan(sc, new DatumSource(sc.parallelize(0 until 4, 2).map(SupplyJobSuite.tuple)), settings,
+      Hostfile.oneNode(ranks))
+  }
+
+  test("counting fails at the time limit if no executor has a free core for its tasks") {
+    RankJobSuite.begun.drainPermits()
+    val blocking = inBackground(JobGroup(sc, "blocking", "occupies all cores") {
+      sc.parallelize(0 until slots, slots).foreach { _ =>
+        RankJobSuite.begun.release()
+        Thread.sleep(Long.MaxValue)
+      }
+    })
+    RankJobSuite.begun.acquire(slots)
+    try {
+      val counted = inBackground(counting(ranks = 1, timeout = 1))
+      val message = intercept[PlacementException](result(counted)).getMessage
+      assert(message.contains("rank 0 has had no Spark task for 1 s"))
+    } finally sc.cancelJobGroup("blocking")
+    assertThrows[Exception](result(blocking))
+    assert(counting(ranks = 1, timeout = 20).equalSteps.get.counted == Seq(2, 2))
+  }
+
+  test("a job that fails before it starts does not run") {
+    val job = new RankJob(sc, Hostfile.oneNode(1), timeout = 20, "failing")
+    job.fail(new SourceException("too late"))
+    assert(intercept[SourceException](
+      job.run(sc.parallelize(0 until 4).count())).getMessage == "too late")
+  }
+
+  test("a job that fails before Spark has submitted it does not run to its end") {
+    val job = new RankJob(sc, Hostfile.oneNode(1), timeout = 20, "failing")
+    val running = inBackground(job.run {
+      job.fail(new SourceException("in between"))
+      sc.parallelize(0 until 1, 1).foreach(_ => Thread.sleep(Long.MaxValue))
+    })
+    assert(intercept[SourceException](result(running)).getMessage == "in between")
+  }
+}
+
+object RankJobSuite {
+  private val begun = new Semaphore(0)
+}
