@@ -5,12 +5,8 @@ import supply.pair.Pair
 
 /**
  * Turns an OutOfMemoryError of Spark, which holds some partitions in memory as a whole, into an
- * error that names the partition and the settings.
- *
- * Leaving it to Spark is not enough: the executor then dies (exit status 52; on YARN `kill %p`),
- * Spark repeats that on four executors, and the user and the ranks read "ExecutorLostFailure"
- * without a word about memory. So the task catches it, and on YARN the Supplier's executors (no
- * others) do not run `kill %p` (Submission).
+ * error that names the partition and the settings. Spark itself would end the executor without a
+ * word about memory: docs/design/decisions.md.
  */
 private[supply] object HeapErrors {
   private final val MiB = 1L << 20

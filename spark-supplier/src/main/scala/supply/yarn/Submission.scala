@@ -33,7 +33,7 @@ object Submission {
           parsed.conf(executorMemory), ConfigFiles(run.mappedFiles, run.namedPipes),
           Hostfile(Option(run.hosts), run.ranks))
         println(s"spark.executor.memoryOverhead=${overhead}m")
-        // Replaces the `kill %p` that Spark adds on YARN: HeapErrors says why.
+        // Replaces the `kill %p` that Spark adds on YARN: docs/design/decisions.md says why.
         println("spark.executor.defaultJavaOptions=-XX:OnOutOfMemoryError=true")
         val archive = JarsArchive.upload(new File(sparkHome, "jars"),
           line => System.err.println(s"submit-supplier: $line"))
