@@ -5,9 +5,9 @@ import java.util.Properties
 import org.apache.spark.SPARK_VERSION
 
 /**
- * The Spark that this jar is built for. A jar of another Scala can not be linked: this is looked at
- * before anything else, so nothing here may use what differs between Scalas, collections and string
- * interpolation least of all.
+ * The Spark that this jar is built for. Under another Scala version the jar does not link, so the
+ * program checks this before anything else. Nothing here may differ between Scala versions: no
+ * collections, no string interpolation.
  */
 object BuiltFor {
 
@@ -16,15 +16,14 @@ object BuiltFor {
   try properties.load(stream)
   finally stream.close()
 
-  /** As 4.1. */
+  /** For example, 4.1. */
   val sparkLine: String = properties.getProperty("spark")
 
   private val scalaLine = properties.getProperty("scala")
   private val runningScala = firstTwo(scala.util.Properties.versionNumberString)
 
   /**
-   * Why nothing of this jar can run here; null where it can. Between the minor versions of one
-   * Spark it is tried.
+   * Why this jar cannot run here; null if it can. It runs with every minor version of its Spark.
    */
   val mismatch: String =
     if (runningScala.equals(scalaLine) && major(SPARK_VERSION).equals(major(sparkLine))) null
@@ -33,7 +32,7 @@ object BuiltFor {
         " with Scala " + runningScala
     }
 
-  /** What to do where it is another Spark. */
+  /** What to do with another Spark. */
   val fix: String = "build the jar for this Spark (make build SPARK=" + firstTwo(
     SPARK_VERSION) + "), or set SPARK_HOME to a Spark " + sparkLine
 

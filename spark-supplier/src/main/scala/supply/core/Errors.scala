@@ -1,10 +1,11 @@
 package supply.core
 
 /**
- * What ends a run with a line for the user: what is wrong, where, and what to do.
+ * An error that ends a run. Its message is one line for the user: what is wrong, where, and what to
+ * do. It travels from a task to the driver, and from there to every rank.
  *
- * `retry` says whether another attempt of the same task may do better. The cause travels from a
- * task to the driver, and from there to every rank.
+ * @param retry
+ *   whether another attempt of the same task may succeed
  */
 sealed abstract class SupplyException(message: String, cause: Throwable, val retry: Boolean)
     extends RuntimeException(message, cause)
@@ -13,7 +14,7 @@ sealed abstract class SupplyException(message: String, cause: Throwable, val ret
 final class ConfigException(message: String, cause: Throwable = null)
     extends SupplyException(message, cause, retry = false)
 
-/** The source can not be read. */
+/** The source cannot be read. */
 final class SourceException(message: String, cause: Throwable = null)
     extends SupplyException(message, cause, retry = false)
 
@@ -21,23 +22,23 @@ final class SourceException(message: String, cause: Throwable = null)
 final class PlacementException(message: String)
     extends SupplyException(message, null, retry = false)
 
-/** A task has landed on another node than its rank's. */
+/** A task runs on another node than its rank. */
 final class MisplacedException(message: String) extends SupplyException(message, null, retry = true)
 
-/** The rank did not come, or stalled. */
+/** The rank did not open its pair, or stalled. */
 sealed class RankException(message: String) extends SupplyException(message, null, retry = false)
 
 /** Another attempt of the same task holds the pair. */
 final class PairHeldException(message: String) extends RankException(message)
 
-/** The rank gave up or died before it had all its data. */
+/** The rank failed or died before it had all its data. */
 final class RankEndedException(message: String)
     extends SupplyException(message, null, retry = false)
 
-/** The mapped file or a request is not what proto/PROTOCOL.md says. */
+/** The mapped file or a request violates proto/PROTOCOL.md. */
 final class ContractException(message: String) extends SupplyException(message, null, retry = false)
 
-/** The Supplier was asked to end in the middle of the run. */
+/** The Supplier was asked to stop during the run. */
 final class SupplierEndedException(message: String)
     extends SupplyException(message, null, retry = false)
 
@@ -45,6 +46,6 @@ final class SupplierEndedException(message: String)
 final class ElementTooLargeException(message: String)
     extends SupplyException(message, null, retry = false)
 
-/** The pair could not be opened or used for a reason of the system's. */
+/** A system error prevents opening or using the pair. */
 final class PairException(message: String, cause: Throwable = null)
     extends SupplyException(message, cause, retry = true)

@@ -5,16 +5,16 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, NoSuchFileException, Path, Paths, StandardCopyOption}
 
 /**
- * Lets a fault test end, stop or fail this process directly behind a step of proto/PROTOCOL.md. Off
- * unless the environment's SUPPLY_FAIL_POINT names a file (`spark.executorEnv.SUPPLY_FAIL_POINT`
- * for executors); then whoever passes the step that the file holds takes the file away, to
- * FILE.PID, and does what it says:
+ * Lets a fault test kill, stop or fail this process directly after a step of proto/PROTOCOL.md. Off
+ * unless the environment variable SUPPLY_FAIL_POINT names a file; for executors, set
+ * `spark.executorEnv.SUPPLY_FAIL_POINT`. The file holds one line:
  *
- * STEP:kill|stop|throw[:after=N] as P3:kill:after=5, on the sixth passing in a process; throw:
- * PairException
+ * {{{STEP:kill|stop|throw[:after=N]}}}
  *
- * A file, so that it happens once although the next attempt passes the same step, and so that a
- * test sees that it has. mpi-client/src/fail_point.c is the same for ranks.
+ * The process that passes the step renames the file to FILE.PID and does what the line says.
+ * P3:kill:after=5 kills at the sixth passing in a process; throw means a PairException. Because of
+ * the file, it happens once, although the next attempt passes the same step, and a test sees that
+ * it has happened. mpi-client/src/fail_point.c is the same for ranks.
  */
 object FailPoint {
   private val file: Path =
@@ -23,10 +23,10 @@ object FailPoint {
   private var passed = 0
   private val After = "after=(.*)".r
 
-  /** Free where no file is named: the JIT knows a constant. */
+  /** Costs nothing if no file is named: the JIT compiler knows that `armed` is constant. */
   def apply(step: String): Unit = if (armed) pass(step)
 
-  // Asking first: it is seldom there, and an exception for each step would slow a soak down.
+  // Checks for the file first, because an exception for each step would slow a soak test down.
   private def pass(step: String): Unit = if (file.toFile.exists()) {
     try Files.readString(file, UTF_8).trim.split(':') match {
         case Array(`step`, action) => count(action, 0)

@@ -3,10 +3,10 @@ package supply.core
 import picocli.CommandLine
 import picocli.CommandLine.ParameterException
 
-/** Options as a DataFrame's reader and writer have them: names without their dashes. */
+/** Options of a DataFrame's reader or writer: names without dashes. */
 private[supply] object NamedOptions {
 
-  /** Sets them in `declared`, an object with picocli's declarations, and returns it. */
+  /** Sets them in `declared`, an object with picocli's annotations, and returns it. */
   def parse[A](declared: A, options: Map[String, String]): A = {
     try new CommandLine(declared).parseArgs(options.toSeq.sorted.map { case (name, value) =>
         s"--$name=$value"

@@ -2,11 +2,11 @@ package supply.core
 
 import scala.util.Try
 
-/** A number of bytes as people write it: 64KiB, 16MiB, 1GiB, or bytes. */
+/** Reads a number of bytes: 64KiB, 16MiB, 1GiB, or bytes. */
 object Size {
   private val shifts = Map("" -> 0, "KiB" -> 10, "MiB" -> 20, "GiB" -> 30)
 
-  /** @param what is being set, for the message */
+  /** `what` is the setting, for the message. */
   def bytes(what: String, text: String): Long = {
     val (digits, unit) = text.span(_.isDigit)
     val found =

@@ -4,10 +4,10 @@ import picocli.CommandLine.{ParameterException, UnmatchedArgumentException}
 
 import scala.jdk.CollectionConverters._
 
-/** One line for options that are wrong. */
+/** Says in one line which option is wrong. */
 private[supply] object UsageError {
 
-  /** @param more where all of them stand */
+  /** `more` says where the options are listed. */
   def text(e: ParameterException, more: String = "--help lists the options"): String = {
     val nearest = e match {
       case unmatched: UnmatchedArgumentException => unmatched.getSuggestions.asScala.headOption

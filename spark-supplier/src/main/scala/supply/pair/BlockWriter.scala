@@ -167,7 +167,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 
   private def refuseFullBlock(): Nothing =
     throw new ConfigException(
-      s"${pair.name}: a block of $blockBytes bytes is full with $elements elements, and each is to have " +
+      s"${pair.name}: a block of $blockBytes bytes is full with $elements elements, and each must have " +
         s"$blockElements (--block-elements with --uneven): $largerBlock, or fewer elements")
 
   override def putInt(column: Int, value: Int): Unit = columns(column).putInt(value)

@@ -9,9 +9,14 @@ import scala.jdk.CollectionConverters._
 import supply.core.ConfigException
 
 /**
- * The three files of the pair of one local rank, the config line that names its mapped file, the
- * group whose members may use them (docs/SECURITY.md), and the size that the line gives the mapped
- * file.
+ * The three files of the pair of one local rank.
+ *
+ * @param configLine
+ *   the line of mapped-files.conf, for messages
+ * @param group
+ *   its members may use the files (docs/SECURITY.md)
+ * @param mappedBytes
+ *   the size of the mapped file that the line asks for
  */
 final case class PairPaths(
     mappedFile: String,
@@ -22,16 +27,13 @@ final case class PairPaths(
     mappedBytes: Long = 0)
 
 /**
- * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/CONFIG-FILES.md). Sizes of
- * ring and block on the lines are for the rank, which makes the file; here they only say what a
- * container must hold.
+ * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/CONFIG-FILES.md). A
+ * rank makes its file with the sizes on the line; here they only tell the memory that a container
+ * needs.
  */
 final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
 
-  /**
-   * The pairs of this node, by local rank. Read where the task runs, since the files may differ by
-   * node.
-   */
+  /** The pairs of this node, by local rank. Call it where the task runs: nodes may differ. */
   def read(): IndexedSeq[PairPaths] = {
     val mapped = ConfigFiles.lines(mappedFiles)
     val pipes = ConfigFiles.lines(namedPipes)
@@ -92,7 +94,7 @@ object ConfigFiles {
       try Files.readAllLines(path, UTF_8).asScala
       catch {
         case e: IOException =>
-          throw new ConfigException(s"can not read $file (${e.getClass.getSimpleName}): " +
+          throw new ConfigException(s"cannot read $file (${e.getClass.getSimpleName}): " +
               "write the two config files with launch/make-configs", e)
       }
     text.zipWithIndex.flatMap { case (line, i) =>

@@ -13,9 +13,9 @@ import scala.jdk.CollectionConverters._
 import supply.core.ConfigException
 
 /**
- * One of a pair's three files, found in a folder that is opened once: its name is looked up in what
- * is open, so that nobody can change what it stands for between the check and the use. What is
- * refused, and why: docs/SECURITY.md.
+ * One of a pair's three files. Its folder is opened once, and check and use look the name up in the
+ * open folder: nobody can replace the folder between them. docs/SECURITY.md says what is refused,
+ * and why.
  */
 final class PairFile private (
     path: Path, folder: SecureDirectoryStream[Path]) extends AutoCloseable {
@@ -35,13 +35,10 @@ object PairFile {
   case object Mapped extends Kind("regular file", _.isRegularFile)
   case object Pipe extends Kind("named pipe", _.isOther)
 
-  /**
-   * Its rank may be about to open the file to the group: worth waiting for, as for a file that is
-   * not there yet.
-   */
+  /** The group has no access. A caller waits, because the rank may be about to give it access. */
   final class NotSharedYetException(message: String) extends IOException(message)
 
-  /** The user of this JVM: who runs it, not what Java's properties call him. */
+  /** The user of this JVM's process. Java's properties may name another one. */
   private lazy val self: UserPrincipal = Files.getOwner(Paths.get("/proc/self"))
 
   private val changeable = Set(GROUP_WRITE, OTHERS_WRITE)
@@ -50,11 +47,12 @@ object PairFile {
   private val sticky = 0x200
 
   /**
-   * Finds and checks the file. A NoSuchFileException where there is none, a NotSharedYetException
-   * where the group has no access (yet), a ConfigException where nobody should write into it.
+   * Finds and checks the file. Throws a NoSuchFileException if there is none, a
+   * NotSharedYetException if the group has no access (yet), and a ConfigException if it is not safe
+   * to use.
    *
    * @param group
-   *   whose files are trusted withMappedFile this user's own: name or number
+   *   name or number of a group; files of its members are trusted, as well as this user's own
    */
   def find(path: Path, kind: Kind, group: Option[String]): PairFile = {
     val folder = openFolder(path, group)
@@ -73,7 +71,7 @@ object PairFile {
         case other =>
           other.close()
           throw new ConfigException(
-            s"$path: this Java can not look up names in an open folder: run on Linux")
+            s"$path: this Java cannot look up names in an open folder: run on Linux")
       }
     } catch {
       case e: AccessDeniedException => refuseAccess(path, group, e)
@@ -82,9 +80,10 @@ object PairFile {
   private def refuseAccess(path: Path, group: Option[String], cause: IOException): Nothing = {
     val owner =
       try s"belongs to ${Files.getOwner(path.getParent)}"
-      catch { case _: IOException => "can not be examined" }
+      catch { case _: IOException => "cannot be examined" }
     val what = s"$path: its folder $owner and is not open to this executor's user, $self"
-    if (group.isDefined) throw new NotSharedYetException(s"$what: is he in the group ${group.get}?")
+    if (group.isDefined)
+      throw new NotSharedYetException(s"$what: is this user in the group ${group.get}?")
     throw new ConfigException(s"$what: $twoWays", cause)
   }
 
@@ -131,7 +130,7 @@ object PairFile {
     }
     if (now.fileKey != opened.fileKey)
       throw new NoSuchFileException(path.toString, null, "replaced while it was opened")
-    // Those bits of the mode that Java has no name for can only be asked for by path, which leads to what is open.
+    // Java can read the sticky bit only by path. The check above has shown that the path leads to the open folder.
     val mode = Files.getAttribute(path, "unix:mode", LinkOption.NOFOLLOW_LINKS).asInstanceOf[Int]
     if (has(opened, changeable) && (mode & sticky) == 0) {
       throw new ConfigException(

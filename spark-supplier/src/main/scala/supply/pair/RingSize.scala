@@ -4,14 +4,14 @@ import supply.core.Size
 import supply.protocol.Layout.Constant
 
 /**
- * The sizes of ring and block on a line of mapped-files.conf, as libsupply takes them
+ * The sizes of ring and block on a line of mapped-files.conf, by the rules of libsupply
  * (mpi-client/src/options.c).
  */
-private[supply] object RingSize {
+private[pair] object RingSize {
   private final val DefaultBlocks = 4
   private final val DefaultBlockBytes = 2L << 20
 
-  /** Bytes of the whole mapped file, given the words behind its path. */
+  /** Bytes of the whole mapped file, from the words after its path. */
   def mappedBytes(place: String, words: Seq[String]): Long = {
     def size(name: String) = words.find(_.startsWith(name)).map(word =>
       Size.bytes(s"$place: $name", word.stripPrefix(name)))

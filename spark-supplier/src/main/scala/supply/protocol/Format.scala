@@ -1,16 +1,14 @@
 package supply.protocol
 
-/**
- * How the values of a column are laid out in a block, by its format (proto/PROTOCOL.md, "Schema").
- */
+/** The layout of a column's values in a block, by its format (proto/PROTOCOL.md, "Schema"). */
 sealed trait Format
 
 object Format {
 
-  /** One bit an element. */
+  /** One bit per element. */
   case object Bits extends Format
 
-  /** So many bytes an element. */
+  /** `bytes` bytes per element. */
   final case class Fixed(bytes: Int) extends Format
 
   /** Bytes of any length. */

@@ -1,8 +1,8 @@
 package supply.protocol
 
 /**
- * Offsets, sizes and constants of the contract. A mirror of proto/layout.tsv (LayoutSuite compares
- * every row); what they mean stands in proto/PROTOCOL.md.
+ * Offsets, sizes and constants of the contract, as in proto/layout.tsv (LayoutSuite compares every
+ * row). proto/PROTOCOL.md says what they mean.
  */
 object Layout {
   object MappedFileHeader {
@@ -116,10 +116,10 @@ object Layout {
     final val COLUMN_NULLABLE = 1
   }
 
-  /** "SUPPLY\r\n": the line end shows a transfer that changed it. */
+  /** "SUPPLY\r\n": a transfer as text changes the line end. */
   val Magic: Array[Byte] = "SUPPLY\r\n".getBytes("US-ASCII")
 
-  /** Bytes of each of the two failure texts, their ending zero byte included. */
+  /** Bytes of each of the two failure texts, with the zero byte at the end. */
   final val FailureTextBytes = MappedFileHeader.rankFailure - MappedFileHeader.taskFailure
 
   def version: Int = Constant.VERSION_MAJOR << 16 | Constant.VERSION_MINOR

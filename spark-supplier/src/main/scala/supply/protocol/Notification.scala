@@ -4,7 +4,7 @@ import java.nio.ByteBuffer
 
 import supply.protocol.Layout.{Notification => At}
 
-/** What a task tells its rank through the notification pipe: which block, where, how big. */
+/** A message to the rank through the notification pipe: which block, where, how big. */
 final case class Notification(
     generation: Long,
     kind: Int,
@@ -16,7 +16,7 @@ final case class Notification(
     offset: Long,
     size: Long) {
 
-  /** Writes it at `at` of a little-endian buffer, leaving the buffer's position alone. */
+  /** Writes it at `at` of a little-endian buffer; the buffer's position does not change. */
   def write(to: ByteBuffer, at: Int): Unit = {
     to.putLong(at + At.generation, generation)
     to.putInt(at + At.kind, kind)
@@ -46,7 +46,7 @@ object Notification {
     size = from.getLong(at + At.size)
   )
 
-  /** FAILURE has no block: only generation and kind count. */
+  /** FAILURE has no block: a rank reads only generation and kind. */
   def failure(generation: Long): Notification =
     Notification(generation, Layout.Constant.NOTIFICATION_FAILURE, 0, 0, 0, 0, 0, 0, 0)
 }

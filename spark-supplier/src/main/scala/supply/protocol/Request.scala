@@ -4,7 +4,7 @@ import java.nio.ByteBuffer
 
 import supply.protocol.Layout.{Request => At}
 
-/** What a rank tells its task through the request pipe. */
+/** A message from the rank through the request pipe. */
 final case class Request(generation: Long, kind: Int)
 
 object Request {

@@ -7,13 +7,13 @@ import supply.core.{ConfigException, ContractException}
 import supply.protocol.Layout.{Constant, SchemaEntry => At}
 
 /**
- * A column of a block. `format` is a format string of the Arrow C Data Interface, and so is
- * `childFormat`, of the numbers of a list.
+ * A column of a block. `format` is a format string of the Arrow C Data Interface; `childFormat` is
+ * that of the numbers of a list.
  */
 final case class Column(name: String, format: String, nullable: Boolean = false,
     childFormat: String = "")
 
-/** The columns of every block of a pair; none while they are not known. */
+/** The columns of every block of a pair; empty while they are unknown. */
 final case class Schema(columns: IndexedSeq[Column]) {
   import Schema.NameBytesMax
 
@@ -35,7 +35,7 @@ final case class Schema(columns: IndexedSeq[Column]) {
     throw new ConfigException(s"more than one column is named '$name': rename one, or drop it")
   }
 
-  /** Whether there is anything to tell the rank of. */
+  /** Whether there are columns. */
   def isKnown: Boolean = columns.nonEmpty
 
   /** Writes the entries into the header of a mapped file. */
@@ -50,10 +50,10 @@ final case class Schema(columns: IndexedSeq[Column]) {
 
 object Schema {
 
-  /** In UTF-8, without the zero byte that ends it. */
+  /** In UTF-8, without the zero byte at the end. */
   private val NameBytesMax = At.format - At.name - 1
 
-  /** Of what has no elements, as the end of a stream. */
+  /** Of a source without elements, for example the end of a stream. */
   val Unknown: Schema = Schema(IndexedSeq.empty)
 
   def read(from: ByteBuffer, columnCount: Int): Schema = {

@@ -3,10 +3,10 @@ package supply.protocol
 import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 
-/** UTF-8 text of at most `bytes` bytes, its ending zero byte included, in a shared buffer. */
+/** UTF-8 text of at most `bytes` bytes in a shared buffer, with the zero byte at the end. */
 object Text {
 
-  /** Longer text is cut between two characters. */
+  /** Cuts longer text between two characters. */
   def write(to: ByteBuffer, at: Int, bytes: Int, text: String): Unit = {
     var encoded = text.replace('\u0000', ' ').getBytes(UTF_8)
     if (encoded.length >= bytes) {
@@ -20,7 +20,7 @@ object Text {
   }
 
   /**
-   * What another process wrote: read up to the zero byte or the end, control characters made
+   * Reads up to the zero byte or the end. Another process wrote it: control characters become
    * blanks.
    */
   def read(from: ByteBuffer, at: Int, bytes: Int): String = {

@@ -12,12 +12,12 @@ class DeadlineSuite extends AnyFunSuite {
     body(new Deadline.Guard(woken.countDown()), woken)
   }
 
-  test("a call that blocks past its limit is woken") {
+  test("a call that blocks past its deadline is woken") {
     withGuard((guard, woken) =>
       guard(new Deadline(soon))(assert(woken.await(30, TimeUnit.SECONDS))))
   }
 
-  test("a call that ends in time is left alone, and the next one has a limit of its own") {
+  test("a call that ends in time is not woken, and the next one has its own deadline") {
     withGuard { (guard, woken) =>
       assert(guard(new Deadline(soon))(7) == 7)
       assert(!woken.await(200, TimeUnit.MILLISECONDS))
@@ -25,7 +25,7 @@ class DeadlineSuite extends AnyFunSuite {
     }
   }
 
-  test("the check of an earlier call does not end a later one, whose limit it takes over") {
+  test("the check of an earlier call does not wake a later one before its deadline") {
     withGuard { (guard, woken) =>
       guard(new Deadline(soon))(())
       guard(new Deadline(0.4))(assert(!woken.await(200, TimeUnit.MILLISECONDS) && woken.await(30,
@@ -33,7 +33,7 @@ class DeadlineSuite extends AnyFunSuite {
     }
   }
 
-  test("a call that fails is over, too") {
+  test("a call that has failed is not woken") {
     withGuard { (guard, woken) =>
       intercept[IllegalStateException](guard(new Deadline(soon))(throw new IllegalStateException))
       assert(!woken.await(200, TimeUnit.MILLISECONDS))

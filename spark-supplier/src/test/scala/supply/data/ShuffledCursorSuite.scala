@@ -19,7 +19,7 @@ class ShuffledCursorSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   } yield (elements, buffer, seed)
 
   test(
-    "every element comes once, no earlier than the buffer reaches, in an order that the seed fixes") {
+    "every element comes once, at most a buffer early, in an order that the seed fixes") {
     forAll(cases) { case (elements, buffer, seed) =>
       val seen = shuffled(elements, buffer, seed)
       assert(seen.sorted == (0 until elements))
@@ -28,19 +28,20 @@ class ShuffledCursorSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("a buffer of one element shuffles nothing, one that holds a partition shuffles it wholly") {
+  test(
+    "a buffer of one element shuffles nothing; as large as the partition, it shuffles it fully") {
     assert(shuffled(50, buffer = 1, seed = 3) == (0 until 50))
-    // Where an element comes first as often as any other: 1000 of 4000, and 250 more or less would be 9 standard deviations.
+    // Each element comes first about 1000 times of 4000. A difference of 250 is 9 standard deviations.
     val first = (0 until 4000).map(seed => shuffled(4, buffer = 4, seed = seed.toLong * 7919).head)
     assert((0 until 4).forall(element => math.abs(first.count(_ == element) - 1000) < 250))
   }
 
-  test("the order is this one, for ever: a saved position must mean the same in the next release") {
+  test("the order never changes: a saved position must mean the same in the next release") {
     assert(shuffled(8, buffer = 4, seed = 42) == Seq(2, 0, 4, 5, 1, 3, 7, 6))
   }
 
   test(
-    "values of every kind are kept, however large, also in memory that other elements have used") {
+    "values of every kind and size are kept, also in reused memory") {
     val seen = all(ShuffledCursor(new Numbers(200), 16, seed = 1))
     assert(seen.sortBy(_.head.asInstanceOf[Int]) == all(new Numbers(200)))
   }
@@ -48,7 +49,7 @@ class ShuffledCursorSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
 private object ShuffledCursorSuite {
 
-  /** Element i: i as an int, and values of all other kinds that follow from it. */
+  /** Element i: i as an int, and values of all other kinds computed from it. */
   final class Numbers(elements: Int) extends ElementCursor {
     private var i = -1
     override def next(): Boolean = { i += 1; i < elements }
@@ -64,7 +65,7 @@ private object ShuffledCursorSuite {
     override def close(): Unit = ()
   }
 
-  /** What is written of each element. */
+  /** The values of each element. */
   def all(cursor: ElementCursor): Seq[Seq[Any]] = {
     val seen = Seq.newBuilder[Seq[Any]]
     while (cursor.next()) {

@@ -128,7 +128,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
     val (seen, outcome) =
       supply(2, blockElements = Some(200), uneven = Uneven.Drop)(new DatumSource(rdd))
     val message = outcome.swap.toOption.get.getMessage
-    assert(message.contains("each is to have 200") && message.contains("set a larger block="))
+    assert(message.contains("each must have 200") && message.contains("set a larger block="))
     assert(seen.forall(_.last.startsWith("ERROR SUPPLY_ERROR_SPARK")))
   }
 

@@ -9,8 +9,8 @@ import supply.protocol.Layout
 import supply.testing.TemporaryFolder
 
 /**
- * Whatever a rank's files hold, a task goes on or refuses it by a message of its own: no crash, no
- * other exception, no hang.
+ * Whatever a rank's files hold, a task continues, or refuses it with a message: no crash, no other
+ * exception, no hang.
  */
 class AnyBytesSuite extends AnyFunSuite with PairOverFiles with ScalaCheckPropertyChecks {
 
@@ -39,7 +39,7 @@ class AnyBytesSuite extends AnyFunSuite with PairOverFiles with ScalaCheckProper
     copy
   }
 
-  private def goesOnOrRefuses(mapped: Array[Byte], requests: Array[Byte]): Unit =
+  private def continuesOrRefuses(mapped: Array[Byte], requests: Array[Byte]): Unit =
     try TemporaryFolder(folder => withPair(folder, mapped, requests)(consume))
     catch {
       case e: SupplyException => assert(e.getMessage.nonEmpty)
@@ -49,23 +49,23 @@ class AnyBytesSuite extends AnyFunSuite with PairOverFiles with ScalaCheckProper
 
   test("any header and schema") {
     forAll(Gen.listOfN(3, patches), Gen.choose(1, 3))((all, count) =>
-      goesOnOrRefuses(patched(mapped, all.take(count)), requests))
+      continuesOrRefuses(patched(mapped, all.take(count)), requests))
   }
 
   test("any requests") {
-    forAll(Arbitrary.arbitrary[Array[Byte]])(goesOnOrRefuses(mapped, _))
+    forAll(Arbitrary.arbitrary[Array[Byte]])(continuesOrRefuses(mapped, _))
   }
 
   test("requests that are nearly right") {
     forAll(Gen.choose(0, requests.length - 1), Arbitrary.arbitrary[Byte],
       Gen.choose(0, requests.length)) { (at, byte, length) =>
-      goesOnOrRefuses(mapped, requests.updated(at, byte).take(length))
+      continuesOrRefuses(mapped, requests.updated(at, byte).take(length))
     }
   }
 
   test("a mapped file that is cut off") {
     forAll(Gen.choose(0, mapped.length)) { length =>
-      try goesOnOrRefuses(mapped.take(length), requests)
+      try continuesOrRefuses(mapped.take(length), requests)
       catch { case _: NoSuchElementException if length < Layout.Constant.RING_OFFSET => () }
     }
   }

@@ -7,13 +7,12 @@ import org.scalatest.funsuite.AnyFunSuite
 import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, ShuffledCursor}
 import supply.protocol.Layout.{BlockColumn, BlockHeader, Notification}
 import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumCursor}
-import supply.testing.{TemporaryFolder, TestRank}
 
-/** Elements that come many at once make the same blocks as one by one. */
-class BatchedBlocksSuite extends AnyFunSuite {
+/** Elements that are written many at once make the same blocks as one by one. */
+class BatchedBlocksSuite extends AnyFunSuite with PairWithRank {
 
   /**
-   * Elements of all sizes up to nearly a block; many are so small that a block has more elements
+   * Elements of all sizes up to nearly a block. Many are so small that a block has more elements
    * than bytes of data.
    */
   private val tuples: Seq[Datum.Tuple] = (0 until 3000).map { i =>
@@ -30,31 +29,21 @@ class BatchedBlocksSuite extends AnyFunSuite {
     ShuffledCursor(cursor, buffer = 1000, seed = 4)
 
   /** The ring is so large that nothing is overwritten. */
-  private def blocks(cursor: ElementCursor, blockElements: Int, first: Long): Seq[Seq[Any]] =
-    TemporaryFolder { folder =>
-      val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
-      try {
-        rank.open(ringBytes = 2000L * 4096)
-        val pair = Pair.attach("pair 0", rank.paths, 0, 20)
-        try {
-          val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements)
-          (0L until first).foreach(_ => cursor.next())
-          writer.startAt(0, 0, first)
-          while (cursor.next()) writer.append(cursor)
-          writer.flush()
-          assert(pair.publishedElements == tuples.size - first)
-          pair.ring.map(contents).takeWhile(_.nonEmpty).toVector
-        } finally pair.close()
-      } finally {
-        rank("abort the blocks have been looked at")
-        rank.close()
-      }
+  private def blocks(cursor: ElementCursor, blockElements: Int, first: Long): Seq[Seq[Any]] = {
+    var written = Seq.empty[Seq[Any]]
+    withPair(ringBytes = 2000L * 4096) { (_, pair) =>
+      val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements)
+      (0L until first).foreach(_ => cursor.next())
+      writer.startAt(0, 0, first)
+      while (cursor.next()) writer.append(cursor)
+      writer.flush()
+      assert(pair.publishedElements == tuples.size - first)
+      written = pair.ring.map(contents).takeWhile(_.nonEmpty).toVector
     }
+    written
+  }
 
-  /**
-   * Where it stands in the source, and its columns' buffers; nothing of a slot that has not been
-   * used.
-   */
+  /** A block's position in the source and its columns' buffers; empty for an unused slot. */
   private def contents(slot: ByteBuffer): Seq[Any] = slot.getInt(Notification.elementCount) match {
     case 0 => Seq.empty
     case elements =>

@@ -44,7 +44,7 @@ class ConfigFilesSuite extends AnyFunSuite {
     assert(message.contains("has 2 lines") && message.contains("has 1"))
   }
 
-  test("too few lines are refused with what is needed") {
+  test("too few lines are refused, with the number that is needed") {
     val message = failure(files("/a\n", "/a.req /a.ntf\n"), count = 3)
     assert(message.contains("for 1 local ranks") && message.contains(
       "3 are needed") && message.contains("make-configs"))
@@ -61,7 +61,7 @@ class ConfigFilesSuite extends AnyFunSuite {
       "/e ring=16KiB group=g block=4096" -> 16384)
     val pairs = files(lines.map(_._1).mkString("\n"),
       lines.map(line => s"${line._1.take(2)}.req ${line._1.take(2)}.ntf").mkString("\n"))
-    // A header and the schema before the ring.
+    // A header and the schema in front of the ring.
     assert(pairs.read().map(_.mappedBytes) == lines.map(65536L + _._2))
     Seq("ring=", "ring=x", "block=0", "ring=1TiB", "ring=9223372036854775807GiB").foreach { word =>
       assert(failure(files(s"/a $word\n", "/a.req /a.ntf\n")).contains("is not a size"), word)

@@ -14,8 +14,8 @@ import supply.sources.{Datum, DatumCursor}
 import supply.testing.TemporaryFolder
 
 /**
- * Files that each side writes and the other must read, or must refuse (proto/golden/README.md). The
- * files of the task are written anew when SUPPLY_WRITE_GOLDEN is set.
+ * Files that each side writes and the other must read, or must refuse (proto/golden/README.md). If
+ * SUPPLY_WRITE_GOLDEN is set, the task's files are written anew.
  */
 class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
 
@@ -36,7 +36,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     bytes.array()
   }
 
-  /** What the task writes: the mapped file and the notifications. */
+  /** The mapped file and the notifications that the task writes. */
   private def written(mapped: Array[Byte])(
       body: (Pair, MappedFile, NotificationPipe) => Unit): (Array[Byte], Array[Byte]) =
     TemporaryFolder { folder =>
@@ -64,7 +64,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     assert(notifications.write(Notification.failure(file.generation), new Deadline(1)))
   }
 
-  private def writtenToStay() = written(freshWith(5)) { (pair, _, _) =>
+  private def writtenResident() = written(freshWith(5)) { (pair, _, _) =>
     pair.beginResident(0)
     writeEpoch(pair)
     pair.resident.get.of(2).foreach(pair.replay(_, 1))
@@ -72,7 +72,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     pair.publishEndOfData()
   }
 
-  Seq("task" -> (() => writtenOnce()), "task-resident" -> (() => writtenToStay())).foreach {
+  Seq("task" -> (() => writtenOnce()), "task-resident" -> (() => writtenResident())).foreach {
     case (name, write) =>
       if (sys.env.contains("SUPPLY_WRITE_GOLDEN")) {
         val (mapped, notifications) = write()
@@ -86,7 +86,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
         assert(mapped.sameElements(read(s"$name.mapped")))
       }
 
-      test(s"the task's next attempt reads $name, and notifies the same again") {
+      test(s"the task's next attempt reads $name, and sends the same notifications again") {
         TemporaryFolder { folder =>
           withPair(folder, read(s"$name.mapped"), Array.emptyByteArray)(_.resume())
           val notifications = read(s"$name.notifications")

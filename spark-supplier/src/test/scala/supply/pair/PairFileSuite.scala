@@ -8,7 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import supply.core.{ConfigException, RankException}
 import supply.testing.{TemporaryFolder, TestRank}
 
-/** Whose files a task uses, and which ones it refuses. */
+/** Which files a task uses, and which ones it refuses. */
 class PairFileSuite extends AnyFunSuite {
   private val alice = TestRank.User(61001, 61000)
 
@@ -27,7 +27,7 @@ class PairFileSuite extends AnyFunSuite {
   private def refusal(paths: PairPaths): String =
     intercept[ConfigException](attach(paths).close()).getMessage
 
-  /** Supplies an end and nothing else, and reads it. */
+  /** Supplies only END_OF_DATA, and reads it. */
   private def runThrough(rank: TestRank, paths: PairPaths): Unit = {
     val pair = attach(paths)
     try {
@@ -63,7 +63,7 @@ class PairFileSuite extends AnyFunSuite {
     }
   }
 
-  test("a folder that others can write is refused") {
+  test("a folder that other users can write is refused") {
     withOwnRank { (folder, paths) =>
       Seq("rwxrwx---", "rwx----w-").foreach { mode =>
         chmod(folder, mode)
@@ -76,7 +76,7 @@ class PairFileSuite extends AnyFunSuite {
     }
   }
 
-  test("a file that everybody can use is refused, where everybody can reach it") {
+  test("a file that everybody can use is refused if everybody can reach it") {
     withOwnRank { (folder, paths) =>
       Seq(paths.mappedFile, paths.requestPipe, paths.notificationPipe).foreach { path =>
         chmod(Paths.get(path), "rw-r--r--")
@@ -121,7 +121,7 @@ class PairFileSuite extends AnyFunSuite {
     }
   }
 
-  test("a file of another group is waited for, and named in the end") {
+  test("a task waits for a file of another group, and then names it") {
     withRankOfAlice(None) { (_, folder) =>
       val text = intercept[RankException](attach(pathsIn(folder, Some("61000")),
           seconds = 0.5).close()).getMessage
@@ -129,7 +129,7 @@ class PairFileSuite extends AnyFunSuite {
     }
   }
 
-  test("a group that is not there is named") {
+  test("a missing group is named") {
     withOwnRank { (folder, _) =>
       assert(refusal(pathsIn(folder, Some("no-such-group"))).contains("no group 'no-such-group'"))
     }

@@ -7,8 +7,8 @@ import supply.protocol.Layout.{MappedFileHeader => At}
 import supply.sources.{Datum, DatumCursor}
 
 /**
- * The golden files (proto/golden/README.md), and pairs over plain files in the place of pipes: what
- * a task makes of any bytes.
+ * The golden files (proto/golden/README.md), and pairs over plain files instead of pipes, to give a
+ * task any bytes.
  */
 trait PairOverFiles {
   protected val golden = Paths.get("../proto/golden/1.0")
@@ -45,7 +45,7 @@ trait PairOverFiles {
     finally pair.close()
   }
 
-  /** rank.mapped with another number of released blocks: nothing is published yet. */
+  /** rank.mapped with another number of released blocks; nothing is published yet. */
   protected def released(blocks: Byte): Array[Byte] =
     read("rank.mapped").updated(At.released, blocks)
 

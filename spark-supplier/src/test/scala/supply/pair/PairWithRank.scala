@@ -5,10 +5,12 @@ import java.nio.file.{Files, Paths}
 import supply.sources.{Datum, DatumCursor}
 import supply.testing.{TemporaryFolder, TestRank}
 
-/** A real rank, and the task's side of its pair, for tests that look at either step by step. */
+/** A real rank, and the task's side of its pair, for tests that check either step by step. */
 trait PairWithRank {
   protected val timeout = 20.0
+  protected val run = 77L
 
+  /** A rank that has not opened its pair. */
   protected def withRank(body: TestRank => Unit): Unit = TemporaryFolder { folder =>
     val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
     try body(rank)
@@ -19,10 +21,22 @@ trait PairWithRank {
     }
   }
 
-  protected val run = 77L
+  /** A rank that has opened its pair, with blocks of 4096 bytes, and a task attached to it. */
+  protected def withPair(ringBytes: Long = 8192, seconds: Double = timeout)(
+      body: (TestRank, Pair) => Unit): Unit = withRank { rank =>
+    assert(rank.open(ringBytes) == "OK")
+    attached(rank, seconds = seconds)(body(rank, _))
+  }
 
   protected def attach(rank: TestRank, attempt: Int = 0, seconds: Double = timeout): Pair =
     Pair.attach("pair 0", rank.paths, attempt, seconds, run)
+
+  protected def attached[A](rank: TestRank, attempt: Int = 0, seconds: Double = timeout)(
+      body: Pair => A): A = {
+    val pair = attach(rank, attempt, seconds)
+    try body(pair)
+    finally pair.close()
+  }
 
   protected def datum(i: Int, bytes: Int): Datum.Tuple =
     (s"key-$i", i.toString, 1, 1, bytes, i % 2 == 0, Array.fill(bytes)(1.toByte))

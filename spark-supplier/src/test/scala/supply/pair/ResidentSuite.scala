@@ -1,33 +1,17 @@
 package supply.pair
 
-import java.nio.file.{Files, Paths}
-
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.protocol.Position
 import supply.sources.{Datum, DatumCursor}
-import supply.testing.{TemporaryFolder, TestRank}
+import supply.testing.TestRank
 
-/** Blocks that stay, against a real rank: proto/PROTOCOL.md, "Resident epochs". */
-class ResidentSuite extends AnyFunSuite {
-  private val timeout = 20.0
+/** Resident blocks, with a real rank: proto/PROTOCOL.md, "Resident epochs". */
+class ResidentSuite extends AnyFunSuite with PairWithRank {
 
-  private def withRank(blocks: Int)(body: TestRank => Unit): Unit = TemporaryFolder { folder =>
-    val rank = new TestRank(TestRank.configFiles(folder, 1).read().head)
-    try {
-      assert(rank.open(ringBytes = blocks * 4096L, timeout = timeout) == "OK")
-      body(rank)
-    } finally {
-      rank.kill()
-      Seq(rank.paths.mappedFile, rank.paths.requestPipe, rank.paths.notificationPipe)
-        .foreach(path => Files.deleteIfExists(Paths.get(path)))
-    }
-  }
-
-  private def attached[A](rank: TestRank, attempt: Int = 0)(body: Pair => A): A = {
-    val pair = Pair.attach("pair 0", rank.paths, attempt, timeout)
-    try body(pair)
-    finally pair.close()
+  private def withRing(blocks: Int)(body: TestRank => Unit): Unit = withRank { rank =>
+    assert(rank.open(ringBytes = blocks * 4096L, timeout = timeout) == "OK")
+    body(rank)
   }
 
   /** One block each of elements `first` to `last` of a partition. */
@@ -39,7 +23,7 @@ class ResidentSuite extends AnyFunSuite {
     while (cursor.next()) writer.append(cursor)
   }
 
-  /** Epoch 0, which stays: partition 0 of two blocks, partition 1 of one. */
+  /** Epoch 0, which becomes resident: partition 0 of two blocks, partition 1 of one. */
   private def firstEpoch(pair: Pair): Unit = {
     pair.beginResident(0)
     write(pair, 0, 0, 0, 1)
@@ -52,8 +36,8 @@ class ResidentSuite extends AnyFunSuite {
   private def replay(pair: Pair, epoch: Int, partition: Int): Unit =
     pair.resident.get.of(partition).foreach(pair.replay(_, epoch))
 
-  test("a later epoch notifies the same blocks, in an order of its own") {
-    withRank(blocks = 5) { rank =>
+  test("a later epoch replays the same blocks, in its own order") {
+    withRing(blocks = 5) { rank =>
       attached(rank) { pair =>
         assert(pair.resident.isEmpty)
         firstEpoch(pair)
@@ -75,12 +59,12 @@ class ResidentSuite extends AnyFunSuite {
     }
   }
 
-  test("a block may be held while it is notified again, and is out under both numbers") {
-    withRank(blocks = 9) { rank =>
+  test("a block may be held while it is replayed, and is held under both numbers") {
+    withRing(blocks = 9) { rank =>
       attached(rank) { pair =>
         firstEpoch(pair)
         assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
-        // Nothing is released: only the credit bounds what is out.
+        // Nothing is released: only the credit limits the number of blocks.
         replay(pair, 1, partition = 0)
         replay(pair, 1, partition = 1)
         pair.replay(pair.resident.get.endOfEpoch, 1)
@@ -88,7 +72,7 @@ class ResidentSuite extends AnyFunSuite {
         assert(Seq.fill(5)(rank("next")) == Seq("OK 4 1 0 0 1", "OK 5 1 0 1 1", "OK 6 1 1 0 1",
           "END_OF_EPOCH 1", "OK 8 2 1 0 1"))
         assert(rank("next").contains("block 0 is still held"))
-        // In another order than they came.
+        // Not in the order in which they came.
         Seq(8, 2, 5, 1, 4, 6, 0).foreach(number => assert(rank(s"release $number") == "OK"))
         replay(pair, 2, partition = 0)
         assert(rank("next") == "OK 9 2 0 0 1")
@@ -96,8 +80,8 @@ class ResidentSuite extends AnyFunSuite {
     }
   }
 
-  test("the next attempt goes on in a later epoch by what the mapped file says alone") {
-    withRank(blocks = 6) { rank =>
+  test("the next attempt resumes in a later epoch, from the mapped file alone") {
+    withRing(blocks = 6) { rank =>
       attached(rank) { pair =>
         firstEpoch(pair)
         assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
@@ -126,8 +110,8 @@ class ResidentSuite extends AnyFunSuite {
     }
   }
 
-  test("an attempt that dies in the epoch that is to stay leaves its blocks to the next one") {
-    withRank(blocks = 5) { rank =>
+  test("if an attempt dies in the resident epoch, the next one keeps its blocks") {
+    withRing(blocks = 5) { rank =>
       attached(rank) { pair =>
         pair.beginResident(0)
         write(pair, 0, 0, 0, 1)
@@ -143,8 +127,8 @@ class ResidentSuite extends AnyFunSuite {
     }
   }
 
-  test("the epoch that stays may begin anywhere in the ring: what came before it does not stay") {
-    withRank(blocks = 5) { rank =>
+  test("the resident epoch may begin anywhere in the ring, after blocks that are not resident") {
+    withRing(blocks = 5) { rank =>
       attached(rank) { pair =>
         write(pair, 0, 0, 1, 1)
         write(pair, 0, 1, 0, 0)
@@ -167,8 +151,8 @@ class ResidentSuite extends AnyFunSuite {
     }
   }
 
-  test("a ring that has no slot left for the ends takes no other block") {
-    withRank(blocks = 4) { rank =>
+  test("a ring with slots left only for the ends takes no other block") {
+    withRing(blocks = 4) { rank =>
       attached(rank) { pair =>
         pair.beginResident(0)
         write(pair, 0, 0, 0, 1)
@@ -176,7 +160,7 @@ class ResidentSuite extends AnyFunSuite {
         assert(pair.ringBytes == 4 * 4096)
         assert(pair.ringBytesFor(3) == 5 * 4096)
       }
-      // Nor does the next attempt.
+      // The next attempt refuses it, too.
       attached(rank, attempt = 1) { pair =>
         pair.beginResident(0)
         assertThrows[Pair.NoRoom.type](pair.claim())

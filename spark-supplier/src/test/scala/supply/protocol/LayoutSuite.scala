@@ -6,10 +6,7 @@ import scala.jdk.CollectionConverters._
 
 import org.scalatest.funsuite.AnyFunSuite
 
-/**
- * proto/layout.tsv is the one table of offsets: each of its rows must stand in Layout, and nothing
- * else may.
- */
+/** Layout has each row of proto/layout.tsv, and nothing else. */
 class LayoutSuite extends AnyFunSuite {
   private val rows =
     Files.readAllLines(Paths.get("../proto/layout.tsv")).asScala.toSeq.tail.map(_.split("\t").toSeq)
@@ -43,7 +40,7 @@ class LayoutSuite extends AnyFunSuite {
     }
   }
 
-  test("the failure texts have the bytes that layout.tsv gives them") {
+  test("the failure texts have the sizes of layout.tsv") {
     val bytes = rows.collect {
       case Seq("mapped_file_header", name, _, n, _*) if name.endsWith("_failure") => n.toInt
     }

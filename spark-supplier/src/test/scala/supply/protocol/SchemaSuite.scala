@@ -11,14 +11,14 @@ class SchemaSuite extends AnyFunSuite {
 
   private def numbered(count: Int): Seq[String] = (0 until count).map(i => s"column_$i")
 
-  test("as many columns as there is room for, and one more") {
+  test("the maximum number of columns is accepted, and one more is refused") {
     val most = Layout.Constant.SCHEMA_COLUMNS_MAX
     assert(Schema(numbered(most).map(Column(_, "i")).toIndexedSeq).columns.size == most)
     assert(refused(numbered(most + 1): _*) ==
       s"a block has at most $most columns, not ${most + 1}: select fewer, or put numbers of one type into an array")
   }
 
-  test("a name that there is no room for is named") {
+  test("a name that is too long is refused by name") {
     val longest = "ü" * 63 + "x"
     assert(Schema(Vector(Column(longest, "i"))).columns.head.name == longest)
     assert(refused("a",
@@ -26,7 +26,7 @@ class SchemaSuite extends AnyFunSuite {
     assert(refused("").contains("1 to 127 bytes, not 0"))
   }
 
-  test("a rank asks for a column by its name, so no two have the same") {
+  test("two columns of the same name are refused: a rank asks for a column by its name") {
     assert(refused("a", "b", "a") == "more than one column is named 'a': rename one, or drop it")
   }
 }

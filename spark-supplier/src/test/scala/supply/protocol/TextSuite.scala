@@ -14,7 +14,7 @@ class TextSuite extends AnyFunSuite {
     Text.read(buffer, 8, 16)
   }
 
-  test("what is written is read") {
+  test("a text is read as it was written") {
     Seq("", "a", "fifteen bytes..", "ünï").foreach(text => assert(roundTrip(text) == text))
   }
 
@@ -23,7 +23,7 @@ class TextSuite extends AnyFunSuite {
     assert(roundTrip("fourteen byte ü") == "fourteen byte ")
   }
 
-  test("what another process wrote is bounded and has no control characters") {
+  test("a text of another process is bounded and has no control characters") {
     buffer.put(8, Array.fill[Byte](16)('x'))
     assert(Text.read(buffer, 8, 16) == "x" * 16)
     buffer.put(8, "a\tb\nc\u001b[2J\u0000".getBytes("UTF-8"))

@@ -2,7 +2,7 @@ package supply.testing
 
 import java.util.concurrent.{Callable, ExecutionException, Executors, Future, TimeUnit}
 
-/** What goes on in a thread of its own while the test does something else. */
+/** Work in a thread of its own, while the test does something else. */
 object Background {
 
   def inBackground[A](body: => A): Future[A] = {
@@ -11,7 +11,7 @@ object Background {
     finally executor.shutdown()
   }
 
-  /** What it has come to, waited for a minute. */
+  /** Waits for the result, at most a minute. */
   def result[A](future: Future[A]): A =
     try future.get(60, TimeUnit.SECONDS)
     catch { case e: ExecutionException => throw e.getCause }

@@ -6,7 +6,7 @@ import scala.jdk.CollectionConverters._
 
 object TemporaryFolder {
 
-  /** A new folder for the time of `body`. */
+  /** Runs `body` with a new folder, and removes the folder. */
   def apply[A](body: Path => A): A = {
     val folder = Files.createTempDirectory("supply-test")
     try body(folder)

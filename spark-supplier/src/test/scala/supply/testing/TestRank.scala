@@ -7,7 +7,7 @@ import java.util.concurrent.TimeUnit
 import supply.pair.{ConfigFiles, PairPaths}
 
 /**
- * A real rank, a process on libsupply, that does one step at a time
+ * A real rank: a process with libsupply that does one step at a time
  * (mpi-client/tests/support/rank_stepper.c).
  */
 final class TestRank(
@@ -41,14 +41,14 @@ final class TestRank(
       s"open ${paths.mappedFile} ${paths.requestPipe} ${paths.notificationPipe} $timeout $ringBytes $blockBytes $rank" +
         position.map(" " + _).getOrElse(""))
 
-  /** Where it stands. */
+  /** Its position. */
   def position(): String = {
     val answer = apply("position")
     assert(answer.startsWith("OK "), answer)
     answer.drop(3)
   }
 
-  /** Reads and releases everything up to the end or an error; the answers to `next`. */
+  /** Reads and releases everything up to the end or an error. Returns the answers to `next`. */
   def drain(): Seq[String] = {
     val seen = Seq.newBuilder[String]
     while (true) {
@@ -74,13 +74,10 @@ final class TestRank(
 
 object TestRank {
 
-  /**
-   * Numbers that need no entry in the system's lists: of the user (and his own group), and of one
-   * more group of his.
-   */
+  /** The numbers of a user (and of its own group), and of one more of its groups. */
   final case class User(id: Int, group: Int)
 
-  /** As another user only root can start it, and from a copy that he can read. */
+  /** Only root can start it as another user, and from a copy that this user can read. */
   private def command(paths: PairPaths, user: Option[User]): Seq[String] = user match {
     case None => Seq(program)
     case Some(User(id, group)) =>

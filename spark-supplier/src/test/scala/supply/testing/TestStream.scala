@@ -12,8 +12,8 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
 
 /**
- * A streaming query whose batches are the same each time that they are computed, and real ranks.
- * Its folder has its checkpoint.
+ * Real ranks, and a streaming query whose batches are the same each time that they are computed.
+ * Its checkpoint is in its folder.
  */
 final class TestStream(
     sc: SparkContext, folder: Path, ranks: Int, timeout: Double = 20) extends AutoCloseable {
@@ -23,7 +23,7 @@ final class TestStream(
   private var processes = Seq.empty[TestRank]
   private var queries = Seq.empty[StreamingQuery]
 
-  /** Starts ranks, each with a position where there is one. */
+  /** Starts ranks, with the positions that are given. */
   def open(ringBytes: Long = 16 * 4096, positions: Seq[String] = Seq.empty): Seq[TestRank] =
     (0 until ranks).map(i => openOne(i, ringBytes, positions.lift(i)))
 
@@ -39,8 +39,8 @@ final class TestStream(
   }
 
   /**
-   * Batch after batch of `rows` numbers in so many partitions; a single one where there is a pause
-   * behind it.
+   * Batches of `rows` numbers in `partitions` partitions. With `pause`, the next batch comes after
+   * an hour.
    */
   def start(
       rows: Int = 20, partitions: Int = 4, pause: Boolean = false,
@@ -60,7 +60,7 @@ final class TestStream(
     query
   }
 
-  /** A query that goes nowhere. */
+  /** A query that writes nothing. */
   def elsewhere(name: String): StreamingQuery = {
     val query = spark.readStream.format("rate-micro-batch").option("rowsPerBatch",
       1L).load().writeStream.format("noop").queryName(name)
@@ -70,7 +70,7 @@ final class TestStream(
     query
   }
 
-  /** Waits until so many batches are whole. */
+  /** Waits until `batches` batches are complete. */
   def await(query: StreamingQuery, batches: Int): Unit =
     TestStream.await {
       query.exception.foreach(throw _);
@@ -88,19 +88,19 @@ object TestStream {
   def await(probe: => Boolean): Unit = {
     val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60)
     while (!probe) {
-      assert(System.nanoTime() < end, "it did not happen")
+      assert(System.nanoTime() < end, "not within 60 seconds")
       Thread.sleep(10)
     }
   }
 
-  /** The header of a rank's mapped file, to be read and written. */
+  /** Runs `body` with the header of a rank's mapped file, to read and write. */
   def header[A](rank: TestRank)(body: ByteBuffer => A): A =
     Using.resource(FileChannel.open(Paths.get(rank.paths.mappedFile), StandardOpenOption.READ,
         StandardOpenOption.WRITE)) { file =>
       body(file.map(FileChannel.MapMode.READ_WRITE, 0, 4096).order(ByteOrder.LITTLE_ENDIAN))
     }
 
-  /** (epoch, partition, element) of all elements that came in blocks. */
+  /** (epoch, partition, element) of all elements in blocks. */
   def elements(seen: Seq[String]): Seq[(Int, Int, Int)] =
     seen.filter(_.startsWith("OK ")).map(_.split(' ').tail.map(_.toInt)).flatMap { words =>
       (words(3) until words(3) + words(4)).map((words(1), words(2), _))
