@@ -1,5 +1,7 @@
-"""Every Python example of docs/PYTHON.md runs as a rank, fed by a task of the test."""
+"""Runs the Python examples of the documents: ranks with a task of the test, PySpark programs with ranks of the test."""
 
+import concurrent.futures
+import os
 import re
 import shutil
 import subprocess
@@ -7,25 +9,32 @@ import sys
 
 import pyarrow
 import pytest
+import supply
+from pyarrow import parquet
 
-from layout import ROOT
+from layout import JAR, ROOT, SPARK_PYTHON
 from task import Task, wait_until
 from values import batch
 
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 
-DOCUMENT = ROOT / "docs" / "PYTHON.md"
-EXAMPLES = re.findall(r"^```python\n(.*?)^```$", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
+LIMIT_SECONDS = 240
+
+
+def examples(document):
+    text = (ROOT / "docs" / document).read_text()
+    found = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(found) == text.count("```python") > 0
+    return found
+
+
 # The function that the examples leave to the reader.
 TRAIN = "def train(data, label):\n    assert data.shape[1:] == (2,) and len(data) == len(label) > 0\n"
 
 
-def test_the_document_has_examples():
-    assert len(EXAMPLES) == DOCUMENT.read_text().count("```python") >= 4
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
-def test_an_example(files, example):
+@pytest.mark.parametrize("number", range(len(examples("PYTHON.md"))))
+def test_the_examples_of_python(files, number):
+    example = examples("PYTHON.md")[number]
     conf = files.folder / "conf"
     conf.mkdir(mode=0o700)
     for name in ("mapped-files.conf", "named-pipes.conf"):
@@ -50,3 +59,38 @@ def test_an_example(files, example):
         assert rank.returncode == 0, output
     finally:
         rank.kill()
+
+
+def epochs_of(config, local_rank):
+    """The ids of each epoch."""
+    with supply.open(config, local_rank, timeout=LIMIT_SECONDS) as s:
+        epochs = []
+        while not s.at_end_of_data:
+            epochs.append([number for block in s.epoch() for number in block.numpy("id").tolist()])
+    return epochs[:-1]
+
+
+def test_the_examples_of_dataframes(tmp_path):
+    for folder, first in (("train", 0), ("incoming", 1000)):
+        (tmp_path / "data" / folder).mkdir(parents=True)
+        for file in range(4):
+            numbers = range(first + 10 * file, first + 10 * file + 10)
+            parquet.write_table(pyarrow.table({"id": numbers}), tmp_path / "data" / folder / f"{file}.parquet")
+    jar = tmp_path / JAR.relative_to(ROOT)
+    jar.parent.mkdir(parents=True)
+    jar.symlink_to(JAR)
+    make_configs = [ROOT / "launch" / "make-configs", "2", tmp_path / "pairs", tmp_path / "conf"]
+    subprocess.run(make_configs, check=True, stdout=subprocess.DEVNULL)
+    with concurrent.futures.ThreadPoolExecutor(2) as ranks, open(tmp_path / "log", "w+") as log:
+        runs = [
+            ranks.submit(lambda rank: [epochs_of(tmp_path / "conf", rank) for _ in range(2)], rank) for rank in (0, 1)
+        ]
+        program = subprocess.run(
+            [SPARK_PYTHON, "-c", "\n".join(examples("DATAFRAMES.md"))], cwd=tmp_path, stdout=log, stderr=log,
+            env={**os.environ, "PYSPARK_SUBMIT_ARGS": "--master local[4] pyspark-shell"}, timeout=LIMIT_SECONDS,
+        )  # fmt: skip
+        assert program.returncode == 0, (tmp_path / "log").read_text()[-2000:]
+        (first, first_stream), (second, second_stream) = (run.result() for run in runs)
+    assert [sorted(mine + theirs) for mine, theirs in zip(first, second)] == [list(range(40))] * 10
+    batches = first_stream + second_stream
+    assert sorted(number for batch in batches for number in batch) == list(range(1000, 1040))

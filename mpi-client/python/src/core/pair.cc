@@ -76,7 +76,9 @@ void Pair::check(int status) const {
 }
 
 supply_status_t Pair::next(supply_block_t &block, bool once) {
-    const double end = once ? now() + supply_timeout(handle()) : std::numeric_limits<double>::infinity();
+    double end = std::numeric_limits<double>::infinity();
+    /* The pauses let libsupply's own limit pass first, which raises if no task has shown life. */
+    if (once) end = now() + supply_timeout(handle()) + 2 * kPauseMilliseconds / 1e3;
     for (;;) {
         const supply_status_t status = supply_try_next(handle(), &block);
         check(status);
