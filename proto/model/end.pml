@@ -32,9 +32,9 @@ end_running:
         i = LAST_RANK;
         /* Nothing is lost. */
         assert(rank_outcome[i] != SUCCEEDED || (pair[i].taken == NUMBERS(i) && pair[i].released == NUMBERS(i)));
-        /* Nobody believes in a success that was none. */
+        /* A reported success is true. */
         assert(!succeeded || pair[0].released == NUMBERS(0) || pair[i].released == NUMBERS(i));
-        /* Where the task has attempts left and nothing happens to the rank, the rank gets everything; */
+        /* If the task has attempts left and nothing happens to the rank, the rank gets everything; */
         died = 0;
         do
         :: i < ATTEMPTS -> died = died + (task_outcome[i] == DIED -> 1 : 0); i++
@@ -42,35 +42,35 @@ end_running:
         od;
         i = LAST_RANK;
         assert(rank_outcome[i] == SUCCEEDED || died >= (ZOMBIE -> 1 : ATTEMPTS) || STOPS || rank_deaths || a_rank_stalls || a_task_stalls);
-        /* and where nothing happens at all, both sides know it. */
-        assert((succeeded && !given_up) || died || ZOMBIE || STOPS || rank_deaths || a_rank_stalls || a_task_stalls);
+        /* and if nothing happens at all, both sides know it. */
+        assert((succeeded && !has_failed) || died || ZOMBIE || STOPS || rank_deaths || a_rank_stalls || a_task_stalls);
 #if STREAM
-        /* A query, and a rank, that are started again come to the end. */
+        /* A query and a rank that are started again reach the end. */
         assert(succeeded || (rank_deaths && RANKS == 1) || STOPS || a_rank_stalls || a_task_stalls);
 #endif
-        /* A rank that was told why Spark gave up does not wait for its time limit. */
+        /* A rank that was notified of Spark's failure does not wait for its timeout. */
         assert(task_outcome[ATTEMPTS] != DELIVERED || rank_outcome[i] != TIMED_OUT || rank_deaths || a_rank_stalls);
-        /* Nothing is left behind but by the dead. */
+        /* Only the dead leave files. */
         assert(rank_outcome[i] == DIED || a_rank_stalls ||
             (mapped_path == NONE && request_path == NONE && notification_path == NONE));
         assert(pair[i].rank_lock == FREE || a_rank_stalls);
         assert((pair[i].task_lock == FREE && pair[i].notification_writers == 0 && !pair[i].attached) || a_task_stalls)
     }
-    /* No properties: spin must find a run that ends like this, else the properties above hold for want of runs. */
+    /* No properties: spin must find a run that ends like this, else the properties above hold only because no run exists. */
 #ifdef WITNESS_ONE_DEATH
     assert(!(succeeded && died == 1));
 #endif
 #ifdef WITNESS_TWO_DEATHS
     assert(!(succeeded && died == 2));
 #endif
-#ifdef WITNESS_TOLD_BY_SPARK
-    assert(rank_outcome[0] != TOLD_BY_SPARK);
+#ifdef WITNESS_FAILED_BY_SPARK
+    assert(rank_outcome[0] != FAILED_BY_SPARK);
 #endif
-#ifdef WITNESS_TOLD_BESIDE_A_TASK
-    assert(rank_outcome[0] != TOLD_BY_SPARK || pair[0].task_lock == FREE);
+#ifdef WITNESS_NOTIFIED_BESIDE_A_TASK
+    assert(rank_outcome[0] != FAILED_BY_SPARK || pair[0].task_lock == FREE);
 #endif
-#ifdef WITNESS_TOLD_BY_RANK
-    assert(task_outcome[0] != TOLD_BY_RANK);
+#ifdef WITNESS_FAILED_BY_RANK
+    assert(task_outcome[0] != FAILED_BY_RANK);
 #endif
 #ifdef WITNESS_NEW_RANK
     assert(!succeeded || rank_outcome[RANKS - 1] != SUCCEEDED);

@@ -1,6 +1,6 @@
 /*
- * A pair, checked by spin. Step names (O1, A1, P1, R1, C1, …) are those of ../PROTOCOL.md; README.md says what stands
- * for what, and what was left out. `check` runs it with the settings and properties below.
+ * A pair, checked by spin. Step names (O1, A1, P1, R1, C1, …) are those of ../PROTOCOL.md; README.md says what
+ * the parts stand for, and what was left out. `check` runs it with the settings and properties below.
  */
 
 /* Settings, each -DNAME=NUMBER. */
@@ -11,22 +11,22 @@
 #define BLOCKS 4            /* sequence numbers of the run, ends included: 4 is one epoch of two blocks, 7 two epochs */
 #endif
 #ifndef NOTIFICATIONS
-#define NOTIFICATIONS 4     /* what the notification pipe holds */
+#define NOTIFICATIONS 4     /* capacity of the notification pipe */
 #endif
 #ifndef REQUESTS
-#define REQUESTS 2          /* what the request pipe holds */
+#define REQUESTS 2          /* capacity of the request pipe */
 #endif
 #ifndef ATTEMPTS
-#define ATTEMPTS 1          /* how often Spark tries the task */
+#define ATTEMPTS 1          /* attempts of the task */
 #endif
 #ifndef ZOMBIE
-#define ZOMBIE 0            /* 1: Spark may start an attempt while the one before it still lives */
+#define ZOMBIE 0            /* 1: Spark may start an attempt while the previous one still lives */
 #endif
 #ifndef DELIVERY
-#define DELIVERY 1          /* 0: the driver dies with its last attempt, and tells nobody that Spark has given up */
+#define DELIVERY 1          /* 0: the driver dies with its last attempt, and notifies no rank of the failure */
 #endif
 #ifndef RANKS
-#define RANKS 1             /* 2: a rank that has died is started anew, at the same paths */
+#define RANKS 1             /* 2: a rank that died is started again, at the same paths */
 #endif
 #ifndef STALE
 #define STALE 0             /* 1: the first of two ranks died in an earlier run, and left its files */
@@ -44,10 +44,10 @@
 #define RANK_STALLS 0
 #endif
 #ifndef STOPS
-#define STOPS 0             /* 1: the rank may give up at any time */
+#define STOPS 0             /* 1: the rank may fail at any time */
 #endif
 #ifndef RESIDENT
-#define RESIDENT 0          /* 1: the blocks of the first epoch stay, and later ones notify them again; 4 SLOTS or more */
+#define RESIDENT 0          /* 1: the blocks of the first epoch are resident, and later epochs replay them; 4 SLOTS or more */
 #endif
 
 #ifndef STREAM
@@ -61,13 +61,13 @@
 #define EPOCH 2             /* numbers of an epoch, its end included */
 #endif
 #ifndef DRIVER_DEATHS
-#define DRIVER_DEATHS 0     /* the next driver goes on with what is committed */
+#define DRIVER_DEATHS 0     /* the next driver continues after the committed batches */
 #endif
 #ifndef QUERY_STOPS
 #define QUERY_STOPS 0       /* 1: query.stop() may come before the last batch is committed */
 #endif
 #ifndef SIGNALS
-#define SIGNALS 0           /* 1: at some time a task attaches and leaves, as in a pause of the stream */
+#define SIGNALS 0           /* 1: at some time a task attaches and leaves, the heartbeat of an idle stream */
 #endif
 #undef ATTEMPTS
 #define ATTEMPTS (BATCHES + 1 + TASK_DEATHS + ZOMBIE + DRIVER_DEATHS + RANK_DEATHS)
@@ -84,17 +84,17 @@
 #define MARK(sequence) ((sequence) + 1)     /* of a slot: 0 is "nothing written yet" */
 #define SLOT(sequence) ((sequence) % SLOTS)
 #if STREAM
-#define ONE_STEP atomic                     /* what is the same in any run, and tried there step by step */
+#define ONE_STEP atomic                     /* the same as in any run; other lines try it step by step */
 #define LAST last
 #define START(generation) pair[generation].start
 #define IS_END (until == NONE)              /* of the stream; else of a batch */
 #define UNTIL (IS_END -> last + 1 : until)
 #define IS_SIGNAL (job == NONE)
-#define IS_HEARD (job == jobs)              /* by Spark: the job of this attempt has not ended, nor its driver died */
+#define IS_HEARD (job == jobs)              /* by Spark: the job of this attempt has not ended, and its driver lives */
 #ifdef MUTATION_A_RECORD_FOR_ALL_JOBS
 #define IS_ANSWERED (job >= first_job)
 #else
-#define IS_ANSWERED IS_HEARD                /* by RunRecord, of which each job has its own */
+#define IS_ANSWERED IS_HEARD                /* by RunRecord; each job has its own */
 #endif
 #define NUMBERS(generation) (last + 1 - pair[generation].start)
 #else
@@ -110,20 +110,20 @@
 #endif
 #define KIND(position) ((position) == LAST -> END_OF_DATA : ((position) % EPOCH == EPOCH - 1 -> END_OF_EPOCH : BLOCK))
 /*
- * The number whose elements and copy a number stands for, and the slot in which they lie: its own, but where blocks stay.
- * There each later epoch takes the two blocks of the first one in the opposite order.
+ * The number whose elements and copy a number stands for, and their slot. Without resident blocks it is the number's own. With
+ * resident blocks, each later epoch takes the two blocks of the first one in the opposite order.
  */
 #if RESIDENT
-#define STAY 3              /* resident_count; resident_first is 0 */
-#define IS_AGAIN(sequence) ((sequence) >= STAY && (sequence) != LAST)
-#define MEANT(sequence) (IS_AGAIN(sequence) -> ((sequence) % 3 == 2 -> 2 : 1 - (sequence) % 3) : (sequence))
+#define RESIDENT_COUNT 3              /* resident_count; resident_first is 0 */
+#define IS_REPLAY(sequence) ((sequence) >= RESIDENT_COUNT && (sequence) != LAST)
+#define MEANT(sequence) (IS_REPLAY(sequence) -> ((sequence) % 3 == 2 -> 2 : 1 - (sequence) % 3) : (sequence))
 #ifdef MUTATION_END_OF_DATA_IN_THE_SLOT_OF_ITS_NUMBER
 #define PLACE(sequence) SLOT(MEANT(sequence))
 #else
-#define PLACE(sequence) SLOT(((sequence) == LAST -> STAY : MEANT(sequence)))
+#define PLACE(sequence) SLOT(((sequence) == LAST -> RESIDENT_COUNT : MEANT(sequence)))
 #endif
 #else
-#define IS_AGAIN(sequence) false
+#define IS_REPLAY(sequence) false
 #define MEANT(sequence) (sequence)
 #define PLACE(sequence) SLOT(sequence)
 #endif
@@ -131,9 +131,9 @@
 
 mtype = { BLOCK, END_OF_EPOCH, END_OF_DATA, FAILURE, ATTACH, RELEASE, STOP };
 /* How a process has ended. */
-mtype = { RUNNING, SUCCEEDED, DIED, STOPPED, TIMED_OUT, TOLD_BY_SPARK, TOLD_BY_RANK, RANK_LEFT, DELIVERED };
+mtype = { RUNNING, SUCCEEDED, DIED, STOPPED, TIMED_OUT, FAILED_BY_SPARK, FAILED_BY_RANK, RANK_LEFT, DELIVERED };
 
-/* What one generation has in common: the header and the ring of its mapped file, and what the kernel knows of it. */
+/* The state of one generation: the header and the ring of its mapped file, and the kernel's view of it. */
 typedef generation_state {
     bool version;
     byte released;
@@ -143,15 +143,15 @@ typedef generation_state {
     bool end_seen;
 #if STREAM
     byte acknowledged;
-    byte start;                   /* start_epoch and what follows it */
+    byte start;                   /* the start_… fields */
 #endif
-    bool has_run;                 /* a task has attached: there is one run here, and that the pair is its own is known */
+    bool has_run;                 /* a task has attached. There is one run here, so the pair is known to be its own */
     byte copy[SLOTS];             /* block header: MARK of the sequence number */
     byte values[SLOTS];           /* the elements: MARK of their position in the source */
 #if RESIDENT
     bool resident;                /* resident_first and resident_count */
     byte replay_sequence[SLOTS];   /* the record: MARK of a number */
-    byte replay_block[SLOTS];      /* and of the one whose block it stands for */
+    byte replay_block[SLOTS];      /* and of the replayed block */
 #endif
 
     byte rank_lock;
@@ -161,19 +161,19 @@ typedef generation_state {
     byte notification_writers;    /* tasks that have the notification pipe open */
     bool writer_came;             /* since the rank's descriptor was opened: else there is no POLLHUP */
 
-    byte attached;                /* attempts between A4 and their end: what must never be 2 */
+    byte attached;                /* attempts between A4 and their end: must never be 2 */
     byte taken;                   /* blocks that the rank's program has got */
 }
 generation_state pair[RANKS];
 chan notification_pipe[RANKS] = [NOTIFICATIONS] of { mtype, byte, byte }  /* kind, sequence, generation */
 chan request_pipe[RANKS] = [REQUESTS] of { mtype, byte }                  /* kind, generation */
 
-/* The generation whose file stands at the path; NONE: nothing does. */
+/* The generation of the file at the path; NONE: there is no file. */
 byte mapped_path = NONE;
 byte request_path = NONE;
 byte notification_path = NONE;
 
-/* What befalls the processes. The failure delivery is the task after the last attempt. */
+/* Deaths and stalls. The failure delivery is the task after the last attempt. */
 bool rank_killed[RANKS];
 bool rank_stopped[RANKS];
 bool task_killed[TASKS];
@@ -189,10 +189,10 @@ byte ranks_running;
 byte tasks_running;
 bool recorded;              /* the driver knows that the rank has everything */
 bool succeeded;             /* and that an attempt has ended well */
-bool given_up;              /* an attempt has failed in a way that Spark does not retry */
+bool has_failed;              /* an attempt has failed in a way that Spark does not retry */
 bool driver_ended;
 
-/* until: the position behind what the task supplies; NONE: to the end of its stream. */
+/* until: the position after the task's last block; NONE: to the end of its stream. */
 inline start_task(i, delivers, until, job) {
     d_step { task_outcome[i] = RUNNING; tasks_running++ };
     run Task(i, delivers, until, job)
@@ -204,23 +204,23 @@ inline start_task(i, delivers, until, job) {
 #include "rank.pml"
 #include "task.pml"
 
-/* Where blocks stay, deaths before their END_OF_EPOCH are those of any other run; where a stream is stopped, those before its end. */
+/* With resident blocks, deaths before their END_OF_EPOCH are as in any run; so are those before the end of a stopped stream. */
 #if RESIDENT
-#define DEATH_TELLS (pair[0].published >= STAY - 1)
+#define DEATH_TELLS (pair[0].published >= RESIDENT_COUNT - 1)
 #elif STREAM
 #define DEATH_TELLS (attempts > 0 && (!QUERY_STOPS || batch == BATCHES))
 #else
 #define DEATH_TELLS true
 #endif
 
-/* In a stream, those of a rank that has nothing yet. */
+/* In a stream, so are those of a rank that has nothing yet. */
 #if STREAM
 #define RANK_DEATH_TELLS(i) (pair[i].taken > 0)
 #else
 #define RANK_DEATH_TELLS(i) true
 #endif
 
-/* Kills and stalls whoever still runs, as often as the settings allow, whenever it likes. */
+/* Kills and stalls processes that still run, as often as the settings allow, at any time. */
 #define KILL_TASK(i) \
     :: task_deaths < TASK_DEATHS && DEATH_TELLS && task_outcome[i] == RUNNING && !task_killed[i] -> \
         d_step { task_killed[i] = true; task_deaths++ }
@@ -231,7 +231,7 @@ proctype Fate() {
     do
 #if TASK_DEATHS
 #if ZOMBIE
-    /* It is the zombie that dies: attempts that die one after the other have settings of their own. */
+    /* The zombie dies: attempts that die one after the other have settings of their own. */
     :: task_deaths < TASK_DEATHS && task_outcome[0] == RUNNING && !task_killed[0] && task_outcome[1] == RUNNING ->
         d_step { task_killed[0] = true; task_deaths++ }
 #elif STREAM
@@ -267,7 +267,7 @@ inline start_rank(i) {
     run Rank(i)
 }
 
-/* mpirun, by the hand of a user who starts a rank anew. */
+/* mpirun, and a user who starts a rank again. */
 proctype Launcher() {
 #if STALE
     start_rank(1)
@@ -287,21 +287,21 @@ end_first_lives:
 }
 
 #if !STREAM
-/* Spark's driver: another attempt for one that died, and the failure delivery when it has given up. */
+/* Spark's driver: another attempt for one that died, and the failure delivery when the run has failed. */
 proctype Driver() {
     byte next;
     start_task(0, false, BLOCKS, 0);
     next = 1;
 end_waiting:
     do
-    :: !succeeded && !given_up && next < ATTEMPTS &&
+    :: !succeeded && !has_failed && next < ATTEMPTS &&
         (task_outcome[next - 1] == DIED ||
         (ZOMBIE && task_outcome[next - 1] == RUNNING && (!TASK_DEATHS || pair[0].published > 0))) ->
         start_task(next, false, BLOCKS, 0);
         next++
     :: succeeded -> break
     :: !succeeded && recorded && next == ATTEMPTS && task_outcome[next - 1] == DIED -> break
-    :: !succeeded && !recorded && (given_up || (next == ATTEMPTS && task_outcome[next - 1] == DIED)) ->
+    :: !succeeded && !recorded && (has_failed || (next == ATTEMPTS && task_outcome[next - 1] == DIED)) ->
 #if DELIVERY
         start_task(ATTEMPTS, true, BLOCKS, 0);
 #endif

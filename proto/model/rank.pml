@@ -1,6 +1,6 @@
 /* The rank's side of a pair: mpi-client/src/{claimed_file,pair,receive,named_pipe}.c. Its number is its generation. */
 
-/* O1 for one of the pipes: what stands at the path is a dead rank's; the kernel lets nobody else have its lock. */
+/* O1 for one of the pipes: a file at the path is a dead rank's, because the kernel gives its lock to no other rank. */
 inline claim_pipe(path, open_end) {
     if
     :: path != NONE -> path = NONE
@@ -9,7 +9,7 @@ inline claim_pipe(path, open_end) {
     d_step { path = me; open_end = true }
 }
 
-/* C1, C2: as far as all before it are released, too. */
+/* C1, C2: up to the first block that is still held. */
 inline release(number) {
     d_step {
         held[SLOT(number)] = false;
@@ -44,7 +44,7 @@ inline release(number) {
 #endif
 }
 
-/* A full pipe is no error. */
+/* A full pipe is not an error. */
 inline wake_task() {
     if
     :: atomic { nfull(request_pipe[me]) -> request_pipe[me]!RELEASE, me }
@@ -54,7 +54,7 @@ inline wake_task() {
     fi
 }
 
-/* The program reads in place for as long as it holds the block. */
+/* The program reads in place while it holds the block. */
 inline read_in_place(number) {
     d_step {
         assert(pair[me].copy[PLACE(number)] == MARK(MEANT(number)));
@@ -62,7 +62,7 @@ inline read_in_place(number) {
     }
 }
 
-/* Writes why, and STOP, making room by taking out what the task has not read. */
+/* Writes the reason, then STOP. Makes space for it by removing requests that the task has not read. */
 inline stop(why) {
     pair[me].rank_failure = true;
     do
@@ -76,7 +76,7 @@ inline stop(why) {
     outcome = why
 }
 
-/* What the rank goes by when it says whether a task is attached. */
+/* How the rank decides whether a task is attached. */
 #ifdef MUTATION_PIPE_TELLS_OF_DEATH
 #define SEES_A_TASK (!task_left)
 #else
@@ -92,12 +92,12 @@ inline stop(why) {
 proctype Rank(byte me) {
     byte expected, released, before, number, generation;
 #if STREAM
-    byte newest = NONE;         /* the last block that has come: a loop holds it until the next one comes */
-    bool is_behind_end;         /* END_OF_EPOCH has come, and the program has not asked for more */
+    byte newest = NONE;         /* the last block that came: a loop holds it until the next one comes */
+    bool is_after_end;         /* END_OF_EPOCH has come, and the program has not asked for more */
 #endif
     bool held[SLOTS];
 #ifdef MUTATION_REMOVER_LOOKS_LIKE_A_RANK
-    byte stale = NONE;          /* the generation of another's file that is being removed */
+    byte stale = NONE;          /* the generation of the file that is being removed */
 #endif
 #ifdef MUTATION_PIPE_TELLS_OF_DEATH
     bool task_left;
@@ -126,7 +126,7 @@ O1:     do
         mapped_path = me;
         pair[me].rank_lock = OWNER(me);
         claim_pipe(request_path, pair[me].request_writer);
-        claim_pipe(notification_path, pair[me].notification_reader);        /* O3, too */
+        claim_pipe(notification_path, pair[me].notification_reader);        /* also O3 */
 #if STREAM
         d_step { pair[me].start = saved; asked = (saved > asked -> saved : asked) };
 #endif
@@ -166,7 +166,7 @@ R1:     if
         :: atomic { nempty(notification_pipe[me]) -> notification_pipe[me]?kind, number, generation }
         :: empty(notification_pipe[me]) && IS_FULL -> goto receive_or_release
         :: empty(notification_pipe[me]) && !IS_FULL && pair[me].notification_writers == 0 && pair[me].writer_came ->
-            /* POLLHUP; then the descriptor is renewed, and a task may have come in between. */
+            /* POLLHUP; then the rank renews the descriptor. A task may have come in between. */
             d_step {
                 pair[me].writer_came = (pair[me].notification_writers > 0);
 #ifdef MUTATION_PIPE_TELLS_OF_DEATH
@@ -176,7 +176,7 @@ R1:     if
             goto R1
         :: timeout ->
             assert(tasks_running == 0 || a_task_stalls);
-            /* It tells the user of a task that is attached only where one is. */
+            /* The message mentions an attached task only if there is one. */
             assert(!SEES_A_TASK || pair[me].attached || !pair[me].schema_columns);
             stop(TIMED_OUT);
             goto leave
@@ -190,7 +190,7 @@ R2:     if
         task_left = false;
 #endif
         if
-        :: kind == FAILURE -> outcome = TOLD_BY_SPARK; goto leave
+        :: kind == FAILURE -> outcome = FAILED_BY_SPARK; goto leave
 #ifndef MUTATION_NO_DROP
         :: kind != FAILURE && number < expected -> goto receive_or_release
 #endif
@@ -206,7 +206,7 @@ R3:     skip;
             assert(pair[me].schema_columns || kind != BLOCK);
             assert(pair[me].copy[PLACE(number)] == MARK(MEANT(number)));
 #if RESIDENT
-            assert(pair[me].resident || number < STAY);
+            assert(pair[me].resident || number < RESIDENT_COUNT);
 #endif
             /* R4 */
             assert(number == pair[me].taken);
@@ -222,7 +222,7 @@ R3:     skip;
         if
 #if STREAM
         :: kind == BLOCK -> newest = number; goto receive_or_release
-        :: kind == END_OF_EPOCH -> release(number); is_behind_end = true; save(); goto receive_or_release
+        :: kind == END_OF_EPOCH -> release(number); is_after_end = true; save(); goto receive_or_release
 #else
         :: kind == BLOCK -> goto receive_or_release
         :: kind == END_OF_EPOCH -> release(number); goto receive_or_release
@@ -235,7 +235,7 @@ R3:     skip;
         :: else
         fi;
 
-        /* supply_close() after the end of data: gives back what is still held. */
+        /* supply_close() after the end of data: releases the blocks that are still held. */
         do
         :: expected > released ->
             number = released;
@@ -246,7 +246,7 @@ R3:     skip;
 #ifndef MUTATION_NO_END_SEEN
 E4:     do
         :: pair[me].end_seen -> break
-#ifndef MUTATION_E3_DOES_NOT_READ
+#ifndef MUTATION_E4_DOES_NOT_READ
         :: atomic { nempty(notification_pipe[me]) -> notification_pipe[me]?kind, number, generation };
             if
             :: kind == FAILURE && generation == me -> break
@@ -259,7 +259,7 @@ E4:     do
         outcome = SUCCEEDED;
 
 leave:  ONE_STEP {
-        /* The mapped file first, so that no task attaches to a pair that is going. */
+        /* The mapped file first, so that no task attaches to a pair that is being closed. */
         mapped_path = NONE;
         pair[me].rank_lock = FREE;
         notification_path = NONE;
@@ -277,7 +277,7 @@ end_stalled: atomic { rank_killed[me] -> outcome = DIED }
         fi
     };
 
-    /* The end of a process: the kernel closes its descriptors in an order of its own. */
+    /* The end of a process: the kernel closes its descriptors in any order. */
     ONE_STEP {
     do
     :: atomic { pair[me].rank_lock == OWNER(me) -> pair[me].rank_lock = FREE }
@@ -289,11 +289,11 @@ end_stalled: atomic { rank_killed[me] -> outcome = DIED }
     atomic {
         rank_outcome[me] = outcome;
         ranks_running = ranks_running - !rank_stopped[me];
-        /* What nobody asks for any more is forgotten, so that spin does not tell states apart by it. */
+        /* Unused values are reset, so that spin does not distinguish states by them. */
         rank_killed[me] = false;
         expected = 0; released = 0; before = 0; number = 0; generation = 0; kind = 0; unread = 0; outcome = 0;
 #if STREAM
-        newest = 0; is_behind_end = false;
+        newest = 0; is_after_end = false;
 #endif
         do
         :: before < SLOTS -> held[before] = false; before++

@@ -1,14 +1,14 @@
 /*
- * What a stream has beside a run (PROTOCOL.md, *Streams*): a job for each batch, which is an epoch, and one for the end; and C3. As in
- * supply/{SupplyStream,task/StreamPart,task/StreamSignal,task/PinnedTask,pair/Credit}.scala and mpi-client/src/{pair,receive}.c.
+ * What a stream adds to a run (PROTOCOL.md, *Streams*): a job for each batch (an epoch), one for the end, and C3. As in SupplyStream,
+ * StreamPart, PinnedTask and Credit of the Scala side, and mpi-client/src/{pair,receive}.c.
  *
- * A position is a number of the whole stream: number 0 of a pair is that of the position which its rank has brought.
+ * A position is a number in the whole stream: number 0 of a pair is the position that its rank brought.
  */
 
 byte batch;                 /* where the driver is; BATCHES: at the end */
 byte last = NONE;           /* the position of END_OF_DATA, once it is known */
-byte saved;                 /* the position that the rank's program has saved last */
-byte asked;                 /* the one up to which a rank, or the one before it, has asked for more */
+byte saved;                 /* the last position that the rank's program saved */
+byte asked;                 /* the position up to which a rank, or the rank before it, has asked for more */
 byte jobs;                  /* how many all drivers together have started, */
 byte attempts;              /* and attempts of their tasks */
 hidden byte forgotten;      /* slots of the first rank's ring */
@@ -19,8 +19,8 @@ byte first_job;             /* of the present driver */
 /* C3: the program asks for what follows END_OF_EPOCH. */
 inline pass() {
     if
-    :: is_behind_end ->
-        is_behind_end = false;
+    :: is_after_end ->
+        is_after_end = false;
 #ifdef MUTATION_C3_WAKES_FIRST
         wake_task();
 #endif
@@ -35,7 +35,7 @@ inline pass() {
     fi
 }
 
-/* END_OF_EPOCH has come: the program saves where it stands, and only then asks for more. */
+/* END_OF_EPOCH has come: the program saves its position, and only then asks for more. */
 inline save() {
 #ifdef MUTATION_C3_BEFORE_THE_PROGRAM_SAVES
     pass();
@@ -47,22 +47,22 @@ inline save() {
 #endif
 }
 
-/* A6: the position is in this batch, or behind it. A next attempt for the end goes on with the one that it finds. */
+/* A6: the position is in this batch, or after it. The next attempt for the end continues with the one that it finds. */
 inline follow() {
     if
     :: IS_END && last == NONE -> last = position
     :: IS_END && last != NONE
-    :: !IS_END && last < position -> fail(RANK_LEFT)        /* The pair is at its end: another rank is to come. */
+    :: !IS_END && last < position -> fail(RANK_LEFT)        /* The pair is at its end: another rank must come. */
     :: !IS_END && last >= position ->
         d_step {
-            /* A rank has had what was committed; but an attempt of a job that has ended may be behind. */
+            /* A rank has had all committed batches; but an attempt of a job that has ended may lag. */
             assert(!IS_HEARD || position >= until - EPOCH);
             assert(!IS_HEARD || position <= until)
         }
     fi
 }
 
-/* Who has come to end the stream, and died before END_OF_DATA was there: it may come in another place. */
+/* A task of the end died before END_OF_DATA was published: it may come at another position. */
 inline forget_unpublished_end() {
     if
     :: has_lock && IS_END && START(generation) + pair[generation].published <= last -> last = NONE
@@ -70,34 +70,34 @@ inline forget_unpublished_end() {
     fi
 }
 
-/* Behind END_OF_EPOCH the rank asks for more. As await_released(): looks at the header, then waits for a request. */
-inline await_passed() {
+/* After END_OF_EPOCH the rank asks for more. As await_released(): reads the header, then waits for a request. */
+inline await_acknowledged() {
 #ifdef MUTATION_A_BATCH_ENDS_WHEN_IT_IS_PUBLISHED
     skip
 #elif defined(MUTATION_A_BATCH_ENDS_WHEN_IT_IS_RELEASED)
     await_released(sequence)
 #else
-    has_passed = (pair[generation].acknowledged >= sequence);
+    has_acknowledged = (pair[generation].acknowledged >= sequence);
     do
-    :: has_passed -> has_passed = false; break
-    :: atomic { !has_passed && nempty(request_pipe[requests]) -> request_pipe[requests]?request, from };
-        has_passed = (pair[generation].acknowledged >= sequence);
+    :: has_acknowledged -> has_acknowledged = false; break
+    :: atomic { !has_acknowledged && nempty(request_pipe[requests]) -> request_pipe[requests]?request, from };
+        has_acknowledged = (pair[generation].acknowledged >= sequence);
         if
-        :: request == STOP && from == generation -> fail(TOLD_BY_RANK)
+        :: request == STOP && from == generation -> fail(FAILED_BY_RANK)
         :: else -> d_step { request = 0; from = 0 }
         fi
-    :: !has_passed && empty(request_pipe[requests]) && !pair[requests].request_writer ->
-        has_passed = (pair[generation].acknowledged >= sequence);
+    :: !has_acknowledged && empty(request_pipe[requests]) && !pair[requests].request_writer ->
+        has_acknowledged = (pair[generation].acknowledged >= sequence);
         if
-        :: has_passed
+        :: has_acknowledged
         :: else -> fail_by_rank_that_left()
         fi
-    :: !has_passed && timeout -> assert(a_rank_stalls); fail(TIMED_OUT)
+    :: !has_acknowledged && timeout -> assert(a_rank_stalls); fail(TIMED_OUT)
     od
 #endif
 }
 
-/* Both sides have ended: nobody asks for what the first rank has left but for the position that it has saved. */
+/* Both sides have ended: of the first rank, only the saved position is still used. */
 inline forget_first_rank() {
     d_step {
         pair[0].published = 0; pair[0].acknowledged = 0; pair[0].taken = 0; pair[0].writer_came = false;
@@ -114,7 +114,7 @@ inline forget_first_rank() {
 }
 
 inline start_job() {
-    d_step { jobs++; recorded = false; succeeded = false; given_up = false }
+    d_step { jobs++; recorded = false; succeeded = false; has_failed = false }
 }
 
 inline start_attempt() {
@@ -122,7 +122,7 @@ inline start_attempt() {
     attempts++
 }
 
-/* Who is not heard any more may live on, or be killed. */
+/* An attempt that the driver no longer follows may live on, or be killed. */
 inline leave_task() {
     if
     :: atomic { task_outcome[attempts - 1] == RUNNING -> task_killed[attempts - 1] = true }
@@ -130,7 +130,7 @@ inline leave_task() {
     fi
 }
 
-/* Spark's driver: batch after batch, at last the end; and the next one, with the same checkpoint, where it has died or its query has failed. */
+/* Spark's driver: batch after batch, then the end. If it dies or its query fails, the next one uses the same checkpoint. */
 proctype Driver() {
     byte died, failed, zombies;
 
@@ -141,13 +141,13 @@ end_waiting:
     do
     :: succeeded && batch == BATCHES -> break
     :: succeeded && batch < BATCHES ->
-        /* No batch is taken as done before its rank has had all of it, and asked for more. */
+        /* No batch is done before its rank has had all of it and asked for more. */
         assert(asked >= (batch + 1) * EPOCH);
         batch++;
         goto begin
-    :: !succeeded && !given_up && task_outcome[attempts - 1] == DIED -> start_attempt()
+    :: !succeeded && !has_failed && task_outcome[attempts - 1] == DIED -> start_attempt()
 #if ZOMBIE
-    :: !succeeded && !given_up && task_outcome[attempts - 1] == RUNNING && zombies < ZOMBIE -> zombies++; start_attempt()
+    :: !succeeded && !has_failed && task_outcome[attempts - 1] == RUNNING && zombies < ZOMBIE -> zombies++; start_attempt()
 #endif
 #if DRIVER_DEATHS
     :: died < DRIVER_DEATHS && batch < BATCHES ->
@@ -161,8 +161,8 @@ end_waiting:
 #if QUERY_STOPS
     :: batch < BATCHES -> batch = BATCHES; leave_task(); goto begin             /* In the middle of a batch, or between two. */
 #endif
-    :: given_up && RANKS > 1 && failed < RANK_DEATHS && rank_outcome[RANKS - 1] == RUNNING -> failed++; goto begin
-    :: given_up && (RANKS == 1 || failed == RANK_DEATHS) ->
+    :: has_failed && RANKS > 1 && failed < RANK_DEATHS && rank_outcome[RANKS - 1] == RUNNING -> failed++; goto begin
+    :: has_failed && (RANKS == 1 || failed == RANK_DEATHS) ->
 #if DELIVERY
         start_task(ATTEMPTS, true, 0, jobs);
 #endif
@@ -172,7 +172,7 @@ end_waiting:
 }
 
 #if SIGNALS
-/* In pauses: attaches, and leaves at once. */
+/* The heartbeat of an idle stream: attaches, and leaves at once. */
 proctype Signals() {
     start_task(SIGNAL, false, 0, NONE)
 }

@@ -1,11 +1,11 @@
-/* The task's side of a pair: spark-supplier/src/main/scala/supply/{pair/Pair,pair/NamedPipe,task/PinnedTask}.scala. */
+/* The task's side of a pair: the Scala packages supply.pair and supply.executor. */
 
 inline fail(why) {
     outcome = why;
     goto failed
 }
 
-/* Drops what A3 and A4 have taken, to go on waiting. */
+/* Drops the locks and pipes of A3 and A4, to wait again. */
 inline detach() {
     if
     :: has_notification_pipe ->
@@ -18,7 +18,7 @@ inline detach() {
     fi
 }
 
-/* P4. One write of less than PIPE_BUF: whole, or EPIPE; blocks while the pipe is full. */
+/* P4. One write of less than PIPE_BUF: complete, or EPIPE; blocks while the pipe is full. */
 inline notify(kind, number) {
     if
     :: !pair[notifications].notification_reader -> fail_by_rank_that_left()
@@ -35,11 +35,11 @@ inline notify(kind, number) {
     fi
 }
 
-/* A pipe's other end has gone: STOP may lie unread, the rank's words stay in the mapping. */
+/* The other end of a pipe is closed: STOP may be unread, but the rank's text stays in the mapping. */
 inline fail_by_rank_that_left() {
-#ifndef MUTATION_WORDS_ARE_NOT_READ
+#ifndef MUTATION_TEXT_IS_NOT_READ
     if
-    :: pair[generation].rank_failure -> fail(TOLD_BY_RANK)
+    :: pair[generation].rank_failure -> fail(FAILED_BY_RANK)
     :: else
     fi;
 #endif
@@ -47,7 +47,7 @@ inline fail_by_rank_that_left() {
     fail(RANK_LEFT)
 }
 
-/* An attempt that has died since has told the driver that the rank has everything; it may not have told the rank. */
+/* An attempt that died has reported to the driver that the rank has everything; it may not have notified the rank. */
 inline end_if_recorded() {
     if
     :: recorded && !delivers && IS_ANSWERED ->
@@ -65,7 +65,7 @@ inline end_if_recorded() {
 }
 
 /* E2. */
-inline tell_driver() {
+inline report_to_driver() {
     if
     :: atomic { IS_ANSWERED -> recorded = true }
     :: !IS_ANSWERED -> fail(RANK_LEFT)
@@ -74,17 +74,17 @@ inline tell_driver() {
 
 /* No rank came, or another attempt has the task's lock. */
 inline fail_to_attach() {
-    /* Whom Spark's failure concerns is told, whatever an attempt does. */
+    /* The rank is notified of Spark's failure, whatever an attempt does. */
     assert(ranks_running == 0 || a_rank_stalls || (a_task_stalls && (!delivers || !pair[generation].has_run)));
 #ifndef MUTATION_ATTEMPTS_DO_NOT_ASK
     end_if_recorded();
 #endif
-    /* Not because the rank has everything and is gone. */
+    /* Not because the rank has everything and has exited. */
     assert(rank_outcome[RANKS - 1] != SUCCEEDED || delivers || a_task_stalls || !IS_HEARD);
     fail(TIMED_OUT)
 }
 
-/* Until the rank has released all below `number`: looks at the header first, waits for a request only without credit. */
+/* Until the rank has released all below `number`: reads the header first, waits for a request only without credit. */
 inline await_released(limit) {
     released = (released < limit -> pair[generation].released : released);
     do
@@ -92,7 +92,7 @@ inline await_released(limit) {
     :: atomic { released < limit && nempty(request_pipe[requests]) -> request_pipe[requests]?request, from };
         released = pair[generation].released;
         if
-        :: request == STOP && from == generation -> fail(TOLD_BY_RANK)
+        :: request == STOP && from == generation -> fail(FAILED_BY_RANK)
         :: else -> d_step { request = 0; from = 0 }
         fi
 #ifndef MUTATION_REQUEST_WRITER_KEPT
@@ -111,29 +111,29 @@ inline await_released(limit) {
 /* P2 of a number whose block lies in another slot: in two steps, the record and what makes it valid. */
 inline record() {
     if
-    :: sequence >= STAY ->
-        pair[generation].replay_block[SLOT(sequence)] = MARK((sequence == LAST -> STAY : MEANT(sequence)));
+    :: sequence >= RESIDENT_COUNT ->
+        pair[generation].replay_block[SLOT(sequence)] = MARK((sequence == LAST -> RESIDENT_COUNT : MEANT(sequence)));
         pair[generation].replay_sequence[SLOT(sequence)] = MARK(sequence)
     :: else
     fi
 }
 
-/* What an attempt finds of a number that was published before it came. */
+/* What an attempt finds for a number that was published before it attached. */
 inline check_record(published_number) {
-    assert(published_number < STAY || pair[generation].resident);
-    assert(published_number < STAY || pair[generation].replay_sequence[SLOT(published_number)] == MARK(published_number));
-    assert(published_number < STAY || pair[generation].replay_block[SLOT(published_number)] ==
-        MARK((published_number == LAST -> STAY : MEANT(published_number))))
+    assert(published_number < RESIDENT_COUNT || pair[generation].resident);
+    assert(published_number < RESIDENT_COUNT || pair[generation].replay_sequence[SLOT(published_number)] == MARK(published_number));
+    assert(published_number < RESIDENT_COUNT || pair[generation].replay_block[SLOT(published_number)] ==
+        MARK((published_number == LAST -> RESIDENT_COUNT : MEANT(published_number))))
 }
 #endif
 
-/* `delivers`: no attempt, but the small job that tells the rank that Spark has given up. */
+/* `delivers`: not an attempt, but the small job that notifies the rank that Spark has failed. */
 proctype Task(byte me; bool delivers; byte until, job) {
     byte generation, requests, notifications;   /* of the mapped file and of the pipes that it has open */
     byte sequence, released, position, number, from;
     bool has_lock, has_notification_pipe, is_attached;
 #if STREAM
-    bool has_passed;
+    bool has_acknowledged;
 #endif
     mtype request;
     mtype outcome;
@@ -171,7 +171,7 @@ A3:     if
         :: has_lock && !delivers -> pair[generation].has_run = true
         :: else
         fi;
-        /* A pipe may only be missing where the rank is. */
+        /* A pipe may be missing only if the rank is dead. */
 A4:     if
         :: request_path != NONE -> requests = request_path
         :: request_path == NONE -> assert(pair[generation].rank_lock == FREE); goto A4_again
@@ -206,7 +206,7 @@ A4_again:
 A5:     sequence = pair[generation].published;
         released = pair[generation].released;
         number = released;
-#ifdef MUTATION_GOES_ON_BEHIND_RELEASED
+#ifdef MUTATION_RESUMES_AFTER_RELEASED
         sequence = released;
 #endif
 #ifndef MUTATION_NO_REPLAY
@@ -258,18 +258,18 @@ P1:
             skip;
 P2:         position++;
             if
-            :: !IS_AGAIN(sequence) ->
+            :: !IS_REPLAY(sequence) ->
                 d_step { assert(pair[generation].attached == 1); pair[generation].values[PLACE(sequence)] = position };
                 pair[generation].copy[PLACE(sequence)] = MARK(sequence)
             :: else
             fi;
 #if RESIDENT
-#ifndef MUTATION_RECORD_BEHIND_P3
+#ifndef MUTATION_RECORD_AFTER_P3
             record();
 #endif
-#ifndef MUTATION_RESIDENT_BEHIND_P3
+#ifndef MUTATION_RESIDENT_AFTER_P3
             if
-            :: sequence == STAY - 1 -> pair[generation].resident = true
+            :: sequence == RESIDENT_COUNT - 1 -> pair[generation].resident = true
             :: else
             fi;
 #endif
@@ -284,14 +284,14 @@ P3:         pair[generation].published = sequence + 1;
                 sequence++
             }
             };
-#ifdef MUTATION_RECORD_BEHIND_P3
+#ifdef MUTATION_RECORD_AFTER_P3
             sequence--;
             record();
             sequence++;
 #endif
-#ifdef MUTATION_RESIDENT_BEHIND_P3
+#ifdef MUTATION_RESIDENT_AFTER_P3
             if
-            :: sequence == STAY -> pair[generation].resident = true
+            :: sequence == RESIDENT_COUNT -> pair[generation].resident = true
             :: else
             fi;
 #endif
@@ -302,14 +302,14 @@ P3:         pair[generation].published = sequence + 1;
         od;
 #if STREAM
         if
-        :: !IS_END -> await_passed(); tell_driver(); goto done
+        :: !IS_END -> await_acknowledged(); report_to_driver(); goto done
         :: IS_END
         fi;
 #endif
 #ifndef MUTATION_NO_WAIT_AT_THE_END
 E1:     await_released(sequence);
 #endif
-E2:     tell_driver();
+E2:     report_to_driver();
 E3:     pair[generation].end_seen = true;
 #if STREAM
 done:
@@ -318,8 +318,8 @@ done:
         succeeded = succeeded || IS_HEARD;
         goto close;
 
-failed: /* RankException: Spark does not try again. */
-        given_up = given_up || IS_HEARD;
+failed: /* RankException: Spark does not retry. */
+        has_failed = has_failed || IS_HEARD;
 close:  skip
     } unless {
         if
@@ -331,7 +331,7 @@ end_stalled: atomic { task_killed[me] -> outcome = DIED }
         fi
     };
 
-    /* Pair.close(), or the end of the process: the kernel closes its descriptors in an order of its own. */
+    /* Pair.close(), or the end of the process: the kernel closes its descriptors in any order. */
     atomic {
         pair[generation].attached = pair[generation].attached - is_attached;
         is_attached = false
@@ -352,7 +352,7 @@ end_stalled: atomic { task_killed[me] -> outcome = DIED }
     atomic {
         task_outcome[me] = outcome;
         tasks_running = tasks_running - !task_stopped[me];
-        /* What nobody asks for any more is forgotten, so that spin does not tell states apart by it. */
+        /* Unused values are reset, so that spin does not distinguish states by them. */
         task_killed[me] = false;
         generation = 0; requests = 0; notifications = 0; sequence = 0; until = 0; job = 0; released = 0; position = 0; number = 0; from = 0;
         request = 0; outcome = 0
