@@ -191,7 +191,7 @@ class Sides:
         while len(self._selector.get_map()) > 1 and time.monotonic() < latest:
             self._read_streams(0.1)
         for side in sides:
-            side.process.wait()
+            side.process.poll()
 
 
 def remove_folders(folders):
