@@ -143,7 +143,7 @@ def test_unordered_rows_cannot_resume_inside_a_partition(files, spark):
     assert "RankEndedException" in spark.answer()
     spark.write(files, "shuffled", **{"block-elements": 10})
     with (
-        pytest.raises(supply.SupplyError, match="go on behind element 10 of partition .* in no certain order"),
+        pytest.raises(supply.SupplyError, match="cannot resume after element 10 of partition .* in no certain order"),
         supply.open(files.folder, 0, timeout=LIMIT_SECONDS, position=position) as s,
     ):
         s.next_block()
