@@ -1,12 +1,8 @@
-"""The documents agree with the tree: links, paths, commands, options and examples."""
+"""The documents agree with the tree: links, paths, commands and options."""
 
-import os
 import re
 import subprocess
-import sys
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 from places import LAUNCH, ROOT
@@ -113,54 +109,3 @@ def test_the_protocol_names_every_field_that_the_table_has_constants_for():
     table = [line.split("\t") for line in (ROOT / "proto/layout.tsv").read_text().splitlines()[1:]]
     kinds = [row[1].split("_", 1)[1] for row in table if row[1].startswith(("NOTIFICATION_", "REQUEST_"))]
     assert [kind for kind in kinds if kind not in protocol] == []
-
-
-def write_datums(file, count):
-    """Rows with the columns of a Datum, so that supply-cat can print them."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    one = pyarrow.array([1] * count, pyarrow.int32())
-    columns = {
-        "key": pyarrow.array([b"%08d" % number for number in range(count)]),
-        "label": pyarrow.array(range(count), pyarrow.int32()),
-        "channels": one,
-        "height": one,
-        "width": one,
-        "encoded": pyarrow.array([False] * count),
-        "data": pyarrow.array([b"x"] * count),
-    }
-    pyarrow.parquet.write_table(pyarrow.table(columns), file)
-
-
-def test_the_programs_of_the_page_about_dataframes_run(tmp_path, make_pairs, start_ranks):
-    programs = re.findall(r"```python\n(.*?)```", (ROOT / "docs/DATAFRAMES.md").read_text(), re.DOTALL)
-    (tmp_path / "spark-supplier").symlink_to(ROOT / "spark-supplier")
-    for number in range(4):
-        write_datums(tmp_path / f"data/train/{number}.parquet", 50)
-        write_datums(tmp_path / f"data/incoming/{number}.parquet", 10)
-    pairs = make_pairs(2)
-    (tmp_path / "conf").symlink_to(pairs.folder)
-    environment = {
-        **os.environ,
-        "PYSPARK_SUBMIT_ARGS": "--master local[2] pyspark-shell",
-        "SPARK_CONF_DIR": str(ROOT / "configs" / "spark"),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    spark = subprocess.Popen(
-        [sys.executable, "-c", "\n".join(programs)],
-        cwd=tmp_path,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        # 10 epochs of the DataFrame, then the rows of the stream, each to new ranks.
-        for rows in (10 * 4 * 50, 4 * 10):
-            ranks = start_ranks(pairs, 2, timeout=END_OF_PATIENCE)
-            assert [rank.finish() for rank in ranks] == [0, 0], [rank.error for rank in ranks]
-            assert sum(len(rank.lines) for rank in ranks) == rows
-        assert spark.wait(END_OF_PATIENCE) == 0, spark.stdout.read()
-    finally:
-        spark.kill()
-        spark.communicate()
