@@ -24,14 +24,14 @@ struct settings {
 };
 
 /**
- * Fills in files, local_rank and rank. options may be NULL: nothing is set. SUPPLY_OK, or _ARGUMENT, _CONFIG, _MEMORY.
+ * Fills in files, local_rank and rank. given may be NULL: nothing is set. SUPPLY_OK, or _ARGUMENT, _CONFIG, _MEMORY.
  * Free *settings with supply_settings_free() in any case.
  */
-supply_status_t supply_settings_files(const supply_options_t *options, struct settings *settings,
+supply_status_t supply_settings_files(const supply_options_t *given, struct settings *settings,
                                       struct failure *failure);
 
 /** Fills in everything. Otherwise as supply_settings_files(). */
-supply_status_t supply_settings(const supply_options_t *options, struct settings *settings, struct failure *failure);
+supply_status_t supply_settings(const supply_options_t *given, struct settings *settings, struct failure *failure);
 
 void supply_settings_free(struct settings *settings);
 

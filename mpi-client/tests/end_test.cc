@@ -13,7 +13,7 @@ class EndTest : public RankTest {
     /** A limit that no test can wait for: who waits for it fails by ctest's own. */
     EndTest() { options.timeout = 3600; }
 
-    /** Supplies a block, which the rank holds, and everything behind it. */
+    /** Supplies a block, which the rank holds, and everything after it. */
     void take_all(const Handle &handle, Task &task) {
         supply_datums(task, 0, 1);
         task.end_of_data(0);

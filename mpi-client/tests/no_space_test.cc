@@ -15,7 +15,7 @@ class NoSpaceTest : public RankTest {
         small = folder.file("small");
         std::filesystem::create_directory(small);
         if (mount("supply-test", small.c_str(), "tmpfs", 0, "size=1m") != 0)
-            GTEST_SKIP() << "a small tmpfs can not be mounted: run as root, with CAP_SYS_ADMIN";
+            GTEST_SKIP() << "a small tmpfs cannot be mounted: run as root, with CAP_SYS_ADMIN";
         mounted = true;
     }
     void TearDown() override {

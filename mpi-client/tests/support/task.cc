@@ -154,8 +154,8 @@ void Task::end_of_resident_epoch(uint64_t first, uint32_t epoch) {
 }
 
 uint64_t Task::place() {
-    const uint64_t behind = header().resident_first + header().resident_count;
-    return header().resident_count > 0 && sequence_ >= behind ? behind : sequence_;
+    const uint64_t end = header().resident_first + header().resident_count;
+    return header().resident_count > 0 && sequence_ >= end ? end : sequence_;
 }
 
 notification Task::next_replayed(uint64_t block, uint32_t epoch) {
