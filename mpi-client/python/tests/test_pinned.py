@@ -15,7 +15,7 @@ BLOCKS_OF_RING = 4
 
 
 class Event:
-    """An event that is done when the test says so, or when somebody waits for it."""
+    """An event that is done when the test says so, or when a caller waits for it."""
 
     done = False
 

@@ -14,7 +14,7 @@ final class Deadline(@volatile private var allowed: Double) {
 
   def passed: Boolean = remainingNanos <= 0
 
-  /** Waits anew, for example because there was progress. */
+  /** Starts the wait again, for example because there was progress. */
   def restart(seconds: Double = allowed): Unit = {
     allowed = seconds
     end = System.nanoTime() + (seconds * 1e9).toLong

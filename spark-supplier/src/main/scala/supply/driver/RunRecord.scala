@@ -10,7 +10,7 @@ import supply.executor.{TaskMessage, TaskReport}
 
 /**
  * What the tasks of one job have told the driver. Spark retries a task that dies after its rank has
- * received everything, if Spark has not heard of its success; the rank may be gone by then.
+ * received everything, if its success was not reported to Spark; the rank may have exited by then.
  *
  * @param job
  *   name of the job. Each job has a record of its own: an attempt that outlives its batch of a

@@ -7,8 +7,8 @@ import supply.core.{PlacementException, Deadline}
 import supply.plan.Hostfile
 
 /**
- * Requires a task slot for each rank on the rank's node. If some tasks had to wait for others, the
- * ranks would wait for each other for ever.
+ * Requires a task slot for each rank on the rank's node. If some tasks waited for others, the ranks
+ * would wait for each other for ever.
  */
 private[supply] object TaskSlots {
 

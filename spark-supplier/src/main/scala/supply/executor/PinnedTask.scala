@@ -48,7 +48,7 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
     val pair =
       try attach(rank, attempt)
       catch {
-        // Another attempt, which Spark took for dead, may have come to the end meanwhile.
+        // Another attempt, which Spark took for dead, may have reached the end meanwhile.
         case e: RankException => return reported(rank).getOrElse(throw e)
       }
     try supply(rank, pair, epochs)

@@ -72,8 +72,8 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
 
   /**
    * While the rank has several blocks to read, the task only polls the header. If it waited at the
-   * pipe, the rank would have to wake it for each release, which costs the rank as much time as
-   * reading some hundred kilobytes.
+   * pipe, the rank would wake it for each release, which costs the rank as much time as reading
+   * some hundred kilobytes.
    */
   private def poll(number: Long, published: Long): Unit = {
     var since = System.nanoTime()

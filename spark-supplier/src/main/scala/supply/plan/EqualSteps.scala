@@ -3,15 +3,15 @@ package supply.plan
 import supply.core.SourceException
 
 /**
- * What one partition gives in one epoch where all ranks make as many steps: `supplied` elements of
- * the `counted` ones that it has. Where that is more, it begins anew.
+ * The share of one partition in one epoch if all ranks make the same number of steps: `supplied`
+ * elements of the `counted` ones that it has. If that is more, the partition is supplied again.
  */
 final case class Share(counted: Long, supplied: Long)
 
 /**
- * Every rank makes as many steps in every epoch, each of `stepElements` elements of one partition.
- * So ranks that take a block a step have as many blocks, and those that make batches of their own
- * as many elements.
+ * Every rank makes the same number of steps in every epoch, each of `stepElements` elements of one
+ * partition. So ranks that take one block in each step get the same number of blocks, and ranks
+ * that build their own batches get the same number of elements.
  *
  * @param counted
  *   elements of each partition of the source

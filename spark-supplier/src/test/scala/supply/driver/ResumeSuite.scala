@@ -119,10 +119,7 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
     }
   }
 
-  /**
-   * An end that was seen right before a stop stays behind the position; one that was not comes
-   * again.
-   */
+  /** An end that was seen right before a stop is not supplied again; one that was not seen is. */
   private def withoutRepeatedEnds(seen: Seq[String]): Seq[String] =
     seen.foldLeft(Vector.empty[String])((kept, next) =>
       if (next.startsWith("END_OF_EPOCH") && kept.lastOption.contains(next)) kept else kept :+ next)

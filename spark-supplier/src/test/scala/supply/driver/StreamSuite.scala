@@ -137,7 +137,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  /** What the rank, and the query, come to. */
+  /** How the rank and the query end. */
   private def failure(
       stream: TestStream, position: String, start: => StreamingQuery): (String, String) = {
     val rank = stream.open(positions = Seq(position)).head

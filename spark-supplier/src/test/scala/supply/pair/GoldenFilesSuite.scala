@@ -15,7 +15,7 @@ import supply.testing.TemporaryFolder
 
 /**
  * Files that each side writes and the other must read, or must refuse (proto/golden/README.md). If
- * SUPPLY_WRITE_GOLDEN is set, the task's files are written anew.
+ * SUPPLY_WRITE_GOLDEN is set, the task's files are written again.
  */
 class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
 
