@@ -47,7 +47,10 @@
 #define STOPS 0             /* 1: the rank may fail at any time */
 #endif
 #ifndef RESIDENT
-#define RESIDENT 0          /* 1: the blocks of the first epoch are resident, and later epochs replay them; 4 SLOTS or more */
+#define RESIDENT 0          /* 1: the first whole epoch is resident, and later epochs replay it; 4 SLOTS or more */
+#endif
+#ifndef FIRST
+#define FIRST 0             /* resident_first: before it, the rank gets the rest of the epoch of its position; below EPOCH */
 #endif
 
 #ifndef STREAM
@@ -98,8 +101,9 @@
 #endif
 #define NUMBERS(generation) (last + 1 - pair[generation].start)
 #else
-#define LAST (BLOCKS - 1)
-#define START(generation) 0
+#define SKIPPED ((EPOCH - FIRST) % EPOCH)
+#define LAST (BLOCKS - 1 + SKIPPED)
+#define START(generation) SKIPPED
 #define ONE_STEP
 #define IS_END true
 #define UNTIL until
@@ -114,13 +118,17 @@
  * resident blocks, each later epoch takes the two blocks of the first one in the opposite order.
  */
 #if RESIDENT
-#define RESIDENT_COUNT 3              /* resident_count; resident_first is 0 */
-#define IS_REPLAY(sequence) ((sequence) >= RESIDENT_COUNT && (sequence) != LAST)
-#define MEANT(sequence) (IS_REPLAY(sequence) -> ((sequence) % 3 == 2 -> 2 : 1 - (sequence) % 3) : (sequence))
+#define RESIDENT_COUNT EPOCH
+#define AFTER_RESIDENT (FIRST + RESIDENT_COUNT)
+#define LAST_NUMBER (BLOCKS - 1)
+#define IS_REPLAY(sequence) ((sequence) >= AFTER_RESIDENT && (sequence) != LAST_NUMBER)
+#define PLACE_IN_EPOCH(sequence) (((sequence) - FIRST) % EPOCH)
+#define MEANT(sequence) (IS_REPLAY(sequence) -> \
+    FIRST + (PLACE_IN_EPOCH(sequence) == 2 -> 2 : 1 - PLACE_IN_EPOCH(sequence)) : (sequence))
 #ifdef MUTATION_END_OF_DATA_IN_THE_SLOT_OF_ITS_NUMBER
 #define PLACE(sequence) SLOT(MEANT(sequence))
 #else
-#define PLACE(sequence) SLOT(((sequence) == LAST -> RESIDENT_COUNT : MEANT(sequence)))
+#define PLACE(sequence) SLOT(((sequence) == LAST_NUMBER -> AFTER_RESIDENT : MEANT(sequence)))
 #endif
 #else
 #define IS_REPLAY(sequence) false
@@ -149,7 +157,8 @@ typedef generation_state {
     byte copy[SLOTS];             /* block header: MARK of the sequence number */
     byte values[SLOTS];           /* the elements: MARK of their position in the source */
 #if RESIDENT
-    bool resident;                /* resident_first and resident_count */
+    byte resident_first;
+    byte resident_count;
     byte replay_sequence[SLOTS];   /* the record: MARK of a number */
     byte replay_block[SLOTS];      /* and of the replayed block */
 #endif
@@ -206,7 +215,7 @@ inline start_task(i, delivers, until, job) {
 
 /* With resident blocks, deaths before their END_OF_EPOCH are as in any run; so are those before the end of a stopped stream. */
 #if RESIDENT
-#define DEATH_TELLS (pair[0].published >= RESIDENT_COUNT - 1)
+#define DEATH_TELLS (pair[0].published >= AFTER_RESIDENT - 1)
 #elif STREAM
 #define DEATH_TELLS (attempts > 0 && (!QUERY_STOPS || batch == BATCHES))
 #else
@@ -290,20 +299,20 @@ end_first_lives:
 /* Spark's driver: another attempt for one that died, and the failure delivery when the run has failed. */
 proctype Driver() {
     byte next;
-    start_task(0, false, BLOCKS, 0);
+    start_task(0, false, LAST + 1, 0);
     next = 1;
 end_waiting:
     do
     :: !succeeded && !has_failed && next < ATTEMPTS &&
         (task_outcome[next - 1] == DIED ||
         (ZOMBIE && task_outcome[next - 1] == RUNNING && (!TASK_DEATHS || pair[0].published > 0))) ->
-        start_task(next, false, BLOCKS, 0);
+        start_task(next, false, LAST + 1, 0);
         next++
     :: succeeded -> break
     :: !succeeded && recorded && next == ATTEMPTS && task_outcome[next - 1] == DIED -> break
     :: !succeeded && !recorded && (has_failed || (next == ATTEMPTS && task_outcome[next - 1] == DIED)) ->
 #if DELIVERY
-        start_task(ATTEMPTS, true, BLOCKS, 0);
+        start_task(ATTEMPTS, true, LAST + 1, 0);
 #endif
         break
     od;

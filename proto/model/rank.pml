@@ -102,6 +102,9 @@ proctype Rank(byte me) {
 #ifdef MUTATION_PIPE_TELLS_OF_DEATH
     bool task_left;
 #endif
+#if RESIDENT
+    byte resident_first, resident_count;
+#endif
     mtype kind, unread;
     mtype outcome;
     {
@@ -198,6 +201,16 @@ R2:     if
         fi;
 
 R3:     skip;
+#if RESIDENT
+        /* Read before anything else of the block, while the task may be writing them. */
+#ifdef MUTATION_FIRST_IS_READ_FIRST
+        resident_first = pair[me].resident_first;
+        resident_count = pair[me].resident_count;
+#else
+        resident_count = pair[me].resident_count;
+        resident_first = pair[me].resident_first;
+#endif
+#endif
         d_step {
             assert(number == expected);
             assert(pair[me].published > number);
@@ -206,7 +219,9 @@ R3:     skip;
             assert(pair[me].schema_columns || kind != BLOCK);
             assert(pair[me].copy[PLACE(number)] == MARK(MEANT(number)));
 #if RESIDENT
-            assert(pair[me].resident || number < RESIDENT_COUNT);
+            assert((resident_count > 0 && number >= resident_first + resident_count) == (number >= AFTER_RESIDENT));
+            resident_first = 0;
+            resident_count = 0;
 #endif
             /* R4 */
             assert(number == pair[me].taken);

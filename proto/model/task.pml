@@ -111,8 +111,8 @@ inline await_released(limit) {
 /* P2 of a number whose block lies in another slot: in two steps, the record and what makes it valid. */
 inline record() {
     if
-    :: sequence >= RESIDENT_COUNT ->
-        pair[generation].replay_block[SLOT(sequence)] = MARK((sequence == LAST -> RESIDENT_COUNT : MEANT(sequence)));
+    :: sequence >= AFTER_RESIDENT ->
+        pair[generation].replay_block[SLOT(sequence)] = MARK((sequence == LAST_NUMBER -> AFTER_RESIDENT : MEANT(sequence)));
         pair[generation].replay_sequence[SLOT(sequence)] = MARK(sequence)
     :: else
     fi
@@ -120,10 +120,21 @@ inline record() {
 
 /* What an attempt finds for a number that was published before it attached. */
 inline check_record(published_number) {
-    assert(published_number < RESIDENT_COUNT || pair[generation].resident);
-    assert(published_number < RESIDENT_COUNT || pair[generation].replay_sequence[SLOT(published_number)] == MARK(published_number));
-    assert(published_number < RESIDENT_COUNT || pair[generation].replay_block[SLOT(published_number)] ==
-        MARK((published_number == LAST -> RESIDENT_COUNT : MEANT(published_number))))
+    assert(published_number < AFTER_RESIDENT || pair[generation].resident_count);
+    assert(published_number < AFTER_RESIDENT || pair[generation].replay_sequence[SLOT(published_number)] == MARK(published_number));
+    assert(published_number < AFTER_RESIDENT || pair[generation].replay_block[SLOT(published_number)] ==
+        MARK((published_number == LAST_NUMBER -> AFTER_RESIDENT : MEANT(published_number))))
+}
+
+/* Stores the count last: a rank that reads it first never sees one without the other. */
+inline seal_resident() {
+#ifdef MUTATION_COUNT_IS_STORED_FIRST
+    pair[generation].resident_count = RESIDENT_COUNT;
+    pair[generation].resident_first = FIRST
+#else
+    pair[generation].resident_first = FIRST;
+    pair[generation].resident_count = RESIDENT_COUNT
+#endif
 }
 #endif
 
@@ -232,7 +243,7 @@ A5:     sequence = pair[generation].published;
 A6:     pair[generation].schema_columns = true;
         if
 #if RESIDENT
-        :: sequence > 0 -> check_record(sequence - 1); position = MARK(sequence - 1)
+        :: sequence > 0 -> check_record(sequence - 1); position = START(generation) + MARK(sequence - 1)
 #else
         :: sequence > 0 -> position = START(generation) + pair[generation].copy[SLOT(sequence - 1)]
 #endif
@@ -269,7 +280,7 @@ P2:         position++;
 #endif
 #ifndef MUTATION_RESIDENT_AFTER_P3
             if
-            :: sequence == RESIDENT_COUNT - 1 -> pair[generation].resident = true
+            :: sequence == AFTER_RESIDENT - 1 -> seal_resident()
             :: else
             fi;
 #endif
@@ -291,7 +302,7 @@ P3:         pair[generation].published = sequence + 1;
 #endif
 #ifdef MUTATION_RESIDENT_AFTER_P3
             if
-            :: sequence == RESIDENT_COUNT -> pair[generation].resident = true
+            :: sequence == AFTER_RESIDENT -> seal_resident()
             :: else
             fi;
 #endif
