@@ -263,9 +263,9 @@ SUPPLY_API supply_status_t supply_release(supply_t *supply, const supply_block_t
 /** Name and type of a column. The texts are valid as long as the handle. */
 typedef struct supply_field {
     const char *name;
+    bool nullable;
     const char *format;       /**< Arrow C Data Interface format string: "i" int32, "z" bytes, "b" bit, … */
     const char *child_format; /**< format of the numbers of a list, if format is "+w:N"; else "" */
-    bool nullable;
 } supply_field_t;
 
 /**
@@ -314,10 +314,10 @@ typedef struct supply_datum {
     int32_t channels;
     int32_t height;
     int32_t width;
+    uint32_t epoch;   /**< epoch of the element, from 0 */
     bool encoded;     /**< data is an encoded image */
     const void *data; /**< channels × height × width as stored, or an encoded image, or float32 (see PROTOCOL.md) */
     size_t data_bytes;
-    uint32_t epoch; /**< epoch of the element, from 0 */
 } supply_datum_t;
 
 /**

@@ -12,7 +12,7 @@
 #include "folder.h"
 #include "layout.h"
 
-/* Another process that makes or removes the same file is done with it at once; this is ample. */
+/* Ample: a process that creates or removes the same file needs an instant. */
 #define RETRY_LIMIT_SECONDS 2.0
 #define RETRY_PAUSE_SECONDS 0.001
 
@@ -75,20 +75,20 @@ static enum outcome check_replaceable(const struct claimed_file *file, struct fa
     char magic[sizeof MAGIC - 1];
     if (file->kind != FILE_MAPPED) return CLAIMED;
     ssize_t got = pread(file->fd, magic, sizeof magic, 0);
-    if (got < 0) return fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be read: %m");
+    if (got < 0) return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be read: %m");
     if (got == 0 || (got == sizeof magic && memcmp(magic, MAGIC, sizeof magic) == 0)) return CLAIMED;
     return fail(file, failure, SUPPLY_ERROR_CONFIG,
                 "exists and was not made by a rank: remove it or choose another path");
 }
 
-/* RETRY: another has it. */
+/* RETRY: another process has it. */
 static enum outcome lock(const struct claimed_file *file, off_t byte, struct failure *failure) {
     if (supply_file_lock(file->fd, F_WRLCK, byte) == 0) return CLAIMED;
     if (errno == EAGAIN || errno == EACCES) return RETRY;
-    return fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be locked: %m: choose a file system with locks");
+    return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be locked: %m: choose a file system with locks");
 }
 
-/* A shared lock on the mapped file only asks whether a rank lives. A shared lock on a pipe is its rank's. */
+/* A shared lock on the mapped file only tests whether a rank lives. A shared lock on a pipe belongs to its rank. */
 static bool rank_lives(const struct claimed_file *file) {
     return supply_file_is_locked(file->fd, file->kind == FILE_MAPPED ? F_RDLCK : F_WRLCK, RANK_LOCK_BYTE);
 }
@@ -97,7 +97,7 @@ static bool same_file(const struct claimed_file *file, const struct stat *entry)
     return entry->st_dev == file->device && entry->st_ino == file->inode;
 }
 
-/* What stands at the name, itself where it is a link. */
+/* The file of that name; a symbolic link is not followed. */
 static int examine(const struct claimed_file *file, struct stat *entry) {
     return fstatat(file->folder, supply_folder_name(file->name), entry, AT_SYMLINK_NOFOLLOW);
 }
@@ -108,13 +108,13 @@ static bool holds(const struct claimed_file *file) {
 }
 
 /*
- * Opens what stands at the path, keeps everybody out who would remove it, and makes sure that it still stands there.
- * The rank's lock is not touched: to a task it would look like a rank that lives.
+ * Opens the file, takes the lock that keeps other processes from removing it, and checks that the name still leads to
+ * it. The rank's lock is not touched: a task would take its holder for a living rank.
  */
 static enum outcome take(struct claimed_file *file, struct failure *failure) {
     struct stat entry;
     if (examine(file, &entry) != 0)
-        return errno == ENOENT ? ABSENT : fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be examined: %m");
+        return errno == ENOENT ? ABSENT : fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be examined: %m");
     file->device = entry.st_dev;
     file->inode = entry.st_ino;
     enum outcome outcome = check_ours(file, &entry, failure);
@@ -122,8 +122,8 @@ static enum outcome take(struct claimed_file *file, struct failure *failure) {
     file->fd = openat(file->folder, supply_folder_name(file->name), OPEN_FLAGS);
     if (file->fd < 0)
         return errno == ENOENT || errno == ELOOP ? RETRY
-                                                 : fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be opened: %m");
-    if (fstat(file->fd, &entry) != 0) return fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be examined: %m");
+                                                 : fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be opened: %m");
+    if (fstat(file->fd, &entry) != 0) return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be examined: %m");
     if (!same_file(file, &entry)) return RETRY;
     outcome = check_ours(file, &entry, failure);
     if (outcome == CLAIMED) outcome = lock(file, REMOVER_LOCK_BYTE, failure);
@@ -131,14 +131,14 @@ static enum outcome take(struct claimed_file *file, struct failure *failure) {
     return outcome;
 }
 
-/* The same for what a dead rank has left. */
+/* The same for a file that a dead rank left. */
 static enum outcome take_stale(struct claimed_file *file, struct failure *failure) {
     enum outcome outcome = take(file, failure);
     if (outcome != CLAIMED) return outcome;
     return rank_lives(file) ? fail_in_use(file, failure) : check_replaceable(file, failure);
 }
 
-/* The same for what this process has just made, and makes it its own. */
+/* The same for a file that this process has just created. Takes the rank's lock, too. */
 static enum outcome take_made(struct claimed_file *file, struct failure *failure) {
     enum outcome outcome = take(file, failure);
     if (outcome == CLAIMED) outcome = lock(file, RANK_LOCK_BYTE, failure);
@@ -146,7 +146,7 @@ static enum outcome take_made(struct claimed_file *file, struct failure *failure
     return outcome;
 }
 
-/* Makes the name. CLAIMED: it is new; ABSENT: it was there already. */
+/* Creates the file. CLAIMED: it is new; ABSENT: it existed already. */
 static enum outcome make(const struct claimed_file *file, struct failure *failure) {
     const char *name = supply_folder_name(file->name);
     int made;
@@ -159,19 +159,19 @@ static enum outcome make(const struct claimed_file *file, struct failure *failur
     if (made >= 0) return CLAIMED;
     if (errno == EEXIST) return ABSENT;
     if (errno == ENOSPC || errno == EDQUOT)
-        return fail(file, failure, SUPPLY_ERROR_NO_SPACE, "can not be created: %m: choose another folder");
-    return fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be created: %m");
+        return fail(file, failure, SUPPLY_ERROR_NO_SPACE, "cannot be created: %m: choose another folder");
+    return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be created: %m");
 }
 
-/* The modes that the contract asks for, whatever the umask and the folder have made of them. */
+/* Sets the modes of the contract, which umask and folder may have changed. */
 static enum outcome set_access(const struct claimed_file *file, struct failure *failure) {
     char group[USER_TEXT_BYTES];
     if (file->group != NO_GROUP && fchown(file->fd, (uid_t)-1, file->group) != 0)
         return fail(file, failure, errno == EPERM ? SUPPLY_ERROR_CONFIG : SUPPLY_ERROR_SYSTEM,
-                    "can not be given to the group %s: %m: is this user a member of it? (group=, --group)",
+                    "cannot be given to the group %s: %m: is this user a member of it? (group=, --group)",
                     supply_group_text(file->group, group));
     if (fchmod(file->fd, file->group != NO_GROUP ? OWNER_MODE | GROUP_MODE : OWNER_MODE) != 0)
-        return fail(file, failure, SUPPLY_ERROR_SYSTEM, "can not be chmodded: %m");
+        return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be chmodded: %m");
     return CLAIMED;
 }
 
@@ -180,7 +180,7 @@ static void discard(struct claimed_file *file) {
     file->fd = -1;
 }
 
-/* The name is looked at first: it may have become another's. */
+/* Checks first that the name still leads to this file. */
 static bool unlink_own(const struct claimed_file *file) {
     return !holds(file) || unlinkat(file->folder, supply_folder_name(file->name), 0) == 0;
 }

@@ -1,4 +1,4 @@
-/** O1: the three files of a pair are claimed alike: created, locked, and removed when they are stale. */
+/** O1: claims a file of a pair: creates and locks it; a stale one is removed first. */
 #ifndef SUPPLY_CLAIMED_FILE_H
 #define SUPPLY_CLAIMED_FILE_H
 
@@ -11,12 +11,12 @@
 
 enum file_kind { FILE_MAPPED, FILE_REQUEST_PIPE, FILE_NOTIFICATION_PIPE };
 
-/** A file that this process created and keeps locked, or a dead rank's that it keeps from being removed by others. */
+/** A file that this process created and keeps locked, or a stale one that it protects from other processes. */
 struct claimed_file {
     enum file_kind kind;
     const struct named_path *name; /**< borrowed */
-    gid_t group;                   /**< that may use the file, too, or NO_GROUP */
-    int folder;                    /**< where the name is looked up, never by its path again; -1: not open */
+    gid_t group;                   /**< may use the file, too; or NO_GROUP */
+    int folder;                    /**< the name is looked up in it, never by its path again; -1: not open */
     int fd;                        /**< read and write, non-blocking; -1: not claimed */
     dev_t device;
     ino_t inode;
@@ -29,14 +29,14 @@ const char *supply_file_kind_name(enum file_kind kind);
 
 /**
  * Creates the file (0600; 0660 with a group) and missing folders (0700; 0750), and locks it. A stale one is replaced.
- * SUPPLY_OK, or _IN_USE, _CONFIG (what stands there is not ours to replace), _NO_SPACE, _SYSTEM, _MEMORY.
+ * SUPPLY_OK, or _IN_USE, _CONFIG (the file there must not be replaced), _NO_SPACE, _SYSTEM, _MEMORY.
  */
 supply_status_t supply_claim(struct claimed_file *file, enum file_kind kind, const struct named_path *name, gid_t group,
                              struct failure *failure);
 
 /**
- * Makes sure that the file is stale, and keeps it so until it is closed or removed: no rank can claim its name.
- * SUPPLY_OK: file->fd is -1 where there was none. Else _IN_USE, _CONFIG, _SYSTEM.
+ * Checks that the file is stale, and keeps ranks from claiming its name until it is closed or removed.
+ * SUPPLY_OK: file->fd is -1 if there is none. Else _IN_USE, _CONFIG, _SYSTEM.
  */
 supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kind, const struct named_path *name,
                                    struct failure *failure);
@@ -44,11 +44,11 @@ supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kin
 /** Opens the claimed file once more, without blocking. A descriptor, or -1 and errno; ESTALE: it was replaced. */
 int supply_claim_reopen(const struct claimed_file *file, int flags);
 
-/** Removes the file, unless its name has become another's, and gives the locks back. False and errno: it is still
+/** Removes the file, unless its name leads to another one, and releases the locks. False and errno: it is still
  * there. */
 bool supply_claim_remove(struct claimed_file *file);
 
-/** Gives the locks back and leaves the file. */
+/** Releases the locks. The file stays. */
 void supply_claim_close(struct claimed_file *file);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* '\r' too, so that a file written on Windows means the same. */
+/* With '\r', so that a file written on Windows means the same. */
 #define WHITE_SPACE " \t\r\n\v\f"
 
 struct reader {
@@ -36,7 +36,7 @@ uint64_t supply_config_size(const char *text) {
     return size <= (uint64_t)INT64_MAX >> shift ? size << shift : 0;
 }
 
-/* The next line that counts, without its comment. NULL at the end; *status says whether that is a failure. */
+/* The next line that is not empty, without its comment. NULL: the end, or the failure of *status. */
 static char *next_line(struct reader *reader, supply_status_t *status, struct failure *failure) {
     ssize_t length;
     while ((length = getline(&reader->text, &reader->capacity, reader->stream)) >= 0) {
@@ -51,7 +51,7 @@ static char *next_line(struct reader *reader, supply_status_t *status, struct fa
     }
     *status = SUPPLY_OK;
     if (ferror(reader->stream))
-        *status = supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: can not be read: %m", reader->file);
+        *status = supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: cannot be read: %m", reader->file);
     return NULL;
 }
 
@@ -72,7 +72,7 @@ static supply_status_t fail_twice(const char *word, const struct reader *reader,
                        reader->number, word);
 }
 
-/* "group=NAME". Whether there is such a group is asked when a pair is opened: tools that open none need not know it. */
+/* "group=NAME". The group is looked up when a pair is opened: tools that open none need not know it. */
 static supply_status_t set_group(struct config_line *line, const char *word, const struct reader *reader,
                                  struct failure *failure) {
     const char *name = strchr(word, '=') + 1;
@@ -134,11 +134,11 @@ static supply_status_t parse_named_pipes(struct config_line *line, char *text, c
 typedef supply_status_t parse_line(struct config_line *line, char *text, const struct reader *reader,
                                    struct failure *failure);
 
-/* Reads one file into its fields of the lines; *count is how many lines it has. Grows the array where needed. */
+/* Reads one file into its fields of the lines, and grows the array if needed. *count: its lines. */
 static supply_status_t read_file(const char *file, parse_line *parse, struct config_lines *lines, size_t *count,
                                  struct failure *failure) {
     struct reader reader = {.file = file, .stream = fopen(file, "re")};
-    if (reader.stream == NULL) return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: can not be opened: %m", file);
+    if (reader.stream == NULL) return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: cannot be opened: %m", file);
     supply_status_t status = SUPPLY_OK;
     *count = 0;
     for (char *text; status == SUPPLY_OK && (text = next_line(&reader, &status, failure)) != NULL; ++*count) {
@@ -163,7 +163,7 @@ static const struct named_path *path_at(const struct config_lines *lines, size_t
     return i % 3 == 0 ? &line->mapped_file : i % 3 == 1 ? &line->request_pipe : &line->notification_pipe;
 }
 
-/* A path that stands twice would make two ranks fight for one file: better said here than at run time. */
+/* Two ranks would fight for a path that is given twice. This is found here, not at run time. */
 static supply_status_t check_distinct(const struct config_lines *lines, struct failure *failure) {
     for (size_t i = 0; i < 3 * lines->count; i++) {
         const struct named_path *one = path_at(lines, i);

@@ -12,9 +12,9 @@ struct config_line {
     struct named_path mapped_file;
     struct named_path request_pipe;
     struct named_path notification_pipe;
-    uint64_t ring_bytes;  /**< 0: not said */
-    uint64_t block_bytes; /**< 0: not said */
-    char *group;          /**< name or number; NULL: not said */
+    uint64_t ring_bytes;  /**< 0: not set */
+    uint64_t block_bytes; /**< 0: not set */
+    char *group;          /**< name or number; NULL: not set */
 };
 
 struct config_lines {
@@ -23,8 +23,8 @@ struct config_lines {
 };
 
 /**
- * Reads and checks both files, every line of them, so that all ranks of a node fail alike.
- * SUPPLY_OK, or _CONFIG, _MEMORY. Free *lines with supply_config_free() either way.
+ * Reads both files and checks every line, so that all ranks of a node fail alike. SUPPLY_OK, or _CONFIG, _MEMORY. Free
+ * *lines with supply_config_free() in any case.
  */
 supply_status_t supply_config_read(const char *mapped_files, const char *named_pipes, struct config_lines *lines,
                                    struct failure *failure);
@@ -33,7 +33,7 @@ void supply_config_free(struct config_lines *lines);
 /** Frees the strings of one line. */
 void supply_config_line_free(struct config_line *line);
 
-/** A size as "16MiB", "64KiB", "1GiB", or bytes; 0 if the text is none, or is 0. */
+/** A size as "16MiB", "64KiB", "1GiB", or bytes; 0 if the text is no size, or is 0. */
 uint64_t supply_config_size(const char *text);
 
 #endif

@@ -8,9 +8,9 @@
 #ifdef SUPPLY_FAIL_POINTS
 
 /**
- * Where the environment's SUPPLY_FAIL_POINT names a file that holds `STEP:kill|stop[:after=N]` with this step, and it
- * is passed for the N + 1st time: takes the file away, to FILE.PID, and kills or stops this process. The same as
- * FailPoint.scala for tasks.
+ * SUPPLY_FAIL_POINT of the environment names a file with `STEP:kill|stop[:after=N]`. When this step is passed for the
+ * N + 1st time, renames the file to FILE.PID, and kills or stops this process. FailPoint.scala does the same for tasks.
+ * Steps are those of the contract, and R0: before a wait for a notification.
  */
 void supply_fail_point(const char *step);
 

@@ -1,6 +1,6 @@
 /**
- * Open-file-description locks on single bytes: the process may open and close the file elsewhere without losing one,
- * and one ends with the process.
+ * Open-file-description locks on single bytes. The process may open and close the file elsewhere without losing a lock.
+ * A lock ends when its descriptor and all copies of it are closed.
  */
 #ifndef SUPPLY_FILE_LOCK_H
 #define SUPPLY_FILE_LOCK_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-/** Takes (F_RDLCK, F_WRLCK) or drops (F_UNLCK) the lock on a byte. 0; or -1 and errno: EAGAIN or EACCES where another
+/** Takes (F_RDLCK, F_WRLCK) or drops (F_UNLCK) the lock on a byte. 0; or -1 and errno: EAGAIN or EACCES if another
  * has it. */
 static inline int supply_file_lock(int fd, short type, off_t byte) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1, .l_pid = 0};

@@ -8,17 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A handle on the folder that needs no right to read it; links are not followed. */
+/* O_PATH needs no right to read the folder. Links are not followed. */
 #define OPEN_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* What the group needs of the folder: to look its files up, and nothing that could change them. */
+/* The group may look up the files of the folder, and change nothing. */
 #define GROUP_MODE (S_IRGRP | S_IXGRP)
 
 /** Which folder, of which file. */
 struct place {
     const char *what;
     const struct named_path *file;
-    const char *path; /* of the folder, or of the one above it that is spoken of */
+    const char *path; /* of the folder, or of one above it */
     struct failure *failure;
 };
 
@@ -32,7 +32,7 @@ __attribute__((format(printf, 2, 3))) static supply_status_t fail(const struct p
 
 const char *supply_folder_name(const struct named_path *file) { return strrchr(file->path, '/') + 1; }
 
-/* The path of the file's folder, to be freed; NULL and a failure. */
+/* The path of the file's folder, which the caller frees; NULL and a failure. */
 static char *path_of(const char *what, const struct named_path *file, struct failure *failure) {
     const char *name = supply_folder_name(file);
     if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
@@ -49,21 +49,21 @@ static char *path_of(const char *what, const struct named_path *file, struct fai
 static supply_status_t share(const struct place *place, int folder, gid_t group) {
     char name[USER_TEXT_BYTES];
     if (fchownat(folder, "", (uid_t)-1, group, AT_EMPTY_PATH) != 0)
-        return fail(place, "can not be given to the group %s: %m: is this user a member of it? (group=, --group)",
+        return fail(place, "cannot be given to the group %s: %m: is this user a member of it? (group=, --group)",
                     supply_group_text(group, name));
-    if (fchmodat(folder, ".", S_IRWXU | GROUP_MODE, 0) != 0) return fail(place, "can not be chmodded: %m");
+    if (fchmodat(folder, ".", S_IRWXU | GROUP_MODE, 0) != 0) return fail(place, "cannot be chmodded: %m");
     return SUPPLY_OK;
 }
 
-/* Creates one folder where it is missing. */
+/* Creates one folder, if it is missing. */
 static supply_status_t make(const struct place *place, gid_t group) {
     if (mkdir(place->path, S_IRWXU) != 0) {
         if (errno == EEXIST || access(place->path, F_OK) == 0) return SUPPLY_OK;
-        return fail(place, "can not be created: %m: choose another folder");
+        return fail(place, "cannot be created: %m: choose another folder");
     }
     if (group == NO_GROUP) return SUPPLY_OK;
     int folder = open(place->path, OPEN_FLAGS);
-    if (folder < 0) return fail(place, "can not be opened: %m: choose another folder");
+    if (folder < 0) return fail(place, "cannot be opened: %m: choose another folder");
     supply_status_t status = share(place, folder, group);
     close(folder);
     return status;
@@ -79,7 +79,7 @@ static supply_status_t make_all(const struct place *place, char *path, gid_t gro
     return status == SUPPLY_OK ? make(place, group) : status;
 }
 
-/* Whoever can write a folder can put another file in the place of ours, unless the folder is sticky. */
+/* A user who can write to a folder can replace its files, unless the folder is sticky. */
 static supply_status_t check_ours(const struct place *place, const struct stat *entry) {
     char owner[USER_TEXT_BYTES];
     if (entry->st_uid != geteuid())
@@ -98,12 +98,12 @@ static bool is_open_to(const struct stat *entry, gid_t group) {
 
 static supply_status_t check(const struct place *place, int folder, gid_t group) {
     struct stat entry;
-    if (fstatat(folder, "", &entry, AT_EMPTY_PATH) != 0) return fail(place, "can not be examined: %m");
+    if (fstatat(folder, "", &entry, AT_EMPTY_PATH) != 0) return fail(place, "cannot be examined: %m");
     supply_status_t status = check_ours(place, &entry);
-    /* Also one that is there already: a rank may have died, or another be just about, between making and sharing it. */
+    /* Also a folder that existed: another rank may be, or have died, between creating and sharing it. */
     if (status == SUPPLY_OK && group != NO_GROUP && !is_open_to(&entry, group)) status = share(place, folder, group);
     if (status == SUPPLY_OK && faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) != 0)
-        status = fail(place, "can not be written: %m: choose another folder");
+        status = fail(place, "cannot be written: %m: choose another folder");
     return status;
 }
 
@@ -113,7 +113,7 @@ static supply_status_t fail_to_open(const struct place *place) {
     if (lstat(place->path, &entry) == 0 && S_ISLNK(entry.st_mode))
         return fail(place, "is a symbolic link, which is never followed: name the folder that it leads to");
     errno = error;
-    return fail(place, "can not be opened: %m: choose another folder");
+    return fail(place, "cannot be opened: %m: choose another folder");
 }
 
 supply_status_t supply_folder_prepare(int *folder, const char *what, const struct named_path *file, gid_t group,

@@ -1,6 +1,6 @@
 /**
- * The folder of a pair's file, opened once: from then on the file's name is looked up in this very folder, whatever
- * becomes of the path that led there.
+ * The folder of a pair's file, opened once. The file's name is then looked up in this folder, even if its path leads
+ * elsewhere later.
  */
 #ifndef SUPPLY_FOLDER_H
 #define SUPPLY_FOLDER_H
@@ -17,7 +17,7 @@
 supply_status_t supply_folder_prepare(int *folder, const char *what, const struct named_path *file, gid_t group,
                                       struct failure *failure);
 
-/** As supply_folder_prepare(), but creates and changes nothing: *folder is -1 where there is none. */
+/** As supply_folder_prepare(), but creates and changes nothing: *folder is -1 if there is none. */
 supply_status_t supply_folder_find(int *folder, const char *what, const struct named_path *file,
                                    struct failure *failure);
 

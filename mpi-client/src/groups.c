@@ -9,7 +9,7 @@
 /* A user's entry fits easily. If one does not, its number stands for it. */
 #define ENTRY_BYTES 4096
 
-/* A group lists its members: there is no telling how many, but there is an end. */
+/* A group lists all its members; this is enough for any. */
 #define GROUP_BYTES_MAX (64u << 20)
 
 const char *supply_user_text(uid_t user, char text[USER_TEXT_BYTES]) {
@@ -22,7 +22,8 @@ const char *supply_user_text(uid_t user, char text[USER_TEXT_BYTES]) {
     return text;
 }
 
-/* Looks a group up, by its name where there is one, else by its number. 0 (*found tells), or an errno. */
+/* Looks up a group: by its name, or by its number if name is NULL. 0, with *found NULL if there is none; or an errno.
+ */
 static int look_up(const char *name, gid_t number, struct group *entry, char **buffer, struct group **found) {
     int error = ERANGE;
     for (size_t bytes = ENTRY_BYTES; error == ERANGE && bytes <= GROUP_BYTES_MAX; bytes *= 2) {

@@ -1,4 +1,4 @@
-/** A path together with where it was said, and what goes wrong with it. */
+/** A path with its source, and messages about it. */
 #ifndef SUPPLY_NAMED_PATH_H
 #define SUPPLY_NAMED_PATH_H
 
@@ -6,14 +6,14 @@
 
 #include "failure.h"
 
-/** A path, and where it was said ("FILE:LINE", or "options"), for messages. */
+/** A path, and its source ("FILE:LINE", or "options") for messages. */
 struct named_path {
     char *path;
     char *origin;
 };
 
 /**
- * "WHAT PATH (ORIGIN) TEXT", or with a folder "WHAT PATH (ORIGIN): its folder FOLDER TEXT". %m is errno as it is now.
+ * "WHAT PATH (ORIGIN) TEXT", or with a folder "WHAT PATH (ORIGIN): its folder FOLDER TEXT". %m is the current errno.
  * Returns status.
  */
 __attribute__((format(printf, 6, 0))) supply_status_t supply_fail_at(struct failure *failure, supply_status_t status,

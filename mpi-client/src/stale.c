@@ -3,7 +3,7 @@
 #include "claimed_file.h"
 #include "options.h"
 
-/* All are locked before one is removed: a pair that lives is left whole. */
+/* Locks all files before one is removed: a living pair stays whole. */
 static supply_status_t claim_all(const struct config_line *files, struct claimed_file claimed[3],
                                  struct failure *failure) {
     const struct named_path *names[] = {&files->mapped_file, &files->request_pipe, &files->notification_pipe};
@@ -36,7 +36,7 @@ supply_status_t supply_stale_remove(const struct config_line *files, struct stal
         stale->left[i] = supply_claim_remove(&claimed[i]);
         if (!stale->left[i])
             status =
-                supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s %s (%s) can not be removed: %m: remove it by hand",
+                supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s %s (%s) cannot be removed: %m: remove it by hand",
                             supply_file_kind_name((enum file_kind)i), claimed[i].name->path, claimed[i].name->origin);
     }
     close_all(claimed);

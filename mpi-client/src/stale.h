@@ -1,4 +1,4 @@
-/** What a dead rank left of a pair. */
+/** The files that a dead rank left of a pair. */
 #ifndef SUPPLY_STALE_H
 #define SUPPLY_STALE_H
 
@@ -10,12 +10,12 @@ struct stale_files {
 };
 
 /**
- * Finds what a dead rank left; changes nothing. SUPPLY_OK, or _IN_USE (the pair lives), _CONFIG (what stands there is
- * not ours to remove), _SYSTEM, _MEMORY: then nothing is said to be left.
+ * Finds these files; changes nothing. SUPPLY_OK, or _IN_USE (the pair lives), _CONFIG (a file there must not be
+ * removed), _SYSTEM, _MEMORY: then left is false for all three.
  */
 supply_status_t supply_stale_find(const struct config_line *files, struct stale_files *stale, struct failure *failure);
 
-/** The same, and removes it. What is left is then what was there and is gone. */
+/** Finds and removes these files. left: those that were removed. */
 supply_status_t supply_stale_remove(const struct config_line *files, struct stale_files *stale,
                                     struct failure *failure);
 

@@ -232,6 +232,108 @@ TEST_F(ArrowTest, AForkedChildReleasesNothing) {
     EXPECT_EQ(1u, task.released());
 }
 
+TEST_F(ArrowTest, TheSchemaNeedsNoBlock) {
+    ArrowSchema schema;
+    EXPECT_STATUS(SUPPLY_ERROR_NO_SCHEMA,
+                  supply_export_arrow(handle.get(), nullptr, SUPPLY_ALL_COLUMNS, &schema, nullptr), handle);
+    Task task(files);
+    task.write_schema(schema_of({Column::int32("label", {1}), Column::variable("text", "u", {"a"})}));
+    ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), nullptr, SUPPLY_ALL_COLUMNS, &schema, nullptr), handle);
+    ASSERT_EQ(2, schema.n_children);
+    EXPECT_STREQ("text", schema.children[1]->name);
+    schema.release(&schema);
+}
+
+TEST_F(ArrowTest, AConsumerNeverSeesOffsetsThatChangeLater) {
+    Task task(files);
+    receive(task, {Column::variable("text", "u", {"a", "", "cd"})}, 3);
+    supply_column_t column;
+    ASSERT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 0, &column), handle);
+    const size_t at = reinterpret_cast<const char *>(column.offsets) -
+                      static_cast<const char *>(supply_mapping(handle.get(), nullptr));
+    auto *shared = reinterpret_cast<int32_t *>(reinterpret_cast<char *>(&task.header()) + at);
+    ArrowArray array;
+    ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, 0, nullptr, &array), handle);
+    shared[1] = 1 << 30;
+    EXPECT_EQ(1, static_cast<const int32_t *>(array.buffers[1])[1]);
+    array.release(&array);
+    EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_export_arrow(handle.get(), &block, 0, nullptr, &array), handle);
+    EXPECT_TRUE(says(supply_error(handle.get()), {"pair 0", "offsets", "changed while it was held"}));
+    shared[1] = 1;
+    shared[3] = 1 << 30;
+    EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_export_arrow(handle.get(), &block, 0, nullptr, &array), handle);
+}
+
+TEST_F(ArrowTest, AStreamHasTheBlocksOfAnEpoch) {
+    ArrowArrayStream stream;
+    ASSERT_STATUS(SUPPLY_OK, supply_export_stream(handle.get(), &stream), handle);
+    Task task(files);
+    supply_datums(task, 0, 2);
+    ArrowSchema schema;
+    ASSERT_EQ(0, stream.get_schema(&stream, &schema));
+    EXPECT_EQ(7, schema.n_children);
+    schema.release(&schema);
+    ArrowArray array;
+    for (uint32_t number = 0; number < 3; number++) {
+        if (number > 0) supply_datums(task, 2 * number, 2);
+        ASSERT_EQ(0, stream.get_next(&stream, &array));
+        EXPECT_EQ(2, array.length);
+        EXPECT_EQ(number, task.released());
+        array.release(&array);
+        EXPECT_EQ(number + 1, task.released());
+    }
+    task.end_of_epoch(0);
+    for (int i = 0; i < 2; i++) {
+        ASSERT_EQ(0, stream.get_next(&stream, &array));
+        EXPECT_EQ(nullptr, array.release) << "the end stays";
+    }
+    stream.release(&stream);
+    EXPECT_EQ(nullptr, stream.release);
+    task.end_of_data(0);
+    ASSERT_STATUS(SUPPLY_OK, supply_export_stream(handle.get(), &stream), handle);
+    ASSERT_EQ(0, stream.get_next(&stream, &array));
+    EXPECT_EQ(nullptr, array.release);
+    stream.release(&stream);
+    EXPECT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
+    task.see_end();
+}
+
+TEST_F(ArrowTest, AStreamWaitsForItsSchemaAndReleasesAnUnreadBlock) {
+    ArrowArrayStream stream;
+    ASSERT_STATUS(SUPPLY_OK, supply_export_stream(handle.get(), &stream), handle);
+    std::thread supplying([&] {
+        Task task(files);
+        supply_datums(task, 0, 1);
+    });
+    ArrowSchema schema;
+    ASSERT_EQ(0, stream.get_schema(&stream, &schema));
+    schema.release(&schema);
+    supplying.join();
+    stream.release(&stream);
+    Task task(files, 1);
+    supply_datums(task, 1, 1);
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    EXPECT_EQ(block.sequence, task.released());
+}
+
+TEST_F(ArrowTest, AStreamReportsFailures) {
+    ArrowArrayStream stream;
+    ArrowArray array;
+    ASSERT_STATUS(SUPPLY_OK, supply_export_stream(handle.get(), &stream), handle);
+    EXPECT_EQ(nullptr, stream.get_last_error(&stream));
+    {
+        Task task(files);
+        task.send_failure("the source is gone");
+        EXPECT_EQ(EIO, stream.get_next(&stream, &array));
+        EXPECT_STREQ("the source is gone", stream.get_last_error(&stream));
+    }
+    handle.reset();
+    EXPECT_EQ(EINVAL, stream.get_next(&stream, &array));
+    EXPECT_TRUE(says(stream.get_last_error(&stream), {"closed"}));
+    stream.release(&stream);
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_export_stream(nullptr, &stream));
+}
+
 TEST_F(ArrowTest, ArgumentsAreChecked) {
     Task task(files);
     receive(task, {Column::int32("label", {1})}, 1);

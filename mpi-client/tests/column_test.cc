@@ -159,11 +159,24 @@ TEST_F(ColumnTest, AnUnknownFormatIsRefusedByNameAndTheOthersStayReadable) {
 TEST_F(ColumnTest, NamesAreFoundAsSoonAsATaskHasAttached) {
     Handle handle = open();
     EXPECT_EQ(SUPPLY_ERROR_NO_SCHEMA, supply_column_index(handle.get(), "key"));
+    EXPECT_TRUE(says(supply_error(handle.get()), {"pair 0", "no Spark task has attached"}));
+    EXPECT_EQ(SUPPLY_ERROR_NO_SCHEMA, supply_column_count(handle.get()));
+    supply_field_t field;
+    EXPECT_STATUS(SUPPLY_ERROR_NO_SCHEMA, supply_field(handle.get(), 0, &field), handle);
     Task task(files);
     task.write_schema(schema_of(datum_columns({numbered_element(0)})));
+    EXPECT_EQ(7, supply_column_count(handle.get()));
+    EXPECT_STATUS(SUPPLY_OK, supply_field(handle.get(), 6, &field), handle);
+    EXPECT_STREQ("data", field.name);
+    EXPECT_STREQ("z", field.format);
+    EXPECT_STREQ("", field.child_format);
+    EXPECT_FALSE(field.nullable);
+    EXPECT_STATUS(SUPPLY_ERROR_NO_COLUMN, supply_field(handle.get(), 7, &field), handle);
+    EXPECT_STATUS(SUPPLY_ERROR_NO_COLUMN, supply_field(handle.get(), -1, &field), handle);
     EXPECT_EQ(0, supply_column_index(handle.get(), "key"));
     EXPECT_EQ(6, supply_column_index(handle.get(), "data"));
     EXPECT_EQ(SUPPLY_ERROR_NO_COLUMN, supply_column_index(handle.get(), "dat"));
+    EXPECT_TRUE(says(supply_error(handle.get()), {"'dat'"}));
     EXPECT_EQ(SUPPLY_ERROR_NO_COLUMN, supply_column_index(handle.get(), "keys"));
     task.supply(datum_block({numbered_element(0)}));
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);

@@ -1,4 +1,4 @@
-// Behind END_OF_DATA: the pair stays until the task knows that the rank has everything.
+// After END_OF_DATA the pair stays until the task knows that the rank has everything.
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -10,10 +10,10 @@ namespace {
 
 class EndTest : public RankTest {
   protected:
-    /** A limit that no test can wait for: who waits for it fails by ctest's own. */
+    /** A limit that no test can wait for: a test that does fails by ctest's own. */
     EndTest() { options.timeout = 3600; }
 
-    /** Supplies a block, which the rank holds, and everything after it. */
+    /** Supplies a block, which the rank holds, and the end of data. */
     void take_all(const Handle &handle, Task &task) {
         supply_datums(task, 0, 1);
         task.end_of_data(0);
@@ -42,7 +42,7 @@ TEST_F(EndTest, AFailureOfSparkEndsTheWait) {
     Task task(files);
     take_all(handle, task);
     task.send_failure("the task died too often");
-    handle.reset();
+    EXPECT_EQ(SUPPLY_ERROR_SPARK, supply_close(handle.release()));
     EXPECT_TRUE(folder.is_empty());
     EXPECT_STREQ("", task.header().rank_failure);
 }
@@ -52,16 +52,47 @@ TEST_F(EndTest, TheWaitHasTheTimeLimit) {
     Handle handle = open();
     Task task(files);
     take_all(handle, task);
-    handle.reset();
+    EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, supply_close(handle.release()));
     EXPECT_TRUE(folder.is_empty());
     EXPECT_EQ(task.published(), task.released());
+}
+
+TEST_F(EndTest, ACloseThatIsOverKeepsThePair) {
+    Handle handle = open();
+    Task task(files);
+    take_all(handle, task);
+    EXPECT_EQ(SUPPLY_AGAIN, supply_close_within(handle.get(), 0));
+    EXPECT_EQ(SUPPLY_AGAIN, supply_close_within(handle.get(), 0.001));
+    EXPECT_TRUE(std::filesystem::exists(files.mapped_file));
+    task.see_end();
+    EXPECT_EQ(SUPPLY_OK, supply_close_within(handle.release(), 0));
+    EXPECT_TRUE(folder.is_empty());
+}
+
+TEST_F(EndTest, RepeatedClosesShareTheTimeLimit) {
+    options.timeout = 0.1;
+    Handle handle = open();
+    Task task(files);
+    take_all(handle, task);
+    supply_status_t status = SUPPLY_AGAIN;
+    wait_until("the limit", [&] { return (status = supply_close_within(handle.get(), 0.001)) != SUPPLY_AGAIN; });
+    EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, status);
+    handle.release();
+    EXPECT_TRUE(folder.is_empty());
+}
+
+TEST_F(EndTest, ClosingEarlyOrWhatDidNotOpenIsNoFailure) {
+    EXPECT_EQ(SUPPLY_OK, supply_close(nullptr));
+    EXPECT_EQ(SUPPLY_OK, supply_close(open().release()));
+    options.block_bytes = SIZE_MAX;
+    EXPECT_EQ(SUPPLY_OK, supply_close(open(SUPPLY_ERROR_CONFIG).release()));
 }
 
 TEST_F(EndTest, AbortingReleasesEverythingAndNeitherWaitsNorStops) {
     Handle handle = open();
     Task task(files);
     take_all(handle, task);
-    supply_abort(handle.release(), "the program failed later");
+    EXPECT_EQ(SUPPLY_OK, supply_abort(handle.release(), "the program failed later"));
     EXPECT_TRUE(folder.is_empty());
     EXPECT_EQ(task.published(), task.released());
     EXPECT_STREQ("", task.header().rank_failure);

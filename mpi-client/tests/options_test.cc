@@ -31,7 +31,7 @@ class OptionsTest : public RankTest {
 
     EnvironmentVariable no_files{"SUPPLY_MAPPED_FILES", nullptr}, no_pipes{"SUPPLY_NAMED_PIPES", nullptr},
         no_timeout{"SUPPLY_TIMEOUT", nullptr}, no_ompi{"OMPI_COMM_WORLD_LOCAL_RANK", nullptr},
-        no_hydra{"MPI_LOCALRANKID", nullptr}, no_slurm{"SLURM_LOCALID", nullptr};
+        no_hydra{"MPI_LOCALRANKID", nullptr}, no_torchrun{"LOCAL_RANK", nullptr}, no_slurm{"SLURM_LOCALID", nullptr};
     std::string mapped_files, named_pipes;
     struct settings settings = {};
     struct failure failure = {};
@@ -114,10 +114,12 @@ TEST_F(OptionsTest, ThePathsGoTogetherAndAreAbsolute) {
     EXPECT_TRUE(says(failure.text, {"'relative'", "absolute"}));
 }
 
-TEST_F(OptionsTest, OptionsOfAnotherSizeOrUnfilledAreRefused) {
+TEST_F(OptionsTest, OptionsThatWereNotInitialisedAreRefused) {
     options.struct_bytes = 0;
     EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, resolve());
     EXPECT_TRUE(says(failure.text, {"supply_options_init()"}));
+    options.struct_bytes = SIZE_MAX;
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, resolve());
     options.struct_bytes = sizeof options;
     options.local_rank = -2;
     EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, resolve());
@@ -189,10 +191,13 @@ struct Launcher {
 };
 
 TEST(LauncherTest, EachLauncherTellsItsRanks) {
-    const Launcher launchers[] = {{"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_RANK"},
+    const Launcher launchers[] = {{"LOCAL_RANK", "RANK"},
+                                  {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_RANK"},
                                   {"MPI_LOCALRANKID", "PMI_RANK"},
                                   {"SLURM_LOCALID", "SLURM_PROCID"}};
-    EnvironmentVariable cleared[] = {{"OMPI_COMM_WORLD_LOCAL_RANK", nullptr},
+    EnvironmentVariable cleared[] = {{"LOCAL_RANK", nullptr},
+                                     {"RANK", nullptr},
+                                     {"OMPI_COMM_WORLD_LOCAL_RANK", nullptr},
                                      {"OMPI_COMM_WORLD_RANK", nullptr},
                                      {"MPI_LOCALRANKID", nullptr},
                                      {"PMI_RANK", nullptr},
@@ -211,6 +216,9 @@ TEST(LauncherTest, EachLauncherTellsItsRanks) {
     }
     EnvironmentVariable open_mpi{"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, slurm{"SLURM_LOCALID", "0"};
     EXPECT_EQ(1, supply_local_rank()) << "Open MPI is nearer to the rank than Slurm";
+    EnvironmentVariable torchrun{"LOCAL_RANK", "3"}, torchrun_rank{"RANK", "7"}, slurm_rank{"SLURM_PROCID", "0"};
+    EXPECT_EQ(3, supply_local_rank()) << "srun torchrun: every worker has Slurm's variables of their common task";
+    EXPECT_EQ(7, supply_launcher_rank());
 }
 
 } // namespace

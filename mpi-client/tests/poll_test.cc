@@ -57,7 +57,22 @@ TEST_F(PollTest, APipeThatIsReplacedUnderARunningRankIsNamed) {
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_ERROR_SYSTEM, supply_try_next(handle.get(), &block), handle);
     EXPECT_TRUE(says(supply_error(handle.get()), {files.notification_pipe.c_str()}));
+    EXPECT_EQ(ENOENT, supply_error_errno(handle.get()));
     EXPECT_STATUS(SUPPLY_ERROR_SYSTEM, supply_next(handle.get(), &block), handle);
+}
+
+TEST_F(PollTest, TheTimeWithoutABlockIsCounted) {
+    Handle handle = open();
+    Task task(files);
+    supply_block_t block;
+    supply_statistics_t statistics;
+    EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle);
+    EXPECT_EQ(0, ready(handle, 20)) << "20 ms in the program's own poll()";
+    supply_datums(task, 0, 1);
+    EXPECT_STATUS(SUPPLY_OK, supply_try_next(handle.get(), &block), handle);
+    supply_get_statistics(handle.get(), &statistics);
+    EXPECT_GE(statistics.seconds_waited, 0.02);
+    EXPECT_EQ(0, supply_error_errno(handle.get()));
 }
 
 } // namespace

@@ -185,5 +185,17 @@ TEST(PositionTextTest, AnythingElseIsRefused) {
     EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_from_text(&position, nullptr));
 }
 
+TEST_F(PositionTest, ATextThatDoesNotFitIsRefused) {
+    Handle handle = open();
+    supply_position_t position;
+    ASSERT_STATUS(SUPPLY_OK, supply_position_save(handle.get(), &position), handle);
+    char text[SUPPLY_POSITION_TEXT_BYTES] = "x";
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_to_text(&position, text, 10));
+    EXPECT_STREQ("", text);
+    EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_to_text(&position, text, 0));
+    EXPECT_EQ(SUPPLY_OK, supply_position_to_text(&position, text, sizeof text));
+    EXPECT_EQ(SUPPLY_OK, supply_position_from_text(&position, text));
+}
+
 } // namespace
 } // namespace supply_test

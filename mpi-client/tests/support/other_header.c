@@ -1,0 +1,58 @@
+/* A program built with another version of supply.h: OTHER_HEADER is its function. Returns what is wrong, or NULL. */
+#include <string.h>
+
+#include "supply.h"
+
+/* After each struct, to see that the library does not write past it. */
+#define GUARD_BYTES 64
+static const unsigned char guard[GUARD_BYTES] = {1, 2, 3};
+
+#define GUARDED(type, name)                                                                                            \
+    struct {                                                                                                           \
+        type value;                                                                                                    \
+        unsigned char guard[GUARD_BYTES];                                                                              \
+    } name;                                                                                                            \
+    memset(&name.value, 0xA5, sizeof name.value);                                                                      \
+    memcpy(name.guard, guard, sizeof guard)
+#define IS_INTACT(name) (memcmp(name.guard, guard, sizeof guard) == 0)
+
+#ifdef HAS_ADDED
+#define IS_UNKNOWN(name) (name.value.added == 0)
+#else
+#define IS_UNKNOWN(name) true
+#endif
+
+const char *OTHER_HEADER(const char *mapped_file, const char *request_pipe, const char *notification_pipe,
+                         void supply_elements(void *), void *context);
+
+const char *OTHER_HEADER(const char *mapped_file, const char *request_pipe, const char *notification_pipe,
+                         void supply_elements(void *), void *context) {
+    supply_t *supply;
+    GUARDED(supply_options_t, options);
+    supply_options_init(&options.value);
+    if (!IS_INTACT(options) || !IS_UNKNOWN(options)) return "supply_options_init";
+    options.value.mapped_file = mapped_file;
+    options.value.request_pipe = request_pipe;
+    options.value.notification_pipe = notification_pipe;
+#ifdef HAS_ADDED
+    options.value.added = 1;
+    supply_status_t refused = supply_open(&supply, &options.value);
+    const bool is_named = strstr(supply_error(supply), "does not know") != NULL;
+    supply_close(supply);
+    if (refused != SUPPLY_ERROR_ARGUMENT || !is_named) return "an option that the library does not know";
+    options.value.added = 0;
+#endif
+    if (supply_open(&supply, &options.value) != SUPPLY_OK) return "supply_open";
+    supply_elements(context);
+
+    const char *problem = NULL;
+    GUARDED(supply_datum_t, datum);
+    GUARDED(supply_statistics_t, statistics);
+    if (supply_next_datum(supply, &datum.value) != SUPPLY_OK || datum.value.label != 7) problem = "supply_next_datum";
+    if (!IS_INTACT(datum) || !IS_UNKNOWN(datum)) problem = "the size of supply_datum_t";
+    supply_get_statistics(supply, &statistics.value);
+    if (statistics.value.elements != 1) problem = "supply_get_statistics";
+    if (!IS_INTACT(statistics) || !IS_UNKNOWN(statistics)) problem = "the size of supply_statistics_t";
+    supply_close(supply);
+    return problem;
+}
