@@ -114,7 +114,13 @@ void FuzzedPair::read_array(const supply_block_t &block, const ArrowSchema &sche
     if (schema.n_children != array.n_children) found("an array with other children than its schema");
     if (array.n_buffers > 0 && array.buffers[0] != nullptr)
         read_bytes(block, array.buffers[0], static_cast<size_t>(array.length + 7) / 8, "a bitmap outside the block");
-    if (array.n_buffers > 1)
+    if (array.n_buffers == 3) {
+        const auto *offsets = static_cast<const int32_t *>(array.buffers[1]); /* a copy, which is not in the block */
+        for (int64_t i = 0; i < array.length; i++)
+            if (offsets[i] < 0 || offsets[i + 1] < offsets[i]) found("exported offsets that decrease");
+        read_bytes(block, array.buffers[2], static_cast<size_t>(offsets[array.length]),
+                   "exported data outside the block");
+    } else if (array.n_buffers > 1)
         read_bytes(block, array.buffers[1], static_cast<size_t>(array.length + 7) / 8, "a buffer outside the block");
     for (int64_t i = 0; i < array.n_children; i++) read_array(block, *schema.children[i], *array.children[i]);
 }
