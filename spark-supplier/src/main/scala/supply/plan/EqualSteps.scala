@@ -3,22 +3,22 @@ package supply.plan
 import supply.core.SourceException
 
 /**
- * The share of one partition in one epoch if all ranks make the same number of steps: `supplied`
- * elements of the `counted` ones that it has. If that is more, the partition is supplied again.
+ * What one partition gives in one epoch with equal steps: `supplied` elements, of `counted` that it
+ * has. If `supplied` is larger, its elements repeat from the first one.
  */
 final case class Share(counted: Long, supplied: Long)
 
 /**
- * Every rank makes the same number of steps in every epoch, each of `stepElements` elements of one
- * partition. So ranks that take one block in each step get the same number of blocks, and ranks
- * that build their own batches get the same number of elements.
+ * Every rank makes the same number of steps in every epoch. A step has `stepElements` elements of
+ * one partition. So ranks that take a block for each step get the same number of blocks, and ranks
+ * that make their own batches get the same number of elements.
  *
  * @param counted
  *   elements of each partition of the source
  * @param isPadded
- *   partitions are filled up to whole steps, and ranks to as many as the one with the most, by
- *   elements that come once more; otherwise what goes beyond whole steps, or beyond the rank with
- *   the fewest, is left out
+ *   true: elements repeat until each partition has whole steps, and each rank has the steps of the
+ *   rank with the most. false: elements are left out until each partition has whole steps, and each
+ *   rank has the steps of the rank with the fewest
  * @param steps
  *   of each rank, in each epoch
  */
@@ -26,8 +26,8 @@ final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: In
     isPadded: Boolean, steps: Long) {
 
   /**
-   * The shares of a rank's partitions, given them in the order of an epoch; in those that are last
-   * a step more or less is made.
+   * The shares of a rank's partitions, which are given in the order of an epoch. The last ones give
+   * the additional or missing steps.
    */
   def shares(order: IndexedSeq[Int]): IndexedSeq[(Int, Share)] = {
     val own = order.map(partition =>
@@ -59,7 +59,7 @@ object EqualSteps {
    * @param ranks
    *   the partitions of each rank
    * @throws SourceException
-   *   where a rank has nothing to make a step of
+   *   if a rank has too few elements for one step
    */
   def apply(counted: IndexedSeq[Long], ranks: IndexedSeq[Seq[Int]], stepElements: Int,
       isPadded: Boolean): EqualSteps = {
@@ -67,15 +67,15 @@ object EqualSteps {
     if (own.min == 0) {
       val what = if (isPadded) "no element, so there is nothing to repeat (--uneven pad)"
       else
-        s"no partition with $stepElements elements, so that no rank could make a step (--uneven drop)"
+        s"no partition with $stepElements elements, so no rank could make a step (--uneven drop)"
       throw new SourceException(
         s"rank ${own.indexOf(0L)} has $what: it has ${ranks(own.indexOf(0L)).size} of the " +
-          s"${counted.size} partitions, which have ${counted.sum} elements together: make more or fewer partitions, or smaller steps (--block-elements)")
+          s"${counted.size} partitions, which have ${counted.sum} elements together: use more or fewer partitions, or smaller steps (--block-elements)")
     }
     new EqualSteps(counted, stepElements, isPadded, if (isPadded) own.max else own.min)
   }
 
-  /** Whole steps that a partition gives by itself. */
+  /** Number of whole steps that a partition gives. */
   private def stepsOf(elements: Long, stepElements: Int, isPadded: Boolean): Long =
     if (isPadded) Math.floorDiv(elements + stepElements - 1, stepElements.toLong)
     else elements / stepElements

@@ -10,7 +10,7 @@ import scala.util.Try
 
 import supply.core.ConfigException
 
-/** Where a rank is: its host (None: this node, there is only one), and its number there. */
+/** Where a rank is: its host (None: this node, the only one), and its number there. */
 final case class RankPlacement(host: Option[String], localRank: Int) {
 
   /** Whether `name`, a host as Spark knows it, is this place's host. */
@@ -25,16 +25,10 @@ final case class RankPlacement(host: Option[String], localRank: Int) {
   }
 }
 
-/**
- * The places of all ranks: rank r is number r of the slots in the order of the host file, as mpirun
- * places them.
- */
+/** The places of all ranks. As with mpirun, rank r gets slot r in the order of the host file. */
 final case class Hostfile(places: IndexedSeq[RankPlacement]) {
 
-  /**
-   * The places of each host that the host file names, in its order; empty where all ranks are on
-   * this node.
-   */
+  /** The places of each host, in the order of the host file; empty if there is no host file. */
   def byHost: Seq[(String, Seq[RankPlacement])] =
     places.flatMap(_.host).distinct.map(host => host -> places.filter(_.host.contains(host)))
 }
@@ -46,31 +40,31 @@ object Hostfile {
   /** All ranks on this node. */
   def oneNode(ranks: Int): Hostfile = Hostfile((0 until ranks).map(RankPlacement(None, _)))
 
-  /** As the host file has them, or, where there is none, all ranks on this node. */
+  /** Reads a host file; without one, all ranks are on this node. */
   def apply(file: Option[String], ranks: Int): Hostfile =
     file.map(read(_, ranks)).getOrElse(oneNode(ranks))
 
-  /** Reads a host file in Open MPI's format: `host [slots=n]`, one slot where none is given. */
+  /** Reads a host file in Open MPI's format: `host [slots=n]`; the default is one slot. */
   def read(file: String, ranks: Int): Hostfile = {
     val lines =
       try Files.readAllLines(Paths.get(file), UTF_8).asScala
       catch {
         case e: IOException => throw new ConfigException(
-            s"can not read the host file $file (${e.getClass.getSimpleName})", e)
+            s"cannot read the host file $file (${e.getClass.getSimpleName})", e)
       }
     val hosts = lines.zipWithIndex.flatMap { case (line, i) =>
       val words = line.takeWhile(_ != '#').split("\\s+").filter(_.nonEmpty)
       words.headOption.map { host =>
         val slots = words.tail.collectFirst { case Slots(n) => n }.map { n =>
           Try(n.toInt).filter(_ > 0).getOrElse(
-            throw new ConfigException(s"$file:${i + 1}: '$n' is no number of slots"))
+            throw new ConfigException(s"$file:${i + 1}: '$n' is not a number of slots"))
         }.getOrElse(1)
         host -> slots
       }
     }
     val repeated = hosts.map(_._1).diff(hosts.map(_._1).distinct)
     if (repeated.nonEmpty) throw new ConfigException(
-      s"$file names ${repeated.head} twice: one line a host, with slots=n")
+      s"$file names ${repeated.head} twice: write one line for each host, with slots=n")
     val places = hosts.flatMap { case (host, slots) =>
       (0 until slots).map(RankPlacement(Some(host), _))
     }.toIndexedSeq

@@ -6,14 +6,14 @@ import java.util.Random
  * Which rank gets which partitions of the source, in which order, in which epoch: a pure function
  * of these arguments.
  *
- * A partition belongs to the same rank in every epoch, so that one that Spark has cached on the
+ * A partition belongs to the same rank in every epoch, so a partition that Spark has cached on the
  * rank's node stays useful.
  *
  * @param firstEpoch
- *   the number of the first of its epochs: a batch of a stream is one epoch among many
+ *   the number of its first epoch: a batch of a stream is one epoch among many
  * @param equalSteps
- *   where all ranks are to make as many steps in an epoch; otherwise each partition gives what it
- *   has
+ *   makes all ranks make the same number of steps in an epoch; None: each partition gives all its
+ *   elements
  */
 final case class Plan(
     partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions,
@@ -28,10 +28,10 @@ final case class Plan(
   def partitionsOf(rank: Int): IndexedSeq[Int] = rank until partitions by ranks
 
   /**
-   * The same for plans in which a position means the same. Never 0.
+   * Equal for plans in which a position means the same. Never 0.
    *
    * @param elements
-   *   of the source, where that is known: other data is not the same plan
+   *   number of elements of the source, if known: with other data the plan is another one
    */
   def fingerprint(elements: Option[Long]): Long = {
     val order = shuffle match {
@@ -48,9 +48,7 @@ final case class Plan(
     }
   }
 
-  /**
-   * Elements that all ranks get in an epoch, given those of each partition, where these are known.
-   */
+  /** Number of elements that all ranks get in an epoch, if known. */
   def elements(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
     equalSteps.map(equal => equal.steps * equal.stepElements * ranks).orElse(
       partitionElements.map(_.sum))
@@ -59,10 +57,7 @@ final case class Plan(
   def order(rank: Int, epoch: Int): IndexedSeq[Int] =
     if (shuffle == Shuffle.Off) partitionsOf(rank) else shuffledOrder(rank, epoch)
 
-  /**
-   * The same, those that give something, and what each gives: all it has, unless a share says how
-   * much.
-   */
+  /** The same without partitions that give nothing, each with its share; None: all it has. */
   def shares(rank: Int, epoch: Int): IndexedSeq[(Int, Option[Share])] = {
     val all = order(rank, epoch)
     equalSteps match {
@@ -73,13 +68,13 @@ final case class Plan(
     }
   }
 
-  /** Of the order of a partition's elements in that epoch. */
+  /** The seed of the order of a partition's elements in that epoch. */
   def elementSeed(partition: Int, epoch: Int): Long =
     Plan.mix(Plan.mix(Plan.mix(Plan.mix(seed) ^ epoch) + 1) ^ partition)
 
   private def shuffledOrder(rank: Int, epoch: Int): IndexedSeq[Int] = {
     val order = partitionsOf(rank).toArray
-    // java.util.Random's sequence is specified, and so is this shuffle (Fisher and Yates): plans do not
+    // The sequence of java.util.Random is specified, and this shuffle (Fisher-Yates) stands here: plans do not
     // change with the version of a library.
     val random = new Random(Plan.mix(Plan.mix(Plan.mix(seed) + epoch) + rank))
     for (i <- order.indices.reverse) {

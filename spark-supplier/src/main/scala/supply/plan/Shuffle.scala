@@ -7,15 +7,15 @@ sealed trait Shuffle extends Product with java.io.Serializable
 
 object Shuffle {
 
-  /** In that of the source, in every epoch. */
+  /** The order of the source, in every epoch. */
   case object Off extends Shuffle
 
-  /** Its partitions in a new order in each epoch; those of one partition in that of the source. */
+  /** Partitions in a new order in each epoch; the elements of each in the order of the source. */
   case object Partitions extends Shuffle
 
   /**
-   * Its partitions in a new order, and those of one partition too: each is drawn from the next
-   * `buffer` that have not come yet.
+   * Partitions in a new order in each epoch, and the elements of each, too: each is drawn from the
+   * next `buffer` elements of the source that have not come yet.
    */
   final case class Elements(buffer: Int) extends Shuffle
 

@@ -2,24 +2,18 @@ package supply.plan
 
 import supply.core.ConfigException
 
-/** What becomes of the elements where some ranks have more than others. */
+/** What to do if some ranks have more elements than others. */
 sealed trait Uneven extends Product with java.io.Serializable
 
 object Uneven {
 
-  /** Every element is supplied once, and ranks make different numbers of steps. */
+  /** Supply every element once: ranks make different numbers of steps. */
   case object Keep extends Uneven
 
-  /**
-   * Every rank makes as many steps as the one with the fewest; what is left is not supplied in that
-   * epoch.
-   */
+  /** Every rank makes the steps of the rank with the fewest; the other elements are left out. */
   case object Drop extends Uneven
 
-  /**
-   * Every rank makes as many steps as the one with the most; some elements come more than once in
-   * that epoch.
-   */
+  /** Every rank makes the steps of the rank with the most; some elements come again. */
   case object Pad extends Uneven
 
   def named(name: String): Uneven = name match {

@@ -22,7 +22,7 @@ class SupplierOptionsSuite extends AnyFunSuite {
   private def failure(arguments: String*): String =
     UsageError.text(intercept[ParameterException](parse(arguments: _*)))
 
-  test("what is not given has its default") {
+  test("options that are not given have their defaults") {
     val options = parse(needed: _*)
     assert(options.storageLevel == "none" && options.partitions == null)
     assert(options.run.settings == SupplySettings(ranks = 1, mappedFiles = "m", namedPipes = "n"))
@@ -49,7 +49,7 @@ class SupplierOptionsSuite extends AnyFunSuite {
     assert(message.endsWith("did you mean --epochs? (docs/DATAFRAMES.md lists the options)"))
   }
 
-  test("docs/OPTIONS.md is what the declarations say (make reference writes it anew)") {
+  test("docs/OPTIONS.md agrees with the declarations (make reference writes it)") {
     assert(Files.readString(Paths.get("../docs/OPTIONS.md")) == OptionsReference.text)
   }
 }

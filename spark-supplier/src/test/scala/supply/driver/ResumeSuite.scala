@@ -13,8 +13,8 @@ import supply.sources.{Datum, DatumSource}
 import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
 
 /**
- * Ranks that end in the middle and come back with a position: what they see is the same whether
- * blocks stay or not.
+ * Ranks that end in the middle and come back with a position. What they see is the same with
+ * resident blocks, shuffled elements and equal steps.
  */
 abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Partitions,
     uneven: Uneven = Uneven.Keep)
@@ -27,10 +27,10 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
   private val partitions = 7
   private val epochs = 3
 
-  /** Of an epoch: each partition has eight or nine, two whole blocks at least. */
+  /** Elements of an epoch: each partition has eight or nine, which is at least two whole blocks. */
   private val supplied = if (uneven == Uneven.Drop) 8 * partitions else elements
 
-  /** Room for all blocks of an epoch. */
+  /** Large enough for all blocks of an epoch. */
   private val ringBytes = 32L * 4096
 
   private def start(
@@ -39,11 +39,11 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
     val rdd = sc.parallelize(0 until elements, partitions).map(tuple)
     val files = TestRank.configFilesOf(rank)
     val settings = SupplySettings(
-      1,
-      files.mappedFiles,
-      files.namedPipes,
-      epochs,
-      seed,
+      ranks = 1,
+      mappedFiles = files.mappedFiles,
+      namedPipes = files.namedPipes,
+      epochs = epochs,
+      seed = seed,
       blockElements = Some(4),
       timeout = timeout,
       waitForRank = waitForRank,
@@ -54,7 +54,7 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
     inBackground(SupplyJob.run(sc, settings)(new DatumSource(rdd)))
   }
 
-  /** Takes `n` Datums, or all: what it has seen, ends included. */
+  /** Takes `n` Datums, or all; returns what it has seen, ends included. */
   private def take(rank: TestRank, n: Int = Int.MaxValue): Seq[String] = {
     val seen = Seq.newBuilder[String]
     var taken = 0
@@ -82,7 +82,7 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
     seen
   }
 
-  /** A whole run without a stop, in which no block stays. */
+  /** A whole run without a stop and without resident blocks. */
   private lazy val whole: Seq[String] = wholeRun(stay = false)
 
   test("a run without a stop has every element once an epoch") {
@@ -92,7 +92,7 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
   }
 
   test(
-    "a rank that is killed and comes back at 100 random places sees, all in all, what a run without a stop sees") {
+    "a rank that is killed and comes back at 100 random places sees the same as without a stop") {
     val random = new Random(1)
     TemporaryFolder { folder =>
       val paths = TestRank.configFiles(folder, 1).read().head
@@ -145,7 +145,7 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
   }
 
   test(
-    "a rank that wants to begin behind the last epoch gets the end of the data, however far behind") {
+    "a rank that wants to begin after the last epoch gets the end of the data, however far after") {
     Seq(epochs, Int.MaxValue).foreach { epoch =>
       withRank { rank =>
         rank.open(ringBytes, timeout = timeout,
@@ -158,7 +158,7 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
     }
   }
 
-  test("a position is good for a new run of the same plan, and refused by another plan") {
+  test("a new run accepts a position of the same plan, and refuses one of another plan") {
     val (before, position) = withRank { rank =>
       rank.open(ringBytes, timeout = timeout)
       val run = start(rank, waitForRank = false)

@@ -8,10 +8,7 @@ import supply.core.{ConfigException, SourceException}
 import supply.protocol.Layout.MappedFileHeader
 import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank, TestStream}
 
-/**
- * Streaming queries with real ranks in C: what each batch, each end and each new beginning means
- * for them.
- */
+/** Streaming queries with real ranks in C: batches, ends, failures and restarts. */
 class StreamSuite extends AnyFunSuite with LocalSpark {
   import Background.{inBackground, result}
   import TestStream.{await, elements, header}
@@ -38,7 +35,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   private def batch(number: Int, partitions: Int = 4, rows: Int = 5): Seq[(Int, Int, Int)] =
     for (partition <- 0 until partitions; row <- 0 until rows) yield (number, partition, row)
 
-  test("each batch is an epoch of all ranks, and when the query is stopped they end well") {
+  test("each batch is an epoch of all ranks, and they end well when the query stops") {
     withStream(ranks = 2) { stream =>
       val ranks = stream.open()
       val draining = ranks.map(rank => inBackground(rank.drain()))
@@ -59,7 +56,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("a batch is whole when its ranks ask for more, although they hold blocks of it") {
+  test("a batch is complete when its ranks ask for more, even if they hold blocks of it") {
     withStream() { stream =>
       val rank = stream.open(ringBytes = 64 * 4096).head
       val query = stream.start(rows = 3, partitions = 1)()
@@ -70,7 +67,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("while there is no batch the ranks are shown that their stream lives") {
+  test("between batches the ranks get signals that their stream lives") {
     withStream(timeout = 4) { stream =>
       val rank = stream.open().head
       val drained = inBackground(rank.drain())
@@ -86,8 +83,8 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   }
 
   /**
-   * Starts a query and holds it in the middle of batch 0: five blocks of three rows each, of which
-   * the rank's ring has room for two.
+   * Starts a query and stops it in the middle of batch 0: it needs more blocks than the two of the
+   * rank's ring.
    */
   private def startAndHold(stream: TestStream): (StreamingQuery, TestRank) = {
     val rank = stream.open(ringBytes = 2 * 4096).head
@@ -96,7 +93,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     (query, rank)
   }
 
-  /** The same, stopped there: the position of its rank. */
+  /** The same, and stops the query there; returns the position of its rank. */
   private def stopInBatch(stream: TestStream): String = {
     val (query, rank) = startAndHold(stream)
     header(rank)(_.putInt(MappedFileHeader.taskPid, 0))
@@ -113,7 +110,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   }
 
   test(
-    "a query that is stopped in the middle of a batch goes on there with ranks that bring their positions") {
+    "a query that stops in the middle of a batch resumes there with ranks that bring their positions") {
     withStream() { stream =>
       val rank = stream.open(positions = Seq(stopInBatch(stream))).head
       val draining = inBackground(rank.drain())
@@ -125,7 +122,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   }
 
   test(
-    "a batch that some rank has not had whole comes again as a whole to ranks without a position") {
+    "a batch that some rank has not received completely comes again to ranks without a position") {
     withStream() { stream =>
       stopInBatch(stream)
       val rank = stream.open().head
@@ -148,7 +145,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   }
 
   test(
-    "a position is refused where the batch has other partitions now, in another stream, and in one that has gone on") {
+    "a position is refused if the batch has other partitions, by another stream, and by a later batch") {
     withStream() { stream =>
       val position = stopInBatch(stream)
       def refused(text: String, start: => StreamingQuery): Unit = {
@@ -170,7 +167,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("a rank that dies ends the query and the other ranks, with the same line") {
+  test("if a rank dies, the query and the other ranks fail with the same line") {
     withStream(ranks = 2) { stream =>
       val ranks = stream.open(ringBytes = 2 * 4096)
       val dying = ranks.head
@@ -189,7 +186,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   Seq(Map.empty[String, String], waitForRank).foreach { options =>
     val which = if (options.isEmpty) "" else " that waits for ranks"
 
-    test(s"a query$which may be started before its ranks") {
+    test(s"a query$which may start before its ranks") {
       withStream() { stream =>
         val query = stream.start(options = options)()
         await(query.status.message == "Processing new data")
@@ -214,7 +211,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   }
 
   test(
-    "a query that waits for ranks goes on with one that comes back, in the middle of a batch, and the other one notices nothing") {
+    "a query that waits for ranks continues with one that comes back in the middle of a batch") {
     withStream(ranks = 2) { stream =>
       val ranks = stream.open(ringBytes = 2 * 4096)
       val dying = ranks.head
@@ -234,7 +231,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("a query that waits for a rank ends with a line that says so where none comes back") {
+  test("a query that waits for a rank fails with a line that says so if none comes back") {
     withStream(ranks = 2, timeout = 2) { stream =>
       val ranks = stream.open(ringBytes = 2 * 4096)
       val query = stream.start(options = waitForRank)()
@@ -263,7 +260,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   }
 
   test(
-    "batches without rows are epochs without blocks, also where the length of an array is not known yet") {
+    "batches without rows are epochs without blocks, even if the length of an array is not known yet") {
     withStream() { stream =>
       val rank = stream.open().head
       val query =
@@ -276,7 +273,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("rows that come out of a state, by a shuffle, come once, too") {
+  test("rows of a stateful query, which come from a shuffle, come once") {
     withStream() { stream =>
       val rank = stream.open().head
       val draining = inBackground(rank.drain())
@@ -289,7 +286,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("a query without ranks can be stopped, and one whose files are not there is not started") {
+  test("a query without ranks can be stopped, and a query without its files does not start") {
     withStream() { stream =>
       val query = stream.start()()
       query.stop()
@@ -299,7 +296,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("a query is not ended by another one with whose name its own begins") {
+  test("the end of a query does not end another one whose name begins with its name") {
     withStream() { stream =>
       val rank = stream.open().head
       val draining = inBackground(rank.drain())
@@ -324,7 +321,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("only rows that are appended are supplied") {
+  test("only the output mode append is supported") {
     withStream() { stream =>
       assert(intercept[ConfigException](stream.start(mode = "update")()).getMessage.contains(
           "outputMode(\"append\"), not Update"))

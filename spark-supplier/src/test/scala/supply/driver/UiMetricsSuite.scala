@@ -13,7 +13,7 @@ import supply.executor.SupplySettings
 import supply.sources.DatumSource
 import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
 
-/** What Spark's UI shows of a run, as its own REST interface gives it to programs. */
+/** What Spark's UI shows of a run, as its REST interface returns it. */
 class UiMetricsSuite extends AnyFunSuite with LocalSpark {
   override protected lazy val sc: SparkContext =
     SparkContext.getOrCreate(new SparkConf()
@@ -28,7 +28,7 @@ class UiMetricsSuite extends AnyFunSuite with LocalSpark {
   }
 
   test(
-    "each task of the stage shows what its pair has been supplied with, and what it has waited for") {
+    "each task of the stage shows what its pair has received, and how long it has waited") {
     TemporaryFolder { folder =>
       val configFiles = TestRank.configFiles(folder, 2)
       val ranks = configFiles.read().map(new TestRank(_))

@@ -24,7 +24,7 @@ class EqualStepsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     plan.shares(rank, epoch).map { case (partition, share) => partition -> share.get.supplied }
 
   test(
-    "in every epoch every rank gets as many whole steps: those of the rank with the fewest, or with the most") {
+    "in every epoch every rank gets the whole steps of the rank with the fewest, or with the most") {
     forAll(cases) { case (counted, ranks, step) =>
       Seq(false, true).foreach { isPadded =>
         val planned = plan(counted, ranks, step, isPadded)
@@ -44,7 +44,8 @@ class EqualStepsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("what is left out, or comes again, stands in another partition in another epoch") {
+  test(
+    "the elements that are left out or come again belong to another partition in another epoch") {
     val counted = Seq.fill(20)(10L) ++ Seq(10L)
     def odd(isPadded: Boolean) = (0 until 3).map { epoch =>
       val planned = plan(counted, 2, 1, isPadded)
@@ -57,12 +58,12 @@ class EqualStepsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(odd(isPadded = true).distinct.size > 1)
   }
 
-  test("partitions without elements give none, and are not what others are filled up with") {
+  test("partitions without elements give none, and no step is added to them") {
     val planned = plan(Seq(7, 5, 0, 0), ranks = 2, step = 1, isPadded = true)
     (0 until 3).foreach { epoch => assert(supplied(planned, 1, epoch) == Seq(1 -> 7L)) }
   }
 
-  test("a rank with nothing to make a step of is named") {
+  test("the message names a rank with too few elements for a step") {
     def message(isPadded: Boolean, counted: Long*) =
       intercept[SourceException](plan(counted, 2, 4, isPadded)).getMessage
     assert(message(isPadded = true, 5, 0, 5, 0).contains("rank 1 has no element"))

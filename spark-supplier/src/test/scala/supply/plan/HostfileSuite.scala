@@ -14,7 +14,7 @@ class HostfileSuite extends AnyFunSuite {
     finally Files.delete(file)
   }
 
-  test("rank r is number r of the slots, in the order of the file") {
+  test("rank r gets slot r, in the order of the file") {
     val hosts =
       read("# cluster\nnode-a slots=2\nnode-b # one slot\nnode-c slots=4 max_slots=8\n", 5)
     assert(hosts.places == Seq(

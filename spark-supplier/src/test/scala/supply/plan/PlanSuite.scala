@@ -47,7 +47,7 @@ class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(plan.order(0, 0).map(_ / 2) != plan.order(1, 0).map(_ / 2))
   }
 
-  test("plans in which a position means something else have another fingerprint, and none has 0") {
+  test("plans with another meaning of a position have another fingerprint, and none has 0") {
     val plan = Plan(10, 2, 1, seed = 42)
     assert(plan.fingerprint(Some(5)) == plan.copy(epochs = 9).fingerprint(Some(5)))
     val others = Seq(plan.copy(partitions = 11), plan.copy(ranks = 3), plan.copy(seed = 43)).map(
@@ -57,7 +57,7 @@ class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert((others :+ plan.fingerprint(Some(5)) :+ 0L).distinct.size == others.size + 2)
   }
 
-  /** Plans that differ in how they shuffle, or make ranks even. */
+  /** Plans that differ in their shuffle or their equal steps. */
   private def other(plan: Plan): Seq[Plan] = {
     val ranks = (0 until plan.ranks).map(plan.partitionsOf)
     val steps = for (step <- Seq(1, 2); isPadded <- Seq(false, true))
@@ -68,7 +68,7 @@ class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
         plan.copy(equalSteps = Some(equal)))
   }
 
-  test("not shuffled, a rank's partitions come as they are in the source, in every epoch") {
+  test("without a shuffle a rank gets its partitions in the order of the source, in every epoch") {
     val plan = Plan(10, 3, 2, seed = 1, shuffle = Shuffle.Off)
     for (epoch <- 0 until 2) assert(plan.order(1, epoch) == Seq(1, 4, 7))
   }
@@ -79,7 +79,7 @@ class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(seeds.distinct.size == seeds.size)
   }
 
-  test("the order is this one, for ever: a saved position must mean the same in the next release") {
+  test("the order never changes: a saved position must mean the same in the next release") {
     assert(Plan(10, 2, 1, seed = 42).order(0, 0) == Seq(0, 6, 4, 2, 8))
   }
 }

@@ -27,7 +27,8 @@ class SubmissionOptionsSuite extends AnyFunSuite {
       "2", "-Dx=\"1 2\" -Dy=", "", "4g"))
   }
 
-  test("what the mapped files need comes on top of what Spark takes by the settings of this run") {
+  test(
+    "the overhead is what the mapped files need plus Spark's own default with the settings of this run") {
     TemporaryFolder { folder =>
       Files.writeString(folder.resolve("m"), "/dev/shm/pair ring=64KiB block=4096\n")
       Files.writeString(folder.resolve("n"), "/dev/shm/request /dev/shm/notification\n")
