@@ -1,16 +1,12 @@
 package supply
 
-import com.tngtech.archunit.base.DescribedPredicate
-import com.tngtech.archunit.core.domain.{Dependency, JavaClass, JavaClasses}
-import com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage
+import com.tngtech.archunit.core.domain.JavaClasses
 import com.tngtech.archunit.core.importer.ClassFileImporter
 import com.tngtech.archunit.lang.ArchRule
 import com.tngtech.archunit.lang.syntax.ArchRuleDefinition.{classes, noClasses}
 import com.tngtech.archunit.library.Architectures.layeredArchitecture
 import com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices
 import org.scalatest.funsuite.AnyFunSuite
-
-import scala.jdk.CollectionConverters._
 
 import supply.core.Deadline
 
@@ -22,21 +18,10 @@ final class ArchitectureSuite extends AnyFunSuite {
     val layers = arrows.foldLeft(layeredArchitecture().consideringOnlyDependenciesInLayers()) {
       case (all, (name, _)) => all.layer(name).definedBy(packageOf(name))
     }
-    val rule = arrows.foldLeft(layers) {
+    check(arrows.foldLeft(layers) {
       case (all, (name, Nil)) => all.whereLayer(name).mayNotAccessAnyLayer()
       case (all, (name, below)) => all.whereLayer(name).mayOnlyAccessLayers(below: _*)
-    }
-    check(exceptions.foldLeft(rule) { case (all, (from, to)) =>
-      all.ignoreDependency(nameStartsWith(from), resideInAPackage(packageOf(to)))
     })
-  }
-
-  test("each exception is still needed") {
-    val needless = exceptions.filterNot { case (from, to) =>
-      product.asScala.filter(nameStartsWith(from).test(_)).flatMap(dependencies).exists(found =>
-        resideInAPackage(packageOf(to)).test(found.getTargetClass))
-    }
-    assert(needless.isEmpty, "remove them from the list")
   }
 
   test("each class belongs to a package with arrows") {
@@ -44,10 +29,7 @@ final class ArchitectureSuite extends AnyFunSuite {
   }
 
   test("no packages import each other in a circle") {
-    val rule = slices().matching("supply.(**)").should().beFreeOfCycles()
-    check(exceptions.foldLeft(rule) { case (all, (from, to)) =>
-      all.ignoreDependency(nameStartsWith(from), resideInAPackage(packageOf(to)))
-    })
+    check(slices().matching("supply.(**)").should().beFreeOfCycles())
   }
 
   test("only sources.lmdb imports lmdbjni") {
@@ -83,9 +65,6 @@ final class ArchitectureSuite extends AnyFunSuite {
 
   private def outside(packages: String*) =
     noClasses().that().resideOutsideOfPackages(packages: _*)
-
-  private def dependencies(from: JavaClass): Iterable[Dependency] =
-    from.getDirectDependenciesFromSelf.asScala
 }
 
 private object ArchitectureSuite {
@@ -118,13 +97,6 @@ private object ArchitectureSuite {
     internals -> Seq("core")
   )
 
-  /**
-   * Beginnings of class names, and the packages that they import although no arrow points there.
-   */
-  private val exceptions: Seq[(String, String)] = Seq(
-    "supply.sources.cache.RemoteFile" -> internals
-  )
-
   private def internals = "org.apache.spark.supply"
 
   private def packageOf(name: String) =
@@ -132,7 +104,4 @@ private object ArchitectureSuite {
 
   private val product: JavaClasses = new ClassFileImporter().importUrl(
     classOf[Deadline].getProtectionDomain.getCodeSource.getLocation)
-
-  private def nameStartsWith(prefix: String): DescribedPredicate[JavaClass] =
-    DescribedPredicate.describe(s"name starts with $prefix", _.getName.startsWith(prefix))
 }

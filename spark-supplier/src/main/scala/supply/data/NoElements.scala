@@ -10,6 +10,6 @@ final class NoElements(sc: SparkContext) extends Source {
   override val rdd: RDD[Nothing] = sc.emptyRDD[Nothing]
   override def schema: Schema = Schema.Unknown
   override def mainColumn: Option[Int] = None
-  override def open(partition: Partition, context: TaskContext): ElementCursor =
+  override def open(partition: Partition, context: TaskContext): KeepingCursor =
     throw new NoSuchElementException
 }

@@ -7,7 +7,7 @@ import java.util.{Arrays, Random}
  * elements that have not been drawn. The cursor keeps these. If the cursor can write many at once,
  * some are drawn ahead, which does not change the order.
  */
-final class ShuffledCursor private (
+final class ShuffledCursor(
     cursor: KeepingCursor, buffer: Int, seed: Long) extends BatchCursor {
   private val gathering: Option[GatheringCursor] = cursor match {
     case gathering: GatheringCursor => Some(gathering)
@@ -95,9 +95,4 @@ object ShuffledCursor {
 
   /** The number of elements that are drawn together. */
   private final val Ahead = 256
-
-  def apply(cursor: ElementCursor, buffer: Int, seed: Long): ShuffledCursor = cursor match {
-    case keeping: KeepingCursor => new ShuffledCursor(keeping, buffer, seed)
-    case _ => new ShuffledCursor(new CopyingCursor(cursor), buffer, seed)
-  }
 }

@@ -21,5 +21,5 @@ trait Source extends java.io.Serializable {
   def partitionElements: Option[IndexedSeq[Long]] = None
 
   /** The elements of one partition. */
-  def open(partition: Partition, context: TaskContext): ElementCursor
+  def open(partition: Partition, context: TaskContext): KeepingCursor
 }

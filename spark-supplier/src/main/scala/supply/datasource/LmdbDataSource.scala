@@ -1,14 +1,17 @@
 package supply.datasource
 
-import java.nio.charset.StandardCharsets.ISO_8859_1
+import java.nio.ByteBuffer
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{Row, SQLContext}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.SpecificInternalRow
 import org.apache.spark.sql.sources.{BaseRelation, DataSourceRegister, RelationProvider, TableScan}
 import org.apache.spark.sql.types._
 
 import supply.driver.LmdbOpener
 import supply.plan.Hostfile
+import supply.sources.{Datum, DatumWriter}
 import supply.sources.lmdb.LmdbRDD
 
 /**
@@ -37,18 +40,45 @@ final class LmdbDataSource extends RelationProvider with DataSourceRegister {
 private final class LmdbRelation(
     override val sqlContext: SQLContext, rdd: LmdbRDD) extends BaseRelation with TableScan {
 
-  override def schema: StructType = StructType(Seq(
-      StructField("key", BinaryType, nullable = false),
-      StructField("label", IntegerType, nullable = false),
-      StructField("channels", IntegerType, nullable = false),
-      StructField("height", IntegerType, nullable = false),
-      StructField("width", IntegerType, nullable = false),
-      StructField("encoded", BooleanType, nullable = false),
-      StructField("data", BinaryType, nullable = false)
-    ))
+  override def schema: StructType = DatumRow.Schema
 
-  override def buildScan(): RDD[Row] =
-    rdd.map { case (key, label, channels, height, width, encoded, data) =>
-      Row(key.getBytes(ISO_8859_1), label.toInt, channels, height, width, encoded, data)
+  /** The rows are Spark's internal ones, as its own file sources return them. */
+  override def needConversion: Boolean = false
+
+  override def buildScan(): RDD[Row] = rdd.mapCursors { cursor =>
+    val row = new DatumRow
+    cursor.map { element =>
+      element.write(row)
+      row.values
     }
+  }.asInstanceOf[RDD[Row]]
+}
+
+/** Takes the columns of a Datum from a cursor as an internal row, which each element uses again. */
+private final class DatumRow extends DatumWriter {
+  val values: InternalRow = new SpecificInternalRow(DatumRow.Schema)
+
+  override def putInt(column: Int, value: Int): Unit = values.setInt(column, value)
+
+  override def putBoolean(column: Int, value: Boolean): Unit = values.setBoolean(column, value)
+
+  override def reserve(column: Int, bytes: Int): ByteBuffer = {
+    val space = ByteBuffer.allocate(bytes)
+    values.update(column, space.array)
+    space
+  }
+}
+
+private object DatumRow {
+
+  /** A column of a Datum has the same index in both. */
+  val Schema: StructType = StructType(Datum.schema.columns.map { column =>
+    StructField(column.name,
+      column.format match {
+        case "z" => BinaryType
+        case "i" => IntegerType
+        case "b" => BooleanType
+      },
+      nullable = false)
+  })
 }

@@ -1,6 +1,7 @@
 package supply.driver
 
 import org.apache.spark.SparkContext
+import org.apache.spark.util.SerializableConfiguration
 
 import supply.core.SourceException
 import supply.plan.Hostfile
@@ -24,7 +25,8 @@ private[supply] object LmdbOpener {
 
   private def fetch(sc: SparkContext, uri: String, partitions: Int, hosts: Hostfile,
       cache: CacheSettings): LmdbRDD = {
-    val file = RemoteFile.find(uri, inside = Some("data.mdb"))
+    val file = RemoteFile.find(uri, new SerializableConfiguration(sc.hadoopConfiguration),
+      inside = Some("data.mdb"))
     val location = Remote(file, cache)
     val bytes = sc.longAccumulator("supply.fetched")
     val nodes = NodeJob.nodes(hosts)

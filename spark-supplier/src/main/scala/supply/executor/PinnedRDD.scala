@@ -4,7 +4,7 @@ import org.apache.spark.{NarrowDependency, Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 
 import supply.core.SourceException
-import supply.data.{ElementCursor, ShuffledCursor, Source}
+import supply.data.{ElementCursor, KeepingCursor, ShuffledCursor, Source}
 import supply.plan.{Hostfile, Plan, Share, Shuffle}
 
 /**
@@ -70,10 +70,10 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
     })
   }
 
-  private def shuffled(cursor: ElementCursor, partition: Int, epoch: Int): ElementCursor =
+  private def shuffled(cursor: KeepingCursor, partition: Int, epoch: Int): ElementCursor =
     plan.shuffle match {
       case Shuffle.Elements(buffer) =>
-        ShuffledCursor(cursor, buffer, plan.elementSeed(partition, epoch))
+        new ShuffledCursor(cursor, buffer, plan.elementSeed(partition, epoch))
       case Shuffle.Partitions | Shuffle.Off => cursor
     }
 }

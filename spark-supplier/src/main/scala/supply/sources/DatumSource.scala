@@ -3,7 +3,7 @@ package supply.sources
 import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 
-import supply.data.{ElementCursor, Source}
+import supply.data.{KeepingCursor, Source}
 import supply.protocol.Schema
 
 /**
@@ -13,7 +13,7 @@ import supply.protocol.Schema
 final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)
-  override def open(partition: Partition, context: TaskContext): ElementCursor =
+  override def open(partition: Partition, context: TaskContext): KeepingCursor =
     new DatumCursor(rdd.iterator(partition, context))
 }
 
@@ -23,6 +23,6 @@ final class DatumBatchSource(override val rdd: RDD[DatumBatch],
     extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)
-  override def open(partition: Partition, context: TaskContext): ElementCursor =
+  override def open(partition: Partition, context: TaskContext): KeepingCursor =
     new DatumBatchCursor(rdd.iterator(partition, context))
 }

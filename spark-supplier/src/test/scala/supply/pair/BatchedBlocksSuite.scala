@@ -4,7 +4,7 @@ import java.nio.ByteBuffer
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, ShuffledCursor}
+import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, KeepingCursor, ShuffledCursor}
 import supply.protocol.Layout.{BlockColumn, BlockHeader, Notification}
 import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumCursor}
 
@@ -25,8 +25,8 @@ class BatchedBlocksSuite extends AnyFunSuite with PairWithRank {
 
   private def batched: DatumBatchCursor = new DatumBatchCursor(DatumBatch.of(single))
 
-  private def shuffled(cursor: ElementCursor): ShuffledCursor =
-    ShuffledCursor(cursor, buffer = 1000, seed = 4)
+  private def shuffled(cursor: KeepingCursor): ShuffledCursor =
+    new ShuffledCursor(cursor, buffer = 1000, seed = 4)
 
   /** The ring is so large that nothing is overwritten. */
   private def blocks(cursor: ElementCursor, blockElements: Int, first: Long): Seq[Seq[Any]] = {

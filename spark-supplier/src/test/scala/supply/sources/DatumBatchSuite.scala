@@ -71,9 +71,9 @@ class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("shuffled, they come in the order of shuffled tuples, wherever the buffer ends") {
     forAll(Gen.listOf(tuples), Gen.choose(1, 100), Gen.long, minSuccessful(40)) {
       (all, buffer, seed) =>
-        val tuples = elements(ShuffledCursor(new DatumCursor(all.iterator), buffer, seed))
+        val tuples = elements(new ShuffledCursor(new DatumCursor(all.iterator), buffer, seed))
         val batches = DatumBatch.of(new DatumCursor(all.iterator))
-        assert(elements(ShuffledCursor(new DatumBatchCursor(batches), buffer, seed)) == tuples)
+        assert(elements(new ShuffledCursor(new DatumBatchCursor(batches), buffer, seed)) == tuples)
         assert(tuples.toSet == all.map(values).toSet)
     }
   }

@@ -7,7 +7,9 @@ import java.nio.file.{Files, Path, Paths, StandardCopyOption, StandardOpenOption
 
 import scala.collection.mutable
 
-import supply.core.{SourceException, Deadline}
+import org.slf4j.LoggerFactory
+
+import supply.core.{Deadline, SourceException}
 
 /**
  * Where and how much a node may cache.
@@ -26,10 +28,12 @@ final case class CacheSettings(folder: String, limit: Option[Long], timeout: Dou
  */
 object NodeCache {
   private final val ChunkBytes = 4 << 20
-  private val pollMillis = 200L
+  private final val PollMillis = 200L
 
   /** Bytes a second that any disk takes. */
   private final val SlowestDisk = 10e6
+
+  private val log = LoggerFactory.getLogger(getClass)
 
   /** The lock files that this JVM has open, by cache. */
   private val locks = mutable.Map.empty[Path, CacheLocks]
@@ -72,9 +76,9 @@ object NodeCache {
     if (!Files.exists(folder.lockFile)) locks -= folder.path
     val locksOfCache = locks.getOrElseUpdate(folder.path, new CacheLocks(folder.lockFile))
     // Held from here on: nobody removes what is used. Who removes holds it for a moment only.
-    val use = poll(new Deadline(settings.timeout),
-      s"${folder.path} is locked by a process that removes a copy")(
-      locksOfCache.tryUse(file.key))
+    val use = new Deadline(settings.timeout).find(PollMillis)(locksOfCache.tryUse(file.key))
+      .getOrElse(throw new SourceException(
+          s"${folder.path} is locked by a process that removes a copy (--timeout)"))
     var done = false
     try {
       awaitCopy(file, folder, locksOfCache, settings, fetched)
@@ -89,39 +93,29 @@ object NodeCache {
       file: RemoteFile, folder: CacheFolder, locks: CacheLocks, settings: CacheSettings,
       fetched: Long => Unit): Unit = {
     val copy = folder.complete(file.key)
-    var limit = new Deadline(settings.timeout)
+    val deadline = new Deadline(settings.timeout)
     var seen = -1L
-    while (!Files.exists(copy)) {
-      locks.tryFetch(file.key) match {
-        case Some(lock) =>
-          try if (!Files.exists(copy)) fetch(file, folder, locks, settings, fetched)
-          finally lock.release()
-        case None =>
-          val size =
-            try Files.size(folder.part(file.key))
-            catch { case _: IOException => 0L }
-          // Behind the last byte its process writes to the disk what is still in memory, and no size shows that.
-          val forcing = if (size == file.length) file.length / SlowestDisk else 0.0
-          if (size != seen) limit = new Deadline(settings.timeout + forcing)
-          seen = size
-          if (limit.passed) {
-            throw new SourceException(
-              f"another process of this node fetches ${file.uri}%s into ${folder.path}%s and has got nothing " +
-                f"for ${limit.seconds}%.0f s (it has $seen%d of ${file.length}%d bytes): end it, or raise --timeout")
-          }
-          Thread.sleep(pollMillis)
-      }
+    def isComplete: Boolean = Files.exists(copy) || (locks.tryFetch(file.key) match {
+      case Some(lock) =>
+        try if (!Files.exists(copy)) fetch(file, folder, locks, settings, fetched)
+        finally lock.release()
+        true
+      case None =>
+        val size =
+          try Files.size(folder.part(file.key))
+          catch { case _: IOException => 0L }
+        // After the last byte that process flushes its pages to the disk, which changes no size.
+        val flushing = if (size == file.length) file.length / SlowestDisk else 0.0
+        if (size != seen) deadline.restart(settings.timeout + flushing)
+        seen = size
+        false
+    })
+    // The last check may have seen progress.
+    while (!deadline.poll(PollMillis)(isComplete)) if (deadline.passed) {
+      throw new SourceException(
+        f"another process of this node fetches ${file.uri}%s into ${folder.path}%s and has received nothing " +
+          f"for ${deadline.seconds}%.0f s (it has $seen%d of ${file.length}%d bytes): end it, or raise --timeout")
     }
-  }
-
-  private def poll[A](limit: Deadline, obstacle: String)(probe: => Option[A]): A = {
-    var found = probe
-    while (found.isEmpty) {
-      if (limit.passed) throw new SourceException(s"$obstacle (--timeout)")
-      Thread.sleep(pollMillis)
-      found = probe
-    }
-    found.get
   }
 
   /** Under the fetch lock: whoever left a part is dead. */
@@ -131,9 +125,8 @@ object NodeCache {
     val part = folder.part(file.key)
     Files.deleteIfExists(part)
     makeRoom(file, folder, locks, settings)
-    // In the executor's log: where no job waits for the copy alone, a task does that seems to do nothing.
-    System.err.println(
-      f"supplier: fetching ${file.uri}%s (${file.length / 1e9}%.3f GB) into ${folder.path}%s")
+    // If no job waits for the copy alone, a task does, and otherwise seems to do nothing.
+    log.info(f"fetching ${file.uri}%s (${file.length / 1e9}%.3f GB) into ${folder.path}%s")
     Files.createDirectories(part.getParent)
     Files.writeString(part.resolveSibling("source"), file.describe)
     var done = false

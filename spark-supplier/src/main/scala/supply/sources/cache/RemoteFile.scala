@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
 import org.apache.hadoop.fs.{FileStatus, Path}
-import org.apache.spark.supply.SparkInternals
+import org.apache.spark.util.SerializableConfiguration
 
 import supply.core.SourceException
 
@@ -13,9 +13,12 @@ import supply.core.SourceException
  * A file in HDFS, or in another file system that Hadoop knows, as it was when the run began.
  *
  * @param uri
- *   as Hadoop's Path writes and reads it: nothing in it is encoded, also no space and no %
+ *   as Hadoop's Path writes and reads it: nothing in it is encoded, not even a space or a %
+ * @param hadoop
+ *   the settings of the file systems
  */
-final case class RemoteFile(uri: String, length: Long, modified: Long) {
+final case class RemoteFile(uri: String, length: Long, modified: Long)(
+    hadoop: SerializableConfiguration) {
 
   /**
    * Names the file in this state: another content has another key, as far as length and time tell.
@@ -29,12 +32,12 @@ final case class RemoteFile(uri: String, length: Long, modified: Long) {
 
   def open(): InputStream = {
     val path = new Path(uri)
-    path.getFileSystem(SparkInternals.hadoopConfiguration).open(path)
+    path.getFileSystem(hadoop.value).open(path)
   }
 
   /** The copy is only what it says if the file is still the same. */
   def requireUnchanged(): Unit =
-    if (RemoteFile.find(uri) != this)
+    if (RemoteFile.find(uri, hadoop) != this)
       throw new SourceException(s"$uri has changed while it was fetched: start the run again")
 }
 
@@ -56,10 +59,11 @@ object RemoteFile {
   /**
    * The file of that name, which is taken as it is written, or `inside` the directory of that name.
    */
-  def find(name: String, inside: Option[String] = None): RemoteFile =
+  def find(
+      name: String, hadoop: SerializableConfiguration, inside: Option[String] = None): RemoteFile =
     try {
       val path = new Path(name)
-      val fs = path.getFileSystem(SparkInternals.hadoopConfiguration)
+      val fs = path.getFileSystem(hadoop.value)
       def status(at: Path): Option[FileStatus] =
         try Some(fs.getFileStatus(at))
         catch { case _: FileNotFoundException => None }
@@ -70,7 +74,7 @@ object RemoteFile {
         case Some(file) => status(new Path(path, file)).getOrElse(
             throw new SourceException(s"$name holds no LMDB: it has no $file (--lmdb)"))
       }
-      RemoteFile(found.getPath.toString, found.getLen, found.getModificationTime)
+      RemoteFile(found.getPath.toString, found.getLen, found.getModificationTime)(hadoop)
     } catch {
       case e @ (_: IOException | _: IllegalArgumentException) =>
         throw new SourceException(s"can not look at $name (--lmdb): $e", e)

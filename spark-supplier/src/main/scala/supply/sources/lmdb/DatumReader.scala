@@ -36,11 +36,11 @@ final class DatumReader {
       ()
     } else copyFloats(to)
 
-  /** Reads the value; throws [[DatumReader.NotADatum]]. */
-  def read(newValue: DirectBuffer): Unit = {
-    value = newValue
+  /** Reads the value in the first `bytes` bytes of the buffer. Throws [[DatumReader.NotADatum]]. */
+  def read(buffer: DirectBuffer, bytes: Int): Unit = {
+    value = buffer
     at = 0
-    end = value.capacity()
+    end = bytes
     label = 0
     channels = 0
     height = 0

@@ -2,16 +2,24 @@ package supply.sources.lmdb
 
 import java.nio.charset.StandardCharsets.ISO_8859_1
 
+import org.fusesource.lmdbjni.DirectBuffer
+
 import supply.core.SourceException
-import supply.data.{ElementCursor, ElementWriter}
+import supply.data.{ElementWriter, KeepingCursor}
 import supply.sources.Datum
 
 /**
  * The Datums of one partition of an LMDB, on LMDB's own pages: nothing is allocated or copied per
  * element.
+ *
+ * @param window
+ *   see [[MappedWindow]]; elements are kept in place if the whole file stays mapped, else as copies
  */
-class LmdbCursor(file: String, partition: LmdbPartition) extends ElementCursor {
-  protected final val walk = new LmdbWalk(file)
+final class LmdbCursor(file: String, partition: LmdbPartition, window: Long = MappedWindow.bytes)
+    extends KeepingCursor {
+  private val walk = new LmdbWalk(file, window)
+  private val kept = if (window < Long.MaxValue) new CopiedEntries else new MappedEntries
+  private var key = walk.key
   private val datum = new DatumReader
   private var taken = 0L
 
@@ -23,20 +31,28 @@ class LmdbCursor(file: String, partition: LmdbPartition) extends ElementCursor {
           s"$taken of ${partition.entries} entries. It must not be written to during a run")
     }
     taken += 1
-    read()
+    read(walk.key, walk.value, walk.value.capacity())
     true
   }
 
-  protected final def read(): Unit =
-    try datum.read(walk.value)
+  override def keep(place: Int): Unit = kept.keep(place, walk.key, walk.value)
+
+  override def recall(place: Int): Unit = {
+    kept.recall(place)
+    read(kept.key, kept.value, kept.valueBytes)
+  }
+
+  private def read(key: DirectBuffer, value: DirectBuffer, valueBytes: Int): Unit = {
+    this.key = key
+    try datum.read(value, valueBytes)
     catch {
       case e: DatumReader.NotADatum =>
         throw new SourceException(
           s"the value of key '$printableKey' of the LMDB $file is not a Datum: ${e.getMessage}")
     }
+  }
 
   override def write(to: ElementWriter): Unit = {
-    val key = walk.key
     key.getBytes(0, to.reserve(Datum.Key, key.capacity()), key.capacity())
     to.putInt(Datum.Label, datum.label)
     to.putInt(Datum.Channels, datum.channels)
@@ -50,14 +66,32 @@ class LmdbCursor(file: String, partition: LmdbPartition) extends ElementCursor {
   def tuple: Datum.Tuple = {
     val data = java.nio.ByteBuffer.allocate(datum.dataBytes)
     datum.copyData(data)
-    (new String(walk.keyBytes, ISO_8859_1), datum.label.toString, datum.channels, datum.height,
-      datum.width, datum.encoded,
-      data.array())
+    (new String(LmdbWalk.bytes(key), ISO_8859_1), datum.label.toString, datum.channels,
+      datum.height, datum.width, datum.encoded, data.array())
+  }
+
+  /** Each element that is left, as `make` gets it from this cursor; closes it at the end. */
+  def map[A](make: LmdbCursor => A): Iterator[A] = new Iterator[A] {
+    private var ahead = moved()
+
+    private def moved(): Boolean = {
+      val more = LmdbCursor.this.next()
+      if (!more) close()
+      more
+    }
+
+    override def hasNext: Boolean = ahead
+
+    override def next(): A = {
+      val element = make(LmdbCursor.this)
+      ahead = moved()
+      element
+    }
   }
 
   override def describe: String = s"the element '$printableKey' (${datum.dataBytes} bytes of data)"
 
-  private def printableKey: String = Datum.printable(walk.keyBytes)
+  private def printableKey: String = Datum.printable(LmdbWalk.bytes(key))
 
   override def close(): Unit = walk.close()
 }

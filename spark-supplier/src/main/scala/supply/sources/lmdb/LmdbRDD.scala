@@ -1,5 +1,7 @@
 package supply.sources.lmdb
 
+import scala.reflect.ClassTag
+
 import org.apache.spark.{Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 
@@ -7,11 +9,11 @@ import supply.sources.{Datum, DatumBatch}
 
 /**
  * The Datums of an LMDB, in key order, as the paper's tuples of seven. The partitions' sizes differ
- * by one entry at most; where there are more partitions than entries, some are empty. The file must
- * not be written to meanwhile.
+ * by at most one entry; if there are more partitions than entries, some are empty. Nobody may write
+ * to the file meanwhile.
  *
  * @param entries
- *   of the whole database
+ *   entries of the whole database
  * @param plan
  *   its partitions
  */
@@ -26,45 +28,42 @@ final class LmdbRDD private[supply] (
   def partitionEntries: IndexedSeq[Long] =
     partitions.toIndexedSeq.map(_.asInstanceOf[LmdbPartition].entries)
 
-  /** The same elements, in the same partitions and order, as Spark keeps them best. */
-  def batches: RDD[DatumBatch] = new LmdbBatchRDD(this)
-
-  /** The partition's elements on LMDB's own pages, for this task. */
+  /** The partition's elements on LMDB's own pages, for this task. The caller closes the cursor. */
   def cursor(partition: Partition, context: TaskContext): LmdbCursor = {
     val path = location.local()
-    val planned = partition.asInstanceOf[LmdbPartition]
-    if (MappedWindow.bytes < Long.MaxValue) new LmdbCursor(path, planned)
-    else {
-      LmdbEnvironments.keepFor(context, path)
-      new KeepingLmdbCursor(path, planned)
-    }
+    val window = MappedWindow.bytes
+    if (window == Long.MaxValue) LmdbEnvironments.keepFor(context, path)
+    new LmdbCursor(path, partition.asInstanceOf[LmdbPartition], window)
   }
 
-  override def compute(partition: Partition, context: TaskContext): Iterator[Datum.Tuple] = {
+  /**
+   * The same partitions, each as what `read` makes of its cursor. The task closes the cursor at its
+   * end.
+   */
+  def mapCursors[A: ClassTag](read: LmdbCursor => Iterator[A]): RDD[A] =
+    new LmdbCursorRDD(this, read)
+
+  /** The same elements, in the same partitions and order, in the form that Spark keeps best. */
+  def batches: RDD[DatumBatch] = mapCursors(DatumBatch.of(_))
+
+  override def compute(partition: Partition, context: TaskContext): Iterator[Datum.Tuple] =
+    read(partition, context)(_.map(_.tuple))
+
+  private[lmdb] def read[A](partition: Partition, context: TaskContext)(
+      read: LmdbCursor => Iterator[A]): Iterator[A] = {
     val cursor = this.cursor(partition, context)
     context.addTaskCompletionListener[Unit](_ => cursor.close())
-    new Iterator[Datum.Tuple] {
-      private var ahead = cursor.next()
-      override def hasNext: Boolean = ahead
-      override def next(): Datum.Tuple = {
-        val tuple = cursor.tuple
-        ahead = cursor.next()
-        if (!ahead) cursor.close()
-        tuple
-      }
-    }
+    read(cursor)
   }
 }
 
 /** Reads LMDB's pages itself: no tuple is made in between. */
-private final class LmdbBatchRDD(lmdb: LmdbRDD) extends RDD[DatumBatch](lmdb) {
+private final class LmdbCursorRDD[A: ClassTag](
+    lmdb: LmdbRDD, read: LmdbCursor => Iterator[A]) extends RDD[A](lmdb) {
   override protected def getPartitions: Array[Partition] = lmdb.partitions
 
-  override def compute(partition: Partition, context: TaskContext): Iterator[DatumBatch] = {
-    val cursor = lmdb.cursor(partition, context)
-    context.addTaskCompletionListener[Unit](_ => cursor.close())
-    DatumBatch.of(cursor)
-  }
+  override def compute(partition: Partition, context: TaskContext): Iterator[A] =
+    lmdb.read(partition, context)(read)
 }
 
 object LmdbRDD {

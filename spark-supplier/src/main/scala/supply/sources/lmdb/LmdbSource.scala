@@ -2,7 +2,7 @@ package supply.sources.lmdb
 
 import org.apache.spark.{Partition, TaskContext}
 
-import supply.data.{ElementCursor, Source}
+import supply.data.{KeepingCursor, Source}
 import supply.protocol.Schema
 import supply.sources.Datum
 
@@ -14,6 +14,6 @@ final class LmdbSource(override val rdd: LmdbRDD) extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)
   override def partitionElements: Option[IndexedSeq[Long]] = Some(rdd.partitionEntries)
-  override def open(partition: Partition, context: TaskContext): ElementCursor =
+  override def open(partition: Partition, context: TaskContext): KeepingCursor =
     rdd.cursor(partition, context)
 }

@@ -46,14 +46,20 @@ final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends Au
       s"the LMDB $file has changed during a run: it must not be written to")
   }
 
-  def keyBytes: Array[Byte] = {
-    val bytes = new Array[Byte](key.capacity())
-    key.getBytes(0, bytes)
-    bytes
-  }
+  def keyBytes: Array[Byte] = LmdbWalk.bytes(key)
 
   override def close(): Unit = if (open) {
     open = false
     mapping.close()
+  }
+}
+
+private[lmdb] object LmdbWalk {
+
+  /** A copy of all bytes of the buffer. */
+  def bytes(of: DirectBuffer): Array[Byte] = {
+    val copy = new Array[Byte](of.capacity())
+    of.getBytes(0, copy)
+    copy
   }
 }

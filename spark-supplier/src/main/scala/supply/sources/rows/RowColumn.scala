@@ -89,9 +89,7 @@ private final class ByteValue(column: Column) extends RowColumn(column) {
 private final class ShortValue(column: Column) extends RowColumn(column) {
   override def width: Int = 2
   override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
-    val value = row.getShort(i)
-    to.reserve(i, 2).put(value.toByte).put((value >> 8).toByte)
-    ()
+    to.reserve(i, 2).putShort(row.getShort(i)); ()
   }
 }
 
@@ -135,21 +133,12 @@ private final class DecimalValue(
     val space = to.reserve(i, 16)
     val value = row.getDecimal(i, precision, scale)
     if (precision <= Decimal.MAX_LONG_DIGITS) {
-      putLong(space, value.toUnscaledLong)
-      putLong(space, value.toUnscaledLong >> 63)
+      space.putLong(value.toUnscaledLong).putLong(value.toUnscaledLong >> 63)
     } else {
       val unscaled = value.toJavaBigDecimal.unscaledValue
-      putLong(space, unscaled.longValue)
-      putLong(space, unscaled.shiftRight(64).longValue)
+      space.putLong(unscaled.longValue).putLong(unscaled.shiftRight(64).longValue)
     }
-  }
-
-  private def putLong(space: java.nio.ByteBuffer, value: Long): Unit = {
-    var bit = 0
-    while (bit < 64) {
-      space.put((value >>> bit).toByte)
-      bit += 8
-    }
+    ()
   }
 }
 

@@ -1,12 +1,15 @@
 package supply.sources.rows
 
+import scala.collection.mutable.ArrayBuffer
+
 import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
 import supply.core.SourceException
-import supply.data.{ElementCursor, ElementWriter, Source}
+import supply.data.{ElementWriter, KeepingCursor, Source}
 import supply.protocol.Schema
 
 /** The rows of a DataFrame, as Spark computes them or has them cached. */
@@ -22,7 +25,7 @@ private[supply] final class RowSource(override val rdd: RDD[InternalRow],
     else Some(weights.indexOf(weights.max)).filter(weights(_) > RowSource.SmallBytes)
   }
 
-  override def open(partition: Partition, context: TaskContext): ElementCursor =
+  override def open(partition: Partition, context: TaskContext): KeepingCursor =
     new RowCursor(rdd.iterator(partition, context), columns.toArray)
 }
 
@@ -54,17 +57,30 @@ private[supply] object RowSource {
 }
 
 private final class RowCursor(
-    rows: Iterator[InternalRow], columns: Array[RowColumn]) extends ElementCursor {
+    rows: Iterator[InternalRow], columns: Array[RowColumn]) extends KeepingCursor {
   private var row: InternalRow = _
   private var number = -1L
+  private var taken = 0L
+  private val kept = new ArrayBuffer[KeptRow]
 
   override def next(): Boolean = {
     val more = rows.hasNext
     if (more) {
       row = rows.next()
-      number += 1
+      number = taken
+      taken += 1
     }
     more
+  }
+
+  override def keep(place: Int): Unit = {
+    if (place == kept.size) kept += new KeptRow
+    kept(place).keep(row, number)
+  }
+
+  override def recall(place: Int): Unit = {
+    row = kept(place).row
+    number = kept(place).number
   }
 
   override def write(to: ElementWriter): Unit = {
@@ -79,4 +95,19 @@ private final class RowCursor(
   override def describe: String = s"row $number of its partition"
 
   override def close(): Unit = ()
+}
+
+/** A copy of a row, because Spark reuses the memory of its rows, and the row's number. */
+private final class KeptRow {
+  var row: InternalRow = _
+  var number = 0L
+
+  def keep(current: InternalRow, number: Long): Unit = {
+    current match {
+      case unsafe: UnsafeRow if row.isInstanceOf[UnsafeRow] =>
+        row.asInstanceOf[UnsafeRow].copyFrom(unsafe)
+      case _ => row = current.copy()
+    }
+    this.number = number
+  }
 }

@@ -6,21 +6,23 @@ import java.nio.file.attribute.{FileTime, PosixFilePermissions}
 
 import scala.util.Random
 
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.util.SerializableConfiguration
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.SourceException
 import supply.testing.Background.{inBackground, result}
-import supply.testing.{LocalSpark, TemporaryFolder}
+import supply.testing.TemporaryFolder
 
 /** Files of this machine stand for those in HDFS: both come through Hadoop's file systems. */
-class NodeCacheSuite extends AnyFunSuite with LocalSpark {
+class NodeCacheSuite extends AnyFunSuite {
+  private val hadoop = new SerializableConfiguration(new Configuration())
 
   private def remote(folder: Path, name: String, bytes: Int): RemoteFile = {
-    sc.version // Hadoop's configuration comes with Spark
     val content = new Array[Byte](bytes)
     Random.nextBytes(content)
     Files.write(folder.resolve(name), content)
-    RemoteFile.find(folder.resolve(name).toUri.toString)
+    RemoteFile.find(folder.resolve(name).toUri.toString, hadoop)
   }
 
   private def settings(folder: Path, limit: Long = 1 << 20) =
@@ -57,11 +59,10 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
 
   test("a name with a space or a percent sign is taken as it is written") {
     TemporaryFolder { folder =>
-      sc.version
       Seq("a b", "a%20b").foreach { name =>
         val database = Files.createDirectory(folder.resolve(name))
         Files.write(database.resolve("data.mdb"), name.getBytes)
-        val file = RemoteFile.find(s"file:$database", inside = Some("data.mdb"))
+        val file = RemoteFile.find(s"file:$database", hadoop, inside = Some("data.mdb"))
         assert(file.uri == s"file:$database/data.mdb")
         assert(Files.mismatch(NodeCache.get(file, settings(folder), _ => ()),
           database.resolve("data.mdb")) == -1)
@@ -127,14 +128,14 @@ class NodeCacheSuite extends AnyFunSuite with LocalSpark {
     TemporaryFolder { folder =>
       val cache = new CacheFolder(folder.resolve("cache").toAbsolutePath)
       cache.prepare()
-      val file = RemoteFile("hdfs:///a", length = 1L << 30, modified = 0)
+      val file = RemoteFile("hdfs:///a", length = 1L << 30, modified = 0)(hadoop)
       val lock = new CacheLocks(cache.lockFile).tryFetch(file.key).get
       Files.createDirectory(cache.path.resolve(file.key))
       val part = new RandomAccessFile(cache.part(file.key).toFile, "rw")
       part.setLength(file.length - 1)
       def get() = NodeCache.get(file, settings(folder).copy(timeout = 0.1), _ => ())
       assert(failure(get()).contains(
-          s"has got nothing for 0 s (it has ${file.length - 1} of ${file.length} bytes)"))
+          s"has received nothing for 0 s (it has ${file.length - 1} of ${file.length} bytes)"))
       part.setLength(file.length)
       part.close()
       val fetched = inBackground {

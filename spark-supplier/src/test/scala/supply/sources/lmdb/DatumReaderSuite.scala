@@ -77,8 +77,10 @@ class DatumReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
+  private def read(bytes: Array[Byte]): Unit = reader.read(direct(bytes), bytes.length)
+
   private def assertReads(datum: Proto, wire: Array[Byte]): Unit = {
-    reader.read(direct(wire))
+    read(wire)
     assert(reader.label == datum.getLabel)
     assert(reader.channels == datum.getChannels)
     assert(reader.height == datum.getHeight)
@@ -93,7 +95,7 @@ class DatumReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("packed float_data is read, too") {
     val packed = Array[Byte](0x32, 8, 0, 0, -128, 63, 0, 0, 0, 64)
-    reader.read(direct(packed))
+    read(packed)
     assert(data().toSeq == packed.drop(2).toSeq)
   }
 
@@ -106,7 +108,7 @@ class DatumReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("any bytes are read or refused, never read beyond their end") {
     forAll(Gen.resize(200, Arbitrary.arbitrary[Array[Byte]])) { bytes =>
-      try { reader.read(direct(bytes)); data(); () }
+      try { read(bytes); data(); () }
       catch { case _: DatumReader.NotADatum => () }
     }
   }
@@ -116,7 +118,7 @@ class DatumReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       val wire = datum.toByteArray
       val damaged = if (at < wire.length) wire.updated(at, byte.toByte) else wire
       Seq(damaged, wire.take(at)).foreach { bytes =>
-        try { reader.read(direct(bytes)); data(); () }
+        try { read(bytes); data(); () }
         catch { case _: DatumReader.NotADatum => () }
       }
     }
@@ -124,7 +126,7 @@ class DatumReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   test("text is not a Datum") {
     Seq("hello", "this is a text file\n", "zzzz").foreach { text =>
-      assertThrows[DatumReader.NotADatum](reader.read(direct(text.getBytes("US-ASCII"))))
+      assertThrows[DatumReader.NotADatum](read(text.getBytes("US-ASCII")))
     }
   }
 

@@ -90,7 +90,7 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("shuffled, elements that stay in LMDB's pages come as those that are copied") {
+  test("shuffled elements are the same from a mapped file and from a window of it") {
     TemporaryFolder { folder =>
       val file = TestLmdb.numbered(folder.resolve("db"), 200).resolve("data.mdb").toString
       val partition = LmdbPartition(0, TestLmdb.key(0), 200)
@@ -98,10 +98,12 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
         DatumBatch.of(cursor).flatMap(batch => Seq(batch.numbers.toSeq, batch.bytes.toSeq)).toVector
       val inOrder = elements(new LmdbCursor(file, partition))
       Seq(1, 50, 300).foreach { buffer =>
-        def shuffled(cursor: ElementCursor) = elements(ShuffledCursor(cursor, buffer, seed = 3))
-        val copied = shuffled(new LmdbCursor(file, partition))
-        assert((copied == inOrder) == (buffer == 1))
-        assert(shuffled(new KeepingLmdbCursor(file, partition)) == copied, s"a buffer of $buffer")
+        def shuffled(window: Long) =
+          elements(new ShuffledCursor(new LmdbCursor(file, partition, window), buffer, seed = 3))
+        val mapped = shuffled(Long.MaxValue)
+        assert((mapped == inOrder) == (buffer == 1))
+        Seq(1L, 1000L).foreach(window =>
+          assert(shuffled(window) == mapped, s"a buffer of $buffer, a window of $window bytes"))
       }
     }
   }

@@ -2,9 +2,7 @@ package org.apache.spark.supply
 
 import java.util.concurrent.TimeoutException
 
-import org.apache.hadoop.conf.Configuration
-import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext, SparkEnv}
-import org.apache.spark.deploy.SparkHadoopUtil
+import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext}
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.util.{ShutdownHookManager, Utils}
 
@@ -62,13 +60,6 @@ object SparkInternals {
   def awaitListeners(sc: SparkContext, millis: Long): Unit =
     try sc.listenerBus.waitUntilEmpty(millis)
     catch { case _: TimeoutException => () }
-
-  /**
-   * Hadoop's configuration with the spark.hadoop.* settings, on the driver and on executors.
-   *
-   * Public API: `SparkContext.hadoopConfiguration` exists on the driver only.
-   */
-  def hadoopConfiguration: Configuration = SparkHadoopUtil.get.newConfiguration(SparkEnv.get.conf)
 
   /**
    * Adds the settings of spark-defaults.conf that `conf` does not have, as spark-submit does.

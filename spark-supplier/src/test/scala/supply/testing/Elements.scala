@@ -1,0 +1,34 @@
+package supply.testing
+
+import java.nio.{ByteBuffer, ByteOrder}
+
+import supply.data.{ElementCursor, ElementWriter}
+
+object Elements {
+
+  /** The values that a cursor writes, in order, for each element. */
+  def all(cursor: ElementCursor): Seq[Seq[Any]] = {
+    val seen = Seq.newBuilder[Seq[Any]]
+    while (cursor.next()) {
+      val values = new Values
+      cursor.write(values)
+      seen += values.all
+    }
+    seen.result()
+  }
+
+  private final class Values extends ElementWriter {
+    private val values = Seq.newBuilder[() => Any]
+    def all: Seq[Any] = values.result().map(_.apply())
+    override def putInt(column: Int, value: Int): Unit = { values += (() => value); () }
+    override def putBoolean(column: Int, value: Boolean): Unit = {
+      values += (() => column -> value); ()
+    }
+    override def putNull(column: Int): Unit = { values += (() => column -> null); () }
+    override def reserve(column: Int, bytes: Int): ByteBuffer = {
+      val space = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN)
+      values += (() => column -> space.array.toSeq)
+      space
+    }
+  }
+}
