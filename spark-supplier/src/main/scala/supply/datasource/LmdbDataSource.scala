@@ -16,8 +16,8 @@ import supply.sources.lmdb.LmdbRDD
 
 /**
  * `spark.read.format("lmdb").load(path)`: an LMDB of Caffe Datums as a DataFrame of seven columns.
- * One in HDFS is copied to each node that computes a partition of it. The options are those of
- * [[LmdbOptions]].
+ * An LMDB in HDFS is copied to each node that computes a partition of it. [[LmdbOptions]] has the
+ * options.
  */
 final class LmdbDataSource extends RelationProvider with DataSourceRegister {
 
@@ -30,7 +30,7 @@ final class LmdbDataSource extends RelationProvider with DataSourceRegister {
     val partitions = Option(options.partitions).map(_.toInt).getOrElse(4 * sc.defaultParallelism)
     new LmdbRelation(
       context,
-      // Which executors will read it is not known yet: one of them says what is in it.
+      // It is not known yet which executors will read it: one of them plans the partitions.
       LmdbOpener.open(sc, options.path, partitions, Hostfile.oneNode(1),
         options.cache.settings(options.timeout))
     )

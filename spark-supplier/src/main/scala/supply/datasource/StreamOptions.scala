@@ -4,10 +4,10 @@ import supply.core.ConfigException
 import supply.driver.RunOptions
 import supply.executor.SupplySettings
 
-/** The options of a stream: those of [[RunOptions]] that have a meaning where there is no end. */
+/** The options of a stream: those of [[RunOptions]] that make sense without an end. */
 private[supply] object StreamOptions {
 
-  /** Spark's own, which it hands to every sink. */
+  /** Spark's own options, which it passes to every sink. */
   private val OfSpark = Set("checkpointlocation", "queryname")
 
   private val OfRuns = Map(

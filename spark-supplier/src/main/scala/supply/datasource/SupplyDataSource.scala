@@ -13,8 +13,8 @@ import supply.sources.rows.{ListLengths, RowSource}
 
 /**
  * `df.write.format("supply").mode("append").option("ranks", 4)….save()`: supplies the rows of a
- * DataFrame to MPI ranks. `save()` returns when every rank has all its data, and throws a
- * SupplyException with the first cause otherwise. The options are those of [[RunOptions]].
+ * DataFrame to MPI ranks. `save()` returns when every rank has all its data. If the run fails, it
+ * throws a SupplyException with the first cause. [[RunOptions]] has the options.
  */
 final class SupplyDataSource extends CreatableRelationProvider with StreamSinkProvider
     with DataSourceRegister {
@@ -26,7 +26,7 @@ final class SupplyDataSource extends CreatableRelationProvider with StreamSinkPr
     requireBuiltForThisSpark()
     if (mode != SaveMode.Append) throw new ConfigException(
       "ranks are supplied with mode(\"append\"), and no other: there is nothing to replace")
-    // Spark's own, where the caller gives a path.
+    // Spark adds this option if the caller gives a path.
     if (options.contains("path")) throw new ConfigException(
       "save() takes no path: the ranks are named by mapped-files and named-pipes")
     if (options.contains(DataSourceUtils.PARTITIONING_COLUMNS_KEY))
@@ -37,8 +37,8 @@ final class SupplyDataSource extends CreatableRelationProvider with StreamSinkPr
   }
 
   /**
-   * For `ds.writeStream.format("supply").option("checkpointLocation", …)….start()`: each batch is
-   * an epoch.
+   * `ds.writeStream.format("supply").option("checkpointLocation", …)….start()`: supplies each batch
+   * as an epoch.
    */
   override def createSink(context: SQLContext, options: Map[String, String],
       partitionColumns: Seq[String], mode: OutputMode): Sink = {

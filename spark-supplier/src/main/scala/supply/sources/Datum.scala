@@ -6,13 +6,13 @@ import supply.core.SourceException
 import supply.data.{ElementWriter, KeepingCursor}
 import supply.protocol.{Column, Schema}
 
-/** Caffe's Datum as the paper's tuple of seven, and as columns of a block. */
+/** Caffe's Datum: the paper's tuple of seven values, and the columns of a block. */
 object Datum {
 
   /**
    * (key, label, channels, height, width, encoded, data). The key has one char per byte
-   * (ISO-8859-1), so that any byte survives; the label is a decimal number; data is channels ×
-   * height × width as stored, or an encoded image, or float32 in little-endian order.
+   * (ISO-8859-1), so it holds any bytes. The label is a decimal number. The data is channels ×
+   * height × width as stored, or an encoded image, or little-endian float32.
    */
   type Tuple = (String, String, Int, Int, Int, Boolean, Array[Byte])
 
@@ -45,7 +45,7 @@ trait DatumWriter extends ElementWriter {
   override final def putNull(column: Int): Unit = throw new UnsupportedOperationException
 }
 
-/** Tuples that Spark computes, caches or reads back from its spill. */
+/** A cursor over tuples that Spark computes, caches or reads back from its spill. */
 final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
   private var tuple: Datum.Tuple = _
   private val kept = new ArrayBuffer[Datum.Tuple]
@@ -61,7 +61,7 @@ final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
 
   override def recall(place: Int): Unit = tuple = kept(place)
 
-  // Field by field: a pattern would box each number once more.
+  // Field by field, because a pattern would box each number again.
   override def write(to: ElementWriter): Unit = {
     writeKey(to, tuple._1)
     to.putInt(Datum.Label, label)

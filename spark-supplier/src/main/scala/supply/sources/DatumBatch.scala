@@ -7,50 +7,47 @@ import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, Gath
 
 /**
  * Some hundred Datums in two arrays: the form in which Spark keeps, spills and sends them for the
- * Supplier. As a tuple each would be six objects, each of them a wait for memory when it is
- * supplied. The columns stand one behind the other, as in a block, so that many elements are
- * supplied by one copy a column.
+ * Supplier. A tuple would take six objects, and each object would cost a wait for memory when it is
+ * supplied. The columns are contiguous, as in a block, so one copy per column supplies many
+ * elements.
  *
  * @param numbers
- *   for each column, by its index, one number an element: what it holds; for key and data, which
- *   hold bytes, where they end in `bytes`
+ *   column by column, in the order of their indices, one number per element: the value, or for key
+ *   and data the end of the value in `bytes`
  * @param bytes
- *   the keys of all elements, then the data of all
+ *   the keys of all elements, then the data of all elements
  */
-final class DatumBatch private[supply] (private[supply] val numbers: Array[Int],
+final class DatumBatch private[sources] (private[sources] val numbers: Array[Int],
     val bytes: Array[Byte]) extends Serializable {
   val elements: Int = numbers.length / DatumBatch.Columns
 
-  /** Without the keys. */
+  /** Bytes of all elements' data, without the keys. */
   private[supply] def dataBytes: Int = if (elements == 0) 0 else bytes.length - start(Datum.Data, 0)
 
-  private[supply] def number(column: Int, at: Int): Int = numbers(column * elements + at)
+  private[sources] def number(column: Int, at: Int): Int = numbers(column * elements + at)
 
-  /**
-   * Where the value of element `at` in a column of bytes begins: where that of the element before
-   * it ends.
-   */
-  private[supply] def start(column: Int, at: Int): Int =
+  /** The start in `bytes` of the key or data of element `at`. */
+  private[sources] def start(column: Int, at: Int): Int =
     if (at > 0) number(column, at - 1)
     else if (column == Datum.Key) 0
     else number(Datum.Key, elements - 1)
 
-  private[supply] def length(column: Int, at: Int): Int = number(column, at) - start(column, at)
+  private[sources] def length(column: Int, at: Int): Int = number(column, at) - start(column, at)
 }
 
 object DatumBatch {
 
   /**
-   * A batch is closed when it has that many bytes. Small enough not to be a humongous object to the
-   * garbage collector.
+   * A batch is closed when it reaches this size in bytes, which is small enough not to be a
+   * humongous object for the garbage collector.
    */
   final val Bytes = 256 << 10
 
-  private[supply] final val Columns = 7
+  private[sources] final val Columns = 7
 
-  private[supply] val Empty = new DatumBatch(Array.emptyIntArray, Array.emptyByteArray)
+  private[sources] val Empty = new DatumBatch(Array.emptyIntArray, Array.emptyByteArray)
 
-  /** All that the cursor has; closes it. */
+  /** All elements of the cursor, which is closed at the end. */
   def of(cursor: ElementCursor): Iterator[DatumBatch] = new Iterator[DatumBatch] {
     private val builder = new DatumBatchBuilder
     private var ahead = moved()
@@ -73,8 +70,8 @@ object DatumBatch {
   }
 }
 
-/** Takes the columns of Datums from a cursor. An element's data has to come last. */
-private[supply] final class DatumBatchBuilder extends DatumWriter {
+/** Collects the columns of Datums from a cursor. An element's data must come last. */
+private final class DatumBatchBuilder extends DatumWriter {
   private val numbers = Array.fill(DatumBatch.Columns)(new Array[Int](64))
   private val keys = new GrowingBytes(DatumBatch.Bytes / 16)
   private val data = new GrowingBytes(DatumBatch.Bytes + DatumBatch.Bytes / 2)
@@ -100,7 +97,7 @@ private[supply] final class DatumBatchBuilder extends DatumWriter {
       numbers(column) = Arrays.copyOf(numbers(column), 2 * elements))
   }
 
-  /** What has come since the last result. */
+  /** The elements since the last result. */
   def result(): DatumBatch = {
     val all = new Array[Int](DatumBatch.Columns * elements)
     numbers.indices.foreach(column =>
@@ -119,7 +116,7 @@ private final class GrowingBytes(atFirst: Int) {
 
   def size: Int = bytes.position()
 
-  /** The next `count` bytes, to be filled by the caller. */
+  /** The next `count` bytes, which the caller fills. */
   def reserve(count: Int): ByteBuffer = {
     val end = Math.addExact(size, count)
     if (end > bytes.capacity()) bytes =
@@ -136,16 +133,16 @@ private final class GrowingBytes(atFirst: Int) {
   }
 }
 
-/** The elements of batches, one after the other, or as they have been kept. */
+/** A cursor over the elements of batches. */
 final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor
     with GatheringCursor {
   private val kept = new KeptDatums
 
-  /** The last element that `next()` has moved to: its batch, and its number there. */
+  /** The element that `next()` moved to last: its batch, and its number in the batch. */
   private var newest = DatumBatch.Empty
   private var newestAt = 0
 
-  /** The current element: the same, or one that was kept. */
+  /** The current element: the newest one, or one that was recalled. */
   private var batch = newest
   private var at = 0
 

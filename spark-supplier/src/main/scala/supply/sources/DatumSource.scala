@@ -7,8 +7,8 @@ import supply.data.{KeepingCursor, Source}
 import supply.protocol.Schema
 
 /**
- * Any RDD of Datum tuples, from Spark's cache or spill where it is persisted. A tuple stays as it
- * is, its array too: shuffled, it is written later than it comes.
+ * Any RDD of Datum tuples, from Spark's cache or spill if it is persisted. Nobody may change a
+ * tuple's array later: a shuffled tuple is written some time after it was read.
  */
 final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
   override def schema: Schema = Datum.schema
@@ -17,7 +17,7 @@ final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
     new DatumCursor(rdd.iterator(partition, context))
 }
 
-/** An LMDB that Spark persists: its elements as batches, from Spark's cache or spill. */
+/** An LMDB that Spark persists, as batches from its cache or spill. */
 final class DatumBatchSource(override val rdd: RDD[DatumBatch],
     override val partitionElements: Option[IndexedSeq[Long]])
     extends Source {

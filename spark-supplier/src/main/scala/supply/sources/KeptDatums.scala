@@ -5,16 +5,16 @@ import java.util.Arrays
 import supply.data.BatchWriter
 
 /**
- * Datums by place: each as its batch and its number there, so that it is copied once, from the
- * batch into the block.
+ * The Datums that a cursor keeps in places. Each is kept as its batch and its number in it, so it
+ * is copied only once, from the batch into the block.
  */
-private[supply] final class KeptDatums {
+private final class KeptDatums {
   private var batches = new Array[DatumBatch](64)
   private var numbers = new Array[Int](64)
 
   /**
-   * Of those that are written at once: their values of one column, or of bytes where they lie and
-   * their lengths.
+   * Scratch memory for the elements of one write: the values of one column, or the arrays, starts
+   * and lengths of byte values.
    */
   private var values = Array.emptyIntArray
   private var arrays = Array.empty[Array[Byte]]
@@ -31,7 +31,7 @@ private[supply] final class KeptDatums {
 
   def batch(place: Int): DatumBatch = batches(place)
 
-  /** The element's number in its batch. */
+  /** The number of the element in its batch. */
   def at(place: Int): Int = numbers(place)
 
   /** See [[supply.data.GatheringCursor]]. */

@@ -10,14 +10,14 @@ class LmdbOptionsSuite extends AnyFunSuite {
   private def failure(options: (String, String)*): String =
     intercept[ConfigException](LmdbOptions.parse(options.toMap)).getMessage
 
-  test("the cache of an LMDB in HDFS is what the options say") {
+  test("the options set the cache of an LMDB in HDFS") {
     val options = LmdbOptions.parse(Map("path" -> "hdfs:///a", "lmdb-cache" -> "/cache",
         "lmdb-cache-size" -> "2GiB", "timeout" -> "7"))
     assert(options.cache.settings(options.timeout) == CacheSettings("/cache", Some(2L << 30), 7))
     assert(options.partitions == null)
   }
 
-  test("what is wrong or missing is named") {
+  test("a wrong or missing option is named") {
     assert(failure().contains("no path"))
     assert(failure("path" -> "/a", "partitions" -> "0").contains(
         "partitions is 0: it must be at least 1"))

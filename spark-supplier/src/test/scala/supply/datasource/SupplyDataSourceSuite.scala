@@ -7,7 +7,7 @@ import supply.core.{ConfigException, SourceException}
 import supply.sources.rows.{ListLengths, RowSource}
 import supply.testing.LocalSpark
 
-/** What is refused of a DataFrame before any rank is looked for. */
+/** DataFrames that are refused before any rank is awaited. */
 class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
   private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
 
@@ -21,8 +21,7 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
         "partitionBy() means nothing to ranks"))
   }
 
-  test(
-    "more columns than a block has room for, and a name that is too long, are refused with what to do") {
+  test("too many columns and a name that is too long are refused, with advice") {
     def refused(expressions: Seq[String]): String =
       intercept[ConfigException](RowSource.of(rows(expressions: _*),
           new ListLengths).schema).getMessage
@@ -30,7 +29,7 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
     assert(refused(Seq(s"id as `${"long" * 40}`")).contains("rename 'longlong"))
   }
 
-  test("a column whose first array is empty, or that has none, is named") {
+  test("a column whose first array is empty or missing is named") {
     Seq("if(id = 0, cast(array() as array<int>), array(1, 2, 3))",
       "cast(null as array<int>)").foreach { list =>
       val message = intercept[SourceException](RowSource.of(rows("id", s"$list as list"),

@@ -22,7 +22,7 @@ class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     data <- bytes
   } yield (key, label.toString, shape(0), shape(1), shape(2), encoded, data)
 
-  /** The columns of one element, and the element again. */
+  /** Takes the columns of one element and returns its values. */
   private final class Element extends DatumWriter {
     private val numbers = new Array[Int](7)
     private var encoded = false
@@ -49,7 +49,7 @@ class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
 
   private def elements(cursor: ElementCursor): Seq[Seq[Any]] =
     Iterator.continually(cursor.next()).takeWhile(identity).map { _ =>
-      // An element that does not fit into a block is written once more into the next.
+      // An element that does not fit into a block is written again into the next one.
       val (first, second) = (new Element, new Element)
       cursor.write(first)
       cursor.write(second)
@@ -60,7 +60,7 @@ class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   private def values(tuple: Datum.Tuple): Seq[Any] =
     tuple.productIterator.toSeq.init :+ tuple._7.toSeq
 
-  test("batches hold the elements that they are made of, in order") {
+  test("batches hold the elements that they were made of, in order") {
     forAll(Gen.listOf(tuples), minSuccessful(40)) { all =>
       val batches = DatumBatch.of(new DatumCursor(all.iterator)).toVector
       assert(batches.map(_.elements).sum == all.size)
@@ -68,7 +68,7 @@ class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("shuffled, they come in the order of shuffled tuples, wherever the buffer ends") {
+  test("shuffled batches have the order of shuffled tuples, for any buffer") {
     forAll(Gen.listOf(tuples), Gen.choose(1, 100), Gen.long, minSuccessful(40)) {
       (all, buffer, seed) =>
         val tuples = elements(new ShuffledCursor(new DatumCursor(all.iterator), buffer, seed))
@@ -78,7 +78,7 @@ class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("a batch has one element at least, and is closed by the one that fills it") {
+  test("a batch has at least one element, and the element that fills it closes it") {
     val element = ("key", "1", 1, 1, 1000, false, new Array[Byte](1000))
     val many = DatumBatch.of(new DatumCursor(Iterator.fill(2000)(element))).toVector
     assert(many.size == 8)

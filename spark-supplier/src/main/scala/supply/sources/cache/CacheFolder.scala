@@ -12,20 +12,20 @@ import supply.core.SourceException
 private[cache] final case class CachedCopy(key: String, bytes: Long, used: FileTime)
 
 /**
- * The folder of a node's cache: a folder for each copy, with the file under its name when it is
- * complete and under another before, and one file for the locks.
+ * The folder of a node's cache: one folder per copy, and one file for the locks. A copy gets its
+ * final name when it is complete.
  */
 private[cache] final class CacheFolder(val path: Path) {
 
   def lockFile: Path = path.resolve("lock")
 
-  /** The copy, when it is complete. */
+  /** The complete copy. */
   def complete(key: String): Path = path.resolve(key).resolve("data.mdb")
 
-  /** The copy while it is fetched. */
+  /** The copy while it is being fetched. */
   def part(key: String): Path = path.resolve(key).resolve("data.mdb.part")
 
-  /** Makes it where it is missing; refuses one that another user could fill. */
+  /** Makes the folder if it is missing. Refuses a folder that another user can write. */
   def prepare(): Unit =
     try {
       Option(path.getParent).foreach(Files.createDirectories(_))
@@ -42,7 +42,7 @@ private[cache] final class CacheFolder(val path: Path) {
       }
     } catch {
       case e: IOException => throw new SourceException(
-          s"the cache folder $path can not be used: $e (--lmdb-cache names another)", e)
+          s"the cache folder $path cannot be used: $e (--lmdb-cache names another)", e)
     }
 
   def copies: Seq[CachedCopy] = folders.filter(key => Files.exists(complete(key))).map { key =>
@@ -50,8 +50,8 @@ private[cache] final class CacheFolder(val path: Path) {
   }
 
   /**
-   * All keys, those of copies that were never completed among them. What else is in the folder is
-   * somebody else's.
+   * The keys of all copies, including incomplete ones. Other entries of the folder do not belong to
+   * the cache.
    */
   def folders: Seq[String] = {
     val entries = Files.newDirectoryStream(path, (entry: Path) => Files.isDirectory(entry))
@@ -60,13 +60,13 @@ private[cache] final class CacheFolder(val path: Path) {
   }
 
   /**
-   * The locks, too: who removes from /var/tmp what is old shall find them as young as the youngest
-   * copy.
+   * Marks the copy as used now, and the lock file, too: a cleaner of /var/tmp must find the locks
+   * as young as the youngest copy.
    */
   def touch(key: String): Unit = Seq(lockFile, path.resolve(key)).foreach(CacheFolder.touch)
 
   def remove(key: String): Unit = {
-    // The name first: what is half removed is no copy.
+    // The complete file first: a half removed copy must not look like a copy.
     val files = Seq(complete(key), part(key), path.resolve(key).resolve("source"))
     files.foreach(Files.deleteIfExists)
     Files.deleteIfExists(path.resolve(key))

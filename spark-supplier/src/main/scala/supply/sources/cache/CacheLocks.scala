@@ -4,16 +4,17 @@ import java.nio.channels.{FileChannel, FileLock, OverlappingFileLockException}
 import java.nio.file.{Path, StandardOpenOption}
 
 /**
- * The locks of a cache: two bytes of one file for each key, one held shared by whoever uses the
- * copy, one held by whoever fetches it. They end with their process.
+ * The locks of a cache: two bytes of one file for each key. The users of a copy share the lock on
+ * the first byte; the process that fetches it holds the second. The kernel releases the locks of a
+ * process that dies.
  *
- * The file is opened once in a JVM and never closed: a JVM's locks on a file fall when any of its
- * channels on it is closed.
+ * A JVM opens the file once and never closes it: it loses all its locks on a file when any of its
+ * channels on that file is closed.
  */
 private[cache] final class CacheLocks(file: Path) {
   private val channel = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.READ,
     StandardOpenOption.WRITE)
-  // A fetch may take its time: till then the file would look as old as its last use.
+  // Until a long fetch ends, the file would look as old as its last use.
   CacheFolder.touch(file)
 
   private def position(key: String) =
@@ -23,7 +24,7 @@ private[cache] final class CacheLocks(file: Path) {
 
   def tryFetch(key: String): Option[FileLock] = attempt(position(key) + 1, 1, shared = false)
 
-  /** Against both users and fetchers. */
+  /** Excludes both users and fetchers. */
   def tryRemove(key: String): Option[FileLock] = attempt(position(key), 2, shared = false)
 
   private def attempt(position: Long, bytes: Long, shared: Boolean): Option[FileLock] =

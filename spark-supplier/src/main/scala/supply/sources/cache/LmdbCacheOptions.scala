@@ -5,8 +5,8 @@ import picocli.CommandLine.{Option => Opt}
 import supply.core.Size
 
 /**
- * Where a node keeps its copies of LMDBs in HDFS: on the Supplier's command line, and as options of
- * a DataFrame's reader.
+ * Where a node keeps its copies of LMDBs in HDFS. The Supplier's command line and
+ * `spark.read.format("lmdb")` have these options.
  */
 final class LmdbCacheOptions {
 

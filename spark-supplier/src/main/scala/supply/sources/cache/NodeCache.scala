@@ -15,22 +15,21 @@ import supply.core.{Deadline, SourceException}
  * Where and how much a node may cache.
  *
  * @param limit
- *   bytes of all copies; None: half of the file system
+ *   bytes of all copies together; None: half of the file system
  * @param timeout
- *   seconds without progress after which a wait for another process's fetch ends
+ *   a wait for another process's fetch fails after this many seconds without progress
  */
 final case class CacheSettings(folder: String, limit: Option[Long], timeout: Double)
 
 /**
- * Copies of remote files on this node, shared by its executors and by later runs. A file is fetched
- * once in each of its states; a copy has its name only when it is complete; copies that nobody uses
- * make room for new ones.
+ * Copies of remote files on this node, shared by its executors and by later runs. Each version of a
+ * file is fetched once. Copies that nobody uses make room for new ones.
  */
 object NodeCache {
   private final val ChunkBytes = 4 << 20
   private final val PollMillis = 200L
 
-  /** Bytes a second that any disk takes. */
+  /** Bytes per second that any disk writes. */
   private final val SlowestDisk = 10e6
 
   private val log = LoggerFactory.getLogger(getClass)
@@ -38,16 +37,16 @@ object NodeCache {
   /** The lock files that this JVM has open, by cache. */
   private val locks = mutable.Map.empty[Path, CacheLocks]
 
-  /** The copies that this JVM uses. Their locks are held until it ends. */
+  /** The copies that this JVM uses. It holds their locks until it exits. */
   private val inUse = mutable.Map.empty[(Path, String), InUse]
 
   private final case class InUse(copy: Path, lock: FileLock)
 
   /**
-   * The local copy of that file, fetched where it is not there yet.
+   * The local copy of that file, which is fetched if it does not exist yet.
    *
    * @param fetched
-   *   told of the bytes as they come
+   *   called with the number of bytes of each chunk that arrives
    */
   def get(file: RemoteFile, settings: CacheSettings, fetched: Long => Unit): Path = synchronized {
     val path = Paths.get(settings.folder).toAbsolutePath.normalize
@@ -58,13 +57,13 @@ object NodeCache {
         try acquire(file, folder, settings, fetched)
         catch {
           case e: IOException => throw new SourceException(
-              s"can not fetch ${file.uri} into the cache $path: $e (--lmdb-cache)", e)
+              s"cannot fetch ${file.uri} into the cache $path: $e (--lmdb-cache)", e)
         }
       }
     ).copy
   }
 
-  /** Gives back the copies of a cache that this JVM uses, as its end does. */
+  /** Releases the copies of a cache that this JVM uses, as its exit would. */
   private[cache] def forget(cache: Path): Unit = synchronized {
     inUse.keys.filter(_._1 == cache).toSeq.foreach(key =>
       inUse.remove(key).foreach(_.lock.release()))
@@ -72,10 +71,10 @@ object NodeCache {
 
   private def acquire(file: RemoteFile, folder: CacheFolder, settings: CacheSettings,
       fetched: Long => Unit): InUse = {
-    // Locks on a file that somebody has removed keep nobody out.
+    // Locks on a removed file exclude nobody.
     if (!Files.exists(folder.lockFile)) locks -= folder.path
     val locksOfCache = locks.getOrElseUpdate(folder.path, new CacheLocks(folder.lockFile))
-    // Held from here on: nobody removes what is used. Who removes holds it for a moment only.
+    // From here on nobody removes the copy. A process that removes one holds its lock only briefly.
     val use = new Deadline(settings.timeout).find(PollMillis)(locksOfCache.tryUse(file.key))
       .getOrElse(throw new SourceException(
           s"${folder.path} is locked by a process that removes a copy (--timeout)"))
@@ -88,7 +87,7 @@ object NodeCache {
     } finally if (!done) use.release()
   }
 
-  /** Fetches the copy, or waits for whoever does. */
+  /** Fetches the copy, or waits for the process that does. */
   private def awaitCopy(
       file: RemoteFile, folder: CacheFolder, locks: CacheLocks, settings: CacheSettings,
       fetched: Long => Unit): Unit = {
@@ -118,7 +117,7 @@ object NodeCache {
     }
   }
 
-  /** Under the fetch lock: whoever left a part is dead. */
+  /** Runs under the fetch lock, so the process that left a part is dead. */
   private def fetch(
       file: RemoteFile, folder: CacheFolder, locks: CacheLocks, settings: CacheSettings,
       fetched: Long => Unit): Unit = {
@@ -155,7 +154,7 @@ object NodeCache {
       }
       if (total != file.length) throw new SourceException(
         s"${file.uri} gave $total bytes, not ${file.length}: has it changed?")
-      // Behind a crash of the machine, too, what has the name is complete.
+      // A file with the final name must be complete even after a crash of the machine.
       out.force(true)
     } finally out.close()
   }
@@ -180,11 +179,11 @@ object NodeCache {
     }
   }
 
-  /** Parts of fetches that were broken off. */
+  /** Copies whose fetch was interrupted. */
   private def abandoned(file: RemoteFile, folder: CacheFolder): Seq[String] =
     folder.folders.filter(key => key != file.key && !Files.exists(folder.complete(key)))
 
-  /** Not where it is in use or fetched. */
+  /** Removes a copy unless it is in use or being fetched. */
   private def remove(key: String, folder: CacheFolder, locks: CacheLocks): Unit =
     if (!inUse.contains((folder.path, key))) locks.tryRemove(key).foreach { lock =>
       try folder.remove(key)

@@ -10,7 +10,7 @@ import org.apache.spark.util.SerializableConfiguration
 import supply.core.SourceException
 
 /**
- * A file in HDFS, or in another file system that Hadoop knows, as it was when the run began.
+ * A version of a file in HDFS, or in another file system that Hadoop knows.
  *
  * @param uri
  *   as Hadoop's Path writes and reads it: nothing in it is encoded, not even a space or a %
@@ -21,7 +21,7 @@ final case class RemoteFile(uri: String, length: Long, modified: Long)(
     hadoop: SerializableConfiguration) {
 
   /**
-   * Names the file in this state: another content has another key, as far as length and time tell.
+   * Names this version of the file. Another content has another key if its length or time differs.
    */
   def key: String =
     MessageDigest.getInstance("SHA-256").digest(s"$uri\n$length\n$modified".getBytes(UTF_8)).take(
@@ -35,7 +35,7 @@ final case class RemoteFile(uri: String, length: Long, modified: Long)(
     path.getFileSystem(hadoop.value).open(path)
   }
 
-  /** The copy is only what it says if the file is still the same. */
+  /** Throws if the file is no longer this version. */
   def requireUnchanged(): Unit =
     if (RemoteFile.find(uri, hadoop) != this)
       throw new SourceException(s"$uri has changed while it was fetched: start the run again")
@@ -43,13 +43,13 @@ final case class RemoteFile(uri: String, length: Long, modified: Long)(
 
 object RemoteFile {
 
-  /** Whether a name has the form that keys have. */
+  /** Whether a name has the form of a key. */
   private[cache] def isKey(name: String): Boolean = name.matches("[0-9a-f]{32}")
 
-  /** Whether a name is a URI of a file system that can not be used in place. */
+  /** Whether a name is a URI of a file system that cannot be used in place. */
   def isRemote(name: String): Boolean = scheme(name).exists(_ != "file")
 
-  /** The path that a name without a scheme, or with file:, stands for. */
+  /** The local path of a name that has no scheme, or the scheme file:. */
   def localPath(name: String): String =
     if (scheme(name).contains("file")) new Path(name).toUri.getPath else name
 
@@ -57,7 +57,8 @@ object RemoteFile {
     "^([a-zA-Z][a-zA-Z0-9+.-]*):".r.findFirstMatchIn(name).map(_.group(1).toLowerCase)
 
   /**
-   * The file of that name, which is taken as it is written, or `inside` the directory of that name.
+   * The file of that name, or the file `inside` the directory of that name. The name is taken
+   * literally, without decoding.
    */
   def find(
       name: String, hadoop: SerializableConfiguration, inside: Option[String] = None): RemoteFile =
@@ -77,6 +78,6 @@ object RemoteFile {
       RemoteFile(found.getPath.toString, found.getLen, found.getModificationTime)(hadoop)
     } catch {
       case e @ (_: IOException | _: IllegalArgumentException) =>
-        throw new SourceException(s"can not look at $name (--lmdb): $e", e)
+        throw new SourceException(s"cannot read $name (--lmdb): $e", e)
     }
 }

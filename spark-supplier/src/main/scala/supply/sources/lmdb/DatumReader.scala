@@ -8,9 +8,8 @@ import org.fusesource.lmdbjni.DirectBuffer
 import supply.sources.lmdb.CaffeProtos.{Datum => Proto}
 
 /**
- * Reads a Datum's wire format where it lies: afterwards the fields are here, and data is a place in
- * the value. Protobuf's own parser makes an object and a copy per record; field numbers and wire
- * types are protobuf's. For one thread.
+ * Reads a Datum's wire format in place. It takes the numbers, and remembers where the data is.
+ * Protobuf's own parser would make an object and a copy per record. For one thread.
  */
 final class DatumReader {
   var label = 0
@@ -26,10 +25,10 @@ final class DatumReader {
   private var dataLength = 0
   private var floats = 0
 
-  /** Bytes of `data`, or of `float_data` as float32 where there is no data. */
+  /** Bytes of `data`, or of `float_data` as float32 if there is no data. */
   def dataBytes: Int = if (dataLength > 0) dataLength else floats * java.lang.Float.BYTES
 
-  /** Copies the [[dataBytes]] bytes to the buffer's position. */
+  /** Copies [[dataBytes]] bytes to the buffer's position. */
   def copyData(to: ByteBuffer): Unit =
     if (dataLength > 0 || floats == 0) {
       value.getBytes(dataAt, to, dataLength)
@@ -90,7 +89,7 @@ final class DatumReader {
       }
   }
 
-  /** The floats stand apart, each behind its tag, or packed: a second walk gathers them. */
+  /** The floats are packed, or each follows a tag of its own: a second walk gathers them. */
   private def copyFloats(to: ByteBuffer): Unit = {
     at = 0
     while (at < end) {
@@ -114,7 +113,7 @@ final class DatumReader {
     case other => fail(s"a field has wire type $other")
   }
 
-  /** Groups hold fields, and groups, whose numbers mean nothing here. */
+  /** Skips a group, which holds fields and further groups. */
   private def skipGroup(): Unit = {
     var depth = 1
     while (depth > 0) {
@@ -141,7 +140,7 @@ final class DatumReader {
     fail("a number has more than ten bytes")
   }
 
-  /** A length, checked against what is left. */
+  /** A length, checked against the bytes that are left. */
   private def length(): Int = {
     val n = varint()
     if (n < 0 || n > end - at) fail(s"a field of $n bytes goes beyond its end")

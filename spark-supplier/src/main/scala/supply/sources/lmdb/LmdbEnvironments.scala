@@ -6,7 +6,7 @@ import org.fusesource.lmdbjni.{Constants, Env, LMDBException}
 import supply.core.SourceException
 
 /**
- * The LMDB environments of this process. The tasks of an executor share one where the file may stay
+ * The LMDB environments of this process. The tasks of an executor share one if the file may stay
  * mapped.
  */
 object LmdbEnvironments {
@@ -18,11 +18,11 @@ object LmdbEnvironments {
   private var shared = Map.empty[String, Shared]
   private var kept = Set.empty[(Long, String)]
 
-  // The file is a user's: it is never opened for writing, and neither is its lock file, which may be missing, read-only or
-  // another user's. Tasks are threads of a pool, so a transaction must not belong to a thread.
+  // The database is never opened for writing, and neither is its lock file, which may be missing,
+  // read-only or another user's. Tasks are threads of a pool: a transaction must not belong to one.
   private def flags = Constants.RDONLY | Constants.NOLOCK | Constants.NOTLS | Constants.NOSUBDIR
 
-  /** The environment of that data file; to be given back by [[release]]. */
+  /** The environment of that data file. The caller must [[release]] it. */
   def acquire(file: String): Env = synchronized {
     val found = shared.getOrElse(file, {
         val made = new Shared(open(file))
@@ -43,8 +43,8 @@ object LmdbEnvironments {
   }
 
   /**
-   * Keeps it open until the task has ended: with a new mapping for each partition, a quarter of the
-   * task's time went into page faults.
+   * Keeps the environment open until the task ends. With a new mapping for each partition, page
+   * faults took a quarter of the task's time.
    */
   def keepFor(context: TaskContext, file: String): Unit = synchronized {
     val keeper = (context.taskAttemptId(), file)
@@ -71,7 +71,7 @@ object LmdbEnvironments {
     } catch {
       case e: LinkageError =>
         throw new SourceException(
-          "lmdbjni's native library does not load: it is there for 64-bit x86 Linux, and this is " +
+          "lmdbjni's native library does not load: it exists for 64-bit x86 Linux, and this is " +
             s"${System.getProperty("os.name")} on ${System.getProperty("os.arch")}; it is unpacked into java.io.tmpdir " +
             s"(${System.getProperty("java.io.tmpdir")}), which must allow executables ($e)",
           e
@@ -79,8 +79,8 @@ object LmdbEnvironments {
     }
 
   /**
-   * One of the caller's own. liblmdb forbids a second one in a process because of its lock file,
-   * which is not used here.
+   * An environment of the caller's own. liblmdb forbids a second one per process because of its
+   * lock file, which is not used here.
    */
   private[lmdb] def open(file: String): Env = {
     val env = load()
@@ -90,7 +90,7 @@ object LmdbEnvironments {
     } catch {
       case e: LMDBException =>
         env.close()
-        throw new SourceException(s"liblmdb can not open $file: ${e.getMessage}", e)
+        throw new SourceException(s"liblmdb cannot open $file: ${e.getMessage}", e)
     }
   }
 }

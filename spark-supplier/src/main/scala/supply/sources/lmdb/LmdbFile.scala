@@ -7,13 +7,13 @@ import java.nio.file.{Files, Path, Paths, StandardOpenOption}
 
 import supply.core.SourceException
 
-/** An LMDB database file that has been looked at: `entries` in its main database. */
+/** A checked LMDB data file, with the number of entries of its main database. */
 final case class LmdbFile(path: String, entries: Long)
 
 /**
- * Finds the data file and reads its meta pages, before liblmdb maps it: liblmdb itself says little
- * about a file that it does not like, and crashes the process on one that is cut off. Layout:
- * lmdb's mdb.c, MDB_meta.
+ * Finds the data file and checks its meta pages before liblmdb maps it. liblmdb itself says little
+ * about a file that it refuses, and crashes the process if the file is cut off. The layout is
+ * MDB_meta in LMDB's mdb.c.
  */
 object LmdbFile {
   private val magic = 0xbeefc0de
@@ -27,7 +27,7 @@ object LmdbFile {
 
   private object Meta {
     val version = 4
-    val freeDbPad = 24 // the page size stands here
+    val freeDbPad = 24 // holds the page size
     val mainDbFlags = 76
     val mainDbEntries = 104
     val lastPage = 120
@@ -47,7 +47,7 @@ object LmdbFile {
       try read(file, channel)
       finally channel.close()
     } catch {
-      case e: IOException => throw new SourceException(s"can not read the LMDB $file: $e", e)
+      case e: IOException => throw new SourceException(s"cannot read the LMDB $file: $e", e)
     }
   }
 
@@ -84,7 +84,7 @@ object LmdbFile {
       refuse(s"its page size is $pageBytes")
     val second = at(pageBytes, pageHeader64 + metaBytes)
     if (second.limit() < pageHeader64 + metaBytes) refuse("it is cut off in its second page")
-    // The meta page of the later transaction counts.
+    // The meta page of the later transaction is valid.
     val meta = Seq(first, second).maxBy(_.getLong(pageHeader64 + Meta.transaction))
     val needed = (meta.getLong(pageHeader64 + Meta.lastPage) + 1) * pageBytes
     if (channel.size() < needed) refuse(s"it is cut off: it has ${channel.size()} bytes of $needed")

@@ -2,7 +2,7 @@ package supply.sources.lmdb
 
 import supply.sources.cache.{CacheSettings, NodeCache, RemoteFile}
 
-/** Where an LMDB is for the tasks. */
+/** Where the tasks find an LMDB. */
 sealed trait LmdbLocation extends Serializable {
 
   /** The data file on the node of this JVM. */
@@ -14,7 +14,7 @@ final case class InPlace(path: String) extends LmdbLocation {
   override def local(): String = path
 }
 
-/** In HDFS, with a copy on each node that reads it. */
+/** A file in HDFS, with a copy on each node that reads it. */
 final case class Remote(file: RemoteFile, cache: CacheSettings) extends LmdbLocation {
   override def local(): String = fetch(_ => ())
 

@@ -2,7 +2,7 @@ package supply.sources.lmdb
 
 import org.fusesource.lmdbjni.{Cursor, Transaction}
 
-/** A cursor on a mapping of a database file: on that of the process, or on one of its own. */
+/** A cursor on a mapping of a data file: on the mapping of the process, or on one of its own. */
 private[lmdb] final class LmdbMapping(file: String, own: Boolean) extends AutoCloseable {
   private val env = if (own) LmdbEnvironments.open(file) else LmdbEnvironments.acquire(file)
   private var transaction: Transaction = null

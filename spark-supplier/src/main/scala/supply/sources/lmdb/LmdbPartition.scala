@@ -8,8 +8,8 @@ final case class LmdbPartition(index: Int, firstKey: Array[Byte], entries: Long)
 object LmdbPartition {
 
   /**
-   * So many partitions of that file, of equal sizes but for one entry. Walks the keys, once: values
-   * are not read.
+   * Plans `count` partitions, whose sizes differ by at most one entry. Walks the keys once, and
+   * reads no values.
    */
   def plan(file: LmdbFile, count: Int): IndexedSeq[LmdbPartition] = {
     val firsts = (0 to count).map(split(file.entries, count, _))
@@ -25,8 +25,8 @@ object LmdbPartition {
   }
 
   /**
-   * Where part `i` of `parts` begins. The first parts take the remainder: ranks get partitions in
-   * turn, so the remainder spreads over the ranks, too.
+   * The first entry of part `i` of `parts`. The first parts take the remainder: ranks get
+   * partitions in turn, so the remainder spreads over the ranks, too.
    */
   private def split(entries: Long, parts: Int, i: Int): Long =
     entries / parts * i + math.min(i.toLong, entries % parts)

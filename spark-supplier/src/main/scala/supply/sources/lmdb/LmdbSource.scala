@@ -7,8 +7,8 @@ import supply.protocol.Schema
 import supply.sources.Datum
 
 /**
- * An LMDB that is not persisted: from LMDB's own pages into the mapped file, without a tuple in
- * between.
+ * An LMDB that is not persisted: elements are copied from LMDB's own pages into the mapped file,
+ * without a tuple in between.
  */
 final class LmdbSource(override val rdd: LmdbRDD) extends Source {
   override def schema: Schema = Datum.schema

@@ -7,11 +7,11 @@ import org.fusesource.lmdbjni.{Constants, DirectBuffer, LMDBException, SeekOp}
 import supply.core.SourceException
 
 /**
- * A walk over the entries of an LMDB in key order; `key` and `value` point into its pages, until
- * the next move. For one thread.
+ * Walks over the entries of an LMDB in key order. `key` and `value` point into its pages until the
+ * next move. For one thread.
  *
  * @param window
- *   bytes of entries after which the file is mapped anew
+ *   bytes of entries after which the file is mapped again, see [[MappedWindow]]
  */
 final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends AutoCloseable {
   private var mapping = new LmdbMapping(file, own = window < Long.MaxValue)
@@ -21,7 +21,7 @@ final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends Au
   val key = new DirectBuffer(ByteBuffer.allocateDirect(0))
   val value = new DirectBuffer(ByteBuffer.allocateDirect(0))
 
-  /** Moves to the first entry whose key is not below `first`; false if there is none. */
+  /** Moves to the first entry whose key is at least `first`; false if there is none. */
   def seek(first: Array[Byte]): Boolean = {
     val wanted = ByteBuffer.allocateDirect(first.length)
     wanted.put(first)
@@ -31,13 +31,13 @@ final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends Au
 
   /** Moves to the next entry (the first, at the start); false if there is none. */
   def next(): Boolean = {
-    if (passed >= window) mapAnew()
+    if (passed >= window) mapAgain()
     val found = mapping.cursor.position(key, value, Constants.NEXT) != LMDBException.NOTFOUND
     if (found) passed += key.capacity() + value.capacity()
     found
   }
 
-  private def mapAnew(): Unit = {
+  private def mapAgain(): Unit = {
     val here = keyBytes
     mapping.close()
     mapping = new LmdbMapping(file, own = true)
@@ -46,6 +46,7 @@ final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends Au
       s"the LMDB $file has changed during a run: it must not be written to")
   }
 
+  /** A copy of the key. */
   def keyBytes: Array[Byte] = LmdbWalk.bytes(key)
 
   override def close(): Unit = if (open) {

@@ -3,16 +3,16 @@ package supply.sources.lmdb
 import org.apache.spark.SparkEnv
 
 /**
- * How many bytes of entries a walk passes before it maps the file anew.
+ * How many bytes of entries a walk passes before it maps the file again.
  *
- * YARN counts all pages that a process has mapped as the container's memory, those of the database
- * file too, although they are the kernel's to drop; it would kill an executor in the middle of a
- * database that is larger than its container. So there nobody keeps more mapped than a window.
- * Elsewhere the file stays mapped: faulting its pages in anew takes a quarter of a task's time.
+ * YARN counts all mapped pages as memory of the container, even the pages of the database file,
+ * which the kernel could drop. It would kill an executor that walks over a database larger than its
+ * container. So on YARN a walk maps no more than a window. Elsewhere the whole file stays mapped,
+ * because faulting its pages in again takes a quarter of a task's time.
  */
 object MappedWindow {
 
-  /** What each task of an executor on YARN may have mapped, but for one larger element. */
+  /** The window of each task on YARN, in bytes. An element larger than it is mapped whole. */
   final val OnYarn: Long = 64L << 20
 
   def bytes: Long = if (Option(SparkEnv.get).exists(_.conf.get("spark.master", "") == "yarn"))

@@ -5,20 +5,24 @@ import java.nio.file.{Files, Path, Paths}
 
 import scala.jdk.CollectionConverters._
 
-/** The native library of lmdbjni, which is unpacked into java.io.tmpdir and loaded from there. */
+/**
+ * The native library of lmdbjni. A JVM loads libraries only from files, so lmdbjni unpacks a copy
+ * per process into java.io.tmpdir; this removes the copy at once. To avoid the copy, install the
+ * library and name its folder by -Dlibrary.lmdbjni.path.
+ */
 private[lmdb] object NativeLibrary {
 
   /**
-   * lmdbjni removes the file when the JVM ends, which leaves it behind where that is killed. Once
-   * loaded it is not needed.
+   * Removes the loaded copy, which is no longer needed. lmdbjni itself would remove it at the exit
+   * of the JVM, and a killed JVM would leave it.
    */
   def removeUnpacked(): Unit = removed
 
   private lazy val removed: Unit = unpacked().foreach(Files.deleteIfExists)
 
   /**
-   * What this process has loaded of it, under the name with a random number that lmdbjni makes up:
-   * one that somebody has installed is not among them.
+   * The copies that this process has mapped. lmdbjni puts a random number into their names, which
+   * an installed library does not have.
    */
   private def unpacked(): Seq[Path] = {
     val folder = Paths.get(System.getProperty("java.io.tmpdir")).toRealPath()

@@ -6,15 +6,15 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 
 /**
- * How many numbers the arrays of each column have: as many as the first one that was found in any
- * rows.
+ * The length of the arrays of each column: the length of the first array that was found in any
+ * rows. For one thread.
  */
 private[supply] final class ListLengths {
   private val found = mutable.Map.empty[Int, Int]
 
   /**
-   * None where no array has been found, or the first one is empty. Computes rows up to the first
-   * array, where there was none before.
+   * None if no array was found, or the first one is empty. If no array of the column is known yet,
+   * this computes rows up to the first one.
    */
   def of(column: Int, rows: RDD[InternalRow]): Option[Int] = found.get(column).orElse {
     val length = rows.filter(!_.isNullAt(column)).map(_.getArray(column).numElements()).take(

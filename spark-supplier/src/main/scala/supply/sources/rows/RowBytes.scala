@@ -10,12 +10,12 @@ import org.apache.spark.unsafe.Platform
 import supply.data.ElementWriter
 
 /**
- * Copies values from where Spark has them. Spark's own formats are those of the machine, and so are
- * the contract's.
+ * Copies values from Spark's memory into a block. Both use the machine's byte order, so no value is
+ * converted.
  */
-private[supply] object RowBytes {
+private[rows] object RowBytes {
 
-  /** Text or bytes. */
+  /** Copies text or bytes. */
   def write(row: SpecializedGetters, i: Int, isText: Boolean, to: ElementWriter): Unit = row match {
     case unsafe: UnsafeRow =>
       val place = unsafe.getLong(i)
@@ -27,7 +27,7 @@ private[supply] object RowBytes {
       ()
   }
 
-  /** Numbers of that format, none of them null. */
+  /** Copies the numbers of a list, none of which may be null. */
   def write(list: ArrayData, format: String, to: ByteBuffer): Unit = list match {
     case unsafe: UnsafeArrayData =>
       val header = UnsafeArrayData.calculateHeaderPortionInBytes(unsafe.numElements())
@@ -47,7 +47,7 @@ private[supply] object RowBytes {
 
   def hasNull(list: ArrayData): Boolean = list match {
     case unsafe: UnsafeArrayData =>
-      // Bits, in whole words, between the number of values and the values.
+      // The null bits fill whole words between the number of values and the values.
       val end = UnsafeArrayData.calculateHeaderPortionInBytes(unsafe.numElements())
       var at = java.lang.Long.BYTES
       while (at < end && Platform.getLong(unsafe.getBaseObject, unsafe.getBaseOffset + at) == 0)

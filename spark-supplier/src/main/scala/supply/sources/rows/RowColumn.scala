@@ -7,17 +7,17 @@ import supply.core.{ConfigException, SourceException}
 import supply.data.ElementWriter
 import supply.protocol.Column
 
-/** How a DataFrame's column becomes a column of blocks. */
-private[supply] sealed abstract class RowColumn(val column: Column) extends Serializable {
+/** Writes one column of a DataFrame as a column of blocks. */
+private[rows] sealed abstract class RowColumn(val column: Column) extends Serializable {
 
-  /** Bytes of a value; 0 where they are not known beforehand. */
+  /** Bytes of a value; 0 if values differ in size. */
   def width: Int
 
-  /** Writes value `i` of the row, which is not null, as the value of column `i`. */
+  /** Writes value `i` of the row, which must not be null, as the value of column `i`. */
   def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit
 }
 
-private[supply] object RowColumn {
+private[rows] object RowColumn {
 
   private val Castable =
     "cast it to boolean, an integer, float, double, decimal, string, binary, date or timestamp, or to an array of " +
@@ -25,17 +25,17 @@ private[supply] object RowColumn {
 
   /**
    * @param listLength
-   *   how many numbers the arrays of column `i` have, all of them; asked for where the column has
-   *   arrays, and no column is refused
+   *   the length of the arrays of column `i`; called for columns of arrays, after all columns were
+   *   accepted
    * @throws ConfigException
-   *   naming every column that can not be supplied
+   *   if columns cannot be supplied; it names them all
    */
   def of(schema: StructType, listLength: Int => Int): IndexedSeq[RowColumn] = {
     val refused = schema.fields.filter(field => of(field, 1).isEmpty).map(field =>
       s"'${field.name}' is ${field.dataType.catalogString}")
     if (schema.isEmpty) throw new ConfigException("there is no column to supply")
     if (refused.nonEmpty) throw new ConfigException(
-      s"a column can not be supplied as it is (${refused.mkString(", ")}): $Castable")
+      s"a column cannot be supplied as it is (${refused.mkString(", ")}): $Castable")
     schema.fields.toIndexedSeq.zipWithIndex.flatMap { case (field, i) => of(field, listLength(i)) }
   }
 
@@ -117,7 +117,7 @@ private final class DoubleValue(column: Column) extends RowColumn(column) {
     to.putLong(i, java.lang.Double.doubleToRawLongBits(row.getDouble(i)))
 }
 
-/** Text or bytes. */
+/** Text or bytes, of any length. */
 private final class BytesValue(column: Column) extends RowColumn(column) {
   override def width: Int = 0
   override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
@@ -142,7 +142,7 @@ private final class DecimalValue(
   }
 }
 
-/** Numbers, as many in each row. */
+/** An array with the same number of numbers in each row. */
 private final class ListValue(
     column: Column, length: Int, bytes: Int, containsNull: Boolean) extends RowColumn(column) {
   override val width: Int = Math.multiplyExact(length, bytes)

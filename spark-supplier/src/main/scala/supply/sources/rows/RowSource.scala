@@ -12,13 +12,13 @@ import supply.core.SourceException
 import supply.data.{ElementWriter, KeepingCursor, Source}
 import supply.protocol.Schema
 
-/** The rows of a DataFrame, as Spark computes them or has them cached. */
+/** The rows of a DataFrame, which Spark computes or has cached. */
 private[supply] final class RowSource(override val rdd: RDD[InternalRow],
     columns: IndexedSeq[RowColumn]) extends Source {
 
   override def schema: Schema = Schema(columns.map(_.column))
 
-  /** The widest, but for text and bytes, which are taken to be wider than any number. */
+  /** The widest column. Text and bytes count as wider than any number. */
   override def mainColumn: Option[Int] = {
     val weights = columns.map(column => if (column.width > 0) column.width else RowSource.AnyLength)
     if (weights.isEmpty) None
@@ -33,9 +33,14 @@ private[supply] object RowSource {
   private final val SmallBytes = 16
   private final val AnyLength = 256
 
-  /** @throws supply.SupplyException where these rows can not be supplied */
+  /**
+   * @param lengths
+   *   the known lengths of arrays, for the batches of a stream
+   * @throws supply.core.SupplyException
+   *   if these rows cannot be supplied
+   */
   def of(data: DataFrame, lengths: ListLengths): RowSource = {
-    // Computes what lies ahead of a shuffle. Columns that can not be supplied are refused before.
+    // Lazy, because it computes the stages in front of a shuffle: columns are refused before that.
     lazy val rows = data.queryExecution.toRdd
     var areKnown = true
     val columns = RowColumn.of(
@@ -44,14 +49,14 @@ private[supply] object RowSource {
         lengths.of(column, rows).getOrElse {
           if (!rows.map(_ => 0).isEmpty()) {
             throw new SourceException(
-              s"column '${data.schema(column).name}' has no array, or its first one is empty, so that the length of all is not " +
+              s"column '${data.schema(column).name}' has no array, or its first one is empty, so the length of all is not " +
                 "known: drop the column, or the rows whose array is empty")
           }
           areKnown = false
           1
         }
     )
-    // Without a row the columns do not matter.
+    // If there is no row, the columns do not matter.
     new RowSource(rows, if (areKnown) columns else IndexedSeq.empty)
   }
 }

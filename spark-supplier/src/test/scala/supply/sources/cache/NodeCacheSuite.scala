@@ -14,7 +14,7 @@ import supply.core.SourceException
 import supply.testing.Background.{inBackground, result}
 import supply.testing.TemporaryFolder
 
-/** Files of this machine stand for those in HDFS: both come through Hadoop's file systems. */
+/** Local files stand in for files in HDFS: Hadoop's file systems read both. */
 class NodeCacheSuite extends AnyFunSuite {
   private val hadoop = new SerializableConfiguration(new Configuration())
 
@@ -31,7 +31,7 @@ class NodeCacheSuite extends AnyFunSuite {
   private def copies(folder: Path): Seq[Long] =
     new CacheFolder(folder.resolve("cache")).copies.map(_.bytes).sorted
 
-  /** As if the process that uses the copies had ended long ago. */
+  /** Acts as if the process that uses the copies had exited long ago. */
   private def leave(folder: Path): Unit = {
     val cache = new CacheFolder(folder.resolve("cache").toAbsolutePath)
     NodeCache.forget(cache.path)
@@ -57,7 +57,7 @@ class NodeCacheSuite extends AnyFunSuite {
     }
   }
 
-  test("a name with a space or a percent sign is taken as it is written") {
+  test("a name with a space or a percent sign is taken literally") {
     TemporaryFolder { folder =>
       Seq("a b", "a%20b").foreach { name =>
         val database = Files.createDirectory(folder.resolve(name))
@@ -71,7 +71,7 @@ class NodeCacheSuite extends AnyFunSuite {
     }
   }
 
-  test("what a fetch that was broken off has left is not used, and removed") {
+  test("the rest of an interrupted fetch is not used, and is removed") {
     TemporaryFolder { folder =>
       val cache = new CacheFolder(folder.resolve("cache"))
       val file = remote(folder, "a", 1000)
@@ -88,7 +88,7 @@ class NodeCacheSuite extends AnyFunSuite {
     }
   }
 
-  test("the copy that was not used for longest makes room, one that is in use stays") {
+  test("the least recently used copy makes room, and a copy in use stays") {
     TemporaryFolder { folder =>
       Seq("a" -> 1000, "b" -> 1001, "c" -> 1002).foreach { case (name, bytes) =>
         NodeCache.get(remote(folder, name, bytes), settings(folder), _ => ())
@@ -104,7 +104,7 @@ class NodeCacheSuite extends AnyFunSuite {
     }
   }
 
-  test("what else is in the cache's folder stays, and does not count") {
+  test("other files in the cache's folder stay, and do not count") {
     TemporaryFolder { folder =>
       val cache = new CacheFolder(folder.resolve("cache"))
       cache.prepare()
@@ -123,8 +123,7 @@ class NodeCacheSuite extends AnyFunSuite {
     }
   }
 
-  test(
-    "a fetch of another process is awaited as long as it gets something, and behind its last byte as long as a disk may take") {
+  test("a fetch of another process is awaited while it makes progress, and while it flushes") {
     TemporaryFolder { folder =>
       val cache = new CacheFolder(folder.resolve("cache").toAbsolutePath)
       cache.prepare()
@@ -149,7 +148,7 @@ class NodeCacheSuite extends AnyFunSuite {
     }
   }
 
-  test("a file that is larger than the cache may be is refused") {
+  test("a file larger than the cache is refused") {
     TemporaryFolder { folder =>
       val text = failure(NodeCache.get(remote(folder, "a", 4000), settings(folder, 3000), _ => ()))
       assert(text.contains("has 4000 bytes") && text.contains("may hold 3000") && text.contains(
@@ -167,7 +166,7 @@ class NodeCacheSuite extends AnyFunSuite {
     }
   }
 
-  test("the locks look as young as their last use, and are made anew where they were removed") {
+  test("the lock file is as young as its last use, and is made again if it was removed") {
     TemporaryFolder { folder =>
       val lock = new CacheFolder(folder.resolve("cache")).lockFile
       val file = remote(folder, "a", 10)

@@ -99,7 +99,7 @@ class DatumReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     assert(data().toSeq == packed.drop(2).toSeq)
   }
 
-  test("of a field that comes twice the last one counts, as in protobuf") {
+  test("the last one of a repeated field counts, as in protobuf") {
     val twice =
       Proto.newBuilder().setLabel(1).setData(ByteString.copyFromUtf8("ab")).build().toByteArray ++
         Proto.newBuilder().setLabel(2).setData(ByteString.copyFromUtf8("xyz")).build().toByteArray

@@ -35,8 +35,7 @@ class LmdbFileSuite extends AnyFunSuite {
     }
   }
 
-  test(
-    "of the native library nothing is left in java.io.tmpdir once it is loaded, so that a JVM may be killed") {
+  test("the native library leaves no file in java.io.tmpdir once it is loaded") {
     TemporaryFolder { folder =>
       val file = TestLmdb.numbered(folder.resolve("db"), 1).resolve("data.mdb").toString
       LmdbEnvironments.acquire(file)
@@ -47,7 +46,7 @@ class LmdbFileSuite extends AnyFunSuite {
     }
   }
 
-  test("a walk that can not begin leaves nothing mapped") {
+  test("a walk that cannot begin leaves nothing mapped") {
     TemporaryFolder { folder =>
       val file = TestLmdb.numbered(folder.resolve("db"), 1).resolve("data.mdb")
       val first = new LmdbWalk(file.toString)
@@ -65,7 +64,7 @@ class LmdbFileSuite extends AnyFunSuite {
     }
   }
 
-  test("a path with nothing, and a folder without a database, are named") {
+  test("a missing path and a folder without a database are named") {
     TemporaryFolder { folder =>
       assert(
         failure(folder.resolve("none")).contains(s"there is no LMDB at ${folder.resolve("none")}"))
@@ -78,7 +77,7 @@ class LmdbFileSuite extends AnyFunSuite {
       assert(failure(TestLmdb.numbered(folder.resolve("db"), 0)).contains("is empty")))
   }
 
-  test("text, and nothing at all, are not an LMDB") {
+  test("text and an empty file are not an LMDB") {
     TemporaryFolder(folder =>
       assert(failure(database(folder, "this is a text file\n".getBytes)).contains(
           "no magic number")))
@@ -86,7 +85,7 @@ class LmdbFileSuite extends AnyFunSuite {
       assert(failure(database(folder, Array.emptyByteArray)).contains("no magic number")))
   }
 
-  test("an LMDB of a 32-bit machine and of a big-endian one are named as such") {
+  test("an LMDB of a 32-bit machine and one of a big-endian machine are named as such") {
     TemporaryFolder(f =>
       assert(failure(database(f, page(12, ByteOrder.LITTLE_ENDIAN))).contains("32-bit")))
     TemporaryFolder(f =>

@@ -76,7 +76,7 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("a walk that maps the file anew on its way passes the same entries") {
+  test("a walk that maps the file again on its way passes the same entries") {
     TemporaryFolder { folder =>
       val file = TestLmdb.numbered(folder.resolve("db"), 200).resolve("data.mdb").toString
       def entries(walk: LmdbWalk): Seq[(Seq[Byte], Int)] =
@@ -108,7 +108,7 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
-  test("several cursors of one process share the environment, and it closes with the last") {
+  test("the cursors of a process share an environment, which the last one closes") {
     TemporaryFolder { folder =>
       val file = TestLmdb.numbered(folder.resolve("db"), 5).resolve("data.mdb").toString
       val walks = Seq.fill(3)(new LmdbWalk(file))

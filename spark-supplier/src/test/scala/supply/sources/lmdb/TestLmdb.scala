@@ -7,7 +7,7 @@ import org.fusesource.lmdbjni.Env
 
 import supply.sources.lmdb.CaffeProtos.{Datum => Proto}
 
-/** Makes databases; written with lmdbjni, Datums by protobuf. */
+/** Makes databases by lmdbjni, and Datums by protobuf. */
 object TestLmdb {
 
   def write(folder: Path, entries: Iterable[(Array[Byte], Array[Byte])]): Path = {
