@@ -5,7 +5,7 @@ import supply.driver.RunOptions
 import supply.executor.SupplySettings
 
 /** The options of a stream: those of [[RunOptions]] that make sense without an end. */
-private[supply] object StreamOptions {
+private[datasource] object StreamOptions {
 
   /** Spark's own options, which it passes to every sink. */
   private val OfSpark = Set("checkpointlocation", "queryname")

@@ -8,7 +8,7 @@ import supply.executor.SupplySettings
 import supply.sources.rows.{ListLengths, RowSource}
 
 /** Supplies the rows of a streaming query: each batch is an epoch of the ranks. */
-private[supply] final class StreamSink(context: SQLContext, settings: SupplySettings) extends Sink {
+private final class StreamSink(context: SQLContext, settings: SupplySettings) extends Sink {
   private val query = new QueryStream(context, settings, this)
   private val lists = new ListLengths
 
