@@ -39,7 +39,7 @@ def liblmdb_words(folder, options):
 
 def figures(rounds, warm_up, rank):
     """Figures of an alternative. `rank` is its consumer's output, None if it has no consumer."""
-    baselines = [round_["limit"] for round_ in rounds[1 + warm_up :]]
+    baselines = [round_["baseline"] for round_ in rounds[1 + warm_up :]]
     if rank is None:
         first = [baseline["first_nanos"] for baseline in baselines]
     else:

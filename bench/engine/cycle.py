@@ -29,7 +29,7 @@ def run(
     elements; None keeps the order of the source.
     """
     epochs = 1 + options.warm_up + options.repetitions
-    baselines = baselines or [["put"]] * count
+    baselines = baselines or [["memcpy"]] * count
     with (
         pairs.config_files(count, ring, block) as configs,
         pairs.local_ranks(
@@ -41,7 +41,7 @@ def run(
                 "cycle",
                 pairs=count,
                 epochs=epochs,
-                limits=baselines,
+                baselines=baselines,
                 timeout=options.timeout,
                 resident=resident,
                 shuffle_buffer=shuffle_buffer,
@@ -83,7 +83,7 @@ def figures_of(pairs, warm_up, data_bytes):
     rounds = list(zip(*pairs))[1 + warm_up :]
     cycle = [data_bytes / _together([pair["cycle"] for pair in round_]) / 1e9 for round_ in rounds]
     baseline = [
-        sum(pair["limit"]["bytes"] for pair in round_) / _together([pair["limit"] for pair in round_]) / 1e9
+        sum(pair["baseline"]["bytes"] for pair in round_) / _together([pair["baseline"] for pair in round_]) / 1e9
         for round_ in rounds
     ]
     elements = sum(pair["cycle"]["elements"] for pair in rounds[0])
@@ -93,7 +93,7 @@ def figures_of(pairs, warm_up, data_bytes):
         "ratio": spread([c / b for c, b in zip(cycle, baseline)]),
         "elements_per_s": spread([gb_s * 1e9 / data_bytes * elements for gb_s in cycle]),
         "baseline_elements_per_s": spread(
-            [sum(p["limit"]["elements"] for p in r) / _together([p["limit"] for p in r]) for r in rounds]
+            [sum(p["baseline"]["elements"] for p in r) / _together([p["baseline"] for p in r]) for r in rounds]
         ),
         "allocated_bytes_per_element": spread([sum(p["allocated_bytes"] for p in r) / elements for r in rounds]),
         "waiting_for_rank": spread(
@@ -101,7 +101,7 @@ def figures_of(pairs, warm_up, data_bytes):
         ),
         "task_ns_per_element": spread([sum(p["cycle"]["cpu_nanos"] for p in r) / elements for r in rounds]),
         "baseline_ns_per_element": spread(
-            [sum(p["limit"]["cpu_nanos"] for p in r) / sum(p["limit"]["elements"] for p in r) for r in rounds]
+            [sum(p["baseline"]["cpu_nanos"] for p in r) / sum(p["baseline"]["elements"] for p in r) for r in rounds]
         ),
         "drift": _drift(cycle),
     }
@@ -130,7 +130,7 @@ def check_baselines(source, pairs, first_round):
     """Checks that each baseline moved the source's bytes, from `first_round` on."""
     wrong = []
     for number, round_ in list(enumerate(zip(*pairs)))[first_round:]:
-        moved = sum(pair["limit"]["bytes"] for pair in round_)
+        moved = sum(pair["baseline"]["bytes"] for pair in round_)
         if moved != source["bytes"]:
             wrong.append(f"round {number}: the baseline moved {moved} bytes, the source has {source['bytes']}")
     return wrong
@@ -138,7 +138,7 @@ def check_baselines(source, pairs, first_round):
 
 def check_liblmdb(source, pairs):
     """Checks the CRCs that liblmdb baselines compute in round 0 (c/lmdb_walk.c)."""
-    crc_sum = sum(rounds[0]["limit"]["sum"] for rounds in pairs) % (1 << 64)
+    crc_sum = sum(rounds[0]["baseline"]["sum"] for rounds in pairs) % (1 << 64)
     return (
         []
         if crc_sum == source["crc_sum"]
@@ -152,7 +152,7 @@ def check_in_place(rank_results, pairs):
         f"pair {i}, round {number}: what the baseline read in place differs from what the rank received"
         for i, (rank, rounds) in enumerate(zip(rank_results, pairs))
         for number, round_ in list(enumerate(rounds))[1:]
-        if round_["limit"]["sum"] != rank["data_sum"]
+        if round_["baseline"]["sum"] != rank["data_sum"]
     ]
 
 

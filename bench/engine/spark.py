@@ -91,7 +91,8 @@ class Spark(SparkProcess):
         command += ["--master", "yarn" if cluster else f"local[{tasks}]"]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
-        self.start([*command, machine.bench_jar()], cluster.environment() if cluster else {"SPARK_LOCAL_IP": "127.0.0.1"})
+        environment = cluster.environment() if cluster else {"SPARK_LOCAL_IP": "127.0.0.1"}
+        self.start([*command, machine.bench_jar()], environment)
 
     def ask(self, do, **what):
         self.send({"do": do, **what})

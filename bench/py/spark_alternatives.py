@@ -1,7 +1,8 @@
 """
 Ways from Spark to Python that people use today, on the elements of an LMDB that a DataFrame holds in memory.
 
-It does one round for each line of JSON on stdin and answers each with one. This process is the rank and reads all bytes.
+It does one round for each line of JSON on stdin, and answers each with one. This process is the rank: it reads all
+bytes.
 """
 
 import json

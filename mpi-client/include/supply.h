@@ -33,18 +33,10 @@
 #ifndef SUPPLY_H
 #define SUPPLY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "supply_options.h"
 
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-#if defined(SUPPLY_BUILDING) && defined(__GNUC__)
-#define SUPPLY_API __attribute__((visibility("default")))
-#else
-#define SUPPLY_API
 #endif
 
 /** The version of this header. The build reads it from here. */
@@ -56,109 +48,8 @@ extern "C" {
 SUPPLY_API const char *supply_version(void);
 SUPPLY_API const char *supply_contract_version(void);
 
-/** Result of a call. Negative values are errors; supply_error() then says more. */
-typedef enum supply_status {
-    SUPPLY_OK = 0,
-    SUPPLY_END_OF_EPOCH = 1, /**< this rank has received every element of the epoch (of a stream: of the batch) */
-    SUPPLY_END_OF_DATA = 2,  /**< every epoch, or the stream, has ended; later calls return this again */
-    SUPPLY_AGAIN = 3,        /**< nothing there yet: supply_try_next(), supply_close_within() */
-    SUPPLY_INTERRUPTED = 4,  /**< options.interrupted ended a wait; the call may be repeated */
-
-    SUPPLY_ERROR_ARGUMENT = -1,   /**< a call that this header forbids */
-    SUPPLY_ERROR_CONFIG = -2,     /**< config files, options or paths are missing or wrong */
-    SUPPLY_ERROR_IN_USE = -3,     /**< a living process owns this pair */
-    SUPPLY_ERROR_NO_SPACE = -4,   /**< the file system has no space for the mapped file */
-    SUPPLY_ERROR_SYSTEM = -5,     /**< a system call failed: supply_error_errno() */
-    SUPPLY_ERROR_TIMEOUT = -6,    /**< no task came, or it died or stalled, for longer than the time limit */
-    SUPPLY_ERROR_SPARK = -7,      /**< Spark's run failed; the text is Spark's */
-    SUPPLY_ERROR_CONTRACT = -8,   /**< the task wrote what PROTOCOL.md forbids */
-    SUPPLY_ERROR_MEMORY = -9,     /**< out of memory */
-    SUPPLY_ERROR_ALL_HELD = -10,  /**< every block of the ring is held: release one first */
-    SUPPLY_ERROR_NO_COLUMN = -11, /**< there is no column of that name or index */
-    SUPPLY_ERROR_NO_SCHEMA = -12, /**< the columns are not known yet: no task has attached */
-} supply_status_t;
-
-/** The name of a status, for example "SUPPLY_ERROR_TIMEOUT". Never NULL. */
-SUPPLY_API const char *supply_status_name(supply_status_t status);
-
-/**
- * A rank's position in its data: epoch, partition, and how many of its elements the rank has consumed. Opaque bytes
- * that may be copied, stored and sent to another process. supply_position_to_text() writes a position as one line.
- */
-typedef struct supply_position {
-    uint8_t bytes[32];
-} supply_position_t;
-
 /** One side of one pair. Opaque. */
 typedef struct supply supply_t;
-
-/**
- * Options of supply_open(). Call supply_options_init() first; then 0, NULL or -1 means "not set".
- *
- * The pair is named either by the two config files and a local rank (line `local_rank` of each, from 0), or by the
- * three paths.
- */
-typedef struct supply_options {
-    size_t struct_bytes; /**< set by supply_options_init() */
-
-    /** mapped-files.conf; not set: SUPPLY_MAPPED_FILES of the environment. */
-    const char *mapped_files;
-    /** named-pipes.conf; not set: SUPPLY_NAMED_PIPES of the environment. */
-    const char *named_pipes;
-    /** Rank on this node, from 0; -1: from the launcher's environment (see supply_local_rank()). */
-    int local_rank;
-    /** Rank in MPI_COMM_WORLD, which the task compares with its own; -1: from the launcher's environment. */
-    int rank;
-
-    /** The pair's paths: set all three or none. They win over the config files. */
-    const char *mapped_file;
-    const char *request_pipe;
-    const char *notification_pipe;
-
-    /** Time limit of each wait in seconds; 0: SUPPLY_TIMEOUT of the environment, or 120. */
-    double timeout;
-    /** Bytes of the ring; 0: `ring=` of the config line, or four blocks. Rounded up to whole blocks, at least two. */
-    size_t ring_bytes;
-    /** Bytes of a block; 0: `block=` of the config line, or a quarter of the ring, or 2 MiB. Rounded up to 4 KiB. */
-    size_t block_bytes;
-
-    /**
-     * Group (name or number) whose members may feed this rank, for example Spark's executors if they run as another
-     * user. NULL: `group=` of the config line, or only this user. The pair's files then belong to the group with mode
-     * 0660, their folders with mode 0750. See docs/SECURITY.md.
-     */
-    const char *group;
-
-    /**
-     * Called while a call waits: after a signal handler has run in the waiting thread, and at least ten times a second.
-     * If it returns true the call returns SUPPLY_INTERRUPTED. It must not call a function on the handle. NULL: nothing
-     * interrupts a wait.
-     */
-    bool (*interrupted)(void *context);
-    void *interrupted_context;
-
-    /**
-     * Resume after this position, saved in an earlier run of the same plan: same partitions, ranks, seed, shuffle and
-     * uneven. NULL: start at the beginning.
-     */
-    const supply_position_t *position;
-} supply_options_t;
-
-/**
- * Sets every option of a struct of that size to "not set". supply_open() accepts smaller structs (of a program built
- * with an older header) and larger ones (built with a newer header) if the fields that it does not know are 0.
- */
-SUPPLY_API void supply_options_init_sized(supply_options_t *options, size_t struct_bytes);
-static inline void supply_options_init(supply_options_t *options) {
-    supply_options_init_sized(options, sizeof *options);
-}
-
-/**
- * The rank's number on its node, from the launcher's environment: LOCAL_RANK (torchrun), OMPI_COMM_WORLD_LOCAL_RANK
- * (Open MPI), MPI_LOCALRANKID (MPICH's Hydra, Intel MPI) or SLURM_LOCALID (Slurm), the first that is set; -1 if none
- * is. supply_mpi.h has a function that asks MPI itself.
- */
-SUPPLY_API int supply_local_rank(void);
 
 /**
  * Creates the pair and returns without waiting for Spark. The folder of each file must belong to this user, and no

@@ -13,11 +13,11 @@ private[bench] trait Baseline extends AutoCloseable {
 private[bench] object Baseline {
 
   /**
-   * The baseline of one pair, by its words in [[Cycle.limits]]. `cached` gives the elements that
+   * The baseline of one pair, by its words in [[Cycle.baselines]]. `cached` gives the elements that
    * Spark has cached for the pair's rank.
    */
   def of(words: Seq[String], pair: Pair, cached: => CachedElements): Baseline = words match {
-    case Seq("put") => new MemcpyBaseline(pair, cached)
+    case Seq("memcpy") => new MemcpyBaseline(pair, cached)
     case "program" +: command => new ProgramBaseline(command)
     case Seq("in-place", program) => new ProgramBaseline(Seq(program, pair.paths.mappedFile))
     case Seq("tcp-rows", port) => new TcpBaseline(port.toInt, cached, rowByRow = true)

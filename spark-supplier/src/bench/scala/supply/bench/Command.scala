@@ -40,7 +40,7 @@ final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) e
  * Supplies the source to `pairs` ranks and measures the baseline before each epoch. The answer is
  * [[Rounds]].
  *
- * @param limits
+ * @param baselines
  *   the baseline of each pair, see [[Baseline.of]]
  * @param resident
  *   the Supplier's --resident
@@ -52,7 +52,7 @@ final case class Cycle(
     mappedFiles: String,
     namedPipes: String,
     epochs: Int,
-    limits: Seq[Seq[String]],
+    baselines: Seq[Seq[String]],
     timeout: Double,
     resident: Boolean = false,
     shuffleBuffer: Option[Int] = None) extends Command
@@ -108,7 +108,7 @@ final case class Measured(
  * @param waitedForRank
  *   nanoseconds without a free slot
  */
-final case class Round(limit: Measured, cycle: Measured, allocatedBytes: Long, waitedForRank: Long)
+final case class Round(baseline: Measured, cycle: Measured, allocatedBytes: Long, waitedForRank: Long)
 
 final case class Rounds(pairs: Seq[Seq[Round]])
 

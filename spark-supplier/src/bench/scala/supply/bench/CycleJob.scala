@@ -21,7 +21,7 @@ private[bench] final class CycleJob(sc: SparkContext, source: Source, command: C
       timeout = command.timeout, resident = command.resident)
     val settings = TaskSettings(user, hosts, source.schema, source.mainColumn)
     StartLine.drawFor(command.pairs)
-    val task = new CycleTask(settings, plan, source.rdd.id, command.limits, new TaskCounters(sc))
+    val task = new CycleTask(settings, plan, source.rdd.id, command.baselines, new TaskCounters(sc))
     val rounds = new PinnedRDD(sc, source, plan, hosts)
       .mapPartitionsWithIndex((rank, epochs) => epochs.map(task.run(rank, _)))
       .collect()
@@ -33,7 +33,7 @@ private[bench] final class CycleTask(
     settings: TaskSettings,
     plan: Plan,
     rddId: Int,
-    limits: Seq[Seq[String]],
+    baselines: Seq[Seq[String]],
     counters: TaskCounters)
     extends Serializable {
 
@@ -43,7 +43,7 @@ private[bench] final class CycleTask(
       context.attemptNumber(), settings.user.timeout)
     context.addTaskCompletionListener[Unit](_ => pair.close())
     val baseline =
-      Baseline.of(limits(rank), pair, CachedElements.of(rddId, plan.partitionsOf(rank)))
+      Baseline.of(baselines(rank), pair, CachedElements.of(rddId, plan.partitionsOf(rank)))
     context.addTaskCompletionListener[Unit](_ => baseline.close())
     val supply = new PairSupply(pair, settings, counters)
     val rounds = epochs.map(epoch => round(pair, supply, baseline, epoch)).toVector
