@@ -103,8 +103,8 @@ lint-scala: | packages
 lint-prose:
 	@if type go > /dev/null 2>&1; then \
 		test -x $(LINT)/vale || { echo 'build: $(LINT)/vale'; GOBIN=$(CURDIR)/$(LINT) go install github.com/vale-cli/vale/v3/cmd/vale@v3.21.0; }; \
-		$(LINT)/vale --minAlertLevel=error $$(git ls-files '*.md' mpi-client/include mpi-client/src mpi-client/tools mpi-client/python/src); \
-	else echo 'lint: skipped: Vale checks the documents and needs Go, which is not installed' >&2; fi
+		$(LINT)/vale --minAlertLevel=error $$(git ls-files '*.md' '*.scala' '*.py' '*.[ch]'); \
+	else echo 'lint: skipped: Vale checks documents and comments and needs Go, which is not installed' >&2; fi
 
 # Every suite runs, also where an earlier one fails; the last command counts and gives the verdict. Both sides are tested beside each
 # other: a suite has one process at work, or waits for one. What the rank's side prints comes behind. (A shell starts what is to run
