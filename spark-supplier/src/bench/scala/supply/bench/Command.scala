@@ -108,7 +108,8 @@ final case class Measured(
  * @param waitedForRank
  *   nanoseconds without a free slot
  */
-final case class Round(baseline: Measured, cycle: Measured, allocatedBytes: Long, waitedForRank: Long)
+final case class Round(baseline: Measured, cycle: Measured, allocatedBytes: Long,
+    waitedForRank: Long)
 
 final case class Rounds(pairs: Seq[Seq[Round]])
 
