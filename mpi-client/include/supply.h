@@ -73,7 +73,7 @@ SUPPLY_API supply_status_t supply_open(supply_t **supply, const supply_options_t
  *
  * SUPPLY_OK; SUPPLY_INTERRUPTED: the handle is still open, so call this again, or supply_abort(). Every other status
  * frees the handle: _TIMEOUT (the task did not confirm the end), _SPARK (the run failed elsewhere meanwhile), _SYSTEM
- * (a file could not be removed; errno says why).
+ * (a pipe could not be read or a file not be removed; errno says why), _CONTRACT (another program wrote into the pipe).
  */
 SUPPLY_API supply_status_t supply_close(supply_t *supply);
 

@@ -55,7 +55,7 @@ void supply_pair_acknowledge(struct pair *pair);
 
 /**
  * E4, after END_OF_DATA: releases everything, and waits until the task has confirmed it. SUPPLY_OK; SUPPLY_AGAIN after
- * `seconds`; SUPPLY_INTERRUPTED; _TIMEOUT; _SPARK (the run failed); _SYSTEM.
+ * `seconds`; SUPPLY_INTERRUPTED; _TIMEOUT; _SPARK (the run failed); _SYSTEM (errno); _CONTRACT.
  */
 supply_status_t supply_pair_await_end(struct pair *pair, double seconds);
 

@@ -98,11 +98,14 @@ static void free_handle(supply_t *supply) {
 }
 
 static supply_status_t close_and_free(supply_t *supply, supply_status_t status) {
-    const bool gone = close_pair(supply);
-    const int error = errno;
+    int error = errno;
+    if (!close_pair(supply) && status == SUPPLY_OK) {
+        status = SUPPLY_ERROR_SYSTEM;
+        error = errno;
+    }
     free_handle(supply);
     errno = error;
-    return status == SUPPLY_OK && !gone ? SUPPLY_ERROR_SYSTEM : status;
+    return status;
 }
 
 static bool ended_by_timeout(const supply_t *supply) { return supply->failure.status == SUPPLY_ERROR_TIMEOUT; }
@@ -153,6 +156,8 @@ supply_status_t supply_abandon_in_child(supply_t *supply) {
     if (supply == NULL) return SUPPLY_OK;
     if (supply->is_open) {
         if (supply_exports_are_mine(supply->exports)) return SUPPLY_ERROR_ARGUMENT;
+        /* For streams of the handle. Without the lock: a thread that does not exist here may hold it. */
+        supply->exports->supply = NULL;
         supply_pair_abandon(&supply->pair);
     }
     free_handle(supply);

@@ -1,4 +1,5 @@
 // A forked child that abandons its copy of a handle does not keep the pair alive.
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -6,6 +7,7 @@
 
 #include "forked.h"
 #include "rank.h"
+#include "supply_arrow.h"
 
 extern "C" {
 #include "file_lock.h"
@@ -53,6 +55,21 @@ TEST_F(ChildTest, ADeadRankIsDeadWhileItsChildLives) {
     task.requests();
     EXPECT_TRUE(task.rank_has_left());
     for (int fd : {opened[0], ended[0], ended[1]}) close(fd); // the child ends
+}
+
+TEST_F(ChildTest, AStreamOfAnAbandonedHandleFails) {
+    Handle handle = open();
+    supply_t *supply = handle.get();
+    ArrowArrayStream stream;
+    ASSERT_STATUS(SUPPLY_OK, supply_export_stream(supply, &stream), handle);
+    EXPECT_EQ(0, run_forked([&] {
+                  if (supply_abandon_in_child(supply) != SUPPLY_OK) return 1;
+                  ArrowArray array;
+                  const int error = stream.get_next(&stream, &array);
+                  stream.release(&stream);
+                  return error == EINVAL ? 0 : 2;
+              }));
+    stream.release(&stream);
 }
 
 TEST_F(ChildTest, TheOpenerKeepsItsHandle) {

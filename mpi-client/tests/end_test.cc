@@ -1,5 +1,7 @@
 // After END_OF_DATA the pair stays until the task knows that the rank has everything.
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -45,6 +47,26 @@ TEST_F(EndTest, AFailureOfSparkEndsTheWait) {
     EXPECT_EQ(SUPPLY_ERROR_SPARK, supply_close(handle.release()));
     EXPECT_TRUE(folder.is_empty());
     EXPECT_STREQ("", task.header().rank_failure);
+}
+
+TEST_F(EndTest, APipeThatIsReplacedEndsTheWait) {
+    Handle handle = open();
+    auto task = std::make_unique<Task>(files);
+    take_all(handle, *task);
+    std::filesystem::remove(files.notification_pipe);
+    task.reset();
+    EXPECT_EQ(SUPPLY_ERROR_SYSTEM, supply_close(handle.release()));
+    EXPECT_EQ(ENOENT, errno);
+    EXPECT_TRUE(folder.is_empty());
+}
+
+TEST_F(EndTest, AnotherWriterEndsTheWait) {
+    Handle handle = open();
+    Task task(files);
+    take_all(handle, task);
+    std::ofstream(files.notification_pipe) << "text";
+    EXPECT_EQ(SUPPLY_ERROR_CONTRACT, supply_close(handle.release()));
+    EXPECT_TRUE(folder.is_empty());
 }
 
 TEST_F(EndTest, TheWaitHasTheTimeLimit) {

@@ -143,7 +143,11 @@ void Pair::close() {
     }
     const int error_number = errno;
     if (status == SUPPLY_ERROR_SYSTEM)
-        raise(status, std::string("a file of the pair cannot be removed: ") + strerror(error_number), error_number);
+        raise(status,
+              std::string("a pipe of the pair cannot be read, or a file not be removed: ") + strerror(error_number),
+              error_number);
+    if (status == SUPPLY_ERROR_CONTRACT)
+        raise(status, "this rank has received everything, but another program writes into its notification pipe");
     if (status == SUPPLY_ERROR_SPARK)
         raise(status,
               "this rank has received everything, but Spark's run has failed meanwhile: see the Supplier's log");
