@@ -108,7 +108,7 @@ def add_config_options(parser):
 
 def add_run_options(parser, ranks, ranks_default):
     """The options that concern both sides of a run."""
-    timeout = os.environ.get("SUPPLY_TIMEOUT", "120")
+    timeout = os.environ.get("SUPPLY_TIMEOUT") or "120"
     parser.option("--ranks", "N", f"number of ranks (default: {ranks_default})", number_of("ranks"), default=ranks)
     parser.option("--mapped-files", "FILE", "config file of both sides: the mapped file of each pair")
     parser.option("--named-pipes", "FILE", "config file of both sides: the named pipes of each pair")

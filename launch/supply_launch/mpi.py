@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 from . import host_file
 from .command import Failure
@@ -54,10 +55,10 @@ class Launcher:
         return [option, str(folder)], folder
 
     def on_each_node(self, hosts, command):
-        """Runs a command once on each node of a host file, for at most half a minute."""
+        """Runs a command once on each node of a host file, for at most half a minute. Its output goes to stderr."""
         if self.is_mpich:
             nodes = list(dict(host_file.read(hosts)))
             words = ["-n", str(len(nodes)), "-ppn", "1", "-hosts", ",".join(nodes)]
         else:
             words = ["--hostfile", str(hosts), "--map-by", "ppr:1:node", *self._as_root]
-        subprocess.run(["timeout", "30", *self._words, *words, *map(str, command)], check=False)
+        subprocess.run(["timeout", "30", *self._words, *words, *map(str, command)], stdout=sys.stderr, check=False)

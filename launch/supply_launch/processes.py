@@ -41,7 +41,8 @@ class Output:
     def read(self):
         """Reads what is there. Returns whether that was the end."""
         data = os.read(self._stream.fileno(), 65536)
-        self._tail = b"\n".join((self._tail + data).split(b"\n")[-_KEPT_LINES:])
+        # A progress bar ends its lines with \r.
+        self._tail = b"\n".join((self._tail + data.replace(b"\r", b"\n")).split(b"\n")[-_KEPT_LINES:])
         if self._pass_on:
             with contextlib.suppress(OSError):
                 sys.stderr.buffer.write(data)
@@ -53,8 +54,7 @@ class Output:
 
     def lines(self):
         """The last lines, without the blank ones."""
-        lines = self._tail.decode(errors="replace").replace("\r", "\n").split("\n")
-        return [line for line in lines if line.strip()]
+        return [line for line in self._tail.decode(errors="replace").split("\n") if line.strip()]
 
 
 class Side:

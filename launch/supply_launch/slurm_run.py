@@ -4,7 +4,6 @@ import os
 import pathlib
 import re
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -134,12 +133,11 @@ class Job:
         """Copies the settings of Spark, with a secret: whoever reaches the master could run programs without it."""
         secret = secrets.token_hex(32)
         mask = os.umask(0o077)
-        for name in ("daemons", "spark"):
-            (self._work / name).mkdir()
+        (self._work / "daemons").mkdir()
         # The site's own files may be links, open to all, or read-only.
-        for file in configuration().iterdir():
-            if file.is_file():
-                shutil.copyfile(file, self._work / "spark" / file.name)
+        copy = ["cp", "-rL", "--no-preserve=mode", "--", configuration(), self._work / "spark"]
+        if subprocess.run(copy, check=False).returncode:
+            raise Failure(f"SPARK_CONF_DIR: {configuration()} cannot be copied")
         for name in ("daemons", "spark"):
             with open(self._work / name / "spark-defaults.conf", "a") as defaults:
                 defaults.write(f"\nspark.authenticate true\nspark.authenticate.secret {secret}\n")

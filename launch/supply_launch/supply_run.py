@@ -186,8 +186,11 @@ class Run:
     def clean_up(self):
         """Ends both sides and removes what the run has made."""
         self._sides.end(self._ending)
-        if self._options.mapped_files:
-            self._clean_pairs()
+        try:
+            if self._options.mapped_files:
+                self._clean_pairs()
+        except (OSError, Failure) as error:
+            print(f"supply-run: the pairs cannot be cleaned: {error}", file=sys.stderr)
         remove_folders(self._folders)
 
     def _clean_pairs(self):

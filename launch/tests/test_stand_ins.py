@@ -133,6 +133,36 @@ def test_only_the_user_can_read_the_secret_of_a_job(start, stand_in, tmp_path):
     assert site.read_text() == "spark.eventLog.enabled true"
 
 
+def test_a_job_has_every_folder_of_the_settings(start, stand_in, tmp_path):
+    folder = tmp_path / "conf" / "python"
+    folder.mkdir(parents=True)
+    (folder / "settings.py").write_text("anything = 1")
+    stand_in(spark_submit=f'cp "$SPARK_CONF_DIR/python/settings.py" {tmp_path}')
+    run = start("slurm-run", SPARK_CONF_DIR=str(tmp_path / "conf"))
+    assert run.finish() == 0, run.errors
+    assert (tmp_path / "settings.py").read_text() == "anything = 1"
+
+
+def test_settings_that_cannot_be_copied(start, stand_in, tmp_path):
+    run = start("slurm-run", SPARK_CONF_DIR=str(tmp_path / "missing"))
+    assert run.finish() == 1
+    assert run.errors[-1] == f"slurm-run: error: SPARK_CONF_DIR: {tmp_path}/missing cannot be copied"
+
+
+def test_what_is_cleaned_on_the_nodes_is_not_on_stdout(start, stand_in, tmp_path):
+    stand_in(mpirun="[[ $* != *supply-clean* ]] || { echo cleaned; exit; }; exit 1")
+    (tmp_path / "hosts").write_text("node")
+    files = [word for name in ("hosts", "mapped-files", "named-pipes") for word in (f"--{name}", tmp_path / name)]
+    run = start("supply-run", *files)
+    assert run.finish() == 1
+    assert "cleaned" in run.errors
+
+
+def test_an_empty_timeout_is_the_default(start, stand_in):
+    run = start("supply-run", SUPPLY_TIMEOUT="")
+    assert (run.finish(), run.errors) == (0, [])
+
+
 def test_an_application_on_yarn_gets_time_to_end(supply_run, stand_in, on_yarn, tmp_path):
     """That takes longer than another side gets."""
     stand_in(
