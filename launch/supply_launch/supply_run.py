@@ -168,7 +168,7 @@ class Run:
     def _limit_after(self, first, side):
         """How long the other side may still run, in seconds, when one side has ended. None: without a limit."""
         if (first, side.status) == ("supplier", 2):
-            # Its options are wrong: it has told no rank.
+            # Its options are wrong: it has notified no rank.
             return 0.1
         if side.status:
             return GRACE_ON_YARN if self._options.yarn else GRACE

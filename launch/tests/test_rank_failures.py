@@ -82,7 +82,7 @@ def test_the_only_rank_is_killed(supplier, make_pairs, start_rank, entries):
     pairs.clean()
 
 
-def test_a_rank_that_gives_up(endless):
+def test_a_rank_that_is_ended(endless):
     _, (other, ended), run = endless
     ended.process.terminate()
     text = failure_of(run)

@@ -89,7 +89,7 @@ def test_an_unknown_option(supply_run, entries):
     assert re.fullmatch(r"the Supplier failed \(status 2\): .*--epoch.* did you mean --epochs\?.*", last_message(run))
 
 
-def test_a_rank_gives_up(supply_run, entries):
+def test_a_rank_fails(supply_run, entries):
     run = supply_run("--lmdb", entries, "--ranks", 2, program=(PROGRAMS / "train-digits",))
     assert run.finish() == 1
     wanted = r"the ranks failed \(status 1\): train-digits: rank \d: .* not a digit of 8 x 8 pixels"
@@ -192,7 +192,7 @@ def test_ended_by_a_signal_at_the_start(supply_run, entries):
     ],
     ids=str,
 )
-def test_nothing_is_started_where_the_command_line_is_wrong(supply_run, arguments, status, message):
+def test_nothing_is_started_if_the_command_line_is_wrong(supply_run, arguments, status, message):
     run = supply_run(*arguments, program=())
     assert run.finish() == status
     assert message in run.errors[-1]

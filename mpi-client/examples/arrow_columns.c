@@ -52,7 +52,7 @@ static bool is_numeric(const struct ArrowSchema *schema) {
     return strlen(schema->format) == 1 && strchr("cCsSiIlLfg", schema->format[0]) != NULL;
 }
 
-/* Knows nothing of libsupply: schema and array may come from anywhere. False where the column is not of numbers. */
+/* Knows nothing of libsupply: schema and array may come from anywhere. False if the column does not hold numbers. */
 static bool add(struct total *total, const struct ArrowSchema *schema, const struct ArrowArray *array) {
     if (!is_numeric(schema)) return false;
     for (int64_t i = array->offset; i < array->offset + array->length; i++) {

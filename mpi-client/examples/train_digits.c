@@ -16,12 +16,12 @@
 static const char usage[] =
     "usage: mpirun -n RANKS train-digits [--learning-rate R] [--save FILE]\n"
     "       mpirun -n RANKS train-digits --evaluate FILE\n"
-    "Trains a softmax classifier on Datums of 8 x 8 pixels of 0 to 16 and labels of 0 to 9, a block of every rank a\n"
-    "step; the Supplier's --epochs and --block-elements say how long and in which steps.\n"
+    "Trains a softmax classifier on Datums of 8 x 8 pixels of 0 to 16 and labels of 0 to 9, a block of each rank in\n"
+    "each step. The Supplier's --epochs and --block-elements set the number and size of the steps.\n"
     "\n"
     "  --learning-rate R   step size (default: 0.5)\n"
     "  --save FILE         write the weights at the end\n"
-    "  --evaluate FILE     read the weights, and tell how many images they get right\n"
+    "  --evaluate FILE     read the weights, and print how many images they get right\n"
     "  --help\n"
     "\n"
     "The pair comes from the environment: SUPPLY_MAPPED_FILES, SUPPLY_NAMED_PIPES, SUPPLY_TIMEOUT.\n";

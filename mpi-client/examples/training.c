@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What the ranks add up in every step. Doubles alone, for one all-reduce. */
+/* What the ranks add up in every step. Only doubles, so that one all-reduce adds them. */
 struct step {
     struct softmax_sums sums;
     double received; /* ranks that had a block */

@@ -25,7 +25,7 @@ struct training_result {
 
 /**
  * Goes through everything that the ranks receive. Calls report (may be NULL) after each epoch.
- * Collective over MPI_COMM_WORLD; ends the job where a rank fails, with its message on stderr.
+ * Collective over MPI_COMM_WORLD; ends the job if a rank fails, with its message on stderr.
  * last: the result of the last epoch; all: of all epochs together.
  */
 void training_run(struct training *training, void report(uint32_t epoch, const struct training_result *result),

@@ -8,7 +8,7 @@
 
 /** Copies a struct of this library to one of the program. Fields that this library does not know become 0. */
 static inline void supply_copy_sized(void *to, size_t to_bytes, const void *from, size_t from_bytes) {
-    /* Of constant size in nearly every call, and so a few moves. */
+    /* Nearly every call. The size is then a constant, and the copy a few moves. */
     if (to_bytes == from_bytes) {
         memcpy(to, from, from_bytes);
         return;

@@ -1,4 +1,4 @@
-// A task that dies is a pause: its next attempt goes on, and nothing is lost or seen twice.
+// A task that dies is a pause: its next attempt continues, and nothing is lost or seen twice.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -153,7 +153,7 @@ TEST_F(ColumnTest, AnUnknownFormatIsRefusedByNameAndTheOthersStayReadable) {
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, 2, &column), handle);
     EXPECT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 1, &column), handle);
     EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
-    EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle) << "the run goes on";
+    EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle) << "the run continues";
 }
 
 TEST_F(ColumnTest, NamesAreFoundAsSoonAsATaskHasAttached) {

@@ -1,4 +1,4 @@
-// The two config files: what they may say, and how a mistake is told.
+// The two config files: what they may contain, and how mistakes are reported.
 #include <gtest/gtest.h>
 
 #include "rank.h"
@@ -28,8 +28,8 @@ class ConfigFilesTest : public ::testing::Test {
 };
 
 TEST_F(ConfigFilesTest, CommentsBlankLinesAndAnyWhiteSpaceDoNotCount) {
-    ASSERT_EQ(SUPPLY_OK, read("# a comment\n\n/a/0 ring=16MiB block=4MiB\r\n \t\n/a/1\tblock=64KiB# behind\n   /a/2",
-                              "/p/0 /p/1\n/p/2\t /p/3 # behind\n\n#\n/p/4 /p/5\n"))
+    ASSERT_EQ(SUPPLY_OK, read("# a comment\n\n/a/0 ring=16MiB block=4MiB\r\n \t\n/a/1\tblock=64KiB# after\n   /a/2",
+                              "/p/0 /p/1\n/p/2\t /p/3 # after\n\n#\n/p/4 /p/5\n"))
         << failure.text;
     ASSERT_EQ(3u, lines.count);
     EXPECT_STREQ("/a/0", lines.lines[0].mapped_file.path);

@@ -148,7 +148,7 @@ TEST_F(DatumTest, OffsetsThatChangeUnderABlockAreNotFollowed) {
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_datum(handle.get(), &block, 1, &datum), handle);
 }
 
-TEST_F(DatumTest, TheIteratorStaysWhereOffsetsHaveChanged) {
+TEST_F(DatumTest, TheIteratorStaysAtChangedOffsets) {
     Handle handle = open();
     Task task(files);
     supply_datums(task, 0, 3);

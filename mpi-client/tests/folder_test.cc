@@ -104,7 +104,7 @@ TEST_F(FolderTest, WhatTakesThePlaceOfTheFolderIsLeftAlone) {
 
     supply_block_t block;
     EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
-    EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle) << "the pipe is opened anew here";
+    EXPECT_STATUS(SUPPLY_AGAIN, supply_try_next(handle.get(), &block), handle) << "the pipe is opened again here";
     handle.reset();
     EXPECT_TRUE(std::filesystem::is_empty(folder.file("moved")));
     EXPECT_EQ("another's", read_file(mapped));

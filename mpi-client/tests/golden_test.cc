@@ -29,7 +29,7 @@ class GoldenTest : public RankTest {
         const std::string golden = read_golden(name);
         ASSERT_EQ(golden.size(), written.size()) << name;
         for (size_t i = 0; i < golden.size(); i++)
-            ASSERT_EQ(golden[i], written[i]) << name << ": byte " << i << " (SUPPLY_WRITE_GOLDEN=1 writes it anew)";
+            ASSERT_EQ(golden[i], written[i]) << name << ": byte " << i << " (SUPPLY_WRITE_GOLDEN=1 writes it again)";
     }
 };
 

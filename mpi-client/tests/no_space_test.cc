@@ -51,7 +51,7 @@ TEST_F(NoSpaceTest, SaysWhatIsNeededWhatIsFreeAndWhatToSet) {
     Handle handle = open(SUPPLY_ERROR_NO_SPACE);
     EXPECT_TRUE(
         says(supply_error(handle.get()), {mapped.c_str(), "4259840 bytes are needed", "free", "ring=", "block="}));
-    EXPECT_TRUE(std::filesystem::is_empty(small)) << "the mapped file was left behind";
+    EXPECT_TRUE(std::filesystem::is_empty(small)) << "the mapped file is still there";
 
     options.block_bytes = 64 << 10;
     options.ring_bytes = 512 << 10;

@@ -65,7 +65,7 @@ TEST_F(PairTest, EveryPairHasAGenerationOfItsOwn) {
     EXPECT_NE(first, task.header().generation);
 }
 
-TEST_F(PairTest, NothingIsLeftBehind) {
+TEST_F(PairTest, NothingIsLeft) {
     const size_t before = open_descriptors();
     {
         Handle handle = open();
@@ -95,7 +95,7 @@ TEST_F(PairTest, DescriptorsDoNotPassToOtherPrograms) {
     }
 }
 
-TEST_F(PairTest, ClosingEarlyTellsSparkWhere) {
+TEST_F(PairTest, ClosingEarlyTellsSparkThePlace) {
     Handle handle = open();
     Task task(files);
     supply_datums(task, 0, 3);

@@ -1,4 +1,4 @@
-// R1 to R4, where all goes well: blocks, ends, statistics.
+// R1 to R4 without a failure: blocks, ends, statistics.
 #include <fcntl.h>
 
 #include "rank.h"

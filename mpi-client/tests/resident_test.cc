@@ -54,7 +54,7 @@ TEST_F(ResidentTest, ABlockIsTheSameMemoryUnderItsNextNumber) {
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_release(handle.get(), &again), handle);
 }
 
-TEST_F(ResidentTest, AnyNumberOfEpochsComesToAnEndBehindThem) {
+TEST_F(ResidentTest, AnyNumberOfEpochsEndsAfterThem) {
     Handle handle = open();
     Task task(files);
     first_epoch(task);

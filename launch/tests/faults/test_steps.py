@@ -43,7 +43,7 @@ def test_an_executor_is_killed(start_run, fault, step):
 
 
 @pytest.mark.parametrize("step", TASK_STEPS + ENDING_STEPS)
-def test_an_executor_is_stopped_and_goes_on(start_run, fault, step):
+def test_an_executor_is_stopped_and_resumes(start_run, fault, step):
     point = fault(step, "stop", after=passings(step))
     run = start_run()
     let_go_on(point.taken())
@@ -116,7 +116,7 @@ def test_an_executor_fails_while_it_tells_a_rank_of_a_failure(start_run, fault, 
 
 
 @pytest.mark.parametrize("step", (*OPENING_STEPS, *RECEIVING_STEPS, "E4"))
-def test_a_rank_is_stopped_and_goes_on(start_run, fault, step):
+def test_a_rank_is_stopped_and_resumes(start_run, fault, step):
     point = fault(step, "stop", after=passings(step))
     run = start_run(faulty_ranks=[1])
     let_go_on(point.taken())

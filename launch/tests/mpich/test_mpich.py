@@ -76,7 +76,7 @@ def test_training(supply_run, tmp_path):
     assert any(line.startswith("train-digits: ranks=3 epochs=2 elements=2874 ") for line in run.lines)
 
 
-def test_a_rank_gives_up(supply_run, entries):
+def test_a_rank_fails(supply_run, entries):
     run = supply_run("--lmdb", entries, "--ranks", 2, program=(TRAIN_DIGITS,), MPIRUN=MPIRUN)
     assert run.finish() == 1
     # From the rank itself or, if MPICH's launcher did not pass it on, from the Supplier, which gets it by the pair.
