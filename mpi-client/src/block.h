@@ -23,7 +23,7 @@ struct blocks {
 supply_status_t supply_blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure);
 void supply_blocks_free(struct blocks *blocks);
 
-/** Reads the schema if it is not known yet. SUPPLY_OK, or _NO_SCHEMA, _CONTRACT, _MEMORY. */
+/** Reads the schema if it is not known yet. SUPPLY_OK, or _CONTRACT, _MEMORY. */
 supply_status_t supply_blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure);
 
 static inline const struct block *supply_blocks_at(const struct blocks *blocks, const struct pair *pair,
