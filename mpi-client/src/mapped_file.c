@@ -13,17 +13,18 @@
 /* Of the first attempt to reserve space. */
 #define STEP_BYTES ((size_t)64 << 20)
 
+static unsigned long long free_bytes(const struct mapped_file *mapped) {
+    struct statvfs space;
+    return fstatvfs(mapped->file.fd, &space) == 0 ? (unsigned long long)space.f_bavail * space.f_frsize : 0;
+}
+
 static supply_status_t fail_to_reserve(const struct mapped_file *mapped, int error, struct failure *failure) {
     const struct named_path *name = mapped->file.name;
-    if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
-        struct statvfs space;
-        unsigned long long free_bytes =
-            fstatvfs(mapped->file.fd, &space) == 0 ? (unsigned long long)space.f_bavail * space.f_frsize : 0;
+    if (error == ENOSPC || error == EDQUOT || error == EFBIG)
         return supply_fail(failure, SUPPLY_ERROR_NO_SPACE,
                            "mapped file %s (%s): no space: %zu bytes are needed and %llu are free: set ring= (--ring) "
                            "or block= (--block) smaller, or choose a folder on another file system",
-                           name->path, name->origin, mapped->bytes, free_bytes);
-    }
+                           name->path, name->origin, mapped->bytes, free_bytes(mapped));
     errno = error;
     return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s): %zu bytes cannot be reserved: %m",
                        name->path, name->origin, mapped->bytes);
@@ -46,6 +47,8 @@ static supply_status_t reserve(const struct mapped_file *mapped, struct failure 
     /* The magic comes first: if this process dies, the file can be recognised as a rank's. */
     if (pwrite(mapped->file.fd, MAGIC, sizeof MAGIC - 1, 0) != sizeof MAGIC - 1)
         return fail_to_reserve(mapped, errno, failure);
+    /* Steps would fill the file system, on tmpfs with the node's memory, before the last one fails. */
+    if (mapped->bytes > free_bytes(mapped)) return fail_to_reserve(mapped, ENOSPC, failure);
     /* A kernel may undo a whole call when a signal interrupts it: so in steps, smaller ones after each signal. */
     size_t step = STEP_BYTES;
     for (size_t reserved = 0; reserved < mapped->bytes;) {

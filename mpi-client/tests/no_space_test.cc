@@ -11,6 +11,7 @@
 namespace {
 
 off_t reserved_between_signals; // 0: no signals
+off_t reserved_bytes;
 
 } // namespace
 
@@ -20,7 +21,9 @@ off_t reserved_between_signals; // 0: no signals
  */
 extern "C" int posix_fallocate(int fd, off_t offset, off_t bytes) {
     if (reserved_between_signals > 0 && bytes > reserved_between_signals) return EINTR;
-    return fallocate(fd, 0, offset, bytes) == 0 ? 0 : errno;
+    if (fallocate(fd, 0, offset, bytes) != 0) return errno;
+    reserved_bytes += bytes;
+    return 0;
 }
 
 namespace supply_test {
@@ -57,6 +60,18 @@ TEST_F(NoSpaceTest, SaysWhatIsNeededWhatIsFreeAndWhatToSet) {
     options.ring_bytes = 512 << 10;
     Handle fits = open();
     options.mapped_file = nullptr;
+}
+
+TEST_F(NoSpaceTest, AFileThatDoesNotFitTakesNoSpace) {
+    const std::string mapped = small + "/mapped";
+    options.mapped_file = mapped.c_str();
+    options.block_bytes = 1 << 20;
+    // Its first steps would fit.
+    options.ring_bytes = 256 << 20;
+    ASSERT_EQ(0, mount("supply-test", small.c_str(), "tmpfs", MS_REMOUNT, "size=200m"));
+    reserved_bytes = 0;
+    Handle handle = open(SUPPLY_ERROR_NO_SPACE);
+    EXPECT_EQ(0, reserved_bytes);
 }
 
 TEST_F(NoSpaceTest, EveryPageOfAPairThatOpenedIsThere) {
