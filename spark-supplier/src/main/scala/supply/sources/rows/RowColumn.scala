@@ -7,15 +7,21 @@ import supply.core.{ConfigException, SourceException}
 import supply.data.ElementWriter
 import supply.protocol.Column
 
-/** Writes one column of a DataFrame as a column of blocks. */
-private[rows] sealed abstract class RowColumn(val column: Column) extends Serializable {
-
-  /** Bytes of a value; 0 if values differ in size. */
-  def width: Int
+/** Writes the values of one column. A class, so that a call for each value is a virtual one. */
+private[rows] abstract class RowValue extends Serializable {
 
   /** Writes value `i` of the row, which must not be null, as the value of column `i`. */
   def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit
 }
+
+/**
+ * One column of a DataFrame as a column of blocks.
+ *
+ * @param width
+ *   bytes of a value; 0 if values differ in size
+ */
+private[rows] final class RowColumn(val column: Column, val width: Int, val value: RowValue)
+    extends Serializable
 
 private[rows] object RowColumn {
 
@@ -40,28 +46,38 @@ private[rows] object RowColumn {
   }
 
   private def of(field: StructField, listLength: => Int): Option[RowColumn] = {
-    def column(format: String) = Column(field.name, format, field.nullable)
+    def column(format: String, width: Int, childFormat: String = "")(value: RowValue) =
+      Some(new RowColumn(Column(field.name, format, field.nullable, childFormat), width, value))
+    def int(format: String) = column(format, 4)((row, i, to) => to.putInt(i, row.getInt(i)))
+    def long(format: String) = column(format, 8)((row, i, to) => to.putLong(i, row.getLong(i)))
+    def bytes(format: String, isText: Boolean) =
+      column(format, 0)((row, i, to) => RowBytes.write(row, i, isText, to))
     field.dataType match {
-      case BooleanType => Some(new BooleanValue(column("b")))
-      case ByteType => Some(new ByteValue(column("c")))
-      case ShortType => Some(new ShortValue(column("s")))
-      case IntegerType => Some(new IntValue(column("i")))
-      case DateType => Some(new IntValue(column("tdD")))
-      case LongType => Some(new LongValue(column("l")))
-      case TimestampType => Some(new LongValue(column("tsu:UTC")))
-      case TimestampNTZType => Some(new LongValue(column("tsu:")))
-      case FloatType => Some(new FloatValue(column("f")))
-      case DoubleType => Some(new DoubleValue(column("g")))
-      case _: StringType => Some(new BytesValue(column("u")))
-      case BinaryType => Some(new BytesValue(column("z")))
+      case BooleanType => column("b", 1)((row, i, to) => to.putBoolean(i, row.getBoolean(i)))
+      case ByteType =>
+        column("c", 1) { (row, i, to) => to.reserve(i, 1).put(row.getByte(i)); () }
+      case ShortType =>
+        column("s", 2) { (row, i, to) => to.reserve(i, 2).putShort(row.getShort(i)); () }
+      case IntegerType => int("i")
+      case DateType => int("tdD")
+      case LongType => long("l")
+      case TimestampType => long("tsu:UTC")
+      case TimestampNTZType => long("tsu:")
+      case FloatType => column("f", 4)((row, i, to) =>
+          to.putInt(i, java.lang.Float.floatToRawIntBits(row.getFloat(i))))
+      case DoubleType => column("g", 8)((row, i, to) =>
+          to.putLong(i, java.lang.Double.doubleToRawLongBits(row.getDouble(i))))
+      case _: StringType => bytes("u", isText = true)
+      case BinaryType => bytes("z", isText = false)
       case decimal: DecimalType =>
-        Some(new DecimalValue(column(s"d:${decimal.precision},${decimal.scale}"), decimal.precision,
-            decimal.scale))
+        column(s"d:${decimal.precision},${decimal.scale}", 16)(
+          new DecimalValue(decimal.precision, decimal.scale))
       case ArrayType(number: NumericType, containsNull) =>
-        NumberFormats.get(number).map { case (format, bytes) =>
+        NumberFormats.get(number).flatMap { case (format, numberBytes) =>
           val length = listLength
-          new ListValue(column(s"+w:$length").copy(childFormat = format), length, bytes,
-            containsNull)
+          val width = Math.multiplyExact(length, numberBytes)
+          column(s"+w:$length", width, format)(
+            new ListValue(field.name, format, length, width, containsNull))
         }
       case _ => None
     }
@@ -73,61 +89,8 @@ private[rows] object RowColumn {
       DoubleType -> ("g" -> 8))
 }
 
-private final class BooleanValue(column: Column) extends RowColumn(column) {
-  override def width: Int = 1
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
-    to.putBoolean(i, row.getBoolean(i))
-}
-
-private final class ByteValue(column: Column) extends RowColumn(column) {
-  override def width: Int = 1
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
-    to.reserve(i, 1).put(row.getByte(i)); ()
-  }
-}
-
-private final class ShortValue(column: Column) extends RowColumn(column) {
-  override def width: Int = 2
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
-    to.reserve(i, 2).putShort(row.getShort(i)); ()
-  }
-}
-
-private final class IntValue(column: Column) extends RowColumn(column) {
-  override def width: Int = 4
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
-    to.putInt(i, row.getInt(i))
-}
-
-private final class LongValue(column: Column) extends RowColumn(column) {
-  override def width: Int = 8
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
-    to.putLong(i, row.getLong(i))
-}
-
-private final class FloatValue(column: Column) extends RowColumn(column) {
-  override def width: Int = 4
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
-    to.putInt(i, java.lang.Float.floatToRawIntBits(row.getFloat(i)))
-}
-
-private final class DoubleValue(column: Column) extends RowColumn(column) {
-  override def width: Int = 8
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
-    to.putLong(i, java.lang.Double.doubleToRawLongBits(row.getDouble(i)))
-}
-
-/** Text or bytes, of any length. */
-private final class BytesValue(column: Column) extends RowColumn(column) {
-  override def width: Int = 0
-  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
-    RowBytes.write(row, i, column.format == "u", to)
-}
-
 /** 128 bits, two's complement. */
-private final class DecimalValue(
-    column: Column, precision: Int, scale: Int) extends RowColumn(column) {
-  override def width: Int = 16
+private final class DecimalValue(precision: Int, scale: Int) extends RowValue {
 
   override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
     val space = to.reserve(i, 16)
@@ -143,21 +106,20 @@ private final class DecimalValue(
 }
 
 /** An array with the same number of numbers in each row. */
-private final class ListValue(
-    column: Column, length: Int, bytes: Int, containsNull: Boolean) extends RowColumn(column) {
-  override val width: Int = Math.multiplyExact(length, bytes)
+private final class ListValue(name: String, format: String, length: Int, width: Int,
+    containsNull: Boolean) extends RowValue {
 
   override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
     val list = row.getArray(i)
     if (list.numElements() != length) {
       throw new SourceException(
-        s"column '${column.name}' has an array of ${list.numElements()} numbers, and one of $length: they must all " +
+        s"column '$name' has an array of ${list.numElements()} numbers, and one of $length: they must all " +
           "have the same length")
     }
     if (containsNull && RowBytes.hasNull(list)) {
       throw new SourceException(
-        s"column '${column.name}' has an array with a null in it: fill it, or drop the row")
+        s"column '$name' has an array with a null in it: fill it, or drop the row")
     }
-    RowBytes.write(list, column.childFormat, to.reserve(i, width))
+    RowBytes.write(list, format, to.reserve(i, width))
   }
 }

@@ -92,7 +92,8 @@ private final class RowCursor(
     var i = 0
     while (i < columns.length) {
       val column = columns(i)
-      if (column.column.nullable && row.isNullAt(i)) to.putNull(i) else column.write(row, i, to)
+      if (column.column.nullable && row.isNullAt(i)) to.putNull(i)
+      else column.value.write(row, i, to)
       i += 1
     }
   }
