@@ -86,7 +86,7 @@ def test_a_rank_that_is_ended(endless):
     _, (other, ended), run = endless
     ended.process.terminate()
     text = failure_of(run)
-    assert "rank 1" in text and "the rank gave up: supply-cat was ended by a signal" in text
+    assert "rank 1" in text and "the rank failed: supply-cat was ended by a signal" in text
     assert ended.finish() == 128 + signal.SIGTERM
     assert other.finish() == 1
     assert one_line(other) == text

@@ -96,7 +96,7 @@ def test_a_rank_fails(supply_run, entries):
     assert re.fullmatch(wanted, last_message(run))
     # Rank 0's MPI_Abort ends rank 1: the Supplier may see either rank first.
     assert any(
-        re.match("supplier: error: .*(the rank gave up: .* not a digit|ended before)", line) for line in run.errors
+        re.match("supplier: error: .*(the rank failed: .* not a digit|ended before)", line) for line in run.errors
     )
 
 

@@ -109,10 +109,10 @@ TEST_F(StatHostileTest, ControlCharactersOfAFailureTextAreRemoved) {
     task.send_failure("\033[2J \"quoted\" \\ \n\xFF\xC3");
     const Json pair = snapshot();
     EXPECT_EQ("failed", pair["state"].text());
-    EXPECT_EQ("Spark gave up:  [2J \"quoted\" \\  ??", pair["text"].text());
+    EXPECT_EQ("Spark failed:  [2J \"quoted\" \\  ??", pair["text"].text());
     const Ended table = run(SUPPLY_TEST_STAT);
     EXPECT_EQ(std::string::npos, table.out.find('\033'));
-    EXPECT_TRUE(says(table.out, {"failed", "Spark gave up:  [2J \"quoted\""}));
+    EXPECT_TRUE(says(table.out, {"failed", "Spark failed:  [2J \"quoted\""}));
     task.send_failure(std::string(5000, 'w'));
     EXPECT_TRUE(says(snapshot()["text"].text(), {"wwww"}));
 }

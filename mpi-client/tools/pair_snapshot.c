@@ -199,7 +199,7 @@ static void set_failure_text(struct pair_snapshot *snapshot, const struct mapped
     if (*field == '\0') return;
     char text[sizeof header->task_failure];
     supply_copy_line(text, sizeof text, field, sizeof header->task_failure);
-    snprintf(snapshot->text, sizeof snapshot->text, "%s gave up: %s", by_task ? "Spark" : "the rank", text);
+    snprintf(snapshot->text, sizeof snapshot->text, "%s failed: %s", by_task ? "Spark" : "the rank", text);
 }
 
 /* Each notification and each request sets the modification time of its pipe. */

@@ -128,7 +128,7 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
   /** Why the rank has gone. If it left a text, that is still in the mapped file. */
   def rankIsGone(published: Long): RankEndedException = {
     val text = file.rankFailure
-    if (text.nonEmpty) new RankEndedException(s"$name: the rank gave up: $text")
+    if (text.nonEmpty) new RankEndedException(s"$name: the rank failed: $text")
     else new RankEndedException(
       s"$name: its rank (process ${file.rankPid}) ended before it had taken all its data (it released " +
         s"${read(published)} of $published blocks): see the rank's own output for the reason")

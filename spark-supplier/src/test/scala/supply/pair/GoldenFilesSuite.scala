@@ -103,7 +103,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
       withPair(folder, released(0), read("rank.requests")) { pair =>
         assert(pair.blockBytes == 4096 && pair.rank == 1)
         assert(intercept[RankEndedException](consume(pair)).getMessage.endsWith(
-            "the rank gave up: the test gave up"))
+            "the rank failed: the test gave up"))
       }
     }
     TemporaryFolder { folder =>
