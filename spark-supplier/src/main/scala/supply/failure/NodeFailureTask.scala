@@ -1,5 +1,7 @@
 package supply.failure
 
+import java.util.concurrent.TimeoutException
+
 import scala.collection.mutable
 
 import org.apache.spark.{SparkException, TaskContext}
@@ -10,7 +12,7 @@ import supply.pair.{ConfigFiles, PairPaths}
 import supply.plan.Hostfile
 
 /**
- * Tells all ranks of the node where it runs that Spark failed. Parameters as for
+ * Notifies all ranks of the node where it runs that Spark failed. Parameters as for
  * [[FailureBroadcast]].
  *
  * @param end
@@ -30,7 +32,7 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
       val pairs = configFiles.read()
       // Spark may have failed because the config files have too few lines.
       tell(ranks.flatMap(rank => pairs.lift(hosts.places(rank).localRank).map(rank -> _)), seen)
-    } catch { case _: SupplyException => () } // The ranks are told the first cause only.
+    } catch { case _: SupplyException => () } // The ranks get the first cause only.
     Outcome(ranks, seen.nonEmpty)
   }
 
@@ -65,7 +67,7 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
    */
   private def isWanted: Boolean =
     try driver.ask[Boolean](IsWanted)
-    catch { case _: SparkException => false }
+    catch { case _: SparkException | _: TimeoutException => false }
 }
 
 private[failure] object NodeFailureTask {
