@@ -2,7 +2,10 @@ package supply.core
 
 import java.util.concurrent.TimeUnit
 
-/** The end of a wait, `seconds` after it was made or restarted. For one thread, but for reading. */
+/**
+ * The end of a wait, `seconds` after it was made or restarted. One thread restarts it; any thread
+ * reads it.
+ */
 final class Deadline(@volatile private var allowed: Double) {
   @volatile private var end = 0L
   restart(allowed)
@@ -47,7 +50,8 @@ object Deadline {
 
   /**
    * Calls `wake` if a call still blocks when its deadline passes. Neither a read nor a write of a
-   * pipe takes a timeout in the JVM; closing the pipe's channel ends it. For one thread.
+   * pipe takes a timeout in the JVM; closing the pipe's channel ends it. For one thread. The
+   * deadline of a call must not end before that of the call before it.
    *
    * One check stays scheduled across calls: scheduling one per call would wake the timer's thread
    * once a block. When [[apply]] returns, `wake` has either ended or does not run.

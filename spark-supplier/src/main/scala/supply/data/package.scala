@@ -1,7 +1,7 @@
 package supply
 
 /**
- * What the block writer needs from a source: cursors over elements, and whether elements repeat. It
- * imports core and protocol; a source knows nothing of pipes.
+ * A source as the block writer sees it: its schema, and cursors over its elements, in the order of
+ * the source or shuffled. It imports core and protocol; a source knows nothing of pipes.
  */
 package object data

@@ -61,7 +61,7 @@ final class RunOptions {
     description = Array(
       "What to do if some ranks have more elements than others. keep: supply every element once in an epoch. drop: " +
         "every rank makes as many steps in an epoch as the rank with the fewest; the other elements are left out of that epoch. " +
-        "pad: every rank makes as many steps as the rank with the most; some elements come again. A step is a block of " +
+        "pad: every rank makes as many steps as the rank with the most; some elements repeat. A step is a block of " +
         "--block-elements elements of one partition; without --block-elements it is one element. If the source does not know " +
         "the number of its elements, a pass over it counts them first. Default: ${DEFAULT-VALUE}.")
   )

@@ -9,8 +9,9 @@ import supply.core.{DriverCalls, SupplyException}
 import supply.executor.{TaskMessage, TaskReport}
 
 /**
- * What the tasks of one job have told the driver. Spark retries a task that dies after its rank has
- * received everything, if its success was not reported to Spark; the rank may have exited by then.
+ * What the tasks of one job have reported to the driver. Spark retries a task that dies after its
+ * rank has received everything, if its success was not reported to Spark; the rank may have exited
+ * by then.
  *
  * @param job
  *   name of the job. Each job has a record of its own: an attempt that outlives its batch of a
@@ -34,7 +35,7 @@ private[supply] final class RunRecord(sc: SparkContext, job: String) extends Aut
     case Stopped(task, cause) => stopped(task) = cause
   }
 
-  /** How the tasks tell it. */
+  /** How the tasks report. */
   def calls: DriverCalls = endpoint.calls
 
   /** The ranks whose pairs had a task of this job. */

@@ -14,13 +14,13 @@ import supply.executor.{SupplySettings, TaskCounters, TaskReport, TaskSettings}
 import supply.failure.FailureBroadcast
 import supply.plan.{Hostfile, Plan}
 
-/** One run: supplies a source to all its ranks, or tells every rank why not. */
+/** One run: supplies a source to all its ranks, or notifies every rank why not. */
 object SupplyJob {
 
   /** How long to wait for ranks that are just coming, if nobody should wait any longer. */
   private[supply] val deliverySeconds = 2.0
 
-  /** How long a JVM that is asked to end waits until the ranks are told. */
+  /** How long a JVM that is asked to end waits until the ranks are notified. */
   private val endSeconds = 10L
 
   /**

@@ -70,7 +70,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
     }
   }
 
-  /** Tells the ranks why nothing more comes. */
+  /** Notifies the ranks why nothing more comes. */
   def fail(cause: Throwable): Unit = over {
     val known = RankJob.causeOf(cause)
     deliver(known,
@@ -110,7 +110,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
     timer.close()
     try if (!sc.isStopped) body
     catch {
-      case NonFatal(e) => log.warn("the ranks could not be told that their stream is over", e)
+      case NonFatal(e) => log.warn("the ranks could not be notified that their stream is over", e)
     } finally shutdown.close()
   }
 

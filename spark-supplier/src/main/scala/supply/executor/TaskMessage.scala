@@ -2,7 +2,7 @@ package supply.executor
 
 import supply.core.SupplyException
 
-/** What a task tells or asks the driver. */
+/** What a task reports to the driver, or asks it. */
 sealed trait TaskMessage extends java.io.Serializable
 
 object TaskMessage {

@@ -11,8 +11,8 @@ import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 
 /**
- * Tells all ranks that Spark failed, and why, by a small job with one task for each executor. Each
- * task tells all ranks of its node, so one working executor on a node is enough.
+ * Notifies all ranks that Spark failed, and why, by a small job with one task for each executor.
+ * Each task notifies all ranks of its node, so one working executor on a node is enough.
  */
 private[supply] object FailureBroadcast {
 
@@ -23,7 +23,7 @@ private[supply] object FailureBroadcast {
   private val sameThread: ExecutionContext = ExecutionContext.fromExecutor(_.run())
 
   /**
-   * Returns when all ranks are told, or when the wait is over.
+   * Returns when all ranks are notified. Throws a TimeoutException when the wait is over.
    *
    * @param run
    *   number of the run that failed

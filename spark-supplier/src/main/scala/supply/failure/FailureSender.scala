@@ -24,11 +24,12 @@ private[supply] object FailureSender {
   /** No rank lives there. */
   case object Absent extends Outcome
 
-  /** A rank lives there, and cannot be told at this moment. */
+  /** A rank lives there, and cannot be notified at this moment. */
   case object Busy extends Outcome
 
   /**
-   * A rank lives there, and must not be told: it has another run, or the driver stopped waiting.
+   * A rank lives there, and must not be notified: it has another run, or the driver stopped
+   * waiting.
    */
   case object Unwanted extends Outcome
 
@@ -40,8 +41,8 @@ private[supply] object FailureSender {
    * @param seconds
    *   time limit for space in the notification pipe
    * @param isWanted
-   *   asks the driver whether it still waits for ranks to be told. Called when a rank lives there,
-   *   and while nothing of its pair is locked or held open: the driver may take long to answer
+   *   asks the driver whether it still waits for the ranks. Called when a rank lives there, and
+   *   while nothing of its pair is locked or held open: the driver may take long to answer
    */
   def send(paths: PairPaths, run: Long, text: String, seconds: Double)(
       isWanted: => Boolean): Outcome = {

@@ -13,7 +13,7 @@ object Uneven {
   /** Every rank makes the steps of the rank with the fewest; the other elements are left out. */
   case object Drop extends Uneven
 
-  /** Every rank makes the steps of the rank with the most; some elements come again. */
+  /** Every rank makes the steps of the rank with the most; some elements repeat. */
   case object Pad extends Uneven
 
   def named(name: String): Uneven = name match {

@@ -44,7 +44,8 @@ private final class EndpointCalls(name: String) extends DriverCalls {
 }
 
 /**
- * Where Spark reads a message it may not know the classes of the user's jar, but it knows bytes.
+ * Messages travel as bytes. Spark may read a message with a class loader that does not know the
+ * user's jar; this class's own loader does.
  */
 private object EndpointCalls {
   def bytes(message: Any): Array[Byte] = Utils.serialize(message)

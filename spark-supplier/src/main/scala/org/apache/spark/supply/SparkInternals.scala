@@ -37,7 +37,7 @@ object SparkInternals {
   }
 
   /**
-   * Asks the cluster for `total` executors, with room on each host for the given number of tasks.
+   * Asks the cluster for `total` executors, with cores on each host for the given number of tasks.
    *
    * Public API: `SparkContext.requestTotalExecutors` passes the number of tasks on as the id of a
    * resource profile, so that Spark ignores the hosts.
