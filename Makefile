@@ -106,16 +106,16 @@ lint-prose:
 		$(LINT)/vale --minAlertLevel=error $$(git ls-files '*.md' '*.scala' '*.py' '*.[ch]'); \
 	else echo 'lint: skipped: Vale checks documents and comments and needs Go, which is not installed' >&2; fi
 
-# Every suite runs, also where an earlier one fails; the last command counts and gives the verdict. Both sides are tested beside each
-# other: a suite has one process at work, or waits for one. What the rank's side prints comes behind. (A shell starts what is to run
-# in the background with SIGINT ignored.)
+# Every suite runs, also where an earlier one fails; the last command counts and gives the verdict. Both sides are tested at the same
+# time: a suite keeps one process busy, or waits for one. What the rank's side prints comes last. (A shell starts a background
+# command with SIGINT ignored.)
 test: built-for-tests ## every test: C, Scala, Python, both languages together, and the model of their protocol
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	@env --default-signal=INT,QUIT $(MAKE) --no-print-directory test-ranks-side > $(REPORTS)/ranks-side.log 2>&1 & $(MAKE) --no-print-directory test-spark-side; \
 		wait; cat $(REPORTS)/ranks-side.log
 	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml sanitized.xml fuzz.xml model.xml scala scala-3.5 pytest.xml wheel.xml faults.xml cluster.xml mpich.xml)
 
-# Two things at a time, behind the packages: what one waits for is seldom what the other does.
+# After the packages, two things at a time: what one waits for is seldom what the other does.
 built-for-tests: | packages-for-tests
 	@$(MAKE) --no-print-directory --jobs 2 build $(DIGITS) $(WHEEL_READY)
 	@$(MAKE) --no-print-directory --jobs 2 build-every-spark

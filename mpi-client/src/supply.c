@@ -158,6 +158,7 @@ supply_status_t supply_abandon_in_child(supply_t *supply) {
         if (supply_exports_are_mine(supply->exports)) return SUPPLY_ERROR_ARGUMENT;
         /* For streams of the handle. Without the lock: a thread that does not exist here may hold it. */
         supply->exports->supply = NULL;
+        supply_exports_drop(supply->exports);
         supply_pair_abandon(&supply->pair);
     }
     free_handle(supply);
