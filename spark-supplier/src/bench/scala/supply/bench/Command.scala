@@ -18,8 +18,8 @@ sealed trait Command
  * Makes elements of one shape, persists them and opens them as the source. The answer is a
  * [[Tally]].
  *
- * @param batches
- *   true: as batches, as the Supplier persists an LMDB. False: as tuples, as a user's own RDD
+ * @param batches true: as batches, as the Supplier persists an LMDB. False: as tuples, as a user's
+ *   own RDD
  */
 final case class Generate(
     channels: Int,
@@ -40,12 +40,9 @@ final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) e
  * Supplies the source to `pairs` ranks and measures the baseline before each epoch. The answer is
  * [[Rounds]].
  *
- * @param baselines
- *   the baseline of each pair, see [[Baseline.of]]
- * @param resident
- *   the Supplier's --resident
- * @param shuffleBuffer
- *   the Supplier's --shuffle-buffer, with --shuffle elements
+ * @param baselines the baseline of each pair, see [[Baseline.of]]
+ * @param resident the Supplier's --resident
+ * @param shuffleBuffer the Supplier's --shuffle-buffer, with --shuffle elements
  */
 final case class Cycle(
     pairs: Int,
@@ -83,12 +80,9 @@ final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
  * One measurement. `start` is a time of System.nanoTime; `cpuNanos` is the CPU time of the one busy
  * thread.
  *
- * @param firstNanos
- *   time until the first element arrived; 0 if it was not recorded
- * @param sum
- *   checksum of the data that a program read; 0 if Spark's task measured
- * @param peakBytes
- *   peak memory of the measuring program; 0 if Spark's task measured
+ * @param firstNanos time until the first element arrived; 0 if it was not recorded
+ * @param sum checksum of the data that a program read; 0 if Spark's task measured
+ * @param peakBytes peak memory of the measuring program; 0 if Spark's task measured
  */
 final case class Measured(
     start: Long,
@@ -103,10 +97,8 @@ final case class Measured(
 /**
  * One epoch of one pair: the baseline, then the cycle until the rank has read all blocks.
  *
- * @param allocatedBytes
- *   bytes that the task's thread allocated during the cycle
- * @param waitedForRank
- *   nanoseconds without a free slot
+ * @param allocatedBytes bytes that the task's thread allocated during the cycle
+ * @param waitedForRank nanoseconds without a free slot
  */
 final case class Round(baseline: Measured, cycle: Measured, allocatedBytes: Long,
     waitedForRank: Long)

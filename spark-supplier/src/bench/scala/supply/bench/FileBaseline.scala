@@ -12,10 +12,8 @@ import supply.sources.Datum
  * Writes a new file for each partition, as spark-mpi-adapter does, for bench/c/file_consumer.c. The
  * consumer reads and removes one file while the next is written.
  *
- * @param folder
- *   a folder on a memory file system
- * @param mapped
- *   true: writes through a mapping. False: by write calls
+ * @param folder a folder on a memory file system
+ * @param mapped true: writes through a mapping. False: by write calls
  */
 private[bench] final class FileBaseline(port: Int, folder: String, cached: CachedElements,
     mapped: Boolean) extends Baseline {

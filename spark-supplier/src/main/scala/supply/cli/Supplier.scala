@@ -16,9 +16,7 @@ import supply.sources.lmdb.LmdbSource
 /** The Supplier, a program for spark-submit: it supplies an LMDB. */
 object Supplier {
 
-  /**
-   * Exit status if a rank did not come, stalled, stopped or died: look for the cause on its side.
-   */
+  /** Exit status if a rank did not come, stalled, stopped or died: look for the cause on its side. */
   private val RankFailed = 3
 
   def main(arguments: Array[String]): Unit = {
@@ -82,10 +80,8 @@ object Supplier {
    * Supplies an LMDB from a Spark application of your own. The arguments are those of the command
    * line.
    *
-   * @return
-   *   the table of the pairs, as text
-   * @throws SupplyException
-   *   if any rank did not receive all its data
+   * @return the table of the pairs, as text
+   * @throws SupplyException if any rank did not receive all its data
    */
   def run(sc: SparkContext, arguments: Array[String]): String = {
     val options = new SupplierOptions

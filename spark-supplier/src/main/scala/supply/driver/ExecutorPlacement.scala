@@ -35,10 +35,8 @@ private[supply] final class ExecutorPlacement(sc: SparkContext, hosts: Hostfile)
   /**
    * Takes the next step. Call it periodically.
    *
-   * @param tasks
-   *   the running tasks of this run
-   * @param complete
-   *   whether every rank has what it needs
+   * @param tasks the running tasks of this run
+   * @param complete whether every rank has what it needs
    */
   def improve(registered: Seq[ExecutorSlots], tasks: Seq[RunningTask], complete: Boolean): Unit =
     if (possible) {

@@ -12,11 +12,9 @@ import supply.sources.lmdb.{LmdbFile, LmdbPartition, LmdbRDD, Remote}
 private[supply] object LmdbOpener {
 
   /**
-   * @param path
-   *   a path that every node sees, or a URI of a file system that Hadoop knows
-   * @param hosts
-   *   for a URI: the nodes that have their copies when this returns; any other node fetches its
-   *   copy when one of its tasks first needs it
+   * @param path a path that every node sees, or a URI of a file system that Hadoop knows
+   * @param hosts for a URI: the nodes that have their copies when this returns; any other node
+   *   fetches its copy when one of its tasks first needs it
    */
   def open(sc: SparkContext, path: String, partitions: Int, hosts: => Hostfile,
       cache: CacheSettings): LmdbRDD =

@@ -22,8 +22,7 @@ private[supply] object NodeJob {
   /**
    * Runs `work` on each node; returns the results in the order of the host file.
    *
-   * @param work
-   *   its argument says whether this is the first node
+   * @param work its argument says whether this is the first node
    */
   def run[A: ClassTag](sc: SparkContext, hosts: Hostfile, description: String)(
       work: Boolean => A): Seq[A] = {

@@ -17,10 +17,9 @@ import supply.core.Threads
  * log every few seconds. The figures come with the executors' heartbeats
  * (spark.executor.heartbeatInterval).
  *
- * @param counters
- *   in which the tasks count
- * @param state
- *   given their totals and the seconds since the start, returns the share that is done and a text
+ * @param counters in which the tasks count
+ * @param state given their totals and the seconds since the start, returns the share that is done
+ *   and a text
  */
 private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumulator])(
     state: (Seq[Long], Double) => (Double, String))

@@ -12,10 +12,9 @@ import supply.plan.Hostfile
  * A job with one task for each rank. It fails with the first cause, and never waits for executors
  * that do not come ([[TaskWatch]]).
  *
- * @param timeout
- *   how long a rank may be without a task, in seconds
- * @param stopCause
- *   why a task stopped without a failure that Spark counts, by Spark's number of the task
+ * @param timeout how long a rank may be without a task, in seconds
+ * @param stopCause why a task stopped without a failure that Spark counts, by Spark's number of the
+ *   task
  */
 private[supply] final class RankJob(sc: SparkContext, hosts: Hostfile, timeout: Double,
     description: String, stopCause: Long => Option[SupplyException] = _ => None)
@@ -26,8 +25,7 @@ private[supply] final class RankJob(sc: SparkContext, hosts: Hostfile, timeout: 
   /**
    * Runs `body`, which starts the job and waits for it.
    *
-   * @throws SupplyException
-   *   the first cause, if the job fails
+   * @throws SupplyException the first cause, if the job fails
    */
   def run[A](body: => A): A = {
     val watch = new TaskWatch(sc, group, hosts, timeout, fail, stopCause)

@@ -13,9 +13,8 @@ import supply.executor.{TaskMessage, TaskReport}
  * rank has received everything, if its success was not reported to Spark; the rank may have exited
  * by then.
  *
- * @param job
- *   name of the job. Each job has a record of its own: an attempt that outlives its batch of a
- *   stream says nothing about the next batch
+ * @param job name of the job. Each job has a record of its own: an attempt that outlives its batch
+ *   of a stream says nothing about the next batch
  */
 private[supply] final class RunRecord(sc: SparkContext, job: String) extends AutoCloseable {
   import TaskMessage._

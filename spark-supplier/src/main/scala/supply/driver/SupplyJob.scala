@@ -26,13 +26,10 @@ object SupplyJob {
   /**
    * Supplies a source to all its ranks.
    *
-   * @param open
-   *   makes the source. Called here, so that the ranks, which already wait, learn of a source that
-   *   cannot be opened
-   * @return
-   *   what each rank has received, by rank: all of it
-   * @throws SupplyException
-   *   with the first cause, if any rank has not received all its data
+   * @param open makes the source. Called here, so that the ranks, which already wait, learn of a
+   *   source that cannot be opened
+   * @return what each rank has received, by rank: all of it
+   * @throws SupplyException with the first cause, if any rank has not received all its data
    */
   def run(sc: SparkContext, settings: SupplySettings)(open: => Source): IndexedSeq[TaskReport] = {
     var hosts = Hostfile.oneNode(math.max(1, settings.ranks))

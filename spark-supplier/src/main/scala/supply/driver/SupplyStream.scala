@@ -19,8 +19,7 @@ import supply.plan.Hostfile
  * A stream, from its start to its end or failure: it supplies batch after batch, with a pinned job
  * each, and signals the ranks in between that it lives.
  *
- * @param checkpoint
- *   identifies the stream, also if its driver is started again
+ * @param checkpoint identifies the stream, also if its driver is started again
  */
 private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySettings,
     hosts: Hostfile, checkpoint: UUID) {
@@ -49,8 +48,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
    * Returns when every rank has received all of the batch, and has asked for more. A rank does not
    * get again what it received from an earlier attempt or an earlier driver.
    *
-   * @throws SupplyException
-   *   with the first cause, if a rank has not received all of it
+   * @throws SupplyException with the first cause, if a rank has not received all of it
    */
   def batch(number: Long)(open: => Source): Unit = {
     if (number > LastBatch) {

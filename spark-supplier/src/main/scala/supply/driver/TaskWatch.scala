@@ -20,10 +20,9 @@ import supply.plan.Hostfile
  *
  * Meanwhile it asks for executors where tasks are missing.
  *
- * @param group
- *   of the job whose last stage has one task for each rank
- * @param stopCause
- *   why a task stopped without a failure that Spark counts, by Spark's number of the task
+ * @param group of the job whose last stage has one task for each rank
+ * @param stopCause why a task stopped without a failure that Spark counts, by Spark's number of the
+ *   task
  */
 private[supply] final class TaskWatch(
     sc: SparkContext, group: String, hosts: Hostfile, timeout: Double,

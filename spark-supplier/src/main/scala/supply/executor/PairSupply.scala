@@ -104,8 +104,7 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
   /**
    * Supplies elements `done` to `limit` of a partition.
    *
-   * @return
-   *   `limit`, or the number of elements of the partition if it has fewer
+   * @return `limit`, or the number of elements of the partition if it has fewer
    */
   private def supplyOnce(partition: PlannedPartition, done: Long, limit: Long): Long = {
     val cursor = clock.time(1)(partition.open())

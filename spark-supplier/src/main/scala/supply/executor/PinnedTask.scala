@@ -12,8 +12,7 @@ import supply.plan.Hostfile
 /**
  * Feeds one rank for the whole run, or for a batch of a stream.
  *
- * @param driver
- *   answers [[TaskMessage]]
+ * @param driver answers [[TaskMessage]]
  */
 final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: DriverCalls)
     extends Serializable {

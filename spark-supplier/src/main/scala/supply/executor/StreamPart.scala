@@ -77,8 +77,7 @@ object StreamPart {
    * The upper half identifies the stream, the lower one the partitions of a batch: a position
    * inside a batch is valid only if the batch has the same partitions.
    *
-   * @param checkpoint
-   *   Spark's id of the query, which is stored in its checkpoint
+   * @param checkpoint Spark's id of the query, which is stored in its checkpoint
    */
   def fingerprint(checkpoint: UUID, ranks: Int, partitions: Int): Long = {
     val sum = new CRC32

@@ -7,8 +7,7 @@ import supply.plan.{Hostfile, Shuffle, Uneven}
 /**
  * What a user asks for. RunOptions says what each option means.
  *
- * @param blockElements
- *   None: a block is closed when it is full
+ * @param blockElements None: a block is closed when it is full
  */
 final case class SupplySettings(
     ranks: Int,
@@ -29,8 +28,8 @@ final case class SupplySettings(
   /**
    * The places of the ranks, from the host file if there is one.
    *
-   * @throws ConfigException
-   *   if that file is wrong, or if all ranks are on this node and the config files are wrong
+   * @throws ConfigException if that file is wrong, or if all ranks are on this node and the config
+   *   files are wrong
    */
   def readHosts(): Hostfile = {
     if (hosts.isEmpty) configFiles.read(ranks)

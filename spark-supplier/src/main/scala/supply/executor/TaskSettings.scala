@@ -6,16 +6,11 @@ import supply.protocol.Schema
 /**
  * What all tasks of one pinned job have in common.
  *
- * @param user
- *   what the user asks for
- * @param run
- *   number of this run: random, not 0
- * @param plan
- *   the plan's fingerprint
- * @param wholeBlocks
- *   a block that is full before it has `blockElements` elements is an error
- * @param stream
- *   the part of a stream that this job supplies; None: a run, to its end
+ * @param user what the user asks for
+ * @param run number of this run: random, not 0
+ * @param plan the plan's fingerprint
+ * @param wholeBlocks a block that is full before it has `blockElements` elements is an error
+ * @param stream the part of a stream that this job supplies; None: a run, to its end
  */
 final case class TaskSettings(
     user: SupplySettings,

@@ -25,12 +25,10 @@ private[supply] object FailureBroadcast {
   /**
    * Returns when all ranks are notified. Throws a TimeoutException when the wait is over.
    *
-   * @param run
-   *   number of the run that failed
-   * @param attached
-   *   the ranks whose pairs had a task of this run. If such a rank is gone, no other one comes
-   * @param wait
-   *   how long to wait for ranks that are not there yet, in seconds, if none is there
+   * @param run number of the run that failed
+   * @param attached the ranks whose pairs had a task of this run. If such a rank is gone, no other
+   *   one comes
+   * @param wait how long to wait for ranks that are not there yet, in seconds, if none is there
    */
   def send(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
       attached: Set[Int], text: String, wait: Double): Unit = {

@@ -36,13 +36,11 @@ private[supply] object FailureSender {
   /**
    * Tries once.
    *
-   * @param run
-   *   number of the run that failed
-   * @param seconds
-   *   time limit for space in the notification pipe
-   * @param isWanted
-   *   asks the driver whether it still waits for the ranks. Called when a rank lives there, and
-   *   while nothing of its pair is locked or held open: the driver may take long to answer
+   * @param run number of the run that failed
+   * @param seconds time limit for space in the notification pipe
+   * @param isWanted asks the driver whether it still waits for the ranks. Called when a rank lives
+   *   there, and while nothing of its pair is locked or held open: the driver may take long to
+   *   answer
    */
   def send(paths: PairPaths, run: Long, text: String, seconds: Double)(
       isWanted: => Boolean): Outcome = {

@@ -15,10 +15,8 @@ import supply.plan.Hostfile
  * Notifies all ranks of the node where it runs that Spark failed. Parameters as for
  * [[FailureBroadcast]].
  *
- * @param end
- *   until when it waits for ranks that are not there yet, in milliseconds since 1970
- * @param driver
- *   answers true to [[NodeFailureTask.IsWanted]] as long as it waits for this task
+ * @param end until when it waits for ranks that are not there yet, in milliseconds since 1970
+ * @param driver answers true to [[NodeFailureTask.IsWanted]] as long as it waits for this task
  */
 private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Hostfile, run: Long,
     attached: Set[Int], text: String, end: Long, driver: DriverCalls)

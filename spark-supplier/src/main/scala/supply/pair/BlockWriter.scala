@@ -12,12 +12,9 @@ import supply.protocol.{Layout, Schema}
  * into the mapped file. The small columns are staged, and appended when the block is closed
  * (proto/PROTOCOL.md, "Block").
  *
- * @param mainColumn
- *   index of the largest column, unless all are small; not a boolean's
- * @param blockElements
- *   a block is closed when it has that many elements, or is full
- * @param wholeBlocks
- *   a block that is full with fewer elements is an error
+ * @param mainColumn index of the largest column, unless all are small; not a boolean's
+ * @param blockElements a block is closed when it has that many elements, or is full
+ * @param wholeBlocks a block that is full with fewer elements is an error
  */
 final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blockElements: Int,
     wholeBlocks: Boolean = false)

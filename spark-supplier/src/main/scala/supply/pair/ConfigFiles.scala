@@ -11,12 +11,9 @@ import supply.core.ConfigException
 /**
  * The three files of the pair of one local rank.
  *
- * @param configLine
- *   the line of mapped-files.conf, for messages
- * @param group
- *   its members may use the files (docs/SECURITY.md)
- * @param mappedBytes
- *   the size of the mapped file that the line asks for
+ * @param configLine the line of mapped-files.conf, for messages
+ * @param group its members may use the files (docs/SECURITY.md)
+ * @param mappedBytes the size of the mapped file that the line asks for
  */
 final case class PairPaths(
     mappedFile: String,

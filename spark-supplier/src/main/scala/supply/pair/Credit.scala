@@ -9,10 +9,8 @@ import supply.protocol.Layout.Constant
  * The blocks that the rank has released, and waits for more. For the pair's thread, which passes
  * the number of published blocks to each call.
  *
- * @param name
- *   of the pair, in messages
- * @param timeout
- *   of each wait, in seconds
+ * @param name of the pair, in messages
+ * @param timeout of each wait, in seconds
  */
 private[pair] final class Credit(name: String, file: MappedFile, requests: RequestPipe,
     timeout: Double, published: Long) {
@@ -97,10 +95,8 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
   /**
    * Waits for one request, and reads the header after it.
    *
-   * @param isAll
-   *   whether the rank has all that it needs from this wait, and so may be gone
-   * @param stuck
-   *   for the message: what the rank has not done when the deadline passes
+   * @param isAll whether the rank has all that it needs from this wait, and so may be gone
+   * @param stuck for the message: what the rank has not done when the deadline passes
    */
   private def awaitRequest(
       deadline: Deadline, published: Long, isAll: => Boolean, stuck: String): Unit = {

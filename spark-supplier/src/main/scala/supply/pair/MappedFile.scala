@@ -196,8 +196,8 @@ object MappedFile {
   /**
    * The file at `path`; None: there is none, or its rank has not published it yet.
    *
-   * @param group
-   *   name or number of a group; files of its members are trusted, as well as this user's own
+   * @param group name or number of a group; files of its members are trusted, as well as this
+   *   user's own
    */
   def open(path: Path, group: Option[String] = None): Option[MappedFile] = {
     val channel =
@@ -238,9 +238,7 @@ object MappedFile {
     buffer
   }
 
-  /**
-   * Unmaps at once. The JVM does it only when it collects garbage, and keeps the memory until then.
-   */
+  /** Unmaps at once. The JVM does it only when it collects garbage, and keeps the memory until then. */
   private[supply] val unmap: MappedByteBuffer => Unit = {
     val field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe")
     field.setAccessible(true)

@@ -255,15 +255,11 @@ object Pair {
   /**
    * Attaches to the pair of a rank, and waits for the rank if it has not opened the pair yet.
    *
-   * @param name
-   *   the pair in messages
-   * @param attempt
-   *   Spark's number of this attempt
-   * @param timeout
-   *   in seconds, for this wait and each later one
-   * @param run
-   *   number of this run; 0: none, and a rank cannot be notified of a failure while a task holds
-   *   its pair
+   * @param name the pair in messages
+   * @param attempt Spark's number of this attempt
+   * @param timeout in seconds, for this wait and each later one
+   * @param run number of this run; 0: none, and a rank cannot be notified of a failure while a task
+   *   holds its pair
    */
   def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long = 0): Pair =
     new Attachment(s"$name (${paths.mappedFile})", paths, attempt, timeout, run).await()

@@ -51,8 +51,8 @@ object PairFile {
    * NotSharedYetException if the group has no access (yet), and a ConfigException if it is not safe
    * to use.
    *
-   * @param group
-   *   name or number of a group; files of its members are trusted, as well as this user's own
+   * @param group name or number of a group; files of its members are trusted, as well as this
+   *   user's own
    */
   def find(path: Path, kind: Kind, group: Option[String]): PairFile = {
     val folder = openFolder(path, group)

@@ -6,8 +6,7 @@ import supply.protocol.Notification
 /**
  * The blocks of a whole epoch that stay in their slots, to be replayed in later epochs.
  *
- * @param blocks
- *   in the order of their numbers, END_OF_EPOCH last
+ * @param blocks in the order of their numbers, END_OF_EPOCH last
  */
 final class ResidentBlocks(blocks: IndexedSeq[Notification]) {
   private val byPartition =

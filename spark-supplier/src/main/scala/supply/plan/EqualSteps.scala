@@ -13,14 +13,11 @@ final case class Share(counted: Long, supplied: Long)
  * one partition. So ranks that take a block for each step get the same number of blocks, and ranks
  * that make their own batches get the same number of elements.
  *
- * @param counted
- *   elements of each partition of the source
- * @param isPadded
- *   true: elements repeat until each partition has whole steps, and each rank has the steps of the
- *   rank with the most. false: elements are left out until each partition has whole steps, and each
- *   rank has the steps of the rank with the fewest
- * @param steps
- *   of each rank, in each epoch
+ * @param counted elements of each partition of the source
+ * @param isPadded true: elements repeat until each partition has whole steps, and each rank has the
+ *   steps of the rank with the most. false: elements are left out until each partition has whole
+ *   steps, and each rank has the steps of the rank with the fewest
+ * @param steps of each rank, in each epoch
  */
 final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: Int,
     isPadded: Boolean, steps: Long) {
@@ -56,10 +53,8 @@ final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: In
 object EqualSteps {
 
   /**
-   * @param ranks
-   *   the partitions of each rank
-   * @throws SourceException
-   *   if a rank has too few elements for one step
+   * @param ranks the partitions of each rank
+   * @throws SourceException if a rank has too few elements for one step
    */
   def apply(counted: IndexedSeq[Long], ranks: IndexedSeq[Seq[Int]], stepElements: Int,
       isPadded: Boolean): EqualSteps = {

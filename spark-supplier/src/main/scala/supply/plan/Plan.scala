@@ -9,11 +9,9 @@ import java.util.Random
  * A partition belongs to the same rank in every epoch, so a partition that Spark has cached on the
  * rank's node stays useful.
  *
- * @param firstEpoch
- *   the number of its first epoch: a batch of a stream is one epoch among many
- * @param equalSteps
- *   makes all ranks make the same number of steps in an epoch; None: each partition gives all its
- *   elements
+ * @param firstEpoch the number of its first epoch: a batch of a stream is one epoch among many
+ * @param equalSteps makes all ranks make the same number of steps in an epoch; None: each partition
+ *   gives all its elements
  */
 final case class Plan(
     partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions,
@@ -30,8 +28,8 @@ final case class Plan(
   /**
    * Equal for plans in which a position means the same. Never 0.
    *
-   * @param elements
-   *   number of elements of the source, if known: with other data the plan is another one
+   * @param elements number of elements of the source, if known: with other data the plan is another
+   *   one
    */
   def fingerprint(elements: Option[Long]): Long = {
     val order = shuffle match {

@@ -5,8 +5,7 @@ import supply.protocol.Layout.Constant
 /**
  * Where a rank's data resumes.
  *
- * @param inside
- *   partition, and index of its next element; None: at the beginning of the epoch
+ * @param inside partition, and index of its next element; None: at the beginning of the epoch
  */
 final case class Position(epoch: Int, inside: Option[(Int, Long)])
 

@@ -11,11 +11,9 @@ import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, Gath
  * supplied. The columns are contiguous, as in a block, so one copy per column supplies many
  * elements.
  *
- * @param numbers
- *   column by column, in the order of their indices, one number per element: the value, or for key
- *   and data the end of the value in `bytes`
- * @param bytes
- *   the keys of all elements, then the data of all elements
+ * @param numbers column by column, in the order of their indices, one number per element: the
+ *   value, or for key and data the end of the value in `bytes`
+ * @param bytes the keys of all elements, then the data of all elements
  */
 final class DatumBatch private[sources] (private[sources] val numbers: Array[Int],
     val bytes: Array[Byte]) extends Serializable {

@@ -18,8 +18,8 @@ import supply.plan.Hostfile
 object Submission {
 
   /**
-   * @param arguments
-   *   spark.executor.memory, SPARK_HOME, Spark's --conf options, and the Supplier's options
+   * @param arguments spark.executor.memory, SPARK_HOME, Spark's --conf options, and the Supplier's
+   *   options
    */
   def main(arguments: Array[String]): Unit = {
     val executorMemory = arguments(0)

@@ -14,10 +14,8 @@ import supply.core.{Deadline, SourceException}
 /**
  * Where and how much a node may cache.
  *
- * @param limit
- *   bytes of all copies together; None: half of the file system
- * @param timeout
- *   a wait for another process's fetch fails after this many seconds without progress
+ * @param limit bytes of all copies together; None: half of the file system
+ * @param timeout a wait for another process's fetch fails after this many seconds without progress
  */
 final case class CacheSettings(folder: String, limit: Option[Long], timeout: Double)
 
@@ -45,8 +43,7 @@ object NodeCache {
   /**
    * The local copy of that file, which is fetched if it does not exist yet.
    *
-   * @param fetched
-   *   called with the number of bytes of each chunk that arrives
+   * @param fetched called with the number of bytes of each chunk that arrives
    */
   def get(file: RemoteFile, settings: CacheSettings, fetched: Long => Unit): Path = synchronized {
     val path = Paths.get(settings.folder).toAbsolutePath.normalize

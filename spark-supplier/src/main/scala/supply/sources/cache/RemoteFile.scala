@@ -12,17 +12,14 @@ import supply.core.SourceException
 /**
  * A version of a file in HDFS, or in another file system that Hadoop knows.
  *
- * @param uri
- *   as Hadoop's Path writes and reads it: nothing in it is encoded, not even a space or a %
- * @param hadoop
- *   the settings of the file systems
+ * @param uri as Hadoop's Path writes and reads it: nothing in it is encoded, not even a space or a
+ *   %
+ * @param hadoop the settings of the file systems
  */
 final case class RemoteFile(uri: String, length: Long, modified: Long)(
     hadoop: SerializableConfiguration) {
 
-  /**
-   * Names this version of the file. Another content has another key if its length or time differs.
-   */
+  /** Names this version of the file. Another content has another key if its length or time differs. */
   def key: String =
     MessageDigest.getInstance("SHA-256").digest(s"$uri\n$length\n$modified".getBytes(UTF_8)).take(
       16).map(b => f"${b & 0xff}%02x").mkString

@@ -12,8 +12,8 @@ import supply.sources.Datum
  * The Datums of one partition of an LMDB, on LMDB's own pages: nothing is allocated or copied per
  * element.
  *
- * @param window
- *   see [[MappedWindow]]; elements are kept in place if the whole file stays mapped, else as copies
+ * @param window see [[MappedWindow]]; elements are kept in place if the whole file stays mapped,
+ *   else as copies
  */
 final class LmdbCursor(file: String, partition: LmdbPartition, window: Long = MappedWindow.bytes)
     extends KeepingCursor {

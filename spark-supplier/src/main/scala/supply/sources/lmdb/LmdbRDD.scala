@@ -12,10 +12,8 @@ import supply.sources.{Datum, DatumBatch}
  * by at most one entry; if there are more partitions than entries, some are empty. Nobody may write
  * to the file meanwhile.
  *
- * @param entries
- *   entries of the whole database
- * @param plan
- *   its partitions
+ * @param entries entries of the whole database
+ * @param plan its partitions
  */
 final class LmdbRDD private[supply] (
     sc: SparkContext, location: LmdbLocation, val entries: Long,
@@ -69,10 +67,9 @@ private final class LmdbCursorRDD[A: ClassTag](
 object LmdbRDD {
 
   /**
-   * @param path
-   *   a directory with a data.mdb, or a data file itself; driver and executors see it there
-   * @param partitions
-   *   how many partitions, at least 1
+   * @param path a directory with a data.mdb, or a data file itself; driver and executors see it
+   *   there
+   * @param partitions how many partitions, at least 1
    */
   def open(sc: SparkContext, path: String, partitions: Int): LmdbRDD = {
     require(partitions >= 1, s"an RDD has at least 1 partition, not $partitions")

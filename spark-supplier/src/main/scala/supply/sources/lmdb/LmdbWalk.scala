@@ -10,8 +10,7 @@ import supply.core.SourceException
  * Walks over the entries of an LMDB in key order. `key` and `value` point into its pages until the
  * next move. For one thread.
  *
- * @param window
- *   bytes of entries after which the file is mapped again, see [[MappedWindow]]
+ * @param window bytes of entries after which the file is mapped again, see [[MappedWindow]]
  */
 final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends AutoCloseable {
   private var mapping = new LmdbMapping(file, own = window < Long.MaxValue)

@@ -17,8 +17,7 @@ private[rows] abstract class RowValue extends Serializable {
 /**
  * One column of a DataFrame as a column of blocks.
  *
- * @param width
- *   bytes of a value; 0 if values differ in size
+ * @param width bytes of a value; 0 if values differ in size
  */
 private[rows] final class RowColumn(val column: Column, val width: Int, val value: RowValue)
     extends Serializable
@@ -30,11 +29,9 @@ private[rows] object RowColumn {
       "numbers that all have the same length"
 
   /**
-   * @param listLength
-   *   the length of the arrays of column `i`; called for columns of arrays, after all columns were
-   *   accepted
-   * @throws ConfigException
-   *   if columns cannot be supplied; it names them all
+   * @param listLength the length of the arrays of column `i`; called for columns of arrays, after
+   *   all columns were accepted
+   * @throws ConfigException if columns cannot be supplied; it names them all
    */
   def of(schema: StructType, listLength: Int => Int): IndexedSeq[RowColumn] = {
     val refused = schema.fields.filter(field => of(field, 1).isEmpty).map(field =>

@@ -34,10 +34,8 @@ private[supply] object RowSource {
   private final val AnyLength = 256
 
   /**
-   * @param lengths
-   *   the known lengths of arrays, for the batches of a stream
-   * @throws supply.core.SupplyException
-   *   if these rows cannot be supplied
+   * @param lengths the known lengths of arrays, for the batches of a stream
+   * @throws supply.core.SupplyException if these rows cannot be supplied
    */
   def of(data: DataFrame, lengths: ListLengths): RowSource = {
     // Lazy, because it computes the stages in front of a shuffle: columns are refused before that.

@@ -12,8 +12,7 @@ import supply.core.DriverCalls
  * Public API: an accumulator has no answer. A plugin's `PluginContext.ask` has one, but plugins
  * must be configured before Spark starts, which a DataFrame's writer cannot do.
  *
- * @param name
- *   no other endpoint of this driver may have it
+ * @param name no other endpoint of this driver may have it
  */
 final class DriverEndpoint(sc: SparkContext, name: String)(
     answer: PartialFunction[Any, Any]) extends AutoCloseable {
