@@ -94,8 +94,7 @@ private object ArchitectureSuite {
     "datasource" -> entryPoint,
     "cli" -> entryPoint,
     "yarn" -> entryPoint,
-    internals -> Seq("core")
-  )
+    internals -> Seq("core"))
 
   private def internals = "org.apache.spark.supply"
 

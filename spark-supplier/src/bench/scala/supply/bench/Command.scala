@@ -10,8 +10,7 @@ import com.fasterxml.jackson.annotation.JsonSubTypes.Type
     new Type(value = classOf[OpenLmdb], name = "open_lmdb"),
     new Type(value = classOf[Cycle], name = "cycle"),
     new Type(value = classOf[Supply], name = "supply"),
-    new Type(value = classOf[Latency], name = "latency")
-  ))
+    new Type(value = classOf[Latency], name = "latency")))
 sealed trait Command
 
 /**

@@ -62,8 +62,7 @@ object Doctor {
         "failed",
         "options",
         "--add-opens java.base/sun.nio.ch=ALL-UNNAMED is not set",
-        "start the Supplier with spark-submit, which sets it. If something overrides Spark's defaultJavaOptions, add it there"
-      )
+        "start the Supplier with spark-submit, which sets it. If something overrides Spark's defaultJavaOptions, add it there")
     }
   }
 

@@ -125,7 +125,6 @@ object Supplier {
         throw new ConfigException(
           s"--storage-level '$name' is not a level of Spark: use none, MEMORY_ONLY, MEMORY_ONLY_SER, " +
             "MEMORY_AND_DISK, MEMORY_AND_DISK_SER, DISK_ONLY, OFF_HEAP, or one of them with _2 for two replicas",
-          e
-        )
+          e)
     }
 }

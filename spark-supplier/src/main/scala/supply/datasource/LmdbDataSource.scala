@@ -32,8 +32,7 @@ final class LmdbDataSource extends RelationProvider with DataSourceRegister {
       context,
       // It is not known yet which executors will read it: one of them plans the partitions.
       LmdbOpener.open(sc, options.path, partitions, Hostfile.oneNode(1),
-        options.cache.settings(options.timeout))
-    )
+        options.cache.settings(options.timeout)))
   }
 }
 

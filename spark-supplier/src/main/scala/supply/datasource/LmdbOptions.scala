@@ -13,8 +13,7 @@ private[supply] final class LmdbOptions {
     names = Array("--path"),
     paramLabel = "PATH",
     description = Array(
-      "LMDB of Caffe Datums: a directory with a data.mdb, or the data file itself; in HDFS, or where every node sees it.")
-  )
+      "LMDB of Caffe Datums: a directory with a data.mdb, or the data file itself; in HDFS, or where every node sees it."))
   var path: String = _
 
   @Opt(names = Array("--partitions"), paramLabel = "N",
@@ -27,8 +26,7 @@ private[supply] final class LmdbOptions {
     defaultValue = "120",
     description = Array(
       "How long an executor waits while another one of its node fetches the LMDB and gets nothing. " +
-        "Default: ${DEFAULT-VALUE}.")
-  )
+        "Default: ${DEFAULT-VALUE}."))
   var timeout: Double = _
 
   @Mixin

@@ -16,8 +16,7 @@ private[datasource] object StreamOptions {
     "seed" -> "the rows of a batch come in the order in which Spark has them",
     "shuffle" -> "the rows of a batch come in the order in which Spark has them",
     "shuffle-buffer" -> "the rows of a batch come in the order in which Spark has them",
-    "uneven" -> "each row of a batch comes once"
-  )
+    "uneven" -> "each row of a batch comes once")
 
   def parse(options: Map[String, String]): SupplySettings = {
     if (options.contains("path")) throw new ConfigException(

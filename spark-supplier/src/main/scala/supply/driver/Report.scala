@@ -23,8 +23,7 @@ private[supply] object Report {
         r.bytes.toString,
         f"${r.bytes.toDouble / math.max(1L, r.nanos)}%.3f",
         seconds(r.waitedForRank),
-        seconds(r.waitedForSource)
-      )
+        seconds(r.waitedForSource))
     }
     val widths = header.indices.map(column => rows.map(_(column).length).max)
     rows.map { row =>

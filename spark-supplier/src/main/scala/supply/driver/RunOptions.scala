@@ -15,8 +15,7 @@ final class RunOptions {
     paramLabel = "N",
     defaultValue = "1",
     description = Array(
-      "Number of MPI ranks on all nodes together. Spark needs a task slot for each. Default: ${DEFAULT-VALUE}.")
-  )
+      "Number of MPI ranks on all nodes together. Spark needs a task slot for each. Default: ${DEFAULT-VALUE}."))
   var ranks: Int = _
 
   @Opt(names = Array("--epochs"), paramLabel = "E", defaultValue = "1",
@@ -29,8 +28,7 @@ final class RunOptions {
     defaultValue = "0",
     description = Array(
       "Seed of the order in which each rank gets its elements. With the same seed each rank gets the same elements " +
-        "in the same order. Default: ${DEFAULT-VALUE}.")
-  )
+        "in the same order. Default: ${DEFAULT-VALUE}."))
   var seed: Long = _
 
   @Opt(
@@ -40,8 +38,7 @@ final class RunOptions {
     description = Array(
       "none: a rank gets its partitions, and their elements, in the order of the source. partitions: it gets its " +
         "partitions in a new order in each epoch. elements: the elements of each partition also come in a new order, " +
-        "within --shuffle-buffer. Default: ${DEFAULT-VALUE}.")
-  )
+        "within --shuffle-buffer. Default: ${DEFAULT-VALUE}."))
   var shuffle: String = _
 
   @Opt(
@@ -50,8 +47,7 @@ final class RunOptions {
     defaultValue = "1024",
     description = Array(
       "With --shuffle elements, the number of elements from which the next one is drawn. Each task keeps them in " +
-        "memory. A buffer as large as a partition shuffles it fully. Default: ${DEFAULT-VALUE}.")
-  )
+        "memory. A buffer as large as a partition shuffles it fully. Default: ${DEFAULT-VALUE}."))
   var shuffleBuffer: Int = _
 
   @Opt(
@@ -63,8 +59,7 @@ final class RunOptions {
         "every rank makes as many steps in an epoch as the rank with the fewest; the other elements are left out of that epoch. " +
         "pad: every rank makes as many steps as the rank with the most; some elements repeat. A step is a block of " +
         "--block-elements elements of one partition; without --block-elements it is one element. If the source does not know " +
-        "the number of its elements, a pass over it counts them first. Default: ${DEFAULT-VALUE}.")
-  )
+        "the number of its elements, a pass over it counts them first. Default: ${DEFAULT-VALUE}."))
   var uneven: String = _
 
   @Opt(
@@ -72,8 +67,7 @@ final class RunOptions {
     paramLabel = "N",
     description = Array(
       "Closes a block after N elements, so that a block is a mini-batch. A block is closed earlier when it is full, " +
-        "and at the end of a partition. Default: when it is full.")
-  )
+        "and at the end of a partition. Default: when it is full."))
   var blockElements: Integer = _
 
   @Opt(
@@ -81,8 +75,7 @@ final class RunOptions {
     description = Array(
       "Keeps the blocks of the first epoch resident in the mapped file: later epochs replay them, in their own " +
         "order, and copy nothing. All elements of a rank must fit into its ring (ring= and block= of mapped-files.conf). If they do " +
-        "not fit, the run fails with a message that names the sizes that they need.")
-  )
+        "not fit, the run fails with a message that names the sizes that they need."))
   var resident: Boolean = _
 
   @Opt(
@@ -90,8 +83,7 @@ final class RunOptions {
     paramLabel = "FILE",
     required = true,
     description = Array(
-      "mapped-files.conf: line i names the mapped file of local rank i. The ranks use the same file.")
-  )
+      "mapped-files.conf: line i names the mapped file of local rank i. The ranks use the same file."))
   var mappedFiles: String = _
 
   @Opt(
@@ -100,8 +92,7 @@ final class RunOptions {
     required = true,
     description = Array(
       "named-pipes.conf: line i names the request pipe and the notification pipe of local rank i. The ranks use the " +
-        "same file.")
-  )
+        "same file."))
   var namedPipes: String = _
 
   @Opt(
@@ -109,8 +100,7 @@ final class RunOptions {
     paramLabel = "FILE",
     description = Array(
       "The host file of mpirun, in Open MPI's format (host slots=n): it says on which node each rank is. " +
-        "Default: all ranks are on this node.")
-  )
+        "Default: all ranks are on this node."))
   var hosts: String = _
 
   @Opt(
@@ -119,16 +109,14 @@ final class RunOptions {
     defaultValue = "120",
     description = Array(
       "Time limit of each wait: for executors, for a rank to open its pair, for a rank to release a block. " +
-        "Default: ${DEFAULT-VALUE}.")
-  )
+        "Default: ${DEFAULT-VALUE}."))
   var timeout: Double = _
 
   @Opt(
     names = Array("--wait-for-rank"),
     description = Array(
       "If a rank ends before it has received all its data, waits for it to come back, at most --timeout, instead of " +
-        "failing the run. The rank then gets the data after the position that it brings (supply_position_save in supply.h), or all data.")
-  )
+        "failing the run. The rank then gets the data after the position that it brings (supply_position_save in supply.h), or all data."))
   var waitForRank: Boolean = _
 
   def settings: SupplySettings = SupplySettings(
@@ -143,8 +131,7 @@ final class RunOptions {
     hosts = Option(hosts),
     timeout = timeout,
     waitForRank = waitForRank,
-    resident = resident
-  )
+    resident = resident)
 }
 
 object RunOptions {

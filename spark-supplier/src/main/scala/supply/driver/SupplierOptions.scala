@@ -16,9 +16,7 @@ import supply.sources.cache.LmdbCacheOptions
     "0:every rank has received all its data",
     "1:Spark or the source failed; the last line on stderr says why",
     "2:an option is wrong",
-    "3:a rank did not come, stalled, stopped or died; the last line on stderr says which"
-  )
-)
+    "3:a rank did not come, stalled, stopped or died; the last line on stderr says which"))
 final class SupplierOptions {
 
   @Opt(
@@ -28,8 +26,7 @@ final class SupplierOptions {
     description = Array(
       "LMDB of Caffe Datums: a directory with a data.mdb, or the data file itself. Every node must see a path. " +
         "An LMDB in HDFS (hdfs://...) is copied to each node that has ranks. The LMDB is opened read-only and without " +
-        "a lock: nobody may write to it during the run.")
-  )
+        "a lock: nobody may write to it during the run."))
   var lmdb: String = _
 
   @Opt(
@@ -37,8 +34,7 @@ final class SupplierOptions {
     paramLabel = "N",
     description = Array(
       "Partitions of the data set. Ranks get, shuffle and cache whole partitions. There may be more partitions " +
-        "than elements. Default: 4 for each rank.")
-  )
+        "than elements. Default: 4 for each rank."))
   var partitions: Integer = _
 
   @Opt(
@@ -48,8 +44,7 @@ final class SupplierOptions {
     description = Array(
       "Spark's storage level for the elements: MEMORY_ONLY, MEMORY_AND_DISK, DISK_ONLY, ... With none, nothing is " +
         "persisted: elements go from LMDB's pages straight into the mapped file. Spark stores elements as batches of two " +
-        "arrays, so a level with _SER is the same as one without. Default: ${DEFAULT-VALUE}.")
-  )
+        "arrays, so a level with _SER is the same as one without. Default: ${DEFAULT-VALUE}."))
   var storageLevel: String = _
 
   @Mixin

@@ -72,9 +72,7 @@ object SupplyJob {
             mainColumn = source.mainColumn,
             run = run,
             plan = plan.fingerprint(source.partitionElements.map(_.sum)),
-            wholeBlocks = plan.equalSteps.isDefined && settings.blockElements.isDefined
-          )
-        )
+            wholeBlocks = plan.equalSteps.isDefined && settings.blockElements.isDefined))
         val progress = supplied(sc, pinned.counters, plan,
           plan.elements(source.partitionElements).map(_ * settings.epochs))
         job = Some(pinned)

@@ -92,9 +92,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
         mainColumn = source.mainColumn,
         run = run,
         plan = StreamPart.fingerprint(checkpoint, settings.ranks, partitions),
-        stream = Some(part)
-      )
-    )
+        stream = Some(part)))
     job = Some(started)
     try started.run()
     finally {

@@ -21,8 +21,7 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
     new Counted(counters.bytes, () => pair.publishedBytes, since = pair.publishedBytes),
     new Counted(counters.partitions, () => partitions.toLong),
     new Counted(counters.millisWaitedForRank, () => NANOSECONDS.toMillis(pair.waitedNanos)),
-    new Counted(counters.millisWaitedForSource, () => NANOSECONDS.toMillis(waitedForSource))
-  )
+    new Counted(counters.millisWaitedForSource, () => NANOSECONDS.toMillis(waitedForSource)))
   var partitions = 0
 
   def waitedForSource: Long = clock.nanos

@@ -63,8 +63,7 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
           plan.shares(rank, epoch).iterator.map { case (index, share) =>
             PlannedPartition(index, determinism == "DETERMINATE", share,
               () => shuffled(source.open(parents(index), context), index, epoch))
-          }
-      )
+          })
     })
   }
 

@@ -104,8 +104,7 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
       bytes = pair.publishedBytes,
       nanos = System.nanoTime() - start,
       waitedForRank = pair.waitedNanos,
-      waitedForSource = supply.waitedForSource
-    )
+      waitedForSource = supply.waitedForSource)
     driver.ask[Unit](TaskMessage.Ended(report))
     if (settings.isEnd) pair.markEndSeen()
     report

@@ -43,8 +43,7 @@ object Notification {
     partition = from.getInt(at + At.partition),
     firstElement = from.getLong(at + At.firstElement),
     offset = from.getLong(at + At.offset),
-    size = from.getLong(at + At.size)
-  )
+    size = from.getLong(at + At.size))
 
   /** FAILURE has no block: a rank reads only generation and kind. */
   def failure(generation: Long): Notification =

@@ -67,8 +67,7 @@ object Schema {
         Text.read(from, at + At.name, At.format - At.name),
         Text.read(from, at + At.format, At.childFormat - At.format),
         (from.getInt(at + At.flags) & Constant.COLUMN_NULLABLE) != 0,
-        Text.read(from, at + At.childFormat, At.flags - At.childFormat)
-      )
+        Text.read(from, at + At.childFormat, At.flags - At.childFormat))
     }
     try Schema(columns)
     catch {

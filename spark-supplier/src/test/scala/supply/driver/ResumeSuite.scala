@@ -49,8 +49,7 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
       waitForRank = waitForRank,
       resident = stay,
       shuffle = shuffle,
-      uneven = uneven
-    )
+      uneven = uneven)
     inBackground(SupplyJob.run(sc, settings)(new DatumSource(rdd)))
   }
 

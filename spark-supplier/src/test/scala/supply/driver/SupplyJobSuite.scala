@@ -51,8 +51,7 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
           timeout = timeout,
           resident = resident,
           shuffle = shuffle,
-          uneven = uneven
-        )
+          uneven = uneven)
         val outcome =
           try Right(SupplyJob.run(sc, settings)(source))
           catch { case e: Exception => Left(e) }

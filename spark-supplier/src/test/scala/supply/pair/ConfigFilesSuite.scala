@@ -77,10 +77,10 @@ class ConfigFilesSuite extends AnyFunSuite {
       ("/a group=\n", "/a.req /a.ntf\n", "mapped-files.conf:1", "'group=' names no group"),
       ("/a group=b group=c\n", "/a.req /a.ntf\n", "mapped-files.conf:1", "'group=c' is the second"),
       ("/a\n", "\n/a.req\n", "named-pipes.conf:2", "found 1 words"),
-      ("/a\n", "/a.req a.ntf\n", "named-pipes.conf:1", "'a.ntf' is not an absolute path")
-    ).foreach { case (mapped, pipes, place, what) =>
-      val message = failure(files(mapped, pipes))
-      assert(message.contains(place) && message.contains(what))
+      ("/a\n", "/a.req a.ntf\n", "named-pipes.conf:1", "'a.ntf' is not an absolute path")).foreach {
+      case (mapped, pipes, place, what) =>
+        val message = failure(files(mapped, pipes))
+        assert(message.contains(place) && message.contains(what))
     }
   }
 }

@@ -16,8 +16,7 @@ trait PairOverFiles {
   protected val elements: Seq[Datum.Tuple] = Seq(
     ("00000005", "7", 1, 2, 2, false, Array[Byte](0, 1, 2, 3)),
     ("a/b\\\u00ff", "-1", 0, 0, 0, true, Array.emptyByteArray),
-    ("", "0", 3, 1, 1, false, Array(0xff, 0x80, 0x00).map(_.toByte))
-  )
+    ("", "0", 3, 1, 1, false, Array(0xff, 0x80, 0x00).map(_.toByte)))
 
   protected def read(name: String): Array[Byte] = Files.readAllBytes(golden.resolve(name))
 

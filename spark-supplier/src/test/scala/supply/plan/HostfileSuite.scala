@@ -22,8 +22,7 @@ class HostfileSuite extends AnyFunSuite {
       RankPlacement(Some("node-a"), 1),
       RankPlacement(Some("node-b"), 0),
       RankPlacement(Some("node-c"), 0),
-      RankPlacement(Some("node-c"), 1)
-    ))
+      RankPlacement(Some("node-c"), 1)))
   }
 
   test("the places of a host are together, and without a host file there is no host") {

@@ -43,8 +43,7 @@ class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       numbers(Datum.Height),
       numbers(Datum.Width),
       encoded,
-      data.array.toSeq
-    )
+      data.array.toSeq)
   }
 
   private def elements(cursor: ElementCursor): Seq[Seq[Any]] =

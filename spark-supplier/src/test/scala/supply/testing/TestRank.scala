@@ -107,7 +107,6 @@ object TestRank {
       Files.writeString(folder.resolve("mapped-files.conf"),
         lines(i => s"$folder/pair-$i")).toString,
       Files.writeString(folder.resolve("named-pipes.conf"),
-        lines(i => s"$folder/pair-$i.req $folder/pair-$i.ntf")).toString
-    )
+        lines(i => s"$folder/pair-$i.req $folder/pair-$i.ntf")).toString)
   }
 }

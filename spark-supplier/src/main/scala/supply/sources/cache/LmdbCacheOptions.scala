@@ -16,8 +16,7 @@ final class LmdbCacheOptions {
     defaultValue = "/var/tmp/supply-cache-${sys:user.name}",
     description = Array(
       "Where each node keeps its copies of LMDBs in HDFS, for its executors and for later runs. " +
-        "Default: /var/tmp/supply-cache-USER.")
-  )
+        "Default: /var/tmp/supply-cache-USER."))
   var folder: String = _
 
   @Opt(
@@ -25,8 +24,7 @@ final class LmdbCacheOptions {
     paramLabel = "SIZE",
     description = Array(
       "What these copies may take on a node, as 500GiB: the one that was not used for longest makes room for a new " +
-        "one. Default: half of the file system.")
-  )
+        "one. Default: half of the file system."))
   var size: String = _
 
   def settings(timeout: Double): CacheSettings =

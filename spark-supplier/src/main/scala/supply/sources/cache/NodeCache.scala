@@ -56,8 +56,7 @@ object NodeCache {
           case e: IOException => throw new SourceException(
               s"cannot fetch ${file.uri} into the cache $path: $e (--lmdb-cache)", e)
         }
-      }
-    ).copy
+      }).copy
   }
 
   /** Releases the copies of a cache that this JVM uses, as its exit would. */

@@ -74,8 +74,7 @@ object LmdbEnvironments {
           "lmdbjni's native library does not load: it exists for 64-bit x86 Linux, and this is " +
             s"${System.getProperty("os.name")} on ${System.getProperty("os.arch")}; it is unpacked into java.io.tmpdir " +
             s"(${System.getProperty("java.io.tmpdir")}), which must allow executables ($e)",
-          e
-        )
+          e)
     }
 
   /**

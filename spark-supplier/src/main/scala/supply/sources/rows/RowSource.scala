@@ -52,8 +52,7 @@ private[supply] object RowSource {
           }
           areKnown = false
           1
-        }
-    )
+        })
     // If there is no row, the columns do not matter.
     new RowSource(rows, if (areKnown) columns else IndexedSeq.empty)
   }

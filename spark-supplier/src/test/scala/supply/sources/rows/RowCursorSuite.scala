@@ -27,8 +27,7 @@ class RowCursorSuite extends AnyFunSuite {
     i % 2 == 0,
     UTF8String.fromString("text" * (i * 37 % 300)),
     Decimal(BigDecimal(i).setScale(2), 30, 2),
-    new GenericArrayData(Array(i.toFloat, -i.toFloat))
-  )
+    new GenericArrayData(Array(i.toFloat, -i.toFloat)))
 
   private def rows: Iterator[InternalRow] = Iterator.range(0, 200).map(row)
 

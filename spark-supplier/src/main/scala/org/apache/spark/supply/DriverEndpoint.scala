@@ -25,8 +25,7 @@ final class DriverEndpoint(sc: SparkContext, name: String)(
         case question: Array[Byte] =>
           context.reply(EndpointCalls.bytes(answer(EndpointCalls.read[Any](question))))
       }
-    }
-  )
+    })
 
   /** For the tasks. */
   def calls: DriverCalls = new EndpointCalls(name)
