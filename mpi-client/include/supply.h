@@ -245,6 +245,27 @@ SUPPLY_API double supply_timeout(const supply_t *supply);
  */
 SUPPLY_API const void *supply_mapping(const supply_t *supply, size_t *bytes);
 
+/** What each whole epoch has for this rank. */
+typedef struct supply_counts {
+    uint64_t epoch_elements; /**< elements */
+    uint64_t epoch_steps;    /**< blocks, each of --block-elements elements, with --uneven drop or pad; 0: not known */
+} supply_counts_t;
+
+/**
+ * Elements and steps of an epoch, for len() and progress. An epoch that begins at a position has fewer. With --uneven
+ * drop or pad, both numbers are the same on all ranks.
+ *
+ * Known as soon as a task has attached, if the data is an LMDB or Spark counted it (--uneven). Otherwise known from the
+ * end of the first epoch that one attempt of the task has supplied from its beginning. Never known of a stream, or if
+ * the Supplier is older than contract 1.1.
+ *
+ * SUPPLY_OK; SUPPLY_AGAIN: not known, or not yet, and both numbers are 0; or _CONTRACT, _ARGUMENT.
+ */
+SUPPLY_API supply_status_t supply_counts_sized(supply_t *supply, supply_counts_t *counts, size_t struct_bytes);
+static inline supply_status_t supply_counts(supply_t *supply, supply_counts_t *counts) {
+    return supply_counts_sized(supply, counts, sizeof *counts);
+}
+
 /** Totals of a handle. */
 typedef struct supply_statistics {
     uint64_t elements;     /**< elements in received blocks */

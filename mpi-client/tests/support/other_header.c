@@ -50,6 +50,10 @@ const char *OTHER_HEADER(const char *mapped_file, const char *request_pipe, cons
     GUARDED(supply_statistics_t, statistics);
     if (supply_next_datum(supply, &datum.value) != SUPPLY_OK || datum.value.label != 7) problem = "supply_next_datum";
     if (!IS_INTACT(datum) || !IS_UNKNOWN(datum)) problem = "the size of supply_datum_t";
+    GUARDED(supply_counts_t, counts);
+    if (supply_counts(supply, &counts.value) != SUPPLY_AGAIN || counts.value.epoch_elements != 0)
+        problem = "supply_counts";
+    if (!IS_INTACT(counts) || !IS_UNKNOWN(counts)) problem = "the size of supply_counts_t";
     supply_get_statistics(supply, &statistics.value);
     if (statistics.value.elements != 1) problem = "supply_get_statistics";
     if (!IS_INTACT(statistics) || !IS_UNKNOWN(statistics)) problem = "the size of supply_statistics_t";

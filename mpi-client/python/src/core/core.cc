@@ -79,6 +79,7 @@ NB_MODULE(_core, module) {
                          return nb::make_tuple(statistics.elements, statistics.blocks, statistics.bytes,
                                                statistics.seconds_waited);
                      })
+        .def_prop_ro("counts", &Pair::counts)
         .def_prop_ro("mapping", [](const Pair &pair) {
             size_t bytes;
             const void *address = supply_mapping(pair.handle(), &bytes);

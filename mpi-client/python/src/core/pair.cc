@@ -102,6 +102,14 @@ nb::object Pair::arrow_schema() const {
     return capsule(std::move(schema), "arrow_schema");
 }
 
+nb::object Pair::counts() const {
+    supply_counts_t counts;
+    const supply_status_t status = supply_counts(handle(), &counts);
+    check(status);
+    if (status != SUPPLY_OK) return nb::none();
+    return nb::make_tuple(counts.epoch_elements, counts.epoch_steps);
+}
+
 std::string Pair::position() const {
     supply_position_t position;
     supply_position_save(handle(), &position);

@@ -53,6 +53,8 @@ class Pair {
     void check(int status) const;
     void release(const supply_block_t &block) noexcept;
     nanobind::object arrow_schema() const;
+    /** (elements, steps) of a whole epoch, or None. */
+    nanobind::object counts() const;
     std::string position() const;
     std::string position_after(const supply_block_t &block, uint32_t elements) const;
 

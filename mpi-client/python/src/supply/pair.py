@@ -123,6 +123,25 @@ class Supply(Closing):
         return self._ended_epoch_position
 
     @property
+    def epoch_elements(self) -> int | None:
+        """The elements that this rank gets in each whole epoch. None: not known, or not yet.
+
+        Known as soon as a task has attached, if the data is an LMDB or Spark counted it (uneven). Otherwise known from
+        the end of the first whole epoch. Never known of a stream.
+        """
+        counts = self._pair.counts
+        return counts[0] if counts else None
+
+    @property
+    def epoch_steps(self) -> int | None:
+        """The blocks that this rank gets in each whole epoch, the same number on all ranks. None: not known.
+
+        Known from the start with uneven drop or pad together with block_elements.
+        """
+        counts = self._pair.counts
+        return counts[1] or None if counts else None
+
+    @property
     def statistics(self) -> Statistics:
         """Received elements, blocks and bytes, and the seconds spent waiting."""
         return Statistics(*self._pair.statistics)

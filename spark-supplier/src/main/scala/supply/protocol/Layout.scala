@@ -24,6 +24,7 @@ object Layout {
     final val startElement = 88
     final val startPlan = 96
     final val acknowledged = 104
+    final val accepts = 112
     final val published = 128
     final val taskPid = 136
     final val taskAttempt = 140
@@ -33,6 +34,9 @@ object Layout {
     final val residentFirst = 168
     final val residentCount = 176
     final val run = 184
+    final val epochElements = 192
+    final val epochSteps = 200
+    final val countsKnown = 208
     final val taskFailure = 256
     final val rankFailure = 1280
     final val SIZE = 4096

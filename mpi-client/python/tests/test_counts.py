@@ -1,0 +1,37 @@
+"""The elements and steps of a whole epoch."""
+
+import pytest
+import supply
+
+from layout import put
+
+
+def store(task, elements, steps):
+    put(task.memory, "mapped_file_header", epoch_elements=elements, epoch_steps=steps)
+    put(task.memory, "mapped_file_header", counts_known=1)
+
+
+def test_they_are_not_known_before_the_task_stores_them(pair):
+    rank, task = pair
+    assert rank.epoch_elements is None and rank.epoch_steps is None
+    store(task, 1 << 40, 7)
+    assert rank.epoch_elements == 1 << 40 and rank.epoch_steps == 7
+
+
+def test_steps_may_be_unknown_alone(pair):
+    rank, task = pair
+    store(task, 60, 0)
+    assert rank.epoch_elements == 60 and rank.epoch_steps is None
+
+
+def test_an_epoch_without_elements_has_a_number_too(pair):
+    rank, task = pair
+    store(task, 0, 0)
+    assert rank.epoch_elements == 0 and rank.epoch_steps is None
+
+
+def test_numbers_that_contradict_each_other_are_refused(pair):
+    rank, task = pair
+    store(task, 6, 7)
+    with pytest.raises(supply.ContractError, match="epoch_steps is 7"):
+        _ = rank.epoch_elements
