@@ -2,20 +2,14 @@ package supply.bench
 
 import supply.pair.Pair
 
-/**
- * A reference for the cycle's figures, measured in the same task: a bound of the hardware, or an
- * alternative way to send.
- */
+/** A reference for the cycle's figures, measured in the same task. */
 private[bench] trait Baseline extends AutoCloseable {
   def measure(): Measured
 }
 
 private[bench] object Baseline {
 
-  /**
-   * The baseline of one pair, by its words in [[Cycle.baselines]]. `cached` gives the elements that
-   * Spark has cached for the pair's rank.
-   */
+  /** What `words` of [[Cycle.baselines]] name; `cached` is what Spark caches for the rank. */
   def of(words: Seq[String], pair: Pair, cached: => CachedElements): Baseline = words match {
     case Seq("memcpy") => new MemcpyBaseline(pair, cached)
     case "program" +: command => new ProgramBaseline(command)

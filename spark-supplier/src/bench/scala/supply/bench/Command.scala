@@ -14,11 +14,9 @@ import com.fasterxml.jackson.annotation.JsonSubTypes.Type
 sealed trait Command
 
 /**
- * Makes elements of one shape, persists them and opens them as the source. The answer is a
- * [[Tally]].
+ * Makes elements of one shape, persists them and opens them as the source; answers [[Tally]].
  *
- * @param batches true: as batches, as the Supplier persists an LMDB. False: as tuples, as a user's
- *   own RDD
+ * @param batches true: as batches, as the Supplier persists an LMDB; false: as a user's tuples
  */
 final case class Generate(
     channels: Int,
@@ -36,7 +34,7 @@ final case class Generate(
 final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) extends Command
 
 /**
- * Supplies the source to `pairs` ranks and measures the baseline before each epoch. The answer is
+ * Supplies the source to `pairs` ranks, measures the baseline before each epoch; answers
  * [[Rounds]].
  *
  * @param baselines the baseline of each pair, see [[Baseline.of]]
@@ -53,17 +51,11 @@ final case class Cycle(
     resident: Boolean = false,
     shuffleBuffer: Option[Int] = None) extends Command
 
-/**
- * Supplies the source to ranks on the nodes of a host file, as the Supplier does. The answer is
- * [[Done]].
- */
+/** Supplies the source to the ranks of a host file, as the Supplier does; answers [[Done]]. */
 final case class Supply(ranks: Int, hosts: String, mappedFiles: String, namedPipes: String,
     epochs: Int, timeout: Double) extends Command
 
-/**
- * Publishes `samples` blocks of one element to one rank. Waits for the release of each block before
- * it publishes the next. The answer is [[RoundTrips]].
- */
+/** Publishes `samples` blocks of one element, one at a time; answers [[RoundTrips]]. */
 final case class Latency(mappedFiles: String, namedPipes: String, samples: Int, elementBytes: Int,
     timeout: Double)
     extends Command
@@ -76,7 +68,7 @@ final case class Failed(error: String)
 final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
 
 /**
- * One measurement. `start` is a time of System.nanoTime; `cpuNanos` is the CPU time of the one busy
+ * One measurement; `start` is a time of System.nanoTime, `cpuNanos` CPU time of the one busy
  * thread.
  *
  * @param firstNanos time until the first element arrived; 0 if it was not recorded

@@ -7,10 +7,7 @@ import supply.executor.{PairSupply, PinnedRDD, PinnedTask, PlannedEpoch, SupplyS
 import supply.pair.Pair
 import supply.plan.{Hostfile, Plan, Shuffle}
 
-/**
- * The whole data path, by the product's own pinned RDD and supply. Each task measures its baseline
- * before each epoch.
- */
+/** Runs the product's own pinned RDD and supply; measures the baseline before each epoch. */
 private[bench] final class CycleJob(sc: SparkContext, source: Source, command: Cycle) {
 
   def run(): Rounds = {

@@ -4,10 +4,7 @@ import java.nio.ByteBuffer
 
 import supply.pair.Pair
 
-/**
- * The memcpy baseline: copies the same cached arrays into the slots of the same ring by the JVM's
- * bulk put, without pipe, rank or columns.
- */
+/** Copies the cached arrays into the slots by the JVM's bulk put, without pipe, rank or columns. */
 private[bench] final class MemcpyBaseline(pair: Pair, cached: CachedElements) extends Baseline {
   private val arrays = cached.arrays
   private val (count, bytes) = (cached.count, cached.bytes)

@@ -2,10 +2,7 @@ package supply.bench
 
 import java.util.concurrent.{CyclicBarrier, TimeUnit}
 
-/**
- * Lets the tasks of a job begin a measurement together. The tasks are threads of one JVM, as these
- * benchmarks run on one node.
- */
+/** Lets the tasks of a job, threads of one JVM, begin a measurement together. */
 private[bench] object StartLine {
   @volatile private var barrier = new CyclicBarrier(1)
 

@@ -77,8 +77,7 @@ object Supplier {
       extends RuntimeException(s"status $status: $message", null, false, false)
 
   /**
-   * Supplies an LMDB from a Spark application of your own. The arguments are those of the command
-   * line.
+   * Supplies an LMDB from your own Spark application, with the arguments of the command line.
    *
    * @return the table of the pairs, as text
    * @throws SupplyException if any rank did not receive all its data

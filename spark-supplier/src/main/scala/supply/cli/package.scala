@@ -1,7 +1,4 @@
 package supply
 
-/**
- * The programs that spark-submit runs: the Supplier, the Spark side of supply-doctor, and the
- * writer of docs/OPTIONS.md. It imports driver and what lies below it.
- */
+/** The programs that spark-submit runs. Imports driver and what lies below it. */
 package object cli

@@ -2,10 +2,7 @@ package supply.core
 
 import java.util.concurrent.TimeUnit
 
-/**
- * The end of a wait, `seconds` after it was made or restarted. One thread restarts it; any thread
- * reads it.
- */
+/** The end of a wait, `seconds` after its start. One thread restarts it; any thread reads it. */
 final class Deadline(@volatile private var allowed: Double) {
   @volatile private var end = 0L
   restart(allowed)
@@ -23,11 +20,7 @@ final class Deadline(@volatile private var allowed: Double) {
     end = System.nanoTime() + (seconds * 1e9).toLong
   }
 
-  /**
-   * Calls `probe` every `everyMillis` until it finds something. The last call comes after the
-   * deadline: a process that was suspended past it still finds what is there. None: the deadline
-   * has passed.
-   */
+  /** Calls `probe` every `everyMillis` until it finds something, and once after the deadline. */
   def find[A](everyMillis: Long)(probe: => Option[A]): Option[A] = {
     var isLast = passed
     var found = probe

@@ -1,7 +1,4 @@
 package supply
 
-/**
- * Errors, deadlines, threads, fail points, and the reading of sizes and options. It imports none of
- * the other packages, and knows nothing of Spark SQL, mapped files or pipes.
- */
+/** What all packages share. Imports none of them; knows nothing of Spark SQL, files or pipes. */
 package object core

@@ -3,9 +3,8 @@ package supply.data
 import java.nio.ByteBuffer
 
 /**
- * Takes the values of one element from a source, column by column: exactly one value per column and
- * element. Any call may end the element early if it does not fit into the block (see
- * [[ElementCursor.write]]).
+ * Takes an element from a source: exactly one value per column. If the element does not fit into
+ * the block, any call may end it early (see [[ElementCursor.write]]).
  */
 trait ElementWriter {
 
@@ -39,17 +38,11 @@ trait BatchWriter {
   /** The same for booleans; 0 is false, everything else true. */
   def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit
 
-  /**
-   * `count` values of variable width, one after the other in `bytes`. The first begins at `start`
-   * and ends at `ends(from)`.
-   */
+  /** `count` values of variable width in `bytes`: the first is from `start` to `ends(from)`. */
   def putBytes(
       column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit
 
-  /**
-   * `count` values of variable width from many arrays: `lengths(i)` bytes of `bytes(i)` from
-   * `starts(i)` on.
-   */
+  /** `count` values of variable width: `lengths(i)` bytes of `bytes(i)` from `starts(i)` on. */
   def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int],
       count: Int): Unit
 }
@@ -80,10 +73,7 @@ trait BatchCursor extends ElementCursor {
   def write(to: BatchWriter, count: Int): Unit
 }
 
-/**
- * A cursor that can return to an element. It keeps the element in a place, a small number, until
- * another element is kept there.
- */
+/** A cursor that keeps elements in numbered places, each until another one is kept there. */
 trait KeepingCursor extends ElementCursor {
 
   /** Keeps the element that `next()` has moved to. */

@@ -11,10 +11,7 @@ trait Source extends java.io.Serializable {
   def rdd: RDD[_]
   def schema: Schema
 
-  /**
-   * Index of the column with the most bytes, which is written straight into the mapped file; None:
-   * all columns are small.
-   */
+  /** Index of the column that is written straight into the mapped file; None: all are small. */
   def mainColumn: Option[Int]
 
   /** The number of elements of each partition, if known in advance. */

@@ -1,7 +1,4 @@
 package supply
 
-/**
- * A source as the block writer sees it: its schema, and cursors over its elements, in the order of
- * the source or shuffled. It imports core and protocol; a source knows nothing of pipes.
- */
+/** A source's schema and cursors over its elements. Imports core and protocol. */
 package object data

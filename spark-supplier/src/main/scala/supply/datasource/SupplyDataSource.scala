@@ -36,10 +36,7 @@ final class SupplyDataSource extends CreatableRelationProvider with StreamSinkPr
     new SuppliedRelation(context, data.schema)
   }
 
-  /**
-   * `ds.writeStream.format("supply").option("checkpointLocation", …)….start()`: supplies each batch
-   * as an epoch.
-   */
+  /** `ds.writeStream.format("supply")….start()`: supplies each batch as an epoch. */
   override def createSink(context: SQLContext, options: Map[String, String],
       partitionColumns: Seq[String], mode: OutputMode): Sink = {
     requireBuiltForThisSpark()

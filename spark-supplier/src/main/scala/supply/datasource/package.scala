@@ -1,7 +1,4 @@
 package supply
 
-/**
- * The entry points of Spark SQL: `format("supply")` for DataFrames and streams, and
- * `format("lmdb")`. It imports driver and the packages below it; no other package imports it.
- */
+/** The entry points of Spark SQL. Imports driver and what lies below it; nothing imports it. */
 package object datasource

@@ -73,10 +73,7 @@ private[supply] final class ExecutorPlacement(sc: SparkContext, hosts: Hostfile)
     ask(wanted)
   }
 
-  /**
-   * Returns the idle executors that the ranks of their node do not need, and whether all ranks have
-   * their cores.
-   */
+  /** The idle executors that their node does not need, and whether all ranks have their cores. */
   private def compare(
       executors: Seq[ExecutorSlots], tasks: Seq[RunningTask]): (Seq[ExecutorSlots], Boolean) = {
     val busy = tasks.filter(_.wellPlaced).map(_.executor).toSet

@@ -2,10 +2,7 @@ package supply.driver
 
 import org.apache.spark.SparkContext
 
-/**
- * Runs the jobs of `body` as a group that can be cancelled. The thread may already have a group:
- * the thread of a streaming query does.
- */
+/** Runs the jobs of `body` as a group that can be cancelled, inside any group of the thread. */
 private[supply] object JobGroup {
 
   private val Properties =

@@ -73,10 +73,7 @@ private object Progress {
 
   private val BarWidth = 20
 
-  /**
-   * Whether to draw a bar. Spark's own bar would use the same line of the terminal. The launchers
-   * set SUPPLY_TERMINAL if the stderr of the JVM is a pipe to a terminal.
-   */
+  /** Whether to draw a bar. The launchers set SUPPLY_TERMINAL if stderr ends at a terminal. */
   private def onTerminal(sc: SparkContext): Boolean =
     System.getenv("SUPPLY_TERMINAL") == "1" ||
       stderrIsTerminal && !sc.getConf.getBoolean("spark.ui.showConsoleProgress",

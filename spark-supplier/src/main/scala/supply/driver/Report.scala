@@ -9,10 +9,7 @@ private[supply] object Report {
     IndexedSeq("rank", "host", "partitions", "elements", "bytes", "GB/s", "waited for rank",
       "waited for source")
 
-  /**
-   * GB/s are bytes of blocks divided by the time from attaching to the last release. The time
-   * waited for the source is sampled.
-   */
+  /** GB/s run from attaching to the last release; the time waited for the source is sampled. */
   def table(reports: Seq[TaskReport]): String = {
     val rows = header +: reports.sortBy(_.rank).map { r =>
       IndexedSeq(

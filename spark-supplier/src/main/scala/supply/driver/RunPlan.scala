@@ -27,10 +27,7 @@ private[supply] object RunPlan {
     }
   }
 
-  /**
-   * Elements of each partition. Each is counted where its rank is, so that partitions that Spark
-   * persists on the way are there later.
-   */
+  /** Elements of each partition, counted where its rank is: what Spark persists is there. */
   private def count(sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile,
       timeout: Double): IndexedSeq[Long] = {
     val inOrder = plan.copy(epochs = 1, shuffle = Shuffle.Off)

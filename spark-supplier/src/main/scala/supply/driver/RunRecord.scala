@@ -9,12 +9,10 @@ import supply.core.{DriverCalls, SupplyException}
 import supply.executor.{TaskMessage, TaskReport}
 
 /**
- * What the tasks of one job have reported to the driver. Spark retries a task that dies after its
- * rank has received everything, if its success was not reported to Spark; the rank may have exited
- * by then.
+ * What the tasks of one job have reported to the driver. Spark may retry a task whose rank has
+ * received everything, and perhaps exited, if the task died before its success was reported.
  *
- * @param job name of the job. Each job has a record of its own: an attempt that outlives its batch
- *   of a stream says nothing about the next batch
+ * @param job name of the job; a late attempt of one batch says nothing about the next batch
  */
 private[supply] final class RunRecord(sc: SparkContext, job: String) extends AutoCloseable {
   import TaskMessage._

@@ -6,10 +6,7 @@ import org.apache.spark.supply.{ExecutorSlots, SparkInternals}
 import supply.core.{PlacementException, Deadline}
 import supply.plan.Hostfile
 
-/**
- * Requires a task slot for each rank on the rank's node. If some tasks waited for others, the ranks
- * would wait for each other for ever.
- */
+/** Requires a task slot for each rank on its node: waiting tasks would make all ranks wait. */
 private[supply] object TaskSlots {
 
   private val pollMillis = 100L

@@ -39,10 +39,7 @@ private[supply] final class TaskWatch(
   /** By Spark's number of the task. */
   private val tasks = mutable.Map.empty[Long, RunningTask]
 
-  /**
-   * Ranks whose task has succeeded. If Spark submits the stage again, it starts tasks for the
-   * others only.
-   */
+  /** Ranks whose task has succeeded. A stage that Spark submits again starts the others only. */
   private val done = mutable.Set.empty[Int]
 
   /** Rank to the time since when it has had no task. */
@@ -119,10 +116,7 @@ private[supply] final class TaskWatch(
     }
   }
 
-  /**
-   * A rank must be late in two checks: after this process was suspended, the start of its task may
-   * still wait to be handled.
-   */
+  /** A rank must be late in two checks: after a suspension, its start may not be handled yet. */
   private def check(): Unit = {
     val late = synchronized(missing.collect {
       case (rank, since) if (System.nanoTime() - since) / 1e9 > timeout => rank

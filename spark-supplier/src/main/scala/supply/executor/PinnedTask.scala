@@ -77,10 +77,7 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
     }
   }
 
-  /**
-   * The report of another attempt whose rank has received everything. That attempt may have died
-   * before it let the rank go.
-   */
+  /** The report of another attempt, which supplied all and may not have let the rank go. */
   private def reported(rank: Int): Option[TaskReport] = {
     val report = driver.ask[Option[TaskReport]](TaskMessage.ReportOf(rank))
     if (report.isDefined && settings.isEnd && hosts.places(rank).isOn(PinnedTask.host)) {
@@ -129,10 +126,7 @@ object PinnedTask {
     configFiles.read(localRank + 1)(localRank)
   }
 
-  /**
-   * Attaches to the pair of a rank, after making sure that this is the rank's node. timeout, run:
-   * as for Pair.attach.
-   */
+  /** Attaches to a rank's pair if this is the rank's node; parameters as for Pair.attach. */
   def attach(configFiles: ConfigFiles, hosts: Hostfile, rank: Int, attempt: Int, timeout: Double,
       run: Long = 0): Pair = {
     val place = hosts.places(rank)

@@ -36,10 +36,7 @@ object StreamPart {
       pair.plan = plan
     }
 
-    /**
-     * A rank without a position takes what comes. Another one must have received all earlier
-     * batches, and may have received this one.
-     */
+    /** A rank without a position takes what comes; others must have received all earlier batches. */
     private def requireNext(pair: Pair, plan: Long): Unit = {
       val position = pair.position
       val had = pair.plan.toInt - 1

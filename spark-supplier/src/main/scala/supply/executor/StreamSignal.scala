@@ -4,10 +4,7 @@ import supply.core.SupplyException
 import supply.pair.{ConfigFiles, Pair}
 import supply.plan.Hostfile
 
-/**
- * Signals the ranks of this node that their stream lives: it attaches to each pair and leaves, so
- * that the rank's time limit starts again. It skips pairs that have a task or no rank.
- */
+/** Restarts the time limit of this node's ranks: attaches to each pair without a task. */
 private[supply] final class StreamSignal(
     configFiles: ConfigFiles, hosts: Hostfile, run: Long) extends Serializable {
 

@@ -3,10 +3,7 @@ package supply.executor
 import org.apache.spark.SparkContext
 import org.apache.spark.util.LongAccumulator
 
-/**
- * What the tasks of a run have done so far; each task counts for its own pair. The driver's
- * progress adds them up, and Spark's UI shows them for each task on the page of its stage.
- */
+/** What the tasks have done so far, for the driver's progress and for each task in Spark's UI. */
 final class TaskCounters(sc: SparkContext) extends java.io.Serializable {
 
   /** Of published blocks, like the bytes. */

@@ -16,9 +16,6 @@ object TaskMessage {
   /** Asks for the report of an attempt whose rank has received everything: Option[TaskReport]. */
   final case class ReportOf(rank: Int) extends TaskMessage
 
-  /**
-   * The task with Spark's number `task` stops without a failure that Spark counts: it landed on
-   * another node (MisplacedException), or another attempt has its pair (PairHeldException).
-   */
+  /** The task with Spark's number `task` stops without a failure that Spark counts. */
   final case class Stopped(task: Long, cause: SupplyException) extends TaskMessage
 }

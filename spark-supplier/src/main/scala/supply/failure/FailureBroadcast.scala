@@ -10,10 +10,7 @@ import org.apache.spark.supply.DriverEndpoint
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 
-/**
- * Notifies all ranks that Spark failed, and why, by a small job with one task for each executor.
- * Each task notifies all ranks of its node, so one working executor on a node is enough.
- */
+/** Notifies all ranks that Spark failed, by a job: each executor notifies all ranks of its node. */
 private[supply] object FailureBroadcast {
 
   /** How long Spark may take to start the tasks: without executors it waits for ever. */

@@ -10,10 +10,7 @@ import supply.core.{Deadline, FailPoint}
 import supply.pair.{MappedFile, NamedPipe, Pair, PairFile, PairPaths}
 import supply.protocol.Notification
 
-/**
- * Sends FAILURE to one rank, also while an attempt of a task holds its pair (D1 to D4 of
- * proto/PROTOCOL.md).
- */
+/** Sends FAILURE to one rank, also while a task holds its pair (D1 to D4 of proto/PROTOCOL.md). */
 private[supply] object FailureSender {
 
   sealed trait Outcome
@@ -27,10 +24,7 @@ private[supply] object FailureSender {
   /** A rank lives there, and cannot be notified at this moment. */
   case object Busy extends Outcome
 
-  /**
-   * A rank lives there, and must not be notified: it has another run, or the driver stopped
-   * waiting.
-   */
+  /** A rank of another run lives there, or the driver stopped waiting: it must not be notified. */
   case object Unwanted extends Outcome
 
   /**

@@ -59,10 +59,7 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
       }
     catch { case e: SupplyException => !e.retry }
 
-  /**
-   * Whether the driver still waits. A task may start late, or on an executor that was suspended; by
-   * then new ranks may have opened their pairs.
-   */
+  /** Whether the driver still waits: this may run late, when new ranks have opened their pairs. */
   private def isWanted: Boolean =
     try driver.ask[Boolean](IsWanted)
     catch { case _: SparkException | _: TimeoutException => false }
@@ -76,10 +73,7 @@ private[failure] object NodeFailureTask {
   /** ranks: those of the node; anyWasThere: at least one of them was there in this run. */
   final case class Outcome(ranks: Seq[Int], anyWasThere: Boolean)
 
-  /**
-   * How long it waits for the other ranks when one is there: mpirun starts all ranks at once, and
-   * ends all when one ends.
-   */
+  /** How long it waits for the other ranks when one is there: mpirun starts all at once. */
   val othersSeconds = 3.0
 
   /** How long a living rank may take to make space in a full notification pipe. */

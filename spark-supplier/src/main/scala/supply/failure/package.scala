@@ -1,8 +1,4 @@
 package supply
 
-/**
- * Notifies all ranks that Spark failed: FailureBroadcast runs a job on the driver, its
- * NodeFailureTask runs on each executor, and FailureSender writes to one pair. It imports executor,
- * what lies below it, and Spark's internals (org.apache.spark.supply).
- */
+/** Notifies all ranks that Spark failed. Imports executor and what lies below it. */
 package object failure

@@ -135,10 +135,7 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
     }
   }
 
-  /**
-   * Copies the staged buffers into the slot, from `at` on, and writes the column's
-   * [[Layout.BlockColumn]]. Returns the end of the buffers.
-   */
+  /** Copies the buffers into the slot from `at` on, and describes them; returns where they end. */
   def append(slot: ByteBuffer, describedAt: Int, at: Int): Int = {
     val nulls = if (validity == null) 0 else validity.zeros
     slot.putInt(describedAt + At.nullCount, nulls)

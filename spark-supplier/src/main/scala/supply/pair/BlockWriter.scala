@@ -36,10 +36,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 
   private var claim: pair.Claim = _
 
-  /**
-   * At least [[usedBytes]], at the cost of one addition per element: the exact sum is needed only
-   * near the end of a block.
-   */
+  /** At least [[usedBytes]], cheaper: the exact sum is needed only near the end of a block. */
   private var usedAtMost = 0L
   private var epoch = 0
   private var partition = 0
@@ -56,10 +53,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     firstElement = element
   }
 
-  /**
-   * Adds the cursor's current element and, of a batch, the next ones that fit, at most `limit` in
-   * all. Publishes blocks as they fill. Returns the number of elements that it has added.
-   */
+  /** Adds the cursor's element and, of a batch, more, at most `limit`; returns their number. */
   def append(cursor: ElementCursor, limit: Long = Long.MaxValue): Int = {
     val added = cursor match {
       case batch: BatchCursor => appendMany(batch, limit)

@@ -7,10 +7,7 @@ import scala.util.control.ControlThrowable
 
 import supply.protocol.Layout
 
-/**
- * One buffer of a column. It is staged in memory that grows and is reused for the next block, or
- * lies in the slot already.
- */
+/** One buffer of a column: staged in memory that is reused, or already in the slot. */
 private[pair] abstract class ColumnBuffer {
 
   /** In bytes. */
@@ -128,10 +125,7 @@ private[pair] abstract class BytesBuffer extends ColumnBuffer {
 
   override final def truncate(n: Int): Unit = count = n
 
-  /**
-   * The next `n` bytes, to be filled by the caller at once, in little-endian order. Throws
-   * [[BlockFull]] if there is no space.
-   */
+  /** The next `n` bytes, little-endian, to fill at once. Throws [[BlockFull]] if there is none. */
   def reserve(n: Int): ByteBuffer
 }
 

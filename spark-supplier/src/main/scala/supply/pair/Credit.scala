@@ -36,10 +36,7 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
     }
   }
 
-  /**
-   * Waits until the rank has asked for the block after the last published one, an END_OF_EPOCH. The
-   * rank may still hold earlier blocks.
-   */
+  /** Waits until the rank has asked for the block after the last one, an END_OF_EPOCH. */
   def awaitAcknowledged(published: Long): Unit = timed {
     val deadline = new Deadline(timeout)
     while (!isAcknowledged(published)) {

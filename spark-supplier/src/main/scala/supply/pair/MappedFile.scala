@@ -12,10 +12,7 @@ import supply.core.{ContractException, PairException}
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 import supply.protocol.{Layout, Position, Schema, Text}
 
-/**
- * The task's view of the pair's mapped file, which the rank has made: a header and a ring of slots.
- * For one thread.
- */
+/** The mapped file that the rank has made, a header and a ring of slots. For one thread. */
 final class MappedFile private (
     val path: Path, channel: FileChannel, header: MappedByteBuffer) extends AutoCloseable {
   import MappedFile.{ints, longs}
@@ -75,16 +72,10 @@ final class MappedFile private (
 
   def published_=(sequence: Long): Unit = longs.setRelease(header, At.published, sequence)
 
-  /**
-   * Notes that the task knows that the rank has released everything, END_OF_DATA included: the rank
-   * may remove the pair.
-   */
+  /** Lets the rank remove the pair: it has released everything, END_OF_DATA included. */
   def markEndSeen(): Unit = ints.setRelease(header, At.endSeen, 1)
 
-  /**
-   * Notes that `count` blocks from number `first` on are resident. A reader that sees the count
-   * sees `first`, too.
-   */
+  /** Notes resident blocks from number `first` on. A reader of the count sees `first`, too. */
   def setResident(first: Long, count: Long): Unit = {
     header.putLong(At.residentFirst, first)
     longs.setRelease(header, At.residentCount, count)

@@ -39,10 +39,7 @@ private[pair] final class PipeEnd(open: () => FileChannel) extends AutoCloseable
   private var timedOut = false
   private val guard = new Deadline.Guard({ timedOut = true; channel.close() })
 
-  /**
-   * None: the deadline has passed. The next call then opens the end again: nothing in the pipe is
-   * lost, because the rank keeps it open.
-   */
+  /** None: the deadline has passed. Nothing is lost: the rank keeps the pipe open. */
   def apply[A](deadline: Deadline)(call: FileChannel => A): Option[A] = {
     if (timedOut) {
       channel = open()

@@ -23,10 +23,7 @@ private[pair] object OpenPairs {
       } finally if (pair.isDefined) pairs.put(path, pair) else remove(path)
     }
 
-  /**
-   * Runs `open` while nothing else may open the file, or `use` with the pair that is attached.
-   * None: a task attaches or leaves.
-   */
+  /** Runs `open` with the file locked, or `use` with its pair. None: a task attaches or leaves. */
   def attached[A](path: Path)(open: => A)(use: Pair => Option[A]): Option[A] =
     pairs.putIfAbsent(path, None) match {
       case null =>

@@ -12,8 +12,8 @@ import supply.protocol.Layout.{BlockHeader, Constant}
 import supply.protocol.{Notification, Position, Schema}
 
 /**
- * The task's side of a pair: publishes blocks into slots that the rank has released. Step names
- * (A1, P1, …) are those of proto/PROTOCOL.md. For one thread.
+ * Publishes blocks into slots that the rank has released. Steps (A1, P1, …) are those of
+ * proto/PROTOCOL.md. For one thread.
  */
 final class Pair private[pair] (
     val name: String,
@@ -46,10 +46,7 @@ final class Pair private[pair] (
   /** Time spent waiting for the rank to release a slot. */
   def waitedNanos: Long = credit.waitedNanos
 
-  /**
-   * The next position to supply: after the last block that any attempt has published, or else where
-   * the rank wants to begin.
-   */
+  /** After the last block that any attempt has published, or else where the rank wants to begin. */
   def position: Position = lastPublished.map(Position.after).getOrElse(start)
 
   /** Where the rank wants to begin. */
@@ -73,10 +70,7 @@ final class Pair private[pair] (
     FailPoint("A6")
   }
 
-  /**
-   * Tells the rank which plan its data follows. Refuses a position that the rank has saved under
-   * another plan. (A6)
-   */
+  /** Tells the rank its plan; refuses a position that it saved under another plan. (A6) */
   def bindPlan(fingerprint: Long): Unit = {
     if (file.startPlan != 0 && file.startPlan != fingerprint) {
       throw new ConfigException(
@@ -96,10 +90,7 @@ final class Pair private[pair] (
 
   def plan_=(fingerprint: Long): Unit = file.plan = fingerprint
 
-  /**
-   * P1. Claims the slot of the next block, once the rank has released it. Throws [[Pair.NoRoom]] if
-   * the resident blocks leave none.
-   */
+  /** P1. Claims the next slot. Throws [[Pair.NoRoom]] if the resident blocks leave none. */
   def claim(): Claim = {
     if (!blocks.hasRoom(sequence)) throw Pair.NoRoom
     claimNext()
@@ -112,19 +103,13 @@ final class Pair private[pair] (
 
   private def awaitCredit(): Unit = credit.await(sequence - file.blockCount + 1, sequence)
 
-  /**
-   * The slot of the next block, which the rank has released. `place` is the number whose slot it
-   * is.
-   */
+  /** The slot of the next block. `place` is the number whose slot it is. */
   final class Claim private[Pair] (place: Long) {
 
     /** The columns are written here, after the block header. */
     val slot: ByteBuffer = file.slot(blocks.slotOf(place))
 
-    /**
-     * P2 to P4. Writes the block header and publishes the block. `size` is in bytes and includes
-     * the header.
-     */
+    /** P2 to P4. Publishes the block. `size` is in bytes and includes the header. */
     def commit(kind: Int, epoch: Int, partition: Int, firstElement: Long, elements: Int,
         columns: Int, size: Int): Unit = {
       FailPoint("P1")
@@ -201,10 +186,7 @@ final class Pair private[pair] (
     if (isAtEnd) FailPoint("E1")
   }
 
-  /**
-   * Waits until the rank has asked for the block after the last published one, an END_OF_EPOCH. The
-   * rank may still hold earlier blocks.
-   */
+  /** As [[Credit.awaitAcknowledged]]; the rank may still hold earlier blocks. */
   def awaitAcknowledged(): Unit = credit.awaitAcknowledged(sequence)
 
   /** Lets the rank leave after END_OF_DATA: no attempt needs the pair any more. (E3) */
@@ -281,10 +263,7 @@ object Pair {
     }(_.withMappedFile(file => body(Some(file))))
   }
 
-  /**
-   * E3 for an attempt that died before it: lets a rank leave that still waits for its task of this
-   * run.
-   */
+  /** E3 for an attempt that died before it: lets go a rank that waits for this run's task. */
   def markEndSeen(paths: PairPaths, run: Long): Unit = {
     withMappedFile(paths)(_.filter(file => file.rankLives && file.run == run).foreach(
         _.markEndSeen()))

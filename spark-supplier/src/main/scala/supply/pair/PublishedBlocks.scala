@@ -21,10 +21,7 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   private var afterResident = Long.MaxValue
   private var found = Option.empty[ResidentBlocks]
 
-  /**
-   * The number whose slot holds a new block of that number. It is another one only for END_OF_DATA
-   * after resident blocks.
-   */
+  /** The number whose slot a new block gets; another one only for END_OF_DATA after resident ones. */
   def place(number: Long): Long = math.min(number, afterResident)
 
   def slotOf(number: Long): Int = (number % file.blockCount).toInt
@@ -75,10 +72,7 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   /** Whether a block with elements may be published under the number `next`. */
   def hasRoom(next: Long): Boolean = residentFrom < 0 || next - residentFrom < residentMax
 
-  /**
-   * If the epoch becomes resident, notes its blocks in the header. `end` is the number of its
-   * END_OF_EPOCH, which is about to be published.
-   */
+  /** If the epoch becomes resident, notes its blocks; `end` is the number of its END_OF_EPOCH. */
   def sealResident(end: Long): Unit = if (residentFrom >= 0) {
     file.setResident(residentFrom, end - residentFrom + 1)
     residentFrom = -1
@@ -105,10 +99,7 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   private def isRecorded(number: Long): Boolean =
     number > 0 && file.slot(slotOf(number)).getLong(BlockHeader.replaySequence) == number
 
-  /**
-   * The copy in the slot of `block`. Its number is that of the block, or, for END_OF_DATA, the
-   * number under which it is published.
-   */
+  /** The copy in the slot of `block`, which is published under `number`. */
   private def read(block: Long, number: Long): Notification = {
     val copy = Notification.read(file.slot(slotOf(block)), BlockHeader.notification)
     if (copy.sequence != block && copy.sequence != number || copy.generation != file.generation) {

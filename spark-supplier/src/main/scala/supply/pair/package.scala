@@ -1,7 +1,4 @@
 package supply
 
-/**
- * The task's side of a pair: mapped file, pipes, credit, and the block writer. It imports core,
- * protocol and data, and knows nothing of LMDB, Datum or Spark SQL.
- */
+/** The task's side of a pair. Imports core, protocol and data. */
 package object pair

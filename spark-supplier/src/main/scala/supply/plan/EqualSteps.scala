@@ -2,10 +2,7 @@ package supply.plan
 
 import supply.core.SourceException
 
-/**
- * What one partition gives in one epoch with equal steps: `supplied` elements, of `counted` that it
- * has. If `supplied` is larger, its elements repeat from the first one.
- */
+/** What a partition gives in an epoch: `supplied` elements, which repeat if it has fewer. */
 final case class Share(counted: Long, supplied: Long)
 
 /**
@@ -22,10 +19,7 @@ final case class Share(counted: Long, supplied: Long)
 final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: Int,
     isPadded: Boolean, steps: Long) {
 
-  /**
-   * The shares of a rank's partitions, which are given in the order of an epoch. The last ones give
-   * the additional or missing steps.
-   */
+  /** The shares of partitions in an epoch's order; the last give the added or missing steps. */
   def shares(order: IndexedSeq[Int]): IndexedSeq[(Int, Share)] = {
     val own = order.map(partition =>
       partition -> EqualSteps.stepsOf(counted(partition), stepElements, isPadded))

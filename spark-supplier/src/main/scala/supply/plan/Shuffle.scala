@@ -13,10 +13,7 @@ object Shuffle {
   /** Partitions in a new order in each epoch; the elements of each in the order of the source. */
   case object Partitions extends Shuffle
 
-  /**
-   * Partitions in a new order in each epoch, and the elements of each, too: each is drawn from the
-   * next `buffer` elements of the source that have not come yet.
-   */
+  /** As [[Partitions]], with each element drawn from the next `buffer` ones of its partition. */
   final case class Elements(buffer: Int) extends Shuffle
 
   def named(name: String, buffer: Int): Shuffle = name match {

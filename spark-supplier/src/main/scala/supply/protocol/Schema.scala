@@ -6,10 +6,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import supply.core.{ConfigException, ContractException}
 import supply.protocol.Layout.{Constant, SchemaEntry => At}
 
-/**
- * A column of a block. `format` is a format string of the Arrow C Data Interface; `childFormat` is
- * that of the numbers of a list.
- */
+/** A column of a block. The formats are those of the Arrow C Data Interface. */
 final case class Column(name: String, format: String, nullable: Boolean = false,
     childFormat: String = "")
 

@@ -19,10 +19,7 @@ object Text {
     ()
   }
 
-  /**
-   * Reads up to the zero byte or the end. Another process wrote it: control characters become
-   * blanks.
-   */
+  /** Reads up to the zero byte or the end; another process's control characters become blanks. */
   def read(from: ByteBuffer, at: Int, bytes: Int): String = {
     val copy = new Array[Byte](bytes)
     from.get(at, copy)

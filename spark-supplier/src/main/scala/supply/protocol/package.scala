@@ -1,7 +1,4 @@
 package supply
 
-/**
- * Layout, notifications, requests and schema of proto/PROTOCOL.md: bytes and constants only, made
- * from proto/layout.tsv. It imports core.
- */
+/** The contract's bytes and constants, as in proto/layout.tsv. Imports core. */
 package object protocol

@@ -35,10 +35,7 @@ final class DatumBatch private[sources] (private[sources] val numbers: Array[Int
 
 object DatumBatch {
 
-  /**
-   * A batch is closed when it reaches this size in bytes, which is small enough not to be a
-   * humongous object for the garbage collector.
-   */
+  /** A batch is closed at this size: below that of a humongous object of the garbage collector. */
   final val Bytes = 256 << 10
 
   private[sources] final val Columns = 7

@@ -6,10 +6,7 @@ import org.apache.spark.rdd.RDD
 import supply.data.{KeepingCursor, Source}
 import supply.protocol.Schema
 
-/**
- * Any RDD of Datum tuples, from Spark's cache or spill if it is persisted. Nobody may change a
- * tuple's array later: a shuffled tuple is written some time after it was read.
- */
+/** Any RDD of Datum tuples. Nobody may change a tuple's array: it may be written later. */
 final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)

@@ -4,18 +4,12 @@ import java.util.Arrays
 
 import supply.data.BatchWriter
 
-/**
- * The Datums that a cursor keeps in places. Each is kept as its batch and its number in it, so it
- * is copied only once, from the batch into the block.
- */
+/** The Datums that a cursor keeps: a batch and a number each, copied only into the block. */
 private final class KeptDatums {
   private var batches = new Array[DatumBatch](64)
   private var numbers = new Array[Int](64)
 
-  /**
-   * Scratch memory for the elements of one write: the values of one column, or the arrays, starts
-   * and lengths of byte values.
-   */
+  /** Reused by each write: the values of one column, or arrays, starts and lengths of bytes. */
   private var values = Array.emptyIntArray
   private var arrays = Array.empty[Array[Byte]]
   private var starts = Array.emptyIntArray

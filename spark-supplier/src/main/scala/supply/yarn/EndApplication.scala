@@ -7,10 +7,7 @@ import org.apache.hadoop.yarn.api.protocolrecords.{ApplicationsRequestScope, Get
 import org.apache.hadoop.yarn.client.api.YarnClient
 import org.apache.hadoop.yarn.conf.YarnConfiguration
 
-/**
- * Ends the applications that have a tag, which is the argument. launch/submit-supplier runs it when
- * it is asked to end.
- */
+/** Ends the applications with the tag that is the argument, for launch/submit-supplier. */
 object EndApplication {
   def main(arguments: Array[String]): Unit = {
     val client = YarnClient.createYarnClient()

@@ -11,10 +11,7 @@ import supply.core.SourceException
 /** A complete copy: its folder, its size, and when it was last used. */
 private[cache] final case class CachedCopy(key: String, bytes: Long, used: FileTime)
 
-/**
- * The folder of a node's cache: one folder per copy, and one file for the locks. A copy gets its
- * final name when it is complete.
- */
+/** A node's cache: a folder per copy, named when it is complete, and one file for the locks. */
 private[cache] final class CacheFolder(val path: Path) {
 
   def lockFile: Path = path.resolve("lock")
@@ -49,10 +46,7 @@ private[cache] final class CacheFolder(val path: Path) {
     CachedCopy(key, Files.size(complete(key)), Files.getLastModifiedTime(path.resolve(key)))
   }
 
-  /**
-   * The keys of all copies, including incomplete ones. Other entries of the folder do not belong to
-   * the cache.
-   */
+  /** The keys of all copies, complete or not; other entries do not belong to the cache. */
   def folders: Seq[String] = {
     val entries = Files.newDirectoryStream(path, (entry: Path) => Files.isDirectory(entry))
     try entries.asScala.map(_.getFileName.toString).filter(RemoteFile.isKey).toSeq

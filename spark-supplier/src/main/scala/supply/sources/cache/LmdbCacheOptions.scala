@@ -4,10 +4,7 @@ import picocli.CommandLine.{Option => Opt}
 
 import supply.core.Size
 
-/**
- * Where a node keeps its copies of LMDBs in HDFS. The Supplier's command line and
- * `spark.read.format("lmdb")` have these options.
- */
+/** The options for copies of LMDBs in HDFS, of the Supplier and of `spark.read.format("lmdb")`. */
 final class LmdbCacheOptions {
 
   @Opt(

@@ -53,10 +53,7 @@ object RemoteFile {
   private def scheme(name: String): Option[String] =
     "^([a-zA-Z][a-zA-Z0-9+.-]*):".r.findFirstMatchIn(name).map(_.group(1).toLowerCase)
 
-  /**
-   * The file of that name, or the file `inside` the directory of that name. The name is taken
-   * literally, without decoding.
-   */
+  /** The file of that name, taken literally, or the file `inside` the directory of that name. */
   def find(
       name: String, hadoop: SerializableConfiguration, inside: Option[String] = None): RemoteFile =
     try {

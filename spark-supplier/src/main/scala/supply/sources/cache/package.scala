@@ -1,7 +1,4 @@
 package supply.sources
 
-/**
- * Copies of remote files on a node, shared by its executors and by later runs. It imports core
- * only.
- */
+/** Copies of remote files on a node, kept for later runs. Imports core only. */
 package object cache

@@ -5,10 +5,7 @@ import org.fusesource.lmdbjni.{Constants, Env, LMDBException}
 
 import supply.core.SourceException
 
-/**
- * The LMDB environments of this process. The tasks of an executor share one if the file may stay
- * mapped.
- */
+/** The LMDB environments of this process; tasks share one if the file may stay mapped. */
 object LmdbEnvironments {
 
   private final class Shared(val env: Env) {

@@ -7,10 +7,7 @@ final case class LmdbPartition(index: Int, firstKey: Array[Byte], entries: Long)
 
 object LmdbPartition {
 
-  /**
-   * Plans `count` partitions, whose sizes differ by at most one entry. Walks the keys once, and
-   * reads no values.
-   */
+  /** Plans `count` partitions that differ by at most one entry. Walks the keys, reads no values. */
   def plan(file: LmdbFile, count: Int): IndexedSeq[LmdbPartition] = {
     val firsts = (0 to count).map(split(file.entries, count, _))
     val walk = new LmdbWalk(file.path)
@@ -24,10 +21,7 @@ object LmdbPartition {
     } finally walk.close()
   }
 
-  /**
-   * The first entry of part `i` of `parts`. The first parts take the remainder: ranks get
-   * partitions in turn, so the remainder spreads over the ranks, too.
-   */
+  /** The first entry of part `i`. The first parts take the remainder: ranks take parts in turn. */
   private def split(entries: Long, parts: Int, i: Int): Long =
     entries / parts * i + math.min(i.toLong, entries % parts)
 }

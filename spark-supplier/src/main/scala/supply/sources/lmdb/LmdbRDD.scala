@@ -34,10 +34,7 @@ final class LmdbRDD private[supply] (
     new LmdbCursor(path, partition.asInstanceOf[LmdbPartition], window)
   }
 
-  /**
-   * The same partitions, each as what `read` makes of its cursor. The task closes the cursor at its
-   * end.
-   */
+  /** The same partitions, each as what `read` makes of its cursor, which the task closes. */
   def mapCursors[A: ClassTag](read: LmdbCursor => Iterator[A]): RDD[A] =
     new LmdbCursorRDD(this, read)
 

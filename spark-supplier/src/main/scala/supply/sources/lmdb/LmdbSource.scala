@@ -6,10 +6,7 @@ import supply.data.{KeepingCursor, Source}
 import supply.protocol.Schema
 import supply.sources.Datum
 
-/**
- * An LMDB that is not persisted: elements are copied from LMDB's own pages into the mapped file,
- * without a tuple in between.
- */
+/** An LMDB that is not persisted: copied from its own pages, without a tuple in between. */
 final class LmdbSource(override val rdd: LmdbRDD) extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)

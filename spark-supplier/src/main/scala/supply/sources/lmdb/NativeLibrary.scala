@@ -20,10 +20,7 @@ private[lmdb] object NativeLibrary {
 
   private lazy val removed: Unit = unpacked().foreach(Files.deleteIfExists)
 
-  /**
-   * The copies that this process has mapped. lmdbjni puts a random number into their names, which
-   * an installed library does not have.
-   */
+  /** The copies that this process has mapped; an installed library's name has no random number. */
   private def unpacked(): Seq[Path] = {
     val folder = Paths.get(System.getProperty("java.io.tmpdir")).toRealPath()
     Files.readAllLines(Paths.get("/proc/self/maps"), ISO_8859_1).asScala.toSeq

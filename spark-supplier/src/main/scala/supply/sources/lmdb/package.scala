@@ -1,7 +1,4 @@
 package supply.sources
 
-/**
- * An LMDB of Caffe Datums as an RDD, read from LMDB's own pages. It imports what sources imports,
- * sources itself and sources.cache; no other package imports lmdbjni.
- */
+/** An LMDB of Caffe Datums as an RDD. Imports sources, sources.cache and what those import. */
 package object lmdb

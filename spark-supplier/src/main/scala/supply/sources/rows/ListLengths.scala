@@ -5,17 +5,11 @@ import scala.collection.mutable
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 
-/**
- * The length of the arrays of each column: the length of the first array that was found in any
- * rows. For one thread.
- */
+/** The length of each column's arrays: that of the first one found. For one thread. */
 private[supply] final class ListLengths {
   private val found = mutable.Map.empty[Int, Int]
 
-  /**
-   * None if no array was found, or the first one is empty. If no array of the column is known yet,
-   * this computes rows up to the first one.
-   */
+  /** None: no array, or an empty first one. If none is known, computes rows up to the first. */
   def of(column: Int, rows: RDD[InternalRow]): Option[Int] = found.get(column).orElse {
     val length = rows.filter(!_.isNullAt(column)).map(_.getArray(column).numElements()).take(
       1).headOption.filter(_ > 0)

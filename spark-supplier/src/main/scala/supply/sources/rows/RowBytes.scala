@@ -9,10 +9,7 @@ import org.apache.spark.unsafe.Platform
 
 import supply.data.ElementWriter
 
-/**
- * Copies values from Spark's memory into a block. Both use the machine's byte order, so no value is
- * converted.
- */
+/** Copies values from Spark's memory into a block, in the machine's byte order. */
 private[rows] object RowBytes {
 
   /** Copies text or bytes. */

@@ -41,10 +41,7 @@ private final class EndpointCalls(name: String) extends DriverCalls {
   }
 }
 
-/**
- * Messages travel as bytes. Spark may read a message with a class loader that does not know the
- * user's jar; this class's own loader does.
- */
+/** Messages travel as bytes: Spark's class loader may not know the user's jar, this one does. */
 private object EndpointCalls {
   def bytes(message: Any): Array[Byte] = Utils.serialize(message)
   def read[A](message: Array[Byte]): A = Utils.deserialize[A](message, getClass.getClassLoader)

@@ -69,10 +69,7 @@ final class StreamingQueryEnd(query: StreamingQuery, lastBatch: () => Long)(ende
   })
   renew()
 
-  /**
-   * Adds the metric again if it is missing. When a query ends, Spark also removes the metrics of
-   * queries whose names begin with its name.
-   */
+  /** Adds the metric again: Spark removes it with a query whose name begins with this one's. */
   def renew(): Unit = synchronized {
     if (!registry.getGauges.containsKey(name)) registry.register(name, gauge)
     ()

@@ -1,7 +1,4 @@
 package org.apache.spark
 
-/**
- * What the project uses of Spark's internals: each use names the public API that it replaces, and
- * why that does not do. It imports core and Spark only; driver and failure hide it from all others.
- */
+/** Uses of Spark's internals, each with the public API that does not do. Imports core only. */
 package object supply
