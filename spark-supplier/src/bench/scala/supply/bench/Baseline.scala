@@ -8,7 +8,6 @@ private[bench] trait Baseline extends AutoCloseable {
 }
 
 private[bench] object Baseline {
-
   /** What `words` of [[Cycle.baselines]] name; `cached` is what Spark caches for the rank. */
   def of(words: Seq[String], pair: Pair, cached: => CachedElements): Baseline = words match {
     case Seq("memcpy") => new MemcpyBaseline(pair, cached)

@@ -10,7 +10,6 @@ import org.apache.spark.{SparkConf, SparkContext}
  * stdin and answers each with one line of JSON on stdout. It exits at the end of stdin.
  */
 object Bench {
-
   def main(arguments: Array[String]): Unit = {
     val conf = new SparkConf()
       .setIfMissing("spark.app.name", "supply-bench")

@@ -7,7 +7,6 @@ import supply.sources.{Datum, DatumBatch}
 
 /** The elements of a source that Spark has cached in this JVM, by partition. Nothing is copied. */
 private[bench] final class CachedElements(cached: Seq[Array[Any]]) {
-
   /** The elements, if they are cached as tuples. */
   lazy val partitions: Seq[Array[Datum.Tuple]] = cached.map(_.map(_.asInstanceOf[Datum.Tuple]))
 
@@ -27,7 +26,6 @@ private[bench] final class CachedElements(cached: Seq[Array[Any]]) {
 }
 
 private[bench] object CachedElements {
-
   def of(rddId: Int, partitions: Seq[Int]): CachedElements =
     new CachedElements(partitions.map { partition =>
       val block = SparkEnv.get.blockManager.getLocalValues(RDDBlockId(rddId, partition)).getOrElse(

@@ -9,7 +9,6 @@ import supply.plan.{Hostfile, Plan, Shuffle}
 
 /** Runs the product's own pinned RDD and supply; measures the baseline before each epoch. */
 private[bench] final class CycleJob(sc: SparkContext, source: Source, command: Cycle) {
-
   def run(): Rounds = {
     val shuffle = command.shuffleBuffer.fold[Shuffle](Shuffle.Partitions)(Shuffle.Elements(_))
     val plan = Plan(source.rdd.partitions.length, command.pairs, command.epochs, seed = 0, shuffle)
@@ -33,7 +32,6 @@ private[bench] final class CycleTask(
     baselines: Seq[Seq[String]],
     counters: TaskCounters)
     extends Serializable {
-
   def run(rank: Int, epochs: Iterable[PlannedEpoch]): Seq[Round] = {
     val context = TaskContext.get()
     val pair = PinnedTask.attach(settings.user.configFiles, settings.hosts, rank,

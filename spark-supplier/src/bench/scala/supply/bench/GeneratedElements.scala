@@ -9,7 +9,6 @@ import supply.sources.Datum
 
 /** Elements of pseudo-random bytes, the same in every run. */
 private[bench] object GeneratedElements {
-
   def rdd(sc: SparkContext, command: Generate): RDD[Datum.Tuple] = {
     val Generate(channels, height, width, totalBytes, partitions, _, _) = command
     val elementBytes = channels * height * width

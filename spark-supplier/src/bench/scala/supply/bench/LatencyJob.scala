@@ -10,7 +10,6 @@ import supply.sources.Datum
 
 /** Measures the round trip of one small block at a time. */
 private[bench] final class LatencyJob(sc: SparkContext, command: Latency) {
-
   def run(): RoundTrips = {
     val latency = command
     RoundTrips(sc.makeRDD(Seq(0), 1).map(_ => LatencyJob.measure(latency).toSeq).collect().head)
@@ -18,7 +17,6 @@ private[bench] final class LatencyJob(sc: SparkContext, command: Latency) {
 }
 
 private object LatencyJob {
-
   def measure(command: Latency): Array[Long] = {
     val context = TaskContext.get()
     val pair =

@@ -12,7 +12,6 @@ import supply.sources.{Datum, DatumWriter}
 
 /** Counts the content of a source, as a rank counts what it receives. */
 private[bench] object SourceTally {
-
   /** @param open makes a cursor over the elements of one partition */
   def of[T: ClassTag](rdd: RDD[T])(open: Iterator[T] => ElementCursor): Tally = {
     val (count, bytes, crcSum) = rdd.mapPartitions { values =>

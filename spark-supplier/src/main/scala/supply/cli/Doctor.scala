@@ -12,7 +12,6 @@ import supply.sources.lmdb.LmdbEnvironments
  * argument is the version of the contract that libsupply speaks.
  */
 object Doctor {
-
   private val javaVersion = 17
 
   private final case class Finding(status: String, check: String, text: String, fix: String = "") {

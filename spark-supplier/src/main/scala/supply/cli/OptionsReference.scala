@@ -9,7 +9,6 @@ import supply.driver.SupplierOptions
 
 /** Writes docs/OPTIONS.md from the declarations of the options: `make reference`. */
 object OptionsReference {
-
   def text: String = {
     val usage =
       new CommandLine(new SupplierOptions).setUsageHelpWidth(100).setUsageHelpAutoWidth(false)

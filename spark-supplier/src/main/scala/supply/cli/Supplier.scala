@@ -15,7 +15,6 @@ import supply.sources.lmdb.LmdbSource
 
 /** The Supplier, a program for spark-submit: it supplies an LMDB. */
 object Supplier {
-
   /** Exit status if a rank did not come, stalled, stopped or died: look for the cause on its side. */
   private val RankFailed = 3
 

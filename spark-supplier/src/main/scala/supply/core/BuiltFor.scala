@@ -10,7 +10,6 @@ import org.apache.spark.SPARK_VERSION
  * collections, no string interpolation.
  */
 object BuiltFor {
-
   private val properties = new Properties
   private val stream = getClass.getResourceAsStream("/supply/built-for.properties")
   try properties.load(stream)

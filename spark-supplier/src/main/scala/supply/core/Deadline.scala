@@ -38,7 +38,6 @@ final class Deadline(@volatile private var allowed: Double) {
 }
 
 object Deadline {
-
   private val timer = Threads.scheduler("supply-deadline")
 
   /**

@@ -6,7 +6,6 @@ import scala.jdk.CollectionConverters._
 
 /** Says in one line which option is wrong. */
 private[supply] object UsageError {
-
   /** `more` says where the options are listed. */
   def text(e: ParameterException, more: String = "--help lists the options"): String = {
     val nearest = e match {

@@ -7,7 +7,6 @@ import java.nio.ByteBuffer
  * the block, any call may end it early (see [[ElementCursor.write]]).
  */
 trait ElementWriter {
-
   /** For a column of 32-bit values that are not a list; a float as its bits. */
   def putInt(column: Int, value: Int): Unit
 
@@ -31,7 +30,6 @@ trait ElementWriter {
 
 /** Takes the values of many elements at once, from arrays. The elements must fit. */
 trait BatchWriter {
-
   /** `count` values from `values(from)` on. */
   def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit
 
@@ -49,7 +47,6 @@ trait BatchWriter {
 
 /** The elements of one partition, in order, read in the source's own memory. For one thread. */
 trait ElementCursor extends AutoCloseable {
-
   /** Moves to the next element; false at the end. */
   def next(): Boolean
 
@@ -62,7 +59,6 @@ trait ElementCursor extends AutoCloseable {
 
 /** A cursor whose source holds many elements in common arrays. */
 trait BatchCursor extends ElementCursor {
-
   /** The number of elements that can be written at once, the current one included. */
   def ready: Int
 
@@ -75,7 +71,6 @@ trait BatchCursor extends ElementCursor {
 
 /** A cursor that keeps elements in numbered places, each until another one is kept there. */
 trait KeepingCursor extends ElementCursor {
-
   /** Keeps the element that `next()` has moved to. */
   def keep(place: Int): Unit
 
@@ -85,7 +80,6 @@ trait KeepingCursor extends ElementCursor {
 
 /** A cursor that can write elements of many places at once: `count` from `places(from)` on. */
 trait GatheringCursor extends KeepingCursor {
-
   /** Bytes of these elements in the columns of variable width. */
   def bytes(places: Array[Int], from: Int, count: Int): Long
 

@@ -92,7 +92,6 @@ final class ShuffledCursor(
 }
 
 object ShuffledCursor {
-
   /** The number of elements that are drawn together. */
   private final val Ahead = 256
 }

@@ -20,7 +20,6 @@ import supply.sources.lmdb.LmdbRDD
  * options.
  */
 final class LmdbDataSource extends RelationProvider with DataSourceRegister {
-
   override def shortName(): String = "lmdb"
 
   override def createRelation(
@@ -38,7 +37,6 @@ final class LmdbDataSource extends RelationProvider with DataSourceRegister {
 
 private final class LmdbRelation(
     override val sqlContext: SQLContext, rdd: LmdbRDD) extends BaseRelation with TableScan {
-
   override def schema: StructType = DatumRow.Schema
 
   /** The rows are Spark's internal ones, as its own file sources return them. */
@@ -69,7 +67,6 @@ private final class DatumRow extends DatumWriter {
 }
 
 private object DatumRow {
-
   /** A column of a Datum has the same index in both. */
   val Schema: StructType = StructType(Datum.schema.columns.map { column =>
     StructField(column.name,

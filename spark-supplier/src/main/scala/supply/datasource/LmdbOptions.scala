@@ -8,7 +8,6 @@ import supply.sources.cache.LmdbCacheOptions
 /** The options of `spark.read.format("lmdb")`. */
 @Command(name = "lmdb", sortOptions = false)
 private[supply] final class LmdbOptions {
-
   @Opt(
     names = Array("--path"),
     paramLabel = "PATH",
@@ -34,7 +33,6 @@ private[supply] final class LmdbOptions {
 }
 
 private[supply] object LmdbOptions {
-
   def parse(options: Map[String, String]): LmdbOptions = {
     val parsed = NamedOptions.parse(new LmdbOptions, options)
     if (parsed.path == null)

@@ -6,7 +6,6 @@ import supply.executor.SupplySettings
 
 /** The options of a stream: those of [[RunOptions]] that make sense without an end. */
 private[datasource] object StreamOptions {
-
   /** Spark's own options, which it passes to every sink. */
   private val OfSpark = Set("checkpointlocation", "queryname")
 

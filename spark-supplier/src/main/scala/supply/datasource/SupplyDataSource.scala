@@ -18,7 +18,6 @@ import supply.sources.rows.{ListLengths, RowSource}
  */
 final class SupplyDataSource extends CreatableRelationProvider with StreamSinkProvider
     with DataSourceRegister {
-
   override def shortName(): String = "supply"
 
   override def createRelation(context: SQLContext, mode: SaveMode, options: Map[String, String],

@@ -4,7 +4,6 @@ import org.apache.spark.SparkContext
 
 /** Runs the jobs of `body` as a group that can be cancelled, inside any group of the thread. */
 private[supply] object JobGroup {
-
   private val Properties =
     Seq("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 

@@ -12,7 +12,6 @@ import supply.plan.Hostfile
 
 /** A job with one task on each node that has ranks. */
 private[supply] object NodeJob {
-
   def nodes(hosts: Hostfile): Int = places(hosts).size
 
   /** The place of the first rank of each node. */

@@ -55,7 +55,6 @@ private[supply] final class RankJob(sc: SparkContext, hosts: Hostfile, timeout: 
 }
 
 private[supply] object RankJob {
-
   /** The SupplyException that a task threw, or `e` itself. */
   def causeOf(e: Throwable): Throwable =
     Iterator.iterate(e)(_.getCause).takeWhile(_ != null)

@@ -4,7 +4,6 @@ import supply.executor.TaskReport
 
 /** The table at the end of a run, one row for each pair. */
 private[supply] object Report {
-
   private val header =
     IndexedSeq("rank", "host", "partitions", "elements", "bytes", "GB/s", "waited for rank",
       "waited for source")

@@ -9,7 +9,6 @@ import supply.plan.{Shuffle, Uneven}
 /** The options of any run: on the Supplier's command line, and of a DataFrame's writer. */
 @Command(name = "supply", sortOptions = false)
 final class RunOptions {
-
   @Opt(
     names = Array("--ranks"),
     paramLabel = "N",
@@ -135,7 +134,6 @@ final class RunOptions {
 }
 
 object RunOptions {
-
   /** Parses the options of a DataFrame's writer: names without dashes. */
   def parse(options: Map[String, String]): RunOptions = NamedOptions.parse(new RunOptions, options)
 }

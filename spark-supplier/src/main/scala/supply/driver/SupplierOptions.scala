@@ -18,7 +18,6 @@ import supply.sources.cache.LmdbCacheOptions
     "2:an option is wrong",
     "3:a rank did not come, stalled, stopped or died; the last line on stderr says which"))
 final class SupplierOptions {
-
   @Opt(
     names = Array("--lmdb"),
     paramLabel = "PATH",

@@ -16,7 +16,6 @@ import supply.plan.{Hostfile, Plan}
 
 /** One run: supplies a source to all its ranks, or notifies every rank why not. */
 object SupplyJob {
-
   /** How long to wait for ranks that are just coming, if nobody should wait any longer. */
   private[supply] val deliverySeconds = 2.0
 

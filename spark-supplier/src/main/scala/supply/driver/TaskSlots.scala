@@ -8,7 +8,6 @@ import supply.plan.Hostfile
 
 /** Requires a task slot for each rank on its node: waiting tasks would make all ranks wait. */
 private[supply] object TaskSlots {
-
   private val pollMillis = 100L
 
   /** Cores that the executors of one host offer, and that its ranks need. */

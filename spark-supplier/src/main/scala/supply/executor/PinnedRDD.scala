@@ -34,7 +34,6 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
       Seq(new NarrowDependency[Any](source.rdd.asInstanceOf[RDD[Any]]) {
         override def getParents(rank: Int): Seq[Int] = plan.partitionsOf(rank)
       })) {
-
   /** Of the source, by its name: Spark hides the type. Tasks cannot compute it. */
   private val determinism = getOutputDeterministicLevel.toString
   if (determinism == "INDETERMINATE") {

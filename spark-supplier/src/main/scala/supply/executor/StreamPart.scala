@@ -10,7 +10,6 @@ import supply.plan.{Plan, Shuffle}
 
 /** What one pinned job supplies of a stream. */
 sealed trait StreamPart {
-
   /** The plan of this part, for a source of `partitions` partitions. */
   def plan(partitions: Int, ranks: Int): Plan
 
@@ -22,7 +21,6 @@ sealed trait StreamPart {
 }
 
 object StreamPart {
-
   /** A batch is an epoch. */
   final case class Batch(number: Int) extends StreamPart {
     override def plan(partitions: Int, ranks: Int): Plan =

@@ -7,7 +7,6 @@ import supply.plan.Hostfile
 /** Restarts the time limit of this node's ranks: attaches to each pair without a task. */
 private[supply] final class StreamSignal(
     configFiles: ConfigFiles, hosts: Hostfile, run: Long) extends Serializable {
-
   def send(): Unit =
     hosts.places.indices.filter(rank => hosts.places(rank).isOn(PinnedTask.host)).foreach { rank =>
       try if (Pair.hasRank(PinnedTask.paths(configFiles, hosts, rank)))

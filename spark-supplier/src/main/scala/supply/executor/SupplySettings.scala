@@ -22,7 +22,6 @@ final case class SupplySettings(
     resident: Boolean = false,
     shuffle: Shuffle = Shuffle.Partitions,
     uneven: Uneven = Uneven.Keep) {
-
   def configFiles: ConfigFiles = ConfigFiles(mappedFiles, namedPipes)
 
   /**

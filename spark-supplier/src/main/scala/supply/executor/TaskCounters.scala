@@ -5,7 +5,6 @@ import org.apache.spark.util.LongAccumulator
 
 /** What the tasks have done so far, for the driver's progress and for each task in Spark's UI. */
 final class TaskCounters(sc: SparkContext) extends java.io.Serializable {
-
   /** Of published blocks, like the bytes. */
   val elements: LongAccumulator = sc.longAccumulator("supply.elements")
   val bytes: LongAccumulator = sc.longAccumulator("supply.bytes")

@@ -6,7 +6,6 @@ import supply.core.SupplyException
 sealed trait TaskMessage extends java.io.Serializable
 
 object TaskMessage {
-
   /** The task has attached to the pair of this rank. */
   final case class Attached(rank: Int) extends TaskMessage
 

@@ -21,7 +21,6 @@ final case class TaskSettings(
     plan: Long = 0,
     wholeBlocks: Boolean = false,
     stream: Option[StreamPart] = None) {
-
   /** Whether END_OF_DATA follows. */
   def isEnd: Boolean = stream.forall(_.isEnd)
 

@@ -12,7 +12,6 @@ import supply.plan.Hostfile
 
 /** Notifies all ranks that Spark failed, by a job: each executor notifies all ranks of its node. */
 private[supply] object FailureBroadcast {
-
   /** How long Spark may take to start the tasks: without executors it waits for ever. */
   private val startSeconds = 10.0
 

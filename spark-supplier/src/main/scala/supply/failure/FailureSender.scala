@@ -12,7 +12,6 @@ import supply.protocol.Notification
 
 /** Sends FAILURE to one rank, also while a task holds its pair (D1 to D4 of proto/PROTOCOL.md). */
 private[supply] object FailureSender {
-
   sealed trait Outcome
 
   /** FAILURE is in its pipe. */

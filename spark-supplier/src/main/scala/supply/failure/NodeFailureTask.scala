@@ -66,7 +66,6 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
 }
 
 private[failure] object NodeFailureTask {
-
   /** The question to the driver. */
   case object IsWanted
 

@@ -9,7 +9,6 @@ import supply.protocol.Layout
 
 /** One buffer of a column: staged in memory that is reused, or already in the slot. */
 private[pair] abstract class ColumnBuffer {
-
   /** In bytes. */
   def size: Int
 

@@ -29,7 +29,6 @@ final case class PairPaths(
  * needs.
  */
 final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
-
   /** The pairs of this node, by local rank. Call it where the task runs: nodes may differ. */
   def read(): IndexedSeq[PairPaths] = {
     val mapped = ConfigFiles.lines(mappedFiles)
@@ -74,7 +73,6 @@ final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
 }
 
 object ConfigFiles {
-
   private final case class Line(place: String, words: IndexedSeq[String])
 
   private def group(line: Line): Option[String] = {

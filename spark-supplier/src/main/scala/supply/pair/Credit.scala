@@ -129,7 +129,6 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
 }
 
 private object Credit {
-
   /** How long a task polls after the last release, and how long it sleeps between two polls. */
   private final val PollNanos = 2000000L
   private final val ParkNanos = 50000L

@@ -16,7 +16,6 @@ import supply.protocol.{Layout, Notification, Request}
  * closed. From then on the kernel reports it when the rank dies.
  */
 object NamedPipe {
-
   private def open(path: Path, group: Option[String], end: StandardOpenOption): FileChannel =
     Using.resource(PairFile.find(path, PairFile.Pipe, group)) { pipe =>
       Using.resource(pipe.open(READ, WRITE))(_ => pipe.open(end))

@@ -23,7 +23,6 @@ final class Pair private[pair] (
     notifications: NotificationPipe,
     timeout: Double)
     extends AutoCloseable {
-
   private val blocks = new PublishedBlocks(name, file)
   private var sequence = file.published
   private var elementsBefore = 0L
@@ -105,7 +104,6 @@ final class Pair private[pair] (
 
   /** The slot of the next block. `place` is the number whose slot it is. */
   final class Claim private[Pair] (place: Long) {
-
     /** The columns are written here, after the block header. */
     val slot: ByteBuffer = file.slot(blocks.slotOf(place))
 
@@ -226,7 +224,6 @@ final class Pair private[pair] (
 }
 
 object Pair {
-
   /** The options that a plan follows from, apart from the data. */
   private val PlanOptions =
     "--partitions, --ranks, --seed, --shuffle or --uneven (with --block-elements)"

@@ -19,7 +19,6 @@ import supply.core.ConfigException
  */
 final class PairFile private (
     path: Path, folder: SecureDirectoryStream[Path]) extends AutoCloseable {
-
   def open(end: StandardOpenOption*): FileChannel = {
     val options: Set[OpenOption] = end.toSet[OpenOption] + LinkOption.NOFOLLOW_LINKS
     folder.newByteChannel(path.getFileName, options.asJava).asInstanceOf[FileChannel]
@@ -29,7 +28,6 @@ final class PairFile private (
 }
 
 object PairFile {
-
   sealed abstract class Kind(private[PairFile] val text: String,
       private[PairFile] val is: PosixFileAttributes => Boolean)
   case object Mapped extends Kind("regular file", _.isRegularFile)

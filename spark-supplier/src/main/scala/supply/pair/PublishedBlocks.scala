@@ -110,7 +110,6 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
 }
 
 private[pair] object PublishedBlocks {
-
   /** Slots for END_OF_EPOCH and END_OF_DATA, in addition to the resident blocks with elements. */
   final val EndSlots = 2
 }

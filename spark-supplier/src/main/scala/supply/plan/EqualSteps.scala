@@ -18,7 +18,6 @@ final case class Share(counted: Long, supplied: Long)
  */
 final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: Int,
     isPadded: Boolean, steps: Long) {
-
   /** The shares of partitions in an epoch's order; the last give the added or missing steps. */
   def shares(order: IndexedSeq[Int]): IndexedSeq[(Int, Share)] = {
     val own = order.map(partition =>
@@ -45,7 +44,6 @@ final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: In
 }
 
 object EqualSteps {
-
   /**
    * @param ranks the partitions of each rank
    * @throws SourceException if a rank has too few elements for one step

@@ -12,7 +12,6 @@ import supply.core.ConfigException
 
 /** Where a rank is: its host (None: this node, the only one), and its number there. */
 final case class RankPlacement(host: Option[String], localRank: Int) {
-
   /** Whether `name`, a host as Spark knows it, is this place's host. */
   def isOn(name: String): Boolean = host.forall { expected =>
     // An address has no short name.
@@ -27,14 +26,12 @@ final case class RankPlacement(host: Option[String], localRank: Int) {
 
 /** The places of all ranks. As with mpirun, rank r gets slot r in the order of the host file. */
 final case class Hostfile(places: IndexedSeq[RankPlacement]) {
-
   /** The places of each host, in the order of the host file; empty if there is no host file. */
   def byHost: Seq[(String, Seq[RankPlacement])] =
     places.flatMap(_.host).distinct.map(host => host -> places.filter(_.host.contains(host)))
 }
 
 object Hostfile {
-
   private val Slots = "slots=(.*)".r
 
   /** All ranks on this node. */

@@ -86,7 +86,6 @@ final case class Plan(
 }
 
 object Plan {
-
   /** The finalizer of SplitMix64: neighbouring seeds give unrelated sequences. */
   private def mix(value: Long): Long = {
     var z = value + 0x9e3779b97f4a7c15L

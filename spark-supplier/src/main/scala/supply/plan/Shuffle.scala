@@ -6,7 +6,6 @@ import supply.core.ConfigException
 sealed trait Shuffle extends Product with java.io.Serializable
 
 object Shuffle {
-
   /** The order of the source, in every epoch. */
   case object Off extends Shuffle
 

@@ -6,7 +6,6 @@ import supply.core.ConfigException
 sealed trait Uneven extends Product with java.io.Serializable
 
 object Uneven {
-
   /** Supply every element once: ranks make different numbers of steps. */
   case object Keep extends Uneven
 

@@ -4,7 +4,6 @@ package supply.protocol
 sealed trait Format
 
 object Format {
-
   /** One bit per element. */
   case object Bits extends Format
 

@@ -15,7 +15,6 @@ final case class Notification(
     firstElement: Long,
     offset: Long,
     size: Long) {
-
   /** Writes it at `at` of a little-endian buffer; the buffer's position does not change. */
   def write(to: ByteBuffer, at: Int): Unit = {
     to.putLong(at + At.generation, generation)
@@ -33,7 +32,6 @@ final case class Notification(
 }
 
 object Notification {
-
   def read(from: ByteBuffer, at: Int): Notification = Notification(
     generation = from.getLong(at + At.generation),
     kind = from.getInt(at + At.kind),

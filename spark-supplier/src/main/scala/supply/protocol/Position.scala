@@ -10,7 +10,6 @@ import supply.protocol.Layout.Constant
 final case class Position(epoch: Int, inside: Option[(Int, Long)])
 
 object Position {
-
   /** After END_OF_DATA. */
   val End: Position = Position(Int.MaxValue, None)
 

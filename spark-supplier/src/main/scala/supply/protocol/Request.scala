@@ -8,7 +8,6 @@ import supply.protocol.Layout.{Request => At}
 final case class Request(generation: Long, kind: Int)
 
 object Request {
-
   def read(from: ByteBuffer, at: Int): Request =
     Request(from.getLong(at + At.generation), from.getInt(at + At.kind))
 }

@@ -46,7 +46,6 @@ final case class Schema(columns: IndexedSeq[Column]) {
 }
 
 object Schema {
-
   /** In UTF-8, without the zero byte at the end. */
   private val NameBytesMax = At.format - At.name - 1
 

@@ -8,7 +8,6 @@ import supply.protocol.{Column, Schema}
 
 /** Caffe's Datum: the paper's tuple of seven values, and the columns of a block. */
 object Datum {
-
   /**
    * (key, label, channels, height, width, encoded, data). The key has one char per byte
    * (ISO-8859-1), so it holds any bytes. The label is a decimal number. The data is channels ×

@@ -34,7 +34,6 @@ final class DatumBatch private[sources] (private[sources] val numbers: Array[Int
 }
 
 object DatumBatch {
-
   /** A batch is closed at this size: below that of a humongous object of the garbage collector. */
   final val Bytes = 256 << 10
 

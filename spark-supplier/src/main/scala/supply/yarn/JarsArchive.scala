@@ -11,7 +11,6 @@ import supply.core.ConfigException
 
 /** Spark's jars as one archive on the cluster, uploaded once: each submission saves 400 MB. */
 private[supply] object JarsArchive {
-
   /** Returns where the archive of those jars is, and uploads it first if it is not there. */
   def upload(jarsFolder: File, progress: String => Unit): String = {
     val jars = Option(jarsFolder.listFiles()).toSeq.flatten.filter(

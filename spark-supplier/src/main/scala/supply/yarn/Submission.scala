@@ -16,7 +16,6 @@ import supply.plan.Hostfile
  * files here, where the user reads it, and not in a log on the cluster.
  */
 object Submission {
-
   /**
    * @param arguments spark.executor.memory, SPARK_HOME, Spark's --conf options, and the Supplier's
    *   options

@@ -11,7 +11,6 @@ import supply.driver.{ContainerMemory, SupplierOptions}
 
 /** The options of launch/submit-supplier: the Supplier's, and Spark's settings. */
 private[supply] final class SubmissionOptions {
-
   @Opt(names = Array("--conf"), paramLabel = "KEY=VALUE")
   var settings: JavaMap[String, String] = Collections.emptyMap()
 

@@ -13,7 +13,6 @@ private[cache] final case class CachedCopy(key: String, bytes: Long, used: FileT
 
 /** A node's cache: a folder per copy, named when it is complete, and one file for the locks. */
 private[cache] final class CacheFolder(val path: Path) {
-
   def lockFile: Path = path.resolve("lock")
 
   /** The complete copy. */
@@ -73,7 +72,6 @@ private[cache] final class CacheFolder(val path: Path) {
 }
 
 private[cache] object CacheFolder {
-
   def touch(file: Path): Unit = {
     Files.setLastModifiedTime(file, FileTime.fromMillis(System.currentTimeMillis()))
     ()

@@ -6,7 +6,6 @@ import supply.core.Size
 
 /** The options for copies of LMDBs in HDFS, of the Supplier and of `spark.read.format("lmdb")`. */
 final class LmdbCacheOptions {
-
   @Opt(
     names = Array("--lmdb-cache"),
     paramLabel = "FOLDER",

@@ -18,7 +18,6 @@ import supply.core.SourceException
  */
 final case class RemoteFile(uri: String, length: Long, modified: Long)(
     hadoop: SerializableConfiguration) {
-
   /** Names this version of the file. Another content has another key if its length or time differs. */
   def key: String =
     MessageDigest.getInstance("SHA-256").digest(s"$uri\n$length\n$modified".getBytes(UTF_8)).take(
@@ -39,7 +38,6 @@ final case class RemoteFile(uri: String, length: Long, modified: Long)(
 }
 
 object RemoteFile {
-
   /** Whether a name has the form of a key. */
   private[cache] def isKey(name: String): Boolean = name.matches("[0-9a-f]{32}")
 

@@ -8,7 +8,6 @@ import org.fusesource.lmdbjni.DirectBuffer
 
 /** Entries of an LMDB that a cursor keeps in numbered places, see [[supply.data.KeepingCursor]]. */
 private[lmdb] sealed abstract class KeptEntries {
-
   /** The recalled entry: its key, and the buffer whose first `valueBytes` bytes are its value. */
   final val key = new DirectBuffer(Array.emptyByteArray)
   final val value = new DirectBuffer(Array.emptyByteArray)
@@ -21,7 +20,6 @@ private[lmdb] sealed abstract class KeptEntries {
 
 /** Keeps the addresses of entries in a file that stays mapped. */
 private[lmdb] final class MappedEntries extends KeptEntries {
-
   /** For each place the key, then the value. */
   private var addresses = new Array[Long](128)
   private var lengths = new Array[Int](128)

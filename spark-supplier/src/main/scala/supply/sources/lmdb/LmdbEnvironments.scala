@@ -7,7 +7,6 @@ import supply.core.SourceException
 
 /** The LMDB environments of this process; tasks share one if the file may stay mapped. */
 object LmdbEnvironments {
-
   private final class Shared(val env: Env) {
     var users = 0
   }

@@ -4,7 +4,6 @@ import supply.sources.cache.{CacheSettings, NodeCache, RemoteFile}
 
 /** Where the tasks find an LMDB. */
 sealed trait LmdbLocation extends Serializable {
-
   /** The data file on the node of this JVM. */
   def local(): String
 }

@@ -6,7 +6,6 @@ import org.apache.spark.Partition
 final case class LmdbPartition(index: Int, firstKey: Array[Byte], entries: Long) extends Partition
 
 object LmdbPartition {
-
   /** Plans `count` partitions that differ by at most one entry. Walks the keys, reads no values. */
   def plan(file: LmdbFile, count: Int): IndexedSeq[LmdbPartition] = {
     val firsts = (0 to count).map(split(file.entries, count, _))

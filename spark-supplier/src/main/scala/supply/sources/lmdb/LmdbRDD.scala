@@ -19,7 +19,6 @@ final class LmdbRDD private[supply] (
     sc: SparkContext, location: LmdbLocation, val entries: Long,
     @transient private val plan: IndexedSeq[LmdbPartition])
     extends RDD[Datum.Tuple](sc, Nil) {
-
   override protected def getPartitions: Array[Partition] = plan.toArray[Partition]
 
   /** Entries of each partition. */
@@ -62,7 +61,6 @@ private final class LmdbCursorRDD[A: ClassTag](
 }
 
 object LmdbRDD {
-
   /**
    * @param path a directory with a data.mdb, or a data file itself; driver and executors see it
    *   there

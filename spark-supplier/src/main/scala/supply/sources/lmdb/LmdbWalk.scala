@@ -55,7 +55,6 @@ final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends Au
 }
 
 private[lmdb] object LmdbWalk {
-
   /** A copy of all bytes of the buffer. */
   def bytes(of: DirectBuffer): Array[Byte] = {
     val copy = new Array[Byte](of.capacity())

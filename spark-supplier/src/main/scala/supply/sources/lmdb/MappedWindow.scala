@@ -11,7 +11,6 @@ import org.apache.spark.SparkEnv
  * because faulting its pages in again takes a quarter of a task's time.
  */
 object MappedWindow {
-
   /** The window of each task on YARN, in bytes. An element larger than it is mapped whole. */
   final val OnYarn: Long = 64L << 20
 

@@ -11,7 +11,6 @@ import scala.jdk.CollectionConverters._
  * library and name its folder by -Dlibrary.lmdbjni.path.
  */
 private[lmdb] object NativeLibrary {
-
   /**
    * Removes the loaded copy, which is no longer needed. lmdbjni itself would remove it at the exit
    * of the JVM, and a killed JVM would leave it.

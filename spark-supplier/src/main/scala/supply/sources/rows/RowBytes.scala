@@ -11,7 +11,6 @@ import supply.data.ElementWriter
 
 /** Copies values from Spark's memory into a block, in the machine's byte order. */
 private[rows] object RowBytes {
-
   /** Copies text or bytes. */
   def write(row: SpecializedGetters, i: Int, isText: Boolean, to: ElementWriter): Unit = row match {
     case unsafe: UnsafeRow =>

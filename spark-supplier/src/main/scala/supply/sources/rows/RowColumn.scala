@@ -9,7 +9,6 @@ import supply.protocol.Column
 
 /** Writes the values of one column. A class, so that a call for each value is a virtual one. */
 private[rows] abstract class RowValue extends Serializable {
-
   /** Writes value `i` of the row, which must not be null, as the value of column `i`. */
   def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit
 }
@@ -23,7 +22,6 @@ private[rows] final class RowColumn(val column: Column, val width: Int, val valu
     extends Serializable
 
 private[rows] object RowColumn {
-
   private val Castable =
     "cast it to boolean, an integer, float, double, decimal, string, binary, date or timestamp, or to an array of " +
       "numbers that all have the same length"
@@ -88,7 +86,6 @@ private[rows] object RowColumn {
 
 /** 128 bits, two's complement. */
 private final class DecimalValue(precision: Int, scale: Int) extends RowValue {
-
   override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
     val space = to.reserve(i, 16)
     val value = row.getDecimal(i, precision, scale)
@@ -105,7 +102,6 @@ private final class DecimalValue(precision: Int, scale: Int) extends RowValue {
 /** An array with the same number of numbers in each row. */
 private final class ListValue(name: String, format: String, length: Int, width: Int,
     containsNull: Boolean) extends RowValue {
-
   override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
     val list = row.getArray(i)
     if (list.numElements() != length) {

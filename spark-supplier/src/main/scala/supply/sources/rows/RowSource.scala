@@ -15,7 +15,6 @@ import supply.protocol.Schema
 /** The rows of a DataFrame, which Spark computes or has cached. */
 private[supply] final class RowSource(override val rdd: RDD[InternalRow],
     columns: IndexedSeq[RowColumn]) extends Source {
-
   override def schema: Schema = Schema(columns.map(_.column))
 
   /** The widest column. Text and bytes count as wider than any number. */

@@ -11,7 +11,6 @@ final case class ExecutorSlots(id: String, host: String, cores: Int, coresPerTas
     activeTasks: Int)
 
 object SparkInternals {
-
   /**
    * Number of tasks that the registered executors can run at the same time.
    *

@@ -18,7 +18,6 @@ import org.apache.spark.sql.streaming.StreamingQueryListener._
  * Spark already.
  */
 object StreamingInternals {
-
   // The class lies in different packages in Spark 3.5 and 4.1.
   private type Execution = { def sink: AnyRef; def streamMetrics: Source }
 
