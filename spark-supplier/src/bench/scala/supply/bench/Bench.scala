@@ -5,10 +5,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.{SparkConf, SparkContext}
 
-/**
- * The Spark side of the benchmarks, which spark-submit runs. It reads one command per line from
- * stdin and answers each with one line of JSON on stdout. It exits at the end of stdin.
- */
+/** The Spark side of the benchmarks: answers each command on stdin with a line of JSON, to its end. */
 object Bench {
   def main(arguments: Array[String]): Unit = {
     val conf = new SparkConf()

@@ -13,11 +13,7 @@ import com.fasterxml.jackson.annotation.JsonSubTypes.Type
     new Type(value = classOf[Latency], name = "latency")))
 sealed trait Command
 
-/**
- * Makes elements of one shape, persists them and opens them as the source; answers [[Tally]].
- *
- * @param batches true: as batches, as the Supplier persists an LMDB; false: as a user's tuples
- */
+/** Makes and opens elements of one shape, in batches or as a user's tuples; answers [[Tally]]. */
 final case class Generate(
     channels: Int,
     height: Int,
@@ -27,20 +23,10 @@ final case class Generate(
     batches: Boolean,
     storageLevel: String) extends Command
 
-/**
- * Opens an LMDB as the source. With `storageLevel` NONE its own pages are read and the answer is
- * [[Done]]; otherwise Spark persists it and the answer is a [[Tally]].
- */
+/** Opens an LMDB; answers [[Done]] if `storageLevel` is NONE, else [[Tally]] once it is persisted. */
 final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) extends Command
 
-/**
- * Supplies the source to `pairs` ranks, measures the baseline before each epoch; answers
- * [[Rounds]].
- *
- * @param baselines the baseline of each pair, see [[Baseline.of]]
- * @param resident the Supplier's --resident
- * @param shuffleBuffer the Supplier's --shuffle-buffer, with --shuffle elements
- */
+/** Supplies `pairs` ranks and measures the baselines ([[Baseline.of]]); answers [[Rounds]]. */
 final case class Cycle(
     pairs: Int,
     mappedFiles: String,
@@ -68,12 +54,10 @@ final case class Failed(error: String)
 final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
 
 /**
- * One measurement; `start` is a time of System.nanoTime, `cpuNanos` CPU time of the one busy
- * thread.
- *
- * @param firstNanos time until the first element arrived; 0 if it was not recorded
- * @param sum checksum of the data that a program read; 0 if Spark's task measured
- * @param peakBytes peak memory of the measuring program; 0 if Spark's task measured
+ * One measurement: `start` as System.nanoTime has it, `cpuNanos` of the one busy thread. The other
+ * figures are 0 if nobody recorded them: nanoseconds until the first element, and a measuring
+ * program's
+ * checksum and peak memory.
  */
 final case class Measured(
     start: Long,
@@ -85,12 +69,7 @@ final case class Measured(
     sum: BigInt = 0,
     peakBytes: Long = 0)
 
-/**
- * One epoch of one pair: the baseline, then the cycle until the rank has read all blocks.
- *
- * @param allocatedBytes bytes that the task's thread allocated during the cycle
- * @param waitedForRank nanoseconds without a free slot
- */
+/** One epoch of one pair: baseline, then cycle, with what its thread allocated and waited. */
 final case class Round(baseline: Measured, cycle: Measured, allocatedBytes: Long,
     waitedForRank: Long)
 

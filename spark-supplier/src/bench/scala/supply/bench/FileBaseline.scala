@@ -9,11 +9,8 @@ import supply.pair.MappedFile
 import supply.sources.Datum
 
 /**
- * Writes a new file for each partition, as spark-mpi-adapter does, for bench/c/file_consumer.c. The
- * consumer reads and removes one file while the next is written.
- *
- * @param folder a folder on a memory file system
- * @param mapped true: writes through a mapping. False: by write calls
+ * Writes a new file into `folder` (in memory) for each partition, as spark-mpi-adapter does, for
+ * bench/c/file_consumer.c, which reads and removes one file while the next is written.
  */
 private[bench] final class FileBaseline(port: Int, folder: String, cached: CachedElements,
     mapped: Boolean) extends Baseline {

@@ -1,10 +1,8 @@
 package supply.core
 
 /**
- * An error that ends a run. Its message is one line for the user: what is wrong, where, and what to
- * do. It travels from a task to the driver, and from there to every rank.
- *
- * @param retry whether another attempt of the same task may succeed
+ * An error that ends a run, here and on every rank. Its message is one line for the user: what is
+ * wrong, where, and what to do. `retry`: another attempt of the same task may succeed.
  */
 sealed abstract class SupplyException(message: String, cause: Throwable, val retry: Boolean)
     extends RuntimeException(message, cause)

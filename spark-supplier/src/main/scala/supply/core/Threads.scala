@@ -23,9 +23,9 @@ object Threads {
   }
 
   /**
-   * Runs `work` after `firstMillis`, and again `everyMillis` after each end of it, until closed. If
-   * `work` fails, that is logged, and the next run is still due. Closing interrupts `work`, unless
-   * `work` itself closes.
+   * Runs `work` after `firstMillis`, and again `everyMillis` after each end, even one with an
+   * error,
+   * which is logged. Closing ends that, and interrupts `work` unless `work` itself closes.
    */
   def repeat(name: String, firstMillis: Long, everyMillis: Long)(work: => Unit): AutoCloseable = {
     val timer = scheduler(name)

@@ -22,8 +22,9 @@ trait ElementWriter {
   def putNull(column: Int): Unit
 
   /**
-   * Space for `bytes` bytes of any other column: a little-endian buffer. The source must fill its
-   * next `bytes` bytes before any other call. For the main column this is the mapped file itself.
+   * Space for `bytes` bytes of any other column, little-endian: fill them before any other call.
+   * For
+   * the main column this is the mapped file itself.
    */
   def reserve(column: Int, bytes: Int): ByteBuffer
 }

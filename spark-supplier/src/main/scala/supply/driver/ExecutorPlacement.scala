@@ -32,12 +32,7 @@ private[supply] final class ExecutorPlacement(sc: SparkContext, hosts: Hostfile)
   /** Asks for executors on the nodes of the ranks. */
   def request(): Unit = if (possible) ask(wanted)
 
-  /**
-   * Takes the next step. Call it periodically.
-   *
-   * @param tasks the running tasks of this run
-   * @param complete whether every rank has what it needs
-   */
+  /** Takes the next step; call it periodically. `complete`: every rank has what it needs. */
   def improve(registered: Seq[ExecutorSlots], tasks: Seq[RunningTask], complete: Boolean): Unit =
     if (possible) {
       val executors = registered.filterNot(executor => released(executor.id))

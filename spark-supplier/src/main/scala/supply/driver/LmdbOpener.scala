@@ -11,9 +11,9 @@ import supply.sources.lmdb.{LmdbFile, LmdbPartition, LmdbRDD, Remote}
 /** Opens an LMDB for the tasks of a run: in place, or from copies if it is in HDFS. */
 private[supply] object LmdbOpener {
   /**
-   * @param path a path that every node sees, or a URI of a file system that Hadoop knows
-   * @param hosts for a URI: the nodes that have their copies when this returns; any other node
-   *   fetches its copy when one of its tasks first needs it
+   * `path` is one that every node sees, or a URI of a file system that Hadoop knows: then `hosts`
+   * have
+   * their copies when this returns, and any other node fetches its copy when a task needs it.
    */
   def open(sc: SparkContext, path: String, partitions: Int, hosts: => Hostfile,
       cache: CacheSettings): LmdbRDD =

@@ -18,11 +18,7 @@ private[supply] object NodeJob {
   private def places(hosts: Hostfile) =
     if (hosts.byHost.isEmpty) hosts.places.take(1) else hosts.byHost.map(_._2.head)
 
-  /**
-   * Runs `work` on each node; returns the results in the order of the host file.
-   *
-   * @param work its argument says whether this is the first node
-   */
+  /** Runs `work` on each node of the host file, in order; its argument: whether it is the first. */
   def run[A: ClassTag](sc: SparkContext, hosts: Hostfile, description: String)(
       work: Boolean => A): Seq[A] = {
     val targets = places(hosts).zipWithIndex.map { case (place, index) =>

@@ -14,12 +14,8 @@ import supply.core.Threads
 
 /**
  * Shows how far the tasks are: on a terminal a bar on stderr that renews itself, else a line in the
- * log every few seconds. The figures come with the executors' heartbeats
- * (spark.executor.heartbeatInterval).
- *
- * @param counters in which the tasks count
- * @param state given their totals and the seconds since the start, returns the share that is done
- *   and a text
+ * log every few seconds. `state` makes a text, and the share that is done, from the totals and the
+ * seconds since the start. Figures come with the executors' heartbeats.
  */
 private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumulator])(
     state: (Seq[Long], Double) => (Double, String))

@@ -9,12 +9,9 @@ import supply.core.SupplyException
 import supply.plan.Hostfile
 
 /**
- * A job with one task for each rank. It fails with the first cause, and never waits for executors
- * that do not come ([[TaskWatch]]).
- *
- * @param timeout how long a rank may be without a task, in seconds
- * @param stopCause why a task stopped without a failure that Spark counts, by Spark's number of the
- *   task
+ * A job with one task for each rank. It fails with the first cause, or if a rank has had no task
+ * for
+ * `timeout` seconds ([[TaskWatch]]).
  */
 private[supply] final class RankJob(sc: SparkContext, hosts: Hostfile, timeout: Double,
     description: String, stopCause: Long => Option[SupplyException] = _ => None)
@@ -22,11 +19,7 @@ private[supply] final class RankJob(sc: SparkContext, hosts: Hostfile, timeout: 
   private val group = s"supply-${UUID.randomUUID()}"
   @volatile private var firstFailure: Option[SupplyException] = None
 
-  /**
-   * Runs `body`, which starts the job and waits for it.
-   *
-   * @throws SupplyException the first cause, if the job fails
-   */
+  /** Runs `body`, which starts the job and waits for it. Throws the first cause if it fails. */
   def run[A](body: => A): A = {
     val watch = new TaskWatch(sc, group, hosts, timeout, fail, stopCause)
     Seq(this, watch).foreach(sc.addSparkListener)

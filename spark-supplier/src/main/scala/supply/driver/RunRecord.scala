@@ -9,10 +9,10 @@ import supply.core.{DriverCalls, SupplyException}
 import supply.executor.{TaskMessage, TaskReport}
 
 /**
- * What the tasks of one job have reported to the driver. Spark may retry a task whose rank has
- * received everything, and perhaps exited, if the task died before its success was reported.
- *
- * @param job name of the job; a late attempt of one batch says nothing about the next batch
+ * What the tasks of one job have reported. Spark may retry a task whose rank has received
+ * everything
+ * and exited, if it died before its success was reported. Each batch of a stream has its own
+ * record.
  */
 private[supply] final class RunRecord(sc: SparkContext, job: String) extends AutoCloseable {
   import TaskMessage._

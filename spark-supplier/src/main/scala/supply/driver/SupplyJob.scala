@@ -23,12 +23,9 @@ object SupplyJob {
   private val endSeconds = 10L
 
   /**
-   * Supplies a source to all its ranks.
-   *
-   * @param open makes the source. Called here, so that the ranks, which already wait, learn of a
-   *   source that cannot be opened
-   * @return what each rank has received, by rank: all of it
-   * @throws SupplyException with the first cause, if any rank has not received all its data
+   * Supplies a source to all its ranks. Returns what each has received; throws the first cause if
+   * that
+   * is not all its data. `open` runs here, so that waiting ranks learn of a failure in it.
    */
   def run(sc: SparkContext, settings: SupplySettings)(open: => Source): IndexedSeq[TaskReport] = {
     var hosts = Hostfile.oneNode(math.max(1, settings.ranks))

@@ -16,10 +16,9 @@ import supply.failure.FailureBroadcast
 import supply.plan.Hostfile
 
 /**
- * A stream, from its start to its end or failure: it supplies batch after batch, with a pinned job
- * each, and signals the ranks in between that it lives.
- *
- * @param checkpoint identifies the stream, also if its driver is started again
+ * A stream, from its start to its end or failure: supplies each batch with a pinned job, and
+ * signals
+ * the ranks in between. `checkpoint` identifies it, also if its driver is started again.
  */
 private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySettings,
     hosts: Hostfile, checkpoint: UUID) {
@@ -45,10 +44,8 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   }
 
   /**
-   * Returns when every rank has received all of the batch, and has asked for more. A rank does not
-   * get again what it received from an earlier attempt or an earlier driver.
-   *
-   * @throws SupplyException with the first cause, if a rank has not received all of it
+   * Returns when every rank has received all of the batch, and has asked for more; throws the first
+   * cause otherwise. A rank does not get again what an earlier attempt or driver supplied.
    */
   def batch(number: Long)(open: => Source): Unit = {
     if (number > LastBatch) {

@@ -12,17 +12,12 @@ import supply.executor.PinnedTask
 import supply.plan.Hostfile
 
 /**
- * Decides when to stop a job with one task for each rank:
+ * Stops a job, whose last stage has one task for each rank, when
  *   - a task fails with an error that a retry cannot mend;
  *   - a task lands on another node than its rank's, [[PinnedTask.MisplacedLimit]] times in a row;
- *   - a rank has had no task for longer than the timeout. Spark itself waits for ever for executors
- *     that are lost for good.
- *
- * Meanwhile it asks for executors where tasks are missing.
- *
- * @param group of the job whose last stage has one task for each rank
- * @param stopCause why a task stopped without a failure that Spark counts, by Spark's number of the
- *   task
+ *   - a rank has had no task for longer than the timeout: Spark itself would wait for ever.
+ * It also asks for executors where tasks are missing. `stopCause`: why the task of that number (in
+ * Spark) stopped without a failure that Spark counts.
  */
 private[supply] final class TaskWatch(
     sc: SparkContext, group: String, hosts: Hostfile, timeout: Double,

@@ -4,9 +4,8 @@ import supply.core.SourceException
 import supply.pair.Pair
 
 /**
- * Turns an OutOfMemoryError of Spark, which holds some partitions in memory as a whole, into an
- * error that names the partition and the settings. Spark itself would end the executor without a
- * word about memory: docs/design/decisions.md.
+ * Turns an OutOfMemoryError of Spark into an error that names the partition and the settings. Spark
+ * itself would end the executor without a word about memory: docs/design/decisions.md.
  */
 private[supply] object HeapErrors {
   private final val MiB = 1L << 20

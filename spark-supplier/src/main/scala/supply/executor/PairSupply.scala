@@ -100,11 +100,7 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
     count()
   }
 
-  /**
-   * Supplies elements `done` to `limit` of a partition.
-   *
-   * @return `limit`, or the number of elements of the partition if it has fewer
-   */
+  /** Supplies elements `done` to `limit`, or to the end. Returns where it stopped. */
   private def supplyOnce(partition: PlannedPartition, done: Long, limit: Long): Long = {
     val cursor = clock.time(1)(partition.open())
     try {

@@ -8,10 +8,9 @@ import supply.data.{ElementCursor, KeepingCursor, ShuffledCursor, Source}
 import supply.plan.{Hostfile, Plan, Share, Shuffle}
 
 /**
- * One partition of the source in one epoch, not yet opened.
- *
- * @param isOrdered whether Spark computes its elements in the same order each time
- * @param share how much of it is supplied; None: all
+ * A partition of the source in one epoch, not yet opened. `isOrdered`: Spark computes its elements
+ * in
+ * the same order each time. `share`: how much of it is supplied; None: all.
  */
 final case class PlannedPartition(index: Int, isOrdered: Boolean, share: Option[Share],
     open: () => ElementCursor)

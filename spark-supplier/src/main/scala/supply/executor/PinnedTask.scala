@@ -9,11 +9,7 @@ import supply.core.{Deadline, DriverCalls, MisplacedException, PairHeldException
 import supply.pair.{ConfigFiles, Pair, PairPaths}
 import supply.plan.Hostfile
 
-/**
- * Feeds one rank for the whole run, or for a batch of a stream.
- *
- * @param driver answers [[TaskMessage]]
- */
+/** Feeds one rank for a run, or for a batch of a stream. `driver` answers [[TaskMessage]]. */
 final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: DriverCalls)
     extends Serializable {
   import settings.{hosts, user}

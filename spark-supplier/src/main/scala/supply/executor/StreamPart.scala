@@ -69,10 +69,9 @@ object StreamPart {
   }
 
   /**
-   * The upper half identifies the stream, the lower one the partitions of a batch: a position
-   * inside a batch is valid only if the batch has the same partitions.
-   *
-   * @param checkpoint Spark's id of the query, which is stored in its checkpoint
+   * The upper half identifies the stream by Spark's id of the query, the lower one a batch's
+   * partitions:
+   * with others, a position inside a batch is not valid.
    */
   def fingerprint(checkpoint: UUID, ranks: Int, partitions: Int): Long = {
     val sum = new CRC32

@@ -4,11 +4,7 @@ import supply.core.ConfigException
 import supply.pair.ConfigFiles
 import supply.plan.{Hostfile, Shuffle, Uneven}
 
-/**
- * What a user asks for. RunOptions says what each option means.
- *
- * @param blockElements None: a block is closed when it is full
- */
+/** What a user asks for: RunOptions says what each option means. */
 final case class SupplySettings(
     ranks: Int,
     mappedFiles: String,
@@ -25,10 +21,9 @@ final case class SupplySettings(
   def configFiles: ConfigFiles = ConfigFiles(mappedFiles, namedPipes)
 
   /**
-   * The places of the ranks, from the host file if there is one.
-   *
-   * @throws ConfigException if that file is wrong, or if all ranks are on this node and the config
-   *   files are wrong
+   * The places of the ranks. Throws a ConfigException if the host file is wrong, or, with all ranks
+   * on
+   * this node, the config files are.
    */
   def readHosts(): Hostfile = {
     if (hosts.isEmpty) configFiles.read(ranks)

@@ -4,13 +4,10 @@ import supply.plan.Hostfile
 import supply.protocol.Schema
 
 /**
- * What all tasks of one pinned job have in common.
- *
- * @param user what the user asks for
- * @param run number of this run: random, not 0
- * @param plan the plan's fingerprint
- * @param wholeBlocks a block that is full before it has `blockElements` elements is an error
- * @param stream the part of a stream that this job supplies; None: a run, to its end
+ * What all tasks of one pinned job have in common. `run` is a random number, not 0; `plan` is the
+ * plan's fingerprint; `wholeBlocks`: a block with too few elements is an error; `stream`: None for
+ * a
+ * run, to its end.
  */
 final case class TaskSettings(
     user: SupplySettings,

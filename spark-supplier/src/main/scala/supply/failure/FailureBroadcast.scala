@@ -19,12 +19,9 @@ private[supply] object FailureBroadcast {
   private val sameThread: ExecutionContext = ExecutionContext.fromExecutor(_.run())
 
   /**
-   * Returns when all ranks are notified. Throws a TimeoutException when the wait is over.
-   *
-   * @param run number of the run that failed
-   * @param attached the ranks whose pairs had a task of this run. If such a rank is gone, no other
-   *   one comes
-   * @param wait how long to wait for ranks that are not there yet, in seconds, if none is there
+   * Returns when all ranks are notified; waits `wait` seconds for the first one to come, but not
+   * for one
+   * of `attached` (it had a task of this run) that is gone. Throws a TimeoutException after that.
    */
   def send(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
       attached: Set[Int], text: String, wait: Double): Unit = {

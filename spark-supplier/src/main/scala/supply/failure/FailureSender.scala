@@ -27,13 +27,10 @@ private[supply] object FailureSender {
   case object Unwanted extends Outcome
 
   /**
-   * Tries once.
-   *
-   * @param run number of the run that failed
-   * @param seconds time limit for space in the notification pipe
-   * @param isWanted asks the driver whether it still waits for the ranks. Called when a rank lives
-   *   there, and while nothing of its pair is locked or held open: the driver may take long to
-   *   answer
+   * Tries once, for at most `seconds` if the notification pipe is full. If a rank lives there, asks
+   * by
+   * `isWanted` whether the driver still waits for it: that may take long, so nothing is held
+   * meanwhile.
    */
   def send(paths: PairPaths, run: Long, text: String, seconds: Double)(
       isWanted: => Boolean): Outcome = {

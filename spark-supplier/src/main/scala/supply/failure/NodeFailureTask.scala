@@ -12,11 +12,8 @@ import supply.pair.{ConfigFiles, PairPaths}
 import supply.plan.Hostfile
 
 /**
- * Notifies all ranks of the node where it runs that Spark failed. Parameters as for
- * [[FailureBroadcast]].
- *
- * @param end until when it waits for ranks that are not there yet, in milliseconds since 1970
- * @param driver answers true to [[NodeFailureTask.IsWanted]] as long as it waits for this task
+ * Notifies all ranks of its node that Spark failed ([[FailureBroadcast]]); waits until `end`, in
+ * milliseconds since 1970, for ranks that are not there yet.
  */
 private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Hostfile, run: Long,
     attached: Set[Int], text: String, end: Long, driver: DriverCalls)

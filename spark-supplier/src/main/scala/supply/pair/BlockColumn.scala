@@ -7,9 +7,7 @@ import supply.protocol.{Column, Format, Layout}
 
 /**
  * The values of one column of the block under construction, in Arrow's layout. A caller uses only
- * the methods that suit the column's format.
- *
- * @param newBytes takes the values if they are neither bits nor 32-bit numbers
+ * the methods that suit the column's format; `newBytes` takes all but bits and 32-bit numbers.
  */
 private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) {
   private val format = Format.of(column)

@@ -8,13 +8,10 @@ import supply.protocol.Layout.Constant
 import supply.protocol.{Layout, Schema}
 
 /**
- * Makes blocks of elements in the slots of a pair. The data of the main column is written once,
- * into the mapped file. The small columns are staged, and appended when the block is closed
- * (proto/PROTOCOL.md, "Block").
- *
- * @param mainColumn index of the largest column, unless all are small; not a boolean's
- * @param blockElements a block is closed when it has that many elements, or is full
- * @param wholeBlocks a block that is full with fewer elements is an error
+ * Makes blocks of `blockElements` elements in the slots of a pair, or as many as fit; with
+ * `wholeBlocks`, fewer are an error. The data of the main column is written once, into the mapped
+ * file.
+ * The small columns are staged, and appended when the block is closed (proto/PROTOCOL.md, "Block").
  */
 final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blockElements: Int,
     wholeBlocks: Boolean = false)

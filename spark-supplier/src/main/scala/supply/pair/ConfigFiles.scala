@@ -9,11 +9,8 @@ import scala.jdk.CollectionConverters._
 import supply.core.ConfigException
 
 /**
- * The three files of the pair of one local rank.
- *
- * @param configLine the line of mapped-files.conf, for messages
- * @param group its members may use the files (docs/SECURITY.md)
- * @param mappedBytes the size of the mapped file that the line asks for
+ * The three files of a local rank's pair, with its line of mapped-files.conf, and the group whose
+ * members may use them (docs/SECURITY.md).
  */
 final case class PairPaths(
     mappedFile: String,
@@ -24,9 +21,9 @@ final case class PairPaths(
     mappedBytes: Long = 0)
 
 /**
- * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/CONFIG-FILES.md). A
- * rank makes its file with the sizes on the line; here they only tell the memory that a container
- * needs.
+ * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/CONFIG-FILES.md).
+ * The
+ * sizes on it are for the rank; here they only tell the memory that a container needs.
  */
 final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
   /** The pairs of this node, by local rank. Call it where the task runs: nodes may differ. */

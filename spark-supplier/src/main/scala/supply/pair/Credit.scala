@@ -6,11 +6,8 @@ import supply.core.{ContractException, Deadline, RankEndedException, RankExcepti
 import supply.protocol.Layout.Constant
 
 /**
- * The blocks that the rank has released, and waits for more. For the pair's thread, which passes
- * the number of published blocks to each call.
- *
- * @param name of the pair, in messages
- * @param timeout of each wait, in seconds
+ * The blocks that the rank has released, and waits, of `timeout` seconds each, for more. For the
+ * pair's thread, which passes the number of published blocks to each call.
  */
 private[pair] final class Credit(name: String, file: MappedFile, requests: RequestPipe,
     timeout: Double, published: Long) {
@@ -66,9 +63,8 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
   }
 
   /**
-   * While the rank has several blocks to read, the task only polls the header. If it waited at the
-   * pipe, the rank would wake it for each release, which costs the rank as much time as reading
-   * some hundred kilobytes.
+   * While the rank has several blocks to read, the task only polls the header: to be woken for each
+   * release would cost the rank as much time as reading some hundred kilobytes.
    */
   private def poll(number: Long, published: Long): Unit = {
     var since = System.nanoTime()
@@ -90,10 +86,9 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
   }
 
   /**
-   * Waits for one request, and reads the header after it.
-   *
-   * @param isAll whether the rank has all that it needs from this wait, and so may be gone
-   * @param stuck for the message: what the rank has not done when the deadline passes
+   * Waits for one request, and reads the header after it. `isAll`: the rank then has all that it
+   * needs,
+   * and may be gone. `stuck`: what it has not done when the deadline passes, for the message.
    */
   private def awaitRequest(
       deadline: Deadline, published: Long, isAll: => Boolean, stuck: String): Unit = {

@@ -184,12 +184,7 @@ object MappedFile {
   private val longs =
     MethodHandles.byteBufferViewVarHandle(classOf[Array[Long]], ByteOrder.LITTLE_ENDIAN)
 
-  /**
-   * The file at `path`; None: there is none, or its rank has not published it yet.
-   *
-   * @param group name or number of a group; files of its members are trusted, as well as this
-   *   user's own
-   */
+  /** The file at `path`, of this user or a member of `group`; None: no rank has published it. */
   def open(path: Path, group: Option[String] = None): Option[MappedFile] = {
     val channel =
       try Using.resource(PairFile.find(path, PairFile.Mapped, group))(_.open(READ, WRITE))

@@ -103,10 +103,7 @@ final class NotificationPipe private[pair] (open: () => FileChannel) extends Aut
   private val end = new PipeEnd(open)
   private val buffer = NamedPipe.buffer(Layout.Notification.SIZE)
 
-  /**
-   * One write of less than PIPE_BUF: atomic. True: the notification is in the pipe; false: the pipe
-   * was full until the deadline. An IOException if the rank is gone.
-   */
+  /** One atomic write; false: the pipe stayed full. An IOException if the rank is gone. */
   def write(notification: Notification, deadline: Deadline): Boolean = {
     notification.write(buffer, 0)
     buffer.clear()

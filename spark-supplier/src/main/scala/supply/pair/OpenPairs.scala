@@ -4,9 +4,9 @@ import java.nio.file.Path
 import java.util.concurrent.ConcurrentHashMap
 
 /**
- * The mapped files that this JVM has open, and the pair if a task is attached. Nothing else in this
- * JVM may open such a file: when any channel of a file is closed, the JVM drops all its locks on
- * the file.
+ * The mapped files that this JVM has open, and their pairs. Nothing else here may open them: when
+ * any
+ * channel of a file is closed, the JVM drops all its locks on the file.
  */
 private[pair] object OpenPairs {
   private val pairs = new ConcurrentHashMap[Path, Option[Pair]]

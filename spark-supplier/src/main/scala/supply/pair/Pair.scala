@@ -137,10 +137,7 @@ final class Pair private[pair] (
   /** The resident blocks, once there is a whole epoch of them. */
   def resident: Option[ResidentBlocks] = blocks.resident
 
-  /**
-   * Keeps the blocks of this epoch resident. This attempt publishes the epoch's first block, or
-   * continues the epoch. If the blocks become too many, [[claim]] throws [[Pair.NoRoom]].
-   */
+  /** Keeps this epoch resident. If it is too large, [[claim]] throws [[Pair.NoRoom]]. */
   def beginResident(epoch: Int): Unit = blocks.beginResident(epoch, sequence)
 
   /** P1 to P4 for a resident block: it gets another number and epoch, and is not written again. */
@@ -232,21 +229,14 @@ object Pair {
   object NoRoom extends ControlThrowable
 
   /**
-   * Attaches to the pair of a rank, and waits for the rank if it has not opened the pair yet.
-   *
-   * @param name the pair in messages
-   * @param attempt Spark's number of this attempt
-   * @param timeout in seconds, for this wait and each later one
-   * @param run number of this run; 0: none, and a rank cannot be notified of a failure while a task
-   *   holds its pair
+   * Attaches to the pair of a rank; waits, here and in each later call, at most `timeout` seconds.
+   * `name` stands in messages. If `run` is 0, no rank can be notified of a failure while a task
+   * holds its pair.
    */
   def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long = 0): Pair =
     new Attachment(s"$name (${paths.mappedFile})", paths, attempt, timeout, run).await()
 
-  /**
-   * Runs `body` with the mapped file, or with None if there is none. A task of this JVM may be
-   * attached to the pair. Returns None while such a task attaches or leaves.
-   */
+  /** Runs `body` with the mapped file, if any. Returns None while a task attaches or leaves. */
   private[supply] def withMappedFile[A](paths: PairPaths)(
       body: Option[MappedFile] => A): Option[A] = {
     val path = Paths.get(paths.mappedFile)

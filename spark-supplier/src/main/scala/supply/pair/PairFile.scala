@@ -13,9 +13,8 @@ import scala.jdk.CollectionConverters._
 import supply.core.ConfigException
 
 /**
- * One of a pair's three files. Its folder is opened once, and check and use look the name up in the
- * open folder: nobody can replace the folder between them. docs/SECURITY.md says what is refused,
- * and why.
+ * One of a pair's three files. Check and use look its name up in the open folder, which nobody can
+ * replace between them. docs/SECURITY.md says what is refused, and why.
  */
 final class PairFile private (
     path: Path, folder: SecureDirectoryStream[Path]) extends AutoCloseable {
@@ -45,12 +44,9 @@ object PairFile {
   private val sticky = 0x200
 
   /**
-   * Finds and checks the file. Throws a NoSuchFileException if there is none, a
-   * NotSharedYetException if the group has no access (yet), and a ConfigException if it is not safe
-   * to use.
-   *
-   * @param group name or number of a group; files of its members are trusted, as well as this
-   *   user's own
+   * Finds and checks a file of this user or of a member of `group`. Throws a NoSuchFileException, a
+   * NotSharedYetException (the group has no access yet), or a ConfigException if it is not safe to
+   * use.
    */
   def find(path: Path, kind: Kind, group: Option[String]): PairFile = {
     val folder = openFolder(path, group)

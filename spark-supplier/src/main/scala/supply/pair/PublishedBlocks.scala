@@ -5,9 +5,9 @@ import supply.protocol.Layout.{BlockHeader, Constant}
 import supply.protocol.Notification
 
 /**
- * Which number is published in which slot, and what the mapped file says about it. For a block, the
- * copy of the notification in its header says it; for a replayed block, a record
- * (proto/PROTOCOL.md, "Resident epochs").
+ * Which number is published in which slot, by the copy of the notification in the block's header,
+ * or
+ * for a replayed block by its record (proto/PROTOCOL.md, "Resident epochs").
  */
 private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   import PublishedBlocks.EndSlots
@@ -55,10 +55,7 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
     ()
   }
 
-  /**
-   * Keeps the blocks of an epoch resident. `next` is the next number to be published; an earlier
-   * attempt may have published blocks of the epoch in front of it.
-   */
+  /** Keeps an epoch resident; blocks in front of number `next` come from an earlier attempt. */
   def beginResident(epoch: Int, next: Long): Unit = {
     def isOfEpoch(number: Long) = {
       val block = notification(number)

@@ -3,11 +3,7 @@ package supply.pair
 import supply.protocol.Layout.Constant
 import supply.protocol.Notification
 
-/**
- * The blocks of a whole epoch that stay in their slots, to be replayed in later epochs.
- *
- * @param blocks in the order of their numbers, END_OF_EPOCH last
- */
+/** The blocks of an epoch, END_OF_EPOCH last, that stay in their slots for later epochs. */
 final class ResidentBlocks(blocks: IndexedSeq[Notification]) {
   private val byPartition =
     blocks.filter(_.kind == Constant.NOTIFICATION_BLOCK).groupBy(_.partition)

@@ -6,15 +6,11 @@ import supply.core.SourceException
 final case class Share(counted: Long, supplied: Long)
 
 /**
- * Every rank makes the same number of steps in every epoch. A step has `stepElements` elements of
+ * Every rank makes the same number of `steps` in every epoch. A step has `stepElements` elements of
  * one partition. So ranks that take a block for each step get the same number of blocks, and ranks
- * that make their own batches get the same number of elements.
- *
- * @param counted elements of each partition of the source
- * @param isPadded true: elements repeat until each partition has whole steps, and each rank has the
- *   steps of the rank with the most. false: elements are left out until each partition has whole
- *   steps, and each rank has the steps of the rank with the fewest
- * @param steps of each rank, in each epoch
+ * that make their own batches get the same number of elements. If `isPadded`, elements repeat until
+ * each partition has whole steps, and each rank has the steps of the rank with the most. Otherwise
+ * elements are left out, and each rank has the steps of the rank with the fewest.
  */
 final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: Int,
     isPadded: Boolean, steps: Long) {
@@ -44,10 +40,7 @@ final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: In
 }
 
 object EqualSteps {
-  /**
-   * @param ranks the partitions of each rank
-   * @throws SourceException if a rank has too few elements for one step
-   */
+  /** Throws a SourceException if a rank has too few elements for one step. */
   def apply(counted: IndexedSeq[Long], ranks: IndexedSeq[Seq[Int]], stepElements: Int,
       isPadded: Boolean): EqualSteps = {
     val own = ranks.map(_.map(partition => stepsOf(counted(partition), stepElements, isPadded)).sum)

@@ -4,14 +4,10 @@ import java.util.Random
 
 /**
  * Which rank gets which partitions of the source, in which order, in which epoch: a pure function
- * of these arguments.
- *
- * A partition belongs to the same rank in every epoch, so a partition that Spark has cached on the
- * rank's node stays useful.
- *
- * @param firstEpoch the number of its first epoch: a batch of a stream is one epoch among many
- * @param equalSteps makes all ranks make the same number of steps in an epoch; None: each partition
- *   gives all its elements
+ * of
+ * these arguments. A partition belongs to the same rank in every epoch, so what Spark has cached of
+ * it
+ * on the rank's node stays useful. A batch of a stream is the epoch `firstEpoch` of many.
  */
 final case class Plan(
     partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions,
@@ -25,12 +21,7 @@ final case class Plan(
   /** The rank's partitions, ascending. */
   def partitionsOf(rank: Int): IndexedSeq[Int] = rank until partitions by ranks
 
-  /**
-   * Equal for plans in which a position means the same. Never 0.
-   *
-   * @param elements number of elements of the source, if known: with other data the plan is another
-   *   one
-   */
+  /** Equal for plans, and numbers of elements, with which a position means the same. Never 0. */
   def fingerprint(elements: Option[Long]): Long = {
     val order = shuffle match {
       case Shuffle.Partitions => Seq.empty

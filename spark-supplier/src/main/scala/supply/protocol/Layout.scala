@@ -1,9 +1,6 @@
 package supply.protocol
 
-/**
- * Offsets, sizes and constants of the contract, as in proto/layout.tsv (LayoutSuite compares every
- * row). proto/PROTOCOL.md says what they mean.
- */
+/** Offsets, sizes and constants of proto/PROTOCOL.md, as in proto/layout.tsv (LayoutSuite compares). */
 object Layout {
   object MappedFileHeader {
     final val magic = 0

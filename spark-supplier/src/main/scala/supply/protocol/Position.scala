@@ -2,11 +2,7 @@ package supply.protocol
 
 import supply.protocol.Layout.Constant
 
-/**
- * Where a rank's data resumes.
- *
- * @param inside partition, and index of its next element; None: at the beginning of the epoch
- */
+/** Where a rank's data resumes: at that element of a partition, or at the epoch's begin. */
 final case class Position(epoch: Int, inside: Option[(Int, Long)])
 
 object Position {

@@ -11,15 +11,13 @@ import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 
 /**
- * Run by launch/submit-supplier before it submits: prints the settings of Spark that follow from
- * the config files and the cluster, one KEY=VALUE a line. It also finds wrong options and config
- * files here, where the user reads it, and not in a log on the cluster.
+ * Run by launch/submit-supplier before it submits: prints the settings that follow from config
+ * files
+ * and cluster, one KEY=VALUE a line. Here the user reads what is wrong, not in a log on the
+ * cluster.
  */
 object Submission {
-  /**
-   * @param arguments spark.executor.memory, SPARK_HOME, Spark's --conf options, and the Supplier's
-   *   options
-   */
+  /** The arguments: spark.executor.memory, SPARK_HOME, Spark's --conf options, the Supplier's. */
   def main(arguments: Array[String]): Unit = {
     val executorMemory = arguments(0)
     val sparkHome = arguments(1)

@@ -52,10 +52,7 @@ private[cache] final class CacheFolder(val path: Path) {
     finally entries.close()
   }
 
-  /**
-   * Marks the copy as used now, and the lock file, too: a cleaner of /var/tmp must find the locks
-   * as young as the youngest copy.
-   */
+  /** Marks copy and lock file as used: a cleaner of /var/tmp must not take the locks for older. */
   def touch(key: String): Unit = Seq(lockFile, path.resolve(key)).foreach(CacheFolder.touch)
 
   def remove(key: String): Unit = {

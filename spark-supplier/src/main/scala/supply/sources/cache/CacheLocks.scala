@@ -4,12 +4,10 @@ import java.nio.channels.{FileChannel, FileLock, OverlappingFileLockException}
 import java.nio.file.{Path, StandardOpenOption}
 
 /**
- * The locks of a cache: two bytes of one file for each key. The users of a copy share the lock on
- * the first byte; the process that fetches it holds the second. The kernel releases the locks of a
- * process that dies.
- *
- * A JVM opens the file once and never closes it: it loses all its locks on a file when any of its
- * channels on that file is closed.
+ * The locks of a cache: two bytes of one file for each key, one shared by the users of a copy and
+ * one
+ * for the process that fetches it. A JVM opens the file once and never closes it: it loses all its
+ * locks on a file when any of its channels on that file is closed.
  */
 private[cache] final class CacheLocks(file: Path) {
   private val channel = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.READ,

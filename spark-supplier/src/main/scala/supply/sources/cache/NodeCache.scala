@@ -12,17 +12,12 @@ import org.slf4j.LoggerFactory
 import supply.core.{Deadline, SourceException}
 
 /**
- * Where and how much a node may cache.
- *
- * @param limit bytes of all copies together; None: half of the file system
- * @param timeout a wait for another process's fetch fails after this many seconds without progress
+ * Where, how much (None: half of the file system) and how patiently a node may cache: `timeout` is
+ * the number of seconds without progress of another process's fetch.
  */
 final case class CacheSettings(folder: String, limit: Option[Long], timeout: Double)
 
-/**
- * Copies of remote files on this node, shared by its executors and by later runs. Each version of a
- * file is fetched once. Copies that nobody uses make room for new ones.
- */
+/** Copies of remote files, fetched once for all runs of a node. Unused ones make room for new ones. */
 object NodeCache {
   private final val ChunkBytes = 4 << 20
   private final val PollMillis = 200L
@@ -40,11 +35,7 @@ object NodeCache {
 
   private final case class InUse(copy: Path, lock: FileLock)
 
-  /**
-   * The local copy of that file, which is fetched if it does not exist yet.
-   *
-   * @param fetched called with the number of bytes of each chunk that arrives
-   */
+  /** The local copy of that file. If it must be fetched, `fetched` gets the bytes of each chunk. */
   def get(file: RemoteFile, settings: CacheSettings, fetched: Long => Unit): Path = synchronized {
     val path = Paths.get(settings.folder).toAbsolutePath.normalize
     inUse.getOrElseUpdate(

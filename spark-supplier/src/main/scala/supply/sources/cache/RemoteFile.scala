@@ -10,11 +10,8 @@ import org.apache.spark.util.SerializableConfiguration
 import supply.core.SourceException
 
 /**
- * A version of a file in HDFS, or in another file system that Hadoop knows.
- *
- * @param uri as Hadoop's Path writes and reads it: nothing in it is encoded, not even a space or a
- *   %
- * @param hadoop the settings of the file systems
+ * A version of a file in a file system that Hadoop knows. Nothing in `uri` is encoded, not even a
+ * space or a %.
  */
 final case class RemoteFile(uri: String, length: Long, modified: Long)(
     hadoop: SerializableConfiguration) {

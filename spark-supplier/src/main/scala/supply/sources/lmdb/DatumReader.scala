@@ -8,8 +8,9 @@ import org.fusesource.lmdbjni.DirectBuffer
 import supply.sources.lmdb.CaffeProtos.{Datum => Proto}
 
 /**
- * Reads a Datum's wire format in place. It takes the numbers, and remembers where the data is.
- * Protobuf's own parser would make an object and a copy per record. For one thread.
+ * Reads a Datum's numbers in place, and remembers where its data is: Protobuf's own parser would
+ * make
+ * an object and a copy per record. For one thread.
  */
 final class DatumReader {
   var label = 0

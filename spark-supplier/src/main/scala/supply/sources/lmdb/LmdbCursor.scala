@@ -9,11 +9,8 @@ import supply.data.{ElementWriter, KeepingCursor}
 import supply.sources.Datum
 
 /**
- * The Datums of one partition of an LMDB, on LMDB's own pages: nothing is allocated or copied per
- * element.
- *
- * @param window see [[MappedWindow]]; elements are kept in place if the whole file stays mapped,
- *   else as copies
+ * The Datums of one partition, on LMDB's own pages: nothing is allocated or copied per element. If
+ * the whole file stays mapped ([[MappedWindow]]), elements are kept in place, else as copies.
  */
 final class LmdbCursor(file: String, partition: LmdbPartition, window: Long = MappedWindow.bytes)
     extends KeepingCursor {

@@ -38,10 +38,7 @@ object LmdbEnvironments {
     }
   }
 
-  /**
-   * Keeps the environment open until the task ends. With a new mapping for each partition, page
-   * faults took a quarter of the task's time.
-   */
+  /** Keeps it open until the task ends: mapping it for each partition took a quarter of the time. */
   def keepFor(context: TaskContext, file: String): Unit = synchronized {
     val keeper = (context.taskAttemptId(), file)
     if (!kept(keeper)) {
@@ -73,10 +70,7 @@ object LmdbEnvironments {
           e)
     }
 
-  /**
-   * An environment of the caller's own. liblmdb forbids a second one per process because of its
-   * lock file, which is not used here.
-   */
+  /** An own environment. liblmdb forbids a second one because of its lock file, unused here. */
   private[lmdb] def open(file: String): Env = {
     val env = load()
     try {

@@ -9,11 +9,7 @@ import supply.sources.{Datum, DatumBatch}
 
 /**
  * The Datums of an LMDB, in key order, as the paper's tuples of seven. The partitions' sizes differ
- * by at most one entry; if there are more partitions than entries, some are empty. Nobody may write
- * to the file meanwhile.
- *
- * @param entries entries of the whole database
- * @param plan its partitions
+ * by at most one entry; some may be empty. Nobody may write to the file meanwhile.
  */
 final class LmdbRDD private[supply] (
     sc: SparkContext, location: LmdbLocation, val entries: Long,
@@ -61,11 +57,7 @@ private final class LmdbCursorRDD[A: ClassTag](
 }
 
 object LmdbRDD {
-  /**
-   * @param path a directory with a data.mdb, or a data file itself; driver and executors see it
-   *   there
-   * @param partitions how many partitions, at least 1
-   */
+  /** `path` is a directory with a data.mdb, or a data file, that driver and executors see. */
   def open(sc: SparkContext, path: String, partitions: Int): LmdbRDD = {
     require(partitions >= 1, s"an RDD has at least 1 partition, not $partitions")
     val file = LmdbFile.open(path)

@@ -7,10 +7,8 @@ import org.fusesource.lmdbjni.{Constants, DirectBuffer, LMDBException, SeekOp}
 import supply.core.SourceException
 
 /**
- * Walks over the entries of an LMDB in key order. `key` and `value` point into its pages until the
- * next move. For one thread.
- *
- * @param window bytes of entries after which the file is mapped again, see [[MappedWindow]]
+ * Walks over an LMDB in key order. `key` and `value` point into its pages until the next move. Maps
+ * the file again after `window` bytes of entries ([[MappedWindow]]). For one thread.
  */
 final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends AutoCloseable {
   private var mapping = new LmdbMapping(file, own = window < Long.MaxValue)

@@ -3,12 +3,13 @@ package supply.sources.lmdb
 import org.apache.spark.SparkEnv
 
 /**
- * How many bytes of entries a walk passes before it maps the file again.
- *
- * YARN counts all mapped pages as memory of the container, even the pages of the database file,
- * which the kernel could drop. It would kill an executor that walks over a database larger than its
- * container. So on YARN a walk maps no more than a window. Elsewhere the whole file stays mapped,
- * because faulting its pages in again takes a quarter of a task's time.
+ * How many bytes of entries a walk passes before it maps the file again. YARN counts all mapped
+ * pages
+ * as memory of the container, even those that the kernel could drop, and would kill the executor.
+ * So
+ * on YARN a walk maps no more than a window. Elsewhere the whole file stays mapped, because
+ * faulting
+ * its pages in again takes a quarter of a task's time.
  */
 object MappedWindow {
   /** The window of each task on YARN, in bytes. An element larger than it is mapped whole. */

@@ -6,15 +6,11 @@ import java.nio.file.{Files, Path, Paths}
 import scala.jdk.CollectionConverters._
 
 /**
- * The native library of lmdbjni. A JVM loads libraries only from files, so lmdbjni unpacks a copy
- * per process into java.io.tmpdir; this removes the copy at once. To avoid the copy, install the
- * library and name its folder by -Dlibrary.lmdbjni.path.
+ * lmdbjni's native library. Each JVM loads a copy in java.io.tmpdir, which this removes at once. To
+ * avoid the copy, install the library and name its folder by -Dlibrary.lmdbjni.path.
  */
 private[lmdb] object NativeLibrary {
-  /**
-   * Removes the loaded copy, which is no longer needed. lmdbjni itself would remove it at the exit
-   * of the JVM, and a killed JVM would leave it.
-   */
+  /** Removes the loaded copy: lmdbjni would remove it only at the exit of a JVM that is not killed. */
   def removeUnpacked(): Unit = removed
 
   private lazy val removed: Unit = unpacked().foreach(Files.deleteIfExists)

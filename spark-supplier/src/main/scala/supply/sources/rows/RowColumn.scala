@@ -13,11 +13,7 @@ private[rows] abstract class RowValue extends Serializable {
   def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit
 }
 
-/**
- * One column of a DataFrame as a column of blocks.
- *
- * @param width bytes of a value; 0 if values differ in size
- */
+/** One column of a DataFrame as a column of blocks; `width` is 0 if values differ in size. */
 private[rows] final class RowColumn(val column: Column, val width: Int, val value: RowValue)
     extends Serializable
 
@@ -27,9 +23,8 @@ private[rows] object RowColumn {
       "numbers that all have the same length"
 
   /**
-   * @param listLength the length of the arrays of column `i`; called for columns of arrays, after
-   *   all columns were accepted
-   * @throws ConfigException if columns cannot be supplied; it names them all
+   * Throws a ConfigException that names all columns that cannot be supplied. If there is none, asks
+   * `listLength` for the length of the arrays of each column of arrays.
    */
   def of(schema: StructType, listLength: Int => Int): IndexedSeq[RowColumn] = {
     val refused = schema.fields.filter(field => of(field, 1).isEmpty).map(field =>

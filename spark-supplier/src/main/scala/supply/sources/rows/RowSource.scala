@@ -32,10 +32,7 @@ private[supply] object RowSource {
   private final val SmallBytes = 16
   private final val AnyLength = 256
 
-  /**
-   * @param lengths the known lengths of arrays, for the batches of a stream
-   * @throws supply.core.SupplyException if these rows cannot be supplied
-   */
+  /** Throws a SupplyException if these rows cannot be supplied. `lengths`: of a stream. */
   def of(data: DataFrame, lengths: ListLengths): RowSource = {
     // Lazy, because it computes the stages in front of a shuffle: columns are refused before that.
     lazy val rows = data.queryExecution.toRdd

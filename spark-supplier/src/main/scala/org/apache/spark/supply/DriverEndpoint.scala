@@ -7,12 +7,12 @@ import org.apache.spark.util.{RpcUtils, Utils}
 import supply.core.DriverCalls
 
 /**
- * Answers the questions of tasks on the driver, one at a time, until it is closed.
+ * Answers the questions of tasks on the driver, one at a time, until it is closed. No other
+ * endpoint
+ * of this driver may have its name.
  *
  * Public API: an accumulator has no answer. A plugin's `PluginContext.ask` has one, but plugins
  * must be configured before Spark starts, which a DataFrame's writer cannot do.
- *
- * @param name no other endpoint of this driver may have it
  */
 final class DriverEndpoint(sc: SparkContext, name: String)(
     answer: PartialFunction[Any, Any]) extends AutoCloseable {

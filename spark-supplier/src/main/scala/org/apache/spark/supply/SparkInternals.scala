@@ -14,8 +14,7 @@ object SparkInternals {
   /**
    * Number of tasks that the registered executors can run at the same time.
    *
-   * Public API: `defaultParallelism` is a setting that a user may change, and knows nothing of
-   * spark.task.cpus.
+   * Public API: `defaultParallelism` is a user's setting, and knows nothing of spark.task.cpus.
    */
   def concurrentTasks(sc: SparkContext): Int =
     sc.maxNumConcurrentTasks(
