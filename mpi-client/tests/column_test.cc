@@ -149,7 +149,7 @@ TEST_F(ColumnTest, AnUnknownFormatIsRefusedByNameAndTheOthersStayReadable) {
                      2, std::move(handle));
     supply_column_t column;
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, 0, &column), handle);
-    EXPECT_TRUE(says(supply_error(handle.get()), {"'lists'", "'+l'", supply_version(), "1.0"}));
+    EXPECT_TRUE(says(supply_error(handle.get()), {"'lists'", "'+l'", supply_version(), supply_contract_version()}));
     EXPECT_STATUS(SUPPLY_ERROR_CONTRACT, supply_column(handle.get(), &block, 2, &column), handle);
     EXPECT_STATUS(SUPPLY_OK, supply_column(handle.get(), &block, 1, &column), handle);
     EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);

@@ -24,7 +24,7 @@ class GoldenTest : public RankTest {
 
     static void expect_golden(const char *name, const std::string &written) {
         if (getenv("SUPPLY_WRITE_GOLDEN") != nullptr) {
-            std::ofstream(std::string(SUPPLY_TEST_GOLDEN "/1.0/") + name, std::ios::binary) << written;
+            std::ofstream(golden_path(name), std::ios::binary) << written;
         }
         const std::string golden = read_golden(name);
         ASSERT_EQ(golden.size(), written.size()) << name;
@@ -48,13 +48,23 @@ TEST_F(GoldenTest, TheRankWritesItsGoldenFilesToTheByte) {
     expect_golden("rank.requests", requests);
 }
 
-TEST_F(GoldenTest, TheTasksGoldenFilesAreRead) {
+/** The golden files of each version. */
+class GoldenFilesTest : public GoldenTest, public ::testing::WithParamInterface<const char *> {
+  protected:
+    Handle replay_golden(const std::string &run) {
+        return replay(files, read_golden(run + ".mapped", GetParam()), read_golden(run + ".notifications", GetParam()));
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(Versions, GoldenFilesTest, ::testing::Values("1.0", "1.1"));
+
+TEST_P(GoldenFilesTest, TheTasksGoldenFilesAreRead) {
     const Element expected[] = {
         {"00000005", 7, 1, 2, 2, false, std::string("\0\1\2\3", 4)},
         {"a/b\\\xff", -1, 0, 0, 0, true, ""},
         {"", 0, 3, 1, 1, false, std::string("\xff\x80\0", 3)},
     };
-    Handle handle = replay(files, read_golden("task.mapped"), read_golden("task.notifications"));
+    Handle handle = replay_golden("task");
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
     EXPECT_EQ(0u, block.sequence);
@@ -87,8 +97,8 @@ TEST_F(GoldenTest, TheTasksGoldenFilesAreRead) {
     EXPECT_EQ(2u, header->published);
 }
 
-TEST_F(GoldenTest, TheTasksGoldenFilesWithBlocksThatStayAreRead) {
-    Handle handle = replay(files, read_golden("task-resident.mapped"), read_golden("task-resident.notifications"));
+TEST_P(GoldenFilesTest, TheTasksGoldenFilesWithBlocksThatStayAreRead) {
+    Handle handle = replay_golden("task-resident");
     const void *address = nullptr;
     for (uint32_t epoch = 0; epoch < 2; epoch++) {
         supply_block_t block;
@@ -108,6 +118,20 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithBlocksThatStayAreRead) {
     ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
     // Closing would wait for a task that sees the end.
     supply_abort(handle.release(), nullptr);
+}
+
+TEST_F(GoldenTest, TheCountsAreRead) {
+    supply_counts_t counts;
+    Handle handle = replay(files, read_golden("task.mapped"), "");
+    ASSERT_STATUS(SUPPLY_OK, supply_counts(handle.get(), &counts), handle);
+    EXPECT_EQ(60u, counts.epoch_elements);
+    EXPECT_EQ(20u, counts.epoch_steps);
+}
+
+TEST_F(GoldenTest, ATaskOfContract10HasNoCounts) {
+    supply_counts_t counts;
+    Handle handle = replay(files, read_golden("task.mapped", "1.0"), "");
+    EXPECT_STATUS(SUPPLY_AGAIN, supply_counts(handle.get(), &counts), handle);
 }
 
 } // namespace

@@ -42,10 +42,10 @@ TEST_F(MustFailTest, EveryRowForTheRankIsRefusedByName) {
             file.replace(std::stoul(offsets[patch]), bytes.size(), bytes);
         }
         Handle handle = replay(files, mapped, notifications);
-        supply_status_t status;
+        supply_counts_t counts;
         supply_datum_t datum;
-        do status = supply_next_datum(handle.get(), &datum);
-        while (status >= 0);
+        supply_status_t status = supply_counts(handle.get(), &counts);
+        while (status >= 0) status = supply_next_datum(handle.get(), &datum);
         ASSERT_STATUS(SUPPLY_ERROR_CONTRACT, status, handle);
         EXPECT_TRUE(says(supply_error(handle.get()), {row[4].c_str()}));
         refused++;

@@ -13,7 +13,13 @@ extern "C" {
 
 namespace supply_test {
 
-std::string read_golden(const std::string &name) { return read_file(std::string(SUPPLY_TEST_GOLDEN "/1.0/") + name); }
+std::string golden_path(const std::string &name, const std::string &version) {
+    return SUPPLY_TEST_GOLDEN "/" + version + "/" + name;
+}
+
+std::string read_golden(const std::string &name, const std::string &version) {
+    return read_file(golden_path(name, version));
+}
 
 static struct named_path named(const std::string &path) {
     struct named_path named;

@@ -12,8 +12,14 @@ extern "C" {
 
 namespace supply_test {
 
-/** Reads a golden file; throws if it is missing. */
-std::string read_golden(const std::string &name);
+/** The version of the golden files that the tests write again. Those of earlier ones are only read. */
+constexpr const char *golden_version = "1.1";
+
+/** The path of a golden file of that version of the contract. */
+std::string golden_path(const std::string &name, const std::string &version = golden_version);
+
+/** Reads it; throws if it is missing. */
+std::string read_golden(const std::string &name, const std::string &version = golden_version);
 
 /** The settings of the rank of the golden files. With resident blocks the ring has more slots. */
 struct settings golden_settings(const PairFiles &files, uint32_t block_count = 2);

@@ -40,7 +40,7 @@ private[bench] final class CycleTask(
     val baseline =
       Baseline.of(baselines(rank), pair, CachedElements.of(rddId, plan.partitionsOf(rank)))
     context.addTaskCompletionListener[Unit](_ => baseline.close())
-    val supply = new PairSupply(pair, settings, counters)
+    val supply = new PairSupply(rank, pair, settings, counters)
     val rounds = epochs.map(epoch => round(pair, supply, baseline, epoch)).toVector
     supply.endOfData()
     pair.markEndSeen()

@@ -68,7 +68,8 @@ object SupplyJob {
             mainColumn = source.mainColumn,
             run = run,
             plan = plan.fingerprint(source.partitionElements.map(_.sum)),
-            wholeBlocks = plan.equalSteps.isDefined && settings.blockElements.isDefined))
+            steps = settings.blockElements.flatMap(_ => plan.equalSteps).map(_.steps),
+            rankElements = plan.rankElements(source.partitionElements)))
         val progress = supplied(sc, pinned.counters, plan,
           plan.elements(source.partitionElements).map(_ * settings.epochs))
         job = Some(pinned)

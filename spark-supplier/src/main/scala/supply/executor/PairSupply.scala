@@ -7,12 +7,15 @@ import org.apache.spark.util.LongAccumulator
 import supply.core.{ConfigException, SourceException}
 import supply.pair.{BlockWriter, Pair, ResidentBlocks}
 import supply.plan.Share
+import supply.protocol.EpochCounts
 
 /** Supplies one rank over its pair, from the pair's position on. For one thread. */
-final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounters) {
+final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: TaskCounters) {
   settings.stream.fold(pair.bindPlan(settings.plan))(_.follow(pair, settings.plan))
+  private var counts = settings.counts(rank)
+  pair.announceCounts(counts)
   val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements,
-    settings.wholeBlocks)
+    wholeBlocks = settings.steps.isDefined)
   private val start = pair.position
   private val clock = new SourceClock
   private val counted = Seq(
@@ -45,6 +48,7 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
   /** Replays the resident blocks, in the order of this epoch. */
   private def replay(
       planned: PlannedEpoch, blocks: ResidentBlocks, inside: Option[(Int, Long)]): Unit = {
+    val elementsBefore = pair.publishedElements
     val rest = inside.fold(planned.partitions) { case (index, _) =>
       planned.partitions.dropWhile(_.index != index)
     }
@@ -55,16 +59,26 @@ final class PairSupply(pair: Pair, settings: TaskSettings, counters: TaskCounter
       partitions += 1
       count()
     }
+    if (inside.isEmpty) learnCounts(pair.publishedElements - elementsBefore)
     pair.replay(blocks.endOfEpoch, planned.epoch)
   }
 
   private def write(planned: PlannedEpoch, inside: Option[(Int, Long)]): Unit = {
+    val elementsBefore = pair.publishedElements
     inside match {
       case Some((partition, done)) => resume(planned, partition, done)
       case None => planned.partitions.foreach(supply(planned.epoch, _, 0))
     }
+    if (inside.isEmpty) learnCounts(pair.publishedElements - elementsBefore)
     pair.publishEndOfEpoch(planned.epoch)
   }
+
+  /** This attempt has supplied a whole epoch of that many elements. Every later one has the same. */
+  private def learnCounts(elements: Long): Unit =
+    if (counts.isEmpty && settings.stream.isEmpty) {
+      counts = Some(EpochCounts(elements))
+      pair.announceCounts(counts)
+    }
 
   private def resume(planned: PlannedEpoch, partition: Int, done: Long): Unit = {
     val rest = planned.partitions.dropWhile(_.index != partition)

@@ -86,7 +86,7 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
   private def supply(rank: Int, pair: Pair, epochs: Iterable[PlannedEpoch]): TaskReport = {
     val start = System.nanoTime()
     driver.ask[Unit](TaskMessage.Attached(rank))
-    val supply = new PairSupply(pair, settings, counters)
+    val supply = new PairSupply(rank, pair, settings, counters)
     epochs.foreach(supply.epoch)
     if (settings.isEnd) supply.endOfData() else pair.awaitAcknowledged()
     val report = TaskReport(

@@ -1,13 +1,14 @@
 package supply.executor
 
 import supply.plan.Hostfile
-import supply.protocol.Schema
+import supply.protocol.{EpochCounts, Schema}
 
 /**
  * What all tasks of one pinned job have in common. `run` is a random number, not 0; `plan` is the
- * plan's fingerprint; `wholeBlocks`: a block with too few elements is an error; `stream`: None for
- * a
- * run, to its end.
+ * plan's fingerprint; `stream`: None for a run, to its end.
+ *
+ * @param steps blocks of each rank in an epoch, if each must have `blockElements` elements
+ * @param rankElements elements of each rank in a whole epoch, if known in advance
  */
 final case class TaskSettings(
     user: SupplySettings,
@@ -16,10 +17,15 @@ final case class TaskSettings(
     mainColumn: Option[Int],
     run: Long = 0,
     plan: Long = 0,
-    wholeBlocks: Boolean = false,
+    steps: Option[Long] = None,
+    rankElements: Option[IndexedSeq[Long]] = None,
     stream: Option[StreamPart] = None) {
   /** Whether END_OF_DATA follows. */
   def isEnd: Boolean = stream.forall(_.isEnd)
+
+  /** What that rank gets in a whole epoch, if known in advance. */
+  def counts(rank: Int): Option[EpochCounts] =
+    rankElements.map(elements => EpochCounts(elements(rank), steps.getOrElse(0)))
 
   /** Elements after which a block is closed. */
   def blockElements: Int = user.blockElements.getOrElse(Int.MaxValue)

@@ -10,7 +10,7 @@ import scala.util.Using
 
 import supply.core.{ContractException, PairException}
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
-import supply.protocol.{Layout, Position, Schema, Text}
+import supply.protocol.{EpochCounts, Layout, Position, Schema, Text}
 
 /** The mapped file that the rank has made, a header and a ring of slots. For one thread. */
 final class MappedFile private (
@@ -86,6 +86,15 @@ final class MappedFile private (
     val count = acquireLong(At.residentCount)
     (header.getLong(At.residentFirst), count)
   }
+
+  /** Notes what a whole epoch has. A reader that sees that it is known sees both numbers. */
+  def setCounts(counts: EpochCounts): Unit = {
+    header.putLong(At.epochElements, counts.elements)
+    header.putLong(At.epochSteps, counts.steps)
+    ints.setRelease(header, At.countsKnown, 1)
+  }
+
+  def forgetCounts(): Unit = ints.setRelease(header, At.countsKnown, 0)
 
   def setTask(pid: Int, attempt: Int): Unit = {
     header.putInt(At.taskPid, pid)

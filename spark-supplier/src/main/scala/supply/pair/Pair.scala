@@ -9,7 +9,7 @@ import scala.util.control.ControlThrowable
 
 import supply.core.{ConfigException, Deadline, FailPoint}
 import supply.protocol.Layout.{BlockHeader, Constant}
-import supply.protocol.{Notification, Position, Schema}
+import supply.protocol.{EpochCounts, Notification, Position, Schema}
 
 /**
  * Publishes blocks into slots that the rank has released. Steps (A1, P1, …) are those of
@@ -82,6 +82,13 @@ final class Pair private[pair] (
           s"${Pair.PlanOptions}: start the rank anew")
     }
     file.plan = fingerprint
+  }
+
+  /** Tells the rank what each of its whole epochs has, if that is known. (A6) */
+  def announceCounts(counts: Option[EpochCounts]): Unit = counts match {
+    case Some(known) => file.setCounts(known)
+    // What is there comes from a run that has published nothing.
+    case None => if (sequence == 0) file.forgetCounts()
   }
 
   /** The plan of the published blocks, or else of the rank's position; 0: neither has one. */

@@ -37,10 +37,14 @@ final case class Plan(
     }
   }
 
+  /** Number of elements that each rank gets in a whole epoch, by rank, if known. */
+  def rankElements(partitionElements: Option[IndexedSeq[Long]]): Option[IndexedSeq[Long]] =
+    equalSteps.map(equal => IndexedSeq.fill(ranks)(equal.steps * equal.stepElements)).orElse(
+      partitionElements.map(elements => (0 until ranks).map(partitionsOf(_).map(elements).sum)))
+
   /** Number of elements that all ranks get in an epoch, if known. */
   def elements(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
-    equalSteps.map(equal => equal.steps * equal.stepElements * ranks).orElse(
-      partitionElements.map(_.sum))
+    rankElements(partitionElements).map(_.sum)
 
   /** The rank's partitions in the order of that epoch. */
   def order(rank: Int, epoch: Int): IndexedSeq[Int] =

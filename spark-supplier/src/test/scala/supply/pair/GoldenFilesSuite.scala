@@ -9,7 +9,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{RankEndedException, SupplyException, Deadline}
 import supply.protocol.Layout.{MappedFileHeader => At}
-import supply.protocol.{Layout, Notification}
+import supply.protocol.{EpochCounts, Layout, Notification}
 import supply.sources.{Datum, DatumCursor}
 import supply.testing.TemporaryFolder
 
@@ -59,6 +59,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
   }
 
   private def writtenOnce() = written(fresh) { (pair, file, notifications) =>
+    pair.announceCounts(Some(EpochCounts(elements = 60, steps = 20)))
     writeEpoch(pair)
     file.taskFailure = "the test failed"
     assert(notifications.write(Notification.failure(file.generation), new Deadline(1)))
@@ -76,8 +77,8 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     case (name, write) =>
       if (sys.env.contains("SUPPLY_WRITE_GOLDEN")) {
         val (mapped, notifications) = write()
-        Files.write(golden.resolve(s"$name.mapped"), mapped)
-        Files.write(golden.resolve(s"$name.notifications"), notifications)
+        Files.write(golden.resolve(versions.last).resolve(s"$name.mapped"), mapped)
+        Files.write(golden.resolve(versions.last).resolve(s"$name.notifications"), notifications)
       }
 
       test(s"the task writes its golden files $name, to the byte") {
@@ -86,38 +87,45 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
         assert(mapped.sameElements(read(s"$name.mapped")))
       }
 
-      test(s"the task's next attempt reads $name, and sends the same notifications again") {
-        TemporaryFolder { folder =>
-          withPair(folder, read(s"$name.mapped"), Array.emptyByteArray)(_.resume())
-          val notifications = read(s"$name.notifications")
-          val blocks = ByteBuffer.wrap(read(s"$name.mapped")).order(
-            ByteOrder.LITTLE_ENDIAN).getLong(At.published).toInt
-          assert(Files.readAllBytes(folder.resolve("notifications")).sameElements(
-              notifications.take(64 * blocks)))
+      versions.foreach { version =>
+        test(
+          s"the task's next attempt reads $version/$name, and sends the same notifications again") {
+          TemporaryFolder { folder =>
+            withPair(folder, read(s"$name.mapped", version), Array.emptyByteArray)(_.resume())
+            val notifications = read(s"$name.notifications", version)
+            val blocks = ByteBuffer.wrap(read(s"$name.mapped", version)).order(
+              ByteOrder.LITTLE_ENDIAN).getLong(At.published).toInt
+            assert(Files.readAllBytes(folder.resolve("notifications")).sameElements(
+                notifications.take(64 * blocks)))
+          }
         }
       }
   }
 
-  test("the rank's golden files are read: header, ATTACH, RELEASE, STOP") {
-    TemporaryFolder { folder =>
-      withPair(folder, released(0), read("rank.requests")) { pair =>
-        assert(pair.blockBytes == 4096 && pair.rank == 1)
-        assert(intercept[RankEndedException](consume(pair)).getMessage.endsWith(
-            "the rank failed: the test gave up"))
+  versions.foreach(version =>
+    test(
+      s"the rank's golden files $version are read: header, ATTACH, RELEASE, STOP") {
+      TemporaryFolder { folder =>
+        withPair(folder, released(0, version), read("rank.requests", version)) { pair =>
+          assert(pair.blockBytes == 4096 && pair.rank == 1)
+          assert(intercept[RankEndedException](consume(pair)).getMessage.endsWith(
+              "the rank failed: the test gave up"))
+        }
       }
-    }
-    TemporaryFolder { folder =>
-      val file = MappedFile.open(Files.write(folder.resolve("mapped"), read("rank.mapped"))).get
-      assert((file.generation, file.blockCount, file.rankPid, file.released) == ((
-        0x1122334455667788L, 2, 4242, 1L)))
-      assert(file.rankFailure == "the test gave up")
-      file.close()
-    }
-  }
+      TemporaryFolder { folder =>
+        val file =
+          MappedFile.open(Files.write(folder.resolve("mapped"), read("rank.mapped", version))).get
+        assert(Layout.versionText(file.version) == version)
+        assert((file.generation, file.blockCount, file.rankPid, file.released) == ((
+          0x1122334455667788L, 2, 4242, 1L)))
+        assert(file.rankFailure == "the test gave up")
+        file.close()
+      }
+    })
 
   /** file, offset, bytes, reader, names (proto/golden/README.md). */
   private val mustFail =
-    Files.readAllLines(golden.resolve("../must-fail.tsv")).asScala.toSeq.tail.map(_.split("\t"))
+    Files.readAllLines(golden.resolve("must-fail.tsv")).asScala.toSeq.tail.map(_.split("\t"))
       .filter(_(3) == "task")
 
   test("there are golden files that the task must refuse") {

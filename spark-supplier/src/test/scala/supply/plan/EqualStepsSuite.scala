@@ -39,6 +39,7 @@ class EqualStepsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
           if (isPadded) shares.foreach { case (partition, n) => assert(n >= counted(partition)) }
           else shares.foreach { case (partition, n) => assert(n <= counted(partition)) }
         }
+        assert(planned.rankElements(None).contains(Seq.fill(ranks)(expected * step)))
         assert(planned.elements(None).contains(expected * step * ranks))
       }
     }

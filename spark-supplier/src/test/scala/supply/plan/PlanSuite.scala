@@ -32,6 +32,12 @@ class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
+  test("the elements of a rank are those of its partitions, if they are counted") {
+    val plan = Plan(5, 2, 3, seed = 7)
+    assert(plan.rankElements(Some(Vector(1, 10, 100, 1000, 10000))).contains(Seq(10101, 1010)))
+    assert(plan.rankElements(None).isEmpty)
+  }
+
   test("the same arguments give the same plan") {
     forAll(plans) { plan =>
       val again = plan.copy()
