@@ -51,6 +51,25 @@ class ColumnError(SupplyError, TypeError):
     status = "SUPPLY_OK"
 
 
+class SupplierError(SupplyError):
+    """A run that could not start or that failed. The text names the cause and what to do."""
+
+
+class RankError(SupplierError):
+    """A rank raised an exception, or its process ended. `__cause__` is the rank's exception, if it could be pickled.
+
+    rank, host: which rank, and where it ran.
+    """
+
+    def __init__(self, text: str, rank: int, host: str) -> None:
+        super().__init__(text)
+        self.rank = rank
+        self.host = host
+
+    def __reduce__(self) -> tuple[type[RankError], tuple[str, int, str]]:
+        return RankError, (str(self), self.rank, self.host)
+
+
 _BY_STATUS = {
     "SUPPLY_ERROR_CONFIG": ConfigError,
     "SUPPLY_ERROR_IN_USE": InUseError,

@@ -93,7 +93,7 @@ private object ArchitectureSuite {
     "driver" -> (driver :+ internals),
     "datasource" -> entryPoint,
     "cli" -> entryPoint,
-    "yarn" -> entryPoint,
+    "yarn" -> entryPoint, "python" -> entryPoint,
     internals -> Seq("core"))
 
   private def internals = "org.apache.spark.supply"

@@ -67,10 +67,16 @@ private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumul
 private object Progress {
   private val log = LoggerFactory.getLogger(classOf[Progress])
 
+  /** A local property of Spark that a caller with a progress bar of its own sets. */
+  private val Quiet = "supply.progress.quiet"
+
   private val BarWidth = 20
 
   /** Whether to draw a bar. The launchers set SUPPLY_TERMINAL if stderr ends at a terminal. */
   private def onTerminal(sc: SparkContext): Boolean =
+    sc.getLocalProperty(Quiet) == null && isTerminal(sc)
+
+  private def isTerminal(sc: SparkContext): Boolean =
     System.getenv("SUPPLY_TERMINAL") == "1" ||
       stderrIsTerminal && !sc.getConf.getBoolean("spark.ui.showConsoleProgress",
         defaultValue = false)

@@ -1,0 +1,94 @@
+"""Control connections: between the driver, and node processes and ranks.
+
+multiprocessing.connection authenticates both ends with a random key before anything is unpickled.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener
+
+from supply.ranks.messages import Message
+
+_ADDRESS, _KEY = "SUPPLY_CONTROL_ADDRESS", "SUPPLY_CONTROL_KEY"
+
+
+class Peer:
+    """One end of a control connection. Any thread may send."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    def send(self, message: Message) -> bool:
+        """False: the other end is gone."""
+        try:
+            with self._lock:
+                self._connection.send(message)
+        except OSError:
+            return False
+        return True
+
+    def receive(self) -> Message:
+        """The next message; None when the other end is gone."""
+        try:
+            return self._connection.recv()
+        except (EOFError, OSError):
+            return None
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Control:
+    """The driver's end. `receive` gets every peer and its messages, on a thread for each peer, and None at its end."""
+
+    def __init__(self, host: str, receive: Callable[[Peer, Message], None]) -> None:
+        self._key = secrets.token_bytes(32)
+        # All ranks connect at the same time.
+        self._listener = Listener((host, 0), backlog=1024, authkey=self._key)
+        self._receive = receive
+        self._closed = False
+        threading.Thread(target=self._accept, name="supply-control", daemon=True).start()
+
+    def environment(self, host: str) -> dict[str, str]:
+        """What connect() needs in the environment of another process. host: the driver's name there."""
+        port = self._listener.address[1]
+        return {_ADDRESS: f"{host}:{port}", _KEY: self._key.hex()}
+
+    def close(self) -> None:
+        self._closed = True
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                connection = self._listener.accept()
+            except (AuthenticationError, EOFError, ConnectionError):
+                continue
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(Peer(connection),), daemon=True).start()
+
+    def _serve(self, peer: Peer) -> None:
+        while (message := peer.receive()) is not None:
+            self._receive(peer, message)
+        self._receive(peer, None)
+
+
+def connect(environment: Mapping[str, str] = os.environ) -> Peer:
+    """Connects to the driver that made this environment."""
+    host, port = environment[_ADDRESS].rsplit(":", 1)
+    return Peer(Client((host, int(port)), authkey=bytes.fromhex(environment[_KEY])))
+
+
+def free_port() -> int:
+    """A TCP port that is free now."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return int(free.getsockname()[1])

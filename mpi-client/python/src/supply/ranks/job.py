@@ -1,0 +1,63 @@
+"""What every rank of a run does: pickled by the driver."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from supply.ranks.rank_data import RankData
+
+
+@dataclass
+class Supplied:
+    """A DataFrame to supply. kind: "train" or "validation". options: of df.write.format("supply")."""
+
+    df: Any
+    kind: str
+    options: dict[str, Any]
+
+
+@dataclass
+class DataSpec:
+    """config: the paths of both config files. options: of SupplyDataset. validation: of the second DataFrame."""
+
+    config: tuple[str, str]
+    options: dict[str, Any]
+    validation: DataSpec | None = None
+
+
+@dataclass
+class Job:
+    """What a rank calls: a function, or a script as its name and text.
+
+    arguments: of the function, or --name value for the script. backend: of torch.distributed; None: it is not
+        initialized.
+    """
+
+    function: Callable[..., Any] | None
+    script: tuple[str, str] | None
+    arguments: dict[str, Any]
+    data: DataSpec
+    backend: str | None
+
+    def run(self, data: RankData) -> Any:
+        if self.function is not None:
+            return self.function(data, **self.arguments)
+        assert self.script is not None
+        return self._run_script(*self.script)
+
+    def _run_script(self, name: str, text: str) -> None:
+        """The driver's file need not exist here."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, os.path.basename(name))
+            with open(path, "w") as file:
+                file.write(text)
+            options = ((f"--{key.replace('_', '-')}", str(value)) for key, value in self.arguments.items())
+            sys.argv = [name, *(word for option in options for word in option)]
+            runpy.run_path(path, run_name="__main__")

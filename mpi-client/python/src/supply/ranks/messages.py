@@ -1,0 +1,112 @@
+"""What driver, node processes and ranks send each other over a control connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class NodeStarted:
+    """From a node process: its checks have passed, and its ranks are starting."""
+
+    host: str
+
+
+@dataclass
+class NodeFailed:
+    """From a node process: why it cannot start ranks."""
+
+    host: str
+    text: str
+
+
+@dataclass
+class RankStarted:
+    """From a rank, first. `port` is free on its node; rank 0's becomes MASTER_PORT."""
+
+    rank: int
+    host: str
+    port: int
+
+
+@dataclass
+class Work:
+    """To a rank: what to run.
+
+    payload: a pickled rank.Job. master: address and port of rank 0.
+    """
+
+    payload: bytes
+    master: tuple[str, int]
+
+
+@dataclass
+class Output:
+    """A line that a rank has printed. stream: "stdout" or "stderr"."""
+
+    rank: int
+    stream: str
+    line: str
+
+
+@dataclass
+class Progress:
+    """From rank 0, periodically. elements: received in this run. per_epoch: in each epoch; None: not known."""
+
+    epoch: int
+    elements: int
+    per_epoch: int | None
+
+
+@dataclass
+class Result:
+    """From a rank whose function has returned.
+
+    at_end: whether the rank has received all its data. payload: the pickled result.
+    """
+
+    rank: int
+    at_end: bool
+    payload: bytes
+
+
+@dataclass
+class Failure:
+    """From a rank whose function has raised.
+
+    of_spark: the exception only repeats what Spark reported. payload: the pickled exception; None: it cannot
+    be pickled.
+    """
+
+    rank: int
+    host: str
+    traceback: str
+    of_spark: bool
+    payload: bytes | None
+
+
+@dataclass
+class RankEnded:
+    """From a node process: the exit status of a rank, as subprocess reports it.
+
+    stopped: whether the node process had already asked it to end.
+    """
+
+    rank: int
+    host: str
+    status: int
+    stopped: bool
+
+
+@dataclass
+class Stop:
+    """To a node process: end the ranks. To a rank: return now.
+
+    dump: first let each rank print where it is.
+    """
+
+    dump: bool = False
+
+
+Message = Any

@@ -1,0 +1,136 @@
+"""The node process: starts the ranks of one node, forwards their output, stops them, and removes their files.
+
+`python -m supply.ranks.node` reads a NodeSpec from stdin. The end of stdin means that the starter is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from typing import BinaryIO
+
+from supply.errors import SupplierError
+from supply.ranks.control import Peer, connect
+from supply.ranks.messages import NodeFailed, NodeStarted, Output, RankEnded, Stop
+from supply.ranks.node_spec import NodeSpec
+
+# How long ranks may take to return after SIGTERM.
+_GRACE_SECONDS = 5
+
+
+class Node:
+    """The ranks of this node."""
+
+    def __init__(self, spec: NodeSpec, driver: Peer) -> None:
+        self._spec = spec
+        self._driver = driver
+        self._stopping = threading.Event()
+        self._dump = False
+        self._ranks: dict[int, subprocess.Popen[bytes]] = {}
+
+    def run(self) -> None:
+        spec = self._spec
+        wrote = spec.files.write_config()
+        try:
+            spec.check_versions()
+            self._driver.send(NodeStarted(spec.host))
+            watchers = [self._start(local, rank) for local, rank in enumerate(spec.ranks)]
+            threading.Thread(target=self._stop_when_asked, daemon=True).start()
+            for watcher in watchers:
+                watcher.join()
+        finally:
+            self._kill()
+            spec.files.remove_pairs()
+            if wrote:
+                spec.files.remove_config()
+
+    def stop(self, dump: bool = False) -> None:
+        """Any thread may call it."""
+        self._dump = dump
+        self._stopping.set()
+
+    def _start(self, local_rank: int, rank: int) -> threading.Thread:
+        spec = self._spec
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "supply.ranks.rank"],
+            env={
+                **os.environ, **spec.environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                "RANK": str(rank), "LOCAL_RANK": str(local_rank), "WORLD_SIZE": str(spec.world_size),
+                "LOCAL_WORLD_SIZE": str(len(spec.ranks)), "GROUP_RANK": str(spec.node_index),
+                "SUPPLY_HOST": spec.host, "SUPPLY_PARENT": str(os.getpid()),
+            },
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        self._ranks[rank] = process
+        watcher = threading.Thread(target=self._watch, args=(rank, process), daemon=True)
+        watcher.start()
+        return watcher
+
+    def _watch(self, rank: int, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None and process.stderr is not None
+        readers = [
+            threading.Thread(target=self._forward, args=(rank, name, stream), daemon=True)
+            for name, stream in (("stdout", process.stdout), ("stderr", process.stderr))
+        ]
+        for reader in readers:
+            reader.start()
+        status = process.wait()
+        for reader in readers:
+            # A child of the rank may still hold the pipe.
+            reader.join(1)
+        self._driver.send(RankEnded(rank, self._spec.host, status, self._stopping.is_set()))
+
+    def _forward(self, rank: int, name: str, stream: BinaryIO) -> None:
+        for line in stream:
+            self._driver.send(Output(rank, name, line.decode(errors="replace").rstrip("\n")))
+
+    def _stop_when_asked(self) -> None:
+        self._stopping.wait()
+        for process in self._ranks.values():
+            if self._dump:
+                process.send_signal(signal.SIGUSR1)
+            process.terminate()
+        for process in self._ranks.values():
+            try:
+                process.wait(_GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+    def _kill(self) -> None:
+        for process in self._ranks.values():
+            process.kill()
+            process.wait()
+
+
+def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    size = int.from_bytes(sys.stdin.buffer.read(8), "big")
+    spec: NodeSpec = pickle.loads(sys.stdin.buffer.read(size))
+    driver = connect(spec.environment)
+    node = Node(spec, driver)
+
+    def follow_driver() -> None:
+        message = driver.receive()
+        node.stop(message.dump if isinstance(message, Stop) else False)
+
+    def follow_starter() -> None:
+        while os.read(0, 4096):
+            pass
+        node.stop()
+
+    for follow in (follow_driver, follow_starter):
+        threading.Thread(target=follow, daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda *_: node.stop())
+    try:
+        node.run()
+    except SupplierError as error:
+        driver.send(NodeFailed(spec.host, str(error)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""torch.distributed for a rank's function."""
+
+from __future__ import annotations
+
+import os
+
+
+def init_process_group(backend: str | None) -> None:
+    """Initializes the default process group. backend: "auto" is nccl with CUDA, else gloo; None: does nothing."""
+    if backend is None:
+        return
+    import torch
+    from torch import distributed
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    if backend == "auto":
+        backend = "nccl" if torch.cuda.is_available() else "gloo"
+    if backend == "nccl":
+        torch.cuda.set_device(local_rank)
+    if os.environ["LOCAL_WORLD_SIZE"] == os.environ["WORLD_SIZE"]:
+        # gloo would use the interface of the host name, which may not resolve.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    distributed.init_process_group(backend)
+
+
+def end_process_group() -> None:
+    """A function may have ended it, too."""
+    import sys
+
+    if "torch.distributed" in sys.modules:
+        from torch import distributed
+
+        if distributed.is_available() and distributed.is_initialized():
+            distributed.destroy_process_group()

@@ -1,0 +1,114 @@
+"""A rank: `python -m supply.ranks.rank` gets a function from the driver, runs it on its data, and sends its result."""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import faulthandler
+import os
+import signal
+import sys
+import threading
+import traceback
+
+from pyspark import cloudpickle
+
+from supply.errors import SparkError, SupplyTimeoutError
+from supply.ranks import current
+from supply.ranks.control import Peer, connect, free_port
+from supply.ranks.job import Job
+from supply.ranks.messages import Failure, RankStarted, Result, Stop, Work
+from supply.ranks.process_group import end_process_group, init_process_group
+from supply.ranks.rank_data import RankData
+
+_PR_SET_PDEATHSIG = 1
+_PROGRESS_SECONDS = 0.5
+
+
+class Stopped(BaseException):
+    """The driver or the node process wants this rank to return."""
+
+
+def main() -> int:
+    _die_with_parent()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    driver = connect()
+    rank, host = int(os.environ["RANK"]), os.environ["SUPPLY_HOST"]
+    driver.send(RankStarted(rank, host, free_port()))
+    work = driver.receive()
+    if not isinstance(work, Work):
+        return 1
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = work.master[0], str(work.master[1])
+    signal.signal(signal.SIGTERM, _raise_stopped)
+    threading.Thread(target=_follow, args=(driver,), daemon=True).start()
+    try:
+        return _run(driver, rank, host, work.payload)
+    except Stopped:
+        return 1
+
+
+def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
+    data: RankData | None = None
+    try:
+        job: Job = cloudpickle.loads(payload)
+        data = RankData(job.data)
+        current.set_data(data)
+        if rank == 0:
+            threading.Thread(target=_report, args=(driver, data), daemon=True).start()
+        init_process_group(job.backend)
+        result = cloudpickle.dumps(job.run(data))
+        end_process_group()
+    except BaseException as error:
+        driver.send(_failure(rank, host, error))
+        if data is not None:
+            data.abort(f"rank {rank}: {type(error).__name__}: {error}")
+        return 1
+    driver.send(Result(rank, data.is_at_end, result))
+    try:
+        data.drain()
+        data.close()
+    except Stopped:
+        data.abort("every rank has returned")
+    return 0
+
+
+def _failure(rank: int, host: str, error: BaseException) -> Failure:
+    try:
+        payload = cloudpickle.dumps(error)
+    except Exception:
+        payload = None
+    # The frames of this module say nothing to the caller.
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return Failure(rank, host, text, isinstance(error, (SparkError, SupplyTimeoutError, Stopped)), payload)
+
+
+def _follow(driver: Peer) -> None:
+    """Ends the main thread's work when the driver says so, or is gone."""
+    message = driver.receive()
+    if message is None or isinstance(message, Stop):
+        _thread.interrupt_main(signal.SIGTERM)
+
+
+def _raise_stopped(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Stopped("the run has ended")
+
+
+def _report(driver: Peer, data: RankData) -> None:
+    tick = threading.Event()
+    while not tick.wait(_PROGRESS_SECONDS) and driver.send(data.progress):
+        pass
+
+
+def _die_with_parent() -> None:
+    """The kernel kills this process when the node process ends, whatever ends that."""
+    parent = os.environ.pop("SUPPLY_PARENT", None)
+    if parent is None:
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(parent):
+        sys.exit("the node process has ended")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""The files of one run on a node: the two config files, and the folder of the pairs."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import platform
+import shutil
+from dataclasses import dataclass
+
+from supply.errors import SupplierError
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """folder: of all runs of the node, for example /dev/shm. name: of this run.
+
+    kinds: "train", and "validation" if there is a second DataFrame: a rank has a pair of each kind.
+    pairs: the most of a kind on one node. ring, block: sizes as in mapped-files.conf; None: libsupply's default.
+    """
+
+    folder: str
+    name: str
+    kinds: tuple[str, ...]
+    pairs: int
+    ring: str | None = None
+    block: str | None = None
+
+    @property
+    def pair_folder(self) -> pathlib.Path:
+        return pathlib.Path(self.folder, self.name)
+
+    @property
+    def config_folder(self) -> pathlib.Path:
+        return pathlib.Path(self.folder, f"{self.name}-conf")
+
+    def config(self, kind: str) -> tuple[str, str]:
+        """The paths of mapped-files.conf and named-pipes.conf: the same on every node and on the driver."""
+        folder = self.config_folder
+        return str(folder / f"{kind}-mapped-files.conf"), str(folder / f"{kind}-named-pipes.conf")
+
+    @property
+    def host_file(self) -> pathlib.Path:
+        return self.config_folder / "hosts"
+
+    def write_config(self) -> bool:
+        """False: the files exist, because driver and ranks share this node."""
+        try:
+            os.mkdir(self.config_folder, 0o755)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise SupplierError(
+                f"cannot make {self.config_folder} on {platform.node()} ({error.strerror}): each node needs a "
+                "folder in memory that executors and ranks share: Supplier(folder=...)"
+            ) from error
+        sizes = "".join(f" {name}={size}" for name, size in (("ring", self.ring), ("block", self.block)) if size)
+        for kind in self.kinds:
+            mapped, pipes = map(pathlib.Path, self.config(kind))
+            pairs = [self.pair_folder / f"{kind}-{i}" for i in range(self.pairs)]
+            mapped.write_text("".join(f"{pair}.mapped{sizes}\n" for pair in pairs))
+            pipes.write_text("".join(f"{pair}.request {pair}.notification\n" for pair in pairs))
+        return True
+
+    def remove_config(self) -> None:
+        shutil.rmtree(self.config_folder, ignore_errors=True)
+
+    def remove_pairs(self) -> None:
+        shutil.rmtree(self.pair_folder, ignore_errors=True)

@@ -1,0 +1,21 @@
+"""One call from PySpark: start ranks, supply a DataFrame to them, return their result.
+
+    from supply.spark import Supplier
+
+    def train(data, learning_rate):
+        model = DDP(Net())
+        for epoch in data.epochs():
+            for batch in epoch:
+                ...
+        return model.module.state_dict()
+
+    state = Supplier(ranks=4).run(train, df, columns=["features", "label"], batch_size=64, epochs=10, learning_rate=0.1)
+
+docs/PYTHON.md is the guide.
+"""
+
+from supply.errors import RankError, SupplierError
+from supply.ranks.current import data
+from supply.spark.supplier import Supplier, jar
+
+__all__ = ["RankError", "Supplier", "SupplierError", "data", "jar"]

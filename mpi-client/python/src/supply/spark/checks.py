@@ -1,0 +1,103 @@
+"""What Supplier.run checks before anything starts."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark import cloudpickle
+
+from supply.errors import SupplierError
+
+_NUMBERS = ("byte", "short", "integer", "long", "float", "double")
+_SUPPLIED = (*_NUMBERS, "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz")
+
+
+def check_session(df: Any) -> Any:
+    """The SparkContext of a DataFrame."""
+    if type(df).__module__.startswith("pyspark.sql.connect"):
+        raise SupplierError(
+            "Supplier.run needs a session of Spark Classic, because it starts tasks on the executors: over Spark "
+            "Connect, start the ranks yourself and use df.write.format('supply') (docs/DATAFRAMES.md)"
+        )
+    context = df.sparkSession.sparkContext
+    jvm_class = context._jvm.supply.python.Nodes
+    if "JavaPackage" in type(jvm_class).__name__:
+        raise SupplierError(
+            "this session does not have the Supplier's jar: make the session with "
+            "SparkSession.builder.config('spark.jars', supply.spark.jar())"
+        )
+    return context
+
+
+def check_columns(df: Any, columns: Sequence[str], name: str = "df") -> None:
+    """Refuses missing columns and columns of types that ranks cannot get."""
+    if isinstance(columns, str) or not columns:
+        raise SupplierError(f"columns is {columns!r}: it must be a list of one or more names of columns")
+    types = {field.name: field.dataType for field in df.schema.fields}
+    problems = [f"'{column}' is not a column" for column in columns if column not in types]
+    problems += [
+        f"'{column}' is {types[column].simpleString()}: {_fix(types[column])}"
+        for column in columns
+        if column in types and not _is_supplied(types[column])
+    ]
+    if problems:
+        raise SupplierError(f"{'; '.join(problems)} (columns of {name}: {', '.join(types)})")
+
+
+def _is_supplied(kind: Any) -> bool:
+    if kind.typeName() == "array":
+        return kind.elementType.typeName() in _NUMBERS
+    return kind.typeName() in _SUPPLIED
+
+
+def _fix(kind: Any) -> str:
+    if kind.typeName() == "decimal":
+        return "cast it to double"
+    if "vector" in kind.simpleString():
+        return "use pyspark.ml.functions.vector_to_array"
+    if kind.typeName() == "struct":
+        return "select its fields as columns"
+    return "cast it to a number, text, bytes, or an array of numbers"
+
+
+def read_script(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """Name and text of a script on the driver."""
+    try:
+        with open(path) as file:
+            return os.fspath(path), file.read()
+    except OSError as error:
+        raise SupplierError(f"cannot read the script {os.fspath(path)}: {error.strerror}") from error
+
+
+def pickled(job: Any, function: Any) -> bytes:
+    """The job for the ranks. Names the object that cannot be pickled."""
+    try:
+        return bytes(cloudpickle.dumps(job))
+    except Exception as error:
+        names = [
+            f"'{name}' ({type(value).__name__})" for name, value in _captured(job, function) if not _pickles(value)
+        ]
+        what = f"{', '.join(names)} cannot be pickled" if names else "it cannot be pickled"
+        raise SupplierError(
+            f"the function {getattr(function, '__name__', function)} cannot go to the ranks: {what} ({error}): make it "
+            "inside the function, or pass what it is made from"
+        ) from error
+
+
+def _captured(job: Any, function: Any) -> list[tuple[str, Any]]:
+    captured = dict(job.arguments)
+    if inspect.isfunction(function):
+        variables = inspect.getclosurevars(function)
+        captured = {**variables.globals, **variables.nonlocals, **captured}
+    return list(captured.items())
+
+
+def _pickles(value: Any) -> bool:
+    try:
+        cloudpickle.dumps(value)
+    except Exception:
+        return False
+    return True

@@ -1,0 +1,59 @@
+"""Which node gets which ranks."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from supply.errors import SupplierError
+
+_POLL_SECONDS = 0.1
+
+
+def place(slots: dict[str, int], ranks: int, tasks_per_rank: int) -> dict[str, list[int]]:
+    """The ranks of each host: consecutive numbers, as evenly as the slots allow. {}: there are too few slots.
+
+    slots: task slots of each host. tasks_per_rank: pinned tasks that feed a rank. Each host with ranks needs one slot
+    for its starter.
+    """
+    capacity = {host: (count - 1) // tasks_per_rank for host, count in sorted(slots.items())}
+    counts = dict.fromkeys(capacity, 0)
+    for _ in range(ranks):
+        free = [host for host in counts if counts[host] < capacity[host]]
+        if not free:
+            return {}
+        counts[min(free, key=lambda host: counts[host])] += 1
+    placed, first = {}, 0
+    for host, count in counts.items():
+        if count:
+            placed[host] = list(range(first, first + count))
+        first += count
+    return placed
+
+
+def wait_for_slots(context: Any, ranks: int, tasks_per_rank: int, timeout: float) -> dict[str, list[int]]:
+    """As place(), for the registered executors of a SparkContext. Waits for executors that are still coming.
+
+    Raises SupplierError if the slots do not suffice.
+    """
+    nodes = context._jvm.supply.python.Nodes
+    end = time.monotonic() + timeout
+    while True:
+        slots = dict(nodes.slots(context._jsc.sc()))
+        placed = place(slots, ranks, tasks_per_rank)
+        if placed:
+            return placed
+        if nodes.isComplete(context._jsc.sc()) or time.monotonic() > end:
+            raise SupplierError(_too_few(context.master, slots, ranks, tasks_per_rank))
+        time.sleep(_POLL_SECONDS)
+
+
+def _too_few(master: str, slots: dict[str, int], ranks: int, tasks_per_rank: int) -> str:
+    needed = ranks * tasks_per_rank
+    what = f"{ranks} ranks need {needed} task slots{' (two each, with validation)' if tasks_per_rank > 1 else ''}"
+    have = ", ".join(f"{host} has {count}" for host, count in sorted(slots.items())) or "there is no executor"
+    fix = (
+        f"use master local[{needed + 1}]" if master.startswith("local") and "cluster" not in master
+        else "raise spark.executor.instances or spark.executor.cores, or lower spark.task.cpus"
+    )  # fmt: skip
+    return f"{what}, and one on each node to start its ranks, but Spark ({master}) has too few: {have}: {fix}"

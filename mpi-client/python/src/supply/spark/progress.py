@@ -1,0 +1,43 @@
+"""The progress of a run: a bar in a terminal, a widget in a notebook, else a line now and then."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+
+from tqdm.auto import tqdm
+
+from supply.ranks.messages import Progress
+
+_LINE_SECONDS = 10
+_log = logging.getLogger("supply.spark")
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    return "ipykernel" in sys.modules
+
+
+class ProgressBar:
+    """Shows the progress of rank 0, which stands for all ranks."""
+
+    def __init__(self, epochs: int) -> None:
+        self._epochs = epochs
+        self._lines = not (sys.stderr.isatty() or in_notebook())
+        self._bar = tqdm(unit=" elements", desc="rank 0", disable=self._lines)
+        self._next_line = time.monotonic() + _LINE_SECONDS
+
+    def show(self, progress: Progress) -> None:
+        epoch = f"epoch {min(progress.epoch + 1, self._epochs)} of {self._epochs}"
+        expected = progress.per_epoch and progress.per_epoch * self._epochs
+        self._bar.total = expected
+        self._bar.set_description(f"rank 0, {epoch}", refresh=False)
+        self._bar.update(progress.elements - self._bar.n)
+        if self._lines and time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + _LINE_SECONDS
+            of = f" of {expected}" if expected else ""
+            _log.info("rank 0: %s, %d%s elements", epoch, progress.elements, of)
+
+    def close(self) -> None:
+        self._bar.close()

@@ -1,0 +1,217 @@
+"""One run of Supplier.run, on the driver: starts everything, collects results, and ends everything."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import pickle
+import queue
+import sys
+import time
+from collections.abc import Container
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from supply.errors import SupplierError
+from supply.ranks.control import Control, Peer
+from supply.ranks.job import Supplied
+from supply.ranks.messages import (
+    Failure,
+    NodeFailed,
+    NodeStarted,
+    Output,
+    Progress,
+    RankEnded,
+    RankStarted,
+    Result,
+    Stop,
+    Work,
+)
+from supply.ranks.node_spec import NodeSpec
+from supply.ranks.run_files import RunFiles
+from supply.spark import failures
+from supply.spark.failures import Cause, Priority
+from supply.spark.progress import ProgressBar
+from supply.spark.spark_jobs import JobEnded, SparkJobs
+
+# How long other reports may follow a first failure.
+_SETTLE_SECONDS = 2
+# How long everything may take to end.
+_END_SECONDS = 30
+# A wait for longer would delay Ctrl-C.
+_TICK_SECONDS = 0.2
+
+_log = logging.getLogger("supply.spark")
+
+
+class Run:
+    """hosts: the ranks of each host. payload: a pickled Job.
+
+    timeout: seconds for ranks to start, and to return after the data.
+    """
+
+    def __init__(
+        self,
+        context: Any,
+        hosts: dict[str, list[int]],
+        files: RunFiles,
+        supplied: list[Supplied],
+        payload: bytes,
+        timeout: float,
+        environment: dict[str, str],
+    ) -> None:
+        self._context = context
+        self._hosts = hosts
+        self._ranks = sum(map(len, hosts.values()))
+        self._files = files
+        self._supplied = supplied
+        self._payload = payload
+        self._timeout = timeout
+        self._environment = environment
+        self._events: queue.SimpleQueue[tuple[Peer | None, Any]] = queue.SimpleQueue()
+        self._jobs = SparkJobs(context, files.name, lambda ended: self._events.put((None, ended)))
+        self._nodes: list[Peer] = []
+        self._started: dict[int, tuple[Peer, RankStarted]] = {}
+        self._results: dict[int, Result] = {}
+        self._causes: list[Cause] = []
+        # When the last DataFrame was supplied to its end.
+        self._supplied_at = math.inf
+        self._left = len(supplied)
+        self._is_local = context._jsc.sc().isLocal()
+        self._bar = ProgressBar(int(supplied[0].options["epochs"]))
+
+    def result(self) -> Any:
+        """Runs everything. Returns rank 0's result. When it returns or raises, nothing is left."""
+        self._files.write_config()
+        slots = (f"{host} slots={len(ranks)}\n" for host, ranks in self._hosts.items())
+        self._files.host_file.write_text("".join(slots))
+        address, host = self._addresses()
+        control = Control(address, lambda peer, message: self._events.put((peer, message)))
+        try:
+            self._start_nodes(control.environment(host))
+            self._wait()
+        except BaseException:
+            self._stop()
+            raise
+        finally:
+            self._bar.close()
+            control.close()
+            self._files.remove_config()
+        return pickle.loads(self._results[0].payload)
+
+    def _addresses(self) -> tuple[str, str]:
+        """The address to listen on, and the driver's name on the nodes."""
+        if self._is_local:
+            return "127.0.0.1", "127.0.0.1"
+        conf = self._context.getConf()
+        host = conf.get("spark.driver.host")
+        return conf.get("spark.driver.bindAddress", host), host
+
+    def _start_nodes(self, environment: dict[str, str]) -> None:
+        environment = {**self._environment, **environment}
+        self._jobs.start_nodes(
+            {
+                host: pickle.dumps(NodeSpec(host, ranks, self._ranks, index, self._files, environment))
+                for index, (host, ranks) in enumerate(self._hosts.items())
+            }
+        )
+
+    def _wait(self) -> None:
+        """Until every rank has returned a result, and every job has ended."""
+        begin = time.monotonic()
+        while len(self._started) < self._ranks:
+            self._handle_next()
+            if time.monotonic() - begin > self._timeout:
+                raise SupplierError(f"{self._missing(self._started)} not started within {self._timeout:g} s (timeout)")
+        first = self._started[0][1]
+        for peer, _ in self._started.values():
+            peer.send(Work(self._payload, (first.host, first.port)))
+        while len(self._results) < self._ranks:
+            self._handle_next()
+            if time.monotonic() - self._supplied_at > self._timeout:
+                text = (
+                    f"{self._missing(self._results)} not returned within {self._timeout:g} s after the data (timeout)"
+                )
+                self._causes.append(Cause(Priority.PAIR, SupplierError(text)))
+        if not all(result.at_end for result in self._results.values()):
+            self._broadcast(Stop())
+        if not self._jobs.join(_END_SECONDS):
+            self._stop()
+
+    def _missing(self, present: Container[int]) -> str:
+        missing = [str(rank) for rank in range(self._ranks) if rank not in present]
+        return f"rank {missing[0]} has" if len(missing) == 1 else f"ranks {', '.join(missing)} have"
+
+    def _handle_next(self) -> None:
+        """Handles the next event, if one comes soon. Raises the cause if the run has failed."""
+        with contextlib.suppress(queue.Empty):
+            self._handle(*self._events.get(timeout=_TICK_SECONDS))
+        if self._causes:
+            self._settle()
+            cause = min(self._causes, key=lambda cause: cause.priority)
+            raise cause.error from cause.behind
+
+    def _settle(self) -> None:
+        """Handles what follows a first failure."""
+        end = time.monotonic() + _SETTLE_SECONDS
+        while (left := end - time.monotonic()) > 0:
+            try:
+                self._handle(*self._events.get(timeout=left))
+            except queue.Empty:
+                return
+
+    def _handle(self, peer: Peer | None, message: Any) -> None:
+        if isinstance(message, Output):
+            stream = sys.stdout if message.stream == "stdout" else sys.stderr
+            tqdm.write(f"[rank {message.rank}] {message.line}", file=stream)
+        elif isinstance(message, Progress):
+            self._bar.show(message)
+        elif isinstance(message, NodeStarted) and peer is not None:
+            self._nodes.append(peer)
+            if len(self._nodes) == len(self._hosts):
+                for data in self._supplied:
+                    self._jobs.supply(data, self._file_options(data.kind))
+        elif isinstance(message, RankStarted) and peer is not None:
+            self._started[message.rank] = peer, message
+        elif isinstance(message, Result):
+            self._results[message.rank] = message
+        elif isinstance(message, JobEnded) and message.error is None:
+            self._left -= message.is_supply
+            if self._left == 0:
+                self._supplied_at = time.monotonic()
+        else:
+            self._note_failure(message)
+
+    def _file_options(self, kind: str) -> dict[str, str]:
+        mapped_files, named_pipes = self._files.config(kind)
+        options = {"mapped-files": mapped_files, "named-pipes": named_pipes}
+        return options if self._is_local else {**options, "hosts": str(self._files.host_file)}
+
+    def _note_failure(self, message: Any) -> None:
+        if isinstance(message, Failure):
+            self._causes.append(failures.of_rank(message))
+        elif isinstance(message, NodeFailed):
+            self._causes.append(Cause(Priority.PROCESS, SupplierError(message.text)))
+        elif isinstance(message, RankEnded) and message.rank not in self._results:
+            self._causes.append(failures.of_process(message))
+        elif isinstance(message, JobEnded) and message.error is not None:
+            self._causes.append(failures.of_job(message.name, message.error))
+
+    def _broadcast(self, message: Any) -> None:
+        for peer in [*self._nodes, *(peer for peer, _ in self._started.values())]:
+            peer.send(message)
+
+    def _stop(self) -> None:
+        """Ends ranks and jobs. A rank that hangs prints first where it is."""
+        stalled = any(cause.priority == Priority.PAIR for cause in self._causes)
+        for node in self._nodes:
+            node.send(Stop(dump=stalled))
+        self._jobs.cancel()
+        if not self._jobs.join(_END_SECONDS):
+            _log.warning("Spark's jobs of %s have not ended within %d s", self._files.name, _END_SECONDS)
+        while not self._events.empty():
+            peer, message = self._events.get()
+            if isinstance(message, Output):
+                self._handle(peer, message)

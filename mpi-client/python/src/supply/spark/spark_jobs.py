@@ -1,0 +1,73 @@
+"""The Spark jobs of one run, each on its own thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import RDD, InheritableThread
+from pyspark.serializers import NoOpSerializer
+
+from supply.ranks.job import Supplied
+from supply.spark import starter
+
+
+@dataclass
+class JobEnded:
+    """is_supply: whether it has supplied a DataFrame. error: None if the job succeeded."""
+
+    name: str
+    is_supply: bool
+    error: BaseException | None
+
+
+class SparkJobs:
+    """tag: the name of the run. ended: gets a JobEnded for each job, on the job's thread."""
+
+    def __init__(self, context: Any, tag: str, ended: Callable[[JobEnded], None]) -> None:
+        self._context = context
+        self._tag = tag
+        self._ended = ended
+        self._threads: list[InheritableThread] = []
+
+    def start_nodes(self, specs: dict[str, bytes]) -> None:
+        """Starts a node process on each host. specs: a pickled NodeSpec for each host."""
+        jvm = self._context._jvm
+        hosts = jvm.java.util.ArrayList()
+        for host in specs:
+            hosts.add(host)
+        nodes = RDD(jvm.supply.python.Nodes.starters(self._context._jsc.sc(), hosts), self._context, NoOpSerializer())
+        start = nodes.barrier().mapPartitionsWithIndex(starter.task(specs))
+        self._start("the ranks could not start", False, start.collect)
+
+    def supply(self, data: Supplied, files: dict[str, str]) -> None:
+        """Supplies a DataFrame to all ranks. files: the options that name files."""
+        writer = data.df.write.format("supply").mode("append").options(**data.options, **files)
+        self._start(f"Spark could not supply the {data.kind} data", True, writer.save)
+
+    def cancel(self) -> None:
+        self._context.cancelJobsWithTag(self._tag)
+
+    def join(self, seconds: float) -> bool:
+        """False: a job is still running after that time."""
+        end = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _start(self, name: str, is_supply: bool, action: Callable[[], Any]) -> None:
+        def job() -> None:
+            try:
+                self._context.addJobTag(self._tag)
+                self._context.setLocalProperty("supply.progress.quiet", "true")
+                action()
+            except BaseException as error:
+                self._ended(JobEnded(name, is_supply, error))
+            else:
+                self._ended(JobEnded(name, is_supply, None))
+
+        thread = InheritableThread(target=job, name=f"supply: {name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()

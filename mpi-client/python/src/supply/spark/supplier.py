@@ -1,0 +1,130 @@
+"""Supplier: one call that trains on a DataFrame."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from supply.errors import SupplierError
+from supply.ranks.job import DataSpec, Job, Supplied
+from supply.ranks.run_files import RunFiles
+from supply.spark import checks
+from supply.spark.placement import wait_for_slots
+from supply.spark.run import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def jar() -> str:
+    """The Supplier's jar, for SparkSession.builder.config("spark.jars", jar()): SUPPLY_JAR of the environment."""
+    path = os.environ.get("SUPPLY_JAR")
+    if not path:
+        raise SupplierError("set SUPPLY_JAR to the Supplier's jar (spark-supplier/target/spark-supplier.jar)")
+    return path
+
+
+class Supplier:
+    """Starts ranks where Spark's executors are, and supplies DataFrames to them.
+
+    ranks: number of ranks on all nodes together. Spark needs a task slot for each (two with validation), and one on
+        each node to start its ranks.
+    ring, block: bytes of a rank's ring and of a block, for example "64MiB". None: four blocks of 2 MiB.
+    folder: shared memory of executors and ranks on each node.
+    environment: environment variables for the ranks.
+    """
+
+    def __init__(
+        self,
+        ranks: int,
+        *,
+        ring: str | None = None,
+        block: str | None = None,
+        folder: str = "/dev/shm",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        if ranks < 1:
+            raise ValueError(f"ranks is {ranks}, must be 1 or more")
+        self._ranks = ranks
+        self._ring = ring
+        self._block = block
+        self._folder = folder
+        self._environment = dict(environment or {})
+
+    def run(
+        self,
+        function: Callable[..., Any] | str | os.PathLike[str],
+        df: DataFrame,
+        *,
+        columns: Sequence[str],
+        batch_size: int,
+        epochs: int = 1,
+        seed: int = 0,
+        shuffle: str = "partitions",
+        shuffle_buffer: int | None = None,
+        drop_last: bool = False,
+        pad: bool = False,
+        block_elements: int | None = None,
+        resident: bool = False,
+        validation: DataFrame | None = None,
+        resume: Sequence[Mapping[str, Any]] | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        collate_fn: Callable[[Any], Any] | None = None,
+        dtypes: Mapping[str, Any] | None = None,
+        zero_copy: bool = False,
+        backend: str | None = "auto",
+        timeout: float = 120,
+        **arguments: Any,
+    ) -> Any:
+        """Calls function(data, **arguments) on each rank. Returns what rank 0's call returns.
+
+        function: a function that can be pickled, or the path of a Python script on the driver. A script gets its data
+            set from supply.spark.data(), and the arguments as --name value.
+        df: the training data. Nothing is written to disk, and training starts while Spark still computes df.
+        columns: the columns of df that ranks get.
+        batch_size, transform, collate_fn, dtypes, zero_copy: as for SupplyDataset.
+        epochs, seed, shuffle, shuffle_buffer, block_elements, resident: as for df.write.format("supply").
+        drop_last: each rank makes as many steps in an epoch as the rank with the fewest full batches.
+        pad: each rank makes as many steps as the rank with the most; some elements repeat.
+        validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.
+        resume: the state_dict() of every rank of an earlier run, in the order of the ranks. That run may have had
+            another number of ranks. Each element that it did not consume reaches one rank.
+        backend: torch.distributed is initialized with it before the call. "auto" is nccl with CUDA, else gloo. None:
+            the function initializes it, or does not need it.
+        timeout: the limit of each wait, in seconds: for executors, for a rank to start, for a rank that takes no batch.
+
+        Ranks have torchrun's environment: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Their stdout and
+        stderr appear on the caller's, with the rank in front. Ctrl-C ends both sides.
+
+        Raises RankError if a rank raises, ends or hangs, and SupplierError or Spark's exception if anything else fails.
+        """
+        context = checks.check_session(df)
+        checks.check_columns(df, columns)
+        if validation is not None:
+            checks.check_columns(validation, columns, "validation")
+        if drop_last and pad:
+            raise SupplierError("drop_last and pad exclude each other")
+        script, call = (None, function) if callable(function) else (checks.read_script(function), None)
+        kinds = ("train",) if validation is None else ("train", "validation")
+        hosts = wait_for_slots(context, self._ranks, len(kinds), timeout)
+        pairs = max(map(len, hosts.values()))
+        files = RunFiles(self._folder, f"supply-{os.urandom(6).hex()}", kinds, pairs, self._ring, self._block)
+        dataset = {
+            "columns": list(columns), "batch_size": batch_size, "timeout": timeout,
+            "uneven": "drop" if drop_last else "pad" if pad else "keep",
+        }  # fmt: skip
+        specs = {kind: DataSpec(files.config(kind), dataset) for kind in kinds}
+        data = dataclasses.replace(specs["train"], validation=specs.get("validation"))
+        payload = checks.pickled(Job(call, script, arguments, data, backend), function)
+        options = {
+            "ranks": self._ranks, "epochs": epochs, "seed": seed, "shuffle": shuffle, "timeout": timeout,
+            "resident": resident,
+        }  # fmt: skip
+        if block_elements is not None:
+            options["block-elements"] = block_elements
+        supplied = [Supplied(df.select(*columns), "train", options)]
+        if validation is not None:
+            supplied.append(Supplied(validation.select(*columns), "validation", options))
+        return Run(context, hosts, files, supplied, payload, timeout, self._environment).result()
