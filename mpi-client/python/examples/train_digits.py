@@ -43,7 +43,7 @@ def connect(comm):
 
 
 def images(batch):
-    """Pixels from 0 to 1. Each operation makes a new tensor, because the batch is in Spark's read-only memory."""
+    """Pixels from 0 to 1."""
     return batch["data"].reshape(-1, PIXELS).float() / BRIGHTEST
 
 

@@ -69,14 +69,14 @@ def test_batches_across_blocks(dataset):
     assert numbers(data) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13]]
 
 
-def test_a_batch_within_a_block_is_not_copied(dataset):
-    data = dataset([8])
+def test_zero_copy_batches_within_a_block_are_views(dataset):
+    data = dataset([8], zero_copy=True)
     start, size = data._opened().mapping
     assert [start < batch["x"].data_ptr() < start + size for batch in data] == [True, True]
 
 
-def test_copies_are_writable_and_hold_no_block(dataset):
-    data = dataset([4] * 20, copy=True)
+def test_batches_are_writable_and_hold_no_block(dataset):
+    data = dataset([4] * 20)
     kept = list(data)
     kept[0]["x"].add_(1)
     assert len(kept) == 20 and kept[0]["x"].tolist() == [1, 2, 3, 4]
@@ -87,10 +87,10 @@ def test_batches_larger_than_the_ring(dataset):
 
 
 def test_batches_that_occupy_the_ring_are_an_error(dataset):
-    data = dataset([4] * 5, epochs=2)
+    data = dataset([4] * 5, epochs=2, zero_copy=True)
     batches = iter(data)
     held = [next(batches) for _ in range(4)]
-    with pytest.raises(supply.AllHeldError, match="copy=True"):
+    with pytest.raises(supply.AllHeldError, match="zero_copy"):
         next(batches)
     del held
     assert len(numbers(data)) == 5, "the next epoch"
@@ -103,6 +103,34 @@ def test_epochs(dataset):
         assert numbers(data) == [[0, 1, 2, 3]]
     with pytest.raises(supply.SupplyError, match="ended after epoch 2.*--epochs"):
         next(iter(data))
+
+
+def test_epochs_to_the_end_of_the_data(dataset):
+    data = dataset([4, 2], epochs=3)
+    assert [(epoch.number, numbers(epoch)) for epoch in data.epochs()] == [
+        (number, [[0, 1, 2, 3], [4, 5]]) for number in range(3)
+    ]
+    assert list(data.epochs()) == []
+
+
+def test_an_epoch_is_read_once(dataset):
+    epochs = dataset([4], epochs=2).epochs()
+    first = next(epochs)
+    second = next(epochs)
+    with pytest.raises(supply.SupplyError, match="epoch 0 can be read once"):
+        next(iter(first))
+    assert numbers(second) == [[0, 1, 2, 3]]
+    with pytest.raises(supply.SupplyError, match="epoch 1 can be read once"):
+        next(iter(second))
+
+
+def test_the_rest_of_an_epoch_that_is_left(dataset):
+    firsts = []
+    for epoch in dataset([4, 4], epochs=3).epochs():
+        for batch in epoch:
+            firsts.append((epoch.number, batch["x"].tolist()))
+            break
+    assert firsts == [(number, [0, 1, 2, 3]) for number in range(3)]
 
 
 def test_epochs_that_are_skipped(dataset):
@@ -218,18 +246,6 @@ def test_resuming(files):
         data.load_state_dict(state)
     data.abort("the test has ended")
     task.leave()
-
-
-@pytest.mark.parametrize("start_method", ["fork", "spawn"])
-def test_workers_are_refused(files, start_method):
-    loader = DataLoader(
-        SupplyDataset(files.folder, 0, columns=["x"], batch_size=4),
-        batch_size=None,
-        num_workers=1,
-        multiprocessing_context=start_method,
-    )
-    with pytest.raises(supply.SupplyError, match="num_workers=0"):
-        next(iter(loader))
 
 
 def test_batches_through_a_data_loader(dataset):

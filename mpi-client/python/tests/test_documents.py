@@ -47,7 +47,7 @@ def test_the_examples_of_python(files, number):
         wait_until("the pair", lambda: rank.poll() is not None or files.is_open())
         task = Task(*files.paths)
         data = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(range(128), "float32"), 2)
-        epochs = 2 if "range(2)" in example else 1
+        epochs = 2 if ".epochs()" in example else 1
         for epoch in range(epochs):
             for first in (0, 64):
                 task.supply(batch(data=data, label=(range(64), "int32")), epoch=epoch, first_element=first)

@@ -40,9 +40,10 @@ class Stream:
 @pytest.fixture
 def pinned(files, monkeypatch):
     """A data set with a stream of the test, and its task. Without a CUDA device the ring cannot be registered."""
+    monkeypatch.setattr("supply.torch.require_device", lambda: None)
     monkeypatch.setattr("supply.torch.pin_ring", lambda *_: lambda: None)
     stream = Stream()
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, pin=stream)
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin=stream)
     data._opened()
     task = Task(*files.paths)
     yield data, task, stream
@@ -100,8 +101,9 @@ def test_a_ring_is_unregistered_after_its_copies_and_before_its_pair_ends(files,
     stream = Stream()
     seen = []
     unpin = lambda: seen.extend([stream.events[0].done, files.remaining()])  # noqa: E731
+    monkeypatch.setattr("supply.torch.require_device", lambda: None)
     monkeypatch.setattr("supply.torch.pin_ring", lambda *_: unpin)
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, pin=stream)
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, zero_copy=True, pin=stream)
     data._opened()
     task = Task(*files.paths)
     supply_blocks(task, 1)
@@ -113,8 +115,9 @@ def test_a_ring_is_unregistered_after_its_copies_and_before_its_pair_ends(files,
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_pin_without_a_device(files):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, pin=True)
+@pytest.mark.parametrize("zero_copy", [False, True])
+def test_pin_without_a_device(files, zero_copy):
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, zero_copy=zero_copy, pin=True)
     for _ in range(2):
         with pytest.raises(supply.SupplyError, match="pin=True: .* no CUDA device"):
             next(iter(data))
@@ -123,7 +126,7 @@ def test_pin_without_a_device(files):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_copies_that_a_device_starts_late(files):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, pin=True)
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin=True)
     data._opened()
     task = Task(*files.paths)
     count = 10 * BLOCKS_OF_RING

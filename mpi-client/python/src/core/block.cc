@@ -13,6 +13,7 @@ Column::Column(Pair &pair, const supply_block_t &block, int index) : sequence(bl
     data_bytes = column.data_bytes;
     data = static_cast<const uint8_t *>(column.data);
     pair.check(supply_export_arrow(pair.handle(), &block, index, nullptr, &array_));
+    validity = static_cast<const uint8_t *>(array_.buffers[0]);
     offsets = array_.n_buffers == 3 ? static_cast<const int32_t *>(array_.buffers[1]) : nullptr;
 }
 

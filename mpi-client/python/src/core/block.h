@@ -22,7 +22,8 @@ class Column {
     uint32_t element_count, null_count;
     size_t data_bytes;
     const uint8_t *data;
-    const int32_t *offsets; /**< a copy, which the task cannot change; NULL: fixed width */
+    const uint8_t *validity; /**< NULL: every element has a value */
+    const int32_t *offsets;  /**< a copy, which the task cannot change; NULL: fixed width */
 
   private:
     ArrowArray array_;

@@ -29,6 +29,14 @@ nb::object offsets(nb::handle self) {
     return nb::cast(nb::ndarray<nb::numpy, const int32_t>(column.offsets, 1, shape, self));
 }
 
+/* The validity bitmap, or None if all elements have a value. */
+nb::object validity(nb::handle self) {
+    const auto &column = nb::cast<const Column &>(self);
+    if (column.validity == nullptr) return nb::none();
+    const size_t shape[] = {(column.element_count + size_t{7}) / 8};
+    return nb::cast(nb::ndarray<nb::numpy, const uint8_t>(column.validity, 1, shape, self));
+}
+
 /* ("block", the block), ("end of epoch", (epoch, the position after it)), ("end of data", None) or ("nothing", None).
  */
 nb::tuple next(std::shared_ptr<Pair> pair, bool once) {
@@ -103,6 +111,7 @@ NB_MODULE(_core, module) {
         .def("numpy", &array<nb::numpy>, "kind"_a, "bits"_a, "shape"_a, "begin"_a = 0)
         .def("torch", &array<nb::pytorch>, "kind"_a, "bits"_a, "shape"_a, "begin"_a = 0)
         .def("offsets", &offsets)
+        .def("validity", &validity)
         .def_ro("sequence", &Column::sequence)
         .def_ro("name", &Column::name)
         .def_ro("format", &Column::format)

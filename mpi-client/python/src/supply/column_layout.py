@@ -31,9 +31,13 @@ def refusal(column: _core.Column, why: str) -> ColumnError:
     return ColumnError(f"column '{column.name}' of block {column.sequence} (Arrow format '{column.format}'): {why}")
 
 
-def of(block: Block, column: _core.Column) -> Layout:
-    """DLPack's type code, bits of a value, shape, and the offset of the first value in the column's data, in bytes."""
-    _refuse_nulls(column)
+def of(block: Block, column: _core.Column, nulls: bool = False) -> Layout:
+    """DLPack's type code, bits of a value, shape, and the offset of the first value in the column's data, in bytes.
+
+    nulls: the caller replaces the values of nulls, which are any.
+    """
+    if not nulls:
+        _refuse_nulls(column)
     count, form = column.element_count, column.format
     if form in _KINDS:
         return (*_KINDS[form], (count,), 0)
@@ -50,9 +54,10 @@ def of(block: Block, column: _core.Column) -> Layout:
     raise refusal(column, f"its values differ in length, which an array cannot hold: {_ARROW}")
 
 
-def bits(column: _core.Column) -> numpy.ndarray:
-    """A column of booleans, copied."""
-    _refuse_nulls(column)
+def bits(column: _core.Column, nulls: bool = False) -> numpy.ndarray:
+    """A column of booleans, copied. nulls: as for of()."""
+    if not nulls:
+        _refuse_nulls(column)
     packed = column.numpy(_UINT, 8, (column.data_bytes,), 0)
     return numpy.unpackbits(packed, count=column.element_count, bitorder="little").astype(bool)
 

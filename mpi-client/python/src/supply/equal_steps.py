@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch import distributed
 
+from supply.batch import Batch, repeated, size_of
 from supply.errors import SupplyError
 
-Batch = dict[str, torch.Tensor]
+_UNKNOWN = -1
+
+
+class Step(NamedTuple):
+    """A batch, the position after it, and the batch that "pad" would repeat after it."""
+
+    batch: Batch
+    position: str
+    last: Batch | None = None
 
 
 class EqualSteps:
@@ -20,53 +30,99 @@ class EqualSteps:
             raise ValueError(f"uneven is {uneven!r}, must be 'keep', 'drop' or 'pad'")
         self._uneven = uneven
         self._batch_size = batch_size
-        self._process_group = process_group
-        # The batch that "pad" repeats, and the position after it. A rank that resumes after its last batch of an epoch
-        # has it from its saved state.
-        self.last: tuple[Batch, str] | None = None
+        self._group = process_group
+        if uneven != "keep" and _is_initialized():
+            self._group_of_cpu_tensors()
 
-    def steps(self, batches: Iterator[tuple[Batch, str]]) -> Iterator[tuple[Batch, str]]:
-        """The steps of this rank. Except with "keep", they end on all ranks at once."""
-        if self._uneven == "keep":
-            yield from batches
-        elif self._uneven == "drop":
-            while self._all(step := self._full(next(batches, None))) and step is not None:
-                yield step
+    def agree(self, elements: int | None, resumes: bool) -> tuple[int | None, int | None]:
+        """The steps of a whole epoch, and those of the epoch that begins now. None: a rank does not know them.
+
+        Except with "keep", all ranks must call it.
+
+        elements: the elements of this rank in a whole epoch, if it knows them.
+        resumes: whether the epoch that begins now is the rest of one.
+        """
+        if elements is None:
+            mine = _UNKNOWN
         else:
-            yield from self._padded(batches)
+            mine = elements // self._batch_size if self._uneven == "drop" else -(-elements // self._batch_size)
+        values = torch.tensor([mine, -mine, int(not resumes)])
+        if self._uneven != "keep":
+            self._reduce(values)
+        fewest, most, is_whole = values.tolist()
+        whole = None if fewest == _UNKNOWN else fewest if self._uneven == "drop" else -most
+        return whole, whole if is_whole else None
 
-    def _full(self, step: tuple[Batch, str] | None) -> tuple[Batch, str] | None:
-        return step if step is not None and _size(step[0]) == self._batch_size else None
+    def steps(
+        self, batches: Iterator[tuple[Batch, str]], count: int | None, last: tuple[Batch, str] | None
+    ) -> Iterator[Step]:
+        """The steps of this rank. Except with "keep", they end on all ranks at once.
 
-    def _padded(self, batches: Iterator[tuple[Batch, str]]) -> Iterator[tuple[Batch, str]]:
-        while self._any(step := next(batches, None)):
-            self.last = step or self.last
-            if self.last is None:
+        count: what agree() has returned for this epoch. If it is None, the ranks agree in each step.
+        last: what "pad" repeats if this rank has no batch left, and its position.
+        """
+        if self._uneven == "keep":
+            for batch, position in batches:
+                yield Step(batch, position)
+                del batch
+        elif self._uneven == "drop":
+            yield from self._full_ones(batches, count)
+        else:
+            yield from self._padded(batches, count, last)
+
+    def _full_ones(self, batches: Iterator[tuple[Batch, str]], count: int | None) -> Iterator[Step]:
+        done = 0
+        while done != count:
+            batch, position = next(batches, (None, ""))
+            full = batch is not None and size_of(batch) == self._batch_size
+            if count is None and not self._all(full):
+                return
+            if batch is None or not full:
+                raise SupplyError(f"uneven='drop': this rank got {done} full batches, but Spark announced {count}")
+            yield Step(batch, position)
+            done += 1
+            # Otherwise it would hold its block during the next wait.
+            del batch
+
+    def _padded(
+        self, batches: Iterator[tuple[Batch, str]], count: int | None, last: tuple[Batch, str] | None
+    ) -> Iterator[Step]:
+        done = 0
+        while done != count:
+            step = next(batches, None)
+            if count is None and not self._any(step is not None):
+                return
+            last = step or last
+            if last is None:
                 raise SupplyError(
                     "uneven='pad': this rank has no element in this epoch (or none after its state, if you saved that "
                     "without 'pad'), so it has nothing to repeat: use 'drop', or fewer ranks"
                 )
-            yield self._filled(self.last[0]), self.last[1]
+            batch, position = last
+            yield Step(self._filled(batch), position, batch)
+            done += 1
 
     def _filled(self, batch: Batch) -> Batch:
-        size = _size(batch)
-        if size == self._batch_size:
-            return batch
-        indices = torch.arange(self._batch_size) % size
-        return {name: tensor[indices] for name, tensor in batch.items()}
+        return batch if size_of(batch) == self._batch_size else repeated(batch, self._batch_size)
 
-    def _all(self, step: object) -> bool:
-        return self._reduced(step, distributed.ReduceOp.MIN)
+    def _all(self, mine: bool) -> bool:
+        return self._reduce(torch.tensor(int(mine))).item() == 1
 
-    def _any(self, step: object) -> bool:
-        return self._reduced(step, distributed.ReduceOp.MAX)
+    def _any(self, mine: bool) -> bool:
+        return not self._all(not mine)
 
-    def _reduced(self, step: object, operation: distributed.ReduceOp) -> bool:
-        mine = torch.tensor([step is not None], dtype=torch.int32)
-        if distributed.is_available() and distributed.is_initialized():
-            distributed.all_reduce(mine, operation, group=self._process_group)
-        return bool(mine.item())
+    def _reduce(self, values: torch.Tensor) -> torch.Tensor:
+        """The least values of all ranks, in place."""
+        if _is_initialized() and distributed.get_world_size() > 1:
+            distributed.all_reduce(values, distributed.ReduceOp.MIN, group=self._group_of_cpu_tensors())
+        return values
+
+    def _group_of_cpu_tensors(self) -> distributed.ProcessGroup:
+        """A group of its own: NCCL takes no CPU tensors, and a group must not be used by two threads at once."""
+        if self._group is None:
+            self._group = distributed.new_group(backend="gloo")
+        return self._group
 
 
-def _size(batch: Batch) -> int:
-    return len(next(iter(batch.values())))
+def _is_initialized() -> bool:
+    return distributed.is_available() and distributed.is_initialized()

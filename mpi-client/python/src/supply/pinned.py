@@ -16,10 +16,14 @@ _RING_OFFSET = 65536
 _READ_ONLY = 8
 
 
-def pin_ring(address: int, size: int) -> Callable[[], None]:
-    """Registers the ring of a mapped file with CUDA. Returns the function that ends the registration."""
+def require_device() -> None:
+    """Raises SupplyError if there is no CUDA device."""
     if not torch.cuda.is_available():
         raise SupplyError(f"pin=True: PyTorch {torch.__version__} finds no CUDA device here: leave pin out")
+
+
+def pin_ring(address: int, size: int) -> Callable[[], None]:
+    """Registers the ring of a mapped file with CUDA. Returns the function that ends the registration."""
     cuda = torch.cuda.cudart()
     ring = address + _RING_OFFSET
     status = int(cuda.cudaHostRegister(ring, size - _RING_OFFSET, _READ_ONLY))

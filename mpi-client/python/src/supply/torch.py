@@ -1,53 +1,64 @@
-"""SupplyDataset: what Spark supplies, as a PyTorch data set."""
+"""SupplyDataset: the rows that Spark supplies, as a PyTorch data set."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
+from supply.batch import Batch, Jagged, copy_of, rows_of
+from supply.batches import Batches
 from supply.block import Block
+from supply.block_values import BlockValues
 from supply.closing import Closing
-from supply.equal_steps import Batch, EqualSteps
+from supply.epoch import Epoch
+from supply.epoch_blocks import EpochBlocks
+from supply.equal_steps import EqualSteps, Step
 from supply.errors import AllHeldError, SupplyError
 from supply.pair import Config, Supply
 from supply.pair import open as open_supply
-from supply.pinned import PendingCopies, Stream, pin_ring
+from supply.pinned import PendingCopies, Stream, pin_ring, require_device
 
-__all__ = ["SupplyDataset"]
+__all__ = ["Epoch", "Jagged", "SupplyDataset"]
 
 
 class SupplyDataset(Closing, IterableDataset):
-    """Batches of tensors. Each iteration is one epoch.
+    """Batches of the rows that Spark supplies.
 
-        dataset = SupplyDataset(columns=["data", "label"], batch_size=32)
-        for epoch in range(10):
-            dataset.set_epoch(epoch)
-            for batch in DataLoader(dataset, batch_size=None):
-                train(batch["data"], batch["label"])
-        dataset.close()
+        with SupplyDataset(columns=["data", "label"], batch_size=32) as dataset:
+            for epoch in dataset.epochs():
+                for batch in epoch:
+                    train(batch["data"], batch["label"])
 
-    A batch is a dict of tensors by column; their first dimension is the batch. A batch inside one block is not copied:
-    do not change it in place (see Block.torch()), and it occupies the block's slot while you keep it. A batch over
-    several blocks is a copy.
+    A batch is a dict by column. It is a writable copy. For trainers that iterate over a data set once for each epoch,
+    iterating over the SupplyDataset itself gives the next epoch.
 
     config, local_rank, options: as for supply.open(). The first iteration opens the pair.
     columns: names of the columns.
     batch_size: elements of a batch, for blocks of any size.
+    transform: makes what the loop gets of a batch (a dict by column). In a DataLoader with workers, they call it.
+    collate_fn: makes what the loop gets of a list of rows. Each row is a dict by column. Set only one of both.
+    dtypes: types of tensors by column, as {"label": torch.long}. The other columns keep Spark's types.
+    ragged: forms of text or bytes of different lengths, by column: "list", or "jagged" for Jagged. Text is a list if it
+        is not named here. Bytes that are not named must all have one length, and are a tensor of uint8.
+    nulls: by column, the value that a null gets; or "mask": a null is 0, and the batch has a column NAME_mask of bool
+        that is True for elements with a value. In a list a null is None.
     uneven: the end of an epoch if ranks have different numbers of elements. "keep": the last batch may be smaller, and
         ranks may have different numbers of batches. "drop": all ranks have as many batches as the rank with the fewest
         full ones. "pad": all ranks have as many batches as the rank with the most, and all are full: elements and
-        batches are repeated. With several processes, drop and pad need one all_reduce for each batch.
-    process_group: the torch.distributed group for that all_reduce, with tensors on the CPU (gloo). None: the default
-        group.
-    pin: True registers the ring with CUDA, for copies with non_blocking=True. A batch then keeps its slot of the ring
-        until the current stream has done everything that you queued before you asked for the next batch. If you copy
-        on another torch.cuda.Stream, pass that stream instead of True.
-    copy: every batch is a writable copy that holds no block.
+        batches are repeated. If Spark has not counted the elements, drop and pad need one all_reduce for each batch.
+    process_group: the torch.distributed group for that, with tensors on the CPU. None: a gloo group of its own; then
+        all ranks must make their data sets in the same order.
+    zero_copy: a batch inside one block is not copied. Do not change it in place (see Block.torch()); it occupies the
+        block's slot while you keep it. A batch over several blocks is a copy.
+    pin: True: batches are in pinned memory, for copies with non_blocking=True. With zero_copy the ring itself is
+        registered with CUDA. A batch then keeps its slot of the ring until the current stream has done everything that
+        you queued before you asked for the next batch. If you copy on another torch.cuda.Stream, pass that stream.
     """
 
     def __init__(
@@ -57,10 +68,15 @@ class SupplyDataset(Closing, IterableDataset):
         *,
         columns: Sequence[str],
         batch_size: int,
+        transform: Callable[[Batch], Any] | None = None,
+        collate_fn: Callable[[list[dict[str, Any]]], Any] | None = None,
+        dtypes: Mapping[str, torch.dtype] | None = None,
+        ragged: Mapping[str, str] | None = None,
+        nulls: Mapping[str, Any] | None = None,
         uneven: str = "keep",
         process_group: torch.distributed.ProcessGroup | None = None,
+        zero_copy: bool = False,
         pin: bool | Stream = False,
-        copy: bool = False,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -70,32 +86,64 @@ class SupplyDataset(Closing, IterableDataset):
             raise ValueError("columns must be a list of one or more column names")
         if "position" in options:
             raise ValueError("load_state_dict() sets the position: leave position out")
+        if transform is not None and collate_fn is not None:
+            raise ValueError("set either transform or collate_fn: one can call the other")
+        if not isinstance(pin, bool) and not zero_copy:
+            raise ValueError("pin=stream is for zero_copy=True: PyTorch itself watches the copies of pinned copies")
         self._pair = (config, local_rank)
         self._options = options
-        self._columns = list(columns)
-        self._batch_size = batch_size
+        values = BlockValues(columns, dtypes or {}, ragged or {}, nulls or {})
+        self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin) and not zero_copy)
+        self._transform = transform if collate_fn is None else partial(_collated, collate_fn)
         self._steps = EqualSteps(uneven, batch_size, process_group)
-        self._copies = PendingCopies(None if pin is True else pin) if pin else None
-        self._copy = copy
+        self._copies = PendingCopies(None if pin is True else pin) if pin and zero_copy else None
+        self._is_pinned = bool(pin)
         self._supply: Supply | None = None
         self._unpin: Callable[[], object] | None = None
-        self._position: str | None = None
         self._wanted_epoch: int | None = None
-        self._begun_epoch: int | None = None
-        self._ahead: Block | None = None
+        self._blocks: EpochBlocks | None = None
+        self._is_begun_for_length = False
+        self._is_unread = False
+        # Steps of a whole epoch, and of the one that has begun, as far as the ranks know them.
+        self._whole_epoch: int | None = None
+        self._this_epoch: int | None = None
+        # After the last step that was handed out: the position, and what "pad" repeats.
+        self._position: str | None = None
+        self._last: Batch | None = None
+        self._state_is_known = True
+
+    def epochs(self) -> Iterator[Epoch]:
+        """Each epoch, to the end of the data. After a state was loaded, the first one is the rest of its epoch.
+
+        The rest of an epoch that you do not read to its end is skipped. With "drop" and "pad" all ranks must take the
+        same epochs.
+        """
+        while self._begin():
+            assert self._blocks is not None and self._blocks.begun is not None
+            yield Epoch(self, self._blocks.begun)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration is this epoch, from 0. The rest of earlier epochs is skipped; going back is an error."""
+        """The next iteration is this epoch, from 0, as trainers say it. The rest of earlier epochs is skipped.
+
+        Going back is an error.
+        """
         self._wanted_epoch = epoch
 
     def state_dict(self) -> dict[str, Any]:
-        """What this rank has consumed: every batch that the iteration has handed out. Each rank saves its own state.
+        """What this rank has consumed: every batch that its loop was handed. Each rank saves its own state.
 
-        With uneven="pad" it has a copy of the last batch, which a rank repeats if nothing is left of its epoch.
+        With uneven="pad" it has a copy of the last batch, which a rank repeats if nothing is left of its epoch. With
+        workers use supply.torch.DataLoader, which counts the batches that it hands out. With another DataLoader a
+        SupplyError says that the state is not known; epochs() knows it again when you take the next epoch.
         """
+        if not self._state_is_known:
+            raise SupplyError(
+                "state_dict(): the batches went through workers, and torch.utils.data.DataLoader does not tell which "
+                "of them the loop was handed: use supply.torch.DataLoader, or num_workers=0"
+            )
         state: dict[str, Any] = {"version": 1, "position": self._position}
-        if self._steps.last is not None:
-            state["last"] = {name: tensor.clone() for name, tensor in self._steps.last[0].items()}
+        if self._last is not None:
+            state["last"] = {name: copy_of(values) for name, values in self._last.items()}
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -106,15 +154,19 @@ class SupplyDataset(Closing, IterableDataset):
             raise SupplyError(f"this state has version {state.get('version')!r}, but only version 1 is known")
         self._position = state["position"]
         if "last" in state:
-            self._steps.last = (state["last"], state["position"])
+            self._last = Batch(state["last"])
 
-    def __iter__(self) -> Iterator[Batch]:
-        if get_worker_info() is not None:
-            raise SupplyError(
-                "read a SupplyDataset in its own process: DataLoader(num_workers=0). A worker has no pair, and Spark "
-                "already prepares the next batches"
-            )
-        return self._epoch()
+    def __iter__(self) -> Iterator[Any]:
+        return self.batches_of(None)
+
+    def __len__(self) -> int:
+        """Batches of this rank in a whole epoch. TypeError if Spark has not counted the elements (docs/PYTHON.md).
+
+        Before the first epoch has begun it waits for that. With "drop" and "pad" all ranks must then call it.
+        """
+        if self._number() is None:
+            self._is_begun_for_length = self._begin()
+        return _known(self._whole_epoch)
 
     def close(self) -> None:
         """Closes the pair: Supply.close()."""
@@ -125,7 +177,7 @@ class SupplyDataset(Closing, IterableDataset):
         self._end(lambda supply: supply.abort(reason))
 
     def _end(self, end: Callable[[Supply], None]) -> None:
-        supply, self._ahead = self._supply, None
+        supply, self._blocks = self._supply, None
         if supply is None:
             return
         if self._unpin is not None:
@@ -141,17 +193,21 @@ class SupplyDataset(Closing, IterableDataset):
     def _opened(self) -> Supply:
         if self._supply is None:
             supply = open_supply(*self._pair, position=self._position, **self._options)
-            if self._copies is not None:
-                self._pin(supply, self._copies)
+            if self._is_pinned:
+                self._pin(supply)
             self._supply = supply
         return self._supply
 
-    def _pin(self, supply: Supply, copies: PendingCopies) -> None:
+    def _pin(self, supply: Supply) -> None:
+        copies = self._copies
         try:
-            unpin = pin_ring(*supply.mapping)
+            require_device()
+            unpin = pin_ring(*supply.mapping) if copies else None
         except BaseException as error:
             supply.abort(f"{type(error).__name__}: {error}")
             raise
+        if copies is None or unpin is None:
+            return
 
         def finish() -> None:
             copies.wait_for_all()
@@ -160,103 +216,97 @@ class SupplyDataset(Closing, IterableDataset):
         # Without a close(), too. It runs before the pair's own finalizer, because it is newer.
         self._unpin = weakref.finalize(supply, finish)
 
-    def _epoch(self) -> Iterator[Batch]:
+    def _number(self) -> int | None:
+        """The epoch that has begun."""
+        return None if self._blocks is None else self._blocks.begun
+
+    def _begin(self) -> bool:
+        """Begins the next epoch, or that of set_epoch(). False: the data has ended."""
+        wanted, self._wanted_epoch = self._wanted_epoch, None
+        if self._is_begun_for_length:
+            self._is_begun_for_length = False
+            if wanted in (None, self._number()):
+                return True
         supply = self._opened()
-        if self._begun_epoch is not None:
+        self._blocks = self._blocks or EpochBlocks(supply, partial(_next_block, supply, self._copies))
+        resumes = self._blocks.begun is None and self._position is not None
+        if self._blocks.begun is not None:
             # An iteration that was broken off has left it. It would hold its block.
-            self._steps.last = None
-        first = self._first_block(supply)
-        batches = self._batches(supply, first)
-        del first
-        for batch, position in self._steps.steps(batches):
-            self._position = position
+            self._last = None
+        self._is_unread = self._blocks.begin(wanted)
+        if self._is_unread:
+            self._whole_epoch, self._this_epoch = self._steps.agree(supply.epoch_elements, resumes)
+        return self._is_unread
+
+    def batches_of(self, number: int | None) -> Iterator[Any]:
+        """The batches of an epoch that epochs() has begun, or of the next one (None). For Epoch."""
+        if get_worker_info() is not None:
+            raise SupplyError(
+                "read a SupplyDataset in its own process: DataLoader(num_workers=0). A worker has no pair"
+            )
+        self._take(number)
+        for step in self._steps_of_epoch():
+            result = step.batch if self._transform is None else self._transform(step.batch)
+            self._hand_out(step)
             try:
-                yield batch
+                yield result
             finally:
                 if self._copies is not None:
-                    self._copies.keep(batch)
-            del batch
-        # The batches that "drop" has left.
-        for _ in batches:
-            pass
-        # A stream may end in the middle of an epoch.
-        if not supply.at_end_of_data:
-            self._position = supply.ended_epoch_position
-            self._steps.last = None
+                    self._copies.keep(step.batch)
+            del step, result
+        self._finish_epoch()
 
-    def _next_block(self, supply: Supply) -> Block | None:
-        while True:
-            try:
-                return supply.next_block()
-            except AllHeldError:
-                if self._copies is None or not self._copies.wait_for_oldest():
-                    raise
+    def length_of(self, number: int) -> int:
+        """The number of batches of an epoch that epochs() has begun. For Epoch."""
+        return _known(self._this_epoch if number == self._number() else self._whole_epoch)
 
-    def _first_block(self, supply: Supply) -> Block | None:
-        """The first block of the next epoch, or of the epoch of set_epoch(). None: this rank has no element in it."""
-        while True:
-            block, self._ahead = self._ahead or self._next_block(supply), None
-            if supply.at_end_of_data:
-                raise SupplyError(
-                    f"the data has ended{self._place_of_end(supply)}: Spark supplies no more (--epochs; of a stream: "
-                    "query.stop())"
-                )
-            epoch = supply.ended_epoch if block is None else block.epoch
-            # The rest of an iteration that was broken off, and epochs that are not wanted.
-            if (self._begun_epoch is not None and epoch <= self._begun_epoch) or (
-                self._wanted_epoch is not None and epoch < self._wanted_epoch
-            ):
-                # Otherwise it would be held during the next wait.
-                del block
-                continue
-            if self._wanted_epoch is not None and epoch > self._wanted_epoch:
-                wanted, self._wanted_epoch, self._ahead = self._wanted_epoch, None, block
-                raise SupplyError(f"epoch {wanted} has passed: the next one is {epoch} (set_epoch)")
-            self._begun_epoch, self._wanted_epoch = epoch, None
-            return block
-
-    def _place_of_end(self, supply: Supply) -> str:
-        if self._begun_epoch is not None and self._begun_epoch > supply.ended_epoch:
-            return f" in the middle of epoch {self._begun_epoch}"
-        return f" after epoch {supply.ended_epoch}" if supply.ended_epoch >= 0 else ""
-
-    def _batches(self, supply: Supply, block: Block | None) -> Iterator[tuple[Batch, str]]:
-        """Each batch, and the position after it."""
-        partial: Batch = {}
-        filled = 0
-        position = ""
-        while block is not None:
-            columns = {name: block.torch(name, copy=self._copy) for name in self._columns}
-            begin, count = 0, len(block)
-            while begin < count:
-                end = min(begin + self._batch_size - filled, count)
-                part = {name: tensor[begin:end] for name, tensor in columns.items()}
-                position = block.position_after(end)
-                if filled or end - begin < self._batch_size:
-                    partial = partial or self._empty_batch(columns)
-                    _copy_into(partial, filled, part)
-                    filled += end - begin
-                    part = partial
-                begin = end
-                if filled in (0, self._batch_size):
-                    partial, filled = {}, 0
-                    yield part, position
-                del part
-            # Otherwise they would hold the block during the next wait.
-            del block, columns
-            block = self._next_block(supply)
-        if filled:
-            yield {name: tensor[:filled] for name, tensor in partial.items()}, position
-
-    def _empty_batch(self, columns: Batch) -> Batch:
-        return {name: tensor.new_empty((self._batch_size, *tensor.shape[1:])) for name, tensor in columns.items()}
-
-
-def _copy_into(batch: Batch, begin: int, part: Batch) -> None:
-    for name, tensor in part.items():
-        if batch[name].shape[1:] != tensor.shape[1:]:
+    def _take(self, number: int | None) -> None:
+        """Claims the batches of an epoch, which can be read once."""
+        if number is None and not self._begin():
             raise SupplyError(
-                f"column '{name}': an element has shape {tuple(tensor.shape[1:])}, earlier ones of the batch have "
-                f"{tuple(batch[name].shape[1:])}: make them equal in Spark, or read block by block (supply.open)"
+                f"the data has ended{self._blocks.place_of_end() if self._blocks else ''}: Spark supplies no more "
+                "(--epochs; of a stream: query.stop())"
             )
-        batch[name][begin : begin + len(tensor)] = tensor
+        if number is not None and (number != self._number() or not self._is_unread):
+            raise SupplyError(f"epoch {number} can be read once, and before epochs() gives the next one")
+        self._is_unread = False
+
+    def _steps_of_epoch(self) -> Iterator[Step]:
+        """All steps. If they are read to the end, the epoch's blocks are, too."""
+        assert self._blocks is not None
+        blocks = self._blocks.rest()
+        batches = self._batches.of(blocks)
+        last = (self._last, self._position or "") if self._last is not None else None
+        yield from self._steps.steps(batches, self._this_epoch, last)
+        # What "drop" has left.
+        batches.close()
+        for block in blocks:
+            del block
+
+    def _hand_out(self, step: Step) -> None:
+        self._position, self._last, self._state_is_known = step.position, step.last, True
+
+    def _finish_epoch(self) -> None:
+        assert self._supply is not None
+        # A stream may end in the middle of an epoch.
+        if not self._supply.at_end_of_data:
+            self._position, self._last, self._state_is_known = self._supply.ended_epoch_position, None, True
+
+
+def _next_block(supply: Supply, copies: PendingCopies | None) -> Block | None:
+    while True:
+        try:
+            return supply.next_block()
+        except AllHeldError:
+            if copies is None or not copies.wait_for_oldest():
+                raise
+
+
+def _known(steps: int | None) -> int:
+    if steps is None:
+        raise TypeError("the number of batches is not known: Spark has not counted this rank's elements")
+    return steps
+
+
+def _collated(collate_fn: Callable[[list[dict[str, Any]]], Any], batch: Batch) -> Any:
+    return collate_fn(rows_of(batch))

@@ -1,0 +1,111 @@
+"""Batches of one size, made of blocks of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any
+
+import torch
+
+from supply.batch import Batch, Jagged, Values, copy_of, joined
+from supply.block import Block
+from supply.block_values import BlockValues
+from supply.errors import SupplyError
+
+
+class Batches:
+    """Makes batches as the options of SupplyDataset say."""
+
+    def __init__(
+        self, values: BlockValues, batch_size: int, dtypes: Mapping[str, torch.dtype], zero_copy: bool, pin: bool
+    ) -> None:
+        self._values = values
+        self._batch_size = batch_size
+        self._dtypes = dtypes
+        self._zero_copy = zero_copy
+        self._pin = pin
+
+    def of(self, blocks: Iterable[Block]) -> Generator[tuple[Batch, str], None, None]:
+        """Each batch, and the position after it. The last one may be smaller."""
+        partial = _PartialBatch(self)
+        position = ""
+        for block in blocks:
+            columns = self._values.read(block)
+            begin, count = 0, len(block)
+            while begin < count:
+                end = min(begin + self._batch_size - partial.filled, count)
+                part = Batch((name, values[begin:end]) for name, values in columns.items())
+                position = block.position_after(end)
+                if partial.filled or end - begin < self._batch_size:
+                    partial.append(part, end - begin)
+                    batch = partial.take() if partial.filled == self._batch_size else None
+                else:
+                    batch = self._whole(part)
+                begin = end
+                if batch is not None:
+                    yield batch, position
+                del part, batch
+            # Otherwise they would hold the block during the next wait.
+            del block, columns
+        if partial.filled:
+            yield partial.take(), position
+
+    def _whole(self, part: Batch) -> Batch:
+        if not self._zero_copy:
+            return Batch((name, self._copy(name, values)) for name, values in part.items())
+        for name, dtype in self._dtypes.items():
+            values = part[name]
+            if isinstance(values, torch.Tensor):
+                part[name] = values.to(dtype)
+        return part
+
+    def _copy(self, name: str, values: Values) -> Values:
+        if isinstance(values, torch.Tensor) and (name in self._dtypes or self._pin):
+            return self.empty(name, values, len(values)).copy_(values)
+        return copy_of(values)
+
+    def empty(self, name: str, like: torch.Tensor, length: int) -> torch.Tensor:
+        """A tensor for `length` elements of the column, in memory that PyTorch pins if it was asked to."""
+        shape = (length, *like.shape[1:])
+        return torch.empty(shape, dtype=self._dtypes.get(name, like.dtype), pin_memory=self._pin)
+
+
+class _PartialBatch:
+    """A batch of elements of several blocks. It holds none of them."""
+
+    def __init__(self, batches: Batches) -> None:
+        self._batches = batches
+        self._parts: dict[str, Any] = {}
+        self.filled = 0
+
+    def append(self, part: Batch, count: int) -> None:
+        for name, values in part.items():
+            if isinstance(values, torch.Tensor):
+                self._append_numbers(name, values)
+            elif isinstance(values, Jagged):
+                self._parts.setdefault(name, []).append(copy_of(values))
+            else:
+                self._parts.setdefault(name, []).extend(values)
+        self.filled += count
+
+    def _append_numbers(self, name: str, values: torch.Tensor) -> None:
+        if name not in self._parts:
+            self._parts[name] = self._batches.empty(name, values, self._batches._batch_size)
+        whole = self._parts[name]
+        if whole.shape[1:] != values.shape[1:]:
+            raise SupplyError(
+                f"column '{name}': an element has shape {tuple(values.shape[1:])}, earlier ones of the batch have "
+                f"{tuple(whole.shape[1:])}: make them equal in Spark, or read block by block (supply.open)"
+            )
+        whole[self.filled : self.filled + len(values)] = values
+
+    def take(self) -> Batch:
+        """The batch. The next one is empty."""
+        batch = Batch()
+        for name, values in self._parts.items():
+            if isinstance(values, torch.Tensor):
+                batch[name] = values[: self.filled]
+            else:
+                batch[name] = joined(values) if isinstance(values[0], Jagged) else values
+        self._parts, self.filled = {}, 0
+        return batch

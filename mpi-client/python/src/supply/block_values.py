@@ -1,0 +1,167 @@
+"""The columns of a block in the forms that a batch has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, Union
+
+import numpy
+import torch
+
+from supply import _core, column_layout
+from supply.batch import Jagged
+from supply.block import Block
+from supply.errors import ColumnError
+
+MASK = "mask"
+MASK_SUFFIX = "_mask"
+
+_INT, _UINT = 0, 1
+# Types that PyTorch has since 2.3.
+_UNSIGNED = {"S", "I", "L"}
+
+
+class _Lists:
+    """Texts or bytes of a block. A slice is a list, and only its elements are made."""
+
+    def __init__(self, column: _core.Column, valid: numpy.ndarray | None) -> None:
+        self._bounds = column.offsets()
+        self._data = memoryview(column.numpy(_UINT, 8, (column.data_bytes,), 0))
+        self._make: Callable[[memoryview], Any] = (lambda data: str(data, "utf-8")) if column.format == "u" else bytes
+        self._valid = valid
+
+    def __getitem__(self, part: slice) -> list[Any]:
+        bounds = self._bounds[part.start : part.stop + 1].tolist()
+        values = [self._make(self._data[begin:end]) for begin, end in zip(bounds, bounds[1:])]
+        if self._valid is not None:
+            values = [value if valid else None for value, valid in zip(values, self._valid[part].tolist())]
+        return values
+
+
+class _JaggedValues:
+    """Texts or bytes of a block. A slice is Jagged; its values are a view."""
+
+    def __init__(self, column: _core.Column) -> None:
+        self._bounds = column.offsets().astype(numpy.int64)
+        self._data = column.torch(_UINT, 8, (column.data_bytes,), 0)
+
+    def __getitem__(self, part: slice) -> Jagged:
+        bounds = self._bounds[part.start : part.stop + 1]
+        return Jagged(self._data[bounds[0] : bounds[-1]], torch.from_numpy(bounds - bounds[0]))
+
+
+# A slice of it is what a batch has.
+Sliceable = Union[torch.Tensor, _Lists, _JaggedValues]
+
+
+class BlockValues:
+    """Reads the columns of a block, as the options of SupplyDataset say."""
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        dtypes: Mapping[str, torch.dtype],
+        ragged: Mapping[str, str],
+        nulls: Mapping[str, Any],
+    ) -> None:
+        for option, named in (("dtypes", dtypes), ("ragged", ragged), ("nulls", nulls)):
+            unknown = [name for name in named if name not in columns]
+            if unknown:
+                raise ValueError(f"{option} names {unknown[0]!r}, which is not one of columns")
+        wrong = [form for form in ragged.values() if form not in ("list", "jagged")]
+        if wrong:
+            raise ValueError(f"ragged has {wrong[0]!r}, must be 'list' or 'jagged'")
+        self._columns = columns
+        self._dtypes = dtypes
+        self._ragged = ragged
+        self._nulls = nulls
+        self._plain: bool | None = None
+
+    def read(self, block: Block) -> dict[str, Sliceable]:
+        """The values by name. Numbers are views."""
+        if self._plain is None:
+            self._plain = not self._nulls and all(self._is_plain(block._column(name)) for name in self._columns)
+        if self._plain:
+            try:
+                return {name: block.torch(name) for name in self._columns}
+            except ColumnError:
+                # _numbers() names the option to set.
+                pass
+        values: dict[str, Sliceable] = {}
+        for name in self._columns:
+            column = block._column(name)
+            valid = _valid(column) if name in self._nulls or column.null_count else None
+            values[name] = self._values(block, column, valid)
+            if self._nulls.get(name) == MASK:
+                values[name + MASK_SUFFIX] = torch.from_numpy(valid)
+        return values
+
+    def _is_plain(self, column: _core.Column) -> bool:
+        form = column.format
+        return form not in ("u", "b", "tdD") and form[:2] != "d:" and column.name not in (*self._ragged, *self._dtypes)
+
+    def _values(self, block: Block, column: _core.Column, valid: numpy.ndarray | None) -> Sliceable:
+        ragged = self._ragged.get(column.name, "list" if column.format == "u" else None)
+        if ragged is not None:
+            if column.format not in ("u", "z"):
+                raise column_layout.refusal(column, "ragged is for text and bytes only: leave it out of ragged")
+            if ragged == "list":
+                return _Lists(column, valid if column.null_count else None)
+            self._refuse_nulls(column)
+            return _JaggedValues(column)
+        self._refuse_nulls(column)
+        numbers = self._numbers(block, column)
+        if valid is None:
+            return numbers
+        fill = self._nulls[column.name]
+        numbers = numbers.clone()
+        numbers[~torch.from_numpy(valid)] = 0 if fill == MASK else fill
+        return numbers
+
+    def _refuse_nulls(self, column: _core.Column) -> None:
+        name = column.name
+        if column.null_count and name not in self._nulls:
+            raise column_layout.refusal(
+                column,
+                f"{column.null_count} of {column.element_count} elements are null: SupplyDataset(nulls={{{name!r}: 0}})"
+                f" gives them a value, nulls={{{name!r}: {MASK!r}}} adds the column {name + MASK_SUFFIX!r}",
+            )
+
+    def _numbers(self, block: Block, column: _core.Column) -> torch.Tensor:
+        form, count = column.format, column.element_count
+        if form == "b":
+            return torch.from_numpy(column_layout.bits(column, nulls=True))
+        if form == "tdD":
+            return column.torch(_INT, 32, (count,), 0)
+        if form.startswith("d:"):
+            raise column_layout.refusal(
+                column, "tensors have no decimals: cast the column to double in Spark, col.cast('double')"
+            )
+        if form == "z" and len(set(numpy.diff(column.offsets()).tolist())) > 1:
+            raise column_layout.refusal(
+                column,
+                "its values differ in length, which a tensor cannot hold: SupplyDataset(ragged="
+                f"{{{column.name!r}: 'list'}}), or 'jagged'",
+            )
+        layout = column_layout.of(block, column, nulls=True)
+        if form in _UNSIGNED and not hasattr(torch, "uint16"):
+            return self._converted(column, column.numpy(*layout))
+        return column.torch(*layout)
+
+    def _converted(self, column: _core.Column, array: numpy.ndarray) -> torch.Tensor:
+        dtype = self._dtypes.get(column.name)
+        if dtype is None:
+            raise column_layout.refusal(
+                column,
+                f"PyTorch {torch.__version__} has no {array.dtype}: SupplyDataset(dtypes="
+                f"{{{column.name!r}: torch.long}}) converts it",
+            )
+        return torch.from_numpy(array.astype(torch.empty(0, dtype=dtype).numpy().dtype))
+
+
+def _valid(column: _core.Column) -> numpy.ndarray:
+    """For each element, whether it has a value."""
+    bits = column.validity()
+    if bits is None:
+        return numpy.ones(column.element_count, bool)
+    return numpy.unpackbits(bits, count=column.element_count, bitorder="little").astype(bool)
