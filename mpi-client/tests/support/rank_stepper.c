@@ -9,6 +9,7 @@
  *     release SEQUENCE
  *     take             → OK label, of the next Datum | END_OF_EPOCH epoch | END_OF_DATA
  *     position         → OK text
+ *     counts           → OK elements steps | AGAIN
  *     close | abort TEXT
  *
  * On any failure it writes: ERROR status text
@@ -86,6 +87,17 @@ static void show_position(void) {
     printf("OK %s\n", text);
 }
 
+static void show_counts(void) {
+    supply_counts_t counts;
+    supply_status_t status = supply_counts(supply, &counts);
+    if (status == SUPPLY_OK)
+        printf("OK %llu %llu\n", (unsigned long long)counts.epoch_elements, (unsigned long long)counts.epoch_steps);
+    else if (status == SUPPLY_AGAIN)
+        puts("AGAIN");
+    else
+        answer(status);
+}
+
 static void next_block(void) {
     supply_status_t status = supply_next(supply, &block);
     if (status == SUPPLY_OK)
@@ -130,6 +142,8 @@ int main(void) {
             take_datum();
         else if (strcmp(line, "position") == 0)
             show_position();
+        else if (strcmp(line, "counts") == 0)
+            show_counts();
         else if (strcmp(line, "datum") == 0)
             show_datum(arguments);
         else if (strcmp(line, "release") == 0)

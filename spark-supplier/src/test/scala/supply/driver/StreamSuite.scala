@@ -62,6 +62,7 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
       val query = stream.start(rows = 3, partitions = 1)()
       assert(Seq.fill(4)(rank("next").split(' ').head) == Seq("OK", "END_OF_EPOCH", "OK",
         "END_OF_EPOCH"))
+      assert(rank("counts") == "AGAIN")
       stream.await(query, batches = 1)
       assert(stopAndDrain(query, rank).last == "END_OF_DATA")
     }

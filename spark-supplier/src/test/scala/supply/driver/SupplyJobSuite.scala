@@ -1,6 +1,5 @@
 package supply.driver
 
-import java.nio.file.{Files, Path}
 import java.util.PriorityQueue
 import java.util.concurrent.{Semaphore, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
@@ -10,13 +9,12 @@ import org.apache.spark.storage.StorageLevel
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.SourceException
-import supply.executor.{SupplySettings, TaskReport}
 import supply.plan.{Shuffle, Uneven}
 import supply.sources.{Datum, DatumSource}
-import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
+import supply.testing.Background
 
 /** Whole runs inside this JVM with real ranks: what they get, and what a failure means for them. */
-class SupplyJobSuite extends AnyFunSuite with LocalSpark {
+class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
   import Background.{inBackground, result}
   import SupplyJobSuite.tuple
 
@@ -24,49 +22,6 @@ class SupplyJobSuite extends AnyFunSuite with LocalSpark {
   override protected lazy val sc: SparkContext = SparkContext.getOrCreate(new SparkConf()
       .setMaster("local[3,4]").setAppName(suiteName).set("spark.ui.enabled", "false").set(
         "spark.log.level", "OFF"))
-
-  /** Runs ranks and job together: what each rank has seen (`take`), and the result of the job. */
-  private def supply(
-      ranks: Int, epochs: Int = 1, seed: Long = 0, blockElements: Option[Int] = Some(3),
-      timeout: Double = 20,
-      resident: Boolean = false, ringBytes: Long = 8192, shuffle: Shuffle = Shuffle.Partitions,
-      uneven: Uneven = Uneven.Keep,
-      take: TestRank => Seq[String] = _.drain())(
-      source: => DatumSource): (Seq[Seq[String]], Either[Throwable, Seq[TaskReport]]) =
-    TemporaryFolder { folder =>
-      val configFiles = TestRank.configFiles(folder, ranks)
-      val processes = configFiles.read().map(new TestRank(_))
-      try {
-        processes.zipWithIndex.foreach { case (rank, i) =>
-          assert(rank.open(ringBytes, rank = i, timeout = timeout) == "OK")
-        }
-        val taking = processes.map(rank => inBackground(take(rank)))
-        val settings = SupplySettings(
-          ranks = ranks,
-          mappedFiles = configFiles.mappedFiles,
-          namedPipes = configFiles.namedPipes,
-          epochs = epochs,
-          seed = seed,
-          blockElements = blockElements,
-          timeout = timeout,
-          resident = resident,
-          shuffle = shuffle,
-          uneven = uneven)
-        val outcome =
-          try Right(SupplyJob.run(sc, settings)(source))
-          catch { case e: Exception => Left(e) }
-        (taking.map(result(_)), outcome)
-      } finally {
-        processes.foreach(_.close())
-        assert(leftovers(folder) == Seq.empty)
-      }
-    }
-
-  private def leftovers(folder: Path): Seq[String] = {
-    val names = folder.toFile.list().toSeq.filter(_.startsWith("pair-"))
-    names.foreach(name => Files.delete(folder.resolve(name)))
-    names
-  }
 
   /** (epoch, partition, first element, elements) of the blocks that a rank has seen. */
   private def blocks(

@@ -1,0 +1,58 @@
+package supply.driver
+
+import java.nio.file.{Files, Path}
+
+import org.scalatest.Suite
+
+import supply.data.Source
+import supply.executor.{SupplySettings, TaskReport}
+import supply.plan.{Shuffle, Uneven}
+import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
+
+/** Whole runs inside this JVM with real ranks. */
+trait RunsWithRanks extends LocalSpark { this: Suite =>
+  import Background.{inBackground, result}
+
+  /** Runs ranks and job together: what each rank has seen (`take`), and the result of the job. */
+  protected def supply(
+      ranks: Int, epochs: Int = 1, seed: Long = 0, blockElements: Option[Int] = Some(3),
+      timeout: Double = 20,
+      resident: Boolean = false, ringBytes: Long = 8192, shuffle: Shuffle = Shuffle.Partitions,
+      uneven: Uneven = Uneven.Keep, position: Option[String] = None,
+      take: TestRank => Seq[String] = _.drain())(
+      source: => Source): (Seq[Seq[String]], Either[Throwable, Seq[TaskReport]]) =
+    TemporaryFolder { folder =>
+      val configFiles = TestRank.configFiles(folder, ranks)
+      val processes = configFiles.read().map(new TestRank(_))
+      try {
+        processes.zipWithIndex.foreach { case (rank, i) =>
+          assert(rank.open(ringBytes, rank = i, timeout = timeout, position = position) == "OK")
+        }
+        val taking = processes.map(rank => inBackground(take(rank)))
+        val settings = SupplySettings(
+          ranks = ranks,
+          mappedFiles = configFiles.mappedFiles,
+          namedPipes = configFiles.namedPipes,
+          epochs = epochs,
+          seed = seed,
+          blockElements = blockElements,
+          timeout = timeout,
+          resident = resident,
+          shuffle = shuffle,
+          uneven = uneven)
+        val outcome =
+          try Right(SupplyJob.run(sc, settings)(source))
+          catch { case e: Exception => Left(e) }
+        (taking.map(result(_)), outcome)
+      } finally {
+        processes.foreach(_.close())
+        assert(leftovers(folder) == Seq.empty)
+      }
+    }
+
+  private def leftovers(folder: Path): Seq[String] = {
+    val names = folder.toFile.list().toSeq.filter(_.startsWith("pair-"))
+    names.foreach(name => Files.delete(folder.resolve(name)))
+    names
+  }
+}
