@@ -67,6 +67,7 @@ def test_a_run_whose_first_rank_stands_still(supplier, make_pairs, start_ranks, 
         4,
     )
     assert (first["rank_pid"], first["task_attempt"], first["epoch"]) == (ranks[0].process.pid, 0, 0)
+    assert (first["epoch_elements"], first["epoch_steps"]) == (150, None)
     assert 0 < first["elements"] < 9000 and first["elements_per_second"] == 0
     assert b"java" in pathlib.Path(f"/proc/{first['task_pid']}/cmdline").read_bytes()
     assert first["waiting_seconds"] >= 1, "it checks twice, a second apart"

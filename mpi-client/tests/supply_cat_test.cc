@@ -192,7 +192,7 @@ TEST_F(SupplyCatTest, WrongOptionsPrintTheUsage) {
     EXPECT_TRUE(says(ended.out, {"usage: supply-cat", "--count"}));
     Process version({SUPPLY_TEST_CAT, "--version"}, folder.path());
     ended = version.wait();
-    EXPECT_EQ(std::string("supply-cat ") + supply_version() + " (contract 1.0)\n", ended.out);
+    EXPECT_EQ(std::string("supply-cat ") + supply_version() + " (contract 1.1)\n", ended.out);
 }
 
 } // namespace

@@ -63,6 +63,20 @@ TEST_F(SupplyStatTest, ATaskThatSuppliesAndLeaves) {
     expect_ring(snapshot(), 0, "rank");
 }
 
+TEST_F(SupplyStatTest, TheCountsOfAnEpoch) {
+    Handle handle = open_rank();
+    Task task(pairs[0]);
+    supply_datums(task, 0);
+    EXPECT_TRUE(snapshot()["epoch_elements"].is_null());
+    task.header().epoch_elements = 60;
+    __atomic_store_n(&task.header().counts_known, 1, __ATOMIC_RELEASE);
+    Json pair = snapshot();
+    EXPECT_EQ(60, pair["epoch_elements"].number());
+    EXPECT_TRUE(pair["epoch_steps"].is_null());
+    task.header().epoch_steps = 6;
+    EXPECT_EQ(6, snapshot()["epoch_steps"].number());
+}
+
 TEST_F(SupplyStatTest, TheEndOfTheData) {
     Handle handle = open_rank();
     Task task(pairs[0]);

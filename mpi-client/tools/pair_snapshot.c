@@ -149,6 +149,15 @@ static void set_header(struct pair_snapshot *snapshot, const struct mapped_file_
     snapshot->released = header->released;
 }
 
+/* A second read: in the first one, counts_known may be newer than the counts, which lie in front of it. */
+static void read_counts(int fd, struct pair_snapshot *snapshot) {
+    struct mapped_file_header header;
+    snapshot->has_counts = pread(fd, &header, sizeof header, 0) == sizeof header;
+    if (!snapshot->has_counts) return;
+    snapshot->epoch_elements = header.epoch_elements;
+    snapshot->epoch_steps = header.epoch_steps;
+}
+
 /* Reads a header and its last block that belong together. False: the state is final without them. */
 static bool read_header(int fd, struct pair_snapshot *snapshot, struct mapped_file_header *header,
                         uint32_t *last_kind) {
@@ -231,6 +240,7 @@ void pair_snapshot_take(struct pair_snapshot *snapshot, const struct pair_files 
     if (read_header(fd, snapshot, &header, &last_kind)) {
         snapshot->state = state_of(&header, supply_file_is_locked(fd, F_WRLCK, TASK_LOCK_BYTE), last_kind);
         set_failure_text(snapshot, &header);
+        if (header.counts_known == 1) read_counts(fd, snapshot);
     }
     if (snapshot->state != PAIR_INVALID && !supply_file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE))
         snapshot->state = PAIR_STALE;

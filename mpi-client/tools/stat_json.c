@@ -18,22 +18,24 @@ static json_t *pair(const struct pair_files *files, const struct pair_progress *
     const struct pair_snapshot *snapshot = &progress->snapshot;
     const bool has_block = snapshot->has_progress && snapshot->published > 0;
     const int local_rank = files->local_rank >= 0 ? files->local_rank : snapshot->local_rank;
-    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-                     "mapped_file", json_text(files->mapped_file), "pair",
-                     integer(local_rank >= 0, (uint64_t)local_rank), "state", pair_state_name(snapshot->state), "text",
-                     text_or_null(snapshot->text), "rank", integer(snapshot->rank >= 0, (uint64_t)snapshot->rank),
-                     "epoch", integer(has_block, snapshot->epoch), "partition",
-                     integer(has_block && snapshot->has_partition, snapshot->partition), "elements",
-                     integer(snapshot->has_progress, snapshot->elements), "bytes",
-                     integer(snapshot->has_progress, snapshot->bytes), "elements_per_second",
-                     real(progress->elements_per_second), "bytes_per_second", real(progress->bytes_per_second),
-                     "blocks_in_ring", integer(snapshot->has_header, snapshot->published - snapshot->released),
-                     "ring_blocks", integer(snapshot->has_header, snapshot->block_count), "block_bytes",
-                     integer(snapshot->has_header, snapshot->block_bytes), "waiting",
-                     text_or_null(waiting[snapshot->waiting]), "waiting_seconds", real(progress->waiting_seconds),
-                     "rank_pid", integer(snapshot->rank_pid != 0, snapshot->rank_pid), "task_pid",
-                     integer(snapshot->task_pid != 0, snapshot->task_pid), "task_attempt",
-                     integer(snapshot->task_pid != 0, snapshot->task_attempt));
+    return json_pack(
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "mapped_file", json_text(files->mapped_file), "pair", integer(local_rank >= 0, (uint64_t)local_rank), "state",
+        pair_state_name(snapshot->state), "text", text_or_null(snapshot->text), "rank",
+        integer(snapshot->rank >= 0, (uint64_t)snapshot->rank), "epoch", integer(has_block, snapshot->epoch),
+        "partition", integer(has_block && snapshot->has_partition, snapshot->partition), "elements",
+        integer(snapshot->has_progress, snapshot->elements), "bytes", integer(snapshot->has_progress, snapshot->bytes),
+        "elements_per_second", real(progress->elements_per_second), "bytes_per_second",
+        real(progress->bytes_per_second), "blocks_in_ring",
+        integer(snapshot->has_header, snapshot->published - snapshot->released), "ring_blocks",
+        integer(snapshot->has_header, snapshot->block_count), "block_bytes",
+        integer(snapshot->has_header, snapshot->block_bytes), "waiting", text_or_null(waiting[snapshot->waiting]),
+        "waiting_seconds", real(progress->waiting_seconds), "rank_pid",
+        integer(snapshot->rank_pid != 0, snapshot->rank_pid), "task_pid",
+        integer(snapshot->task_pid != 0, snapshot->task_pid), "task_attempt",
+        integer(snapshot->task_pid != 0, snapshot->task_attempt), "epoch_elements",
+        integer(snapshot->has_counts, snapshot->epoch_elements), "epoch_steps",
+        integer(snapshot->has_counts && snapshot->epoch_steps != 0, snapshot->epoch_steps));
 }
 
 bool stat_json_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress) {
