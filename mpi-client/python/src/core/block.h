@@ -1,4 +1,4 @@
-/** A block and its exported columns. Each of them holds the block: the task gets the slot when all are gone. */
+/** A block. It occupies its slot of the ring as long as it lives, and as long as a view of it does. */
 #ifndef SUPPLY_PYTHON_BLOCK_H
 #define SUPPLY_PYTHON_BLOCK_H
 
@@ -7,31 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "column.h"
 #include "pair.h"
-
-/** One exported column: owns the memory that arrays and tensors use. */
-class Column {
-  public:
-    Column(Pair &pair, const supply_block_t &block, int index);
-    ~Column() { array_.release(&array_); }
-    Column(const Column &) = delete;
-    Column &operator=(const Column &) = delete;
-
-    uint64_t sequence;
-    std::string name, format, child_format;
-    uint32_t element_count, null_count;
-    size_t data_bytes;
-    const uint8_t *data;
-    const uint8_t *validity; /**< NULL: every element has a value */
-    const int32_t *offsets;  /**< a copy, which the task cannot change; NULL: fixed width */
-
-  private:
-    ArrowArray array_;
-};
 
 class Block {
   public:
-    Block(std::shared_ptr<Pair> pair, const supply_block_t &block) : pair_(std::move(pair)), block_(block) {}
+    Block(std::shared_ptr<Pair> pair, const supply_block_t &block)
+        : pair_(std::move(pair)), block_(block), place_(pair_->references(), {block.sequence, nullptr}) {}
     ~Block() { pair_->release(block_); }
     Block(const Block &) = delete;
     Block &operator=(const Block &) = delete;
@@ -45,8 +27,9 @@ class Block {
     const supply_block_t &fields() const { return block_; }
 
   private:
-    std::shared_ptr<Pair> pair_;
-    supply_block_t block_;
+    const std::shared_ptr<Pair> pair_;
+    const supply_block_t block_;
+    const References::Place place_;
 };
 
 #endif

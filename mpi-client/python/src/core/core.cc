@@ -22,6 +22,27 @@ nb::ndarray<Framework, nb::ro> array(nb::handle self, uint8_t kind, uint8_t bits
                                           nb::dlpack::dtype{kind, bits, 1});
 }
 
+/* The same over all numbers of a plain column. */
+template <typename Framework>
+nb::ndarray<Framework, nb::ro> plain_array(nb::handle self) {
+    const auto &column = nb::cast<const Column &>(self);
+    const std::vector<size_t> shape = column.shape();
+    return nb::ndarray<Framework, nb::ro>(column.data, shape.size(), shape.data(), self, nullptr, column.type->type);
+}
+
+/* PyTorch's tensor over a DLPack capsule. torch.from_dlpack() takes a capsule faster than an object that makes one. */
+nb::object tensor(const nb::ndarray<nb::no_framework, nb::ro> &values) {
+    static nb::handle from_dlpack;
+    if (!from_dlpack.is_valid()) from_dlpack = nb::object(nb::module_::import_("torch").attr("from_dlpack")).release();
+    return from_dlpack(nb::cast(values));
+}
+
+nb::object plain_tensor(nb::handle self) { return tensor(plain_array<nb::no_framework>(self)); }
+
+nb::object array_tensor(nb::handle self, uint8_t kind, uint8_t bits, const std::vector<size_t> &shape, size_t begin) {
+    return tensor(array<nb::no_framework>(self, kind, bits, shape, begin));
+}
+
 nb::object offsets(nb::handle self) {
     const auto &column = nb::cast<const Column &>(self);
     if (column.offsets == nullptr) return nb::none();
@@ -35,6 +56,14 @@ nb::object validity(nb::handle self) {
     if (column.validity == nullptr) return nb::none();
     const size_t shape[] = {(column.element_count + size_t{7}) / 8};
     return nb::cast(nb::ndarray<nb::numpy, const uint8_t>(column.validity, 1, shape, self));
+}
+
+/* For each reference to a block: its sequence, and the name of a view's column or None. */
+std::vector<std::pair<uint64_t, nb::object>> references(const Pair &pair) {
+    std::vector<std::pair<uint64_t, nb::object>> listed;
+    for (const References::Entry &entry : pair.references()->entries())
+        listed.emplace_back(entry.sequence, entry.view_of ? nb::cast(*entry.view_of) : nb::none());
+    return listed;
 }
 
 /* ("block", the block), ("end of epoch", (epoch, the position after it)), ("end of data", None) or ("nothing", None).
@@ -78,6 +107,7 @@ NB_MODULE(_core, module) {
         .def("abort", &Pair::abort, "reason"_a)
         .def("finish", &Pair::finish)
         .def("abandon_in_child", &Pair::abandon_in_child)
+        .def("references", &references)
         .def("arrow_schema", &Pair::arrow_schema)
         .def_prop_ro("is_open", &Pair::is_open)
         .def_prop_ro("statistics",
@@ -107,15 +137,17 @@ NB_MODULE(_core, module) {
         .def_prop_ro("element_count", [](const Block &block) { return block.fields().element_count; })
         .def_prop_ro("bytes", [](const Block &block) { return block.fields().bytes; });
 
-    nb::class_<Column>(module, "Column", nb::is_weak_referenceable())
+    nb::class_<Column>(module, "Column")
+        .def("numpy", &plain_array<nb::numpy>)
         .def("numpy", &array<nb::numpy>, "kind"_a, "bits"_a, "shape"_a, "begin"_a = 0)
-        .def("torch", &array<nb::pytorch>, "kind"_a, "bits"_a, "shape"_a, "begin"_a = 0)
+        .def("torch", &plain_tensor)
+        .def("torch", &array_tensor, "kind"_a, "bits"_a, "shape"_a, "begin"_a = 0)
         .def("offsets", &offsets)
         .def("validity", &validity)
+        .def_prop_ro("is_plain", [](const Column &column) { return column.type->is_plain; })
+        .def_prop_ro("name", [](const Column &column) { return column.type->name; })
+        .def_prop_ro("format", [](const Column &column) { return column.type->format; })
         .def_ro("sequence", &Column::sequence)
-        .def_ro("name", &Column::name)
-        .def_ro("format", &Column::format)
-        .def_ro("child_format", &Column::child_format)
         .def_ro("element_count", &Column::element_count)
         .def_ro("null_count", &Column::null_count)
         .def_ro("data_bytes", &Column::data_bytes);

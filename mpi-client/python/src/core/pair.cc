@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,6 +25,14 @@ std::string text_of(const supply_position_t &position) {
     return text;
 }
 
+/* Of this process since the module was loaded. It tells a forked child without a system call. */
+unsigned forks = 0;
+
+void count_forks() {
+    static const int registered = pthread_atfork(nullptr, nullptr, [] { forks++; });
+    if (registered != 0) raise(SUPPLY_ERROR_MEMORY, "out of memory");
+}
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 } // namespace
@@ -37,6 +46,8 @@ void raise(supply_status_t status, const std::string &text, int error_number) {
 }
 
 Pair::Pair(const Options &from) : process_(getpid()) {
+    count_forks();
+    forks_ = forks;
     supply_options_t options;
     supply_options_init(&options);
     options.mapped_files = set(from.mapped_files);
@@ -62,8 +73,10 @@ Pair::Pair(const Options &from) : process_(getpid()) {
     raise(status, text, error_number);
 }
 
+bool Pair::is_mine() const { return forks == forks_; }
+
 supply_t *Pair::handle() const {
-    if (getpid() != process_)
+    if (!is_mine())
         raise(SUPPLY_ERROR_ARGUMENT, "this supply belongs to process " + std::to_string(process_) +
                                          ", which forked this process, " + std::to_string(getpid()) +
                                          ": read it there (in a DataLoader: num_workers=0)");
@@ -93,7 +106,20 @@ supply_status_t Pair::next(supply_block_t &block, bool once) {
 }
 
 void Pair::release(const supply_block_t &block) noexcept {
-    if (supply_ != nullptr && getpid() == process_) supply_release(supply_, &block);
+    if (supply_ != nullptr && is_mine()) supply_release(supply_, &block);
+}
+
+const Schema &Pair::schema() {
+    supply_t *const supply = handle();
+    if (!schema_.empty()) return schema_;
+    const int count = supply_column_count(supply);
+    check(count);
+    supply_field_t field;
+    for (int i = 0; i < count; i++) {
+        check(supply_field(supply, i, &field));
+        schema_.add(i, field);
+    }
+    return schema_;
 }
 
 nb::object Pair::arrow_schema() const {
@@ -126,7 +152,7 @@ std::string Pair::position_after(const supply_block_t &block, uint32_t elements)
 
 /* While a call runs without the interpreter's lock, other threads must find the pair closed. */
 supply_t *Pair::take() {
-    supply_t *const taken = getpid() == process_ ? supply_ : nullptr;
+    supply_t *const taken = is_mine() ? supply_ : nullptr;
     supply_ = nullptr;
     return taken;
 }

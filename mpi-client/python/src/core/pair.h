@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 
+#include "references.h"
+#include "schema.h"
 #include "supply_arrow.h"
 
 /** Throws the Python exception of that status. error_number: errno of a system call that failed, or 0. */
@@ -67,13 +69,20 @@ class Pair {
     void abandon_in_child();
 
     bool is_open() const { return supply_ != nullptr; }
+    /** Of the blocks; empty before a task has attached. */
+    const Schema &schema();
+    const std::shared_ptr<References> &references() const { return references_; }
 
   private:
+    bool is_mine() const; /**< whether this process has opened it */
     supply_t *take();
     supply_status_t close_within(double seconds);
 
     supply_t *supply_ = nullptr;
+    Schema schema_;
+    const std::shared_ptr<References> references_ = std::make_shared<References>();
     const pid_t process_;
+    unsigned forks_;
     bool close_interrupted_ = false;
 };
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -19,11 +19,10 @@ class Block:
     it. Such arrays stay readable after the Supply is closed.
     """
 
-    __slots__ = ("_core", "_note_view", "__weakref__")
+    __slots__ = ("_core", "__weakref__")
 
-    def __init__(self, core: _core.Block, note_view: Callable[[_core.Column], None]) -> None:
+    def __init__(self, core: _core.Block) -> None:
         self._core = core
-        self._note_view = note_view
 
     @property
     def sequence(self) -> int:
@@ -82,8 +81,9 @@ class Block:
         column = self._column(name)
         if copy and column.format == "b":
             return column_layout.bits(column)
-        array = column.numpy(*column_layout.of(self, column))
-        if column.format.startswith("tsu:"):
+        layout = column_layout.of(self, column)
+        array = column.numpy(*layout)
+        if layout and column.format.startswith("tsu:"):
             array = array.view("datetime64[us]")
         return array.copy() if copy else array
 
@@ -120,6 +120,4 @@ class Block:
         return self._core.position_after(elements)
 
     def _column(self, name: str) -> _core.Column:
-        column = self._core.column(name)
-        self._note_view(column)
-        return column
+        return self._core.column(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 import numpy
 
@@ -15,15 +15,10 @@ if TYPE_CHECKING:
 
 # DLPack's type codes, and bits.
 _INT, _UINT, _FLOAT = 0, 1, 2
-_KINDS = {
-    "c": (_INT, 8), "s": (_INT, 16), "i": (_INT, 32), "l": (_INT, 64),
-    "C": (_UINT, 8), "S": (_UINT, 16), "I": (_UINT, 32), "L": (_UINT, 64),
-    "f": (_FLOAT, 32), "g": (_FLOAT, 64),
-}  # fmt: skip
 _FLOAT32_BYTES = 4
 _ARROW = "use Arrow: pyarrow.record_batch(block)"
 
-Layout = tuple[int, int, tuple[int, ...], int]
+Layout = Union[tuple[int, int, tuple[int, ...], int], tuple[()]]
 
 
 def refusal(column: _core.Column, why: str) -> ColumnError:
@@ -34,15 +29,14 @@ def refusal(column: _core.Column, why: str) -> ColumnError:
 def of(block: Block, column: _core.Column, nulls: bool = False) -> Layout:
     """DLPack's type code, bits of a value, shape, and the offset of the first value in the column's data, in bytes.
 
-    nulls: the caller replaces the values of nulls, which are any.
+    Nothing for numbers and lists of them: the extension module knows their layout. nulls: the caller replaces the
+    values of nulls, which are any.
     """
     if not nulls:
         _refuse_nulls(column)
+    if column.is_plain:
+        return ()
     count, form = column.element_count, column.format
-    if form in _KINDS:
-        return (*_KINDS[form], (count,), 0)
-    if form.startswith("+w:"):
-        return (*_KINDS[column.child_format], (count, int(form[3:])), 0)
     if form == "z":
         return _bytes_layout(block, column)
     if form.startswith("tsu:"):

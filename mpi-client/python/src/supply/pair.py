@@ -54,8 +54,6 @@ class Supply(Closing):
     def __init__(self, pair: _core.Pair) -> None:
         self._pair = pair
         self._last = ""
-        self._blocks: weakref.WeakSet[Block] = weakref.WeakSet()
-        self._views: weakref.WeakSet[_core.Column] = weakref.WeakSet()
         self._ended_epoch = -1
         self._ended_epoch_position: str | None = None
         _pairs.add(pair)
@@ -94,9 +92,7 @@ class Supply(Closing):
             self._ended_epoch, self._ended_epoch_position = received
         if self._last != "block":
             return None
-        block = Block(received, self._views.add)
-        self._blocks.add(block)
-        return block
+        return Block(received)
 
     @property
     def at_end_of_data(self) -> bool:
@@ -201,10 +197,8 @@ class Supply(Closing):
     def _references(self) -> str:
         """The rest of the text of an AllHeldError: the references that hold the ring."""
         held: dict[int, list[str]] = {}
-        for block in list(self._blocks):
-            held.setdefault(block.sequence, []).append("the block itself")
-        for view in list(self._views):
-            held.setdefault(view.sequence, []).append(f"a view of '{view.name}'")
+        for sequence, name in self._pair.references():
+            held.setdefault(sequence, []).append("the block itself" if name is None else f"a view of '{name}'")
         parts = [
             f"block {sequence}: {', '.join(sorted(set(references)))}"
             for sequence, references in sorted(held.items())[:_LISTED_BLOCKS]
