@@ -86,6 +86,7 @@ def test_shuffled_rows_come_in_whole_blocks(files, spark):
     spark.write(files, "numbers", epochs=2, shuffle="elements", uneven="pad", **{"block-elements": 64})
     with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         epochs = [[(block.partition, block.numpy("id", copy=True).tolist()) for block in s.epoch()] for _ in range(2)]
+        assert (s.epoch_elements, s.epoch_steps) == (16 * 64, 16)
         assert s.next_block() is None and s.at_end_of_data
     assert spark.answer() is None
     for blocks in epochs:
@@ -94,6 +95,18 @@ def test_shuffled_rows_come_in_whole_blocks(files, spark):
         assert all(i // 250 == partition for partition, ids in blocks for i in ids)
         assert all(ids != sorted(ids) for _, ids in blocks)
     assert epochs[0] != epochs[1] and sorted(epochs[0]) != sorted(epochs[1])
+
+
+def test_the_elements_of_an_epoch_are_known_at_its_end(files, spark):
+    spark.write(files, "numbers", epochs=2, **{"block-elements": 48})
+    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+        # The ring has four slots, so the task cannot have supplied the epoch yet.
+        assert s.next_block() is not None and s.epoch_elements is None
+        assert sum(1 for _ in s.epoch()) > 4
+        assert (s.epoch_elements, s.epoch_steps) == (1000, None)
+        for _ in s:
+            pass
+    assert spark.answer() is None
 
 
 def test_a_frame_without_rows_is_supplied(files, spark):
