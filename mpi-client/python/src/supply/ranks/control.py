@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from multiprocessing import AuthenticationError
@@ -82,9 +83,12 @@ class Control:
 
 
 def connect(environment: Mapping[str, str] = os.environ) -> Peer:
-    """Connects to the driver that made this environment."""
+    """Connects to the driver that made this environment. Exits if that is gone."""
     host, port = environment[_ADDRESS].rsplit(":", 1)
-    return Peer(Client((host, int(port)), authkey=bytes.fromhex(environment[_KEY])))
+    try:
+        return Peer(Client((host, int(port)), authkey=bytes.fromhex(environment[_KEY])))
+    except (OSError, EOFError) as error:
+        sys.exit(f"supply: cannot reach the driver at {environment[_ADDRESS]} ({error!r})")
 
 
 def free_port() -> int:

@@ -37,6 +37,7 @@ class Node:
         wrote = spec.files.write_config()
         try:
             spec.check_versions()
+            spec.files.require_space(len(spec.ranks), spec.host)
             self._driver.send(NodeStarted(spec.host))
             watchers = [self._start(local, rank) for local, rank in enumerate(spec.ranks)]
             threading.Thread(target=self._stop_when_asked, daemon=True).start()

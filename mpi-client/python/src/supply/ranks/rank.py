@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import ctypes
 import faulthandler
 import os
+import pickle
 import signal
 import sys
 import threading
 import traceback
+from types import TracebackType
+from typing import TYPE_CHECKING
 
-from pyspark import cloudpickle
-
-from supply.errors import SparkError, SupplyTimeoutError
+from supply.errors import SparkError, SupplyError, SupplyTimeoutError
 from supply.ranks import current
 from supply.ranks.control import Peer, connect, free_port
 from supply.ranks.job import Job
 from supply.ranks.messages import Failure, RankStarted, Result, Stop, Work
-from supply.ranks.process_group import end_process_group, init_process_group
-from supply.ranks.rank_data import RankData
+
+if TYPE_CHECKING:
+    from supply.ranks.rank_data import RankData
 
 _PR_SET_PDEATHSIG = 1
 _PROGRESS_SECONDS = 0.5
@@ -50,6 +53,12 @@ def main() -> int:
 def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
     data: RankData | None = None
     try:
+        # PyTorch takes seconds to load: the driver already knows that this rank has started.
+        from pyspark import cloudpickle
+
+        from supply.ranks.process_group import end_process_group, init_process_group
+        from supply.ranks.rank_data import RankData
+
         job: Job = cloudpickle.loads(payload)
         data = RankData(job.data)
         current.set_data(data)
@@ -69,17 +78,26 @@ def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
         data.close()
     except Stopped:
         data.abort("every rank has returned")
+    except SupplyError:
+        # If Spark has failed meanwhile, the driver knows why.
+        data.abort("this rank has returned")
     return 0
 
 
 def _failure(rank: int, host: str, error: BaseException) -> Failure:
     try:
-        payload = cloudpickle.dumps(error)
+        payload = pickle.dumps(error)
     except Exception:
         payload = None
-    # The frames of this module say nothing to the caller.
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    text = "".join(traceback.format_exception(type(error), error, _of_caller(error.__traceback__)))
     return Failure(rank, host, text, isinstance(error, (SparkError, SupplyTimeoutError, Stopped)), payload)
+
+
+def _of_caller(frames: TracebackType | None) -> TracebackType | None:
+    """Without the frames of this package, which say nothing to the caller."""
+    while frames is not None and frames.tb_frame.f_globals.get("__package__") == __package__:
+        frames = frames.tb_next
+    return frames
 
 
 def _follow(driver: Peer) -> None:
@@ -96,8 +114,10 @@ def _raise_stopped(*_: object) -> None:
 
 def _report(driver: Peer, data: RankData) -> None:
     tick = threading.Event()
-    while not tick.wait(_PROGRESS_SECONDS) and driver.send(data.progress):
-        pass
+    # Until the pair is closed.
+    with contextlib.suppress(SupplyError):
+        while not tick.wait(_PROGRESS_SECONDS) and driver.send(data.progress):
+            pass
 
 
 def _die_with_parent() -> None:

@@ -10,21 +10,24 @@ from dataclasses import dataclass
 
 from supply.errors import SupplierError
 
+# What libsupply takes if the config line has no sizes (docs/CONFIG-FILES.md).
+_DEFAULT_BLOCKS, _DEFAULT_BLOCK = 4, 2 << 20
+
 
 @dataclass(frozen=True)
 class RunFiles:
     """folder: of all runs of the node, for example /dev/shm. name: of this run.
 
     kinds: "train", and "validation" if there is a second DataFrame: a rank has a pair of each kind.
-    pairs: the most of a kind on one node. ring, block: sizes as in mapped-files.conf; None: libsupply's default.
+    pairs: the most of a kind on one node. ring, block: bytes; None: libsupply's default.
     """
 
     folder: str
     name: str
     kinds: tuple[str, ...]
     pairs: int
-    ring: str | None = None
-    block: str | None = None
+    ring: int | None = None
+    block: int | None = None
 
     @property
     def pair_folder(self) -> pathlib.Path:
@@ -61,6 +64,16 @@ class RunFiles:
             mapped.write_text("".join(f"{pair}.mapped{sizes}\n" for pair in pairs))
             pipes.write_text("".join(f"{pair}.request {pair}.notification\n" for pair in pairs))
         return True
+
+    def require_space(self, ranks: int, host: str) -> None:
+        """Raises SupplierError if the rings of this node do not fit into the folder."""
+        needed = ranks * len(self.kinds) * (self.ring or _DEFAULT_BLOCKS * (self.block or _DEFAULT_BLOCK))
+        free = shutil.disk_usage(self.folder).free
+        if free < needed:
+            raise SupplierError(
+                f"{self.folder} on {host} has {free >> 20} MiB free, but the rings of its ranks need {needed >> 20} "
+                f"MiB: make {self.folder} larger, or ring smaller (Supplier(ring=...))"
+            )
 
     def remove_config(self) -> None:
         shutil.rmtree(self.config_folder, ignore_errors=True)

@@ -29,6 +29,18 @@ class Cause:
     error: SupplierError
     behind: BaseException | None = None
 
+    @property
+    def rank(self) -> int | None:
+        return self.error.rank if isinstance(self.error, RankError) else None
+
+
+def first(causes: list[Cause]) -> Cause:
+    """The cause of a failed run."""
+    # The process of a rank that has reported its exception ends, too, and that report may come first.
+    raised = {cause.rank for cause in causes if cause.priority != Priority.PROCESS} - {None}
+    candidates = [cause for cause in causes if cause.priority != Priority.PROCESS or cause.rank not in raised]
+    return min(candidates, key=lambda cause: cause.priority)
+
 
 def of_rank(failure: Failure) -> Cause:
     try:

@@ -135,9 +135,7 @@ class Run:
                     f"{self._missing(self._results)} not returned within {self._timeout:g} s after the data (timeout)"
                 )
                 self._causes.append(Cause(Priority.PAIR, SupplierError(text)))
-        if not all(result.at_end for result in self._results.values()):
-            self._broadcast(Stop())
-        if not self._jobs.join(_END_SECONDS):
+        if not all(result.at_end for result in self._results.values()) or not self._jobs.join(_END_SECONDS):
             self._stop()
 
     def _missing(self, present: Container[int]) -> str:
@@ -150,7 +148,7 @@ class Run:
             self._handle(*self._events.get(timeout=_TICK_SECONDS))
         if self._causes:
             self._settle()
-            cause = min(self._causes, key=lambda cause: cause.priority)
+            cause = failures.first(self._causes)
             raise cause.error from cause.behind
 
     def _settle(self) -> None:
@@ -168,6 +166,9 @@ class Run:
             tqdm.write(f"[rank {message.rank}] {message.line}", file=stream)
         elif isinstance(message, Progress):
             self._bar.show(message)
+        elif message is None:
+            # A rank's, or a node's process has ended.
+            self._nodes = [node for node in self._nodes if node is not peer]
         elif isinstance(message, NodeStarted) and peer is not None:
             self._nodes.append(peer)
             if len(self._nodes) == len(self._hosts):
@@ -199,19 +200,16 @@ class Run:
         elif isinstance(message, JobEnded) and message.error is not None:
             self._causes.append(failures.of_job(message.name, message.error))
 
-    def _broadcast(self, message: Any) -> None:
-        for peer in [*self._nodes, *(peer for peer, _ in self._started.values())]:
-            peer.send(message)
-
     def _stop(self) -> None:
         """Ends ranks and jobs. A rank that hangs prints first where it is."""
         stalled = any(cause.priority == Priority.PAIR for cause in self._causes)
         for node in self._nodes:
             node.send(Stop(dump=stalled))
+        end = time.monotonic() + _END_SECONDS
+        # The node processes remove their files, and send the last output of their ranks.
+        while self._nodes and time.monotonic() < end:
+            with contextlib.suppress(queue.Empty):
+                self._handle(*self._events.get(timeout=_TICK_SECONDS))
         self._jobs.cancel()
         if not self._jobs.join(_END_SECONDS):
             _log.warning("Spark's jobs of %s have not ended within %d s", self._files.name, _END_SECONDS)
-        while not self._events.empty():
-            peer, message = self._events.get()
-            if isinstance(message, Output):
-                self._handle(peer, message)

@@ -31,7 +31,7 @@ class Supplier:
 
     ranks: number of ranks on all nodes together. Spark needs a task slot for each (two with validation), and one on
         each node to start its ranks.
-    ring, block: bytes of a rank's ring and of a block, for example "64MiB". None: four blocks of 2 MiB.
+    ring, block: bytes of a rank's ring and of a block, for example 64 << 20. None: four blocks of 2 MiB.
     folder: shared memory of executors and ranks on each node.
     environment: environment variables for the ranks.
     """
@@ -40,8 +40,8 @@ class Supplier:
         self,
         ranks: int,
         *,
-        ring: str | None = None,
-        block: str | None = None,
+        ring: int | None = None,
+        block: int | None = None,
         folder: str = "/dev/shm",
         environment: Mapping[str, str] | None = None,
     ) -> None:

@@ -5,7 +5,7 @@ import java.util.UUID
 import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 
-import supply.core.SupplyException
+import supply.core.{SupplierEndedException, SupplyException}
 import supply.plan.Hostfile
 
 /**
@@ -48,8 +48,13 @@ private[supply] final class RankJob(sc: SparkContext, hosts: Hostfile, timeout: 
 }
 
 private[supply] object RankJob {
-  /** The SupplyException that a task threw, or `e` itself. */
+  /** The SupplyException that a task threw or that a cancelled job stands for, or `e` itself. */
   def causeOf(e: Throwable): Throwable =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null)
-      .collectFirst { case known: SupplyException => known }.getOrElse(e)
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).collectFirst {
+      case known: SupplyException => known
+      case spark: SparkException if spark.getMessage.startsWith(Cancelled) =>
+        new SupplierEndedException("Spark's job was cancelled before every rank had all its data")
+    }.getOrElse(e)
+
+  private val Cancelled = "[SPARK_JOB_CANCELLED]"
 }
