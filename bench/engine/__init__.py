@@ -1,1 +1,6 @@
-"""What all benchmarks share."""
+"""What all benchmarks share. They start Spark and the ranks as the launchers do."""
+
+import pathlib
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "launch"))

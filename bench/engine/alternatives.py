@@ -32,9 +32,9 @@ def consumer(kind, timeout):
             started.close()
 
 
-def liblmdb_words(folder, options):
-    """The words of the baseline in which a rank reads the database by itself."""
-    return ["program", machine.program("bench-lmdb"), str(folder), "0", "1", "sum", str(options.ring)]
+def liblmdb_words(folder, options, part=0, parts=1, how="sum"):
+    """The words of the baseline in which a rank reads a part of the database by itself (c/lmdb_walk.c)."""
+    return ["program", machine.program("bench-lmdb"), *map(str, (folder, part, parts, how, options.ring))]
 
 
 def figures(rounds, warm_up, rank):
@@ -59,7 +59,7 @@ class PythonAlternatives:
         self.shared = tempfile.mkdtemp(prefix="supply-bench-", dir="/dev/shm")
         try:
             self.spark = PythonSpark(
-                "spark_alternatives.py", machine.jar(), lmdb_folder, self.shared, heap >> 20, partitions
+                "spark_alternatives.py", machine.spark().jar, lmdb_folder, self.shared, heap >> 20, partitions
             )
         except BaseException:
             shutil.rmtree(self.shared, ignore_errors=True)
@@ -103,18 +103,8 @@ def has_fio():
 
 
 def fio_gb_s(folder):
-    command = [
-        "fio",
-        "--name=read",
-        "--readonly",
-        f"--opendir={folder}",
-        "--file_service_type=sequential",
-        "--rw=read",
-        "--bs=4M",
-        "--ioengine=psync",
-        "--invalidate=1",
-        "--output-format=json",
-    ]
+    command = ["fio", "--name=read", "--readonly", f"--opendir={folder}", "--file_service_type=sequential", "--rw=read"]
+    command += ["--bs=4M", "--ioengine=psync", "--invalidate=1", "--output-format=json"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True)
     except subprocess.TimeoutExpired:

@@ -14,16 +14,9 @@ _SHAPES = {784: (1, 28, 28), 3 << 10: (3, 32, 32), 192 << 10: (3, 256, 256), 1 <
 def generate(spark, element_bytes, total_bytes, partitions, storage_level="MEMORY_ONLY", batches=True):
     """Generates elements as Spark's open source, in the Supplier's batches or as tuples. Returns their tally."""
     channels, height, width = _SHAPES.get(element_bytes, (1, 1, element_bytes))
-    return spark.run(
-        "generate",
-        channels=channels,
-        height=height,
-        width=width,
-        total_bytes=total_bytes,
-        partitions=partitions,
-        batches=batches,
-        storage_level=storage_level,
-    )
+    shape = {"channels": channels, "height": height, "width": width}
+    how = {"partitions": partitions, "batches": batches, "storage_level": storage_level}
+    return spark.run("generate", total_bytes=total_bytes, **shape, **how)
 
 
 DATA = machine.ROOT / "build" / "bench-data"

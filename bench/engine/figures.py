@@ -34,6 +34,11 @@ def spread_text(values, digits=2):
     return f"{values['median']:.{digits}f} ({values['min']:.{digits}f}–{values['max']:.{digits}f})"
 
 
+def rates(measured):
+    """The cells of a cycle's GB/s, of its baseline's, and of their ratio."""
+    return [spread_text(measured[key]) for key in ("cycle_gb_s", "baseline_gb_s", "ratio")]
+
+
 class Table:
     def __init__(self, title, columns, picture=None):
         """`picture` says which columns report.draw() draws."""

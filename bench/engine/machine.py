@@ -8,12 +8,14 @@ import subprocess
 import sys
 import threading
 
+from supply_launch.command import ROOT, Failure
+from supply_launch.spark import Spark
+
 
 class BenchError(Exception):
     """Something that the benchmark needs does not work."""
 
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "build" / "bench"
 PROGRAMS = ROOT / "build" / "bench-c"
 VENV_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
@@ -21,28 +23,17 @@ VENV_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
 SUPPLY_PYTHON = ROOT / "build" / "wheel-venv" / "bin" / "python"
 
 
-def spark_home():
-    if "SPARK_HOME" in os.environ:
-        return pathlib.Path(os.environ["SPARK_HOME"])
-    return next((ROOT / "build" / "venv" / "lib").glob("python3*/site-packages/pyspark"), ROOT / "build" / "venv")
+def spark():
+    """The Spark of the launchers, with the jar for it."""
+    try:
+        return Spark()
+    except Failure as failure:
+        raise BenchError(str(failure)) from None
 
 
 def pyspark():
     """PYTHONPATH for a Python without PySpark."""
-    return os.pathsep.join(map(str, (spark_home() / "python" / "lib").glob("*.zip")))
-
-
-def jar():
-    """The jar for this Spark, or else the default one, which prints what to do. The launchers choose alike."""
-    core = next((spark_home() / "jars").glob("spark-core_*-*.jar"), pathlib.Path())
-    line = ".".join(core.stem.rpartition("-")[2].split(".")[:2])
-    own = ROOT / "build" / f"spark-{line}" / "target" / "spark-supplier.jar"
-    return own if own.exists() else ROOT / "spark-supplier" / "target" / "spark-supplier.jar"
-
-
-def bench_jar():
-    """The Spark side of the benchmarks, beside the jar that it is built with."""
-    return jar().with_name("spark-supplier-bench.jar")
+    return os.pathsep.join(map(str, spark().home.glob("python/lib/*.zip")))
 
 
 def program(name):

@@ -146,8 +146,8 @@ class Cluster:
             "spark.driver.host": self._hadoop("on", "head", "getent hosts head").split()[0],
             "spark.driver.bindAddress": "0.0.0.0",
             # All nodes see the same file system.
-            "spark.yarn.jars": f"local:{machine.spark_home()}/jars/*",
-            "spark.executor.extraClassPath": str(machine.jar()),
+            "spark.yarn.jars": f"local:{machine.spark().home}/jars/*",
+            "spark.executor.extraClassPath": str(machine.spark().jar),
             "spark.executor.instances": str(executors),
             "spark.executor.cores": str(cores),
             "spark.executor.memory": "1g",
@@ -170,15 +170,8 @@ class Cluster:
         files = _make_configs(ranks_a_node, ring, block, f"/dev/shm/{folder.name}", folder)
         configs = {"hosts": str(hosts), **files}
         options = [word for name, value in configs.items() for word in (f"--{name.replace('_', '-')}", value)]
-        command = [
-            machine.ROOT / "launch" / "run-ranks",
-            *options,
-            "--timeout",
-            timeout,
-            "--",
-            machine.program(program),
-            *arguments,
-        ]
+        command = [machine.ROOT / "launch" / "run-ranks", *options, "--timeout", timeout]
+        command += ["--", machine.program(program), *arguments]
         # mpirun would mix the ranks' long lines.
         variables = {**os.environ, "MPIRUN": f"mpirun --output-filename {folder}/output"}
         process = subprocess.Popen(

@@ -1,7 +1,6 @@
 """Processes with a Spark of their own that run one command after another."""
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -23,10 +22,8 @@ class SparkProcess:
 
     def start(self, command, environment):
         environment = {
-            **os.environ,
-            "SPARK_HOME": str(machine.spark_home()),
+            **machine.spark().environment(),
             "SPARK_CONF_DIR": str(machine.ROOT / "configs" / "spark"),
-            "SPARK_LAUNCHER_OPTS": "-XX:-UsePerfData",
             **environment,
         }
         try:
@@ -73,10 +70,10 @@ class SparkProcess:
 class Spark(SparkProcess):
     def __init__(self, tasks, heap, conf=None, cluster=None):
         """Runs tasks on `cluster` (pairs.Cluster), or in `tasks` threads of this JVM."""
-        submit = machine.spark_home() / "bin" / "spark-submit"
-        for needed in (submit, machine.jar(), machine.bench_jar()):
-            if not needed.exists():
-                raise BenchError(f"no {needed}: run 'make build bench-programs'")
+        spark = machine.spark()
+        bench_jar = spark.jar.with_name("spark-supplier-bench.jar")
+        if not bench_jar.exists():
+            raise BenchError(f"no {bench_jar}: run 'make build bench-programs'")
         super().__init__("Spark")
         settings = {
             "spark.ui.enabled": "false",
@@ -87,12 +84,12 @@ class Spark(SparkProcess):
             "spark.driver.defaultJavaOptions": f"-XX:-UsePerfData -Djava.io.tmpdir={self.folder} -Xms{heap >> 20}m",
             **(conf or {}),
         }
-        command = [submit, "--class", "supply.bench.Bench", "--jars", machine.jar()]
+        command = [spark.submit, "--class", "supply.bench.Bench", "--jars", spark.jar]
         command += ["--master", "yarn" if cluster else f"local[{tasks}]"]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
         environment = cluster.environment() if cluster else {"SPARK_LOCAL_IP": "127.0.0.1"}
-        self.start([*command, machine.bench_jar()], environment)
+        self.start([*command, bench_jar], environment)
 
     def ask(self, do, **what):
         self.send({"do": do, **what})

@@ -86,17 +86,13 @@ def measure(frame, folder, way, verify):
 def main():
     local_dir, jar, lmdb_folder, shared_folder, heap_mib, partitions = sys.argv[1:]
     # Batches of the default size would take 2 GB and more.
-    spark = session.start(
-        local_dir,
-        heap_mib,
-        1,
-        {
-            "spark.jars": jar,
-            "spark.sql.inMemoryColumnarStorage.batchSize": "64",
-            "spark.sql.inMemoryColumnarStorage.compressed": "false",
-            "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
-        },
-    )
+    settings = {
+        "spark.jars": jar,
+        "spark.sql.inMemoryColumnarStorage.batchSize": "64",
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    }
+    spark = session.start(local_dir, heap_mib, 1, settings)
     try:
         frame = dataframe(spark, lmdb_folder, partitions)
         print(json.dumps({"pid": os.getpid(), "jvm_pid": session.jvm_pid(spark)}), flush=True)
