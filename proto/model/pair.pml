@@ -210,6 +210,9 @@ inline start_task(i, delivers, until, job) {
 #if STREAM
 #include "stream.pml"
 #endif
+#if RESIDENT
+#include "resident.pml"
+#endif
 #include "rank.pml"
 #include "task.pml"
 

@@ -107,37 +107,6 @@ inline await_released(limit) {
     od
 }
 
-#if RESIDENT
-/* P2 of a number whose block lies in another slot: in two steps, the record and what makes it valid. */
-inline record() {
-    if
-    :: sequence >= AFTER_RESIDENT ->
-        pair[generation].replay_block[SLOT(sequence)] = MARK((sequence == LAST_NUMBER -> AFTER_RESIDENT : MEANT(sequence)));
-        pair[generation].replay_sequence[SLOT(sequence)] = MARK(sequence)
-    :: else
-    fi
-}
-
-/* What an attempt finds for a number that was published before it attached. */
-inline check_record(published_number) {
-    assert(published_number < AFTER_RESIDENT || pair[generation].resident_count);
-    assert(published_number < AFTER_RESIDENT || pair[generation].replay_sequence[SLOT(published_number)] == MARK(published_number));
-    assert(published_number < AFTER_RESIDENT || pair[generation].replay_block[SLOT(published_number)] ==
-        MARK((published_number == LAST_NUMBER -> AFTER_RESIDENT : MEANT(published_number))))
-}
-
-/* Stores the count last: a rank that reads it first never sees one without the other. */
-inline seal_resident() {
-#ifdef MUTATION_COUNT_IS_STORED_FIRST
-    pair[generation].resident_count = RESIDENT_COUNT;
-    pair[generation].resident_first = FIRST
-#else
-    pair[generation].resident_first = FIRST;
-    pair[generation].resident_count = RESIDENT_COUNT
-#endif
-}
-#endif
-
 /* `delivers`: not an attempt, but the small job that notifies the rank that Spark has failed. */
 proctype Task(byte me; bool delivers; byte until, job) {
     byte generation, requests, notifications;   /* of the mapped file and of the pipes that it has open */
@@ -279,10 +248,7 @@ P2:         position++;
             record();
 #endif
 #ifndef MUTATION_RESIDENT_AFTER_P3
-            if
-            :: sequence == AFTER_RESIDENT - 1 -> seal_resident()
-            :: else
-            fi;
+            seal_resident(sequence + 1);
 #endif
 #endif
 #ifdef MUTATION_P4_BEFORE_P3
@@ -301,10 +267,7 @@ P3:         pair[generation].published = sequence + 1;
             sequence++;
 #endif
 #ifdef MUTATION_RESIDENT_AFTER_P3
-            if
-            :: sequence == AFTER_RESIDENT -> seal_resident()
-            :: else
-            fi;
+            seal_resident(sequence);
 #endif
 #ifndef MUTATION_P4_BEFORE_P3
             notify(KIND(START(generation) + sequence - 1), sequence - 1)    /* P4 */
