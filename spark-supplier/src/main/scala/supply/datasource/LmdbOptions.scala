@@ -37,9 +37,8 @@ private[supply] object LmdbOptions {
     val parsed = NamedOptions.parse(new LmdbOptions, options)
     if (parsed.path == null)
       throw new ConfigException("""no path: spark.read.format("lmdb").load("…/train_lmdb")""")
-    if (parsed.partitions != null && parsed.partitions < 1) {
+    if (parsed.partitions != null && parsed.partitions < 1)
       throw new ConfigException(s"partitions is ${parsed.partitions}: it must be at least 1")
-    }
     if (!(parsed.timeout > 0))
       throw new ConfigException(s"timeout is ${parsed.timeout}: it must be above 0 seconds")
     parsed

@@ -26,10 +26,9 @@ private[supply] object NodeJob {
     }
     JobGroup(sc, s"supply-nodes-${UUID.randomUUID()}", description) {
       sc.makeRDD(targets).map { case (place, first) =>
-        if (!place.isOn(PinnedTask.host)) {
+        if (!place.isOn(PinnedTask.host))
           throw new MisplacedException(
             s"$description: the task for ${place.host.mkString} landed on ${PinnedTask.host}")
-        }
         work(first)
       }.collect().toSeq
     }

@@ -48,10 +48,9 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
    * cause otherwise. A rank does not get again what an earlier attempt or driver supplied.
    */
   def batch(number: Long)(open: => Source): Unit = {
-    if (number > LastBatch) {
+    if (number > LastBatch)
       throw new ConfigException(
         s"batch $number of the stream is more than the ranks can count ($LastBatch): start the query with a new checkpoint")
-    }
     ContainerMemory.require(sc, settings.configFiles, hosts)
     pinned(open, StreamPart.Batch(number.toInt))
   }

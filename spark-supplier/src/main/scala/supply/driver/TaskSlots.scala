@@ -28,12 +28,11 @@ private[supply] object TaskSlots {
       slots = SparkInternals.concurrentTasks(sc)
       slots >= ranks || sc.isLocal
     }
-    if (slots < ranks) {
+    if (slots < ranks)
       throw new PlacementException(
         s"$ranks ranks need $ranks tasks at once, but Spark (${sc.master}) has slots for $slots: " +
           (if (sc.isLocal) s"use --master local[$ranks]"
            else "raise --num-executors or --executor-cores, or lower spark.task.cpus"))
-    }
   }
 
   private def onEachHost(sc: SparkContext, hosts: Hostfile, timeout: Double): Unit = {
@@ -43,20 +42,18 @@ private[supply] object TaskSlots {
     new Deadline(timeout).poll(pollMillis) {
       executors = SparkInternals.executorSlots(sc)
       // In local mode there is one executor only, which registers a moment late.
-      val isOver =
-        short(offers(executors, hosts)).isEmpty || (sc.isLocal && executors.nonEmpty)
+      val isOver = short(offers(executors, hosts)).isEmpty || (sc.isLocal && executors.nonEmpty)
       if (!isOver) placement.improve(executors, Nil, complete = false)
       isOver
     }
     val found = offers(executors, hosts)
     val missing = short(found)
     placement.improve(executors, Nil, complete = true)
-    if (missing.nonEmpty) {
+    if (missing.nonEmpty)
       throw new PlacementException(
         s"${found.map(_.ranks).sum} of ${hosts.places.size} ranks have a slot: ${missing.mkString("; ")} " +
           f"(waited $timeout%.0f s; --timeout). Give each node of --hosts an executor with a core for each of its ranks " +
           "(NUM_EXECUTORS, EXECUTOR_CORES), or lower its slots= and those of mpirun")
-    }
   }
 
   private def short(offers: Seq[Offer]) = offers.filter(offer => offer.offered < offer.needed)

@@ -82,11 +82,10 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
 
   private def resume(planned: PlannedEpoch, partition: Int, done: Long): Unit = {
     val rest = planned.partitions.dropWhile(_.index != partition)
-    if (rest.isEmpty) {
+    if (rest.isEmpty)
       throw new ConfigException(
         s"${pair.name}: the rank wants to resume in partition $partition, which is not its own: " +
           "was its position saved by another rank?")
-    }
     supply(planned.epoch, rest.next(), done)
     rest.foreach(supply(planned.epoch, _, 0))
   }

@@ -35,11 +35,10 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
       })) {
   /** Of the source, by its name: Spark hides the type. Tasks cannot compute it. */
   private val determinism = getOutputDeterministicLevel.toString
-  if (determinism == "INDETERMINATE") {
+  if (determinism == "INDETERMINATE")
     throw new SourceException(
       "Spark may compute other rows each time it computes this data again (for example, it repartitions rows that " +
         "have no certain order): write it to files first, and read these")
-  }
 
   override protected def getPartitions: Array[Partition] = {
     val parents = source.rdd.partitions

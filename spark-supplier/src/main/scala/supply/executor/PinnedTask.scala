@@ -67,18 +67,16 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
   private def requireRank(rank: Int): Unit = {
     val deadline = new Deadline(math.min(PinnedTask.comingSeconds, user.timeout))
     val paths = PinnedTask.paths(user.configFiles, hosts, rank)
-    if (!deadline.poll(PinnedTask.pollMillis)(Pair.hasRank(paths))) {
+    if (!deadline.poll(PinnedTask.pollMillis)(Pair.hasRank(paths)))
       throw new RankException(
         s"rank $rank was not there when its stream ended (${paths.mappedFile})")
-    }
   }
 
   /** The report of another attempt, which supplied all and may not have let the rank go. */
   private def reported(rank: Int): Option[TaskReport] = {
     val report = driver.ask[Option[TaskReport]](TaskMessage.ReportOf(rank))
-    if (report.isDefined && settings.isEnd && hosts.places(rank).isOn(PinnedTask.host)) {
+    if (report.isDefined && settings.isEnd && hosts.places(rank).isOn(PinnedTask.host))
       Pair.markEndSeen(PinnedTask.paths(user.configFiles, hosts, rank), settings.run)
-    }
     report
   }
 
@@ -126,10 +124,9 @@ object PinnedTask {
   def attach(configFiles: ConfigFiles, hosts: Hostfile, rank: Int, attempt: Int, timeout: Double,
       run: Long = 0): Pair = {
     val place = hosts.places(rank)
-    if (!place.isOn(host)) {
+    if (!place.isOn(host))
       throw new MisplacedException(
         s"the task of rank $rank landed on $host, but its rank is on ${place.host.mkString}")
-    }
     val pair =
       Pair.attach(s"pair of rank $rank", paths(configFiles, hosts, rank), attempt, timeout, run)
     if (pair.rank >= 0 && pair.rank != rank) {

@@ -39,23 +39,20 @@ object StreamPart {
       val position = pair.position
       val had = pair.plan.toInt - 1
       val has = plan.toInt - 1
-      if (position.epoch < number) {
+      if (position.epoch < number)
         throw new ConfigException(
           s"${pair.name}: the rank wants to resume in batch ${position.epoch} of the stream, which is at batch " +
             s"$number: Spark does not repeat a batch that every rank has received. Start the rank without its position: it then gets " +
             "the batches from here on")
-      }
-      if (position.epoch > number + 1 || (position.epoch > number && position.inside.isDefined)) {
+      if (position.epoch > number + 1 || (position.epoch > number && position.inside.isDefined))
         throw new ConfigException(
           s"${pair.name}: the rank has received the batches of the stream up to ${position.epoch - 1}, and the query resumes " +
             s"with batch $number: is its checkpoint an old copy? Start the rank again, without a position")
-      }
-      if (position.epoch == number && position.inside.isDefined && had != has) {
+      if (position.epoch == number && position.inside.isDefined && had != has)
         throw new ConfigException(
           s"${pair.name}: batch $number has $has partitions, and had $had when the rank got a part of it, so its " +
             "rows are in other places: start the query with the cores and settings that it had (spark.default.parallelism, spark.sql.*), or " +
             "start the ranks again, without their positions")
-      }
     }
   }
 
@@ -80,9 +77,8 @@ object StreamPart {
   }
 
   private def requireSameStream(pair: Pair, plan: Long): Unit =
-    if (pair.plan != 0 && (pair.plan >>> 32) != (plan >>> 32)) {
+    if (pair.plan != 0 && (pair.plan >>> 32) != (plan >>> 32))
       throw new ConfigException(
         s"${pair.name}: the rank has data, or a position, of something else than this stream: of a query with another " +
           "checkpoint, of one with another number of ranks, or of a run. Start the rank again, without a position")
-    }
 }

@@ -36,10 +36,9 @@ final case class SupplySettings(
     atLeastOne("ranks", ranks)
     atLeastOne("epochs", epochs)
     blockElements.foreach(atLeastOne("block-elements", _))
-    if (resident && uneven != Uneven.Keep) {
+    if (resident && uneven != Uneven.Keep)
       throw new ConfigException(
         "--resident repeats the blocks of the first epoch, and --uneven supplies other elements in each: use one of the two")
-    }
     shuffle match {
       case Shuffle.Elements(_) if resident =>
         throw new ConfigException(

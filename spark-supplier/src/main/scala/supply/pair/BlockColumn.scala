@@ -69,10 +69,9 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
 
   /** Space for the next value. Throws [[BlockFull]] if there is none. */
   def reserve(count: Int): ByteBuffer = {
-    if (offsets == null && count != width) {
+    if (offsets == null && count != width)
       throw new IllegalArgumentException(
         s"column '${column.name}' has values of $width bytes, not $count")
-    }
     val space = bytes.reserve(count)
     if (offsets != null) offsets.put(bytes.size)
     valid(1)

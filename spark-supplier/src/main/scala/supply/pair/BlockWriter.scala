@@ -22,10 +22,9 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   private val columns: Array[BlockColumn] = schema.columns.zipWithIndex.map { case (column, i) =>
     new BlockColumn(column, if (mainColumn.contains(i)) main else new StagedBytes)
   }.toArray
-  if (headerBytes >= blockBytes) {
+  if (headerBytes >= blockBytes)
     throw new ConfigException(
       s"${pair.name}: ${schema.columns.size} columns need blocks of more than $headerBytes bytes: " + largerBlock)
-  }
 
   /** Bytes of an element besides those that are reserved for it: fixed-width values, offsets. */
   private val elementBytes = columns.iterator.map(_.elementBytes).sum
@@ -176,8 +175,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     columns(column).putBooleans(values, from, count)
 
   override def putBytes(column: Int, bytes: Array[Byte], start: Int, ends: Array[Int], from: Int,
-      count: Int): Unit =
-    columns(column).putBytes(bytes, start, ends, from, count)
+      count: Int): Unit = columns(column).putBytes(bytes, start, ends, from, count)
 
   override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int],
       lengths: Array[Int], count: Int): Unit =

@@ -30,27 +30,23 @@ final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
   def read(): IndexedSeq[PairPaths] = {
     val mapped = ConfigFiles.lines(mappedFiles)
     val pipes = ConfigFiles.lines(namedPipes)
-    if (mapped.size != pipes.size) {
+    if (mapped.size != pipes.size)
       throw new ConfigException(
         s"$mappedFiles has ${mapped.size} lines and $namedPipes has ${pipes.size}: " +
           "line i of both belongs to local rank i, so give both the same number of lines")
-    }
     mapped.zip(pipes).map { case (m, p) =>
-      if (p.words.size != 2) {
+      if (p.words.size != 2)
         throw new ConfigException(
           s"${p.place}: expected 'REQUEST_PIPE NOTIFICATION_PIPE', found ${p.words.size} words")
-      }
       m.words.tail.foreach { word =>
-        if (!Seq("ring=", "block=", "group=").exists(word.startsWith)) {
+        if (!Seq("ring=", "block=", "group=").exists(word.startsWith))
           throw new ConfigException(
             s"${m.place}: unknown word '$word': expected PATH [ring=SIZE] [block=SIZE] [group=NAME]")
-        }
       }
       (m.words.head +: p.words).foreach { path =>
-        if (!path.startsWith("/")) {
+        if (!path.startsWith("/"))
           throw new ConfigException(
             s"${if (path == m.words.head) m.place else p.place}: '$path' is not an absolute path")
-        }
       }
       PairPaths(m.words.head, p.words(0), p.words(1), m.place, ConfigFiles.group(m),
         RingSize.mappedBytes(m.place, m.words.tail))
@@ -60,11 +56,10 @@ final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
   /** The pairs of local ranks 0 until `count`. */
   def read(count: Int): IndexedSeq[PairPaths] = {
     val pairs = read()
-    if (pairs.size < count) {
+    if (pairs.size < count)
       throw new ConfigException(
         s"$mappedFiles and $namedPipes have lines for ${pairs.size} local ranks, but $count are " +
           s"needed here: write them for $count pairs with launch/make-configs")
-    }
     pairs
   }
 }

@@ -55,10 +55,9 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
   /** The number in the header. */
   private def read(published: Long): Long = {
     val number = file.released
-    if (number < 0 || number > published) {
+    if (number < 0 || number > published)
       throw new ContractException(
         s"$name: the header's released is $number, but only $published blocks are published")
-    }
     number
   }
 

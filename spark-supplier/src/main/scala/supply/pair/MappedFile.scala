@@ -49,9 +49,8 @@ final class MappedFile private (
     if (blockCount < Constant.BLOCK_COUNT_MIN) refuse("block_count", blockCount)
     if (ringOffset != Constant.RING_OFFSET) refuse("ring_offset", ringOffset)
     val fileBytes = header.getLong(At.fileBytes)
-    if (fileBytes != ringOffset + blockCount * wideBlockBytes || fileBytes > channel.size()) {
+    if (fileBytes != ringOffset + blockCount * wideBlockBytes || fileBytes > channel.size())
       refuse("file_bytes", s"$fileBytes (the file has ${channel.size()})")
-    }
     if (header.getInt(At.startEpoch) < 0)
       refuse("start_epoch", Integer.toUnsignedLong(header.getInt(At.startEpoch)))
     if (header.getLong(At.startElement) < 0)
@@ -217,10 +216,9 @@ object MappedFile {
       if (ints.getAcquire(header, At.version).asInstanceOf[Int] != 0) {
         val magic = new Array[Byte](Layout.Magic.length)
         header.get(At.magic, magic)
-        if (!magic.sameElements(Layout.Magic)) {
+        if (!magic.sameElements(Layout.Magic))
           throw new ContractException(
             s"$path is not a mapped file of a rank (its magic is wrong): see mapped-files.conf")
-        }
         file = Some(new MappedFile(path, channel, header))
       }
       file

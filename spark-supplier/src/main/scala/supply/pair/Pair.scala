@@ -71,16 +71,14 @@ final class Pair private[pair] (
 
   /** Tells the rank its plan; refuses a position that it saved under another plan. (A6) */
   def bindPlan(fingerprint: Long): Unit = {
-    if (file.startPlan != 0 && file.startPlan != fingerprint) {
+    if (file.startPlan != 0 && file.startPlan != fingerprint)
       throw new ConfigException(
         s"$name: the rank wants to resume at a position that it saved in a run with other data or " +
           s"${Pair.PlanOptions}: give the same ones, or start the rank without the position")
-    }
-    if (sequence > 0 && file.plan != fingerprint) {
+    if (sequence > 0 && file.plan != fingerprint)
       throw new ConfigException(
         s"$name: another run has begun to supply this rank, with other data or " +
           s"${Pair.PlanOptions}: start the rank anew")
-    }
     file.plan = fingerprint
   }
 

@@ -118,29 +118,26 @@ object PairFile {
 
   private def checkFolder(path: Path, opened: PosixFileAttributes): Unit = {
     val now = Files.readAttributes(path, classOf[PosixFileAttributes], LinkOption.NOFOLLOW_LINKS)
-    if (now.isSymbolicLink) {
+    if (now.isSymbolicLink)
       throw new ConfigException(
         s"the folder $path is a symbolic link, which is never followed: name its target")
-    }
     if (now.fileKey != opened.fileKey)
       throw new NoSuchFileException(path.toString, null, "replaced while it was opened")
     // Java can read the sticky bit only by path. The check above has shown that the path leads to the open folder.
     val mode = Files.getAttribute(path, "unix:mode", LinkOption.NOFOLLOW_LINKS).asInstanceOf[Int]
-    if (has(opened, changeable) && (mode & sticky) == 0) {
+    if (has(opened, changeable) && (mode & sticky) == 0)
       throw new ConfigException(
         s"the folder $path can be written by other users than ${opened.owner}, who could put " +
           "files of theirs in the place of a rank's: chmod go-w it")
-    }
   }
 
   private def checkShared(
       path: Path, file: PosixFileAttributes, group: Option[GroupPrincipal]): Unit = {
     val foreign = s"$path belongs to ${file.owner}, and this executor runs as $self"
     if (group.isEmpty) throw new ConfigException(s"$foreign: $twoWays")
-    if (!group.contains(file.group) || !usableByGroup.subsetOf(file.permissions.asScala.toSet)) {
+    if (!group.contains(file.group) || !usableByGroup.subsetOf(file.permissions.asScala.toSet))
       throw new NotSharedYetException(
         s"$foreign; the file is ${file.group}'s and not open to the group ${group.get}: " +
           "does the rank read the same mapped-files.conf?")
-    }
   }
 }

@@ -78,11 +78,10 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   /** Finds the resident blocks, if all of them are below `published`. */
   def findResident(published: Long): Unit = {
     val (first, count) = file.resident
-    if (count < 0 || count >= file.blockCount || first < 0 || first > published) {
+    if (count < 0 || count >= file.blockCount || first < 0 || first > published)
       throw new ContractException(
         s"$name: the header's resident_first is $first and its resident_count $count, with " +
           s"$published blocks published in a ring of ${file.blockCount}")
-    }
     if (found.isEmpty && count > 0 && first + count <= published) {
       afterResident = first + count
       found =
@@ -99,9 +98,8 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   /** The copy in the slot of `block`, which is published under `number`. */
   private def read(block: Long, number: Long): Notification = {
     val copy = Notification.read(file.slot(slotOf(block)), BlockHeader.notification)
-    if (copy.sequence != block && copy.sequence != number || copy.generation != file.generation) {
+    if (copy.sequence != block && copy.sequence != number || copy.generation != file.generation)
       throw new ContractException(s"$name: the slot of block $block holds block ${copy.sequence}")
-    }
     copy
   }
 }

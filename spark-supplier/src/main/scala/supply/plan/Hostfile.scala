@@ -65,10 +65,9 @@ object Hostfile {
     val places = hosts.flatMap { case (host, slots) =>
       (0 until slots).map(RankPlacement(Some(host), _))
     }.toIndexedSeq
-    if (places.size < ranks) {
+    if (places.size < ranks)
       throw new ConfigException(
         s"$file has ${places.size} slots for $ranks ranks: add hosts or raise slots=n")
-    }
     Hostfile(places.take(ranks))
   }
 }

@@ -14,17 +14,15 @@ final case class Column(name: String, format: String, nullable: Boolean = false,
 final case class Schema(columns: IndexedSeq[Column]) {
   import Schema.NameBytesMax
 
-  if (columns.size > Constant.SCHEMA_COLUMNS_MAX) {
+  if (columns.size > Constant.SCHEMA_COLUMNS_MAX)
     throw new ConfigException(
       s"a block has at most ${Constant.SCHEMA_COLUMNS_MAX} columns, not ${columns.size}: select fewer, or put " +
         "numbers of one type into an array")
-  }
   columns.foreach { column =>
     val bytes = column.name.getBytes(UTF_8).length
-    if (bytes < 1 || bytes > NameBytesMax) {
+    if (bytes < 1 || bytes > NameBytesMax)
       throw new ConfigException(
         s"a column's name has 1 to $NameBytesMax bytes, not $bytes: rename '${column.name}'")
-    }
   }
 
   private val names = columns.map(_.name)
@@ -53,10 +51,9 @@ object Schema {
   val Unknown: Schema = Schema(IndexedSeq.empty)
 
   def read(from: ByteBuffer, columnCount: Int): Schema = {
-    if (columnCount < 1 || columnCount > Constant.SCHEMA_COLUMNS_MAX) {
+    if (columnCount < 1 || columnCount > Constant.SCHEMA_COLUMNS_MAX)
       throw new ContractException(
         s"schema_columns is $columnCount, not 1 to ${Constant.SCHEMA_COLUMNS_MAX}")
-    }
     val columns = (0 until columnCount).map { i =>
       val at = Constant.SCHEMA_OFFSET + i * At.SIZE
       Column(

@@ -78,10 +78,9 @@ final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
     var i = 0
     while (i < key.length) {
       val char = key.charAt(i)
-      if (char > 0xff) {
+      if (char > 0xff)
         throw new SourceException(
           s"the key '$key' has a character above U+00FF: a key has one char per byte (ISO-8859-1)")
-      }
       space.put(char.toByte)
       i += 1
     }

@@ -18,10 +18,9 @@ private[supply] object JarsArchive {
     if (jars.isEmpty)
       throw new ConfigException(s"$jarsFolder holds no jars: SPARK_HOME must name a whole Spark")
     val fs = FileSystem.get(new Configuration())
-    if (fs.getScheme == "file") {
+    if (fs.getScheme == "file")
       throw new ConfigException(
         "Hadoop's configuration names no file system of a cluster (fs.defaultFS): set HADOOP_CONF_DIR")
-    }
     try {
       val folder = new Path(fs.getHomeDirectory, ".supply")
       val archive = new Path(folder, s"spark-jars-${fingerprint(jars)}.zip")

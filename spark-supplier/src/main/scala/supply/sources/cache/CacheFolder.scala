@@ -32,10 +32,9 @@ private[cache] final class CacheFolder(val path: Path) {
         Files.readAttributes(path, classOf[PosixFileAttributes], LinkOption.NOFOLLOW_LINKS)
       val shared = found.permissions.asScala.exists(Set(PosixFilePermission.GROUP_WRITE,
           PosixFilePermission.OTHERS_WRITE))
-      if (!found.isDirectory || shared || found.owner != Files.getOwner(Paths.get("/proc/self"))) {
+      if (!found.isDirectory || shared || found.owner != Files.getOwner(Paths.get("/proc/self")))
         throw new IOException(
           s"it belongs to ${found.owner}, is a link, or can be written by others")
-      }
     } catch {
       case e: IOException => throw new SourceException(
           s"the cache folder $path cannot be used: $e (--lmdb-cache names another)", e)

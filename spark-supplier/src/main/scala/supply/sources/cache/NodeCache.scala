@@ -149,21 +149,19 @@ object NodeCache {
   private def makeRoom(file: RemoteFile, folder: CacheFolder, locks: CacheLocks,
       settings: CacheSettings): Unit = {
     val limit = settings.limit.getOrElse(folder.totalBytes / 2)
-    if (file.length > limit) {
+    if (file.length > limit)
       throw new SourceException(
         s"${file.uri} has ${file.length} bytes, the cache ${folder.path} may hold $limit: raise --lmdb-cache-size")
-    }
     abandoned(file, folder).foreach(remove(_, folder, locks))
     def tooFull =
       folder.copies.map(_.bytes).sum + file.length > limit || folder.freeBytes < file.length
     val oldest = folder.copies.sortBy(_.used).map(_.key).iterator
     while (tooFull && oldest.hasNext) remove(oldest.next(), folder, locks)
-    if (tooFull) {
+    if (tooFull)
       throw new SourceException(
         s"no room for ${file.uri} in the cache ${folder.path}: it has ${file.length} bytes, ${folder.freeBytes} are " +
           s"free, and of the $limit that the cache may hold ${folder.copies.map(_.bytes).sum} are in use: raise --lmdb-cache-size, or name " +
           "a folder on another file system by --lmdb-cache")
-    }
   }
 
   /** Copies whose fetch was interrupted. */

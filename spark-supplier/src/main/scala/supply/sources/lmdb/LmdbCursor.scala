@@ -22,11 +22,10 @@ final class LmdbCursor(file: String, partition: LmdbPartition, window: Long = Ma
 
   override def next(): Boolean = taken < partition.entries && {
     val found = if (taken == 0) walk.seek(partition.firstKey) else walk.next()
-    if (!found) {
+    if (!found)
       throw new SourceException(
         s"the LMDB $file has changed since it was planned: partition ${partition.index} ended after " +
           s"$taken of ${partition.entries} entries. It must not be written to during a run")
-    }
     taken += 1
     read(walk.key, walk.value, walk.value.capacity())
     true

@@ -70,15 +70,13 @@ object LmdbFile {
     if (word(pageHeader64) != magic) {
       if (word(pageHeader32) == magic)
         refuse("a 32-bit machine wrote it. Copy it with mdb_dump there and mdb_load here")
-      if (word(pageHeader64) == swapped || word(pageHeader32) == swapped) {
+      if (word(pageHeader64) == swapped || word(pageHeader32) == swapped)
         refuse("a big-endian machine wrote it. Copy it with mdb_dump there and mdb_load here")
-      }
       refuse("it does not begin as one (no magic number)")
     }
     if (first.limit() < pageHeader64 + metaBytes) refuse("it is cut off in its first page")
-    if (word(pageHeader64 + Meta.version) != version) {
+    if (word(pageHeader64 + Meta.version) != version)
       refuse(s"its format is version ${word(pageHeader64 + Meta.version)}, known is $version")
-    }
     val pageBytes = word(pageHeader64 + Meta.freeDbPad)
     if (pageBytes < 512 || pageBytes > 65536 || Integer.bitCount(pageBytes) != 1)
       refuse(s"its page size is $pageBytes")
@@ -88,9 +86,8 @@ object LmdbFile {
     val meta = Seq(first, second).maxBy(_.getLong(pageHeader64 + Meta.transaction))
     val needed = (meta.getLong(pageHeader64 + Meta.lastPage) + 1) * pageBytes
     if (channel.size() < needed) refuse(s"it is cut off: it has ${channel.size()} bytes of $needed")
-    if ((meta.getShort(pageHeader64 + Meta.mainDbFlags) & dupSort) != 0) {
+    if ((meta.getShort(pageHeader64 + Meta.mainDbFlags) & dupSort) != 0)
       refuse("its keys have several values each (MDB_DUPSORT), which a Caffe database never has")
-    }
     val entries = meta.getLong(pageHeader64 + Meta.mainDbEntries)
     if (entries == 0)
       throw new SourceException(s"the LMDB $file is empty: it has no entries to supply")

@@ -99,15 +99,13 @@ private final class ListValue(name: String, format: String, length: Int, width: 
     containsNull: Boolean) extends RowValue {
   override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
     val list = row.getArray(i)
-    if (list.numElements() != length) {
+    if (list.numElements() != length)
       throw new SourceException(
         s"column '$name' has an array of ${list.numElements()} numbers, and one of $length: they must all " +
           "have the same length")
-    }
-    if (containsNull && RowBytes.hasNull(list)) {
+    if (containsNull && RowBytes.hasNull(list))
       throw new SourceException(
         s"column '$name' has an array with a null in it: fill it, or drop the row")
-    }
     RowBytes.write(list, format, to.reserve(i, width))
   }
 }

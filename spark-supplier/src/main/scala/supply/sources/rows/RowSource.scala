@@ -41,11 +41,10 @@ private[supply] object RowSource {
       data.schema,
       column =>
         lengths.of(column, rows).getOrElse {
-          if (!rows.map(_ => 0).isEmpty()) {
+          if (!rows.map(_ => 0).isEmpty())
             throw new SourceException(
               s"column '${data.schema(column).name}' has no array, or its first one is empty, so the length of all is not " +
                 "known: drop the column, or the rows whose array is empty")
-          }
           areKnown = false
           1
         })
