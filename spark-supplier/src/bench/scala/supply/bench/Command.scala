@@ -56,8 +56,7 @@ final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
 /**
  * One measurement: `start` as System.nanoTime has it, `cpuNanos` of the one busy thread. The other
  * figures are 0 if nobody recorded them: nanoseconds until the first element, and a measuring
- * program's
- * checksum and peak memory.
+ * program's checksum and peak memory.
  */
 final case class Measured(
     start: Long,

@@ -77,8 +77,8 @@ object Supplier {
 
   /**
    * Supplies an LMDB from your own Spark application, with the arguments of the command line.
-   * Returns
-   * the table of the pairs. Throws a SupplyException if any rank did not receive all its data.
+   * Returns the table of the pairs. Throws a SupplyException if any rank did not receive all its
+   * data.
    */
   def run(sc: SparkContext, arguments: Array[String]): String = {
     val options = new SupplierOptions

@@ -24,8 +24,7 @@ object Threads {
 
   /**
    * Runs `work` after `firstMillis`, and again `everyMillis` after each end, even one with an
-   * error,
-   * which is logged. Closing ends that, and interrupts `work` unless `work` itself closes.
+   * error, which is logged. Closing ends that, and interrupts `work` unless `work` itself closes.
    */
   def repeat(name: String, firstMillis: Long, everyMillis: Long)(work: => Unit): AutoCloseable = {
     val timer = scheduler(name)

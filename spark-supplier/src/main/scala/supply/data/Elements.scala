@@ -23,8 +23,7 @@ trait ElementWriter {
 
   /**
    * Space for `bytes` bytes of any other column, little-endian: fill them before any other call.
-   * For
-   * the main column this is the mapped file itself.
+   * For the main column this is the mapped file itself.
    */
   def reserve(column: Int, bytes: Int): ByteBuffer
 }

@@ -12,8 +12,7 @@ import supply.sources.lmdb.{LmdbFile, LmdbPartition, LmdbRDD, Remote}
 private[supply] object LmdbOpener {
   /**
    * `path` is one that every node sees, or a URI of a file system that Hadoop knows: then `hosts`
-   * have
-   * their copies when this returns, and any other node fetches its copy when a task needs it.
+   * have their copies when this returns, and any other node fetches its copy when a task needs it.
    */
   def open(sc: SparkContext, path: String, partitions: Int, hosts: => Hostfile,
       cache: CacheSettings): LmdbRDD =

@@ -10,8 +10,7 @@ import supply.plan.Hostfile
 
 /**
  * A job with one task for each rank. It fails with the first cause, or if a rank has had no task
- * for
- * `timeout` seconds ([[TaskWatch]]).
+ * for `timeout` seconds ([[TaskWatch]]).
  */
 private[supply] final class RankJob(sc: SparkContext, hosts: Hostfile, timeout: Double,
     description: String, stopCause: Long => Option[SupplyException] = _ => None)

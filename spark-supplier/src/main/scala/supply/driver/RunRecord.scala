@@ -10,9 +10,8 @@ import supply.executor.{TaskMessage, TaskReport}
 
 /**
  * What the tasks of one job have reported. Spark may retry a task whose rank has received
- * everything
- * and exited, if it died before its success was reported. Each batch of a stream has its own
- * record.
+ * everything and exited, if it died before its success was reported. Each batch of a stream has its
+ * own record.
  */
 private[supply] final class RunRecord(sc: SparkContext, job: String) extends AutoCloseable {
   import TaskMessage._

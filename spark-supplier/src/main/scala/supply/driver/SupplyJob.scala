@@ -24,8 +24,7 @@ object SupplyJob {
 
   /**
    * Supplies a source to all its ranks. Returns what each has received; throws the first cause if
-   * that
-   * is not all its data. `open` runs here, so that waiting ranks learn of a failure in it.
+   * that is not all its data. `open` runs here, so that waiting ranks learn of a failure in it.
    */
   def run(sc: SparkContext, settings: SupplySettings)(open: => Source): IndexedSeq[TaskReport] = {
     var hosts = Hostfile.oneNode(math.max(1, settings.ranks))

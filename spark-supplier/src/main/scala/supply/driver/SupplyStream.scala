@@ -17,8 +17,7 @@ import supply.plan.Hostfile
 
 /**
  * A stream, from its start to its end or failure: supplies each batch with a pinned job, and
- * signals
- * the ranks in between. `checkpoint` identifies it, also if its driver is started again.
+ * signals the ranks in between. `checkpoint` identifies it, also if its driver is started again.
  */
 private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySettings,
     hosts: Hostfile, checkpoint: UUID) {

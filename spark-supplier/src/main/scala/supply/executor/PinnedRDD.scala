@@ -9,8 +9,7 @@ import supply.plan.{Hostfile, Plan, Share, Shuffle}
 
 /**
  * A partition of the source in one epoch, not yet opened. `isOrdered`: Spark computes its elements
- * in
- * the same order each time. `share`: how much of it is supplied; None: all.
+ * in the same order each time. `share`: how much of it is supplied; None: all.
  */
 final case class PlannedPartition(index: Int, isOrdered: Boolean, share: Option[Share],
     open: () => ElementCursor)

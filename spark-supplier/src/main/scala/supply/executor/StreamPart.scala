@@ -67,8 +67,7 @@ object StreamPart {
 
   /**
    * The upper half identifies the stream by Spark's id of the query, the lower one a batch's
-   * partitions:
-   * with others, a position inside a batch is not valid.
+   * partitions: with others, a position inside a batch is not valid.
    */
   def fingerprint(checkpoint: UUID, ranks: Int, partitions: Int): Long = {
     val sum = new CRC32

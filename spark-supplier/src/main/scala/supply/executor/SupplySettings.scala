@@ -22,8 +22,7 @@ final case class SupplySettings(
 
   /**
    * The places of the ranks. Throws a ConfigException if the host file is wrong, or, with all ranks
-   * on
-   * this node, the config files are.
+   * on this node, the config files are.
    */
   def readHosts(): Hostfile = {
     if (hosts.isEmpty) configFiles.read(ranks)

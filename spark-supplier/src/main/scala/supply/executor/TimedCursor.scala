@@ -15,8 +15,7 @@ private[supply] final class SourceClock {
 
 /**
  * Measures how long the source takes for the first element of a partition, and for every 16th of
- * the
- * others, counted 16-fold: reading the clock takes as long as copying a small element.
+ * the others, counted 16-fold: reading the clock takes as long as copying a small element.
  */
 private[supply] final class TimedCursor(cursor: ElementCursor, clock: SourceClock) {
   private var count = 0L

@@ -20,8 +20,8 @@ private[supply] object FailureBroadcast {
 
   /**
    * Returns when all ranks are notified; waits `wait` seconds for the first one to come, but not
-   * for one
-   * of `attached` (it had a task of this run) that is gone. Throws a TimeoutException after that.
+   * for one of `attached` (it had a task of this run) that is gone. Throws a TimeoutException after
+   * that.
    */
   def send(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
       attached: Set[Int], text: String, wait: Double): Unit = {

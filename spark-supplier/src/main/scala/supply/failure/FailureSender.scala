@@ -28,8 +28,7 @@ private[supply] object FailureSender {
 
   /**
    * Tries once, for at most `seconds` if the notification pipe is full. If a rank lives there, asks
-   * by
-   * `isWanted` whether the driver still waits for it: that may take long, so nothing is held
+   * by `isWanted` whether the driver still waits for it: that may take long, so nothing is held
    * meanwhile.
    */
   def send(paths: PairPaths, run: Long, text: String, seconds: Double)(

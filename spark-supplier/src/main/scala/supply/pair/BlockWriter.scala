@@ -10,8 +10,8 @@ import supply.protocol.{Layout, Schema}
 /**
  * Makes blocks of `blockElements` elements in the slots of a pair, or as many as fit; with
  * `wholeBlocks`, fewer are an error. The data of the main column is written once, into the mapped
- * file.
- * The small columns are staged, and appended when the block is closed (proto/PROTOCOL.md, "Block").
+ * file. The small columns are staged, and appended when the block is closed (proto/PROTOCOL.md,
+ * "Block").
  */
 final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blockElements: Int,
     wholeBlocks: Boolean = false)

@@ -22,8 +22,7 @@ final case class PairPaths(
 
 /**
  * mapped-files.conf and named-pipes.conf: line i belongs to local rank i (docs/CONFIG-FILES.md).
- * The
- * sizes on it are for the rank; here they only tell the memory that a container needs.
+ * The sizes on it are for the rank; here they only tell the memory that a container needs.
  */
 final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
   /** The pairs of this node, by local rank. Call it where the task runs: nodes may differ. */

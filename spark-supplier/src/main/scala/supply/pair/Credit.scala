@@ -86,8 +86,8 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
 
   /**
    * Waits for one request, and reads the header after it. `isAll`: the rank then has all that it
-   * needs,
-   * and may be gone. `stuck`: what it has not done when the deadline passes, for the message.
+   * needs, and may be gone. `stuck`: what it has not done when the deadline passes, for the
+   * message.
    */
   private def awaitRequest(
       deadline: Deadline, published: Long, isAll: => Boolean, stuck: String): Unit = {

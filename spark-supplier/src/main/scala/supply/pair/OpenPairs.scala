@@ -5,8 +5,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 /**
  * The mapped files that this JVM has open, and their pairs. Nothing else here may open them: when
- * any
- * channel of a file is closed, the JVM drops all its locks on the file.
+ * any channel of a file is closed, the JVM drops all its locks on the file.
  */
 private[pair] object OpenPairs {
   private val pairs = new ConcurrentHashMap[Path, Option[Pair]]

@@ -6,8 +6,7 @@ import supply.protocol.Notification
 
 /**
  * Which number is published in which slot, by the copy of the notification in the block's header,
- * or
- * for a replayed block by its record (proto/PROTOCOL.md, "Resident epochs").
+ * or for a replayed block by its record (proto/PROTOCOL.md, "Resident epochs").
  */
 private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   import PublishedBlocks.EndSlots

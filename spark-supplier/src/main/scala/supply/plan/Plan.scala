@@ -4,10 +4,8 @@ import java.util.Random
 
 /**
  * Which rank gets which partitions of the source, in which order, in which epoch: a pure function
- * of
- * these arguments. A partition belongs to the same rank in every epoch, so what Spark has cached of
- * it
- * on the rank's node stays useful. A batch of a stream is the epoch `firstEpoch` of many.
+ * of these arguments. A partition belongs to the same rank in every epoch, so what Spark has cached
+ * of it on the rank's node stays useful. A batch of a stream is the epoch `firstEpoch` of many.
  */
 final case class Plan(
     partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions,

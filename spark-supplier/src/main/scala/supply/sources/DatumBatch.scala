@@ -8,12 +8,9 @@ import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, Gath
 /**
  * Some hundred Datums in two arrays: the form in which Spark keeps, spills and sends them. A tuple
  * would take six objects, and each would cost a wait for memory when it is supplied. The columns
- * are
- * contiguous, as in a block, so one copy per column supplies many elements. `numbers` has, column
- * by
- * column, each element's value, or for key and data the end of its value in `bytes`, which holds
- * all
- * keys, then all data.
+ * are contiguous, as in a block, so one copy per column supplies many elements. `numbers` has,
+ * column by column, each element's value, or for key and data the end of its value in `bytes`,
+ * which holds all keys, then all data.
  */
 final class DatumBatch private[sources] (private[sources] val numbers: Array[Int],
     val bytes: Array[Byte]) extends Serializable {

@@ -12,8 +12,7 @@ import supply.plan.Hostfile
 
 /**
  * Run by launch/submit-supplier before it submits: prints the settings that follow from config
- * files
- * and cluster, one KEY=VALUE a line. Here the user reads what is wrong, not in a log on the
+ * files and cluster, one KEY=VALUE a line. Here the user reads what is wrong, not in a log on the
  * cluster.
  */
 object Submission {

@@ -5,9 +5,8 @@ import java.nio.file.{Path, StandardOpenOption}
 
 /**
  * The locks of a cache: two bytes of one file for each key, one shared by the users of a copy and
- * one
- * for the process that fetches it. A JVM opens the file once and never closes it: it loses all its
- * locks on a file when any of its channels on that file is closed.
+ * one for the process that fetches it. A JVM opens the file once and never closes it: it loses all
+ * its locks on a file when any of its channels on that file is closed.
  */
 private[cache] final class CacheLocks(file: Path) {
   private val channel = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.READ,

@@ -9,8 +9,7 @@ import supply.sources.lmdb.CaffeProtos.{Datum => Proto}
 
 /**
  * Reads a Datum's numbers in place, and remembers where its data is: Protobuf's own parser would
- * make
- * an object and a copy per record. For one thread.
+ * make an object and a copy per record. For one thread.
  */
 final class DatumReader {
   var label = 0

@@ -8,8 +8,7 @@ import supply.core.DriverCalls
 
 /**
  * Answers the questions of tasks on the driver, one at a time, until it is closed. No other
- * endpoint
- * of this driver may have its name.
+ * endpoint of this driver may have its name.
  *
  * Public API: an accumulator has no answer. A plugin's `PluginContext.ask` has one, but plugins
  * must be configured before Spark starts, which a DataFrame's writer cannot do.
