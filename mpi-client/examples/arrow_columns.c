@@ -1,5 +1,4 @@
-/* Means of two numeric columns over all ranks, read through the Arrow C Data Interface, as a library of its own would.
- */
+/* Means of two numeric columns over all ranks, read through the Arrow C Data Interface, as by a library. */
 #include <inttypes.h>
 #include <mpi.h>
 #include <stdbool.h>

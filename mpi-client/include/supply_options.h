@@ -1,6 +1,4 @@
-/**
- * How to open a pair: statuses, positions and options. Programs include supply.h, which includes this file.
- */
+/** How to open a pair: statuses, positions and options. Programs include supply.h, which includes this file. */
 #ifndef SUPPLY_OPEN_OPTIONS_H
 #define SUPPLY_OPEN_OPTIONS_H
 

@@ -63,8 +63,7 @@ struct resident {
 
 static struct resident resident_blocks(const struct pair *pair) {
     const struct mapped_file_header *header = supply_mapped_header(&pair->mapped_file);
-    /* The task stores the count last, with release: a count that is not 0 belongs to the first that is read after it.
-     */
+    /* The task stores the count last, with release: a count that is not 0 belongs to a first that is read later. */
     const uint64_t count = __atomic_load_n(&header->resident_count, __ATOMIC_ACQUIRE);
     return (struct resident){.first = __atomic_load_n(&header->resident_first, __ATOMIC_RELAXED), .count = count};
 }

@@ -44,8 +44,7 @@ supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kin
 /** Opens the claimed file once more, without blocking. A descriptor, or -1 and errno; ESTALE: it was replaced. */
 int supply_claim_reopen(const struct claimed_file *file, int flags);
 
-/** Removes the file, unless its name leads to another one, and releases the locks. False and errno: it is still
- * there. */
+/** Removes the file, unless its name leads to another one; releases the locks. False and errno: it is still there. */
 bool supply_claim_remove(struct claimed_file *file);
 
 /** Releases the locks. The file stays. */

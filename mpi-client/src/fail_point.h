@@ -1,7 +1,4 @@
-/**
- * Lets a fault test end or stop a rank directly after a step of proto/PROTOCOL.md. Nothing unless built with
- * SUPPLY_FAIL_POINTS.
- */
+/** Lets a fault test end or stop a rank after a step of proto/PROTOCOL.md, if built with SUPPLY_FAIL_POINTS. */
 #ifndef SUPPLY_FAIL_POINT_H
 #define SUPPLY_FAIL_POINT_H
 

@@ -1,7 +1,4 @@
-/**
- * The folder of a pair's file, opened once. The file's name is then looked up in this folder, even if its path leads
- * elsewhere later.
- */
+/** The folder of a pair's file, opened once: the file is looked up in it, even if its path leads elsewhere later. */
 #ifndef SUPPLY_FOLDER_H
 #define SUPPLY_FOLDER_H
 

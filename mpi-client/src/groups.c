@@ -22,8 +22,7 @@ const char *supply_user_text(uid_t user, char text[USER_TEXT_BYTES]) {
     return text;
 }
 
-/* Looks up a group: by its name, or by its number if name is NULL. 0, with *found NULL if there is none; or an errno.
- */
+/* Looks up a group by its name, or its number if name is NULL. 0, with *found NULL if there is none; or an errno. */
 static int look_up(const char *name, gid_t number, struct group *entry, char **buffer, struct group **found) {
     int error = ERANGE;
     for (size_t bytes = ENTRY_BYTES; error == ERANGE && bytes <= GROUP_BYTES_MAX; bytes *= 2) {

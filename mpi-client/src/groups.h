@@ -16,12 +16,10 @@
 /** "alice (uid 1000)", or "uid 1000" if that user has no name. Returns text. */
 const char *supply_user_text(uid_t user, char text[USER_TEXT_BYTES]);
 
-/** "feeders", or "1000" if that group has no name: as chgrp takes it. Returns text. Keeps errno, for a message with
- * %m. */
+/** "feeders", or "1000" if that group has no name: as chgrp takes it. Returns text. Keeps errno. */
 const char *supply_group_text(gid_t group, char text[USER_TEXT_BYTES]);
 
-/** The group of that name, or of that number. origin: source of the name, for messages. SUPPLY_OK, or _CONFIG, _MEMORY.
- */
+/** The group of that name or number. origin: source of the name, for messages. SUPPLY_OK, or _CONFIG, _MEMORY. */
 supply_status_t supply_group_find(const char *name, const char *origin, gid_t *group, struct failure *failure);
 
 #endif

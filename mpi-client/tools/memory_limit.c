@@ -57,8 +57,7 @@ static bool find_group(const char *root, const struct version *version, char gro
     return found;
 }
 
-/* Finds the mount of the groups: its point, and top, the group that is mounted: "… TOP POINT … - TYPE SOURCE OPTIONS".
- */
+/* Finds the mount of the groups: its point, and the group that is its top: "… TOP POINT … - TYPE SOURCE OPTIONS". */
 static bool find_mount(const char *root, const struct version *version, char top[PATH_MAX], char point[PATH_MAX]) {
     char path[PATH_MAX], line[3 * PATH_MAX], type[64], options[1024];
     snprintf(path, sizeof path, "%s/proc/self/mountinfo", root);

@@ -26,11 +26,9 @@ static const struct tool tool = {
     .options = option_names,
     .usage =
         "usage: supply-cat [options]\n"
-        "Prints the elements that this rank receives from Spark, one on each line, tab-separated: epoch, key "
-        "(backslash\n"
-        "and bytes outside printable ASCII as \\xNN), label, channels, height, width, encoded (0 or 1), bytes of "
-        "data,\n"
-        "CRC-32 of data.\n"
+        "Prints the elements that this rank receives from Spark, one on each line, tab-separated: epoch, key\n"
+        "(backslash and bytes outside printable ASCII as \\xNN), label, channels, height, width, encoded (0 or 1),\n"
+        "bytes of data, CRC-32 of data.\n"
         "\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
