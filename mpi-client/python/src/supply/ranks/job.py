@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Supplied:
-    """A DataFrame to supply. kind: "train" or "validation". options: of df.write.format("supply")."""
+    """A DataFrame to supply. kind: "train" or "validation". options: of df.write.format("supply"); None: not set."""
 
     df: Any
     kind: str
@@ -25,10 +25,15 @@ class Supplied:
 
 @dataclass
 class DataSpec:
-    """config: the paths of both config files. options: of SupplyDataset. validation: of the second DataFrame."""
+    """config: the paths of both config files. options: of SupplyDataset. epochs: in all.
+
+    resume_positions: of the writer, if this run resumes. validation: of the second DataFrame.
+    """
 
     config: tuple[str, str]
     options: dict[str, Any]
+    epochs: int
+    resume_positions: str | None = None
     validation: DataSpec | None = None
 
 

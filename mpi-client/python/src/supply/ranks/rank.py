@@ -60,11 +60,11 @@ def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
         from supply.ranks.rank_data import RankData
 
         job: Job = cloudpickle.loads(payload)
+        init_process_group(job.backend)
         data = RankData(job.data)
         current.set_data(data)
         if rank == 0:
             threading.Thread(target=_report, args=(driver, data), daemon=True).start()
-        init_process_group(job.backend)
         result = cloudpickle.dumps(job.run(data))
         end_process_group()
     except BaseException as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from supply.pair import Supply
+from typing import Any
+
 from supply.ranks.job import DataSpec
 from supply.ranks.messages import Progress
 from supply.torch import SupplyDataset
@@ -13,6 +14,7 @@ class RankData(SupplyDataset):
 
     def __init__(self, spec: DataSpec) -> None:
         super().__init__(spec.config, **spec.options)
+        self._spec = spec
         self.validation = None if spec.validation is None else RankData(spec.validation)
 
     @property
@@ -22,10 +24,17 @@ class RankData(SupplyDataset):
             return Progress(0, 0, None)
         return Progress(self._supply.ended_epoch + 1, self._supply.statistics.elements, self._supply.epoch_elements)
 
+    def state_dict(self) -> dict[str, Any]:
+        """As SupplyDataset.state_dict(), for Supplier.run(resume=states)."""
+        return {**super().state_dict(), "resume_positions": self._spec.resume_positions}
+
     @property
     def is_at_end(self) -> bool:
-        """Whether this rank has received all its data."""
-        return all(supply is not None and supply.at_end_of_data for supply in self._supplies())
+        """Whether this rank has received all epochs of all its data."""
+        return all(
+            dataset._supply is not None and dataset._supply.ended_epoch == dataset._spec.epochs - 1
+            for dataset in self._datasets()
+        )
 
     def drain(self) -> None:
         """Receives and drops the rest of the data, so that Spark can supply the other ranks to their end."""
@@ -43,6 +52,3 @@ class RankData(SupplyDataset):
 
     def _datasets(self) -> list[RankData]:
         return [self] if self.validation is None else [self, self.validation]
-
-    def _supplies(self) -> list[Supply | None]:
-        return [dataset._supply for dataset in self._datasets()]

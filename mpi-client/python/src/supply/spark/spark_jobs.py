@@ -44,7 +44,8 @@ class SparkJobs:
 
     def supply(self, data: Supplied, files: dict[str, str]) -> None:
         """Supplies a DataFrame to all ranks. files: the options that name files."""
-        writer = data.df.write.format("supply").mode("append").options(**data.options, **files)
+        options = {name: value for name, value in {**data.options, **files}.items() if value is not None}
+        writer = data.df.write.format("supply").mode("append").options(**options)
         self._start(f"Spark could not supply the {data.kind} data", True, writer.save)
 
     def cancel(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,15 @@ def jar() -> str:
     if not path:
         raise SupplierError("set SUPPLY_JAR to the Supplier's jar (spark-supplier/target/spark-supplier.jar)")
     return path
+
+
+def resume_positions(states: Sequence[Mapping[str, Any]]) -> str:
+    """The option resume-positions of df.write.format("supply"), from the state_dict() of every rank."""
+    earlier = {state.get("resume_positions") for state in states}
+    if len(earlier) != 1:
+        raise SupplierError("resume: these states were not saved in the same run: pass one state for each of its ranks")
+    positions = ",".join(state["position"] or "no-position" for state in states)
+    return "/".join(filter(None, [*earlier, positions]))
 
 
 class Supplier:
@@ -73,7 +81,10 @@ class Supplier:
         transform: Callable[[Any], Any] | None = None,
         collate_fn: Callable[[Any], Any] | None = None,
         dtypes: Mapping[str, Any] | None = None,
+        ragged: Mapping[str, str] | None = None,
+        nulls: Mapping[str, Any] | None = None,
         zero_copy: bool = False,
+        pin: bool = False,
         backend: str | None = "auto",
         timeout: float = 120,
         **arguments: Any,
@@ -84,7 +95,7 @@ class Supplier:
             set from supply.spark.data(), and the arguments as --name value.
         df: the training data. Nothing is written to disk, and training starts while Spark still computes df.
         columns: the columns of df that ranks get.
-        batch_size, transform, collate_fn, dtypes, zero_copy: as for SupplyDataset.
+        batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy, pin: as for SupplyDataset.
         epochs, seed, shuffle, shuffle_buffer, block_elements, resident: as for df.write.format("supply").
         drop_last: each rank makes as many steps in an epoch as the rank with the fewest full batches.
         pad: each rank makes as many steps as the rank with the most; some elements repeat.
@@ -114,17 +125,19 @@ class Supplier:
         dataset = {
             "columns": list(columns), "batch_size": batch_size, "timeout": timeout,
             "uneven": "drop" if drop_last else "pad" if pad else "keep",
+            "transform": transform, "collate_fn": collate_fn, "dtypes": dtypes, "ragged": ragged, "nulls": nulls,
+            "zero_copy": zero_copy, "pin": pin,
         }  # fmt: skip
-        specs = {kind: DataSpec(files.config(kind), dataset) for kind in kinds}
-        data = dataclasses.replace(specs["train"], validation=specs.get("validation"))
+        positions = None if resume is None else resume_positions(resume)
+        data = DataSpec(files.config("train"), dataset, epochs, positions)
+        if validation is not None:
+            data.validation = DataSpec(files.config("validation"), dataset, epochs)
         payload = checks.pickled(Job(call, script, arguments, data, backend), function)
         options = {
-            "ranks": self._ranks, "epochs": epochs, "seed": seed, "shuffle": shuffle, "timeout": timeout,
-            "resident": resident,
+            "ranks": self._ranks, "epochs": epochs, "seed": seed, "shuffle": shuffle, "shuffle-buffer": shuffle_buffer,
+            "timeout": timeout, "resident": resident, "block-elements": block_elements,
         }  # fmt: skip
-        if block_elements is not None:
-            options["block-elements"] = block_elements
-        supplied = [Supplied(df.select(*columns), "train", options)]
+        supplied = [Supplied(df.select(*columns), "train", {**options, "resume-positions": positions})]
         if validation is not None:
             supplied.append(Supplied(validation.select(*columns), "validation", options))
         return Run(context, hosts, files, supplied, payload, timeout, self._environment).result()
