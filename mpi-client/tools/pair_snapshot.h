@@ -40,9 +40,9 @@ struct pair_snapshot {
     uint32_t block_count;
     uint64_t published;
     uint64_t released;
-    bool has_counts; /**< the task has stored the two counts of a whole epoch */
     uint64_t epoch_elements;
     uint64_t epoch_steps; /**< 0: not known */
+    bool has_counts;      /**< the task has stored these two counts of a whole epoch */
     enum pair_waiting waiting;
     double quiet_seconds; /**< since the last notification or request; -1: not known */
     bool has_progress;    /**< the last published block was valid: the fields below are known */

@@ -70,6 +70,11 @@ def read(files, epochs):
     return tables, counts
 
 
+def counts(s):
+    """The elements and steps of a whole epoch, as far as they are known."""
+    return s.epoch_elements, s.epoch_steps
+
+
 @pytest.mark.parametrize("name", ["every-type", "nullable", "numbers", "shuffled"])
 def test_every_row_arrives_unchanged_in_every_epoch(files, spark, tmp_path, name):
     spark.write(files, name, tmp_path / "rows.arrow", epochs=2, seed=7, **{"block-elements": 48})
@@ -86,7 +91,7 @@ def test_shuffled_rows_come_in_whole_blocks(files, spark):
     spark.write(files, "numbers", epochs=2, shuffle="elements", uneven="pad", **{"block-elements": 64})
     with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         epochs = [[(block.partition, block.numpy("id", copy=True).tolist()) for block in s.epoch()] for _ in range(2)]
-        assert (s.epoch_elements, s.epoch_steps) == (16 * 64, 16)
+        assert counts(s) == (16 * 64, 16)
         assert s.next_block() is None and s.at_end_of_data
     assert spark.answer() is None
     for blocks in epochs:
@@ -101,9 +106,9 @@ def test_the_elements_of_an_epoch_are_known_at_its_end(files, spark):
     spark.write(files, "numbers", epochs=2, **{"block-elements": 48})
     with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         # The ring has four slots, so the task cannot have supplied the epoch yet.
-        assert s.next_block() is not None and s.epoch_elements is None
+        assert s.next_block() is not None and counts(s) == (None, None)
         assert sum(1 for _ in s.epoch()) > 4
-        assert (s.epoch_elements, s.epoch_steps) == (1000, None)
+        assert counts(s) == (1000, None)
         for _ in s:
             pass
     assert spark.answer() is None
