@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 
+import supply_launch.config_files
 from engine import machine
 from engine.machine import BenchError
 
@@ -37,19 +38,13 @@ class Rank:
     """The process of one rank. It prints what it has measured as JSON."""
 
     def __init__(self, configs, program, *arguments, timeout):
-        variables = {
-            **os.environ,
-            "SUPPLY_MAPPED_FILES": configs["mapped_files"],
-            "SUPPLY_NAMED_PIPES": configs["named_pipes"],
-            "SUPPLY_TIMEOUT": str(timeout),
-        }
         self.timeout = timeout
         self.process = subprocess.Popen(
             [machine.program(program), *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=variables,
+            env=supply_launch.config_files.environment(**configs, timeout=timeout),
         )
         # A rank that measures for long prints more than a pipe holds, so a thread reads at once.
         self._lines = queue.SimpleQueue()

@@ -53,6 +53,12 @@ def write(pairs, folder, output, ring=None, block=None, group=None):
     return list(contents)
 
 
+def environment(mapped_files, named_pipes, timeout):
+    """The environment in which ranks find their pairs."""
+    files = {"SUPPLY_MAPPED_FILES": str(mapped_files), "SUPPLY_NAMED_PIPES": str(named_pipes)}
+    return {**os.environ, **files, "SUPPLY_TIMEOUT": str(timeout)}
+
+
 def share(path, group, mode):
     """Lets the group use the path, if there is a group: executors of another user read the config files, too."""
     if not group:

@@ -2,7 +2,7 @@
 
 import os
 
-from . import host_file
+from . import config_files, host_file
 from .command import Failure, Parser, add_run_options, become, split_at_program
 from .mpi import Launcher
 
@@ -38,10 +38,6 @@ def main(arguments):
     ranks = options.ranks or slots
     if ranks > slots or not slots:
         raise Failure(f"{options.hosts} has {slots} slots for {ranks} ranks: add hosts or raise slots=n")
-    environment = {
-        **os.environ,
-        "SUPPLY_MAPPED_FILES": os.path.realpath(options.mapped_files),
-        "SUPPLY_NAMED_PIPES": os.path.realpath(options.named_pipes),
-        "SUPPLY_TIMEOUT": options.timeout,
-    }
+    mapped_files, named_pipes = os.path.realpath(options.mapped_files), os.path.realpath(options.named_pipes)
+    environment = config_files.environment(mapped_files, named_pipes, options.timeout)
     become([*Launcher().command(ranks, options.hosts), *program], environment)

@@ -141,12 +141,7 @@ class Run:
         """Returns the side, what its ranks write to stderr, and the folder with the files of each rank."""
         options = self._options
         command = self._launcher.command(options.ranks, options.hosts)
-        environment = {
-            **os.environ,
-            "SUPPLY_MAPPED_FILES": str(self._configs[0]),
-            "SUPPLY_NAMED_PIPES": str(self._configs[1]),
-            "SUPPLY_TIMEOUT": options.timeout,
-        }
+        environment = config_files.environment(self._configs[0], self._configs[1], options.timeout)
         if self._launcher.is_mpich:
             # It writes the ranks' stderr there, and its own lines to its stderr.
             reader, writer = os.pipe()

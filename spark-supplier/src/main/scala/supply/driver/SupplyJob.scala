@@ -17,7 +17,7 @@ import supply.plan.{Hostfile, Plan}
 /** One run: supplies a source to all its ranks, or notifies every rank why not. */
 object SupplyJob {
   /** How long to wait for ranks that are just coming, if nobody should wait any longer. */
-  private[supply] val deliverySeconds = 2.0
+  private val deliverySeconds = 2.0
 
   /** How long a JVM that is asked to end waits until the ranks are notified. */
   private val endSeconds = 10L
@@ -81,19 +81,21 @@ object SupplyJob {
         if (endedBefore.isDefined) Thread.interrupted()
         val cause = endedBefore.getOrElse(RankJob.causeOf(e))
         if (!sc.isStopped) {
-          val wait = cause match {
-            case _: SupplierEndedException => deliverySeconds
-            case _ => math.max(deliverySeconds, deadline.remainingNanos / 1e9)
-          }
           // A rank that is gone may come back if the run waits for it.
           val attached =
             if (settings.waitForRank) Set.empty[Int] else job.fold(Set.empty[Int])(_.attachedRanks)
           try FailureBroadcast.send(sc, settings.configFiles, hosts, run, attached, describe(cause),
-              wait)
+              patience(cause, deadline))
           catch { case NonFatal(second) => cause.addSuppressed(second) }
         }
         throw cause
     } finally over.countDown()
+  }
+
+  /** How long to wait for ranks that must be notified of that failure, in seconds. */
+  private[supply] def patience(cause: Throwable, deadline: Deadline): Double = cause match {
+    case _: SupplierEndedException => deliverySeconds
+    case _ => math.max(deliverySeconds, deadline.remainingNanos / 1e9)
   }
 
   private def supplied(sc: SparkContext, counters: TaskCounters, plan: Plan,

@@ -66,11 +66,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   /** Notifies the ranks why nothing more comes. */
   def fail(cause: Throwable): Unit = over {
     val known = RankJob.causeOf(cause)
-    deliver(known,
-      known match {
-        case _: SupplierEndedException => SupplyJob.deliverySeconds
-        case _ => math.max(SupplyJob.deliverySeconds, deadline.remainingNanos / 1e9)
-      })
+    deliver(known, SupplyJob.patience(known, deadline))
   }
 
   private def pinned(source: Source, part: StreamPart): Unit = {

@@ -12,8 +12,8 @@ import org.slf4j.LoggerFactory
 import supply.core.{Deadline, SourceException}
 
 /**
- * Where, how much (None: half of the file system) and how patiently a node may cache: `timeout` is
- * the number of seconds without progress of another process's fetch.
+ * Where and how much (None: half of the file system) a node may cache. A wait for another process's
+ * fetch fails after `timeout` seconds without progress.
  */
 final case class CacheSettings(folder: String, limit: Option[Long], timeout: Double)
 
