@@ -82,7 +82,7 @@ private object ArchitectureSuite {
     "core" -> Nil,
     "protocol" -> Seq("core"),
     "data" -> Seq("core", "protocol"),
-    "plan" -> Seq("core"),
+    "plan" -> Seq("core", "protocol"),
     "pair" -> data,
     "sources" -> data,
     "sources.rows" -> data,

@@ -8,7 +8,7 @@ import picocli.CommandLine.ParameterException
 
 import supply.core.{BuiltFor, ConfigException, RankEndedException, RankException, SupplyException, UsageError}
 import supply.data.Source
-import supply.driver.{LmdbOpener, Report, SupplierOptions, SupplyJob}
+import supply.driver.{LmdbOpener, Report, ResumePositions, SupplierOptions, SupplyJob}
 import supply.plan.Hostfile
 import supply.sources.DatumBatchSource
 import supply.sources.lmdb.LmdbSource
@@ -89,8 +89,10 @@ object Supplier {
 
   private def run(sc: SparkContext, options: SupplierOptions): String = {
     var persisted: Option[RDD[_]] = None
-    try Report.table(SupplyJob.run(sc, options.run.settings) {
-        val partitions = Option(options.partitions).map(_.toInt).getOrElse(4 * options.run.ranks)
+    val settings = options.run.settings
+    try Report.table(SupplyJob.run(sc, settings) {
+        val partitions = Option(options.partitions).map(_.toInt).getOrElse(
+          4 * ResumePositions.firstRanks(settings))
         if (partitions < 1)
           throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
         val level = storageLevel(options.storageLevel)

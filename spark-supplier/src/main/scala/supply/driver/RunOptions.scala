@@ -118,6 +118,17 @@ final class RunOptions {
         "failing the run. The rank then gets the data after the position that it brings (supply_position_save in supply.h), or all data."))
   var waitForRank: Boolean = _
 
+  @Opt(
+    names = Array("--resume-positions"),
+    paramLabel = "LIST",
+    description = Array(
+      "Resumes an earlier run, with any number of ranks (--ranks). LIST has what each rank of that run has saved " +
+        "(supply_position_to_text in supply.h, state_dict() in Python), in rank order, separated by commas; no-position for a rank " +
+        "that has saved nothing. The elements of the interrupted epoch that no rank has consumed come first, each once, then the later " +
+        "epochs, up to --epochs of both runs together. The data, --partitions, --seed, --shuffle and --uneven must be those of that run. " +
+        "If that run resumed an earlier one itself, give its LIST, a slash, and the new one. The ranks bring no positions."))
+  var resumePositions: String = _
+
   def settings: SupplySettings = SupplySettings(
     ranks = ranks,
     mappedFiles = mappedFiles,
@@ -130,7 +141,8 @@ final class RunOptions {
     hosts = Option(hosts),
     timeout = timeout,
     waitForRank = waitForRank,
-    resident = resident)
+    resident = resident,
+    resumePositions = Option(resumePositions))
 }
 
 object RunOptions {

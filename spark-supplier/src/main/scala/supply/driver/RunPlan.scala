@@ -3,28 +3,67 @@ package supply.driver
 import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
 
+import supply.core.ConfigException
 import supply.data.Source
 import supply.executor.{PinnedRDD, PlannedPartition, SupplySettings}
-import supply.plan.{EqualSteps, Hostfile, Plan, Shuffle, Uneven}
+import supply.plan.{EqualSteps, Hostfile, Plan, Resume, Shuffle, Uneven}
+import supply.protocol.SavedPosition
 
 /** Makes the plan of a run. */
 private[supply] object RunPlan {
   private val log = LoggerFactory.getLogger("supply.RunPlan")
 
   def apply(sc: SparkContext, source: Source, settings: SupplySettings, hosts: Hostfile): Plan = {
+    val stopped = ResumePositions.of(settings)
     val partitions = source.rdd.partitions.length
-    val plan = Plan(partitions, settings.ranks, settings.epochs, settings.seed, settings.shuffle)
-    if (settings.uneven == Uneven.Keep) plan
-    else {
-      val counted =
-        source.partitionElements.getOrElse(count(sc, source, plan, hosts, settings.timeout))
-      val steps = EqualSteps(counted, (0 until plan.ranks).map(plan.partitionsOf),
-        settings.blockElements.getOrElse(1), isPadded = settings.uneven == Uneven.Pad)
+    def keeping(ranks: Int) =
+      Plan(partitions, ranks, settings.epochs, settings.seed, settings.shuffle)
+    val counted = settings.uneven match {
+      case Uneven.Keep => source.partitionElements
+      case Uneven.Drop | Uneven.Pad => Some(source.partitionElements.getOrElse(
+            count(sc, source, keeping(settings.ranks), hosts, settings.timeout)))
+    }
+    def whole(ranks: Int) = evened(keeping(ranks), counted, settings)
+    val ranks = stopped.map(_.size) :+ settings.ranks
+    val plan = stopped.zip(ranks.tail).foldLeft(whole(ranks.head)) { case (plan, (saved, next)) =>
+      requireOf(plan, saved, source.partitionElements.map(_.sum))
+      Resume(plan, saved.map(_.position), whole(next), counted)
+    }
+    report(plan, counted)
+    plan
+  }
+
+  private def evened(
+      plan: Plan, counted: Option[IndexedSeq[Long]], settings: SupplySettings): Plan =
+    settings.uneven match {
+      case Uneven.Keep => plan
+      case Uneven.Drop | Uneven.Pad =>
+        val steps = EqualSteps(counted.get, (0 until plan.ranks).map(plan.partitionsOf),
+          settings.blockElements.getOrElse(1), isPadded = settings.uneven == Uneven.Pad)
+        plan.copy(equalSteps = Some(steps))
+    }
+
+  /** A position means nothing in another plan. (A6) */
+  private def requireOf(
+      plan: Plan, saved: IndexedSeq[SavedPosition], elements: Option[Long]): Unit = {
+    val fingerprint = plan.fingerprint(elements)
+    val other = saved.indexWhere(position => position.plan != 0 && position.plan != fingerprint)
+    if (other >= 0) throw new ConfigException(
+      s"--resume-positions: rank $other of ${saved.size} saved its position in a run with another number of ranks than " +
+        s"${saved.size}, other data or partitions than these ${plan.partitions}, or another --seed, --shuffle or --uneven " +
+        "(with --block-elements): give the positions of all its ranks, and everything else as in that run; if that run resumed, " +
+        "its own --resume-positions and a slash come first")
+  }
+
+  private def report(plan: Plan, counted: Option[IndexedSeq[Long]]): Unit = {
+    plan.equalSteps.foreach(steps =>
       log.info(
         s"each rank makes ${steps.steps} steps of ${steps.stepElements} elements in an epoch: " +
-          s"${steps.steps * steps.stepElements * plan.ranks} elements of ${counted.sum} (--uneven)")
-      plan.copy(equalSteps = Some(steps))
-    }
+          s"${steps.elementsOfAll(plan.ranks)} elements of ${steps.counted.sum} (--uneven)"))
+    plan.rest.foreach(rest =>
+      log.info(
+        s"${plan.ranks} ranks resume in epoch ${rest.epoch}: ${rest.left.map(_.size).sum} of " +
+          s"${plan.partitions} partitions are left, with ${rest.elements(counted).fold("")(n => s"$n ")}elements"))
   }
 
   /** Elements of each partition, counted where its rank is: what Spark persists is there. */

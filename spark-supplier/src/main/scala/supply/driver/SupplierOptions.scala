@@ -33,7 +33,7 @@ final class SupplierOptions {
     paramLabel = "N",
     description = Array(
       "Partitions of the data set. Ranks get, shuffle and cache whole partitions. There may be more partitions " +
-        "than elements. Default: 4 for each rank."))
+        "than elements. Default: 4 for each rank; with --resume-positions, for each rank of the first run."))
   var partitions: Integer = _
 
   @Opt(

@@ -70,7 +70,7 @@ object SupplyJob {
             steps = settings.blockElements.flatMap(_ => plan.equalSteps).map(_.steps),
             rankElements = plan.rankElements(source.partitionElements)))
         val progress = supplied(sc, pinned.counters, plan,
-          plan.elements(source.partitionElements).map(_ * settings.epochs))
+          plan.elementsOfAllEpochs(source.partitionElements))
         job = Some(pinned)
         try pinned.run()
         finally progress.close()
@@ -105,7 +105,7 @@ object SupplyJob {
         val (elements, bytes, partitions) = (totals(0), totals(1), totals(2))
         // The number of rows of a DataFrame is not known.
         val share = expected.map(elements.toDouble / _).getOrElse(
-          partitions.toDouble / plan.partitions / plan.epochs)
+          partitions.toDouble / plan.partitionsOfAllEpochs)
         share -> (s"$elements${expected.fold("")(all => s" of $all")} elements, " +
           f"${bytes / 1e9}%.3f GB, ${bytes / 1e9 / seconds}%.3f GB/s, $seconds%.0f s")
     })

@@ -7,11 +7,11 @@ import org.apache.spark.util.LongAccumulator
 import supply.core.{ConfigException, SourceException}
 import supply.pair.{BlockWriter, Pair, ResidentBlocks}
 import supply.plan.Share
-import supply.protocol.EpochCounts
+import supply.protocol.{EpochCounts, Position}
 
 /** Supplies one rank over its pair, from the pair's position on. For one thread. */
 final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: TaskCounters) {
-  settings.stream.fold(pair.bindPlan(settings.plan))(_.follow(pair, settings.plan))
+  settings.stream.fold(bindPlan())(_.follow(pair, settings.plan))
   private var counts = settings.counts(rank)
   pair.announceCounts(counts)
   val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements,
@@ -29,21 +29,29 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
 
   def waitedForSource: Long = clock.nanos
 
+  private def bindPlan(): Unit = {
+    if (settings.user.resumePositions.isDefined && pair.plan != settings.plan &&
+      pair.start != Position.Start)
+      throw new ConfigException(
+        s"${pair.name}: the rank brings a position, and --resume-positions already says where all ranks resume: start the rank " +
+          "without its position")
+    pair.bindPlan(settings.plan)
+  }
+
   def epoch(planned: PlannedEpoch): Unit = if (planned.epoch >= start.epoch) {
     val inside = start.inside.filter(_ => planned.epoch == start.epoch)
     pair.resident match {
       case Some(blocks) => replay(planned, blocks, inside)
       case None =>
-        if (settings.user.resident && !isRestOfEpoch(planned.epoch))
-          pair.beginResident(planned.epoch)
+        if (settings.user.resident && !isRestOfEpoch(planned)) pair.beginResident(planned.epoch)
         try write(planned, inside)
         catch { case Pair.NoRoom => throw RingErrors.exception(pair, settings, planned) }
     }
   }
 
-  /** Whether the rank brought a position in that epoch, and gets only what follows it. */
-  private def isRestOfEpoch(epoch: Int): Boolean =
-    pair.start.inside.isDefined && epoch == pair.start.epoch
+  /** Whether an earlier run has supplied a part of that epoch, to this rank or to any. */
+  private def isRestOfEpoch(planned: PlannedEpoch): Boolean =
+    planned.isRest || pair.start.inside.isDefined && planned.epoch == pair.start.epoch
 
   /** Replays the resident blocks, in the order of this epoch. */
   private def replay(
@@ -67,9 +75,9 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
     val elementsBefore = pair.publishedElements
     inside match {
       case Some((partition, done)) => resume(planned, partition, done)
-      case None => planned.partitions.foreach(supply(planned.epoch, _, 0))
+      case None => planned.partitions.foreach(supply(planned.epoch, _))
     }
-    if (inside.isEmpty) learnCounts(pair.publishedElements - elementsBefore)
+    if (inside.isEmpty && !planned.isRest) learnCounts(pair.publishedElements - elementsBefore)
     pair.publishEndOfEpoch(planned.epoch)
   }
 
@@ -86,24 +94,23 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
       throw new ConfigException(
         s"${pair.name}: the rank wants to resume in partition $partition, which is not its own: " +
           "was its position saved by another rank?")
-    supply(planned.epoch, rest.next(), done)
-    rest.foreach(supply(planned.epoch, _, 0))
+    supply(planned.epoch, rest.next().copy(done = done))
+    rest.foreach(supply(planned.epoch, _))
   }
 
-  /** Supplies a partition without its first `done` elements. */
-  private def supply(epoch: Int, partition: PlannedPartition, done: Long): Unit =
-    try supplyElements(epoch, partition, done)
+  private def supply(epoch: Int, partition: PlannedPartition): Unit =
+    try supplyElements(epoch, partition)
     catch { case e: OutOfMemoryError => throw HeapErrors.exception(pair, partition.index, e) }
 
-  private def supplyElements(epoch: Int, partition: PlannedPartition, done: Long): Unit = {
-    writer.startAt(epoch, partition.index, done)
+  private def supplyElements(epoch: Int, partition: PlannedPartition): Unit = {
+    writer.startAt(epoch, partition.index, partition.done)
     partition.share match {
-      case None => supplyOnce(partition, done, Long.MaxValue)
+      case None => supplyOnce(partition, partition.done, Long.MaxValue)
       case Some(share) =>
         var begin = 0L
         while (begin < share.supplied) {
           val all = math.min(share.supplied - begin, share.counted)
-          if (supplyOnce(partition, math.max(0, done - begin), all) < all)
+          if (supplyOnce(partition, math.max(0, partition.done - begin), all) < all)
             throw changed(partition, share)
           begin += all
         }

@@ -5,17 +5,22 @@ import org.apache.spark.rdd.RDD
 
 import supply.core.SourceException
 import supply.data.{ElementCursor, KeepingCursor, ShuffledCursor, Source}
-import supply.plan.{Hostfile, Plan, Share, Shuffle}
+import supply.plan.{Hostfile, Part, Plan, Share, Shuffle}
 
 /**
- * A partition of the source in one epoch, not yet opened. `isOrdered`: Spark computes its elements
- * in the same order each time. `share`: how much of it is supplied; None: all.
+ * A partition of the source in one epoch, not yet opened, without the first `done` elements, which
+ * an earlier run has supplied. `isOrdered`: Spark computes its elements in the same order each
+ * time. `share`: how much of it is supplied; None: all.
  */
-final case class PlannedPartition(index: Int, isOrdered: Boolean, share: Option[Share],
-    open: () => ElementCursor)
+final case class PlannedPartition(index: Int, done: Long, isOrdered: Boolean,
+    share: Option[Share], open: () => ElementCursor)
 
-/** What one rank gets in one epoch, in order. It can be walked more than once. */
-final class PlannedEpoch(val epoch: Int, walk: () => Iterator[PlannedPartition]) {
+/**
+ * What one rank gets in one epoch, in order. It can be walked more than once. `isRest`: an earlier
+ * run has supplied the other elements of the epoch.
+ */
+final class PlannedEpoch(val epoch: Int, val isRest: Boolean,
+    walk: () => Iterator[PlannedPartition]) {
   def partitions: Iterator[PlannedPartition] = walk()
 }
 
@@ -30,7 +35,7 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
     extends RDD[Iterable[PlannedEpoch]](
       sc,
       Seq(new NarrowDependency[Any](source.rdd.asInstanceOf[RDD[Any]]) {
-        override def getParents(rank: Int): Seq[Int] = plan.partitionsOf(rank)
+        override def getParents(rank: Int): Seq[Int] = plan.partitionsEver(rank)
       })) {
   /** Of the source, by its name: Spark hides the type. Tasks cannot compute it. */
   private val determinism = getOutputDeterministicLevel.toString
@@ -42,7 +47,7 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
   override protected def getPartitions: Array[Partition] = {
     val parents = source.rdd.partitions
     Array.tabulate(plan.ranks) { rank =>
-      RankPartition(rank, plan.partitionsOf(rank).map(p => p -> parents(p)).toMap): Partition
+      RankPartition(rank, plan.partitionsEver(rank).map(p => p -> parents(p)).toMap): Partition
     }
   }
 
@@ -55,9 +60,10 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
     Iterator.single(plan.epochNumbers.view.map { epoch =>
       new PlannedEpoch(
         epoch,
+        plan.isRest(epoch),
         () =>
-          plan.shares(rank, epoch).iterator.map { case (index, share) =>
-            PlannedPartition(index, determinism == "DETERMINATE", share,
+          plan.parts(rank, epoch).iterator.map { case Part(index, done, share) =>
+            PlannedPartition(index, done, determinism == "DETERMINATE", share,
               () => shuffled(source.open(parents(index), context), index, epoch))
           })
     })

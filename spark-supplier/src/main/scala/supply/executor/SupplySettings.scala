@@ -17,7 +17,8 @@ final case class SupplySettings(
     waitForRank: Boolean = false,
     resident: Boolean = false,
     shuffle: Shuffle = Shuffle.Partitions,
-    uneven: Uneven = Uneven.Keep) {
+    uneven: Uneven = Uneven.Keep,
+    resumePositions: Option[String] = None) {
   def configFiles: ConfigFiles = ConfigFiles(mappedFiles, namedPipes)
 
   /**

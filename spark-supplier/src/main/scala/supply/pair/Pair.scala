@@ -228,7 +228,7 @@ final class Pair private[pair] (
 object Pair {
   /** The options that a plan follows from, apart from the data. */
   private val PlanOptions =
-    "--partitions, --ranks, --seed, --shuffle or --uneven (with --block-elements)"
+    "--partitions, --ranks, --seed, --shuffle, --uneven (with --block-elements) or --resume-positions"
 
   /** The resident epoch has more blocks than the ring has slots for. */
   object NoRoom extends ControlThrowable

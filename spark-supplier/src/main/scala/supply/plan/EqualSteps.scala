@@ -1,6 +1,6 @@
 package supply.plan
 
-import supply.core.SourceException
+import supply.core.{ConfigException, SourceException}
 
 /** What a partition gives in an epoch: `supplied` elements, which repeat if it has fewer. */
 final case class Share(counted: Long, supplied: Long)
@@ -24,9 +24,29 @@ final case class EqualSteps private (counted: IndexedSeq[Long], stepElements: In
     }
   }
 
+  /** Number of elements that `ranks` ranks get together in an epoch. */
+  def elementsOfAll(ranks: Int): Long = steps * stepElements * ranks
+
+  /**
+   * The same for the rest of an epoch, of which each rank has the parts `left`. It may have no step
+   * at all. Throws ConfigException if a rank has nothing to repeat.
+   */
+  private[plan] def ofRest(left: IndexedSeq[Seq[Part]], epoch: Int): EqualSteps = {
+    val counts = counted.indices.map(_ => 0L).toArray
+    left.flatten.foreach(part => counts(part.partition) = counted(part.partition) - part.done)
+    def steps(part: Part) = EqualSteps.stepsOf(counts(part.partition), stepElements, isPadded)
+    val own = left.map(_.map(steps).sum)
+    if (isPadded && own.min == 0 && own.max > 0) throw new ConfigException(
+      s"rank ${own.indexOf(0L)} of ${left.size} gets nothing of the rest of epoch $epoch, so it has nothing to repeat " +
+        s"(--uneven pad): resume with at most ${left.count(_.nonEmpty)} ranks")
+    new EqualSteps(counts.toIndexedSeq, stepElements, isPadded, if (isPadded) own.max else own.min)
+  }
+
   private def padded(own: IndexedSeq[(Int, Long)]): IndexedSeq[(Int, Long)] = {
     val last = own.lastIndexWhere(_._2 > 0)
-    own.updated(last, own(last)._1 -> (own(last)._2 + steps - own.map(_._2).sum))
+    // The rest of an epoch may be empty.
+    if (last < 0) own
+    else own.updated(last, own(last)._1 -> (own(last)._2 + steps - own.map(_._2).sum))
   }
 
   private def cut(own: IndexedSeq[(Int, Long)]): IndexedSeq[(Int, Long)] = {

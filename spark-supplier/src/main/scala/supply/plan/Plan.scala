@@ -5,19 +5,29 @@ import java.util.Random
 /**
  * Which rank gets which partitions of the source, in which order, in which epoch: a pure function
  * of these arguments. A partition belongs to the same rank in every epoch, so what Spark has cached
- * of it on the rank's node stays useful. A batch of a stream is the epoch `firstEpoch` of many.
+ * of it on the rank's node stays useful. A batch of a stream is the epoch `firstEpoch` of many. With
+ * `rest`, the first epoch is the rest of one in which an earlier run stopped.
  */
 final case class Plan(
     partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions,
     equalSteps: Option[EqualSteps] = None,
-    firstEpoch: Int = 0) {
+    firstEpoch: Int = 0,
+    rest: Option[Rest] = None) {
   require(partitions >= 0 && ranks >= 1 && epochs >= 0,
     s"no plan for $partitions partitions, $ranks ranks, $epochs epochs")
 
   def epochNumbers: Range = firstEpoch until firstEpoch + epochs
 
-  /** The rank's partitions, ascending. */
+  /** The rank's partitions in a whole epoch, ascending. */
   def partitionsOf(rank: Int): IndexedSeq[Int] = rank until partitions by ranks
+
+  /** The partitions that the rank gets in any epoch, ascending. */
+  def partitionsEver(rank: Int): IndexedSeq[Int] = {
+    val first = rest.fold(IndexedSeq.empty[Part])(_.left(rank))
+    (first.map(_.partition) ++ partitionsOf(rank)).distinct.sorted
+  }
+
+  def isRest(epoch: Int): Boolean = rest.exists(_.epoch == epoch)
 
   /** Equal for plans, and numbers of elements, with which a position means the same. Never 0. */
   def fingerprint(elements: Option[Long]): Long = {
@@ -28,7 +38,8 @@ final case class Plan(
     }
     val amounts = equalSteps.toSeq.flatMap(steps =>
       Seq(if (steps.isPadded) 4L else 3L, steps.stepElements.toLong) ++ steps.counted)
-    (Seq(partitions.toLong, ranks.toLong, seed, elements.getOrElse(-1L)) ++ order ++ amounts)
+    val source = Seq(partitions.toLong, ranks.toLong, seed, elements.getOrElse(-1L))
+    (source ++ order ++ amounts ++ rest.toSeq.flatMap(5L +: _.numbers))
       .foldLeft(0L)((hash, part) => Plan.mix(hash ^ Plan.mix(part))) match {
       case 0 => 1
       case hash => hash
@@ -40,42 +51,62 @@ final case class Plan(
     equalSteps.map(equal => IndexedSeq.fill(ranks)(equal.steps * equal.stepElements)).orElse(
       partitionElements.map(elements => (0 until ranks).map(partitionsOf(_).map(elements).sum)))
 
-  /** Number of elements that all ranks get in an epoch, if known. */
+  /** Number of elements that all ranks get in a whole epoch, if known. */
   def elements(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
     rankElements(partitionElements).map(_.sum)
 
-  /** The rank's partitions in the order of that epoch. */
-  def order(rank: Int, epoch: Int): IndexedSeq[Int] =
-    if (shuffle == Shuffle.Off) partitionsOf(rank) else shuffledOrder(rank, epoch)
+  /** The same in all epochs together, the rest of the first one included. */
+  def elementsOfAllEpochs(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
+    for {
+      whole <- elements(partitionElements)
+      first <- suppliedRest.fold(Option(0L))(_.elements(partitionElements))
+    } yield first + whole * wholeEpochs
 
-  /** The same without partitions that give nothing, each with its share; None: all it has. */
-  def shares(rank: Int, epoch: Int): IndexedSeq[(Int, Option[Share])] = {
-    val all = order(rank, epoch)
-    equalSteps match {
-      case Some(steps) => steps.shares(all).map { case (partition, share) =>
-          partition -> Some(share)
-        }
-      case None => all.map(_ -> None)
-    }
+  /** How often ranks get a partition, or a part of one, in all epochs together. */
+  def partitionsOfAllEpochs: Long =
+    suppliedRest.fold(0L)(_.left.map(_.size.toLong).sum) + partitions.toLong * wholeEpochs
+
+  private def suppliedRest: Option[Rest] = rest.filter(_ => epochs > 0)
+
+  private def wholeEpochs: Int = epochs - suppliedRest.size
+
+  /** The rank's partitions in the order of that epoch, as a whole one. */
+  def order(rank: Int, epoch: Int): IndexedSeq[Int] = shuffled(partitionsOf(rank), rank, epoch)
+
+  /** What the rank gets in that epoch, in order. */
+  def parts(rank: Int, epoch: Int): IndexedSeq[Part] = rest.filter(_.epoch == epoch) match {
+    case Some(rest) => rest.parts(rank)
+    case None =>
+      val all = order(rank, epoch)
+      equalSteps.fold(all.map(Part(_)))(_.shares(all).map { case (partition, share) =>
+        Part(partition, share = Some(share))
+      })
   }
+
+  /** The same, with parts that equal steps leave out, and without their shares. */
+  private[plan] def all(rank: Int, epoch: Int): IndexedSeq[Part] =
+    rest.filter(_.epoch == epoch).fold(order(rank, epoch).map(Part(_)))(_.left(rank))
 
   /** The seed of the order of a partition's elements in that epoch. */
   def elementSeed(partition: Int, epoch: Int): Long =
     Plan.mix(Plan.mix(Plan.mix(Plan.mix(seed) ^ epoch) + 1) ^ partition)
 
-  private def shuffledOrder(rank: Int, epoch: Int): IndexedSeq[Int] = {
-    val order = partitionsOf(rank).toArray
-    // The sequence of java.util.Random is specified, and this shuffle (Fisher-Yates) stands here: plans do not
-    // change with the version of a library.
-    val random = new Random(Plan.mix(Plan.mix(Plan.mix(seed) + epoch) + rank))
-    for (i <- order.indices.reverse) {
-      val j = random.nextInt(i + 1)
-      val swapped = order(i)
-      order(i) = order(j)
-      order(j) = swapped
+  /** The order in which the rank gets what it has in that epoch. */
+  private[plan] def shuffled[A](own: IndexedSeq[A], rank: Int, epoch: Int): IndexedSeq[A] =
+    if (shuffle == Shuffle.Off) own
+    else {
+      val order = own.toBuffer
+      // The sequence of java.util.Random is specified, and this shuffle (Fisher-Yates) stands here: plans do not
+      // change with the version of a library.
+      val random = new Random(Plan.mix(Plan.mix(Plan.mix(seed) + epoch) + rank))
+      for (i <- order.indices.reverse) {
+        val j = random.nextInt(i + 1)
+        val swapped = order(i)
+        order(i) = order(j)
+        order(j) = swapped
+      }
+      order.toIndexedSeq
     }
-    order.toIndexedSeq
-  }
 }
 
 object Plan {

@@ -6,6 +6,9 @@ import supply.protocol.Layout.Constant
 final case class Position(epoch: Int, inside: Option[(Int, Long)])
 
 object Position {
+  /** Of a rank that brings none. */
+  val Start: Position = Position(0, None)
+
   /** After END_OF_DATA. */
   val End: Position = Position(Int.MaxValue, None)
 

@@ -21,7 +21,7 @@ class EqualStepsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   } yield (counted, ranks, step)
 
   private def supplied(plan: Plan, rank: Int, epoch: Int): Seq[(Int, Long)] =
-    plan.shares(rank, epoch).map { case (partition, share) => partition -> share.get.supplied }
+    plan.parts(rank, epoch).map(part => part.partition -> part.share.get.supplied)
 
   test(
     "in every epoch every rank gets the whole steps of the rank with the fewest, or with the most") {
@@ -50,10 +50,10 @@ class EqualStepsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     val counted = Seq.fill(20)(10L) ++ Seq(10L)
     def odd(isPadded: Boolean) = (0 until 3).map { epoch =>
       val planned = plan(counted, 2, 1, isPadded)
-      val all = planned.shares(if (isPadded) 1 else 0, epoch)
+      val all = planned.parts(if (isPadded) 1 else 0, epoch)
       // Rank 0 has one partition more than rank 1.
-      if (isPadded) all.find(_._2.get.supplied > 10).get._1
-      else planned.partitionsOf(0).diff(all.map(_._1)).head
+      if (isPadded) all.find(_.share.get.supplied > 10).get.partition
+      else planned.partitionsOf(0).diff(all.map(_.partition)).head
     }
     assert(odd(isPadded = false).distinct.size > 1)
     assert(odd(isPadded = true).distinct.size > 1)

@@ -1,0 +1,74 @@
+package supply.plan
+
+import supply.core.ConfigException
+import supply.protocol.Position
+
+/** Continues a run that stopped, with any number of ranks: a pure function. */
+object Resume {
+  /**
+   * The plan of what a run has left: the rest of the epoch in which it stopped, then whole epochs
+   * with the numbers that they had. `stopped` is the plan of that run, and `positions` what each of
+   * its ranks has consumed. `next` is the plan of the ranks that continue, as if they began with
+   * epoch 0. Throws ConfigException if ranks stopped in different epochs.
+   */
+  def apply(stopped: Plan, positions: IndexedSeq[Position], next: Plan,
+      partitionElements: Option[IndexedSeq[Long]]): Plan = {
+    val begun = positions.map(afterStart(stopped, _))
+    val epoch = begun.map(_.epoch).min
+    requireSameEpoch(begun, epoch)
+    val isBegun = stopped.isRest(epoch) || begun.exists(_ != Position(epoch, None))
+    next.copy(
+      firstEpoch = epoch,
+      epochs = math.max(0, next.epochs - epoch),
+      rest =
+        if (isBegun) Some(Rest(epoch, left(stopped, begun, epoch, partitionElements), next,
+            partitionElements))
+        else None)
+  }
+
+  /** A rank that has not received anything is at the beginning of its run. */
+  private def afterStart(stopped: Plan, position: Position): Position =
+    if (position.inside.isEmpty && position.epoch < stopped.firstEpoch)
+      Position(stopped.firstEpoch, None)
+    else position
+
+  /** A rank that has received its part of the epoch may be at the beginning of the next one. */
+  private def requireSameEpoch(positions: IndexedSeq[Position], epoch: Int): Unit = {
+    val last = positions.indexWhere(position =>
+      position.epoch != epoch && position != Position(epoch + 1, None))
+    if (last >= 0) {
+      val first = positions.indexWhere(_.epoch == epoch)
+      throw new ConfigException(
+        s"$Name: rank $first of ${positions.size} stopped in epoch $epoch, and rank $last in epoch " +
+          s"${positions(last).epoch}: give positions that all ranks saved in the same epoch, or at its end")
+    }
+  }
+
+  /** What no rank has consumed of the epoch. */
+  private def left(stopped: Plan, positions: IndexedSeq[Position], epoch: Int,
+      partitionElements: Option[IndexedSeq[Long]]): Seq[Part] =
+    positions.indices.flatMap { rank =>
+      val done = consumed(stopped, rank, positions(rank), epoch)
+      stopped.all(rank, epoch).map(part =>
+        part.copy(done = math.max(part.done, done.getOrElse(part.partition, 0L))))
+    }.filter { part =>
+      part.done < partitionElements.fold(Long.MaxValue)(_(part.partition))
+    }
+
+  /** How many elements a rank has consumed of each partition that it has begun. */
+  private def consumed(
+      stopped: Plan, rank: Int, position: Position, epoch: Int): Map[Int, Long] = {
+    val parts = stopped.parts(rank, epoch)
+    def whole(part: Part) = part.partition -> part.share.fold(Long.MaxValue)(_.supplied)
+    if (position.epoch > epoch) parts.map(whole).toMap
+    else position.inside.fold(Map.empty[Int, Long]) { case (partition, done) =>
+      val earlier = parts.takeWhile(_.partition != partition)
+      if (earlier.size == parts.size) throw new ConfigException(
+        s"$Name: rank $rank of ${stopped.ranks} cannot have stopped in partition $partition, which is " +
+          "not its own: give the positions of all ranks, in rank order")
+      earlier.map(whole).toMap + (partition -> done)
+    }
+  }
+
+  private val Name = "--resume-positions"
+}

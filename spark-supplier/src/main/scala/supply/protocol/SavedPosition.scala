@@ -1,0 +1,25 @@
+package supply.protocol
+
+/** A position as a rank has saved it, and the plan under which it did; 0: any. */
+final case class SavedPosition(position: Position, plan: Long)
+
+object SavedPosition {
+  /** The text of a rank that has saved nothing: its data begins with its first epoch. */
+  val NoPosition: String = "no-position"
+
+  private val Saved = "position-1:([0-9]{1,10}):([01]):([0-9]{1,10}):([0-9]{1,20}):([0-9a-f]{16})".r
+
+  /** Reads the text of supply_position_to_text(); None: it is another text. */
+  def read(text: String): Option[SavedPosition] = text match {
+    case NoPosition => Some(SavedPosition(Position.Start, 0))
+    case Saved(epoch, inside, partition, element, plan) =>
+      val place = if (inside == "1") Some(int(partition) -> long(element)) else None
+      Some(SavedPosition(Position(int(epoch), place), java.lang.Long.parseUnsignedLong(plan, 16)))
+    case _ => None
+  }
+
+  /** Larger numbers than a plan has are after all of its own. */
+  private def long(digits: String): Long = (BigInt(digits) min BigInt(Long.MaxValue)).toLong
+
+  private def int(digits: String): Int = math.min(long(digits), Int.MaxValue.toLong).toInt
+}
