@@ -3,10 +3,12 @@
 import os
 import pathlib
 import tempfile
+import threading
 
 import pytest
 import supply
 
+from feeding import supply_epochs
 from layout import ROOT, get
 from task import Task
 
@@ -63,3 +65,25 @@ def open_pair(files):
 @pytest.fixture
 def pair(open_pair):
     return open_pair()
+
+
+@pytest.fixture
+def dataset(files):
+    """A function that makes a SupplyDataset of the column x and feeds it."""
+    from supply.torch import SupplyDataset
+
+    made, feeding = [], []
+
+    def make(sizes, epochs=1, **options):
+        dataset = SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, "timeout": 30, **options})
+        dataset._opened()
+        made.append(dataset)
+        feeding.append(threading.Thread(target=supply_epochs, args=(files, sizes, epochs), daemon=True))
+        feeding[-1].start()
+        return dataset
+
+    yield make
+    for dataset in made:
+        dataset.close()
+    for thread in feeding:
+        thread.join()

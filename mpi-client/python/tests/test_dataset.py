@@ -9,6 +9,7 @@ import pytest
 import supply
 
 from conftest import PairFiles
+from feeding import numbers_of, supply_blocks, supply_epochs
 from layout import ROOT
 from task import Task, wait_until
 
@@ -17,56 +18,9 @@ from supply.torch import SupplyDataset  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
 
-def supply_blocks(task, sizes, epoch=0):
-    """Blocks of these sizes of one partition: the numbers from 0, or from the rank's position."""
-    schema = pyarrow.schema([pyarrow.field("x", "int64", False)])
-    first = task.header("start_element") if epoch == task.header("start_epoch") else 0
-    for size in sizes:
-        batch = pyarrow.record_batch([pyarrow.array(range(first, first + size), "int64")], schema=schema)
-        task.supply(batch, epoch=epoch, first_element=first)
-        first += size
-
-
-def supply_epochs(files, sizes, epochs=1, first_epoch=0):
-    """A task that supplies blocks of these sizes in each epoch."""
-    task = Task(*files.paths)
-    try:
-        for epoch in range(first_epoch, first_epoch + epochs):
-            supply_blocks(task, sizes, epoch)
-            task.end_of_epoch(epoch)
-        task.end_of_data(epochs - 1)
-        task.confirm_end()
-    finally:
-        task.leave()
-
-
-@pytest.fixture
-def dataset(files):
-    """A function that makes a data set and feeds it."""
-    made, feeding = [], []
-
-    def make(sizes, epochs=1, **options):
-        dataset = SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, "timeout": 30, **options})
-        dataset._opened()
-        made.append(dataset)
-        feeding.append(threading.Thread(target=supply_epochs, args=(files, sizes, epochs), daemon=True))
-        feeding[-1].start()
-        return dataset
-
-    yield make
-    for dataset in made:
-        dataset.close()
-    for thread in feeding:
-        thread.join()
-
-
-def numbers(batches):
-    return [batch["x"].tolist() for batch in batches]
-
-
 def test_batches_across_blocks(dataset):
     data = dataset([3, 6, 1, 4])
-    assert numbers(data) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13]]
+    assert numbers_of(data) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13]]
 
 
 def test_zero_copy_batches_within_a_block_are_views(dataset):
@@ -83,7 +37,7 @@ def test_batches_are_writable_and_hold_no_block(dataset):
 
 
 def test_batches_larger_than_the_ring(dataset):
-    assert numbers(dataset([2] * 15, batch_size=100)) == [list(range(30))]
+    assert numbers_of(dataset([2] * 15, batch_size=100)) == [list(range(30))]
 
 
 def test_batches_that_occupy_the_ring_are_an_error(dataset):
@@ -93,21 +47,21 @@ def test_batches_that_occupy_the_ring_are_an_error(dataset):
     with pytest.raises(supply.AllHeldError, match="zero_copy"):
         next(batches)
     del held
-    assert len(numbers(data)) == 5, "the next epoch"
+    assert len(numbers_of(data)) == 5, "the next epoch"
 
 
 def test_epochs(dataset):
     data = dataset([4], epochs=3)
     for epoch in range(3):
         data.set_epoch(epoch)
-        assert numbers(data) == [[0, 1, 2, 3]]
+        assert numbers_of(data) == [[0, 1, 2, 3]]
     with pytest.raises(supply.SupplyError, match="ended after epoch 2.*--epochs"):
         next(iter(data))
 
 
 def test_epochs_to_the_end_of_the_data(dataset):
     data = dataset([4, 2], epochs=3)
-    assert [(epoch.number, numbers(epoch)) for epoch in data.epochs()] == [
+    assert [(epoch.number, numbers_of(epoch)) for epoch in data.epochs()] == [
         (number, [[0, 1, 2, 3], [4, 5]]) for number in range(3)
     ]
     assert list(data.epochs()) == []
@@ -119,7 +73,7 @@ def test_an_epoch_is_read_once(dataset):
     second = next(epochs)
     with pytest.raises(supply.SupplyError, match="epoch 0 can be read once"):
         next(iter(first))
-    assert numbers(second) == [[0, 1, 2, 3]]
+    assert numbers_of(second) == [[0, 1, 2, 3]]
     with pytest.raises(supply.SupplyError, match="epoch 1 can be read once"):
         next(iter(second))
 
@@ -136,9 +90,9 @@ def test_the_rest_of_an_epoch_that_is_left(dataset):
 def test_epochs_that_are_skipped(dataset):
     data = dataset([4, 4], epochs=4)
     next(iter(data))
-    assert numbers(data) == [[0, 1, 2, 3], [4, 5, 6, 7]], "a broken off iteration is not resumed"
+    assert numbers_of(data) == [[0, 1, 2, 3], [4, 5, 6, 7]], "a broken off iteration is not resumed"
     data.set_epoch(3)
-    assert numbers(data) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert numbers_of(data) == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 def test_a_skipped_block_is_not_held(files):
@@ -147,7 +101,7 @@ def test_a_skipped_block_is_not_held(files):
     data._opened()
     task = Task(*files.paths)
     got = []
-    waiting = threading.Thread(target=lambda: got.extend(numbers(data)))
+    waiting = threading.Thread(target=lambda: got.extend(numbers_of(data)))
     waiting.start()
     supply_blocks(task, [4], epoch=0)
     wait_until("the release of the only block", lambda: task.header("released") == 1)
@@ -166,7 +120,7 @@ def test_an_epoch_that_has_passed(dataset):
     data.set_epoch(0)
     with pytest.raises(supply.SupplyError, match="epoch 0 has passed: the next one is 1"):
         next(iter(data))
-    assert numbers(data) == [[0, 1, 2, 3]], "it is still there"
+    assert numbers_of(data) == [[0, 1, 2, 3]], "it is still there"
 
 
 @pytest.mark.parametrize("uneven, expected", [
@@ -174,7 +128,7 @@ def test_an_epoch_that_has_passed(dataset):
 ])  # fmt: skip
 def test_the_last_batch(dataset, uneven, expected):
     data = dataset([6], epochs=2, uneven=uneven)
-    assert [numbers(data), numbers(data)] == [expected, expected]
+    assert [numbers_of(data), numbers_of(data)] == [expected, expected]
 
 
 def test_the_state_is_what_was_consumed(dataset):
@@ -187,7 +141,7 @@ def test_the_state_is_what_was_consumed(dataset):
     assert positions == [position(4), position(8), position(12)]
     assert data.state_dict()["position"] == "position-1:1:0:0:0:0000000000000077", "the epoch has ended"
     del _
-    assert len(numbers(data)) == 3
+    assert len(numbers_of(data)) == 3
 
 
 @pytest.mark.parametrize("first_epoch", [0, 2])
@@ -197,10 +151,10 @@ def test_a_stream_that_is_stopped_in_the_middle_of_an_epoch(files, first_epoch):
     task = Task(*files.paths)
     if first_epoch:
         task.end_of_epoch(first_epoch - 1)
-        assert numbers(data) == []
+        assert numbers_of(data) == []
     supply_blocks(task, [6], first_epoch)
     task.end_of_data(first_epoch)
-    assert numbers(data) == [[0, 1, 2, 3], [4, 5]]
+    assert numbers_of(data) == [[0, 1, 2, 3], [4, 5]]
     assert data.state_dict()["position"] == f"position-1:{first_epoch}:1:0:6:0000000000000077"
     with pytest.raises(supply.SupplyError, match=f"ended in the middle of epoch {first_epoch}: .*query.stop"):
         next(iter(data))
@@ -249,7 +203,7 @@ def test_resuming(files):
 
 
 def test_batches_through_a_data_loader(dataset):
-    assert numbers(DataLoader(dataset([6]), batch_size=None)) == [[0, 1, 2, 3], [4, 5]]
+    assert numbers_of(DataLoader(dataset([6]), batch_size=None)) == [[0, 1, 2, 3], [4, 5]]
 
 
 def test_shapes_that_change_within_a_batch(files):

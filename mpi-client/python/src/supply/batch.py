@@ -55,10 +55,15 @@ def repeated(batch: Batch, size: int) -> Batch:
 
 
 def copy_of(values: Values) -> Values:
-    """A copy that is independent of the block."""
+    """A copy of the values of one column."""
     if isinstance(values, list):
         return list(values)
     return Jagged(*(part.clone() for part in values)) if isinstance(values, Jagged) else values.clone()
+
+
+def copied(batch: Batch) -> Batch:
+    """A copy that is independent of the block."""
+    return Batch((name, copy_of(values)) for name, values in batch.items())
 
 
 def joined(parts: Sequence[Jagged]) -> Jagged:

@@ -106,7 +106,7 @@ class EqualSteps:
         return batch if size_of(batch) == self._batch_size else repeated(batch, self._batch_size)
 
     def _all(self, mine: bool) -> bool:
-        return self._reduce(torch.tensor(int(mine))).item() == 1
+        return bool(self._reduce(torch.tensor(int(mine))).item())
 
     def _any(self, mine: bool) -> bool:
         return not self._all(not mine)
@@ -125,4 +125,4 @@ class EqualSteps:
 
 
 def _is_initialized() -> bool:
-    return distributed.is_available() and distributed.is_initialized()
+    return bool(distributed.is_available() and distributed.is_initialized())

@@ -208,8 +208,8 @@ class Supply(Closing):
         parts.append("Arrow arrays are not listed here")
         return (
             f". Still referenced in Python: {'; '.join(parts)}. Drop them before the next block, or keep copies: "
-            "copy=True (of a SupplyDataset: leave zero_copy out). The end of an epoch and the end of the data need a slot "
-            "of the ring each, too"
+            "copy=True (of a SupplyDataset: leave zero_copy out). The end of an epoch and the end of the data need a "
+            "slot of the ring each, too"
         )
 
 

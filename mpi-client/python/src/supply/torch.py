@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from multiprocessing.context import assert_spawning
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed
@@ -20,11 +22,17 @@ from supply.epoch import Epoch
 from supply.epoch_blocks import EpochBlocks
 from supply.equal_steps import EqualSteps, Step
 from supply.errors import AllHeldError, SupplyError
+from supply.loader import DataLoader
 from supply.pair import Config, Supply
 from supply.pair import open as open_supply
 from supply.pinned import PendingCopies, Stream, pin_ring, require_device
+from supply.worker_side import WorkerSide
+from supply.workers import Workers
 
-__all__ = ["Epoch", "Jagged", "SupplyDataset"]
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["DataLoader", "Epoch", "Jagged", "SupplyDataset"]
 
 
 class SupplyDataset(Closing, IterableDataset):
@@ -94,6 +102,9 @@ class SupplyDataset(Closing, IterableDataset):
         self._options = options
         values = BlockValues(columns, dtypes or {}, ragged or {}, nulls or {})
         self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin) and not zero_copy)
+        self._batches_of_workers = Batches(values, batch_size, dtypes or {}, zero_copy=True, pin=False)
+        self._columns = list(columns)
+        self._zero_copy = zero_copy
         self._transform = transform if collate_fn is None else partial(_collated, collate_fn)
         self._steps = EqualSteps(uneven, batch_size, process_group)
         self._copies = PendingCopies(None if pin is True else pin) if pin and zero_copy else None
@@ -111,6 +122,10 @@ class SupplyDataset(Closing, IterableDataset):
         self._position: str | None = None
         self._last: Batch | None = None
         self._state_is_known = True
+        # A loop that was left may still begin an epoch in a thread of its workers.
+        self._lock = threading.RLock()
+        self._workers = Workers(partial(_claim_for_workers, weakref.ref(self)))
+        self._in_worker = WorkerSide(self._workers.address, self._transform)
 
     def epochs(self) -> Iterator[Epoch]:
         """Each epoch, to the end of the data. After a state was loaded, the first one is the rest of its epoch.
@@ -164,8 +179,9 @@ class SupplyDataset(Closing, IterableDataset):
 
         Before the first epoch has begun it waits for that. With "drop" and "pad" all ranks must then call it.
         """
-        if self._number() is None:
-            self._is_begun_for_length = self._begin()
+        with self._lock:
+            if self._number() is None:
+                self._is_begun_for_length = self._begin()
         return _known(self._whole_epoch)
 
     def close(self) -> None:
@@ -189,6 +205,7 @@ class SupplyDataset(Closing, IterableDataset):
             # An interrupted close() leaves it open.
             if supply.closed:
                 self._supply = None
+                self._workers.close()
 
     def _opened(self) -> Supply:
         if self._supply is None:
@@ -222,6 +239,12 @@ class SupplyDataset(Closing, IterableDataset):
 
     def _begin(self) -> bool:
         """Begins the next epoch, or that of set_epoch(). False: the data has ended."""
+        with self._lock:
+            return self._begin_alone()
+
+    def _begin_alone(self) -> bool:
+        if self._workers.finish():
+            self._finish_epoch()
         wanted, self._wanted_epoch = self._wanted_epoch, None
         if self._is_begun_for_length:
             self._is_begun_for_length = False
@@ -240,12 +263,10 @@ class SupplyDataset(Closing, IterableDataset):
 
     def batches_of(self, number: int | None) -> Iterator[Any]:
         """The batches of an epoch that epochs() has begun, or of the next one (None). For Epoch."""
-        if get_worker_info() is not None:
-            raise SupplyError(
-                "read a SupplyDataset in its own process: DataLoader(num_workers=0). A worker has no pair"
-            )
-        self._take(number)
-        for step in self._steps_of_epoch():
+        return self._batches_in_process(number) if get_worker_info() is None else self._in_worker.batches_of(number)
+
+    def _batches_in_process(self, number: int | None) -> Iterator[Any]:
+        for step in self._steps_of(self._claim_blocks(number), self._batches):
             result = step.batch if self._transform is None else self._transform(step.batch)
             self._hand_out(step)
             try:
@@ -256,12 +277,45 @@ class SupplyDataset(Closing, IterableDataset):
             del step, result
         self._finish_epoch()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For workers of the start methods spawn and forkserver."""
+        assert_spawning(self)
+        self._workers.listen()
+        return WorkerSide, (self._workers.address, self._transform)
+
+    def count_batch(self) -> None:
+        """The loop has got the next batch of the workers. For DataLoader."""
+        assert self._workers.feed is not None
+        self._hand_out(self._workers.feed.handed_out())
+
+    def count_end(self) -> None:
+        """The loop has got all batches of the workers. For DataLoader."""
+        self._finish_epoch()
+
+    def record_batches_of(self, number: int) -> pyarrow.RecordBatchReader:
+        """The blocks of an epoch that epochs() has begun. For Epoch."""
+        import pyarrow
+
+        schema = pyarrow.schema([pyarrow.schema(self._opened()).field(name) for name in self._columns])
+
+        def record_batches() -> Iterator[pyarrow.RecordBatch]:
+            # Not before: some libraries take a stream for its schema alone.
+            for block in self._claim_blocks(number):
+                rows = pyarrow.record_batch(block).select(self._columns)
+                self._hand_out(Step(Batch(), block.position_after(len(block))))
+                del block
+                yield rows if self._zero_copy else pyarrow.ipc.read_record_batch(rows.serialize(), schema)
+                del rows
+            self._finish_epoch()
+
+        return pyarrow.RecordBatchReader.from_batches(schema, record_batches())
+
     def length_of(self, number: int) -> int:
         """The number of batches of an epoch that epochs() has begun. For Epoch."""
         return _known(self._this_epoch if number == self._number() else self._whole_epoch)
 
-    def _take(self, number: int | None) -> None:
-        """Claims the batches of an epoch, which can be read once."""
+    def _claim_blocks(self, number: int | None) -> Iterator[Block]:
+        """The blocks of an epoch, or of the next one (None). An epoch can be read once."""
         if number is None and not self._begin():
             raise SupplyError(
                 f"the data has ended{self._blocks.place_of_end() if self._blocks else ''}: Spark supplies no more "
@@ -270,18 +324,24 @@ class SupplyDataset(Closing, IterableDataset):
         if number is not None and (number != self._number() or not self._is_unread):
             raise SupplyError(f"epoch {number} can be read once, and before epochs() gives the next one")
         self._is_unread = False
-
-    def _steps_of_epoch(self) -> Iterator[Step]:
-        """All steps. If they are read to the end, the epoch's blocks are, too."""
         assert self._blocks is not None
-        blocks = self._blocks.rest()
-        batches = self._batches.of(blocks)
+        return self._blocks.rest()
+
+    def _steps_of(self, blocks: Iterator[Block], makes: Batches) -> Iterator[Step]:
+        """All steps of an epoch. If they are read to the end, the blocks are, too."""
+        batches = makes.of(blocks)
         last = (self._last, self._position or "") if self._last is not None else None
         yield from self._steps.steps(batches, self._this_epoch, last)
         # What "drop" has left.
         batches.close()
         for block in blocks:
             del block
+
+    def claim_for_workers(self, number: int | None, is_counted: bool) -> Iterator[Step]:
+        """The steps of an epoch, or of the next one (None). is_counted: DataLoader will call count_batch()."""
+        steps = self._steps_of(self._claim_blocks(number), self._batches_of_workers)
+        self._state_is_known = is_counted
+        return steps
 
     def _hand_out(self, step: Step) -> None:
         self._position, self._last, self._state_is_known = step.position, step.last, True
@@ -310,3 +370,10 @@ def _known(steps: int | None) -> int:
 
 def _collated(collate_fn: Callable[[list[dict[str, Any]]], Any], batch: Batch) -> Any:
     return collate_fn(rows_of(batch))
+
+
+def _claim_for_workers(dataset_of: weakref.ref[SupplyDataset], number: int | None, is_counted: bool) -> Iterator[Step]:
+    dataset = dataset_of()
+    if dataset is None:
+        raise SupplyError("the data set is gone")
+    return dataset.claim_for_workers(number, is_counted)

@@ -1,0 +1,77 @@
+"""What a SupplyDataset is in a worker of a DataLoader."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from typing import Any
+
+from torch.utils.data import IterableDataset, get_worker_info
+
+from supply.batch import Batch
+from supply.errors import SupplyError
+from supply.feed import unpacked
+from supply.workers import Hello, is_of_this_user
+
+# supply.torch.DataLoader sets it in its workers.
+_is_counted = False
+
+
+class WorkerSide(IterableDataset):
+    """Asks the process that has the pair for batches, and transforms them."""
+
+    def __init__(self, address: str, transform: Callable[[Batch], Any] | None) -> None:
+        super().__init__()
+        self._address = address
+        self._transform = transform
+        # A persistent worker has several.
+        self._iterations = 0
+        self._connection: Connection | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.batches_of(None)
+
+    def batches_of(self, epoch: int | None) -> Iterator[Any]:
+        """This worker's share of an epoch, or of the next one (None): each batch whose turn it is."""
+        worker = get_worker_info()
+        if worker is None:
+            raise SupplyError("this copy of a SupplyDataset can be read in a worker of a DataLoader only")
+        self._iterations += 1
+        iteration = (worker.seed - worker.id, self._iterations)
+        # After an error it stays open until the process ends: the loop still gets the batches of the other workers.
+        self._connection = connection = _connect(self._address)
+        connection.send(Hello(iteration, epoch, worker.id, worker.num_workers, _is_counted))
+        connection.send_bytes(b"")
+        while (batch := unpacked(_message(connection))) is not None:
+            # The next batch is made while this one is transformed.
+            connection.send_bytes(b"")
+            yield batch if self._transform is None else self._transform(batch)
+            del batch
+        connection.close()
+
+
+def count_in_worker(init: Callable[[int], None] | None, worker: int) -> None:
+    """The worker_init_fn of supply.torch.DataLoader. init: that of the user."""
+    global _is_counted
+    _is_counted = True
+    if init is not None:
+        init(worker)
+
+
+def _connect(address: str) -> Connection:
+    peer = socket.socket(socket.AF_UNIX)
+    try:
+        peer.connect(address)
+    except OSError as error:
+        raise SupplyError(f"a worker cannot reach the process that reads Spark's data: {error.strerror}") from error
+    if not is_of_this_user(peer):
+        raise SupplyError("a worker has reached a process of another user")
+    return Connection(peer.detach())
+
+
+def _message(connection: Connection) -> Any:
+    try:
+        return connection.recv()
+    except (EOFError, OSError) as error:
+        raise SupplyError("the process that reads Spark's data has closed the data set") from error

@@ -1,0 +1,168 @@
+"""The columns of a batch: types, texts, values of different lengths, nulls. Batches span blocks, too."""
+
+import datetime
+import decimal
+
+import pyarrow
+import pytest
+import supply
+
+from task import Task
+from values import UNSIGNED, batch
+
+torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+from supply.torch import DataLoader, Jagged, SupplyDataset  # noqa: E402
+
+
+@pytest.fixture
+def batches_of(files):
+    """A function: the batches of an epoch with these blocks. Each block is a list of the column x, of an Arrow type."""
+    made = []
+
+    def batches(kind, *blocks, batch_size=3, workers=0, **options):
+        data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=batch_size, timeout=30, **options)
+        data._opened()
+        task = Task(*files.paths)
+        made.append((data, task))
+        first = 0
+        for block in blocks:
+            task.supply(batch(x=(block, kind)), first_element=first)
+            first += len(block)
+        task.end_of_epoch()
+        return list(DataLoader(data, num_workers=workers) if workers else data)
+
+    yield batches
+    for data, task in made:
+        data.abort("the test has ended")
+        task.leave()
+
+
+ZERO_COPY = pytest.mark.parametrize("zero_copy", [False, True])
+
+
+@ZERO_COPY
+@pytest.mark.parametrize("kind, values, dtype, expected", [
+    ("bool", [True, False, True, True], torch.bool, [True, False, True, True]),
+    (pyarrow.date32(), [datetime.date(1970, 1, 2), datetime.date(1969, 12, 31)] * 2, torch.int32, [1, -1] * 2),
+    (pyarrow.timestamp("us", "UTC"), [0, 5, 6, 7], torch.int64, [0, 5, 6, 7]),
+    ("float32", [0.5, 1, 2, 3], torch.float32, [0.5, 1, 2, 3]),
+])  # fmt: skip
+def test_numbers(batches_of, zero_copy, kind, values, dtype, expected):
+    whole, rest = batches_of(kind, values[:3], values[3:], zero_copy=zero_copy)
+    assert whole["x"].dtype == rest["x"].dtype == dtype
+    assert whole["x"].tolist() + rest["x"].tolist() == expected
+
+
+@ZERO_COPY
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("blocks", [[[1, 2, 3]], [[1, 2], [3]]], ids=["one block", "two blocks"])
+def test_types_of_your_choice(batches_of, zero_copy, blocks, workers):
+    [got] = batches_of("int32", *blocks, zero_copy=zero_copy, workers=workers, dtypes={"x": torch.float64})
+    assert got["x"].dtype == torch.float64 and got["x"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", UNSIGNED)
+def test_unsigned_integers_with_a_type(batches_of, kind):
+    [got] = batches_of(kind, [1, 2], [65535], dtypes={"x": torch.long})
+    assert got["x"].dtype == torch.long and got["x"].tolist() == [1, 2, 65535]
+
+
+TEXTS = [["ä", "", "b", "cd", "e"], ["f", "long text"]]
+
+
+@ZERO_COPY
+@pytest.mark.parametrize("workers", [0, 1])
+def test_texts_are_lists(batches_of, zero_copy, workers):
+    batches = batches_of("string", *TEXTS, zero_copy=zero_copy, workers=workers)
+    assert [got["x"] for got in batches] == [["ä", "", "b"], ["cd", "e", "f"], ["long text"]]
+
+
+def test_bytes_as_lists(batches_of):
+    batches = batches_of("binary", [b"a", b"", b"bc", b"d"], [b"e"], ragged={"x": "list"})
+    assert [got["x"] for got in batches] == [[b"a", b"", b"bc"], [b"d", b"e"]]
+
+
+@ZERO_COPY
+@pytest.mark.parametrize("workers", [0, 1])
+def test_bytes_as_jagged_tensors(batches_of, zero_copy, workers):
+    first, second = batches_of(
+        "binary", [b"a", b"", b"bc", b"d"], [b"ef"], ragged={"x": "jagged"}, zero_copy=zero_copy, workers=workers
+    )
+    assert isinstance(first["x"], Jagged) and bytes(first["x"].values.tolist()) == b"abc"
+    assert first["x"].offsets.tolist() == [0, 1, 1, 3]
+    assert bytes(second["x"].values.tolist()) == b"def" and second["x"].offsets.tolist() == [0, 1, 3]
+
+
+def test_zero_copy_jagged_values_are_views(files):
+    data = SupplyDataset(
+        files.folder, 0, columns=["x"], batch_size=1, timeout=30, ragged={"x": "jagged"}, zero_copy=True
+    )
+    data._opened()
+    task = Task(*files.paths)
+    task.supply(batch(x=([b"a", b"bc"], "binary")))
+    start, size = data._opened().mapping
+    batches = iter(data)
+    next(batches)
+    assert start < next(batches)["x"].values.data_ptr() < start + size
+    del batches
+    data.abort("the test has ended")
+    task.leave()
+
+
+@ZERO_COPY
+@pytest.mark.parametrize("workers", [0, 1])
+def test_nulls_with_a_mask(batches_of, zero_copy, workers):
+    first, second = batches_of(
+        "int64", [1, None, 3, None], [5], nulls={"x": "mask"}, zero_copy=zero_copy, workers=workers
+    )
+    assert (first["x"].tolist(), first["x_mask"].tolist()) == ([1, 0, 3], [True, False, True])
+    assert (second["x"].tolist(), second["x_mask"].tolist()) == ([0, 5], [False, True])
+
+
+@pytest.mark.parametrize("kind, values, fill, expected", [
+    ("float32", [0.5, None], -1, [0.5, -1]), ("bool", [None, True], False, [False, True]),
+])  # fmt: skip
+def test_nulls_with_a_value(batches_of, kind, values, fill, expected):
+    [got] = batches_of(kind, values, [values[0] if values[0] is not None else True], nulls={"x": fill})
+    assert got["x"].tolist()[:2] == expected and list(got) == ["x"]
+
+
+def test_nulls_of_a_list_are_none(batches_of):
+    [got] = batches_of("string", ["a", None, "c"])
+    assert got["x"] == ["a", None, "c"]
+
+
+@pytest.mark.parametrize("kind, values, says", [
+    ("int64", [1, None], r"1 of 2 elements are null: SupplyDataset\(nulls=\{'x': 0\}\)"),
+    ("binary", [b"a", b"bc"], r"ragged=\{'x': 'list'\}"),
+    (pyarrow.decimal128(9, 2), [decimal.Decimal("1.25")], "cast the column to double"),
+])  # fmt: skip
+def test_columns_that_need_an_option(batches_of, kind, values, says):
+    with pytest.raises(supply.ColumnError, match=f"column 'x'.*{says}"):
+        batches_of(kind, values)
+
+
+def test_pad_repeats_lists(batches_of):
+    [got] = batches_of("string", ["a", "b"], uneven="pad")
+    assert got["x"] == ["a", "b", "a"]
+
+
+def test_pad_repeats_jagged_values(batches_of):
+    [got] = batches_of("binary", [b"a", b"bc"], uneven="pad", ragged={"x": "jagged"})
+    assert bytes(got["x"].values.tolist()) == b"abca" and got["x"].offsets.tolist() == [0, 1, 3, 4]
+
+
+def test_a_collate_fn_gets_rows(batches_of):
+    [got] = batches_of(
+        "binary", [b"a", None, b"bc"], ragged={"x": "list"}, collate_fn=lambda rows: [row["x"] for row in rows]
+    )
+    assert got == [b"a", None, b"bc"]
+
+
+@pytest.mark.parametrize("wrong", [
+    {"dtypes": {"y": torch.long}}, {"nulls": {"y": 0}}, {"ragged": {"y": "list"}}, {"ragged": {"x": "tensor"}},
+    {"transform": len, "collate_fn": len},
+])  # fmt: skip
+def test_wrong_options(files, wrong):
+    with pytest.raises(ValueError):
+        SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, **wrong)

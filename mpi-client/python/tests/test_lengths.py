@@ -1,0 +1,77 @@
+"""len() of a SupplyDataset and of an Epoch, and equal steps without an all_reduce for each batch."""
+
+import math
+
+import pytest
+import supply
+
+from feeding import numbers_of, supply_blocks
+from layout import put
+from task import Task
+
+torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+from supply.torch import SupplyDataset  # noqa: E402
+from torch.utils.data import DataLoader  # noqa: E402
+
+ELEMENTS = 10
+
+
+@pytest.fixture
+def counted(files):
+    """A function that makes a data set of two epochs. Spark announces this number of elements (None: no number)."""
+    made = []
+
+    def make(announced=ELEMENTS, state=None, **options):
+        data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, **options)
+        if state is not None:
+            data.load_state_dict(state)
+        data._opened()
+        task = Task(*files.paths)
+        made.append((data, task))
+        if announced is not None:
+            put(task.memory, "mapped_file_header", epoch_elements=announced)
+            put(task.memory, "mapped_file_header", counts_known=1)
+        supply_blocks(task, [ELEMENTS - task.header("start_element")])
+        task.end_of_epoch()
+        supply_blocks(task, [ELEMENTS], epoch=1)
+        task.end_of_epoch(1)
+        return data
+
+    yield make
+    for data, task in made:
+        data.abort("the test has ended")
+        task.leave()
+
+
+@pytest.mark.parametrize("uneven, length", [("keep", 3), ("drop", 2), ("pad", 3)])
+def test_lengths(counted, uneven, length):
+    data = counted(uneven=uneven)
+    assert len(data) == len(DataLoader(data, batch_size=None)) == length
+    assert len(list(data)) == length, "len() has waited for the epoch, but has not left it"
+    epoch = next(data.epochs())
+    assert epoch.number == 1 and len(epoch) == length == len(list(epoch))
+
+
+def test_a_length_that_is_not_known(counted):
+    data = counted(announced=None)
+    epoch = next(data.epochs())
+    for unknown in (data, epoch):
+        with pytest.raises(TypeError, match="Spark has not counted"):
+            len(unknown)
+    assert len(list(epoch)) == math.ceil(ELEMENTS / 4)
+
+
+def test_the_rest_of_an_epoch_has_no_length(counted):
+    state = {"version": 1, "position": "position-1:0:1:0:4:0000000000000077"}
+    epochs = counted(state=state, uneven="drop").epochs()
+    rest = next(epochs)
+    with pytest.raises(TypeError):
+        len(rest)
+    assert numbers_of(rest) == [[4, 5, 6, 7]]
+    assert len(next(epochs)) == 2
+
+
+def test_fewer_batches_than_announced_are_an_error(counted):
+    data = counted(announced=16, uneven="drop")
+    with pytest.raises(supply.SupplyError, match="this rank got 2 full batches, but Spark announced 4"):
+        list(data)

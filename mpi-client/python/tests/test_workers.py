@@ -1,0 +1,197 @@
+"""DataLoader(num_workers=...): the pair stays in this process, and workers transform its batches in order."""
+
+import os
+import threading
+
+import pytest
+import supply
+
+import worker_programs
+from feeding import numbers_of, supply_blocks
+from task import Task, wait_until
+
+torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+from supply.torch import DataLoader, SupplyDataset  # noqa: E402
+from torch.utils.data import DataLoader as PLAIN  # noqa: E402, N811
+
+LOADERS = pytest.mark.parametrize("loader", [PLAIN, DataLoader], ids=["PyTorch's", "ours"])
+
+
+def load(loader, data, workers=2, **options):
+    return loader(data, batch_size=None, num_workers=workers, **options)
+
+
+def is_alive(process):
+    return os.path.exists(f"/proc/{process}")
+
+
+def servers():
+    """The threads that answer workers."""
+    return {thread for thread in threading.enumerate() if "serve" in thread.name}
+
+
+@pytest.fixture
+def supplied(files):
+    """A function that makes a data set, with blocks of these sizes: (data set, task). No end of the epoch follows."""
+    made = []
+
+    def make(sizes, **options):
+        data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, **options)
+        data._opened()
+        task = Task(*files.paths)
+        made.append((data, task))
+        supply_blocks(task, sizes)
+        return data, task
+
+    yield make
+    for data, task in made:
+        data.abort("the test has ended")
+        task.leave()
+
+
+@LOADERS
+def test_workers_transform_in_order(dataset, loader):
+    data = dataset([6] * 9, epochs=2, transform=worker_programs.doubled)
+    for _ in range(2):
+        batches = list(load(loader, data, 3, multiprocessing_context="fork"))
+        assert numbers_of(batches) == [[2 * n for n in range(first, min(first + 4, 54))] for first in range(0, 54, 4)]
+        processes = [batch["process"] for batch in batches]
+        assert os.getpid() not in processes and len(set(processes)) == 3
+        assert processes == [processes[number % 3] for number in range(len(batches))]
+        wait_until("the end of the workers", lambda processes=processes: not any(map(is_alive, processes)))
+
+
+def test_spawned_workers(dataset):
+    data = dataset([4] * 3, transform=worker_programs.doubled)
+    batches = list(load(DataLoader, data, multiprocessing_context="spawn"))
+    assert numbers_of(batches) == [[0, 2, 4, 6], [8, 10, 12, 14], [16, 18, 20, 22]]
+    assert len({os.getpid(), *(batch["process"] for batch in batches)}) == 3
+    assert data.state_dict()["position"] == "position-1:1:0:0:0:0000000000000077"
+
+
+def test_without_workers_this_process_transforms(dataset):
+    [batch] = load(DataLoader, dataset([4], transform=worker_programs.doubled), 0)
+    assert batch["process"] == os.getpid()
+
+
+@LOADERS
+def test_batches_of_workers_are_writable_shared_memory(dataset, loader):
+    batches = list(load(loader, dataset([8])))
+    assert all(batch["x"].is_shared() for batch in batches)
+    batches[0]["x"].add_(1)
+    assert numbers_of(batches) == [[1, 2, 3, 4], [4, 5, 6, 7]]
+
+
+@LOADERS
+def test_order_with_a_slow_worker(dataset, loader):
+    data = dataset([4] * 20, transform=worker_programs.slow)
+    assert numbers_of(load(loader, data, 3)) == [list(range(first, first + 4)) for first in range(0, 80, 4)]
+
+
+@LOADERS
+def test_more_workers_than_batches(dataset, loader):
+    data = dataset([4, 2], epochs=2)
+    for epoch in data.epochs():
+        assert numbers_of(load(loader, epoch, 4)) == [[0, 1, 2, 3], [4, 5]]
+
+
+@LOADERS
+def test_persistent_workers(dataset, loader):
+    data = dataset([4] * 3, epochs=3, transform=worker_programs.doubled)
+    batches = load(loader, data, persistent_workers=True)
+    epochs = [list(batches) for _ in range(3)]
+    assert [len(epoch) for epoch in epochs] == [3] * 3
+    assert len({batch["process"] for epoch in epochs for batch in epoch}) == 2
+
+
+@pytest.mark.parametrize("uneven, last", [("keep", [[12, 13]]), ("drop", []), ("pad", [[12, 13, 12, 13]])])
+def test_the_state_is_what_the_loop_was_handed(dataset, uneven, last):
+    data = dataset([7, 7], epochs=2, uneven=uneven)
+    position = "position-1:0:1:0:{}:0000000000000077".format
+    loader = load(DataLoader, data)
+    positions = []
+    for _ in loader:
+        state = data.state_dict()
+        positions.append(state["position"])
+    assert positions[:3] == [position(4), position(8), position(12)] and len(positions) == 3 + len(last)
+    assert ("last" in state) == (uneven == "pad")
+    assert data.state_dict()["position"] == "position-1:1:0:0:0:0000000000000077"
+    rest = iter(loader)
+    next(rest)
+    assert data.state_dict()["position"] == "position-1:1:1:0:4:0000000000000077"
+    list(rest)
+
+
+def test_the_state_is_unknown_with_the_workers_of_another_loader(dataset):
+    data = dataset([4] * 3, epochs=2)
+    for epoch in data.epochs():
+        if epoch.number == 1:
+            assert data.state_dict()["position"] == "position-1:1:0:0:0:0000000000000077"
+        for _ in load(PLAIN, epoch):
+            with pytest.raises(supply.SupplyError, match="use supply.torch.DataLoader"):
+                data.state_dict()
+    assert data.state_dict()["position"] == "position-1:2:0:0:0:0000000000000077"
+
+
+def test_an_error_of_the_transform_reaches_the_loop(supplied):
+    data, _ = supplied([4] * 3, transform=worker_programs.failing)
+    batches = iter(load(DataLoader, data))
+    assert numbers_of([next(batches), next(batches)]) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    with pytest.raises(ZeroDivisionError, match="in failing\n(.*\n)*.*the transform has failed"):
+        next(batches)
+
+
+def test_a_worker_that_dies_ends_the_loop(supplied):
+    data, _ = supplied([4] * 3, transform=worker_programs.exiting)
+    with pytest.raises(RuntimeError, match="exited unexpectedly"):
+        list(load(DataLoader, data))
+
+
+@LOADERS
+def test_an_error_of_spark_reaches_the_loop(supplied, loader):
+    data, task = supplied([4])
+    batches = iter(load(loader, data))
+    assert numbers_of([next(batches)]) == [[0, 1, 2, 3]]
+    task.fail("the executor is gone")
+    with pytest.raises(supply.SparkError, match="the executor is gone"):
+        next(batches)
+
+
+@LOADERS
+def test_a_loop_that_breaks_leaves_no_process_and_no_block(supplied, loader):
+    data, task = supplied([40], transform=worker_programs.doubled)
+    others = servers()
+    for batch in load(loader, data):
+        process = batch["process"]
+        break
+    wait_until("the end of the worker", lambda: not is_alive(process))
+    wait_until("the release of the block", lambda: task.header("released") == 1)
+    wait_until("the end of the threads", lambda: servers() <= others)
+    task.end_of_epoch()
+    supply_blocks(task, [4], epoch=1)
+    task.end_of_epoch(1)
+    assert numbers_of(load(loader, data)) == [[0, 2, 4, 6]], "the next epoch"
+
+
+@LOADERS
+def test_close_while_workers_wait(supplied, loader):
+    data, _ = supplied([4])
+    batches = iter(load(loader, data))
+    next(batches)
+    data.abort("enough")
+    with pytest.raises(supply.SupplyError, match="closed"):
+        next(batches)
+
+
+def test_the_loader_is_for_whole_batches(files):
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4)
+    with pytest.raises(ValueError, match="batch_size"):
+        DataLoader(data, batch_size=2)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="in_order"):
+        DataLoader(data, in_order=False)
+
+
+def test_a_batch_size_of_another_loader_is_an_error(supplied):
+    data, _ = supplied([4])
+    with pytest.raises(ValueError, match="batch_size=None"):
+        next(iter(PLAIN(data)))
