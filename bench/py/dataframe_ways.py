@@ -52,8 +52,7 @@ def supply(frame, epochs, pair, shared_folder, timeout, resident=False):
     saving = Background(writer.save, timeout)
     config = (pair["mapped_files"], pair["named_pipes"])
     with SupplyDataset(config, 0, columns=COLUMNS, batch_size=BATCH, timeout=timeout) as dataset:
-        for _ in range(epochs):
-            yield dataset
+        yield from dataset.epochs()
     saving.end()
 
 
