@@ -90,6 +90,12 @@ class CountsSuite extends AnyFunSuite with RunsWithRanks {
     assert(seen == Seq(Seq("AGAIN", "AGAIN", "OK 27 0")))
   }
 
+  test("nor does the rest of an epoch in which another number of ranks stopped") {
+    val (seen, _) = supply(1, epochs = 2, take = counts,
+      resumePositions = Some("position-1:0:1:0:6:0000000000000000,no-position"))(imbalanced())
+    assert(seen == Seq(Seq("AGAIN", "AGAIN", "OK 27 0")))
+  }
+
   test("nor does the rest of an epoch that an attempt supplies after another one") {
     val (seen, outcome) =
       supply(1, epochs = 2, take = counts)(imbalanced(failures = 1))

@@ -19,6 +19,7 @@ trait RunsWithRanks extends LocalSpark { this: Suite =>
       timeout: Double = 20,
       resident: Boolean = false, ringBytes: Long = 8192, shuffle: Shuffle = Shuffle.Partitions,
       uneven: Uneven = Uneven.Keep, position: Option[String] = None,
+      resumePositions: Option[String] = None,
       take: TestRank => Seq[String] = _.drain())(
       source: => Source): (Seq[Seq[String]], Either[Throwable, Seq[TaskReport]]) =
     TemporaryFolder { folder =>
@@ -39,7 +40,8 @@ trait RunsWithRanks extends LocalSpark { this: Suite =>
           timeout = timeout,
           resident = resident,
           shuffle = shuffle,
-          uneven = uneven)
+          uneven = uneven,
+          resumePositions = resumePositions)
         val outcome =
           try Right(SupplyJob.run(sc, settings)(source))
           catch { case e: Exception => Left(e) }
