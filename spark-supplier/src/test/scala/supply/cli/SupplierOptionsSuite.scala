@@ -40,10 +40,11 @@ class SupplierOptionsSuite extends AnyFunSuite {
 
   test("a DataFrame's writer has the same options, without their dashes") {
     val options = Map("mapped-files" -> "m", "named-pipes" -> "n", "ranks" -> "4",
-      "block-elements" -> "32", "resident" -> "true")
+      "block-elements" -> "32", "resident" -> "true",
+      "resume-positions" -> "no-position,no-position")
     assert(RunOptions.parse(options).settings ==
       SupplySettings(ranks = 4, mappedFiles = "m", namedPipes = "n", blockElements = Some(32),
-        resident = true))
+        resident = true, resumePositions = Some("no-position,no-position")))
     val message =
       intercept[ConfigException](RunOptions.parse(options + ("epoch" -> "3"))).getMessage
     assert(message.endsWith("did you mean --epochs? (docs/DATAFRAMES.md lists the options)"))
