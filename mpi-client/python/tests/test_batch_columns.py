@@ -21,7 +21,7 @@ def batches_of(files):
 
     def batches(kind, *blocks, batch_size=3, workers=0, **options):
         data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=batch_size, timeout=30, **options)
-        data._opened()
+        data.opened()
         task = Task(*files.paths)
         made.append((data, task))
         first = 0
@@ -97,10 +97,10 @@ def test_zero_copy_jagged_values_are_views(files):
     data = SupplyDataset(
         files.folder, 0, columns=["x"], batch_size=1, timeout=30, ragged={"x": "jagged"}, zero_copy=True
     )
-    data._opened()
+    data.opened()
     task = Task(*files.paths)
     task.supply(batch(x=([b"a", b"bc"], "binary")))
-    start, size = data._opened().mapping
+    start, size = data.opened().mapping
     batches = iter(data)
     next(batches)
     assert start < next(batches)["x"].values.data_ptr() < start + size

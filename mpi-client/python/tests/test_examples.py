@@ -115,3 +115,21 @@ def test_training_stopped_in_an_epoch_resumes_in_the_same_order(tmp_path, config
     )
     [(count, accuracy)] = re.findall(r"evaluated=(\d+) accuracy=(\S+)", ranks)
     assert int(count) == HELD_OUT and float(accuracy) >= ACCURACY_WANTED
+
+
+def test_workers_decode_images(tmp_path, config):
+    image = pytest.importorskip("PIL.Image", reason="no Pillow (pip install pillow)")
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for level in range(10):
+        # Images of different sizes, so their files differ in length.
+        image.new("RGB", (20 + level, 30), (25 * level,) * 3).save(photos / f"{level}.jpg")
+    _, ranks = run(
+        [EXAMPLES / "supply_images.py", photos, config, "--epochs", "2"],
+        [EXAMPLES / "decode_images.py", config, "--batch-size", "2", "--workers", "2"],
+    )
+    lines = re.findall(r"decode_images: \S*/(\d)\.jpg epoch=(\d) brightness=(\S+)", ranks)
+    assert sorted((int(level), int(epoch)) for level, epoch, _ in lines) == [
+        (level, epoch) for level in range(10) for epoch in range(2)
+    ]
+    assert all(float(brightness) == pytest.approx(25 * int(level) / 255, abs=0.01) for level, _, brightness in lines)

@@ -25,7 +25,7 @@ def counted(files):
         data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, **options)
         if state is not None:
             data.load_state_dict(state)
-        data._opened()
+        data.opened()
         task = Task(*files.paths)
         made.append((data, task))
         if announced is not None:

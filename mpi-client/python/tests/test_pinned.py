@@ -40,11 +40,11 @@ class Stream:
 @pytest.fixture
 def pinned(files, monkeypatch):
     """A data set with a stream of the test, and its task. Without a CUDA device the ring cannot be registered."""
-    monkeypatch.setattr("supply.torch.require_device", lambda: None)
-    monkeypatch.setattr("supply.torch.pin_ring", lambda *_: lambda: None)
+    monkeypatch.setattr("supply.pinned.require_device", lambda: None)
+    monkeypatch.setattr("supply.pinned.pin_ring", lambda *_: lambda: None)
     stream = Stream()
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin=stream)
-    data._opened()
+    data.opened()
     task = Task(*files.paths)
     yield data, task, stream
     data.abort("the test has ended")
@@ -101,10 +101,10 @@ def test_a_ring_is_unregistered_after_its_copies_and_before_its_pair_ends(files,
     stream = Stream()
     seen = []
     unpin = lambda: seen.extend([stream.events[0].done, files.remaining()])  # noqa: E731
-    monkeypatch.setattr("supply.torch.require_device", lambda: None)
-    monkeypatch.setattr("supply.torch.pin_ring", lambda *_: unpin)
+    monkeypatch.setattr("supply.pinned.require_device", lambda: None)
+    monkeypatch.setattr("supply.pinned.pin_ring", lambda *_: unpin)
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, zero_copy=True, pin=stream)
-    data._opened()
+    data.opened()
     task = Task(*files.paths)
     supply_blocks(task, 1)
     next(iter(data))
@@ -127,7 +127,7 @@ def test_pin_without_a_device(files, zero_copy):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_copies_that_a_device_starts_late(files):
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin=True)
-    data._opened()
+    data.opened()
     task = Task(*files.paths)
     count = 10 * BLOCKS_OF_RING
     supplying = threading.Thread(target=lambda: [supply_blocks(task, count), task.end_of_epoch()])

@@ -37,7 +37,7 @@ def supplied(files):
 
     def make(sizes, **options):
         data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, **options)
-        data._opened()
+        data.opened()
         task = Task(*files.paths)
         made.append((data, task))
         supply_blocks(task, sizes)

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import IterableDataset
 
+from supply.batch import Batch
+from supply.equal_steps import Step
+
 if TYPE_CHECKING:
+    import pyarrow
+
     from supply.torch import SupplyDataset
 
 
@@ -35,7 +40,24 @@ class Epoch(IterableDataset):
 
         The record batches are copies, unless zero_copy=True. The options for batches do not apply.
         """
-        return self.dataset.record_batches_of(self.number).__arrow_c_stream__()
+        import pyarrow
+
+        whole = pyarrow.schema(self.dataset.opened())
+        schema = pyarrow.schema([whole.field(name) for name in self.dataset.columns])
+        return pyarrow.RecordBatchReader.from_batches(schema, self._record_batches(schema)).__arrow_c_stream__()
+
+    def _record_batches(self, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
+        import pyarrow
+
+        # Claimed now and not before: some libraries take a stream for its schema alone.
+        for block in self.dataset.claim_blocks(self.number):
+            rows = pyarrow.record_batch(block).select(schema.names)
+            self.dataset.hand_out(Step(Batch(), block.position_after(len(block))))
+            # Otherwise they would hold the block during the next wait.
+            del block
+            yield rows if self.dataset.is_zero_copy else pyarrow.ipc.read_record_batch(rows.serialize(), schema)
+            del rows
+        self.dataset.finish_epoch()
 
     def __repr__(self) -> str:
         return f"<supply.torch.Epoch {self.number}>"

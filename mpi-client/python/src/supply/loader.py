@@ -43,4 +43,4 @@ class DataLoader(torch.utils.data.DataLoader):
             dataset.count_batch()
             yield batch
             del batch
-        dataset.count_end()
+        dataset.finish_epoch()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
 
-from supply.errors import SupplyError
+from supply.block import Block
+from supply.errors import AllHeldError, SupplyError
+from supply.pair import Supply
 
 # Offset of the ring in the mapped file (proto/layout.tsv).
 _RING_OFFSET = 65536
@@ -34,6 +37,38 @@ def pin_ring(address: int, size: int) -> Callable[[], None]:
             "set ring= smaller"
         )
     return lambda: cuda.cudaHostUnregister(ring) and None
+
+
+def pin_batches(supply: Supply, copies: PendingCopies | None) -> Callable[[], object] | None:
+    """Checks that a device is there. With `copies`, registers the ring, and returns the function that ends that.
+
+    Without a call it ends with the pair. An error aborts the pair.
+    """
+    try:
+        require_device()
+        unpin = pin_ring(*supply.mapping) if copies else None
+    except BaseException as error:
+        supply.abort(f"{type(error).__name__}: {error}")
+        raise
+    if copies is None or unpin is None:
+        return None
+
+    def finish() -> None:
+        copies.wait_for_all()
+        unpin()
+
+    # It runs before the pair's own finalizer, because it is newer.
+    return weakref.finalize(supply, finish)
+
+
+def next_block(supply: Supply, copies: PendingCopies | None) -> Block | None:
+    """Supply.next_block(). If the ring is full, it waits for the oldest copy."""
+    while True:
+        try:
+            return supply.next_block()
+        except AllHeldError:
+            if copies is None or not copies.wait_for_oldest():
+                raise
 
 
 class Stream(Protocol):

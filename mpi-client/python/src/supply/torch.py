@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from multiprocessing.context import assert_spawning
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed
@@ -21,16 +21,13 @@ from supply.closing import Closing
 from supply.epoch import Epoch
 from supply.epoch_blocks import EpochBlocks
 from supply.equal_steps import EqualSteps, Step
-from supply.errors import AllHeldError, SupplyError
+from supply.errors import SupplyError
 from supply.loader import DataLoader
 from supply.pair import Config, Supply
 from supply.pair import open as open_supply
-from supply.pinned import PendingCopies, Stream, pin_ring, require_device
+from supply.pinned import PendingCopies, Stream, next_block, pin_batches
 from supply.worker_side import WorkerSide
 from supply.workers import Workers
-
-if TYPE_CHECKING:
-    import pyarrow
 
 __all__ = ["DataLoader", "Epoch", "Jagged", "SupplyDataset"]
 
@@ -103,8 +100,8 @@ class SupplyDataset(Closing, IterableDataset):
         values = BlockValues(columns, dtypes or {}, ragged or {}, nulls or {})
         self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin) and not zero_copy)
         self._batches_of_workers = Batches(values, batch_size, dtypes or {}, zero_copy=True, pin=False)
-        self._columns = list(columns)
-        self._zero_copy = zero_copy
+        self.columns = list(columns)
+        self.is_zero_copy = zero_copy
         self._transform = transform if collate_fn is None else partial(_collated, collate_fn)
         self._steps = EqualSteps(uneven, batch_size, process_group)
         self._copies = PendingCopies(None if pin is True else pin) if pin and zero_copy else None
@@ -207,31 +204,14 @@ class SupplyDataset(Closing, IterableDataset):
                 self._supply = None
                 self._workers.close()
 
-    def _opened(self) -> Supply:
+    def opened(self) -> Supply:
+        """The pair. It is opened now, if it is not open."""
         if self._supply is None:
             supply = open_supply(*self._pair, position=self._position, **self._options)
             if self._is_pinned:
-                self._pin(supply)
+                self._unpin = pin_batches(supply, self._copies)
             self._supply = supply
         return self._supply
-
-    def _pin(self, supply: Supply) -> None:
-        copies = self._copies
-        try:
-            require_device()
-            unpin = pin_ring(*supply.mapping) if copies else None
-        except BaseException as error:
-            supply.abort(f"{type(error).__name__}: {error}")
-            raise
-        if copies is None or unpin is None:
-            return
-
-        def finish() -> None:
-            copies.wait_for_all()
-            unpin()
-
-        # Without a close(), too. It runs before the pair's own finalizer, because it is newer.
-        self._unpin = weakref.finalize(supply, finish)
 
     def _number(self) -> int | None:
         """The epoch that has begun."""
@@ -244,14 +224,14 @@ class SupplyDataset(Closing, IterableDataset):
 
     def _begin_alone(self) -> bool:
         if self._workers.finish():
-            self._finish_epoch()
+            self.finish_epoch()
         wanted, self._wanted_epoch = self._wanted_epoch, None
         if self._is_begun_for_length:
             self._is_begun_for_length = False
             if wanted in (None, self._number()):
                 return True
-        supply = self._opened()
-        self._blocks = self._blocks or EpochBlocks(supply, partial(_next_block, supply, self._copies))
+        supply = self.opened()
+        self._blocks = self._blocks or EpochBlocks(supply, partial(next_block, supply, self._copies))
         resumes = self._blocks.begun is None and self._position is not None
         if self._blocks.begun is not None:
             # An iteration that was broken off has left it. It would hold its block.
@@ -266,16 +246,16 @@ class SupplyDataset(Closing, IterableDataset):
         return self._batches_in_process(number) if get_worker_info() is None else self._in_worker.batches_of(number)
 
     def _batches_in_process(self, number: int | None) -> Iterator[Any]:
-        for step in self._steps_of(self._claim_blocks(number), self._batches):
+        for step in self._steps_of(self.claim_blocks(number), self._batches):
             result = step.batch if self._transform is None else self._transform(step.batch)
-            self._hand_out(step)
+            self.hand_out(step)
             try:
                 yield result
             finally:
                 if self._copies is not None:
                     self._copies.keep(step.batch)
             del step, result
-        self._finish_epoch()
+        self.finish_epoch()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For workers of the start methods spawn and forkserver."""
@@ -285,36 +265,15 @@ class SupplyDataset(Closing, IterableDataset):
 
     def count_batch(self) -> None:
         """The loop has got the next batch of the workers. For DataLoader."""
-        assert self._workers.feed is not None
-        self._hand_out(self._workers.feed.handed_out())
-
-    def count_end(self) -> None:
-        """The loop has got all batches of the workers. For DataLoader."""
-        self._finish_epoch()
-
-    def record_batches_of(self, number: int) -> pyarrow.RecordBatchReader:
-        """The blocks of an epoch that epochs() has begun. For Epoch."""
-        import pyarrow
-
-        schema = pyarrow.schema([pyarrow.schema(self._opened()).field(name) for name in self._columns])
-
-        def record_batches() -> Iterator[pyarrow.RecordBatch]:
-            # Not before: some libraries take a stream for its schema alone.
-            for block in self._claim_blocks(number):
-                rows = pyarrow.record_batch(block).select(self._columns)
-                self._hand_out(Step(Batch(), block.position_after(len(block))))
-                del block
-                yield rows if self._zero_copy else pyarrow.ipc.read_record_batch(rows.serialize(), schema)
-                del rows
-            self._finish_epoch()
-
-        return pyarrow.RecordBatchReader.from_batches(schema, record_batches())
+        if self._workers.feed is None:
+            raise SupplyError("another loop over this data set has begun")
+        self.hand_out(self._workers.feed.handed_out())
 
     def length_of(self, number: int) -> int:
         """The number of batches of an epoch that epochs() has begun. For Epoch."""
         return _known(self._this_epoch if number == self._number() else self._whole_epoch)
 
-    def _claim_blocks(self, number: int | None) -> Iterator[Block]:
+    def claim_blocks(self, number: int | None) -> Iterator[Block]:
         """The blocks of an epoch, or of the next one (None). An epoch can be read once."""
         if number is None and not self._begin():
             raise SupplyError(
@@ -339,27 +298,19 @@ class SupplyDataset(Closing, IterableDataset):
 
     def claim_for_workers(self, number: int | None, is_counted: bool) -> Iterator[Step]:
         """The steps of an epoch, or of the next one (None). is_counted: DataLoader will call count_batch()."""
-        steps = self._steps_of(self._claim_blocks(number), self._batches_of_workers)
+        steps = self._steps_of(self.claim_blocks(number), self._batches_of_workers)
         self._state_is_known = is_counted
         return steps
 
-    def _hand_out(self, step: Step) -> None:
+    def hand_out(self, step: Step) -> None:
+        """The loop has got the step."""
         self._position, self._last, self._state_is_known = step.position, step.last, True
 
-    def _finish_epoch(self) -> None:
-        assert self._supply is not None
+    def finish_epoch(self) -> None:
+        """The loop has got all of the epoch."""
         # A stream may end in the middle of an epoch.
-        if not self._supply.at_end_of_data:
+        if self._supply is not None and not self._supply.at_end_of_data:
             self._position, self._last, self._state_is_known = self._supply.ended_epoch_position, None, True
-
-
-def _next_block(supply: Supply, copies: PendingCopies | None) -> Block | None:
-    while True:
-        try:
-            return supply.next_block()
-        except AllHeldError:
-            if copies is None or not copies.wait_for_oldest():
-                raise
 
 
 def _known(steps: int | None) -> int:

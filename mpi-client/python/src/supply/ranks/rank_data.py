@@ -39,7 +39,7 @@ class RankData(SupplyDataset):
     def drain(self) -> None:
         """Receives and drops the rest of the data, so that Spark can supply the other ranks to their end."""
         for dataset in self._datasets():
-            for _ in dataset._opened():
+            for _ in dataset.opened():
                 pass
 
     def close(self) -> None:
