@@ -1,0 +1,82 @@
+"""What the copy of a batch costs: batches of a block with and without zero_copy, and a plain copy of their bytes.
+
+    build/wheel-venv/bin/python bench/py/batch_copies.py
+
+Prints, for each size, the microseconds of a batch in the best of 100 rounds. The wheel's environment has the package `supply`. The task of
+its tests supplies the block, so no Spark runs.
+"""
+
+import pathlib
+import sys
+import tempfile
+import time
+
+import pyarrow
+import supply
+import torch
+from supply.batches import Batches
+from supply.block_values import BlockValues
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "mpi-client" / "python" / "tests"))
+from task import Task  # noqa: E402
+
+BATCHES_OF_BLOCK, BLOCKS, ROUNDS = 4, 4, 100
+MIB = 1 << 20
+# Name, elements of a batch, numbers of an element, Arrow type.
+SIZES = [("64 x 784 float", 64, 784, "float32"), ("8 x 192 KiB", 8, 192 * 1024, "uint8")]
+
+
+def received(folder, elements, numbers, kind):
+    """A pair with a block of elements of this size, and the block."""
+    ring = 8 * (elements * numbers * pyarrow.type_for_alias(kind).bit_width // 8 + MIB)
+    (folder / "mapped-files.conf").write_text(f"{folder}/mapped ring={ring} block={ring // 4}\n")
+    (folder / "named-pipes.conf").write_text(f"{folder}/request {folder}/notification\n")
+    rank = supply.open(folder, 0)
+    task = Task(*(folder / name for name in ("mapped", "request", "notification")))
+    values = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array([1] * (elements * numbers), kind), numbers)
+    task.supply(pyarrow.record_batch([values], schema=pyarrow.schema([pyarrow.field("x", values.type, False)])))
+    return rank, task, rank.next_block()
+
+
+def microseconds(batches):
+    """The time of a batch in the best round. Each batch is dropped before the next one, as a loop does."""
+    rounds = []
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        count = sum(1 for _ in batches())
+        rounds.append((time.perf_counter() - begin) / count * 1e6)
+    return min(rounds)
+
+
+def copies(source, size):
+    """Copies of the block's bytes, batch by batch, into one tensor: what memcpy can do at best."""
+    target = torch.empty_like(source[:size])
+    for _ in range(BLOCKS):
+        for part in source.split(size):
+            yield target.copy_(part)
+
+
+def main():
+    torch.set_num_threads(1)
+    for name, size, numbers, kind in SIZES:
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            rank, task, block = received(pathlib.Path(folder), BATCHES_OF_BLOCK * size, numbers, kind)
+            values = BlockValues(["x"], {}, {}, {})
+            times = [
+                microseconds(lambda zero=zero: Batches(values, size, {}, zero, pin=False).of([block] * BLOCKS))
+                for zero in (True, False)
+            ]
+            baseline = microseconds(lambda: copies(block.torch("x"), size))
+            views, copied = times
+            print(
+                f"{name}: zero_copy {views:.1f} us, copies {copied:.1f} us, difference {copied - views:.1f} us; "
+                f"memcpy baseline {baseline:.1f} us"
+            )
+            del block
+            rank.abort("done")
+            task.leave()
+
+
+if __name__ == "__main__":
+    main()
