@@ -34,7 +34,7 @@ class Node:
 
     def run(self) -> None:
         spec = self._spec
-        wrote = spec.files.write_config()
+        spec.files.write_config()
         try:
             spec.check_versions()
             spec.files.require_space(len(spec.ranks), spec.host)
@@ -45,9 +45,7 @@ class Node:
                 watcher.join()
         finally:
             self._kill()
-            spec.files.remove_pairs()
-            if wrote:
-                spec.files.remove_config()
+            spec.files.remove()
 
     def stop(self, dump: bool = False) -> None:
         """Any thread may call it."""

@@ -46,12 +46,12 @@ class RunFiles:
     def host_file(self) -> pathlib.Path:
         return self.config_folder / "hosts"
 
-    def write_config(self) -> bool:
-        """False: the files exist, because driver and ranks share this node."""
+    def write_config(self) -> None:
+        """Does nothing if the files exist, because driver and ranks share this node."""
         try:
             os.mkdir(self.config_folder, 0o755)
         except FileExistsError:
-            return False
+            return
         except OSError as error:
             raise SupplierError(
                 f"cannot make {self.config_folder} on {platform.node()} ({error.strerror}): each node needs a "
@@ -63,7 +63,6 @@ class RunFiles:
             pairs = [self.pair_folder / f"{kind}-{i}" for i in range(self.pairs)]
             mapped.write_text("".join(f"{pair}.mapped{sizes}\n" for pair in pairs))
             pipes.write_text("".join(f"{pair}.request {pair}.notification\n" for pair in pairs))
-        return True
 
     def require_space(self, ranks: int, host: str) -> None:
         """Raises SupplierError if the rings of this node do not fit into the folder."""
@@ -75,8 +74,7 @@ class RunFiles:
                 f"MiB: make {self.folder} larger, or ring smaller (Supplier(ring=...))"
             )
 
-    def remove_config(self) -> None:
-        shutil.rmtree(self.config_folder, ignore_errors=True)
-
-    def remove_pairs(self) -> None:
-        shutil.rmtree(self.pair_folder, ignore_errors=True)
+    def remove(self) -> None:
+        """Removes all files of the run on this node."""
+        for folder in (self.pair_folder, self.config_folder):
+            shutil.rmtree(folder, ignore_errors=True)

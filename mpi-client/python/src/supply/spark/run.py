@@ -98,7 +98,7 @@ class Run:
         finally:
             self._bar.close()
             control.close()
-            self._files.remove_config()
+            self._files.remove()
         return pickle.loads(self._results[0].payload)
 
     def _addresses(self) -> tuple[str, str]:

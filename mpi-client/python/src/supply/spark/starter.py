@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -42,9 +43,10 @@ def run_node(host: str, spec: bytes) -> None:
         node.stdin.write(len(spec).to_bytes(8, "big") + spec)
         node.stdin.flush()
         status = node.wait()
-    except BaseException:
+    finally:
         node.stdin.close()
         node.wait(STOP_SECONDS)
-        raise
+        # A node process that was killed has left them.
+        pickle.loads(spec).files.remove()
     if status != 0:
         raise RuntimeError(f"the node process of {host} ended with status {status}")

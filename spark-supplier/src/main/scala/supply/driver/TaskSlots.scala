@@ -17,6 +17,18 @@ private[supply] object TaskSlots {
       s"$host offers $offered ${if (offered == 1) "core" else "cores"}, needs $needed"
   }
 
+  /** Number of task slots of each host. */
+  def ofHosts(sc: SparkContext): Map[String, Int] =
+    SparkInternals.executorSlots(sc).groupBy(_.host).map { case (host, executors) =>
+      host -> executors.map(executor => executor.cores / executor.coresPerTask).sum
+    }
+
+  /** Whether all executors that the application asks for have registered. */
+  def areComplete(sc: SparkContext): Boolean = {
+    val wanted = if (sc.isLocal) 1 else sc.getConf.getInt("spark.executor.instances", 0)
+    wanted > 0 && SparkInternals.executorSlots(sc).size >= wanted
+  }
+
   /** Waits at most `timeout` seconds for executors to register. */
   def require(sc: SparkContext, hosts: Hostfile, timeout: Double): Unit =
     if (hosts.byHost.isEmpty) onAnyHost(sc, hosts.places.size, timeout)

@@ -1,0 +1,60 @@
+"""What the tests of supply.spark share: a session, a DataFrame, and a check that nothing is left."""
+
+import contextlib
+import os
+import pathlib
+import sys
+import tempfile
+import time
+
+from layout import JAR
+
+_ENDS_SECONDS = 60
+_MARK = "SUPPLY_TEST"
+
+
+def prepare_environment():
+    """PySpark of this environment, whatever SPARK_HOME says. Its Python workers need this Python."""
+    os.environ.pop("SPARK_HOME", None)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SUPPLY_JAR"] = str(JAR)
+    # Every process of this test inherits it.
+    os.environ.setdefault(_MARK, str(os.getpid()))
+
+
+def make_session(cores):
+    """A session with task slots on this machine."""
+    import supply.spark
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", supply.spark.jar())
+    return builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
+
+
+def rows(spark, count, partitions=8):
+    """`id`, and a vector of three numbers made of it."""
+    return spark.range(0, count, 1, partitions).selectExpr("id", "array(float(id), id / 2.0F, 1.0F) as features")
+
+
+@contextlib.contextmanager
+def shared_memory():
+    """A folder for the files of runs. At the end it is empty, and no process of a run is left."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="supply-test-") as folder:
+        yield folder
+        end = time.monotonic() + _ENDS_SECONDS
+        while (left := os.listdir(folder) + _processes()) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert left == []
+
+
+def _processes():
+    """The ranks and node processes that this test has started."""
+    mark = f"{_MARK}={os.environ[_MARK]}".encode()
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            command = (process / "cmdline").read_bytes().split(b"\0")
+            is_of_run = b"supply.ranks.rank" in command or b"supply.ranks.node" in command
+            if is_of_run and mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append(b" ".join(command).decode())
+    return found

@@ -1,0 +1,206 @@
+"""supply.spark.Supplier.run, with real ranks on this machine."""
+
+import os
+import pickle
+import re
+import threading
+
+import pytest
+
+from supplier_session import make_session, prepare_environment, rows, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+
+from supply.spark import RankError, Supplier, SupplierError  # noqa: E402
+
+RANKS, ROWS, BATCH = 2, 1000, 16
+
+
+@pytest.fixture(scope="module")
+def spark():
+    session = make_session(2 * RANKS + 1)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def run():
+    """Supplier.run. After it, nothing is left."""
+    with shared_memory() as folder:
+
+        def run_in_folder(function, df, *, ranks=RANKS, columns=("id", "features"), ring=None, **options):
+            supplier = Supplier(ranks=ranks, folder=folder, ring=ring)
+            return supplier.run(function, df, columns=list(columns), batch_size=BATCH, **options)
+
+        yield run_in_folder
+
+
+def test_rank_0_returns_what_all_ranks_have_had(run, spark, capfd):
+    def train(data, greeting):
+        import torch
+        from torch import distributed
+
+        epochs = [[i for batch in epoch for i in batch["id"].tolist()] for epoch in data.epochs()]
+        print(greeting, distributed.get_rank(), os.environ["LOCAL_RANK"], torch.__name__)
+        gathered = [None] * distributed.get_world_size()
+        distributed.all_gather_object(gathered, epochs)
+        return gathered
+
+    first, second = run(train, rows(spark, ROWS), epochs=2, seed=3, greeting="hello from")
+    for epoch in range(2):
+        assert sorted(first[epoch] + second[epoch]) == list(range(ROWS))
+    assert first[0] != first[1]
+    output = capfd.readouterr().out.splitlines()
+    assert "[rank 0] hello from 0 0 torch" in output and "[rank 1] hello from 1 1 torch" in output
+
+
+def test_padded_ranks_make_equal_steps_with_validation(run, spark):
+    def train(data):
+        from torch import distributed
+
+        steps = [
+            (len(list(epoch)), sum(len(batch["id"]) for batch in held_out))
+            for epoch, held_out in zip(data.epochs(), data.validation.epochs())
+        ]
+        gathered = [None] * distributed.get_world_size()
+        distributed.all_gather_object(gathered, steps)
+        return gathered
+
+    first, second = run(train, rows(spark, 90, 3), validation=rows(spark, 10, 2), pad=True, epochs=2)
+    # Three partitions of 30 rows: one rank has two of them.
+    assert [steps for steps, _ in first] == [steps for steps, _ in second] == [4, 4]
+    assert [held_out for _, held_out in first] == [BATCH, BATCH]
+
+
+def test_a_script_gets_data_and_arguments(run, spark, tmp_path, capfd):
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import sys\nimport supply.spark\n"
+        "print(sys.argv[1:], sum(len(batch['id']) for batch in supply.spark.data()), __name__)\n"
+    )
+    assert run(script, rows(spark, ROWS), learning_rate=0.5) is None
+    lines = [line for line in capfd.readouterr().out.splitlines() if "--learning-rate" in line]
+    assert sorted(line[:8] for line in lines) == ["[rank 0]", "[rank 1]"]
+    assert sum(int(re.search(r"\] (\d+) __main__", line)[1]) for line in lines) == ROWS
+
+
+def test_states_of_two_ranks_resume_on_three(run, spark):
+    def begin(data):
+        from torch import distributed
+
+        seen = []
+        for batch in data:
+            seen += batch["id"].tolist()
+            if len(seen) >= 10 * BATCH * (1 + distributed.get_rank()):
+                break
+        gathered = [None] * distributed.get_world_size()
+        distributed.all_gather_object(gathered, (seen, data.state_dict()))
+        return gathered
+
+    def rest(data):
+        from torch import distributed
+
+        epochs = [[i for batch in epoch for i in batch["id"].tolist()] for epoch in data.epochs()]
+        gathered = [None] * distributed.get_world_size()
+        distributed.all_gather_object(gathered, epochs)
+        return gathered
+
+    begun = run(begin, rows(spark, ROWS), epochs=2, seed=5, shuffle="elements")
+    seen = [i for ids, _ in begun for i in ids]
+    states = [state for _, state in begun]
+    resumed = run(rest, rows(spark, ROWS), ranks=3, epochs=2, seed=5, shuffle="elements", resume=states)
+    interrupted, last = ([i for epochs in resumed for i in epochs[epoch]] for epoch in range(2))
+    assert sorted(seen + interrupted) == list(range(ROWS)) and len(seen) == 30 * BATCH
+    assert sorted(last) == list(range(ROWS))
+
+
+def test_a_rank_may_return_early_or_not_read_at_all(run, spark):
+    def first_batch(data):
+        if os.environ["RANK"] == "1":
+            return None
+        return next(iter(data))["id"].shape[0]
+
+    assert run(first_batch, rows(spark, ROWS), epochs=1000) == BATCH
+
+
+def test_an_exception_comes_back_with_rank_and_traceback(run, spark):
+    def train(data):
+        for _ in data:
+            if os.environ["RANK"] == "1":
+                raise ValueError("no such class")
+
+    with pytest.raises(RankError, match=r"^rank 1 on .* failed:\nTraceback") as failure:
+        run(train, rows(spark, ROWS))
+    assert failure.value.rank == 1 and "in train" in str(failure.value)
+    assert str(failure.value).rstrip().endswith("ValueError: no such class")
+    assert isinstance(failure.value.__cause__, ValueError)
+    assert pickle.loads(pickle.dumps(failure.value)).rank == 1
+
+
+def test_a_killed_rank_is_the_cause_even_if_others_fail_in_a_collective(run, spark):
+    def train(data):
+        import signal
+
+        import torch
+        from torch import distributed
+
+        for step, _ in enumerate(data):
+            if step == 3 and os.environ["RANK"] == "1":
+                os.kill(os.getpid(), signal.SIGKILL)
+            distributed.all_reduce(torch.zeros(1))
+
+    with pytest.raises(RankError, match=r"^rank 1 on .* was killed by SIGKILL"):
+        run(train, rows(spark, ROWS))
+
+
+def test_a_stuck_rank_ends_the_run_and_says_where_it_is(run, spark, capfd):
+    def stuck_here(data):
+        import time
+
+        for _ in data:
+            if os.environ["RANK"] == "1":
+                time.sleep(1000)
+
+    with pytest.raises(SupplierError, match="rank 1 .* released no block for 20 s"):
+        run(stuck_here, rows(spark, ROWS), epochs=1000, timeout=20)
+    assert re.search(r"\[rank 1\] .* in stuck_here", capfd.readouterr().err)
+
+
+def test_a_failure_of_spark_is_the_cause(run, spark):
+    bad = spark.range(0, ROWS, 1, 4).selectExpr("if(id = 777, raise_error('row 777 is bad'), id) as id")
+    with pytest.raises(SupplierError, match="row 777 is bad"):
+        run(lambda data: list(data), bad, columns=["id"])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"columns": ["id", "label"]}, r"'label' is not a column \(columns of df: id, features\)"),
+        ({"columns": []}, "must be a list of one or more names"),
+        ({"ranks": 5}, r"5 ranks need 5 task slots.*local\[5\].*use master local\[6\]"),
+        ({"drop_last": True, "pad": True}, "exclude each other"),
+        ({"resume": [{"position": None}, {"position": None, "resume_positions": "x"}]}, "not saved in the same run"),
+        ({"function": "no/such/script.py"}, "cannot read the script no/such/script.py"),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_starts(run, spark, options, says):
+    with pytest.raises(SupplierError, match=says):
+        run(**{"function": list, "df": rows(spark, ROWS), **options})
+
+
+def test_a_column_of_a_wrong_type_is_named_with_a_remedy(run, spark):
+    df = rows(spark, ROWS).selectExpr("cast(id as decimal(10, 2)) as price", "struct(id) as pair")
+    with pytest.raises(SupplierError, match=r"'price' is decimal\(10,2\): cast it to double; 'pair' is struct<id:"):
+        run(list, df, columns=["price", "pair"])
+
+
+def test_an_object_that_cannot_be_pickled_is_named(run, spark):
+    lock = threading.Lock()
+    with pytest.raises(SupplierError, match=r"'lock' \(lock\) cannot be pickled"):
+        run(lambda data: lock.acquire(), rows(spark, ROWS))
+
+
+def test_a_node_with_too_little_memory_is_named(run, spark):
+    with pytest.raises(SupplierError, match=r"/dev/shm/.* on .* has \d+ MiB free, but the rings of its ranks need"):
+        run(list, rows(spark, ROWS), ring=1 << 50)

@@ -1,0 +1,114 @@
+"""Whatever is killed during Supplier.run: everything else ends, with one cause, and nothing is left."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from supplier_session import prepare_environment, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+
+PROGRAM = pathlib.Path(__file__).with_name("supplier_program.py")
+LIMIT_SECONDS = 120
+LOCAL, CLUSTER = "local[3]", "local-cluster[1,3,1024]"
+
+
+class Program:
+    """A driver whose ranks train."""
+
+    def __init__(self, master, folder, log):
+        self.process = subprocess.Popen(
+            [sys.executable, str(PROGRAM), master, folder],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        )
+        ranks = set()
+        while ranks != {"[rank 0] trains", "[rank 1] trains"}:
+            line = self.line()
+            if line.endswith("trains"):
+                ranks.add(line)
+
+    def line(self):
+        line = self.process.stdout.readline()
+        assert line, "the program has ended"
+        return line.rstrip("\n")
+
+    def processes(self, argument):
+        """The processes that descend from the driver and have this argument."""
+        found, parents = [], {self.process.pid}
+        for _ in range(5):
+            parents |= {int(child) for parent in parents for child in _children(parent)}
+        for pid in parents:
+            if argument.encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                found.append(pid)
+        return found
+
+    def end(self):
+        """Its last line."""
+        output, _ = self.process.communicate(timeout=LIMIT_SECONDS)
+        return output.rstrip("\n").rsplit("\n", 1)[-1]
+
+
+def _children(pid):
+    try:
+        return [
+            c for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for c in (task / "children").read_text().split()
+        ]
+    except OSError:
+        return []
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts the program. At the end nothing of it is left."""
+    programs = []
+    with open(tmp_path / "log", "w") as log, shared_memory() as folder:
+
+        def begin(master):
+            programs.append(Program(master, folder, log))
+            return programs[-1]
+
+        yield begin
+    for program in programs:
+        program.process.kill()
+        program.process.communicate()
+
+
+def test_a_killed_executor(start):
+    program = start(CLUSTER)
+    (executor,) = program.processes("org.apache.spark.executor.CoarseGrainedExecutorBackend")
+    os.kill(executor, signal.SIGKILL)
+    assert program.end().startswith("failed: SupplierError: ")
+
+
+def test_a_killed_driver(start):
+    program = start(CLUSTER)
+    program.process.kill()
+    program.process.communicate(timeout=LIMIT_SECONDS)
+
+
+def test_a_killed_jvm_of_the_driver(start):
+    program = start(LOCAL)
+    (jvm,) = program.processes("org.apache.spark.deploy.SparkSubmit")
+    os.kill(jvm, signal.SIGKILL)
+    assert program.end().startswith("failed: ")
+
+
+def test_a_killed_node_process(start):
+    program = start(LOCAL)
+    (node,) = program.processes("supply.ranks.node")
+    os.kill(node, signal.SIGKILL)
+    assert program.end().startswith("failed: SupplierError: ")
+
+
+def test_an_interrupt(start):
+    program = start(LOCAL)
+    program.process.send_signal(signal.SIGINT)
+    assert program.end() == "interrupted"
