@@ -23,7 +23,7 @@ NAMES = {
 @contextlib.contextmanager
 def consumer(kind, timeout):
     """Yields the consumer's process, and the words of the baseline that sends to it (Baseline.scala)."""
-    started = Rank({"mapped_files": "", "named_pipes": ""}, NAMES[kind], timeout=timeout)
+    started = Rank({"mapped_files": "", "named_pipes": ""}, machine.program(NAMES[kind]), timeout=timeout)
     with tempfile.TemporaryDirectory(prefix="supply-bench-", dir="/dev/shm") as folder:
         try:
             words = [kind, str(started.answer()["port"])]

@@ -1,6 +1,7 @@
 """The ranks of a benchmark and their config files, on this machine or on the nodes of a cluster."""
 
 import contextlib
+import csv
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 
 import supply_launch.config_files
 from engine import machine
@@ -34,13 +36,38 @@ def _make_configs(pairs, ring, block, pair_folder, config_folder=None):
     }
 
 
+def mapped_files(configs):
+    """The paths of the mapped files, by local rank."""
+    lines = pathlib.Path(configs["mapped_files"]).read_text(encoding="utf-8").splitlines()
+    return [pathlib.Path(line.split()[0]) for line in lines if line and not line.startswith("#")]
+
+
+def wait_until_full(mapped_file, slots, timeout):
+    """Waits until the task has no slot left."""
+    limit = time.monotonic() + timeout
+    while _header_field(mapped_file, "published") - _header_field(mapped_file, "released") < slots:
+        if time.monotonic() > limit:
+            raise BenchError(f"{mapped_file} is not full after {timeout} s")
+        time.sleep(0.01)
+
+
+def _header_field(mapped_file, field):
+    with open(machine.ROOT / "proto" / "layout.tsv", newline="", encoding="utf-8") as table:
+        for row in csv.DictReader(table, delimiter="\t"):
+            if (row["structure"], row["field"]) == ("mapped_file_header", field):
+                with open(mapped_file, "rb") as file:
+                    file.seek(int(row["offset"]))
+                    return int.from_bytes(file.read(int(row["bytes"])), "little")
+    raise BenchError(f"the contract has no field mapped_file_header.{field}")
+
+
 class Rank:
     """The process of one rank. It prints what it has measured as JSON."""
 
-    def __init__(self, configs, program, *arguments, timeout):
+    def __init__(self, configs, *command, timeout):
         self.timeout = timeout
         self.process = subprocess.Popen(
-            [machine.program(program), *map(str, arguments)],
+            [*map(str, command)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -102,7 +129,7 @@ def local_ranks(count, configs, program, *arguments, timeout):
     try:
         for local_rank in range(count):
             filled = [str(argument).format(local_rank) for argument in arguments]
-            started.append(Rank(configs, program, *filled, timeout=timeout))
+            started.append(Rank(configs, machine.program(program), *filled, timeout=timeout))
         yield started
     finally:
         for rank in started:

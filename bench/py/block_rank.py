@@ -1,0 +1,103 @@
+"""A rank in Python that takes every column of every block, as bench-blocks does in C.
+
+Epoch 0 is verified. Then each line of stdin is the number of blocks of one measurement.
+"""
+
+import json
+import sys
+import time
+
+import supply
+import torch
+from supply.torch import SupplyDataset
+
+COLUMNS = ["features", "label"]
+BATCH = 64
+
+
+class Blocks:
+    """Arrays over each block. `take` is the method of a block that makes them."""
+
+    def __init__(self, local_rank, take):
+        self.supply = supply.open(local_rank=local_rank)
+        self.take = take
+        self.close = self.supply.close
+
+    def epochs(self):
+        while not self.supply.at_end_of_data:
+            yield self.supply.epoch()
+
+    def arrays(self, block):
+        return [self.take(block, name) for name in COLUMNS]
+
+    def seconds_waited(self):
+        return self.supply.statistics.seconds_waited
+
+
+class Batches:
+    """Batches of the size of a block."""
+
+    def __init__(self, local_rank, **options):
+        self.dataset = SupplyDataset(local_rank=local_rank, columns=COLUMNS, batch_size=BATCH, **options)
+        self.epochs = self.dataset.epochs
+        self.close = self.dataset.close
+
+    def arrays(self, batch):
+        return [batch[name] for name in COLUMNS]
+
+    def seconds_waited(self):
+        return self.dataset._supply.statistics.seconds_waited
+
+
+WAYS = {
+    "torch": lambda local_rank: Blocks(local_rank, supply.Block.torch),
+    "numpy": lambda local_rank: Blocks(local_rank, supply.Block.numpy),
+    "batches": Batches,
+    "zero_copy": lambda local_rank: Batches(local_rank, zero_copy=True),
+}
+
+
+def verify(way, epoch):
+    """Returns the sums of an epoch."""
+    samples, sums = 0, [0] * len(COLUMNS)
+    for block in epoch:
+        values = way.arrays(block)
+        samples += len(values[0])
+        sums = [before + int(array.sum()) for before, array in zip(sums, values)]
+        del block, values
+    return {"samples": samples, **dict(zip(COLUMNS, sums))}
+
+
+def arrays_of(way, epochs):
+    """The arrays of all blocks, without holding any of them."""
+    for epoch in epochs:
+        for block in epoch:
+            way.arrays(block)
+            del block
+            yield
+
+
+def measure(way, taken, count):
+    waited, start, cpu_start = way.seconds_waited(), time.monotonic_ns(), time.process_time_ns()
+    for _ in range(count):
+        next(taken)
+    nanos, cpu_nanos = time.monotonic_ns() - start, time.process_time_ns() - cpu_start
+    return {"blocks": count, "nanos": nanos, "cpu_nanos": cpu_nanos, "waited": way.seconds_waited() - waited}
+
+
+def main():
+    local_rank, name = sys.argv[1:]
+    torch.set_num_threads(1)
+    way = WAYS[name](int(local_rank))
+    epochs = way.epochs()
+    print(json.dumps(verify(way, next(epochs))), flush=True)
+    taken = arrays_of(way, epochs)
+    for line in sys.stdin:
+        print(json.dumps(measure(way, taken, int(line))), flush=True)
+    for _ in taken:
+        pass
+    way.close()
+
+
+if __name__ == "__main__":
+    main()
