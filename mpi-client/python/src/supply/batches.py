@@ -9,7 +9,7 @@ import torch
 
 from supply.batch import Batch, Jagged, Values, copy_of, joined
 from supply.block import Block
-from supply.block_values import BlockValues
+from supply.block_values import BlockValues, Sliceable
 from supply.errors import SupplyError
 
 
@@ -34,7 +34,7 @@ class Batches:
             begin, count = 0, len(block)
             while begin < count:
                 end = min(begin + self._batch_size - partial.filled, count)
-                part = Batch((name, values[begin:end]) for name, values in columns.items())
+                part = _rows(columns, begin, end, count)
                 position = block.position_after(end)
                 if partial.filled or end - begin < self._batch_size:
                     partial.append(part, end - begin)
@@ -68,6 +68,15 @@ class Batches:
         """A tensor for `length` elements of the column, in memory that PyTorch pins if it was asked to."""
         shape = (length, *like.shape[1:])
         return torch.empty(shape, dtype=self._dtypes.get(name, like.dtype), pin_memory=self._pin)
+
+
+def _rows(columns: Mapping[str, Sliceable], begin: int, end: int, count: int) -> Batch:
+    """Those elements of a block of `count`. All of a tensor is that tensor, which is faster than a slice of it."""
+    whole = end - begin == count
+    return Batch(
+        (name, values if whole and isinstance(values, torch.Tensor) else values[begin:end])
+        for name, values in columns.items()
+    )
 
 
 class _PartialBatch:
