@@ -7,7 +7,7 @@ import picocli.CommandLine
 import picocli.CommandLine.ParameterException
 
 import supply.core.{ConfigException, UsageError}
-import supply.driver.{RunOptions, SupplierOptions}
+import supply.driver.{ResumePositions, RunOptions, SupplierOptions}
 import supply.executor.SupplySettings
 
 class SupplierOptionsSuite extends AnyFunSuite {
@@ -48,6 +48,14 @@ class SupplierOptionsSuite extends AnyFunSuite {
     val message =
       intercept[ConfigException](RunOptions.parse(options + ("epoch" -> "3"))).getMessage
     assert(message.endsWith("did you mean --epochs? (docs/DATAFRAMES.md lists the options)"))
+  }
+
+  test("the default of --partitions follows the ranks of the first run") {
+    val settings = parse(needed: _*).run.settings.copy(ranks = 5)
+    assert(ResumePositions.firstRanks(settings) == 5)
+    Seq("no-position,no-position", "no-position, /no-position,no-position,no-position").foreach {
+      saved => assert(ResumePositions.firstRanks(settings.copy(resumePositions = Some(saved))) == 2)
+    }
   }
 
   test("docs/OPTIONS.md agrees with the declarations (make reference writes it)") {

@@ -138,6 +138,30 @@ class OtherRanksSuite extends AnyFunSuite with LocalSpark {
     assertWhole(before ++ after)
   }
 
+  test("a rank that is killed in the rest of an epoch comes back and gets what follows") {
+    val (before, saved) = run(usual, Seq(7, 3, 0, 1).map(Stop(_)))(rows)
+    TemporaryFolder { folder =>
+      val ranks = open(folder, 2, _ => None)
+      val (killed, other) = (ranks.head, ranks.last)
+      val files = TestRank.configFiles(folder, 2)
+      val job = inBackground(SupplyJob.run(sc,
+          usual.copy(ranks = 2, mappedFiles = files.mappedFiles, namedPipes = files.namedPipes,
+            waitForRank = true, resumePositions = Some(saved.mkString(","))))(rows))
+      val first = take(killed, Stop(5))
+      val position = killed.position()
+      killed.kill()
+      val again = new TestRank(killed.paths)
+      try {
+        assert(again.open(32 * 4096, rank = 0, timeout = Timeout,
+          position = Some(position)) == "OK")
+        val seen = Seq(again, other).map(rank => inBackground(take(rank, Stop()))).map(result(_))
+        Seq(again, other).foreach(_("close"))
+        result(job)
+        assertWhole(before ++ (first +: seen).flatMap(labels))
+      } finally Seq(again, other).foreach(_.close())
+    }
+  }
+
   test("with equal steps no element comes twice, and each rank gets as many") {
     val even = usual.copy(uneven = Uneven.Drop, blockElements = Some(2))
     val (before, saved) = run(even, Seq(4, 2, 6, 4).map(Stop(_)))(rows)
