@@ -2,7 +2,8 @@
 
     build/wheel-venv/bin/python bench/py/batch_copies.py
 
-Prints, for each size, the microseconds of a batch in the best of 100 rounds. The wheel's environment has the package `supply`. The task of
+Prints, for each size, the microseconds of a batch in the best of 100 rounds. The wheel's environment has the package
+`supply`. The task of its tests supplies the block, so no Spark runs.
 its tests supplies the block, so no Spark runs.
 """
 
@@ -57,22 +58,23 @@ def copies(source, size):
             yield target.copy_(part)
 
 
+def measured(size, block):
+    """Microseconds of a batch of this size: views, copies, and the memcpy baseline."""
+
+    def batches(zero_copy):
+        return Batches(BlockValues(["x"], {}, {}, {}), size, {}, zero_copy, pin=False).of([block] * BLOCKS)
+
+    baseline = microseconds(lambda: copies(block.torch("x"), size))
+    return microseconds(lambda: batches(True)), microseconds(lambda: batches(False)), baseline
+
+
 def main():
     torch.set_num_threads(1)
     for name, size, numbers, kind in SIZES:
         with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
             rank, task, block = received(pathlib.Path(folder), BATCHES_OF_BLOCK * size, numbers, kind)
-            values = BlockValues(["x"], {}, {}, {})
-            times = [
-                microseconds(lambda zero=zero: Batches(values, size, {}, zero, pin=False).of([block] * BLOCKS))
-                for zero in (True, False)
-            ]
-            baseline = microseconds(lambda: copies(block.torch("x"), size))
-            views, copied = times
-            print(
-                f"{name}: zero_copy {views:.1f} us, copies {copied:.1f} us, difference {copied - views:.1f} us; "
-                f"memcpy baseline {baseline:.1f} us"
-            )
+            views, copied, baseline = measured(size, block)
+            print(f"{name}: zero_copy {views:.1f} us, copies {copied:.1f} us; memcpy baseline {baseline:.1f} us")
             del block
             rank.abort("done")
             task.leave()

@@ -4,8 +4,8 @@
     spark-submit --master local[2] --jars spark-supplier.jar supply_images.py photos conf --ranks 2 &
     mpirun -n 2 python decode_images.py conf --workers 2
 
-Spark supplies the encoded files, for example JPEG. They are far smaller than their pixels, and workers decode them while
-this process trains.
+Spark supplies the encoded files, for example JPEG. They are far smaller than their pixels, and workers decode them
+while this process trains.
 """
 
 import argparse

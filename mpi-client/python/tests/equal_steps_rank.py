@@ -1,4 +1,4 @@
-"""A rank of two. Prints the batches of its epoch.
+"""A rank of two. Prints the number of its all_reduces, and the batches of its epoch.
 
 Arguments: rank, folder of its config files, file of the torch.distributed store, uneven, file of the state. If that
 file exists the rank resumes from it; otherwise it saves the state there after its second step.
@@ -12,6 +12,16 @@ from supply.torch import SupplyDataset
 
 rank, folder, store, uneven, state = sys.argv[1:]
 torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=2)
+all_reduces = []
+all_reduce = torch.distributed.all_reduce
+
+
+def counted_all_reduce(*arguments, **options):
+    all_reduces.append(arguments)
+    return all_reduce(*arguments, **options)
+
+
+torch.distributed.all_reduce = counted_all_reduce
 with SupplyDataset(folder, 0, columns=["x"], batch_size=4, uneven=uneven, timeout=60) as dataset:
     resumes = pathlib.Path(state).exists()
     if resumes:
@@ -21,4 +31,4 @@ with SupplyDataset(folder, 0, columns=["x"], batch_size=4, uneven=uneven, timeou
         batches.append(batch["x"].tolist())
         if len(batches) == 2 and not resumes:
             torch.save(dataset.state_dict(), state)
-    print(*batches)
+    print(len(all_reduces), *batches)

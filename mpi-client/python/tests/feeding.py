@@ -2,6 +2,7 @@
 
 import pyarrow
 
+from layout import put
 from task import Task
 
 
@@ -15,11 +16,19 @@ def supply_blocks(task, sizes, epoch=0):
         first += size
 
 
-def supply_epochs(files, sizes, epochs=1, first_epoch=0):
+def announce(task, elements):
+    """Stores the elements of a whole epoch, as a task of counted data."""
+    put(task.memory, "mapped_file_header", epoch_elements=elements)
+    put(task.memory, "mapped_file_header", counts_known=1)
+
+
+def supply_epochs(files, sizes, epochs=1, is_counted=False):
     """A task that supplies blocks of these sizes in each epoch."""
     task = Task(*files.paths)
     try:
-        for epoch in range(first_epoch, first_epoch + epochs):
+        if is_counted:
+            announce(task, sum(sizes))
+        for epoch in range(epochs):
             supply_blocks(task, sizes, epoch)
             task.end_of_epoch(epoch)
         task.end_of_data(epochs - 1)

@@ -230,8 +230,8 @@ def test_wrong_arguments(files, wrong):
         SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, **wrong})
 
 
-def steps_of_two_ranks(pairs, sizes, folder, uneven):
-    """The output of two ranks. Each is supplied with one block of that size, or with none if the size is 0."""
+def steps_of_two_ranks(pairs, sizes, folder, uneven, is_counted=False):
+    """The steps of two ranks, and their numbers of all_reduces. Each gets a block of that size, or none if it is 0."""
     (folder / "store").unlink(missing_ok=True)
     ranks = [
         subprocess.Popen(
@@ -251,10 +251,12 @@ def steps_of_two_ranks(pairs, sizes, folder, uneven):
     ]
     for pair, size in zip(pairs, sizes):
         wait_until("the rank", pair.is_open)
-        threading.Thread(target=supply_epochs, args=(pair, [size] if size else []), daemon=True).start()
-    steps = [rank.communicate(timeout=90)[0].strip() for rank in ranks]
+        feeding = (pair, [size] if size else [], 1, is_counted)
+        threading.Thread(target=supply_epochs, args=feeding, daemon=True).start()
+    outputs = [rank.communicate(timeout=90)[0].strip() for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0]
-    return steps
+    all_reduces, steps = zip(*(output.split(" ", 1) for output in outputs))
+    return list(steps), list(map(int, all_reduces))
 
 
 @pytest.fixture
@@ -265,17 +267,21 @@ def two_pairs(files):
     assert second.remaining() == []
 
 
+@pytest.mark.parametrize("is_counted", [False, True])
 @pytest.mark.parametrize("uneven, expected", [
     ("drop", ["[0, 1, 2, 3]"] * 2),
     ("pad", ["[0, 1, 2, 3] [4, 5, 6, 7] [8, 9, 8, 9]", "[0, 1, 2, 3] [4, 4, 4, 4] [4, 4, 4, 4]"]),
 ])  # fmt: skip
-def test_two_ranks_make_the_same_number_of_steps(tmp_path, two_pairs, uneven, expected):
-    assert steps_of_two_ranks(two_pairs, (10, 5), tmp_path, uneven) == expected
+def test_two_ranks_make_the_same_number_of_steps(tmp_path, two_pairs, uneven, expected, is_counted):
+    steps, all_reduces = steps_of_two_ranks(two_pairs, (10, 5), tmp_path, uneven, is_counted)
+    assert steps == expected
+    # One for the epoch; and one for each step and for the end, unless Spark has counted the elements.
+    assert all_reduces == [1 if is_counted else 2 + len(expected[0].split("] "))] * 2
 
 
 @pytest.mark.parametrize("elements, repeated", [(5, "[4, 4, 4, 4]"), (1, "[0, 0, 0, 0]")])
 def test_a_rank_resumes_after_its_last_element(tmp_path, two_pairs, elements, repeated):
-    whole = steps_of_two_ranks(two_pairs, (10, elements), tmp_path, "pad")
-    rest = steps_of_two_ranks(two_pairs, (2, 0), tmp_path, "pad")
+    whole, _ = steps_of_two_ranks(two_pairs, (10, elements), tmp_path, "pad")
+    rest, _ = steps_of_two_ranks(two_pairs, (2, 0), tmp_path, "pad")
     assert rest == ["[8, 9, 8, 9]", repeated]
     assert [steps.endswith(f"] {last}") for steps, last in zip(whole, rest)] == [True, True]

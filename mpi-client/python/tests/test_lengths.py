@@ -5,8 +5,7 @@ import math
 import pytest
 import supply
 
-from feeding import numbers_of, supply_blocks
-from layout import put
+from feeding import announce, numbers_of, supply_blocks
 from task import Task
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
@@ -29,8 +28,7 @@ def counted(files):
         task = Task(*files.paths)
         made.append((data, task))
         if announced is not None:
-            put(task.memory, "mapped_file_header", epoch_elements=announced)
-            put(task.memory, "mapped_file_header", counts_known=1)
+            announce(task, announced)
         supply_blocks(task, [ELEMENTS - task.header("start_element")])
         task.end_of_epoch()
         supply_blocks(task, [ELEMENTS], epoch=1)

@@ -1,6 +1,9 @@
 """DataLoader(num_workers=...): the pair stays in this process, and workers transform its batches in order."""
 
 import os
+import pathlib
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -195,3 +198,35 @@ def test_a_batch_size_of_another_loader_is_an_error(supplied):
     data, _ = supplied([4])
     with pytest.raises(ValueError, match="batch_size=None"):
         next(iter(PLAIN(data)))
+
+
+RANK = """
+import sys, worker_programs
+from supply.torch import DataLoader, SupplyDataset
+data = SupplyDataset(sys.argv[1], 0, columns=["x"], batch_size=4, timeout=60, transform=worker_programs.doubled)
+data.opened()
+processes = set()
+for batch in DataLoader(data, num_workers=2):
+    processes.add(batch["process"])
+    if len(processes) == 2:
+        print(*processes, flush=True)
+"""
+
+
+def test_workers_of_a_rank_that_is_killed_end_and_do_not_keep_it_alive(files):
+    command = [sys.executable, "-c", RANK, files.folder]
+    rank = subprocess.Popen(command, cwd=pathlib.Path(__file__).parent, stdout=subprocess.PIPE, text=True)
+    try:
+        wait_until("the pair", files.is_open)
+        task = Task(*files.paths)
+        supply_blocks(task, [4, 4])
+        assert rank.stdout is not None
+        workers = rank.stdout.readline().split()
+        assert len(workers) == 2 and all(map(is_alive, workers))
+    finally:
+        rank.kill()
+        rank.wait()
+    # The lock of the rank is free, so the next one replaces the stale pair.
+    supply.open(files.folder, 0).abort("the test has ended")
+    wait_until("the end of the workers", lambda: not any(map(is_alive, workers)))
+    task.leave()
