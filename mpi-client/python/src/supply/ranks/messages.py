@@ -15,10 +15,17 @@ class NodeStarted:
 
 @dataclass
 class NodeFailed:
-    """From a node process: why it cannot start ranks."""
+    """From a node process, or a rank of mpirun: why the node cannot have ranks."""
 
     host: str
     text: str
+
+
+@dataclass
+class KeeperStarted:
+    """From the keeper of a rank that mpirun has started. Its connection ends when the rank and its files are gone."""
+
+    rank: int
 
 
 @dataclass
@@ -88,9 +95,9 @@ class Failure:
 
 @dataclass
 class RankEnded:
-    """From a node process: the exit status of a rank, as subprocess reports it.
+    """From a node process or the launcher: the exit status of a rank, as subprocess reports it.
 
-    stopped: whether the node process had already asked it to end.
+    stopped: whether it had already been asked to end.
     """
 
     rank: int

@@ -36,7 +36,7 @@ class Node:
         spec = self._spec
         spec.files.write_config()
         try:
-            spec.check_versions()
+            spec.versions.check(spec.host)
             spec.files.require_space(len(spec.ranks), spec.host)
             self._driver.send(NodeStarted(spec.host))
             watchers = [self._start(local, rank) for local, rank in enumerate(spec.ranks)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import ctypes
 import faulthandler
 import os
 import pickle
@@ -18,13 +17,13 @@ from typing import TYPE_CHECKING
 from supply.errors import SparkError, SupplyError, SupplyTimeoutError
 from supply.ranks import current
 from supply.ranks.control import Peer, connect, free_port
+from supply.ranks.die_with_parent import die_with_parent
 from supply.ranks.job import Job
 from supply.ranks.messages import Failure, RankStarted, Result, Stop, Work
 
 if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
 
-_PR_SET_PDEATHSIG = 1
 _PROGRESS_SECONDS = 0.5
 
 
@@ -33,7 +32,7 @@ class Stopped(BaseException):
 
 
 def main() -> int:
-    _die_with_parent()
+    die_with_parent(int(os.environ.pop("SUPPLY_PARENT")))
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     driver = connect()
     rank, host = int(os.environ["RANK"]), os.environ["SUPPLY_HOST"]
@@ -103,6 +102,8 @@ def _of_caller(frames: TracebackType | None) -> TracebackType | None:
 def _follow(driver: Peer) -> None:
     """Ends the main thread's work when the driver says so, or is gone."""
     message = driver.receive()
+    if isinstance(message, Stop) and message.dump:
+        faulthandler.dump_traceback()
     if message is None or isinstance(message, Stop):
         _thread.interrupt_main(signal.SIGTERM)
 
@@ -118,16 +119,6 @@ def _report(driver: Peer, data: RankData) -> None:
     with contextlib.suppress(SupplyError):
         while not tick.wait(_PROGRESS_SECONDS) and driver.send(data.progress):
             pass
-
-
-def _die_with_parent() -> None:
-    """The kernel kills this process when the node process ends, whatever ends that."""
-    parent = os.environ.pop("SUPPLY_PARENT", None)
-    if parent is None:
-        return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(parent):
-        sys.exit("the node process has ended")
 
 
 if __name__ == "__main__":

@@ -11,11 +11,13 @@
 
     state = Supplier(ranks=4).run(train, df, columns=["features", "label"], batch_size=64, epochs=10, learning_rate=0.1)
 
-docs/PYTHON.md is the guide.
+Or as a stage of pyspark.ml: TorchEstimator(...).fit(df). docs/PYTHON.md is the guide.
 """
 
 from supply.errors import RankError, SupplierError
 from supply.ranks.current import data
+from supply.spark.estimator import TorchEstimator
 from supply.spark.supplier import Supplier, jar
+from supply.spark.torch_model import TorchModel
 
-__all__ = ["RankError", "Supplier", "SupplierError", "data", "jar"]
+__all__ = ["RankError", "Supplier", "SupplierError", "TorchEstimator", "TorchModel", "data", "jar"]

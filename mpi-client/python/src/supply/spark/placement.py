@@ -31,29 +31,50 @@ def place(slots: dict[str, int], ranks: int, tasks_per_rank: int) -> dict[str, l
     return placed
 
 
-def wait_for_slots(context: Any, ranks: int, tasks_per_rank: int, timeout: float) -> dict[str, list[int]]:
+def wait_for_placement(context: Any, ranks: int, tasks_per_rank: int, timeout: float) -> dict[str, list[int]]:
     """As place(), for the registered executors of a SparkContext. Waits for executors that are still coming.
 
     Raises SupplierError if the slots do not suffice.
     """
-    nodes = context._jvm.supply.python.Nodes
     end = time.monotonic() + timeout
     while True:
-        slots = dict(nodes.slots(context._jsc.sc()))
+        slots, final = _slots(context, end)
         placed = place(slots, ranks, tasks_per_rank)
         if placed:
             return placed
-        if nodes.isComplete(context._jsc.sc()) or time.monotonic() > end:
-            raise SupplierError(_too_few(context.master, slots, ranks, tasks_per_rank))
+        if final:
+            raise SupplierError(_too_few(context.master, slots, ranks, tasks_per_rank, 1))
         time.sleep(_POLL_SECONDS)
 
 
-def _too_few(master: str, slots: dict[str, int], ranks: int, tasks_per_rank: int) -> str:
+def wait_for_slots(context: Any, ranks: int, tasks_per_rank: int, timeout: float) -> None:
+    """As wait_for_placement(), for ranks that no starter of Spark starts, and that others place."""
+    end = time.monotonic() + timeout
+    while True:
+        slots, final = _slots(context, end)
+        if sum(slots.values()) >= ranks * tasks_per_rank:
+            return
+        if final:
+            raise SupplierError(_too_few(context.master, slots, ranks, tasks_per_rank, 0))
+        time.sleep(_POLL_SECONDS)
+
+
+def _slots(context: Any, end: float) -> tuple[dict[str, int], bool]:
+    """The slots of each host, and whether more cannot be expected before `end`."""
+    nodes = context._jvm.supply.python.Nodes
+    # Before the slots: an executor may register in between.
+    final = nodes.isComplete(context._jsc.sc()) or time.monotonic() > end
+    return dict(nodes.slots(context._jsc.sc())), final
+
+
+def _too_few(master: str, slots: dict[str, int], ranks: int, tasks_per_rank: int, starters: int) -> str:
+    """starters: one on each node, or 0."""
     needed = ranks * tasks_per_rank
     what = f"{ranks} ranks need {needed} task slots{' (two each, with validation)' if tasks_per_rank > 1 else ''}"
     have = ", ".join(f"{host} has {count}" for host, count in sorted(slots.items())) or "there is no executor"
     fix = (
-        f"use master local[{needed + 1}]" if master.startswith("local") and "cluster" not in master
+        f"use master local[{needed + starters}]" if master.startswith("local") and "cluster" not in master
         else "raise spark.executor.instances or spark.executor.cores, or lower spark.task.cpus"
     )  # fmt: skip
-    return f"{what}, and one on each node to start its ranks, but Spark ({master}) has too few: {have}: {fix}"
+    start = ", and one on each node to start its ranks" if starters else ""
+    return f"{what}{start}, but Spark ({master}) has too few: {have}: {fix}"

@@ -17,27 +17,17 @@ from tqdm.auto import tqdm
 from supply.errors import SupplierError
 from supply.ranks.control import Control, Peer
 from supply.ranks.job import Supplied
-from supply.ranks.messages import (
-    Failure,
-    NodeFailed,
-    NodeStarted,
-    Output,
-    Progress,
-    RankEnded,
-    RankStarted,
-    Result,
-    Stop,
-    Work,
-)
-from supply.ranks.node_spec import NodeSpec
+from supply.ranks.messages import Failure, Output, Progress, RankStarted, Result, Work
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
+from supply.spark.launcher import Launcher
 from supply.spark.progress import ProgressBar
 from supply.spark.spark_jobs import JobEnded, SparkJobs
 
-# How long other reports may follow a first failure.
+# How long other reports may follow a first failure, and the reason why a rank has ended.
 _SETTLE_SECONDS = 2
+_EXPLAIN_SECONDS = 10
 # How long everything may take to end.
 _END_SECONDS = 30
 # A wait for longer would delay Ctrl-C.
@@ -47,7 +37,7 @@ _log = logging.getLogger("supply.spark")
 
 
 class Run:
-    """hosts: the ranks of each host. payload: a pickled Job.
+    """payload: a pickled Job.
 
     timeout: seconds for ranks to start, and to return after the data.
     """
@@ -55,7 +45,8 @@ class Run:
     def __init__(
         self,
         context: Any,
-        hosts: dict[str, list[int]],
+        launcher: Launcher,
+        ranks: int,
         files: RunFiles,
         supplied: list[Supplied],
         payload: bytes,
@@ -63,8 +54,8 @@ class Run:
         environment: dict[str, str],
     ) -> None:
         self._context = context
-        self._hosts = hosts
-        self._ranks = sum(map(len, hosts.values()))
+        self._launcher = launcher
+        self._ranks = ranks
         self._files = files
         self._supplied = supplied
         self._payload = payload
@@ -72,7 +63,7 @@ class Run:
         self._environment = environment
         self._events: queue.SimpleQueue[tuple[Peer | None, Any]] = queue.SimpleQueue()
         self._jobs = SparkJobs(context, files.name, lambda ended: self._events.put((None, ended)))
-        self._nodes: list[Peer] = []
+        self._supplies = False
         self._started: dict[int, tuple[Peer, RankStarted]] = {}
         self._results: dict[int, Result] = {}
         self._causes: list[Cause] = []
@@ -85,12 +76,13 @@ class Run:
     def result(self) -> Any:
         """Runs everything. Returns rank 0's result. When it returns or raises, nothing is left."""
         self._files.write_config()
-        slots = (f"{host} slots={len(ranks)}\n" for host, ranks in self._hosts.items())
-        self._files.host_file.write_text("".join(slots))
         address, host = self._addresses()
         control = Control(address, lambda peer, message: self._events.put((peer, message)))
         try:
-            self._start_nodes(control.environment(host))
+            environment = {**self._environment, **control.environment(host)}
+            self._launcher.start(
+                self._files, environment, self._jobs, lambda message: self._events.put((None, message))
+            )
             self._wait()
         except BaseException:
             self._stop()
@@ -109,15 +101,6 @@ class Run:
         host = conf.get("spark.driver.host")
         return conf.get("spark.driver.bindAddress", host), host
 
-    def _start_nodes(self, environment: dict[str, str]) -> None:
-        environment = {**self._environment, **environment}
-        self._jobs.start_nodes(
-            {
-                host: pickle.dumps(NodeSpec(host, ranks, self._ranks, index, self._files, environment))
-                for index, (host, ranks) in enumerate(self._hosts.items())
-            }
-        )
-
     def _wait(self) -> None:
         """Until every rank has returned a result, and every job has ended."""
         begin = time.monotonic()
@@ -135,7 +118,8 @@ class Run:
                     f"{self._missing(self._results)} not returned within {self._timeout:g} s after the data (timeout)"
                 )
                 self._causes.append(Cause(Priority.PAIR, SupplierError(text)))
-        if not all(result.at_end for result in self._results.values()) or not self._jobs.join(_END_SECONDS):
+        at_end = all(result.at_end for result in self._results.values())
+        if not (at_end and self._jobs.join(_END_SECONDS) and self._join_launcher()):
             self._stop()
 
     def _missing(self, present: Container[int]) -> str:
@@ -153,12 +137,10 @@ class Run:
 
     def _settle(self) -> None:
         """Handles what follows a first failure."""
-        end = time.monotonic() + _SETTLE_SECONDS
-        while (left := end - time.monotonic()) > 0:
-            try:
-                self._handle(*self._events.get(timeout=left))
-            except queue.Empty:
-                return
+        begin = time.monotonic()
+        while time.monotonic() - begin < (_EXPLAIN_SECONDS if self._launcher.is_explaining else _SETTLE_SECONDS):
+            with contextlib.suppress(queue.Empty):
+                self._handle(*self._events.get(timeout=_TICK_SECONDS))
 
     def _handle(self, peer: Peer | None, message: Any) -> None:
         if isinstance(message, Output):
@@ -166,14 +148,6 @@ class Run:
             tqdm.write(f"[rank {message.rank}] {message.line}", file=stream)
         elif isinstance(message, Progress):
             self._bar.show(message)
-        elif message is None:
-            # A rank's, or a node's process has ended.
-            self._nodes = [node for node in self._nodes if node is not peer]
-        elif isinstance(message, NodeStarted) and peer is not None:
-            self._nodes.append(peer)
-            if len(self._nodes) == len(self._hosts):
-                for data in self._supplied:
-                    self._jobs.supply(data, self._file_options(data.kind))
         elif isinstance(message, RankStarted) and peer is not None:
             self._started[message.rank] = peer, message
         elif isinstance(message, Result):
@@ -182,34 +156,41 @@ class Run:
             self._left -= message.is_supply
             if self._left == 0:
                 self._supplied_at = time.monotonic()
-        else:
-            self._note_failure(message)
+        elif isinstance(message, Failure):
+            self._causes.append(failures.of_rank(message))
+        elif isinstance(message, JobEnded) and message.error is not None:
+            self._causes.append(failures.of_job(message.name, message.error))
+        cause = self._launcher.handle(peer, message)
+        if cause is not None and cause.rank not in self._results:
+            self._causes.append(cause)
+        if not self._supplies and (hosts := self._launcher.hosts):
+            self._supply(hosts)
+
+    def _supply(self, hosts: dict[str, list[int]]) -> None:
+        self._supplies = True
+        slots = (f"{host} slots={len(ranks)}\n" for host, ranks in hosts.items())
+        self._files.host_file.write_text("".join(slots))
+        for data in self._supplied:
+            self._jobs.supply(data, self._file_options(data.kind))
 
     def _file_options(self, kind: str) -> dict[str, str]:
         mapped_files, named_pipes = self._files.config(kind)
         options = {"mapped-files": mapped_files, "named-pipes": named_pipes}
         return options if self._is_local else {**options, "hosts": str(self._files.host_file)}
 
-    def _note_failure(self, message: Any) -> None:
-        if isinstance(message, Failure):
-            self._causes.append(failures.of_rank(message))
-        elif isinstance(message, NodeFailed):
-            self._causes.append(Cause(Priority.PROCESS, SupplierError(message.text)))
-        elif isinstance(message, RankEnded) and message.rank not in self._results:
-            self._causes.append(failures.of_process(message))
-        elif isinstance(message, JobEnded) and message.error is not None:
-            self._causes.append(failures.of_job(message.name, message.error))
-
     def _stop(self) -> None:
         """Ends ranks and jobs. A rank that hangs prints first where it is."""
         stalled = any(cause.priority == Priority.PAIR for cause in self._causes)
-        for node in self._nodes:
-            node.send(Stop(dump=stalled))
-        end = time.monotonic() + _END_SECONDS
-        # The node processes remove their files, and send the last output of their ranks.
-        while self._nodes and time.monotonic() < end:
-            with contextlib.suppress(queue.Empty):
-                self._handle(*self._events.get(timeout=_TICK_SECONDS))
+        self._launcher.stop(dump=stalled)
+        self._join_launcher()
         self._jobs.cancel()
         if not self._jobs.join(_END_SECONDS):
             _log.warning("Spark's jobs of %s have not ended within %d s", self._files.name, _END_SECONDS)
+
+    def _join_launcher(self) -> bool:
+        """Handles the last output of the ranks. False: the launcher is still running after some time."""
+        end = time.monotonic() + _END_SECONDS
+        while not self._launcher.has_ended and time.monotonic() < end:
+            with contextlib.suppress(queue.Empty):
+                self._handle(*self._events.get(timeout=_TICK_SECONDS))
+        return self._launcher.has_ended

@@ -10,7 +10,7 @@ from supply.errors import SupplierError
 from supply.ranks.job import DataSpec, Job, Supplied
 from supply.ranks.run_files import RunFiles
 from supply.spark import checks
-from supply.spark.placement import wait_for_slots
+from supply.spark.launcher import make_launcher
 from supply.spark.run import Run
 
 if TYPE_CHECKING:
@@ -37,8 +37,12 @@ def resume_positions(states: Sequence[Mapping[str, Any]]) -> str:
 class Supplier:
     """Starts ranks where Spark's executors are, and supplies DataFrames to them.
 
-    ranks: number of ranks on all nodes together. Spark needs a task slot for each (two with validation), and one on
-        each node to start its ranks.
+    ranks: number of ranks on all nodes together. Spark needs a task slot for each (two with validation), and with
+        launcher="torch" one on each node to start its ranks.
+    launcher: "torch": Spark starts the ranks where its executors are. "mpirun": the driver starts them by mpirun, for
+        functions that use MPI: in the allocation of Slurm's job if there is one, else on this machine. MPIRUN of the
+        environment is another mpirun or MPICH's mpiexec, with options of your own.
+    host_file: of mpirun, in Open MPI's format. Spark needs executors on its hosts.
     ring, block: bytes of a rank's ring and of a block, for example 64 << 20. None: four blocks of 2 MiB.
     folder: shared memory of executors and ranks on each node.
     environment: environment variables for the ranks.
@@ -48,6 +52,8 @@ class Supplier:
         self,
         ranks: int,
         *,
+        launcher: str = "torch",
+        host_file: str | os.PathLike[str] | None = None,
         ring: int | None = None,
         block: int | None = None,
         folder: str = "/dev/shm",
@@ -56,6 +62,8 @@ class Supplier:
         if ranks < 1:
             raise ValueError(f"ranks is {ranks}, must be 1 or more")
         self._ranks = ranks
+        self._launcher = launcher
+        self._host_file = host_file
         self._ring = ring
         self._block = block
         self._folder = folder
@@ -119,8 +127,8 @@ class Supplier:
             raise SupplierError("drop_last and pad exclude each other")
         script, call = (None, function) if callable(function) else (checks.read_script(function), None)
         kinds = ("train",) if validation is None else ("train", "validation")
-        hosts = wait_for_slots(context, self._ranks, len(kinds), timeout)
-        pairs = max(map(len, hosts.values()))
+        launcher = make_launcher(self._launcher, self._ranks, self._host_file)
+        pairs = launcher.reserve(context, len(kinds), timeout)
         files = RunFiles(self._folder, f"supply-{os.urandom(6).hex()}", kinds, pairs, self._ring, self._block)
         dataset = {
             "columns": list(columns), "batch_size": batch_size, "timeout": timeout,
@@ -140,4 +148,4 @@ class Supplier:
         supplied = [Supplied(df.select(*columns), "train", {**options, "resume-positions": positions})]
         if validation is not None:
             supplied.append(Supplied(validation.select(*columns), "validation", options))
-        return Run(context, hosts, files, supplied, payload, timeout, self._environment).result()
+        return Run(context, launcher, self._ranks, files, supplied, payload, timeout, self._environment).result()

@@ -1,0 +1,79 @@
+"""The keeper of a rank that mpirun has started: forwards its output, and removes the files when ranks have ended.
+
+mpirun may kill all ranks at any time. A keeper is outside of their sessions, so it remains.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import threading
+from typing import BinaryIO
+
+from supply.ranks.control import Peer, connect
+from supply.ranks.die_with_parent import die_with_parent
+from supply.ranks.messages import KeeperStarted, Output
+from supply.ranks.run_files import RunFiles
+
+# How long children of an ended rank may still print.
+_OUTPUT_SECONDS = 1
+
+
+def start_keeper(rank: int, files: RunFiles) -> None:
+    """Forks the keeper of this process. From now on it gets stdout and stderr."""
+    pipes = {name: os.pipe() for name in ("stdout", "stderr")}
+    # The keeper waits for this signal.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    parent = os.getpid()
+    if os.fork() == 0:
+        try:
+            _leave_session([reading for reading, _ in pipes.values()])
+            _keep(parent, rank, files, {name: os.fdopen(reading, "rb") for name, (reading, _) in pipes.items()})
+        finally:
+            os._exit(0)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    for descriptor, (reading, writing) in enumerate(pipes.values(), 1):
+        os.dup2(writing, descriptor)
+        os.close(reading)
+        os.close(writing)
+
+
+def _leave_session(keep: list[int]) -> None:
+    """Leaves mpirun's session and streams. mpirun would wait for their end."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(null, descriptor)
+    begin = 3
+    for descriptor in sorted(keep):
+        os.closerange(begin, descriptor)
+        begin = descriptor + 1
+    os.closerange(begin, os.sysconf("SC_OPEN_MAX"))
+
+
+def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, BinaryIO]) -> None:
+    files.pair_folder.mkdir(mode=0o700, exist_ok=True)
+    lock = os.open(files.pair_folder, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    readers: list[threading.Thread] = []
+    try:
+        driver = connect()
+        driver.send(KeeperStarted(rank))
+        for name, stream in streams.items():
+            readers.append(threading.Thread(target=_forward, args=(driver, rank, name, stream), daemon=True))
+            readers[-1].start()
+        die_with_parent(rank_process, signal.SIGTERM)
+        signal.sigwait([signal.SIGTERM])
+    finally:
+        for reader in readers:
+            reader.join(_OUTPUT_SECONDS)
+        # When the other keepers of this node no longer hold it, all ranks here have ended.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        files.remove_pairs()
+        files.remove_config()
+
+
+def _forward(driver: Peer, rank: int, name: str, stream: BinaryIO) -> None:
+    for line in stream:
+        driver.send(Output(rank, name, line.decode(errors="replace").rstrip("\n")))

@@ -1,0 +1,55 @@
+"""What a run needs of a launcher: it starts the ranks, and ends them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from supply.errors import SupplierError
+from supply.ranks.control import Peer
+from supply.ranks.run_files import RunFiles
+from supply.spark.failures import Cause
+from supply.spark.spark_jobs import SparkJobs
+
+
+class Launcher(Protocol):
+    """Of one run. All calls are on the run's thread."""
+
+    def reserve(self, context: Any, tasks_per_rank: int, timeout: float) -> int:
+        """Checks that Spark has the task slots. Returns the most ranks that a node may get."""
+
+    def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
+        """Starts the ranks with this environment. post: gets messages for handle(), on any thread."""
+
+    def handle(self, peer: Peer | None, message: Any) -> Cause | None:
+        """Takes each message of the run. Returns a failure that it reports. message None: that peer is gone."""
+
+    @property
+    def hosts(self) -> dict[str, list[int]] | None:
+        """The ranks of each host, when the DataFrames may be supplied. Until then None."""
+
+    @property
+    def is_explaining(self) -> bool:
+        """Whether a rank has ended, and the reason is still to come."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its processes and files are gone, and handle() has got the last output of the ranks."""
+
+    def stop(self, dump: bool) -> None:
+        """Begins to end the ranks. dump: first they print where they are."""
+
+
+def make_launcher(name: str, ranks: int, host_file: str | os.PathLike[str] | None) -> Launcher:
+    """Raises SupplierError for a bad name or host file, or without mpirun."""
+    from supply.spark.mpirun_launcher import MpirunLauncher
+    from supply.spark.torch_launcher import TorchLauncher
+
+    if name == "mpirun":
+        return MpirunLauncher(ranks, host_file)
+    if name != "torch":
+        raise SupplierError(f"launcher is '{name}', must be 'torch' or 'mpirun'")
+    if host_file is not None:
+        raise SupplierError("host_file is for launcher='mpirun': Spark's executors are the hosts of launcher='torch'")
+    return TorchLauncher(ranks)

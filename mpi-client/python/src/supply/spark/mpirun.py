@@ -1,0 +1,116 @@
+"""The process of mpirun: Open MPI's, or MPICH's."""
+
+from __future__ import annotations
+
+import collections
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from supply.errors import SupplierError
+
+# How long ranks may take to return when they are asked to, and mpirun to end them.
+_GRACE_SECONDS = 3
+_END_SECONDS = 10
+# mpirun says why it fails in so many lines at most.
+_LINES = 40
+
+
+@dataclass
+class MpirunEnded:
+    """text: the last lines that it has printed. The output of ranks is not among them."""
+
+    status: int
+    text: str
+
+    @property
+    def rank_status(self) -> int:
+        """The exit status of the rank that failed, as subprocess reports it. Open MPI adds 128 to a signal."""
+        return 128 - self.status if self.status > 128 else self.status
+
+
+@dataclass
+class Command:
+    """words: the start of the command. passes_all: whether ranks get the whole environment."""
+
+    words: list[str]
+    passes_all: bool
+
+
+def command(ranks: int, host_file: str | os.PathLike[str] | None) -> Command:
+    """The command in MPIRUN (default: mpirun), with its own options, for this number of ranks.
+
+    Without a host file it starts them in the allocation of Slurm's job if there is one, else on this machine.
+    """
+    mpirun = os.environ.get("MPIRUN", "").split() or ["mpirun"]
+    if not shutil.which(mpirun[0]):
+        raise SupplierError(f"there is no '{mpirun[0]}' on PATH: install Open MPI or MPICH, or set MPIRUN")
+    if host_file is not None and not os.access(host_file, os.R_OK):
+        raise SupplierError(f"cannot read the host file {os.fspath(host_file)}")
+    version = subprocess.run([mpirun[0], "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    words = [*mpirun, "-n", str(ranks)]
+    # Hydra is the launcher of MPICH.
+    if version.stdout.startswith(b"HYDRA"):
+        return Command([*words, *(["-hosts", _of_hydra(host_file)] if host_file is not None else [])], True)
+    words += ["--map-by", "slot", "--bind-to", "none"]
+    if host_file is not None:
+        words += ["--hostfile", os.fspath(host_file)]
+    elif "SLURM_JOB_ID" not in os.environ:
+        # Its default is one rank for each core.
+        words += ["--oversubscribe"]
+    return Command([*words, *([] if os.geteuid() else ["--allow-run-as-root"])], False)
+
+
+def _of_hydra(host_file: str | os.PathLike[str]) -> str:
+    """The hosts of a file in Open MPI's format, as MPICH takes them."""
+    hosts = []
+    for line in pathlib.Path(host_file).read_text().splitlines():
+        host, *words = line.partition("#")[0].split() or [""]
+        slots = next((word.removeprefix("slots=") for word in words if word.startswith("slots=")), "1")
+        if host:
+            hosts.append(f"{host}:{slots}")
+    return ",".join(hosts)
+
+
+class Mpirun:
+    """environment: for the ranks. post: gets MpirunEnded, on another thread."""
+
+    def __init__(self, command: Command, environment: dict[str, str], post: Callable[[Any], None]) -> None:
+        environment = {**environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        exported = [] if command.passes_all else [word for name in environment for word in ("-x", name)]
+        tied = [sys.executable, "-m", "supply.ranks.die_with_parent", str(os.getpid())]
+        self._process = subprocess.Popen(
+            [*tied, *command.words, *exported, sys.executable, "-u", "-m", "supply.ranks.mpi_rank"],
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            # Ctrl-C is for the driver.
+            start_new_session=True,
+        )  # fmt: skip
+        self._post = post
+        threading.Thread(target=self._watch, name="supply: mpirun", daemon=True).start()
+
+    def stop(self) -> None:
+        """Begins to end it. mpirun ends its ranks, and removes its own files."""
+        threading.Thread(target=self._end, name="supply: end mpirun", daemon=True).start()
+
+    def _end(self) -> None:
+        for seconds, end in ((_GRACE_SECONDS, self._process.terminate), (_END_SECONDS, self._process.kill)):
+            try:
+                self._process.wait(seconds)
+                return
+            except subprocess.TimeoutExpired:
+                end()
+
+    def _watch(self) -> None:
+        assert self._process.stdout is not None
+        lines = collections.deque((line.rstrip() for line in self._process.stdout), _LINES)
+        status = self._process.wait()
+        # Its frames around the text are of dashes.
+        text = "\n".join(line for line in lines if line.strip("-= "))
+        self._post(MpirunEnded(status, text or "it has printed nothing"))

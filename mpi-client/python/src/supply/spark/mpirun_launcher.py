@@ -1,0 +1,101 @@
+"""launcher="mpirun": the driver starts the ranks by mpirun, for programs of MPI."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from supply.errors import SupplierError
+from supply.ranks.control import Peer
+from supply.ranks.messages import Failure, KeeperStarted, NodeFailed, RankEnded, RankStarted, Result, Stop
+from supply.ranks.mpi_spec import MpiSpec
+from supply.ranks.run_files import RunFiles
+from supply.spark import failures
+from supply.spark.failures import Cause, Priority
+from supply.spark.mpirun import Mpirun, MpirunEnded, command
+from supply.spark.placement import wait_for_slots
+from supply.spark.spark_jobs import SparkJobs
+
+
+class MpirunLauncher:
+    """A Launcher. mpirun places the ranks, and each rank says where it is."""
+
+    def __init__(self, ranks: int, host_file: str | os.PathLike[str] | None) -> None:
+        self._ranks = ranks
+        self._command = command(ranks, host_file)
+        self._mpirun: Mpirun | None = None
+        self._keepers: list[Peer] = []
+        self._started: dict[int, tuple[Peer, RankStarted]] = {}
+        # Ranks that have sent a result or an exception.
+        self._reported: set[int] = set()
+        # Ranks that ended without one, in the order of their ends.
+        self._lost: list[int] = []
+        self._stopping = False
+        self._mpirun_ended = False
+
+    def reserve(self, context: Any, tasks_per_rank: int, timeout: float) -> int:
+        wait_for_slots(context, self._ranks, tasks_per_rank, timeout)
+        return self._ranks
+
+    def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
+        self._mpirun = Mpirun(self._command, {**environment, **MpiSpec(files).environment()}, post)
+
+    def handle(self, peer: Peer | None, message: Any) -> Cause | None:
+        if isinstance(message, KeeperStarted) and peer is not None:
+            self._keepers.append(peer)
+        elif isinstance(message, RankStarted) and peer is not None:
+            self._started[message.rank] = peer, message
+        elif isinstance(message, Result | Failure):
+            self._reported.add(message.rank)
+        elif isinstance(message, NodeFailed):
+            return Cause(Priority.PROCESS, SupplierError(message.text))
+        elif isinstance(message, MpirunEnded):
+            self._mpirun_ended = True
+            return self._of_mpirun(message)
+        elif message is None:
+            self._keepers = [keeper for keeper in self._keepers if keeper is not peer]
+            ended = (rank for rank, (of_rank, _) in self._started.items() if of_rank is peer)
+            self._lost += (rank for rank in ended if rank not in self._reported)
+        return None
+
+    def _of_mpirun(self, ended: MpirunEnded) -> Cause | None:
+        """mpirun ends all ranks when one has ended, so the first one is the cause."""
+        if ended.status == 0 or self._stopping:
+            return None
+        if self._lost:
+            rank = self._lost[0]
+            return failures.of_process(RankEnded(rank, self._started[rank][1].host, ended.rank_status, False))
+        if self._reported:
+            return None
+        return Cause(Priority.PROCESS, SupplierError(f"mpirun failed with status {ended.status}: {ended.text}"))
+
+    @property
+    def hosts(self) -> dict[str, list[int]] | None:
+        if len(self._started) < self._ranks:
+            return None
+        hosts: dict[str, list[int]] = {}
+        for rank in range(self._ranks):
+            hosts.setdefault(self._started[rank][1].host, []).append(rank)
+        for host, ranks in hosts.items():
+            if ranks[-1] - ranks[0] >= len(ranks):
+                raise SupplierError(
+                    f"mpirun has placed the ranks {', '.join(map(str, ranks))} on {host}: the ranks of a node must "
+                    "have consecutive numbers (--map-by slot in MPIRUN)"
+                )
+        return hosts
+
+    @property
+    def is_explaining(self) -> bool:
+        return bool(self._lost) and not self._mpirun_ended
+
+    @property
+    def has_ended(self) -> bool:
+        return (self._mpirun is None or self._mpirun_ended) and not self._keepers
+
+    def stop(self, dump: bool) -> None:
+        self._stopping = True
+        for rank, _ in self._started.values():
+            rank.send(Stop(dump))
+        if self._mpirun is not None:
+            self._mpirun.stop()

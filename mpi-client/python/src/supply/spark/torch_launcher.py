@@ -1,0 +1,66 @@
+"""launcher="torch": Spark starts the ranks on its executors' nodes, by one starter task on each."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from supply.errors import SupplierError
+from supply.ranks.control import Peer
+from supply.ranks.messages import NodeFailed, NodeStarted, RankEnded, Stop
+from supply.ranks.node_spec import NodeSpec
+from supply.ranks.run_files import RunFiles
+from supply.spark import failures
+from supply.spark.failures import Cause, Priority
+from supply.spark.placement import wait_for_placement
+from supply.spark.spark_jobs import SparkJobs
+
+
+class TorchLauncher:
+    """A Launcher. The driver places the ranks."""
+
+    # A node process reports the end of a rank with its status.
+    is_explaining = False
+
+    def __init__(self, ranks: int) -> None:
+        self._ranks = ranks
+        self._hosts: dict[str, list[int]] = {}
+        self._started = 0
+        self._nodes: list[Peer] = []
+
+    def reserve(self, context: Any, tasks_per_rank: int, timeout: float) -> int:
+        self._hosts = wait_for_placement(context, self._ranks, tasks_per_rank, timeout)
+        return max(map(len, self._hosts.values()))
+
+    def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
+        jobs.start_nodes(
+            {
+                host: pickle.dumps(NodeSpec(host, ranks, self._ranks, index, files, environment))
+                for index, (host, ranks) in enumerate(self._hosts.items())
+            }
+        )
+
+    def handle(self, peer: Peer | None, message: Any) -> Cause | None:
+        if isinstance(message, NodeStarted) and peer is not None:
+            self._started += 1
+            self._nodes.append(peer)
+        elif message is None and peer in self._nodes:
+            self._nodes.remove(peer)
+        elif isinstance(message, NodeFailed):
+            return Cause(Priority.PROCESS, SupplierError(message.text))
+        elif isinstance(message, RankEnded):
+            return failures.of_process(message)
+        return None
+
+    @property
+    def hosts(self) -> dict[str, list[int]] | None:
+        return self._hosts if self._started == len(self._hosts) else None
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._nodes
+
+    def stop(self, dump: bool) -> None:
+        for node in self._nodes:
+            node.send(Stop(dump))
