@@ -22,6 +22,7 @@ _OUTPUT_SECONDS = 1
 
 def start_keeper(rank: int, files: RunFiles) -> None:
     """Forks the keeper of this process. From now on it gets stdout and stderr."""
+    files.pair_folder.mkdir(mode=0o700, exist_ok=True)
     pipes = {name: os.pipe() for name in ("stdout", "stderr")}
     # The keeper waits for this signal.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
@@ -53,7 +54,6 @@ def _leave_session(keep: list[int]) -> None:
 
 
 def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, BinaryIO]) -> None:
-    files.pair_folder.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(files.pair_folder, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_SH)
     readers: list[threading.Thread] = []
@@ -70,8 +70,7 @@ def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, Bina
             reader.join(_OUTPUT_SECONDS)
         # When the other keepers of this node no longer hold it, all ranks here have ended.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        files.remove_pairs()
-        files.remove_config()
+        files.remove()
 
 
 def _forward(driver: Peer, rank: int, name: str, stream: BinaryIO) -> None:

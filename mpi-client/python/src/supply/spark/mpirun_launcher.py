@@ -39,7 +39,9 @@ class MpirunLauncher:
         return self._ranks
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
-        self._mpirun = Mpirun(self._command, {**environment, **MpiSpec(files).environment()}, post)
+        # Open MPI's shared memory, which killed ranks leave. The keepers remove this folder.
+        shared = {"OMPI_MCA_btl_vader_backing_directory": str(files.pair_folder)}
+        self._mpirun = Mpirun(self._command, {**shared, **environment, **MpiSpec(files).environment()}, post)
 
     def handle(self, peer: Peer | None, message: Any) -> Cause | None:
         if isinstance(message, KeeperStarted) and peer is not None:
