@@ -1,4 +1,4 @@
-"""A program that trains with Supplier.run, for test_supplier_deaths: `supplier_program.py MASTER FOLDER`."""
+"""A program that trains with Supplier.run, for test_supplier_deaths: `supplier_program.py MASTER FOLDER LAUNCHER`."""
 
 import sys
 
@@ -25,7 +25,8 @@ def main():
     builder = SparkSession.builder.master(sys.argv[1]).config("spark.jars", supply.spark.jar())
     spark = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
     try:
-        Supplier(ranks=2, folder=sys.argv[2]).run(train, spark.range(0, 100000, 1, 4), columns=["id"], batch_size=1)
+        supplier = Supplier(ranks=2, folder=sys.argv[2], launcher=sys.argv[3])
+        supplier.run(train, spark.range(0, 100000, 1, 4), columns=["id"], batch_size=1)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
         spark.stop()

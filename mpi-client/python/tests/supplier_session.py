@@ -11,6 +11,8 @@ from layout import JAR
 
 _ENDS_SECONDS = 60
 _MARK = "SUPPLY_TEST"
+# An argument of mpirun's command, too, and of keepers.
+_OF_RUN = {b"supply.ranks.rank", b"supply.ranks.node", b"supply.ranks.mpi_rank"}
 
 
 def prepare_environment():
@@ -48,13 +50,12 @@ def shared_memory():
 
 
 def _processes():
-    """The ranks and node processes that this test has started."""
+    """What this test has started on nodes, and mpirun."""
     mark = f"{_MARK}={os.environ[_MARK]}".encode()
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             command = (process / "cmdline").read_bytes().split(b"\0")
-            is_of_run = b"supply.ranks.rank" in command or b"supply.ranks.node" in command
-            if is_of_run and mark in (process / "environ").read_bytes().split(b"\0"):
+            if _OF_RUN & set(command) and mark in (process / "environ").read_bytes().split(b"\0"):
                 found.append(b" ".join(command).decode())
     return found

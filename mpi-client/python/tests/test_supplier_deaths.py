@@ -21,9 +21,9 @@ LOCAL, CLUSTER = "local[3]", "local-cluster[1,3,1024]"
 class Program:
     """A driver whose ranks train."""
 
-    def __init__(self, master, folder, log):
+    def __init__(self, master, folder, launcher, log):
         self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), master, folder],
+            [sys.executable, str(PROGRAM), master, folder, launcher],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -65,14 +65,18 @@ def _children(pid):
         return []
 
 
+def _parent(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 @pytest.fixture
 def start(tmp_path):
     """Starts the program. At the end nothing of it is left."""
     programs = []
     with open(tmp_path / "log", "w") as log, shared_memory() as folder:
 
-        def begin(master):
-            programs.append(Program(master, folder, log))
+        def begin(master, launcher="torch"):
+            programs.append(Program(master, folder, launcher, log))
             return programs[-1]
 
         yield begin
@@ -88,8 +92,9 @@ def test_a_killed_executor(start):
     assert program.end().startswith("failed: SupplierError: ")
 
 
-def test_a_killed_driver(start):
-    program = start(CLUSTER)
+@pytest.mark.parametrize(("master", "launcher"), [(CLUSTER, "torch"), (LOCAL, "mpirun")])
+def test_a_killed_driver(start, master, launcher):
+    program = start(master, launcher)
     program.process.kill()
     program.process.communicate(timeout=LIMIT_SECONDS)
 
@@ -108,7 +113,16 @@ def test_a_killed_node_process(start):
     assert program.end().startswith("failed: SupplierError: ")
 
 
-def test_an_interrupt(start):
-    program = start(LOCAL)
+def test_a_killed_mpirun(start):
+    program = start(LOCAL, "mpirun")
+    # Its children are the ranks.
+    mpirun = next(pid for pid in program.processes("supply.ranks.mpi_rank") if program.process.pid == _parent(pid))
+    os.kill(mpirun, signal.SIGKILL)
+    assert program.end() == "failed: SupplierError: mpirun was killed by SIGKILL"
+
+
+@pytest.mark.parametrize("launcher", ["torch", "mpirun"])
+def test_an_interrupt(start, launcher):
+    program = start(LOCAL, launcher)
     program.process.send_signal(signal.SIGINT)
     assert program.end() == "interrupted"

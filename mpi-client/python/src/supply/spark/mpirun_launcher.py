@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +66,8 @@ class MpirunLauncher:
         """mpirun ends all ranks when one has ended, so the first one is the cause."""
         if ended.status == 0 or self._stopping:
             return None
+        if ended.status < 0:
+            return Cause(Priority.PROCESS, SupplierError(f"mpirun was killed by {signal.Signals(-ended.status).name}"))
         if self._lost:
             rank = self._lost[0]
             return failures.of_process(RankEnded(rank, self._started[rank][1].host, ended.rank_status, False))
