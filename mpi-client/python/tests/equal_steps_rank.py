@@ -12,7 +12,7 @@ from supply.torch import SupplyDataset
 
 rank, folder, store, uneven, state = sys.argv[1:]
 torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=2)
-all_reduces = []
+all_reduces: list[tuple[object, ...]] = []
 all_reduce = torch.distributed.all_reduce
 
 

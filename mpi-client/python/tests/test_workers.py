@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from feeding import numbers_of, supply_blocks
 from task import Task, wait_until
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+from supply.feed import packed, unpacked  # noqa: E402
 from supply.torch import DataLoader, SupplyDataset  # noqa: E402
 from torch.utils.data import DataLoader as PLAIN  # noqa: E402, N811
 
@@ -158,6 +160,14 @@ def test_an_error_of_spark_reaches_the_loop(supplied, loader):
     task.fail("the executor is gone")
     with pytest.raises(supply.SparkError, match="the executor is gone"):
         next(batches)
+
+
+def test_an_error_that_cannot_be_pickled_keeps_its_text():
+    class LocalError(Exception):
+        pass
+
+    with pytest.raises(supply.SupplyError, match="LocalError: the reason"):
+        unpacked(pickle.loads(packed(LocalError("the reason"))))
 
 
 @LOADERS

@@ -96,7 +96,10 @@ def packed(batch: Batch | BaseException | None) -> bytes:
     """A message to a worker: a batch, an error, or None at the end of the epoch."""
     if isinstance(batch, Batch):
         return pickle.dumps({name: _with_arrays(values) for name, values in batch.items()}, protocol=5)
-    return pickle.dumps(batch)
+    try:
+        return pickle.dumps(batch)
+    except Exception:
+        return pickle.dumps(SupplyError(f"{type(batch).__name__}: {batch}"))
 
 
 def unpacked(message: Any) -> Batch | None:

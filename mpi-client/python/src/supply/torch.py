@@ -57,8 +57,8 @@ class SupplyDataset(Closing, IterableDataset):
         ranks may have different numbers of batches. "drop": all ranks have as many batches as the rank with the fewest
         full ones. "pad": all ranks have as many batches as the rank with the most, and all are full: elements and
         batches are repeated. If Spark has not counted the elements, drop and pad need one all_reduce for each batch.
-    process_group: the torch.distributed group for that, with tensors on the CPU. None: a gloo group of its own; then
-        all ranks must make their data sets in the same order.
+    process_group: the torch.distributed group for that, with tensors on the CPU. With workers it must serve nothing
+        else. None: a gloo group of its own; then all ranks must make their data sets in the same order.
     zero_copy: a batch inside one block is not copied. Do not change it in place (see Block.torch()); it occupies the
         block's slot while you keep it. A batch over several blocks is a copy.
     pin: True: batches are in pinned memory, for copies with non_blocking=True. With zero_copy the ring itself is
