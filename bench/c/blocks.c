@@ -69,6 +69,7 @@ static void verify(struct rank *rank) {
         if (bytes < block.bytes) bytes = block.bytes;
         if (supply_release(rank->supply, &block) != SUPPLY_OK) die_of(rank->supply);
     }
+    if (bytes == 0) die("there is no block in epoch 0");
     rank->copy = malloc(bytes);
     if (rank->copy == NULL) die("no memory for %" PRIu64 " bytes", bytes);
     printf("{\"samples\": %" PRIu64 ", \"features\": %.0f, \"label\": %" PRId64 "}\n", samples, features, labels);
