@@ -3,7 +3,7 @@
     launch/make-configs 2 /dev/shm/digits conf
     spark-submit --master local[2] --jars spark-supplier.jar \\
         supply_digits.py train_lmdb conf --ranks 2 --epochs 10 --seed 1 &
-    mpirun -n 2 python train_digits.py conf --epochs 10 --save model.pt
+    mpirun -n 2 python train_digits.py conf --save model.pt
 
     spark-submit --master local[2] --jars spark-supplier.jar supply_digits.py test_lmdb conf --ranks 2 &
     mpirun -n 2 python train_digits.py conf --evaluate model.pt
@@ -23,7 +23,6 @@ import torch.distributed
 from mpi4py import MPI
 from supply.torch import SupplyDataset
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader
 
 PIXELS, CLASSES, BRIGHTEST = 64, 10, 16
 COLUMNS = ["data", "label"]
@@ -52,17 +51,16 @@ def train(arguments, dataset, samples):
     torch.manual_seed(0)
     model = DistributedDataParallel(torch.nn.Linear(PIXELS, CLASSES))
     optimizer = torch.optim.SGD(model.parameters(), lr=arguments.learning_rate, momentum=0.9)
-    first_epoch, steps = 0, 0
+    steps = 0
     if arguments.resume:
         saved = torch.load(arguments.resume / f"rank-{rank}.pt")
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         dataset.load_state_dict(saved["dataset"])
-        first_epoch, steps = saved["epoch"], saved["steps"]
-    for epoch in range(first_epoch, arguments.epochs):
-        dataset.set_epoch(epoch)
-        for batch in DataLoader(dataset, batch_size=None):
-            loss = torch.nn.functional.cross_entropy(model(images(batch)), batch["label"].long())
+        steps = saved["steps"]
+    for epoch in dataset.epochs():
+        for batch in epoch:
+            loss = torch.nn.functional.cross_entropy(model(images(batch)), batch["label"])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -75,12 +73,11 @@ def train(arguments, dataset, samples):
                     "model": model.state_dict(),
                     "optimizer": optimizer.state_dict(),
                     "dataset": dataset.state_dict(),
-                    "epoch": epoch,
                     "steps": steps,
                 }
                 torch.save(state, arguments.checkpoint / f"rank-{rank}.pt")
                 torch.distributed.barrier()
-                return f"stopped after {steps} steps, in epoch {epoch}"
+                return f"stopped after {steps} steps, in epoch {epoch.number}"
     if rank == 0 and arguments.save:
         torch.save(model.module.state_dict(), arguments.save)
     return None
@@ -102,7 +99,6 @@ def evaluate(path, dataset):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", metavar="CONFIG", help="folder with the config files of both sides")
-    parser.add_argument("--epochs", type=int, default=10, help="epochs, as for supply_digits.py (default 10)")
     parser.add_argument("--batch-size", type=int, default=32, help="images in a batch of each rank (default 32)")
     parser.add_argument("--learning-rate", type=float, default=0.1, help="(default 0.1)")
     parser.add_argument("--save", type=pathlib.Path, metavar="FILE", help="save the model here at the end")
@@ -127,7 +123,13 @@ def main():
         columns = COLUMNS + ["key"] * (samples is not None)
         # Training synchronizes the ranks in each step. Evaluation does not.
         uneven = "keep" if arguments.evaluate else "pad"
-        dataset = SupplyDataset(arguments.config, columns=columns, batch_size=arguments.batch_size, uneven=uneven)
+        dataset = SupplyDataset(
+            arguments.config,
+            columns=columns,
+            batch_size=arguments.batch_size,
+            dtypes={"label": torch.long},
+            uneven=uneven,
+        )
         stack.push(dataset)
         if arguments.evaluate:
             correct, count = evaluate(arguments.evaluate, dataset)

@@ -91,7 +91,7 @@ def test_training_stopped_in_an_epoch_resumes_in_the_same_order(tmp_path, config
     def train(*arguments, **expected):
         return run(
             [EXAMPLES / "supply_digits.py", DIGITS / "train_lmdb", config, "--epochs", EPOCHS, "--seed", "1"],
-            [EXAMPLES / "train_digits.py", config, "--epochs", EPOCHS, *arguments],
+            [EXAMPLES / "train_digits.py", config, *arguments],
             **expected,
         )
 
