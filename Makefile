@@ -48,7 +48,7 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu format lint lint-c lint-python lint-shell lint-scala lint-prose run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
+.PHONY: menu format python lint lint-c lint-python lint-shell lint-scala lint-prose run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
@@ -152,6 +152,8 @@ soak: build library-with-fail-points $(DATUM) ## full speed with faults at rando
 	@$(SPARK_VENV)/bin/python launch/tests/faults/soak.py $(MINUTES)
 
 build: library spark ## libsupply and its programs, the Supplier's jar, the Python environment
+
+python: build $(WHEEL_READY) ## the Python package with PySpark and PyTorch, in build/wheel-venv
 
 # The Spark side alone.
 spark: $(JAR) $(SPARK_READY)
@@ -298,11 +300,16 @@ test-wheel: build $(WHEEL_READY) $(DATUM) $(DIGITS) ## the Python package: build
 	@mkdir -p $(REPORTS)
 	@$(WHEEL_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/wheel.xml mpi-client/python/tests
 
-$(WHEEL_READY): $(WHEEL_SOURCES) | packages-for-tests
+$(WHEEL_READY): $(WHEEL_SOURCES) $(VENV_READY) | packages-for-tests
 	@echo 'build: the wheel of mpi-client/python'
 	@rm -rf $(WHEEL_VENV) && $(PYTHON) -m venv --system-site-packages $(WHEEL_VENV)
 	@env -u MAKEFLAGS -u MFLAGS $(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check \
 		--requirement mpi-client/python/tests/requirements.txt ./mpi-client/python
+# PySpark is the one of build/venv, without the newer numpy there. A package for users has the jars itself.
+	@site=$$(echo $(CURDIR)/$(WHEEL_VENV)/lib/python3*/site-packages) && \
+		ln -sfn $$(realpath $(VENV)/lib/python3*/site-packages/pyspark) $$(realpath $(VENV)/lib/python3*/site-packages/py4j) $$site && \
+		mkdir -p $$site/supply/jars && ln -sfn $(CURDIR)/spark-supplier/target $$site/supply/jars/spark-4.1 && \
+		ln -sfn $(CURDIR)/build/spark-3.5/target $$site/supply/jars/spark-3.5
 	@touch $@
 
 # A pytest of their own: they need another Spark.

@@ -7,8 +7,6 @@ import sys
 import tempfile
 import time
 
-from layout import JAR
-
 _ENDS_SECONDS = 60
 _MARK = "SUPPLY_TEST"
 # An argument of mpirun's command, too, and of keepers.
@@ -16,10 +14,9 @@ _OF_RUN = {b"supply.ranks.rank", b"supply.ranks.node", b"supply.ranks.mpi_rank"}
 
 
 def prepare_environment():
-    """PySpark of this environment, whatever SPARK_HOME says. Its Python workers need this Python."""
+    """PySpark of this environment, whatever SPARK_HOME says; its Python workers use this Python."""
     os.environ.pop("SPARK_HOME", None)
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SUPPLY_JAR"] = str(JAR)
     # Every process of this test inherits it.
     os.environ.setdefault(_MARK, str(os.getpid()))
 

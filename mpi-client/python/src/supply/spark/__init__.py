@@ -11,13 +11,14 @@
 
     state = Supplier(ranks=4).run(train, df, columns=["features", "label"], batch_size=64, epochs=10, learning_rate=0.1)
 
-Or as a stage of pyspark.ml: TorchEstimator(...).fit(df). docs/PYTHON.md is the guide.
+Or as a stage of pyspark.ml: TorchEstimator(...).fit(df). docs/ONE-CALL.md is the guide.
 """
 
 from supply.errors import RankError, SupplierError
 from supply.ranks.current import data
 from supply.spark.estimator import TorchEstimator
-from supply.spark.supplier import Supplier, jar
+from supply.spark.jars import jar
+from supply.spark.supplier import Supplier
 from supply.spark.torch_model import TorchModel
 
 __all__ = ["RankError", "Supplier", "SupplierError", "TorchEstimator", "TorchModel", "data", "jar"]

@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def jar() -> str:
-    """The Supplier's jar, for SparkSession.builder.config("spark.jars", jar()): SUPPLY_JAR of the environment."""
-    path = os.environ.get("SUPPLY_JAR")
-    if not path:
-        raise SupplierError("set SUPPLY_JAR to the Supplier's jar (spark-supplier/target/spark-supplier.jar)")
-    return path
-
-
 def resume_positions(states: Sequence[Mapping[str, Any]]) -> str:
     """The option resume-positions of df.write.format("supply"), from the state_dict() of every rank."""
     earlier = {state.get("resume_positions") for state in states}
