@@ -1,23 +1,25 @@
 """Trains a linear model on a DataFrame, with one call (docs/ONE-CALL.md)."""
 
-from pyspark.sql import SparkSession
 import supply.spark
+from pyspark.sql import SparkSession
 from supply.spark import Supplier
 
-def train(data, learning_rate):                 # runs on each rank; data is this rank's data set
+
+def train(data, learning_rate):  # runs on each rank; data is this rank's data set
     import torch
     from torch.nn.parallel import DistributedDataParallel as DDP
 
     model = DDP(torch.nn.Linear(3, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
     for epoch in data.epochs():
-        for batch in epoch:                     # a dict of tensors by column
+        for batch in epoch:  # a dict of tensors by column
             loss = torch.nn.functional.mse_loss(model(batch["features"])[:, 0], batch["label"])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
         print(f"epoch {epoch.number}: loss {loss.item():.4f}")
-    return model.module.state_dict()            # rank 0's result comes back
+    return model.module.state_dict()  # rank 0's result comes back
+
 
 spark = SparkSession.builder.master("local[3]").config("spark.jars", supply.spark.jar()).getOrCreate()
 df = spark.range(0, 10000, 1, 8).selectExpr("rand(1) as a", "rand(2) as b", "rand(3) as c")

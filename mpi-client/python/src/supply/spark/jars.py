@@ -18,7 +18,9 @@ def jar() -> str:
     """
     named = os.environ.get("SUPPLY_JAR")
     version = ".".join(pyspark.__version__.split(".")[:2])
-    path = pathlib.Path(named or pathlib.Path(supply.__file__).parent / "jars" / f"spark-{version}" / "spark-supplier.jar")
+    path = pathlib.Path(
+        named or pathlib.Path(supply.__file__).parent / "jars" / f"spark-{version}" / "spark-supplier.jar"
+    )
     if not path.is_file():
         where = "SUPPLY_JAR" if named else "this package"
         raise SupplierError(

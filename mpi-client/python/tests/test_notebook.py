@@ -1,0 +1,101 @@
+"""Supplier.run in a notebook: the programs of the page, Interrupt, and a kernel that is killed."""
+
+import re
+import signal
+import sys
+
+import pytest
+
+from layout import ROOT
+from supplier_session import prepare_environment, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+jupyter_client = pytest.importorskip("jupyter_client")
+
+LIMIT_SECONDS = 240
+ENDLESS = """
+from pyspark.sql import SparkSession
+import supply.spark
+from supply.spark import Supplier
+
+def train(data):
+    import time
+    for batch in data:
+        print("trains")
+        time.sleep(1000)
+
+spark = SparkSession.builder.master("local[3]").config("spark.jars", supply.spark.jar()).getOrCreate()
+Supplier(ranks=2, folder={!r}).run(train, spark.range(0, 1000, 1, 4), columns=["id"], batch_size=1)
+"""
+
+
+class Notebook:
+    """A kernel of this Python, as a notebook uses it."""
+
+    def __init__(self, folder):
+        self.manager = jupyter_client.KernelManager()
+        self.manager.kernel_spec.argv[0] = sys.executable
+        self.manager.start_kernel(cwd=str(folder))
+        self.client = self.manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=LIMIT_SECONDS)
+
+    def start(self, code):
+        self.cell = self.client.execute(code)
+
+    def read(self, until=None):
+        """The output of the cell, until it has this text, or to the cell's end; and the name of the error or None."""
+        text, error = "", None
+        while until is None or until not in text:
+            message = self.client.get_iopub_msg(timeout=LIMIT_SECONDS)
+            if message["parent_header"].get("msg_id") != self.cell:
+                continue
+            kind, content = message["msg_type"], message["content"]
+            text += content.get("text", "") if kind == "stream" else ""
+            error = content["ename"] if kind == "error" else error
+            if kind == "status" and content["execution_state"] == "idle":
+                break
+        return text, error
+
+    def end(self):
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    opened = Notebook(tmp_path)
+    yield opened
+    opened.end()
+
+
+def test_the_programs_of_the_page_run_in_cells(notebook):
+    page = (ROOT / "docs" / "ONE-CALL.md").read_text()
+    train, resume = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert train in (ROOT / "mpi-client" / "python" / "examples" / "one_call.py").read_text()
+    notebook.start(train)
+    text, error = notebook.read()
+    assert error is None, text
+    losses = [float(loss) for loss in re.findall(r"\[rank 0\] epoch \d: loss ([0-9.]+)", text)]
+    assert len(losses) == 5 and losses[-1] < losses[0] / 2
+    assert "tensor([[" in text
+    notebook.start(resume)
+    text, error = notebook.read()
+    assert error is None, text
+    assert text.strip().endswith(str(10000 - 2 * 64))
+
+
+def test_interrupt_ends_both_sides(notebook):
+    with shared_memory() as folder:
+        notebook.start(ENDLESS.format(folder))
+        notebook.read(until="trains")
+        notebook.manager.interrupt_kernel()
+        assert notebook.read()[1] == "KeyboardInterrupt"
+
+
+def test_nothing_is_left_of_a_killed_kernel(notebook):
+    with shared_memory() as folder:
+        notebook.start(ENDLESS.format(folder))
+        notebook.read(until="trains")
+        notebook.manager.signal_kernel(signal.SIGKILL)
