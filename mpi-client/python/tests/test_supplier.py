@@ -82,7 +82,7 @@ def test_a_script_gets_data_and_arguments(run, spark, tmp_path, capfd):
     assert run(script, rows(spark, ROWS), learning_rate=0.5) is None
     lines = [line for line in capfd.readouterr().out.splitlines() if "--learning-rate" in line]
     assert sorted(line[:8] for line in lines) == ["[rank 0]", "[rank 1]"]
-    assert sum(int(re.search(r"\] (\d+) __main__", line)[1]) for line in lines) == ROWS
+    assert sum(int(count) for line in lines for count in re.findall(r"\] (\d+) __main__", line)) == ROWS
 
 
 def test_states_of_two_ranks_resume_on_three(run, spark):

@@ -29,13 +29,14 @@ class Program:
             text=True,
             start_new_session=True,
         )
-        ranks = set()
+        ranks: set[str] = set()
         while ranks != {"[rank 0] trains", "[rank 1] trains"}:
             line = self.line()
             if line.endswith("trains"):
                 ranks.add(line)
 
     def line(self):
+        assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, "the program has ended"
         return line.rstrip("\n")
