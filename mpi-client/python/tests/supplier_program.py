@@ -1,10 +1,13 @@
 """A program that trains with Supplier.run, for test_supplier_deaths: `supplier_program.py MASTER FOLDER LAUNCHER`."""
 
+import os
 import sys
 
 from supplier_session import prepare_environment
 
 prepare_environment()
+# local-cluster has executors, which do not know the driver's Python.
+os.environ["PYSPARK_PYTHON"] = sys.executable
 
 import supply.spark  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pathlib
-import sys
 import tempfile
 import time
 
@@ -14,9 +13,9 @@ _OF_RUN = {b"supply.ranks.rank", b"supply.ranks.node", b"supply.ranks.mpi_rank"}
 
 
 def prepare_environment():
-    """PySpark of this environment, whatever SPARK_HOME says; its Python workers use this Python."""
-    os.environ.pop("SPARK_HOME", None)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    """PySpark of this environment, whatever the environment of the tests says."""
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON"):
+        os.environ.pop(name, None)
     # Every process of this test inherits it.
     os.environ.setdefault(_MARK, str(os.getpid()))
 
