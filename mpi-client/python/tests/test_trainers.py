@@ -1,0 +1,156 @@
+"""Runs the programs of docs/TRAINERS.md, with real trainers and a real Spark."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from layout import JAR, ROOT, SPARK_PYTHON
+
+LIMIT_SECONDS = 240
+SPARK_MASTER = "--master local[6]"
+WEIGHTS = [1, 2, 0]
+
+pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+
+
+def programs(section):
+    """The programs of a section of the page: text by file name."""
+    [text] = re.findall(
+        rf"^## {section}\n(.*?)(?=^## |\Z)", (ROOT / "docs" / "TRAINERS.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    blocks = re.findall(r"^```python\n(?:# (\S+\.py)\n)?(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert blocks
+    return {name or "train.py": program for name, program in blocks}
+
+
+def require(*modules):
+    for module in modules:
+        pytest.importorskip(module, reason=f"no {module} (make test-trainers)")
+
+
+class Trainer:
+    """Runs programs of the page in a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        # Debian's PyTorch 1.13 needs a repair. See the file in this folder.
+        paths = [str(ROOT / "mpi-client" / "python" / "tests" / "debian_torch"), os.environ.get("PYTHONPATH")]
+        self.environment = {
+            **os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "SUPPLY_JAR": str(JAR),
+            "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "SPARK_CONF_DIR": str(ROOT / "configs" / "spark"),
+            "SUPPLY_TIMEOUT": str(LIMIT_SECONDS), "PYSPARK_PYTHON": sys.executable,
+            "RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": str(256 << 20), "RAY_USAGE_STATS_ENABLED": "0",
+        }  # fmt: skip
+        self._processes = []
+
+    def write(self, section):
+        for name, text in programs(section).items():
+            (self.folder / name).write_text(text)
+
+    def start(self, *command, submit_args=SPARK_MASTER):
+        process = subprocess.Popen(
+            [str(word) for word in command], cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
+            env={**self.environment, "PYSPARK_SUBMIT_ARGS": f"{submit_args} pyspark-shell"},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        self._processes.append(process)
+        return process
+
+    def output(self, process):
+        output = process.communicate(timeout=LIMIT_SECONDS)[0]
+        assert process.returncode == 0, output[-6000:]
+        return output
+
+    def run(self, section, **options):
+        """The output of the section's one program."""
+        self.write(section)
+        return self.output(self.start(sys.executable, "train.py", **options))
+
+    def make_configs(self):
+        make_configs = [ROOT / "launch" / "make-configs", "2", self.folder / "pairs", self.folder / "conf"]
+        subprocess.run(make_configs, check=True, stdout=subprocess.DEVNULL)
+
+    def kill(self):
+        """Ends the programs with everything that they have started."""
+        for process in self._processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    made = Trainer(tmp_path)
+    yield made
+    made.kill()
+    pairs = tmp_path / "pairs"
+    assert not pairs.exists() or list(pairs.iterdir()) == []
+
+
+def numbers(text):
+    return [float(number) for number in re.findall(r"-?\d+(?:\.\d*)?", text)]
+
+
+def assert_is_the_line(text):
+    assert numbers(text) == pytest.approx(WEIGHTS, abs=0.5), text
+
+
+def test_torchrun(trainer):
+    import torch
+
+    trainer.write("torchrun")
+    trainer.make_configs()
+    spark = trainer.start(
+        SPARK_PYTHON.with_name("spark-submit"), "--master", "local[2]", "--jars", JAR, trainer.folder / "spark.py"
+    )
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    # Under Python 3.11, PyTorch 1.13 cannot read its own defaults of these options.
+    options = ["--redirects", "1", "--tee", "1"]
+    ranks = trainer.output(trainer.start(*torchrun, *options, "rank.py"))
+    trainer.output(spark)
+    lines = re.findall(r"rank (\d): (\d+) steps, \[\[(.*)\]\]$", ranks, re.MULTILINE)
+    assert sorted((rank, steps) for rank, steps, _ in lines) == [("0", "60"), ("1", "60")]
+    assert_is_the_line(lines[0][2])
+    assert lines[0][2] == lines[1][2]
+    states = [torch.load(trainer.folder / f"rank-{rank}.pt")["data"]["position"] for rank in range(2)]
+    assert all(states)
+
+
+def test_lightning(trainer):
+    require("pyspark", "pytorch_lightning")
+    output = trainer.run("Lightning")
+    [(steps, error, states)] = re.findall(r"^(\d+) steps, validation error (\S+), (\d) states", output, re.MULTILINE)
+    assert (int(steps), int(states)) == (60, 2)
+    assert float(error) < 0.1
+
+
+def test_accelerate(trainer):
+    import torch
+
+    require("pyspark", "accelerate")
+    output = trainer.run("Hugging Face Accelerate")
+    [(steps, weight)] = re.findall(r"^(\d+) steps, \[\[(.*)\]\]$", output, re.MULTILINE)
+    assert int(steps) == 60
+    assert_is_the_line(weight)
+    saved = torch.load(trainer.folder / "checkpoint.pt")
+    assert saved["epoch"] == 2 and [bool(state["position"]) for state in saved["data"]] == [True, True]
+
+
+def test_ray_train(trainer):
+    require("pyspark", "ray.train")
+    trainer.make_configs()
+    output = trainer.run("Ray Train", submit_args=f"--master local[2] --jars {JAR}")
+    [(steps, loss, states)] = re.findall(r"^(\d+) steps, loss (\S+), (\d) states", output, re.MULTILINE)
+    assert (int(steps), int(states)) == (60, 2)
+    assert float(loss) < 0.1
+
+
+@pytest.mark.parametrize("section, module", [("JAX", "jax"), ("TensorFlow", "tensorflow")])
+def test_dlpack(trainer, section, module):
+    require("pyspark", module)
+    output = trainer.run(section)
+    assert_is_the_line(output.splitlines()[-1])
