@@ -1,11 +1,12 @@
 """len() of a SupplyDataset and of an Epoch, and equal steps without an all_reduce for each batch."""
 
+import concurrent.futures
 import math
 
 import pytest
 import supply
 
-from feeding import announce, numbers_of, supply_blocks
+from feeding import announce, numbers_of, supply_blocks, supply_epochs
 from task import Task
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
@@ -73,3 +74,19 @@ def test_fewer_batches_than_announced_are_an_error(counted):
     data = counted(announced=16, uneven="drop")
     with pytest.raises(supply.SupplyError, match="this rank got 2 full batches, but Spark announced 4"):
         list(data)
+
+
+@pytest.mark.parametrize("uneven, elements", [("keep", 8), ("drop", ELEMENTS), ("pad", 8)])
+def test_a_loop_over_the_known_length_gets_the_end_of_the_epoch(files, uneven, elements):
+    """As Lightning's, which does not ask for one batch more. So the pair closes without an error for Spark."""
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, uneven=uneven)
+    with concurrent.futures.ThreadPoolExecutor() as threads, data:
+        data.opened()
+        task = threads.submit(supply_epochs, files, [elements], epochs=2, is_counted=True)
+        for number in range(2):
+            batches = iter(data)
+            assert len([next(batches) for _ in range(len(data))]) == 2
+            assert data.state_dict() == {"version": 1, "position": data.opened().ended_epoch_position}
+            assert data.opened().ended_epoch == number
+        data.close()
+        task.result()

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from multiprocessing.context import assert_spawning
 from typing import Any
 
@@ -290,11 +291,18 @@ class SupplyDataset(Closing, IterableDataset):
         """All steps of an epoch. If they are read to the end, the blocks are, too."""
         batches = makes.of(blocks)
         last = (self._last, self._position or "") if self._last is not None else None
-        yield from self._steps.steps(batches, self._this_epoch, last)
+        steps = self._steps.steps(batches, self._this_epoch, last)
+        yield from islice(steps, self._this_epoch and self._this_epoch - 1)
+        # A loop that knows the length asks for no more. So the final batch comes with the end of the epoch.
+        final = list(steps)
         # What "drop" has left.
         batches.close()
         for block in blocks:
             del block
+        if final and self._supply is not None and not self._supply.at_end_of_data:
+            final[-1] = Step(final[-1].batch, self._supply.ended_epoch_position)
+        while final:
+            yield final.pop(0)
 
     def claim_for_workers(self, number: int | None, is_counted: bool) -> Iterator[Step]:
         """The steps of an epoch, or of the next one (None). is_counted: DataLoader will call count_batch()."""
