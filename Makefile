@@ -38,7 +38,9 @@ LINT := build/lint
 LINT_READY := $(LINT)/.ready
 WHEEL_VENV := build/wheel-venv
 WHEEL_READY := $(WHEEL_VENV)/.ready
-WHEEL_SOURCES := mpi-client/python/tests/requirements.txt $(shell find mpi-client proto/layout.tsv -type f -not -path '*/tests/*')
+# JAX and TensorFlow.
+ARRAYS := build/arrays
+WHEEL_SOURCES := $(addprefix mpi-client/python/tests/,requirements.txt requirements-trainers.txt) $(shell find mpi-client proto/layout.tsv -type f -not -path '*/tests/*')
 
 # CMake itself knows what is stale. The make that it starts must not meet this one's flags.
 CMAKE := env -u MAKEFLAGS -u MFLAGS cmake
@@ -50,7 +52,7 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 .DELETE_ON_ERROR:
 .PHONY: menu format python lint lint-c lint-python lint-shell lint-scala lint-prose run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
-	test-scala-3.5 test-python test-wheel test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
+	test-scala-3.5 test-python test-wheel test-trainers test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
 
 menu:
@@ -263,7 +265,7 @@ $(DIGITS): launch/dev/make-digits-lmdb $(DATUM)
 	@rm -rf $@ && launch/dev/make-digits-lmdb $@
 
 # In a test Spark lives for seconds: its second compiler would take longer than it gives back.
-test-python test-wheel test-mpich test-python-faults test-faults test-python-cluster test-cluster: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
+test-python test-wheel test-trainers test-mpich test-python-faults test-faults test-python-cluster test-cluster: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
 
 test-c:
 	@ctest --test-dir build/mpi-client --output-on-failure --no-tests=error --output-junit $(CURDIR)/$(REPORTS)/ctest.xml
@@ -305,11 +307,22 @@ $(WHEEL_READY): $(WHEEL_SOURCES) $(VENV_READY) | packages-for-tests
 	@rm -rf $(WHEEL_VENV) && $(PYTHON) -m venv --system-site-packages $(WHEEL_VENV)
 	@env -u MAKEFLAGS -u MFLAGS $(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check \
 		--requirement mpi-client/python/tests/requirements.txt ./mpi-client/python
+	@$(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps \
+		--requirement mpi-client/python/tests/requirements-trainers.txt
 # PySpark is the one of build/venv, without the newer numpy there. A package for users has the jars itself.
 	@site=$$(echo $(CURDIR)/$(WHEEL_VENV)/lib/python3*/site-packages) && \
 		ln -sfn $$(realpath $(VENV)/lib/python3*/site-packages/pyspark) $$(realpath $(VENV)/lib/python3*/site-packages/py4j) $$site && \
 		mkdir -p $$site/supply/jars && ln -sfn $(CURDIR)/spark-supplier/target $$site/supply/jars/spark-4.1 && \
 		ln -sfn $(CURDIR)/build/spark-3.5/target $$site/supply/jars/spark-3.5
+	@touch $@
+
+test-trainers: build $(WHEEL_READY) $(ARRAYS)/.ready ## docs/TRAINERS.md with every trainer, also those whose packages are large (350 MB)
+	@PYTHONPATH=$(CURDIR)/$(ARRAYS) $(WHEEL_VENV)/bin/python -m pytest -q -rs -p no:cacheprovider mpi-client/python/tests/test_trainers.py
+
+$(ARRAYS)/.ready: mpi-client/python/tests/requirements-arrays.txt $(WHEEL_READY)
+	@echo 'build: $(ARRAYS)'
+	@rm -rf $(ARRAYS)
+	@$(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --target $(ARRAYS) --requirement $<
 	@touch $@
 
 # A pytest of their own: they need another Spark.

@@ -46,7 +46,9 @@ class Trainer:
             "SUPPLY_TIMEOUT": str(LIMIT_SECONDS), "PYSPARK_PYTHON": sys.executable,
             "RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": str(256 << 20), "RAY_USAGE_STATS_ENABLED": "0",
         }  # fmt: skip
-        self._processes = []
+        # PySpark of this environment.
+        self.environment.pop("SPARK_HOME", None)
+        self._processes: list[subprocess.Popen[str]] = []
 
     def write(self, section):
         for name, text in programs(section).items():

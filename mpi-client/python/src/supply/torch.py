@@ -299,8 +299,9 @@ class SupplyDataset(Closing, IterableDataset):
         batches.close()
         for block in blocks:
             del block
-        if final and self._supply is not None and not self._supply.at_end_of_data:
-            final[-1] = Step(final[-1].batch, self._supply.ended_epoch_position)
+        ended = None if self._supply is None or self._supply.at_end_of_data else self._supply.ended_epoch_position
+        if final and ended is not None:
+            final[-1] = Step(final[-1].batch, ended)
         while final:
             yield final.pop(0)
 
