@@ -1,12 +1,14 @@
-"""The progress of a run: a bar in a terminal, a widget in a notebook, else a line now and then."""
+"""The progress of a run: a bar in a terminal or a notebook, else a line now and then."""
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import sys
 import time
+from typing import Any
 
-from tqdm.auto import tqdm
+import tqdm
 
 from supply.ranks.messages import Progress
 
@@ -14,18 +16,13 @@ _LINE_SECONDS = 10
 _log = logging.getLogger("supply.spark")
 
 
-def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
-    return "ipykernel" in sys.modules
-
-
 class ProgressBar:
     """Shows the progress of rank 0, which stands for all ranks."""
 
     def __init__(self, epochs: int) -> None:
         self._epochs = epochs
-        self._lines = not (sys.stderr.isatty() or in_notebook())
-        self._bar = tqdm(unit=" elements", desc="rank 0", disable=self._lines)
+        self._lines = not (sys.stderr.isatty() or _in_notebook())
+        self._bar = _bar_class()(unit=" elements", desc="rank 0", disable=self._lines)
         self._next_line = time.monotonic() + _LINE_SECONDS
 
     def show(self, progress: Progress) -> None:
@@ -39,5 +36,20 @@ class ProgressBar:
             of = f" of {expected}" if expected else ""
             _log.info("rank 0: %s, %d%s elements", epoch, progress.elements, of)
 
+    def print(self, line: str, stream: str) -> None:
+        """Prints a line beside the bar. stream: "stdout" or "stderr"."""
+        self._bar.write(line, file=sys.stdout if stream == "stdout" else sys.stderr)
+
     def close(self) -> None:
         self._bar.close()
+
+
+def _in_notebook() -> bool:
+    return "ipykernel" in sys.modules
+
+
+def _bar_class() -> Any:
+    """The widget of notebooks needs ipywidgets. Without it, tqdm's text serves there, too."""
+    if _in_notebook() and importlib.util.find_spec("ipywidgets"):
+        return importlib.import_module("tqdm.notebook").tqdm
+    return tqdm.tqdm

@@ -7,12 +7,9 @@ import logging
 import math
 import pickle
 import queue
-import sys
 import time
 from collections.abc import Container
 from typing import Any
-
-from tqdm.auto import tqdm
 
 from supply.errors import SupplierError
 from supply.ranks.control import Control, Peer
@@ -144,8 +141,7 @@ class Run:
 
     def _handle(self, peer: Peer | None, message: Any) -> None:
         if isinstance(message, Output):
-            stream = sys.stdout if message.stream == "stdout" else sys.stderr
-            tqdm.write(f"[rank {message.rank}] {message.line}", file=stream)
+            self._bar.print(f"[rank {message.rank}] {message.line}", message.stream)
         elif isinstance(message, Progress):
             self._bar.show(message)
         elif isinstance(message, RankStarted) and peer is not None:
