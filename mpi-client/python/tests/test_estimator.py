@@ -71,7 +71,7 @@ def test_a_classifier_of_two_columns_predicts_an_array(points, supplier):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"features_col": ["a", "c"]}, r"df has no column 'c' \(columns of df: id, a, b"),
+        ({"features_col": ["a", "c"], "label_col": "y"}, r"df has no column 'c' \(columns of df: id, a, b"),
         ({"features_col": "a", "label_col": "z"}, "df has no column 'z'"),
         ({"features_col": "a", "label_col": "y", "validation": 1.5}, "validation is 1.5, must be between 0 and 1"),
     ],

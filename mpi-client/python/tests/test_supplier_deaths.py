@@ -93,7 +93,7 @@ def test_a_killed_executor(start):
     assert program.end().startswith("failed: SupplierError: ")
 
 
-@pytest.mark.parametrize(("master", "launcher"), [(CLUSTER, "torch"), (LOCAL, "mpirun")])
+@pytest.mark.parametrize(("master", "launcher"), [(CLUSTER, "torch"), (CLUSTER, "mpirun")])
 def test_a_killed_driver(start, master, launcher):
     program = start(master, launcher)
     program.process.kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import socket
 import sys
 
 from supply.errors import SupplierError
@@ -25,7 +26,7 @@ _VARIABLES = (
 def main() -> int:
     spec = MpiSpec.of(dict(os.environ))
     del os.environ[VARIABLE]
-    host = platform.node()
+    host = next(filter(_is_here, spec.spark_hosts), platform.node())
     os.environ.update({**_of_torchrun(), "SUPPLY_HOST": host, "SUPPLY_PARENT": str(os.getppid())})
     start_keeper(int(os.environ["RANK"]), spec.files)
     try:
@@ -38,6 +39,15 @@ def main() -> int:
         connect().send(NodeFailed(host, str(error)))
         return 1
     return rank.main()
+
+
+def _is_here(host: str) -> bool:
+    """Whether it is this machine: a socket can only listen on an address of its own."""
+    try:
+        socket.create_server((host, 0)).close()
+    except OSError:
+        return False
+    return True
 
 
 def _of_torchrun() -> dict[str, str]:

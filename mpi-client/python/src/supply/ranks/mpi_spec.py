@@ -13,9 +13,10 @@ VARIABLE = "SUPPLY_MPI_SPEC"
 
 @dataclass
 class MpiSpec:
-    """Of all ranks of a run. They get it in the environment."""
+    """Of all ranks of a run. They get it in the environment. spark_hosts: of the executors, as Spark names them."""
 
     files: RunFiles
+    spark_hosts: list[str]
     versions: Versions = field(default_factory=Versions)
 
     def environment(self) -> dict[str, str]:

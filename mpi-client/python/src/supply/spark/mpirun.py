@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -31,8 +32,12 @@ class MpirunEnded:
 
     @property
     def rank_status(self) -> int:
-        """The exit status of the rank that failed, as subprocess reports it. Open MPI adds 128 to a signal."""
-        return 128 - self.status if self.status > 128 else self.status
+        """The exit status of the rank that failed, as subprocess reports it.
+
+        Open MPI adds 128 to a signal. MPICH returns the signal, and names it in its text.
+        """
+        is_signal = re.search(r"\(signal \d+\)$", self.text, re.MULTILINE)
+        return -(self.status % 128) if self.status > 128 or is_signal else self.status
 
 
 @dataclass

@@ -25,6 +25,7 @@ class MpirunLauncher:
     def __init__(self, ranks: int, host_file: str | os.PathLike[str] | None) -> None:
         self._ranks = ranks
         self._command = command(ranks, host_file)
+        self._spark_hosts: list[str] = []
         self._mpirun: Mpirun | None = None
         self._keepers: list[Peer] = []
         self._started: dict[int, tuple[Peer, RankStarted]] = {}
@@ -36,13 +37,15 @@ class MpirunLauncher:
         self._mpirun_ended = False
 
     def reserve(self, context: Any, tasks_per_rank: int, timeout: float) -> int:
-        wait_for_slots(context, self._ranks, tasks_per_rank, timeout)
+        self._spark_hosts = wait_for_slots(context, self._ranks, tasks_per_rank, timeout)
         return self._ranks
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
         # Open MPI's shared memory, which killed ranks leave. The keepers remove this folder.
         shared = {"OMPI_MCA_btl_vader_backing_directory": str(files.pair_folder)}
-        self._mpirun = Mpirun(self._command, {**shared, **environment, **MpiSpec(files).environment()}, post)
+        self._mpirun = Mpirun(
+            self._command, {**shared, **environment, **MpiSpec(files, self._spark_hosts).environment()}, post
+        )
 
     def handle(self, peer: Peer | None, message: Any) -> Cause | None:
         if isinstance(message, KeeperStarted) and peer is not None:
@@ -83,6 +86,11 @@ class MpirunLauncher:
         for rank in range(self._ranks):
             hosts.setdefault(self._started[rank][1].host, []).append(rank)
         for host, ranks in hosts.items():
+            if host not in self._spark_hosts:
+                raise SupplierError(
+                    f"mpirun has started rank {ranks[0]} on {host}, but Spark's executors are on "
+                    f"{', '.join(self._spark_hosts)}: give mpirun these hosts (host_file=)"
+                )
             if ranks[-1] - ranks[0] >= len(ranks):
                 raise SupplierError(
                     f"mpirun has placed the ranks {', '.join(map(str, ranks))} on {host}: the ranks of a node must "

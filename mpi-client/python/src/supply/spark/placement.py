@@ -47,13 +47,13 @@ def wait_for_placement(context: Any, ranks: int, tasks_per_rank: int, timeout: f
         time.sleep(_POLL_SECONDS)
 
 
-def wait_for_slots(context: Any, ranks: int, tasks_per_rank: int, timeout: float) -> None:
-    """As wait_for_placement(), for ranks that no starter of Spark starts, and that others place."""
+def wait_for_slots(context: Any, ranks: int, tasks_per_rank: int, timeout: float) -> list[str]:
+    """The hosts of the executors. As wait_for_placement(), for ranks that mpirun starts and places."""
     end = time.monotonic() + timeout
     while True:
         slots, final = _slots(context, end)
         if sum(slots.values()) >= ranks * tasks_per_rank:
-            return
+            return sorted(slots)
         if final:
             raise SupplierError(_too_few(context.master, slots, ranks, tasks_per_rank, 0))
         time.sleep(_POLL_SECONDS)

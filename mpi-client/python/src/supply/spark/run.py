@@ -22,7 +22,7 @@ from supply.spark.launcher import Launcher
 from supply.spark.progress import ProgressBar
 from supply.spark.spark_jobs import JobEnded, SparkJobs
 
-# How long other reports may follow a first failure, and the reason why a rank has ended.
+# How long other reports may follow a first failure, and a cause its consequences.
 _SETTLE_SECONDS = 2
 _EXPLAIN_SECONDS = 10
 # How long everything may take to end.
@@ -135,9 +135,13 @@ class Run:
     def _settle(self) -> None:
         """Handles what follows a first failure."""
         begin = time.monotonic()
-        while time.monotonic() - begin < (_EXPLAIN_SECONDS if self._launcher.is_explaining else _SETTLE_SECONDS):
+        while time.monotonic() - begin < (_EXPLAIN_SECONDS if self._is_unexplained() else _SETTLE_SECONDS):
             with contextlib.suppress(queue.Empty):
                 self._handle(*self._events.get(timeout=_TICK_SECONDS))
+
+    def _is_unexplained(self) -> bool:
+        """Whether the first cause is still to come."""
+        return self._launcher.is_explaining or failures.first(self._causes).priority == Priority.CONSEQUENCE
 
     def _handle(self, peer: Peer | None, message: Any) -> None:
         if isinstance(message, Output):
