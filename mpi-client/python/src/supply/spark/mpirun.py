@@ -19,7 +19,7 @@ from supply.errors import SupplierError
 # How long ranks may take to return when they are asked to, and mpirun to end them.
 _GRACE_SECONDS = 3
 _END_SECONDS = 10
-# mpirun says why it fails in so many lines at most.
+# mpirun says why it fails in at most this number of lines.
 _LINES = 40
 
 
