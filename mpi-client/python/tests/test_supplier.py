@@ -3,18 +3,23 @@
 import os
 import pickle
 import re
+import subprocess
+import sys
 import threading
 
 import pytest
 
+from layout import ROOT
 from supplier_session import make_session, prepare_environment, rows, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
 
+from supply.ranks.versions import Versions  # noqa: E402
 from supply.spark import RankError, Supplier, SupplierError  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
+LIMIT_SECONDS = 240
 
 
 @pytest.fixture(scope="module")
@@ -204,3 +209,32 @@ def test_an_object_that_cannot_be_pickled_is_named(run, spark):
 def test_a_node_with_too_little_memory_is_named(run, spark):
     with pytest.raises(SupplierError, match=r"/dev/shm/.* on .* has \d+ MiB free, but the rings of its ranks need"):
         run(list, rows(spark, ROWS), ring=1 << 50)
+
+
+def test_executors_without_the_package_are_named(run, spark, monkeypatch):
+    without = "/usr/bin/python3"
+    monkeypatch.setenv("PYSPARK_PYTHON", without)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", without)
+    with pytest.raises(
+        SupplierError, match=f"executor on .*: {without} cannot import supply.spark .*: install"
+    ):
+        run(list, rows(spark, ROWS))
+
+
+def test_another_version_of_the_package_is_refused():
+    versions = Versions(supply="0.0.1")
+    with pytest.raises(
+        SupplierError, match=r"the package supply is [\d.]+ on n1, but 0.0.1 on the driver: install"
+    ):
+        versions.check("n1")
+
+
+def test_the_example_runs_on_spark_3_5():
+    packages = next((ROOT / "build" / "spark-3.5" / "venv" / "lib").glob("python3*/site-packages"), None)
+    if packages is None:
+        pytest.skip("no Spark 3.5 (make build-every-spark)")
+    program = subprocess.run(
+        [sys.executable, ROOT / "mpi-client" / "python" / "examples" / "one_call.py"],
+        env={**os.environ, "PYTHONPATH": str(packages)}, capture_output=True, text=True, timeout=LIMIT_SECONDS,
+    )  # fmt: skip
+    assert "tensor([[" in program.stdout and "[rank 1] epoch 4" in program.stdout, program.stderr[-2000:]
