@@ -1,4 +1,7 @@
-"""A program of PySpark on YARN: `one_call.py JAR HEAD` trains with supply.spark.Supplier on both nodes."""
+"""A program of PySpark on YARN: `one_call.py JAR HEAD HOSTS` trains with supply.spark.Supplier on both nodes.
+
+First Spark starts the ranks, then mpirun on the hosts of a file.
+"""
 
 import sys
 
@@ -18,8 +21,24 @@ def train(data):
     return gathered
 
 
+def train_by_mpi(data):
+    import os
+    import socket
+
+    from mpi4py import MPI
+
+    ids = [number for epoch in data.epochs() for batch in epoch for number in batch["id"].tolist()]
+    return MPI.COMM_WORLD.gather((socket.gethostname(), os.environ["LOCAL_RANK"], ids))
+
+
+def report(launcher, found):
+    places = sorted((host, local_rank) for host, local_rank, _ in found)
+    ids = sorted(number for _, _, ids in found for number in ids)
+    print(f"{launcher}:", places, len(ids), ids == list(range(1000)))
+
+
 def main():
-    jar, head = sys.argv[1:]
+    jar, head, hosts = sys.argv[1:]
     settings = {
         "spark.driver.host": head,
         "spark.driver.bindAddress": "0.0.0.0",
@@ -34,10 +53,10 @@ def main():
         "spark.ui.enabled": "false",
     }
     spark = SparkSession.builder.master("yarn").config(map=settings).getOrCreate()
-    found = Supplier(ranks=4).run(train, spark.range(0, 1000, 1, 8), columns=["id"], batch_size=16)
-    places = sorted((host, local_rank) for host, local_rank, _ in found)
-    ids = sorted(number for _, _, ids in found for number in ids)
-    print("one_call:", places, len(ids), ids == list(range(1000)))
+    options = {"df": spark.range(0, 1000, 1, 8), "columns": ["id"], "batch_size": 16}
+    report("torch", Supplier(ranks=4).run(train, **options))
+    of_mpi = Supplier(ranks=4, launcher="mpirun", host_file=hosts)
+    report("mpirun", of_mpi.run(train_by_mpi, **options, backend=None))
     spark.stop()
 
 

@@ -29,10 +29,10 @@ class MpirunLauncher:
         self._mpirun: Mpirun | None = None
         self._keepers: list[Peer] = []
         self._started: dict[int, tuple[Peer, RankStarted]] = {}
-        # Ranks that have sent a result or an exception.
-        self._reported: set[int] = set()
-        # Ranks that ended without one, in the order of their ends.
-        self._lost: list[int] = []
+        self._returned: set[int] = set()
+        self._raised: set[int] = set()
+        # Ranks that ended without a result, in the order of their ends.
+        self._ended: list[int] = []
         self._stopping = False
         self._mpirun_ended = False
 
@@ -52,8 +52,10 @@ class MpirunLauncher:
             self._keepers.append(peer)
         elif isinstance(message, RankStarted) and peer is not None:
             self._started[message.rank] = peer, message
-        elif isinstance(message, Result | Failure):
-            self._reported.add(message.rank)
+        elif isinstance(message, Result):
+            self._returned.add(message.rank)
+        elif isinstance(message, Failure):
+            self._raised.add(message.rank)
         elif isinstance(message, NodeFailed):
             return Cause(Priority.PROCESS, SupplierError(message.text))
         elif isinstance(message, MpirunEnded):
@@ -62,21 +64,21 @@ class MpirunLauncher:
         elif message is None:
             self._keepers = [keeper for keeper in self._keepers if keeper is not peer]
             ended = (rank for rank, (of_rank, _) in self._started.items() if of_rank is peer)
-            self._lost += (rank for rank in ended if rank not in self._reported)
+            self._ended += (rank for rank in ended if rank not in self._returned)
         return None
 
     def _of_mpirun(self, ended: MpirunEnded) -> Cause | None:
-        """mpirun ends all ranks when one has ended, so the first one is the cause."""
-        if ended.status == 0 or self._stopping:
+        """mpirun ends all ranks when one has failed, so the first one is the cause."""
+        if self._stopping or len(self._returned) == self._ranks:
             return None
         if ended.status < 0:
             return Cause(Priority.PROCESS, SupplierError(f"mpirun was killed by {signal.Signals(-ended.status).name}"))
-        if self._lost:
-            rank = self._lost[0]
-            return failures.of_process(RankEnded(rank, self._started[rank][1].host, ended.rank_status, False))
-        if self._reported:
+        if not self._ended:
+            return Cause(Priority.PROCESS, SupplierError(f"mpirun failed with status {ended.status}: {ended.text}"))
+        rank = self._ended[0]
+        if rank in self._raised:
             return None
-        return Cause(Priority.PROCESS, SupplierError(f"mpirun failed with status {ended.status}: {ended.text}"))
+        return failures.of_process(RankEnded(rank, self._started[rank][1].host, ended.rank_status, False))
 
     @property
     def hosts(self) -> dict[str, list[int]] | None:
@@ -100,7 +102,7 @@ class MpirunLauncher:
 
     @property
     def is_explaining(self) -> bool:
-        return bool(self._lost) and not self._mpirun_ended
+        return bool(self._ended) and self._ended[0] not in self._raised and not self._mpirun_ended
 
     @property
     def has_ended(self) -> bool:
