@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +12,7 @@ from pyspark.serializers import NoOpSerializer
 
 from supply.ranks.job import Supplied
 from supply.spark import starter
+from supply.spark.python_of_driver import python_of_driver
 
 
 @dataclass
@@ -43,22 +41,10 @@ class SparkJobs:
             hosts.add(host)
         nodes = RDD(jvm.supply.python.Nodes.starters(self._context._jsc.sc(), hosts), self._context, NoOpSerializer())
         start = nodes.barrier().mapPartitionsWithIndex(starter.task(specs))
-        with self._python_of_driver():
+        with python_of_driver(self._context):
             # Spark makes the task's command, with its Python, here.
             _ = start._jrdd
         self._start("the ranks could not start", False, start.collect)
-
-    @contextlib.contextmanager
-    def _python_of_driver(self) -> Iterator[None]:
-        """In local mode, the starters use the driver's Python unless another one is configured, and not `python3`."""
-        context, before = self._context, self._context.pythonExec
-        is_configured = "PYSPARK_PYTHON" in os.environ or context.getConf().contains("spark.pyspark.python")
-        if context._jsc.sc().isLocal() and not is_configured:
-            context.pythonExec = sys.executable
-        try:
-            yield
-        finally:
-            context.pythonExec = before
 
     def supply(self, data: Supplied, files: dict[str, str]) -> None:
         """Supplies a DataFrame to all ranks. files: the options that name files."""

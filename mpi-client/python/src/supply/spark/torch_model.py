@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.ml import Model
 
 from supply.spark.features import features_array
+from supply.spark.python_of_driver import python_of_driver
 from supply.spark.training import Trained
 
 if TYPE_CHECKING:
@@ -35,4 +36,6 @@ class TorchModel(Model):
         from supply.spark.prediction import prediction_udf
 
         predict = prediction_udf(self.module, self._is_scalar)
-        return dataset.withColumn(self._prediction, predict(features_array(dataset, self._features)))
+        with python_of_driver(dataset.sparkSession.sparkContext):
+            prediction = predict(features_array(dataset, self._features))
+        return dataset.withColumn(self._prediction, prediction)
