@@ -45,7 +45,9 @@ class ProgressBar:
 
 
 def _in_notebook() -> bool:
-    return "ipykernel" in sys.modules
+    """PySpark imports ipykernel in any process."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def _bar_class() -> Any:
