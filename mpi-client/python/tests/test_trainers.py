@@ -45,6 +45,8 @@ class Trainer:
             "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "SPARK_CONF_DIR": str(ROOT / "configs" / "spark"),
             "SUPPLY_TIMEOUT": str(LIMIT_SECONDS), "PYSPARK_PYTHON": sys.executable,
             "RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": str(256 << 20), "RAY_USAGE_STATS_ENABLED": "0",
+            # Ray keeps its results there.
+            "HOME": str(folder),
         }  # fmt: skip
         # PySpark of this environment.
         self.environment.pop("SPARK_HOME", None)
