@@ -215,17 +215,13 @@ def test_executors_without_the_package_are_named(run, spark, monkeypatch):
     without = "/usr/bin/python3"
     monkeypatch.setenv("PYSPARK_PYTHON", without)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", without)
-    with pytest.raises(
-        SupplierError, match=f"executor on .*: {without} cannot import supply.spark .*: install"
-    ):
+    with pytest.raises(SupplierError, match=f"executor on .*: {without} cannot import supply.spark .*: install"):
         run(list, rows(spark, ROWS))
 
 
 def test_another_version_of_the_package_is_refused():
     versions = Versions(supply="0.0.1")
-    with pytest.raises(
-        SupplierError, match=r"the package supply is [\d.]+ on n1, but 0.0.1 on the driver: install"
-    ):
+    with pytest.raises(SupplierError, match=r"the package supply is [\d.]+ on n1, but 0.0.1 on the driver: install"):
         versions.check("n1")
 
 

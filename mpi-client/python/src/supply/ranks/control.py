@@ -5,6 +5,7 @@ multiprocessing.connection authenticates both ends with a random key before anyt
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import socket
@@ -12,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 
 from supply.ranks.messages import Message
 
@@ -52,7 +53,7 @@ class Control:
     def __init__(self, host: str, receive: Callable[[Peer, Message], None]) -> None:
         self._key = secrets.token_bytes(32)
         # All ranks connect at the same time.
-        self._listener = Listener((host, 0), backlog=1024, authkey=self._key)
+        self._listener = Listener((host, 0), backlog=1024)
         self._receive = receive
         self._closed = False
         threading.Thread(target=self._accept, name="supply-control", daemon=True).start()
@@ -64,22 +65,30 @@ class Control:
 
     def close(self) -> None:
         self._closed = True
-        self._listener.close()
+        # close() alone does not wake the thread, which would keep the port.
+        with contextlib.suppress(OSError), socket.create_connection(self._listener.address, timeout=1):
+            self._listener.close()
 
     def _accept(self) -> None:
-        while not self._closed:
-            try:
+        with contextlib.suppress(OSError):
+            while True:
                 connection = self._listener.accept()
-            except (AuthenticationError, EOFError, ConnectionError):
-                continue
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(Peer(connection),), daemon=True).start()
+                if self._closed:
+                    return
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
-    def _serve(self, peer: Peer) -> None:
-        while (message := peer.receive()) is not None:
-            self._receive(peer, message)
-        self._receive(peer, None)
+    def _serve(self, connection: Connection) -> None:
+        """Authenticates a connection, which may take its time, and receives its messages."""
+        with connection:
+            try:
+                deliver_challenge(connection, self._key)
+                answer_challenge(connection, self._key)
+            except (AuthenticationError, EOFError, OSError):
+                return
+            peer = Peer(connection)
+            while (message := peer.receive()) is not None:
+                self._receive(peer, message)
+            self._receive(peer, None)
 
 
 def connect(environment: Mapping[str, str] = os.environ) -> Peer:
@@ -87,7 +96,7 @@ def connect(environment: Mapping[str, str] = os.environ) -> Peer:
     host, port = environment[_ADDRESS].rsplit(":", 1)
     try:
         return Peer(Client((host, int(port)), authkey=bytes.fromhex(environment[_KEY])))
-    except (OSError, EOFError) as error:
+    except (AuthenticationError, OSError, EOFError) as error:
         sys.exit(f"supply: cannot reach the driver at {environment[_ADDRESS]} ({error!r})")
 
 
