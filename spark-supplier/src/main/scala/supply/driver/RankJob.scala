@@ -51,9 +51,16 @@ private[supply] object RankJob {
   def causeOf(e: Throwable): Throwable =
     Iterator.iterate(e)(_.getCause).takeWhile(_ != null).collectFirst {
       case known: SupplyException => known
-      case spark: SparkException if spark.getMessage.startsWith(Cancelled) =>
+      case spark: SparkException if isCancelled(spark.getMessage) =>
         new SupplierEndedException("Spark's job was cancelled before every rank had all its data")
     }.getOrElse(e)
 
-  private val Cancelled = "[SPARK_JOB_CANCELLED]"
+  private def isCancelled(message: String): Boolean = message match {
+    case Cancelled() => true
+    case _ => false
+  }
+
+  /** As Spark 4 and Spark 3.5 say it, but not of a job that ends with its SparkContext. */
+  private val Cancelled =
+    """(?s)(?:\[SPARK_JOB_CANCELLED\] )?Job \d+ cancelled (?!because SparkContext).*""".r
 }

@@ -2,9 +2,10 @@ package supply.driver
 
 import java.util.concurrent.Semaphore
 
+import org.apache.spark.SparkException
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.{PlacementException, SourceException}
+import supply.core.{PlacementException, SourceException, SupplierEndedException}
 import supply.plan.{Hostfile, Uneven}
 import supply.sources.DatumSource
 import supply.executor.SupplySettings
@@ -52,6 +53,27 @@ class RankJobSuite extends AnyFunSuite with LocalSpark {
       sc.parallelize(0 until 1, 1).foreach(_ => Thread.sleep(Long.MaxValue))
     })
     assert(intercept[SourceException](result(running)).getMessage == "in between")
+  }
+
+  test("a job that Spark cancels was asked to end") {
+    RankJobSuite.begun.drainPermits()
+    val running =
+      inBackground(new RankJob(sc, Hostfile.oneNode(1), timeout = 20, "cancelled").run {
+        sc.parallelize(0 until 1, 1).foreach { _ =>
+          RankJobSuite.begun.release()
+          Thread.sleep(Long.MaxValue)
+        }
+      })
+    RankJobSuite.begun.acquire()
+    sc.cancelAllJobs()
+    assert(intercept[SupplierEndedException](result(running)).getMessage.contains("was cancelled"))
+  }
+
+  test("a job that ends with its SparkContext keeps its error") {
+    Seq("Job 0 cancelled because SparkContext was shut down", null).foreach { message =>
+      val error = new SparkException(message)
+      assert(RankJob.causeOf(error) eq error)
+    }
   }
 }
 
