@@ -14,17 +14,12 @@ private[supply] object ResumePositions {
   def firstRanks(settings: SupplySettings): Int =
     of(settings).headOption.fold(settings.ranks)(_.size)
 
-  private def runs(text: String): IndexedSeq[IndexedSeq[SavedPosition]] = {
-    if (text.trim.isEmpty)
-      throw new ConfigException(
-        "--resume-positions is empty: give the position of each rank, or no-position for a rank that has none")
+  private def runs(text: String): IndexedSeq[IndexedSeq[SavedPosition]] =
     text.split("/", -1).map(ranks).toIndexedSeq
-  }
 
   private def ranks(text: String): IndexedSeq[SavedPosition] =
     text.split(",", -1).map(_.trim).zipWithIndex.map { case (saved, rank) =>
-      SavedPosition.read(if (saved.isEmpty) SavedPosition.NoPosition else saved).getOrElse(
-        throw new ConfigException(
+      SavedPosition.read(saved).getOrElse(throw new ConfigException(
           s"--resume-positions: '$saved', of rank $rank, is no position: give the text that the rank has saved, or " +
             SavedPosition.NoPosition))
     }.toIndexedSeq

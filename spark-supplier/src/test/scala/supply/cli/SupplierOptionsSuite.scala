@@ -53,7 +53,7 @@ class SupplierOptionsSuite extends AnyFunSuite {
   test("the default of --partitions follows the ranks of the first run") {
     val settings = parse(needed: _*).run.settings.copy(ranks = 5)
     assert(ResumePositions.firstRanks(settings) == 5)
-    Seq("no-position,no-position", "no-position, /no-position,no-position,no-position").foreach {
+    Seq("no-position,no-position", "no-position, no-position/no-position").foreach {
       saved => assert(ResumePositions.firstRanks(settings.copy(resumePositions = Some(saved))) == 2)
     }
   }

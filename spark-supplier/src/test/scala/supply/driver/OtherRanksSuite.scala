@@ -48,8 +48,8 @@ class OtherRanksSuite extends AnyFunSuite with LocalSpark {
   }
 
   /**
-   * Runs ranks that each stop somewhere, or take everything; some bring a position. Returns
-   * (epoch, label) of all elements, and the position of each rank.
+   * Runs ranks that each stop somewhere, or take everything; some bring a position. Returns (epoch,
+   * label) of all elements, and the position of each rank.
    */
   private def run(settings: SupplySettings, stops: Int => Stop = _ => Stop(),
       positions: Int => Option[String] = _ => None)(
@@ -194,7 +194,8 @@ class OtherRanksSuite extends AnyFunSuite with LocalSpark {
     assert(message(saved, usual.copy(seed = 6)).contains("another --seed"))
     assert(message(saved.take(3)).contains("another number of ranks than 3"))
     assert(message(saved.reverse).contains("give the positions of all ranks, in rank order"))
-    assert(message(Seq("")).contains("--resume-positions is empty"))
+    assert(message(Seq("")).contains("'', of rank 0, is no position"))
+    assert(message(saved :+ "no-position/").contains("'', of rank 0, is no position"))
     assert(message(saved.updated(1, "position-2")).contains(
         "'position-2', of rank 1, is no position"))
     assert(refused(usual.copy(ranks = 4, resumePositions = Some(saved.mkString(","))),
