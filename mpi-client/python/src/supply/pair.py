@@ -123,7 +123,7 @@ class Supply(Closing):
         """The elements that this rank gets in each whole epoch. None: not known, or not yet.
 
         Known as soon as a task has attached, if the data is an LMDB or Spark counted it (uneven). Otherwise known from
-        the end of the first whole epoch. Never known of a stream.
+        the end of the first whole epoch. With resume-positions, not known in the first epoch. Never known of a stream.
         """
         counts = self._pair.counts
         return counts[0] if counts else None

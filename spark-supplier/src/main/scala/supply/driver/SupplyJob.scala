@@ -68,7 +68,8 @@ object SupplyJob {
             run = run,
             plan = plan.fingerprint(source.partitionElements.map(_.sum)),
             steps = settings.blockElements.flatMap(_ => plan.equalSteps).map(_.steps),
-            rankElements = plan.rankElements(source.partitionElements)))
+            rankElements = plan.rankElements(source.partitionElements),
+            beginsWithRest = plan.rest.isDefined))
         val progress = supplied(sc, pinned.counters, plan,
           plan.elementsOfAllEpochs(source.partitionElements))
         job = Some(pinned)

@@ -13,7 +13,9 @@ import supply.protocol.{EpochCounts, Position}
 final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: TaskCounters) {
   settings.stream.fold(bindPlan())(_.follow(pair, settings.plan))
   private var counts = settings.counts(rank)
-  pair.announceCounts(counts)
+  private var areCountsAnnounced = false
+  pair.forgetCounts()
+  announceCounts()
   val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements,
     wholeBlocks = settings.steps.isDefined)
   private val start = pair.position
@@ -81,12 +83,20 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
     pair.publishEndOfEpoch(planned.epoch)
   }
 
-  /** This attempt has supplied a whole epoch of that many elements. Every later one has the same. */
+  /** This attempt has supplied a whole epoch of `elements` elements. Later epochs have as many. */
   private def learnCounts(elements: Long): Unit =
     if (counts.isEmpty && settings.stream.isEmpty) {
       counts = Some(EpochCounts(elements))
-      pair.announceCounts(counts)
+      announceCounts()
     }
+
+  /** If the plan begins with a rest, only after it: the rank would take it for a whole epoch. */
+  private def announceCounts(): Unit =
+    if (!areCountsAnnounced && (!settings.beginsWithRest || pair.hasPassedAnEpoch))
+      counts.foreach { known =>
+        pair.announceCounts(known)
+        areCountsAnnounced = true
+      }
 
   private def resume(planned: PlannedEpoch, partition: Int, done: Long): Unit = {
     val rest = planned.partitions.dropWhile(_.index != partition)
@@ -146,8 +156,11 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
     new SourceException(s"${pair.name}: partition ${partition.index} had ${share.counted} elements when they were counted (--uneven), and has " +
       "fewer now: the source must not change during a run. Persist it, or write it to files first")
 
-  /** Reports the progress of this task to the driver, once a block. */
-  private def count(): Unit = counted.foreach(_.update())
+  /** Reports the progress of this task to the driver, and the counts to the rank, once a block. */
+  private def count(): Unit = {
+    counted.foreach(_.update())
+    announceCounts()
+  }
 
   /** Returns when the rank has released everything. */
   def endOfData(): Unit = {

@@ -9,6 +9,7 @@ import supply.protocol.{EpochCounts, Schema}
  *
  * @param steps blocks of each rank in an epoch, if each must have `blockElements` elements
  * @param rankElements elements of each rank in a whole epoch, if known in advance
+ * @param beginsWithRest whether the plan begins with the rest of an epoch: the ranks do not know it
  */
 final case class TaskSettings(
     user: SupplySettings,
@@ -19,6 +20,7 @@ final case class TaskSettings(
     plan: Long = 0,
     steps: Option[Long] = None,
     rankElements: Option[IndexedSeq[Long]] = None,
+    beginsWithRest: Boolean = false,
     stream: Option[StreamPart] = None) {
   /** Whether END_OF_DATA follows. */
   def isEnd: Boolean = stream.forall(_.isEnd)

@@ -82,12 +82,14 @@ final class Pair private[pair] (
     file.plan = fingerprint
   }
 
-  /** Tells the rank what each of its whole epochs has, if that is known. (A6) */
-  def announceCounts(counts: Option[EpochCounts]): Unit = counts match {
-    case Some(known) => file.setCounts(known)
-    // What is there comes from a run that has published nothing.
-    case None => if (sequence == 0) file.forgetCounts()
-  }
+  /** Removes the counts of a run that has published nothing. (A6) */
+  def forgetCounts(): Unit = if (sequence == 0) file.forgetCounts()
+
+  /** Tells the rank what each of its whole epochs has. */
+  def announceCounts(counts: EpochCounts): Unit = file.setCounts(counts)
+
+  /** Whether the rank has asked for what follows the first END_OF_EPOCH of this pair. */
+  def hasPassedAnEpoch: Boolean = file.acknowledged > 0
 
   /** The plan of the published blocks, or else of the rank's position; 0: neither has one. */
   def plan: Long = if (sequence == 0) file.startPlan else file.plan

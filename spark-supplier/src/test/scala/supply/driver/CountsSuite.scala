@@ -96,6 +96,16 @@ class CountsSuite extends AnyFunSuite with RunsWithRanks {
     assert(seen == Seq(Seq("AGAIN", "AGAIN", "OK 27 0")))
   }
 
+  test("after a rest that the rank does not know of, even known counts come later") {
+    TemporaryFolder { folder =>
+      val database = TestLmdb.numbered(folder.resolve("db"), 20).toString
+      val (seen, _) = supply(2, epochs = 3, take = counts,
+        resumePositions = Some("position-1:0:1:0:3:0000000000000000"))(
+        new LmdbSource(LmdbRDD.open(sc, database, 4)))
+      assert(seen == Seq.fill(2)(Seq("AGAIN", "AGAIN", "OK 10 0", "OK 10 0")))
+    }
+  }
+
   test("nor does the rest of an epoch that an attempt supplies after another one") {
     val (seen, outcome) =
       supply(1, epochs = 2, take = counts)(imbalanced(failures = 1))

@@ -59,7 +59,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
   }
 
   private def writtenOnce() = written(fresh) { (pair, file, notifications) =>
-    pair.announceCounts(Some(EpochCounts(elements = 60, steps = 20)))
+    pair.announceCounts(EpochCounts(elements = 60, steps = 20))
     writeEpoch(pair)
     file.taskFailure = "the test failed"
     assert(notifications.write(Notification.failure(file.generation), new Deadline(1)))

@@ -190,15 +190,15 @@ class PairSuite extends AnyFunSuite with PairWithRank {
   test("counts of a run that has published nothing are replaced, and later ones stay") {
     withRank { rank =>
       rank.open()
-      attached(rank)(_.announceCounts(Some(EpochCounts(elements = 30, steps = 10))))
+      attached(rank)(_.announceCounts(EpochCounts(elements = 30, steps = 10)))
       assert(rank("counts") == "OK 30 10")
       attached(rank, attempt = 1) { second =>
-        second.announceCounts(None)
+        second.forgetCounts()
         assert(rank("counts") == "AGAIN")
         supply(second, Seq(datum(0, 1)))
-        second.announceCounts(Some(EpochCounts(elements = 40)))
+        second.announceCounts(EpochCounts(elements = 40))
       }
-      attached(rank, attempt = 2)(_.announceCounts(None))
+      attached(rank, attempt = 2)(_.forgetCounts())
       assert(rank("counts") == "OK 40 0")
     }
   }
