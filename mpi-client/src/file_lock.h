@@ -9,8 +9,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-/** Takes (F_RDLCK, F_WRLCK) or drops (F_UNLCK) the lock on a byte. 0; or -1 and errno: EAGAIN, EACCES if it is taken.
- */
+/** Takes (F_RDLCK, F_WRLCK) or drops (F_UNLCK) the lock on a byte. 0; or -1 and errno: EAGAIN, EACCES: it is taken. */
 static inline int supply_file_lock(int fd, short type, off_t byte) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1, .l_pid = 0};
     return fcntl(fd, F_OFD_SETLK, &lock);

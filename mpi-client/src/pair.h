@@ -24,8 +24,7 @@ struct pair {
  */
 supply_status_t supply_pair_open(struct pair *pair, struct settings *settings, struct failure *failure);
 
-/** Removes the files and frees everything, also of a pair that was not opened. False and errno: a file is still there.
- */
+/** Removes the files and frees everything, even if the pair was not opened. False and errno: a file is still there. */
 bool supply_pair_close(struct pair *pair);
 
 /** Closes the descriptors and frees everything. The files and the mapping stay. */

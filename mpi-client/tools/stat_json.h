@@ -6,8 +6,7 @@
 
 #include "pair_progress.h"
 
-/** Prints the snapshots of all pairs on one line. Unknown values are null. False: out of memory, or the stream failed.
- */
+/** Prints the snapshots of all pairs on one line. Unknown values are null. False: no memory, or the stream failed. */
 bool stat_json_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress);
 
 #endif

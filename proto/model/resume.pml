@@ -18,7 +18,7 @@
 #define SECOND_RANKS 3      /* of the second one, which continues and stops, */
 #endif
 #ifndef THIRD_RANKS
-#define THIRD_RANKS 2       /* and of the third one, which goes on to the end */
+#define THIRD_RANKS 2       /* and of the third one, which continues to the end */
 #endif
 
 #define EPOCHS 2

@@ -66,8 +66,7 @@ std::vector<std::pair<uint64_t, nb::object>> references(const Pair &pair) {
     return listed;
 }
 
-/* ("block", the block), ("end of epoch", (epoch, the position after it)), ("end of data", None) or ("nothing", None).
- */
+/* ("block", the block), ("end of epoch", (epoch, position after it)), ("end of data", None) or ("nothing", None). */
 nb::tuple next(std::shared_ptr<Pair> pair, bool once) {
     supply_block_t block;
     switch (pair->next(block, once)) {

@@ -1,5 +1,4 @@
-/** The rank's side of a pair for Python. The interpreter's lock makes sure that one thread at a time uses the handle.
- */
+/** The rank's side of a pair for Python. With the interpreter's lock, one thread at a time uses the handle. */
 #ifndef SUPPLY_PYTHON_PAIR_H
 #define SUPPLY_PYTHON_PAIR_H
 
