@@ -68,7 +68,6 @@ final class ArchitectureSuite extends AnyFunSuite {
 }
 
 private object ArchitectureSuite {
-
   private val data = Seq("core", "protocol", "data")
   private val sources =
     Seq("sources", "sources.rows", "sources.cache", "sources.lmdb")
@@ -93,7 +92,8 @@ private object ArchitectureSuite {
     "driver" -> (driver :+ internals),
     "datasource" -> entryPoint,
     "cli" -> entryPoint,
-    "yarn" -> entryPoint, "python" -> entryPoint,
+    "yarn" -> entryPoint,
+    "python" -> entryPoint,
     internals -> Seq("core"))
 
   private def internals = "org.apache.spark.supply"

@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.{SparkConf, SparkContext}
 
-/** The Spark side of the benchmarks: answers each command on stdin with a line of JSON, to its end. */
+/** The Spark side of the benchmarks: answers each command on stdin with a line of JSON. */
 object Bench {
   def main(arguments: Array[String]): Unit = {
     val conf = new SparkConf()

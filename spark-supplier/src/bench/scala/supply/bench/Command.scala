@@ -23,7 +23,7 @@ final case class Generate(
     batches: Boolean,
     storageLevel: String) extends Command
 
-/** Opens an LMDB; answers [[Done]] if `storageLevel` is NONE, else [[Tally]] once it is persisted. */
+/** Opens an LMDB; answers [[Done]] if `storageLevel` is NONE, else [[Tally]] once persisted. */
 final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) extends Command
 
 /** Supplies `pairs` ranks and measures the baselines ([[Baseline.of]]); answers [[Rounds]]. */

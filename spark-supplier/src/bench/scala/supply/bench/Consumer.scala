@@ -5,7 +5,7 @@ import java.net.{InetAddress, InetSocketAddress}
 import java.nio.ByteBuffer
 import java.nio.channels.SocketChannel
 
-/** The sending end of a loopback socket to the consumer of an alternative (bench/c/connection.h). */
+/** Sends to the consumer of an alternative over a loopback socket (bench/c/connection.h). */
 private[bench] final class Consumer(port: Int) extends AutoCloseable {
   private val channel =
     SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress, port))

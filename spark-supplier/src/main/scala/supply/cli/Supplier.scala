@@ -15,7 +15,7 @@ import supply.sources.lmdb.LmdbSource
 
 /** The Supplier, a program for spark-submit: it supplies an LMDB. */
 object Supplier {
-  /** Exit status if a rank did not come, stalled, stopped or died: look for the cause on its side. */
+  /** Exit status if a rank did not come, stalled, stopped or died: the cause is on its side. */
   private val RankFailed = 3
 
   def main(arguments: Array[String]): Unit = {
@@ -47,9 +47,11 @@ object Supplier {
     val conf = new SparkConf()
       .setIfMissing("spark.app.name", "Supplier")
       .setIfMissing("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
-      // The progress comes with the heartbeats. More of them would fail, and log errors, while a slow machine starts Spark.
+      // The progress comes with the heartbeats. More of them would fail, and log errors, while a
+      // slow machine starts Spark.
       .setIfMissing("spark.executor.heartbeatInterval", "2s")
-    // A task can do nothing on another node than its rank's, so it waits there for a core for the whole time limit.
+    // A task can do nothing on another node than its rank's, so it waits there for a core for the
+    // whole time limit.
     if (options.run.hosts != null)
       conf.setIfMissing("spark.locality.wait", s"${math.ceil(options.run.timeout).toLong}s")
     val sc = SparkContext.getOrCreate(conf)
@@ -111,7 +113,8 @@ object Supplier {
 
   private def storageLevel(name: String): StorageLevel = {
     val level = namedLevel(name)
-    // A batch is two arrays. Serializing them would double the heap that a partition needs while it is read or written.
+    // A batch is two arrays. Serializing them would double the heap that a partition needs while it
+    // is read or written.
     if (level.useMemory && !level.useOffHeap)
       StorageLevel(level.useDisk, useMemory = true, deserialized = true, level.replication)
     else level

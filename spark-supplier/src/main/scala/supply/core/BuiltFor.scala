@@ -21,7 +21,7 @@ object BuiltFor {
   private val scalaLine = properties.getProperty("scala")
   private val runningScala = firstTwo(scala.util.Properties.versionNumberString)
 
-  /** Why this jar cannot run here; null if it can. It runs with every minor version of its Spark. */
+  /** Why this jar cannot run here; null if it can. It runs with each minor version of its Spark. */
   val mismatch: String =
     if (runningScala.equals(scalaLine) && major(SPARK_VERSION).equals(major(sparkLine))) null
     else {

@@ -20,7 +20,10 @@ final class Deadline(@volatile private var allowed: Double) {
     end = System.nanoTime() + (seconds * 1e9).toLong
   }
 
-  /** Calls `probe` every `everyMillis` until it finds something, and once after the deadline. */
+  /**
+   * Calls `probe` every `everyMillis` until it finds something, and once after the deadline: a
+   * process that was suspended past it still finds what is there. None: it found nothing.
+   */
   def find[A](everyMillis: Long)(probe: => Option[A]): Option[A] = {
     var isLast = passed
     var found = probe

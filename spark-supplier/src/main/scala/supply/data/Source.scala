@@ -6,7 +6,8 @@ import org.apache.spark.rdd.RDD
 import supply.protocol.Schema
 
 /** A data set to supply: an RDD, and a way to read the elements of one of its partitions. */
-// Java's Serializable, because Supplier must load under another Scala, too (BuiltFor); Scala 2.12 has its own.
+// Java's Serializable, because Supplier must load under another Scala, too (BuiltFor); Scala 2.12
+// has its own.
 trait Source extends java.io.Serializable {
   def rdd: RDD[_]
   def schema: Schema

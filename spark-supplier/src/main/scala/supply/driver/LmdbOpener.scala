@@ -32,7 +32,8 @@ private[supply] object LmdbOpener {
         f"fetching ${file.uri}%s onto $nodes%d nodes: ${totals.head / 1e9}%.3f GB of at most ${most / 1e9}%.3f GB, $seconds%.0f s"
     })
     try {
-      // Each copy has the same content, so one node plans the partitions: the driver's node may have no copy.
+      // Each copy has the same content, so one node plans the partitions: the driver's node may
+      // have no copy.
       val planned = NodeJob.run(sc, hosts, s"fetching $uri") { isFirst =>
         val path = location.fetch(bytes.add(_))
         if (!isFirst) None

@@ -11,7 +11,7 @@ import supply.executor.{TaskMessage, TaskReport}
 /**
  * What the tasks of one job have reported. Spark may retry a task whose rank has received
  * everything and exited, if it died before its success was reported. Each batch of a stream has its
- * own record.
+ * own record, so an attempt that outlives its batch says nothing about the next one.
  */
 private[supply] final class RunRecord(sc: SparkContext, job: String) extends AutoCloseable {
   import TaskMessage._

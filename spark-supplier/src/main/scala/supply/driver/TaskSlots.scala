@@ -3,10 +3,10 @@ package supply.driver
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.{ExecutorSlots, SparkInternals}
 
-import supply.core.{PlacementException, Deadline}
+import supply.core.{Deadline, PlacementException}
 import supply.plan.Hostfile
 
-/** Requires a task slot for each rank on its node: waiting tasks would make all ranks wait. */
+/** Requires a task slot for each rank on its node: if a task waited for another, all would hang. */
 private[supply] object TaskSlots {
   private val pollMillis = 100L
 
@@ -23,7 +23,7 @@ private[supply] object TaskSlots {
       host -> executors.map(executor => executor.cores / executor.coresPerTask).sum
     }
 
-  /** Whether all executors that the application asks for have registered. */
+  /** Whether all executors that the application asks for have registered; false: not known. */
   def areComplete(sc: SparkContext): Boolean = {
     val wanted = if (sc.isLocal) 1 else sc.getConf.getInt("spark.executor.instances", 0)
     wanted > 0 && SparkInternals.executorSlots(sc).size >= wanted

@@ -52,7 +52,7 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
 
   private def attach(rank: Int, attempt: Int): Pair = {
     if (settings.stream.contains(StreamPart.End)) requireRank(rank)
-    // A stopped query has supplied this rank to its end: a new rank comes if the query starts again.
+    // A stopped query has supplied this rank to its end: a new rank comes when the query restarts.
     var last: Pair = null
     new Deadline(user.timeout).find(PinnedTask.pollMillis) {
       last = PinnedTask.attach(user.configFiles, hosts, rank, attempt, user.timeout, settings.run)

@@ -13,7 +13,7 @@ sealed trait StreamPart {
   /** The plan of this part, for a source of `partitions` partitions. */
   def plan(partitions: Int, ranks: Int): Plan
 
-  /** Whether END_OF_DATA follows them. */
+  /** Whether END_OF_DATA follows it. */
   def isEnd: Boolean
 
   /** Checks that this part follows what the rank has, and writes its plan for the rank. */
@@ -34,7 +34,7 @@ object StreamPart {
       pair.plan = plan
     }
 
-    /** A rank without a position takes what comes; others must have received all earlier batches. */
+    /** A rank without a position takes what comes; others must have all earlier batches. */
     private def requireNext(pair: Pair, plan: Long): Unit = {
       val position = pair.position
       val had = pair.plan.toInt - 1

@@ -26,8 +26,8 @@ final class MappedFile private (
   /** Rank in MPI_COMM_WORLD, or -1 if the rank does not know it. */
   val rank: Int = header.getInt(At.rank)
 
-  // Lazy, because block_count can be trusted only after check(). One mapping holds many slots, because a ring may have
-  // more slots than a process may have mappings.
+  // Lazy, because block_count can be trusted only after check(). One mapping holds many slots,
+  // because a ring may have more slots than a process may have mappings.
   private lazy val slots = new Array[ByteBuffer](blockCount)
   private lazy val windowSlots = Constant.BLOCK_BYTES_MAX / blockBytes
   private lazy val windows = new Array[MappedByteBuffer]((blockCount - 1) / windowSlots + 1)
@@ -131,7 +131,8 @@ final class MappedFile private (
     }
   }
 
-  // A message in a pipe follows each of these texts, and orders it: FAILURE, and STOP or the end of file.
+  // A message in a pipe follows each of these texts, and orders it: FAILURE, and STOP or the end of
+  // file.
   def taskFailure_=(text: String): Unit =
     Text.write(header, At.taskFailure, Layout.FailureTextBytes, text)
 
@@ -231,7 +232,7 @@ object MappedFile {
     buffer
   }
 
-  /** Unmaps at once. The JVM does it only when it collects garbage, and keeps the memory until then. */
+  /** Unmaps at once. The JVM would keep the memory until it collects garbage. */
   private[supply] val unmap: MappedByteBuffer => Unit = {
     val field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe")
     field.setAccessible(true)

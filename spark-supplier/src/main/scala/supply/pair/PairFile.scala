@@ -123,7 +123,8 @@ object PairFile {
         s"the folder $path is a symbolic link, which is never followed: name its target")
     if (now.fileKey != opened.fileKey)
       throw new NoSuchFileException(path.toString, null, "replaced while it was opened")
-    // Java can read the sticky bit only by path. The check above has shown that the path leads to the open folder.
+    // Java can read the sticky bit only by path. The check above has shown that the path leads to
+    // the open folder.
     val mode = Files.getAttribute(path, "unix:mode", LinkOption.NOFOLLOW_LINKS).asInstanceOf[Int]
     if (has(opened, changeable) && (mode & sticky) == 0)
       throw new ConfigException(

@@ -4,9 +4,9 @@ import java.util.Random
 
 /**
  * Which rank gets which partitions of the source, in which order, in which epoch: a pure function
- * of these arguments. A partition belongs to the same rank in every epoch, so what Spark has cached
- * of it on the rank's node stays useful. A batch of a stream is the epoch `firstEpoch` of many. With
- * `rest`, the first epoch is the rest of one in which an earlier run stopped.
+ * of these arguments. A partition belongs to the same rank in every whole epoch, so what Spark has
+ * cached of it on the rank's node stays useful. A batch of a stream is the epoch `firstEpoch` of
+ * many. With `rest`, the first epoch is the rest of one in which an earlier run stopped.
  */
 final case class Plan(
     partitions: Int, ranks: Int, epochs: Int, seed: Long, shuffle: Shuffle = Shuffle.Partitions,
@@ -96,8 +96,8 @@ final case class Plan(
     if (shuffle == Shuffle.Off) own
     else {
       val order = own.toBuffer
-      // The sequence of java.util.Random is specified, and this shuffle (Fisher-Yates) stands here: plans do not
-      // change with the version of a library.
+      // The sequence of java.util.Random is specified, and this shuffle (Fisher-Yates) stands here:
+      // plans do not change with the version of a library.
       val random = new Random(Plan.mix(Plan.mix(Plan.mix(seed) + epoch) + rank))
       for (i <- order.indices.reverse) {
         val j = random.nextInt(i + 1)

@@ -1,6 +1,6 @@
 package supply.protocol
 
-/** Offsets, sizes and constants of proto/PROTOCOL.md, as in proto/layout.tsv (LayoutSuite compares). */
+/** Offsets, sizes and constants of proto/PROTOCOL.md. LayoutSuite compares proto/layout.tsv. */
 object Layout {
   object MappedFileHeader {
     final val magic = 0

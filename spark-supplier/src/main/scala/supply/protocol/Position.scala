@@ -2,7 +2,7 @@ package supply.protocol
 
 import supply.protocol.Layout.Constant
 
-/** Where a rank's data resumes: at that element of a partition, or at the epoch's begin. */
+/** Where a rank's data resumes: at that element of a partition, or at the start of the epoch. */
 final case class Position(epoch: Int, inside: Option[(Int, Long)])
 
 object Position {

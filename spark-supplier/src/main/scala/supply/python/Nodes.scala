@@ -14,7 +14,7 @@ object Nodes {
   /** Number of task slots of each host. */
   def slots(sc: SparkContext): java.util.Map[String, Int] = TaskSlots.ofHosts(sc).asJava
 
-  /** Whether all executors that the application asks for have registered. */
+  /** Whether all executors that the application asks for have registered; false: not known. */
   def isComplete(sc: SparkContext): Boolean = TaskSlots.areComplete(sc)
 
   /** One partition for each host, to be computed there. Its only element is the host's name. */

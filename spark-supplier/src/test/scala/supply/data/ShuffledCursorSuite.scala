@@ -34,7 +34,7 @@ class ShuffledCursorSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test(
     "a buffer of one element shuffles nothing; as large as the partition, it shuffles it fully") {
     assert(shuffled(50, buffer = 1, seed = 3) == (0 until 50))
-    // Each element comes first about 1000 times of 4000. A difference of 250 is 9 standard deviations.
+    // Each element comes first in about 1000 of 4000. A difference of 250 is 9 standard deviations.
     val first = (0 until 4000).map(seed => shuffled(4, buffer = 4, seed = seed.toLong * 7919).head)
     assert((0 until 4).forall(element => math.abs(first.count(_ == element) - 1000) < 250))
   }

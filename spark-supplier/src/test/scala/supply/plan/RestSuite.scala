@@ -188,7 +188,7 @@ private object RestSuite {
   def inside(epoch: Int, partition: Int, element: Long): Position =
     Position(epoch, Some(partition -> element))
 
-  /** What PairSupply supplies, as places in the order of supply; a repeated element is its first. */
+  /** What PairSupply supplies, in order; a repeated element has the place of the first one. */
   def elements(plan: Plan, rank: Int, epoch: Int, sizes: IndexedSeq[Long]): Seq[Element] =
     places(plan, rank, epoch, sizes).map(e => e.copy(place = e.place % sizes(e.partition)))
 

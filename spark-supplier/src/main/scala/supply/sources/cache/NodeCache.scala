@@ -17,7 +17,7 @@ import supply.core.{Deadline, SourceException}
  */
 final case class CacheSettings(folder: String, limit: Option[Long], timeout: Double)
 
-/** Copies of remote files, fetched once for all runs of a node. Unused ones make room for new ones. */
+/** Copies of remote files, fetched once for all runs of a node. Unused ones yield to new ones. */
 object NodeCache {
   private final val ChunkBytes = 4 << 20
   private final val PollMillis = 200L

@@ -15,7 +15,7 @@ import supply.core.SourceException
  */
 final case class RemoteFile(uri: String, length: Long, modified: Long)(
     hadoop: SerializableConfiguration) {
-  /** Names this version of the file. Another content has another key if its length or time differs. */
+  /** Names this version of the file. Another length, or time of change, gives another key. */
   def key: String =
     MessageDigest.getInstance("SHA-256").digest(s"$uri\n$length\n$modified".getBytes(UTF_8)).take(
       16).map(b => f"${b & 0xff}%02x").mkString

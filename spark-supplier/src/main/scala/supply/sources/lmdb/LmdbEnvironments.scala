@@ -38,7 +38,7 @@ object LmdbEnvironments {
     }
   }
 
-  /** Keeps it open until the task ends: mapping it for each partition took a quarter of the time. */
+  /** Keeps it open until the task ends: a mapping per partition takes a quarter of the time. */
   def keepFor(context: TaskContext, file: String): Unit = synchronized {
     val keeper = (context.taskAttemptId(), file)
     if (!kept(keeper)) {

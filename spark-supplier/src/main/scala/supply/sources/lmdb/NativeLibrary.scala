@@ -10,7 +10,7 @@ import scala.jdk.CollectionConverters._
  * avoid the copy, install the library and name its folder by -Dlibrary.lmdbjni.path.
  */
 private[lmdb] object NativeLibrary {
-  /** Removes the loaded copy: lmdbjni would remove it only at the exit of a JVM that is not killed. */
+  /** Removes the loaded copy. lmdbjni does it when the JVM exits, and never if it is killed. */
   def removeUnpacked(): Unit = removed
 
   private lazy val removed: Unit = unpacked().foreach(Files.deleteIfExists)

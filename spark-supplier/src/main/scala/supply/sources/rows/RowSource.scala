@@ -32,7 +32,7 @@ private[supply] object RowSource {
   private final val SmallBytes = 16
   private final val AnyLength = 256
 
-  /** Throws a SupplyException if these rows cannot be supplied. `lengths`: of a stream. */
+  /** Throws a SupplyException if these rows cannot be supplied. A stream keeps its `lengths`. */
   def of(data: DataFrame, lengths: ListLengths): RowSource = {
     // Lazy, because it computes the stages in front of a shuffle: columns are refused before that.
     lazy val rows = data.queryExecution.toRdd

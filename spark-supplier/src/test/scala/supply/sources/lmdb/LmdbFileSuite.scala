@@ -50,7 +50,8 @@ class LmdbFileSuite extends AnyFunSuite {
     TemporaryFolder { folder =>
       val file = TestLmdb.numbered(folder.resolve("db"), 1).resolve("data.mdb")
       val first = new LmdbWalk(file.toString)
-      // As if another program wrote to it, and it had outgrown its mapping: the last page in both of its headers.
+      // As if another program wrote to it, and it had outgrown its mapping: the last page in both
+      // of its headers.
       val database = FileChannel.open(file, StandardOpenOption.WRITE)
       Seq(136L, 4096L + 136).foreach { at =>
         database.write(ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(0, 1L << 20),
