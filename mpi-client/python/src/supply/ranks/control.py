@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
+from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 
 from supply.ranks.messages import Message
 
@@ -44,7 +44,8 @@ class Peer:
             return None
 
     def close(self) -> None:
-        self._connection.close()
+        with self._lock:
+            self._connection.close()
 
 
 class Control:
@@ -53,42 +54,55 @@ class Control:
     def __init__(self, host: str, receive: Callable[[Peer, Message], None]) -> None:
         self._key = secrets.token_bytes(32)
         # All ranks connect at the same time.
-        self._listener = Listener((host, 0), backlog=1024)
+        self._listener = socket.create_server((host, 0), backlog=1024)
         self._receive = receive
-        self._closed = False
-        threading.Thread(target=self._accept, name="supply-control", daemon=True).start()
+        self._connected: set[socket.socket] = set()
+        self._accepting = threading.Thread(target=self._accept, name="supply-control", daemon=True)
+        self._accepting.start()
 
     def environment(self, host: str) -> dict[str, str]:
         """What connect() needs in the environment of another process. host: the driver's name there."""
-        port = self._listener.address[1]
+        port = self._listener.getsockname()[1]
         return {_ADDRESS: f"{host}:{port}", _KEY: self._key.hex()}
 
     def close(self) -> None:
-        self._closed = True
-        # close() alone does not wake the thread, which would keep the port.
-        with contextlib.suppress(OSError), socket.create_connection(self._listener.address, timeout=1):
-            self._listener.close()
+        """Ends the listener and every connection."""
+        # close() alone does not wake the thread that waits.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join()
+        self._listener.close()
+        for connected in list(self._connected):
+            with contextlib.suppress(OSError):
+                connected.shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection = self._listener.accept()
-                if self._closed:
-                    return
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection: Connection) -> None:
-        """Authenticates a connection, which may take its time, and receives its messages."""
-        with connection:
+        while True:
             try:
-                deliver_challenge(connection, self._key)
-                answer_challenge(connection, self._key)
-            except (AuthenticationError, EOFError, OSError):
+                connected, _ = self._listener.accept()
+            except ConnectionError:
+                continue
+            except OSError:
                 return
-            peer = Peer(connection)
+            self._connected.add(connected)
+            threading.Thread(target=self._serve, args=(connected,), name="supply-control", daemon=True).start()
+
+    def _serve(self, connected: socket.socket) -> None:
+        connection = Connection(os.dup(connected.fileno()))
+        peer = Peer(connection)
+        try:
+            # Here and not in _accept(): a stranger that says nothing, or anything, must not keep ranks waiting.
+            deliver_challenge(connection, self._key)
+            answer_challenge(connection, self._key)
             while (message := peer.receive()) is not None:
                 self._receive(peer, message)
             self._receive(peer, None)
+        except (AuthenticationError, AssertionError, EOFError, OSError):
+            # A stranger.
+            pass
+        finally:
+            self._connected.discard(connected)
+            connected.close()
+            peer.close()
 
 
 def connect(environment: Mapping[str, str] = os.environ) -> Peer:
@@ -96,7 +110,7 @@ def connect(environment: Mapping[str, str] = os.environ) -> Peer:
     host, port = environment[_ADDRESS].rsplit(":", 1)
     try:
         return Peer(Client((host, int(port)), authkey=bytes.fromhex(environment[_KEY])))
-    except (AuthenticationError, OSError, EOFError) as error:
+    except (AuthenticationError, EOFError, OSError) as error:
         sys.exit(f"supply: cannot reach the driver at {environment[_ADDRESS]} ({error!r})")
 
 
