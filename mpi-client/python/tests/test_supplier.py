@@ -129,6 +129,25 @@ def test_a_rank_may_return_early_or_not_read_at_all(run, spark):
     assert run(first_batch, rows(spark, ROWS), epochs=1000) == BATCH
 
 
+def test_only_the_result_of_rank_0_is_pickled(run, spark):
+    def train(data):
+        return "from rank 0" if os.environ["RANK"] == "0" else threading.Lock()
+
+    assert run(train, rows(spark, ROWS)) == "from rank 0"
+
+
+def test_a_result_that_the_driver_cannot_have_is_named(run, spark):
+    def train(data):
+        class Unloadable:
+            def __reduce__(self):
+                return int, ("no number",)
+
+        return Unloadable()
+
+    with pytest.raises(SupplierError, match=r"cannot unpickle the result of rank 0 \(invalid literal"):
+        run(train, rows(spark, ROWS))
+
+
 def test_an_exception_comes_back_with_rank_and_traceback(run, spark):
     def train(data):
         for _ in data:
@@ -204,6 +223,8 @@ def test_an_object_that_cannot_be_pickled_is_named(run, spark):
     lock = threading.Lock()
     with pytest.raises(SupplierError, match=r"'lock' \(lock\) cannot be pickled"):
         run(lambda data: lock.acquire(), rows(spark, ROWS))
+    with pytest.raises(SupplierError, match=r"'transform' \(function\) cannot be pickled"):
+        run(list, rows(spark, ROWS), transform=lambda batch: lock)
 
 
 def test_a_node_with_too_little_memory_is_named(run, spark):

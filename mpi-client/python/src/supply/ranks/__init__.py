@@ -1,1 +1,1 @@
-"""What supply.spark.Supplier starts on each node: a node process, and ranks. Nothing here imports Spark."""
+"""What supply.spark.Supplier starts on each node: a node process, and ranks. Of Spark, ranks import cloudpickle only."""

@@ -15,15 +15,6 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Supplied:
-    """A DataFrame to supply. kind: "train" or "validation". options: of df.write.format("supply"); None: not set."""
-
-    df: Any
-    kind: str
-    options: dict[str, Any]
-
-
-@dataclass
 class DataSpec:
     """config: the paths of both config files. options: of SupplyDataset. epochs: in all.
 

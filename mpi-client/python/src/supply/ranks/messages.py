@@ -41,7 +41,7 @@ class RankStarted:
 class Work:
     """To a rank: what to run.
 
-    payload: a pickled rank.Job. master: address and port of rank 0.
+    payload: a pickled Job. master: address and port of rank 0.
     """
 
     payload: bytes
@@ -70,7 +70,7 @@ class Progress:
 class Result:
     """From a rank whose function has returned.
 
-    at_end: whether the rank has received all its data. payload: the pickled result.
+    at_end: whether the rank has received all its data. payload: of rank 0, the pickled result.
     """
 
     rank: int

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from typing import BinaryIO
 
 from supply.errors import SupplierError
@@ -18,7 +19,7 @@ from supply.ranks.control import Peer, connect
 from supply.ranks.messages import NodeFailed, NodeStarted, Output, RankEnded, Stop
 from supply.ranks.node_spec import NodeSpec
 
-# How long ranks may take to return after SIGTERM.
+# How long the ranks together may take to return after SIGTERM.
 _GRACE_SECONDS = 5
 
 
@@ -93,9 +94,10 @@ class Node:
             if self._dump:
                 process.send_signal(signal.SIGUSR1)
             process.terminate()
+        end = time.monotonic() + _GRACE_SECONDS
         for process in self._ranks.values():
             try:
-                process.wait(_GRACE_SECONDS)
+                process.wait(max(0, end - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
 

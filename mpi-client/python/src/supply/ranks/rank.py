@@ -10,6 +10,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 import traceback
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -64,7 +65,9 @@ def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
         current.set_data(data)
         if rank == 0:
             threading.Thread(target=_report, args=(driver, data), daemon=True).start()
-        result = cloudpickle.dumps(job.run(data))
+        returned = job.run(data)
+        # The driver takes no other rank's.
+        result = cloudpickle.dumps(returned) if rank == 0 else b""
         end_process_group()
     except BaseException as error:
         driver.send(_failure(rank, host, error))
@@ -114,11 +117,12 @@ def _raise_stopped(*_: object) -> None:
 
 
 def _report(driver: Peer, data: RankData) -> None:
-    tick = threading.Event()
-    # Until the pair is closed.
+    # The pair may be closed meanwhile.
     with contextlib.suppress(SupplyError):
-        while not tick.wait(_PROGRESS_SECONDS) and driver.send(data.progress):
-            pass
+        while True:
+            time.sleep(_PROGRESS_SECONDS)
+            if progress := data.progress:
+                driver.send(progress)
 
 
 if __name__ == "__main__":

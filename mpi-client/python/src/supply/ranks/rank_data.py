@@ -18,11 +18,12 @@ class RankData(SupplyDataset):
         self.validation = None if spec.validation is None else RankData(spec.validation)
 
     @property
-    def progress(self) -> Progress:
-        """Any thread may ask."""
-        if self._supply is None:
-            return Progress(0, 0, None)
-        return Progress(self._supply.ended_epoch + 1, self._supply.statistics.elements, self._supply.epoch_elements)
+    def progress(self) -> Progress | None:
+        """None: the pair is not open. Any thread may ask."""
+        supply = self._supply
+        if supply is None:
+            return None
+        return Progress(supply.ended_epoch + 1, supply.statistics.elements, supply.epoch_elements)
 
     def state_dict(self) -> dict[str, Any]:
         """As SupplyDataset.state_dict(), for Supplier.run(resume=states)."""

@@ -88,7 +88,7 @@ def pickled(job: Any, function: Any) -> bytes:
 
 
 def _captured(job: Any, function: Any) -> list[tuple[str, Any]]:
-    captured = dict(job.arguments)
+    captured = {**job.data.options, **job.arguments}
     if inspect.isfunction(function):
         variables = inspect.getclosurevars(function)
         captured = {**variables.globals, **variables.nonlocals, **captured}

@@ -13,14 +13,13 @@ from typing import Any
 
 from supply.errors import SupplierError
 from supply.ranks.control import Control, Peer
-from supply.ranks.job import Supplied
 from supply.ranks.messages import Failure, Output, Progress, RankStarted, Result, Work
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
 from supply.spark.launcher import Launcher
 from supply.spark.progress import ProgressBar
-from supply.spark.spark_jobs import JobEnded, SparkJobs
+from supply.spark.spark_jobs import JobEnded, SparkJobs, Supplied
 
 # How long other reports may follow a first failure, and a cause its consequences.
 _SETTLE_SECONDS = 2
@@ -72,23 +71,24 @@ class Run:
 
     def result(self) -> Any:
         """Runs everything. Returns rank 0's result. When it returns or raises, nothing is left."""
-        self._files.write_config()
-        address, host = self._addresses()
-        control = Control(address, lambda peer, message: self._events.put((peer, message)))
-        try:
-            environment = {**self._environment, **control.environment(host)}
-            self._launcher.start(
-                self._files, environment, self._jobs, lambda message: self._events.put((None, message))
+        with contextlib.ExitStack() as ends:
+            ends.callback(self._bar.close)
+            ends.callback(self._files.remove)
+            self._files.write_config()
+            address, host = self._addresses()
+            control = ends.enter_context(
+                contextlib.closing(Control(address, lambda peer, message: self._events.put((peer, message))))
             )
-            self._wait()
-        except BaseException:
-            self._stop()
-            raise
-        finally:
-            self._bar.close()
-            control.close()
-            self._files.remove()
-        return pickle.loads(self._results[0].payload)
+            environment = {**self._environment, **control.environment(host)}
+            try:
+                self._launcher.start(
+                    self._files, environment, self._jobs, lambda message: self._events.put((None, message))
+                )
+                self._wait()
+            except BaseException:
+                self._stop()
+                raise
+        return _unpickled(self._results[0].payload)
 
     def _addresses(self) -> tuple[str, str]:
         """The address to listen on, and the driver's name on the nodes."""
@@ -131,6 +131,8 @@ class Run:
             self._settle()
             cause = failures.first(self._causes)
             raise cause.error from cause.behind
+        if not self._supplies and (hosts := self._launcher.hosts):
+            self._supply(hosts)
 
     def _settle(self) -> None:
         """Handles what follows a first failure."""
@@ -163,8 +165,6 @@ class Run:
         cause = self._launcher.handle(peer, message)
         if cause is not None and cause.rank not in self._results:
             self._causes.append(cause)
-        if not self._supplies and (hosts := self._launcher.hosts):
-            self._supply(hosts)
 
     def _supply(self, hosts: dict[str, list[int]]) -> None:
         self._supplies = True
@@ -183,8 +183,7 @@ class Run:
         stalled = any(cause.priority == Priority.PAIR for cause in self._causes)
         self._launcher.stop(dump=stalled)
         self._join_launcher()
-        self._jobs.cancel()
-        if not self._jobs.join(_END_SECONDS):
+        if not self._jobs.cancel(_END_SECONDS):
             _log.warning("Spark's jobs of %s have not ended within %d s", self._files.name, _END_SECONDS)
 
     def _join_launcher(self) -> bool:
@@ -194,3 +193,13 @@ class Run:
             with contextlib.suppress(queue.Empty):
                 self._handle(*self._events.get(timeout=_TICK_SECONDS))
         return self._launcher.has_ended
+
+
+def _unpickled(result: bytes) -> Any:
+    try:
+        return pickle.loads(result)
+    except Exception as error:
+        raise SupplierError(
+            f"all ranks have returned, but the driver cannot unpickle the result of rank 0 ({error}): return what the "
+            "driver can have, for example tensors on the CPU"
+        ) from error

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import RDD, InheritableThread
 from pyspark.serializers import NoOpSerializer
 
-from supply.ranks.job import Supplied
 from supply.spark import starter
 from supply.spark.python_of_driver import python_of_driver
+
+# A job that was not cancelled is cancelled again after this time.
+_CANCEL_SECONDS = 1
+
+
+@dataclass
+class Supplied:
+    """A DataFrame to supply. kind: "train" or "validation". options: of df.write.format("supply"); None: not set."""
+
+    df: Any
+    kind: str
+    options: dict[str, Any]
 
 
 @dataclass
@@ -52,8 +65,15 @@ class SparkJobs:
         writer = data.df.write.format("supply").mode("append").options(**options)
         self._start(f"Spark could not supply the {data.kind} data", True, writer.save)
 
-    def cancel(self) -> None:
-        self._context.cancelJobsWithTag(self._tag)
+    def cancel(self, seconds: float) -> bool:
+        """Cancels all jobs. False: one is still running after that time."""
+        end = time.monotonic() + seconds
+        while not self.join(0) and time.monotonic() < end:
+            # Not once: a job may not have reached Spark yet. If the JVM is gone, its jobs are, too.
+            with contextlib.suppress(Py4JError):
+                self._context.cancelJobsWithTag(self._tag)
+            self.join(_CANCEL_SECONDS)
+        return self.join(0)
 
     def join(self, seconds: float) -> bool:
         """False: a job is still running after that time."""

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from supply.errors import SupplierError
-from supply.ranks.job import DataSpec, Job, Supplied
+from supply.ranks.job import DataSpec, Job
 from supply.ranks.run_files import RunFiles
 from supply.spark import checks
 from supply.spark.launcher import make_launcher
 from supply.spark.run import Run
+from supply.spark.spark_jobs import Supplied
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
