@@ -1,1 +1,1 @@
-"""What supply.spark.Supplier starts on each node: a node process, and ranks. Of Spark, ranks import cloudpickle only."""
+"""What supply.spark.Supplier starts on each node: a node process, and ranks. Of PySpark, ranks use cloudpickle only."""

@@ -17,7 +17,7 @@ from multiprocessing.connection import Client, Connection, answer_challenge, del
 
 from supply.ranks.messages import Message
 
-_ADDRESS, _KEY = "SUPPLY_CONTROL_ADDRESS", "SUPPLY_CONTROL_KEY"
+_ADDRESS, KEY = "SUPPLY_CONTROL_ADDRESS", "SUPPLY_CONTROL_KEY"
 
 
 class Peer:
@@ -63,7 +63,7 @@ class Control:
     def environment(self, host: str) -> dict[str, str]:
         """What connect() needs in the environment of another process. host: the driver's name there."""
         port = self._listener.getsockname()[1]
-        return {_ADDRESS: f"{host}:{port}", _KEY: self._key.hex()}
+        return {_ADDRESS: f"{host}:{port}", KEY: self._key.hex()}
 
     def close(self) -> None:
         """Ends the listener and every connection."""
@@ -109,7 +109,7 @@ def connect(environment: Mapping[str, str] = os.environ) -> Peer:
     """Connects to the driver that made this environment. Exits if that is gone."""
     host, port = environment[_ADDRESS].rsplit(":", 1)
     try:
-        return Peer(Client((host, int(port)), authkey=bytes.fromhex(environment[_KEY])))
+        return Peer(Client((host, int(port)), authkey=bytes.fromhex(environment[KEY])))
     except (AuthenticationError, EOFError, OSError) as error:
         sys.exit(f"supply: cannot reach the driver at {environment[_ADDRESS]} ({error!r})")
 

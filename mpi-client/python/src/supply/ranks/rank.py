@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from supply.errors import SparkError, SupplyError, SupplyTimeoutError
 from supply.ranks import current
-from supply.ranks.control import Peer, connect, free_port
+from supply.ranks.control import KEY, Peer, connect, free_port
 from supply.ranks.die_with_parent import die_with_parent
 from supply.ranks.job import Job
 from supply.ranks.messages import Failure, RankStarted, Result, Stop, Work
@@ -36,6 +36,8 @@ def main() -> int:
     die_with_parent(int(os.environ.pop("SUPPLY_PARENT")))
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     driver = connect()
+    # Programs that the function starts, and tools that record the environment, must not get it.
+    del os.environ[KEY]
     rank, host = int(os.environ["RANK"]), os.environ["SUPPLY_HOST"]
     driver.send(RankStarted(rank, host, free_port()))
     work = driver.receive()
