@@ -104,7 +104,7 @@ def test_a_killed_jvm_of_the_driver(start):
     program = start(LOCAL)
     (jvm,) = program.processes("org.apache.spark.deploy.SparkSubmit")
     os.kill(jvm, signal.SIGKILL)
-    assert program.end().startswith("failed: ")
+    assert program.end().startswith("failed: SupplierError: ")
 
 
 def test_a_killed_node_process(start):
