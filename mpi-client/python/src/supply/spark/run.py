@@ -104,7 +104,11 @@ class Run:
         while len(self._started) < self._ranks:
             self._handle_next()
             if time.monotonic() - begin > self._timeout:
-                raise SupplierError(f"{self._missing(self._started)} not started within {self._timeout:g} s (timeout)")
+                raise SupplierError(
+                    f"{self._missing(self._started)} not started within {self._timeout:g} s: if nodes are slow, set "
+                    f"timeout larger. If they cannot connect to the driver at {self._addresses()[1]}, which the "
+                    "executors' logs say, set spark.driver.host"
+                )
         first = self._started[0][1]
         for peer, _ in self._started.values():
             peer.send(Work(self._payload, (first.host, first.port)))

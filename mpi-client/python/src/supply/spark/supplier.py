@@ -105,7 +105,8 @@ class Supplier:
             another number of ranks. Each element that it did not consume reaches one rank.
         backend: torch.distributed is initialized with it before the call. "auto" is nccl with CUDA, else gloo. None:
             the function initializes it, or does not need it.
-        timeout: the limit of each wait, in seconds: for executors, for a rank to start, for a rank that takes no batch.
+        timeout: the limit of each wait, in seconds: for executors, for a rank to start, for a rank that releases no
+            block of df or of validation. With validation an epoch of each must be shorter.
 
         Ranks have torchrun's environment: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Their stdout and
         stderr appear on the caller's, with the rank in front. Ctrl-C ends both sides.
