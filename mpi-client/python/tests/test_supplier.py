@@ -76,7 +76,25 @@ def test_padded_ranks_make_equal_steps_with_validation(run, spark):
     first, second = run(train, rows(spark, 90, 3), validation=rows(spark, 10, 2), pad=True, epochs=2)
     # Three partitions of 30 rows: one rank has two of them.
     assert [steps for steps, _ in first] == [steps for steps, _ in second] == [4, 4]
-    assert [held_out for _, held_out in first] == [BATCH, BATCH]
+    # Validation rows are never repeated.
+    assert [mine + theirs for (_, mine), (_, theirs) in zip(first, second)] == [10, 10]
+
+
+def test_the_validation_data_may_wait_longer_than_the_timeout(run, spark):
+    def train(data):
+        import time
+
+        epochs, steps = data.validation.epochs(), 0
+        for epoch in data.epochs():
+            for _ in epoch:
+                time.sleep(2)
+                steps += 1
+            for _ in next(epochs):
+                pass
+        return steps
+
+    # A step of each rank takes 2 s. So the epoch takes longer than the timeout, and no step does.
+    assert run(train, rows(spark, 2 * 12 * BATCH, 2), validation=rows(spark, ROWS), timeout=20) == 12
 
 
 def test_a_script_gets_data_and_arguments(run, spark, tmp_path, capfd):
@@ -205,7 +223,9 @@ def test_a_failure_of_spark_is_the_cause(run, spark):
         ({"columns": []}, "must be a list of one or more names"),
         ({"ranks": 5}, r"5 ranks need 5 task slots.*local\[5\].*use master local\[6\]"),
         ({"drop_last": True, "pad": True}, "exclude each other"),
-        ({"resume": [{"position": None}, {"position": None, "resume_positions": "x"}]}, "not saved in the same run"),
+        ({"resume": [{"position": None}, {"position": None, "resume_positions": "x"}]}, "of several runs"),
+        ({"resume": []}, "these are none"),
+        ({"function": lambda data: None, "shufle": "elements"}, "unexpected keyword argument 'shufle'"),
         ({"function": "no/such/script.py"}, "cannot read the script no/such/script.py"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -113,6 +114,8 @@ class EqualSteps:
 
     def _reduce(self, values: torch.Tensor) -> torch.Tensor:
         """The least values of all ranks, in place."""
+        if not _is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise SupplyError("uneven='drop' and 'pad' need torch.distributed: initialize it before the first epoch")
         if _is_initialized() and distributed.get_world_size() > 1:
             distributed.all_reduce(values, distributed.ReduceOp.MIN, group=self._group_of_cpu_tensors())
         return values

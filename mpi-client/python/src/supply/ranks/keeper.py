@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from supply.ranks.control import Peer, connect
 from supply.ranks.die_with_parent import die_with_parent
+from supply.ranks.lines import lines
 from supply.ranks.messages import KeeperStarted, Output
 from supply.ranks.run_files import RunFiles
 
@@ -74,5 +75,5 @@ def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, Bina
 
 
 def _forward(driver: Peer, rank: int, name: str, stream: BinaryIO) -> None:
-    for line in stream:
-        driver.send(Output(rank, name, line.decode(errors="replace").rstrip("\n")))
+    for line in lines(stream):
+        driver.send(Output(rank, name, line))

@@ -59,11 +59,16 @@ class Output:
 
 @dataclass
 class Progress:
-    """From rank 0, periodically. elements: received in this run. per_epoch: in each epoch; None: not known."""
+    """From each rank, while it receives elements. per_epoch: in each epoch; None: not known.
 
+    validated: elements of the validation data.
+    """
+
+    rank: int
     epoch: int
     elements: int
     per_epoch: int | None
+    validated: int
 
 
 @dataclass

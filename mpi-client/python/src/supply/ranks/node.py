@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from supply.errors import SupplierError
 from supply.ranks.control import Peer, connect
+from supply.ranks.lines import lines
 from supply.ranks.messages import NodeFailed, NodeStarted, Output, RankEnded, Stop
 from supply.ranks.node_spec import NodeSpec
 
@@ -85,8 +86,8 @@ class Node:
         self._driver.send(RankEnded(rank, self._spec.host, status, self._stopping.is_set()))
 
     def _forward(self, rank: int, name: str, stream: BinaryIO) -> None:
-        for line in stream:
-            self._driver.send(Output(rank, name, line.decode(errors="replace").rstrip("\n")))
+        for line in lines(stream):
+            self._driver.send(Output(rank, name, line))
 
     def _stop_when_asked(self) -> None:
         self._stopping.wait()

@@ -65,8 +65,7 @@ def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
         init_process_group(job.backend)
         data = RankData(job.data)
         current.set_data(data)
-        if rank == 0:
-            threading.Thread(target=_report, args=(driver, data), daemon=True).start()
+        threading.Thread(target=_report, args=(driver, rank, data), daemon=True).start()
         returned = job.run(data)
         # The driver takes no other rank's.
         result = cloudpickle.dumps(returned) if rank == 0 else b""
@@ -118,13 +117,15 @@ def _raise_stopped(*_: object) -> None:
     raise Stopped("the run has ended")
 
 
-def _report(driver: Peer, data: RankData) -> None:
+def _report(driver: Peer, rank: int, data: RankData) -> None:
+    reported = None
     # The pair may be closed meanwhile.
     with contextlib.suppress(SupplyError):
         while True:
             time.sleep(_PROGRESS_SECONDS)
-            if progress := data.progress:
+            if (progress := data.progress(rank)) != reported and progress is not None:
                 driver.send(progress)
+                reported = progress
 
 
 if __name__ == "__main__":

@@ -15,15 +15,21 @@ class RankData(SupplyDataset):
     def __init__(self, spec: DataSpec) -> None:
         super().__init__(spec.config, **spec.options)
         self._spec = spec
+        # By a `with` of the function.
+        self._is_closed = False
         self.validation = None if spec.validation is None else RankData(spec.validation)
 
-    @property
-    def progress(self) -> Progress | None:
-        """None: the pair is not open. Any thread may ask."""
+    def progress(self, rank: int) -> Progress | None:
+        """None: no pair is open. Any thread may ask."""
         supply = self._supply
+        validated = 0 if self.validation is None else self.validation._received()
         if supply is None:
-            return None
-        return Progress(supply.ended_epoch + 1, supply.statistics.elements, supply.epoch_elements)
+            return Progress(rank, 0, 0, None, validated) if validated else None
+        return Progress(rank, supply.ended_epoch + 1, self._received(), supply.epoch_elements, validated)
+
+    def _received(self) -> int:
+        supply = self._supply
+        return 0 if supply is None else supply.statistics.elements
 
     def state_dict(self) -> dict[str, Any]:
         """As SupplyDataset.state_dict(), for Supplier.run(resume=states)."""
@@ -40,15 +46,18 @@ class RankData(SupplyDataset):
     def drain(self) -> None:
         """Receives and drops the rest of the data, so that Spark can supply the other ranks to their end."""
         for dataset in self._datasets():
-            for _ in dataset.opened():
-                pass
+            if not dataset._is_closed:
+                for _ in dataset.opened():
+                    pass
 
     def close(self) -> None:
         for dataset in self._datasets():
+            dataset._is_closed = True
             SupplyDataset.close(dataset)
 
     def abort(self, reason: str) -> None:
         for dataset in self._datasets():
+            dataset._is_closed = True
             SupplyDataset.abort(dataset, reason)
 
     def _datasets(self) -> list[RankData]:

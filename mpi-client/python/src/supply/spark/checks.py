@@ -72,6 +72,22 @@ def read_script(path: str | os.PathLike[str]) -> tuple[str, str]:
         raise SupplierError(f"cannot read the script {os.fspath(path)}: {error.strerror}") from error
 
 
+def check_arguments(function: Any, arguments: dict[str, Any]) -> None:
+    """Refuses arguments that the function does not take: they may be misspelled options."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        # A script, or a function in C.
+        return
+    try:
+        signature.bind(None, **arguments)
+    except TypeError as error:
+        raise SupplierError(
+            f"{getattr(function, '__name__', function)} is called with data and {list(arguments)}, but "
+            f"{error}: run() passes the options that it does not know itself"
+        ) from None
+
+
 def pickled(job: Any, function: Any) -> bytes:
     """The job for the ranks. Names the object that cannot be pickled."""
     try:

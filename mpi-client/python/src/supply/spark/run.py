@@ -26,6 +26,8 @@ _SETTLE_SECONDS = 2
 _EXPLAIN_SECONDS = 10
 # How long everything may take to end.
 _END_SECONDS = 30
+# Spark names the pair of a stuck rank, so its own limit passes first.
+_STALL_SECONDS = 5
 # A wait for longer would delay Ctrl-C.
 _TICK_SECONDS = 0.2
 
@@ -63,9 +65,8 @@ class Run:
         self._started: dict[int, tuple[Peer, RankStarted]] = {}
         self._results: dict[int, Result] = {}
         self._causes: list[Cause] = []
-        # When the last DataFrame was supplied to its end.
-        self._supplied_at = math.inf
-        self._left = len(supplied)
+        # When a rank received elements or a result came.
+        self._advanced_at = math.inf
         self._is_local = context._jsc.sc().isLocal()
         self._bar = ProgressBar(int(supplied[0].options["epochs"]))
 
@@ -112,11 +113,13 @@ class Run:
         first = self._started[0][1]
         for peer, _ in self._started.values():
             peer.send(Work(self._payload, (first.host, first.port)))
+        self._advanced_at = time.monotonic()
         while len(self._results) < self._ranks:
             self._handle_next()
-            if time.monotonic() - self._supplied_at > self._timeout:
+            if time.monotonic() - self._advanced_at > self._timeout + _STALL_SECONDS:
                 text = (
-                    f"{self._missing(self._results)} not returned within {self._timeout:g} s after the data (timeout)"
+                    f"{self._missing(self._results)} not returned, and no rank has received a block for "
+                    f"{self._timeout:g} s: if they are slow and not stuck, set timeout larger"
                 )
                 self._causes.append(Cause(Priority.PAIR, SupplierError(text)))
         at_end = all(result.at_end for result in self._results.values())
@@ -153,15 +156,14 @@ class Run:
         if isinstance(message, Output):
             self._bar.print(f"[rank {message.rank}] {message.line}", message.stream)
         elif isinstance(message, Progress):
-            self._bar.show(message)
+            self._advanced_at = time.monotonic()
+            if message.rank == 0:
+                self._bar.show(message)
         elif isinstance(message, RankStarted) and peer is not None:
             self._started[message.rank] = peer, message
         elif isinstance(message, Result):
+            self._advanced_at = time.monotonic()
             self._results[message.rank] = message
-        elif isinstance(message, JobEnded) and message.error is None:
-            self._left -= message.is_supply
-            if self._left == 0:
-                self._supplied_at = time.monotonic()
         elif isinstance(message, Failure):
             self._causes.append(failures.of_rank(message))
         elif isinstance(message, JobEnded) and message.error is not None:

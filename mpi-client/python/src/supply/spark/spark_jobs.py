@@ -30,10 +30,9 @@ class Supplied:
 
 @dataclass
 class JobEnded:
-    """is_supply: whether it has supplied a DataFrame. error: None if the job succeeded."""
+    """error: None if the job succeeded."""
 
     name: str
-    is_supply: bool
     error: BaseException | None
 
 
@@ -57,13 +56,13 @@ class SparkJobs:
         with python_of_driver(self._context):
             # Spark makes the task's command, with its Python, here.
             _ = start._jrdd
-        self._start("the ranks could not start", False, start.collect)
+        self._start("the ranks could not start", start.collect)
 
     def supply(self, data: Supplied, files: dict[str, str]) -> None:
         """Supplies a DataFrame to all ranks. files: the options that name files."""
         options = {name: value for name, value in {**data.options, **files}.items() if value is not None}
         writer = data.df.write.format("supply").mode("append").options(**options)
-        self._start(f"Spark could not supply the {data.kind} data", True, writer.save)
+        self._start(f"Spark could not supply the {data.kind} data", writer.save)
 
     def cancel(self, seconds: float) -> bool:
         """Cancels all jobs. False: one is still running after that time."""
@@ -82,16 +81,16 @@ class SparkJobs:
             thread.join(max(0, end - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _start(self, name: str, is_supply: bool, action: Callable[[], Any]) -> None:
+    def _start(self, name: str, action: Callable[[], Any]) -> None:
         def job() -> None:
             try:
                 self._context.addJobTag(self._tag)
                 self._context.setLocalProperty("supply.progress.quiet", "true")
                 action()
             except BaseException as error:
-                self._ended(JobEnded(name, is_supply, error))
+                self._ended(JobEnded(name, error))
             else:
-                self._ended(JobEnded(name, is_supply, None))
+                self._ended(JobEnded(name, None))
 
         thread = InheritableThread(target=job, name=f"supply: {name}", daemon=True)
         self._threads.append(thread)

@@ -44,9 +44,11 @@ def run_node(host: str, spec: bytes) -> None:
         node.stdin.flush()
         status = node.wait()
     finally:
-        node.stdin.close()
-        node.wait(STOP_SECONDS)
-        # A node process that was killed has left them.
-        pickle.loads(spec).files.remove()
+        try:
+            node.stdin.close()
+            node.wait(STOP_SECONDS)
+        finally:
+            # A node process that was killed has left them.
+            pickle.loads(spec).files.remove()
     if status != 0:
         raise RuntimeError(f"the node process of {host} ended with status {status}")

@@ -21,10 +21,17 @@ if TYPE_CHECKING:
 def resume_positions(states: Sequence[Mapping[str, Any]]) -> str:
     """The option resume-positions of df.write.format("supply"), from the state_dict() of every rank."""
     earlier = {state.get("resume_positions") for state in states}
-    if len(earlier) != 1:
-        raise SupplierError("resume: these states were not saved in the same run: pass one state for each of its ranks")
+    if len(earlier) != 1 or not all("position" in state for state in states):
+        raise SupplierError(
+            "resume must be the data.state_dict() of each rank of one run: these are none, or of several runs"
+        )
     positions = ",".join(state["position"] or "no-position" for state in states)
     return "/".join(filter(None, [*earlier, positions]))
+
+
+# Small blocks reach a rank early, and show early that it is stuck.
+_BATCHES_IN_BLOCK = 4
+_DAY_SECONDS = 24 * 3600
 
 
 class Supplier:
@@ -105,8 +112,8 @@ class Supplier:
             another number of ranks. Each element that it did not consume reaches one rank.
         backend: torch.distributed is initialized with it before the call. "auto" is nccl with CUDA, else gloo. None:
             the function initializes it, or does not need it.
-        timeout: the limit of each wait, in seconds: for executors, for a rank to start, for a rank that releases no
-            block of df or of validation. With validation an epoch of each must be shorter.
+        timeout: the limit of each wait, in seconds: for executors, for ranks to start, and for ranks that receive
+            nothing and do not return.
 
         Ranks have torchrun's environment: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Their stdout and
         stderr appear on the caller's, with the rank in front. Ctrl-C ends both sides.
@@ -124,6 +131,7 @@ class Supplier:
         launcher = make_launcher(self._launcher, self._ranks, self._host_file)
         pairs = launcher.reserve(context, len(kinds), timeout)
         files = RunFiles(self._folder, f"supply-{os.urandom(6).hex()}", kinds, pairs, self._ring, self._block)
+        checks.check_arguments(call, arguments)
         dataset = {
             "columns": list(columns), "batch_size": batch_size, "timeout": timeout,
             "uneven": "drop" if drop_last else "pad" if pad else "keep",
@@ -133,11 +141,13 @@ class Supplier:
         positions = None if resume is None else resume_positions(resume)
         data = DataSpec(files.config("train"), dataset, epochs, positions)
         if validation is not None:
-            data.validation = DataSpec(files.config("validation"), dataset, epochs)
+            data.validation = DataSpec(files.config("validation"), {**dataset, "uneven": "keep"}, epochs)
         payload = checks.pickled(Job(call, script, arguments, data, backend), function)
         options = {
             "ranks": self._ranks, "epochs": epochs, "seed": seed, "shuffle": shuffle, "shuffle-buffer": shuffle_buffer,
-            "timeout": timeout, "resident": resident, "block-elements": block_elements,
+            "resident": resident, "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
+            # While ranks validate, no block of df is released, and the other way round. Run finds stuck ranks then.
+            "timeout": timeout if validation is None else _DAY_SECONDS,
         }  # fmt: skip
         supplied = [Supplied(df.select(*columns), "train", {**options, "resume-positions": positions})]
         if validation is not None:

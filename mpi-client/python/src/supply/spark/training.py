@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from supply.ranks.rank_data import RankData
 
+# The mean loss of each batch, and its rows.
+Losses = list[tuple["torch.Tensor", int]]
+
 
 @dataclass
 class Training:
@@ -47,7 +50,7 @@ def train(data: RankData, training: Training) -> Trained:
     is_scalar = False
     for epoch in data.epochs():
         module.train()
-        losses = []
+        losses: Losses = []
         for batch in epoch:
             output = model(batch["features"].to(device))
             is_scalar = output[0].numel() == 1
@@ -55,7 +58,7 @@ def train(data: RankData, training: Training) -> Trained:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            losses.append(loss.detach())
+            losses.append((loss.detach(), len(batch["label"])))
         means = {"loss": _mean(losses, device)}
         if validation is not None:
             means["validation_loss"] = _mean(_evaluate(training, module, next(validation), device), device)
@@ -69,20 +72,24 @@ def _loss(training: Training, output: torch.Tensor, label: torch.Tensor) -> torc
     return training.loss(output, label)
 
 
-def _evaluate(training: Training, module: torch.nn.Module, epoch: Any, device: torch.device) -> list[torch.Tensor]:
-    """The loss of each batch of the validation data. Each rank has other batches."""
+def _evaluate(training: Training, module: torch.nn.Module, epoch: Any, device: torch.device) -> Losses:
+    """The losses of the validation data. Each rank has other batches."""
     import torch
 
     module.eval()
     with torch.no_grad():
-        return [_loss(training, module(batch["features"].to(device)), batch["label"].to(device)) for batch in epoch]
+        return [
+            (_loss(training, module(batch["features"].to(device)), batch["label"].to(device)), len(batch["label"]))
+            for batch in epoch
+        ]
 
 
-def _mean(losses: list[torch.Tensor], device: torch.device) -> float:
-    """Over the batches of all ranks."""
+def _mean(losses: Losses, device: torch.device) -> float:
+    """Over the rows of all ranks."""
     import torch
     from torch import distributed
 
-    total = torch.tensor([sum(float(loss) for loss in losses), len(losses)], device=device)
+    total = torch.tensor([sum(float(loss) * rows for loss, rows in losses), sum(rows for _, rows in losses)])
+    total = total.to(device)
     distributed.all_reduce(total)
     return float(total[0] / total[1])
