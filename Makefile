@@ -128,14 +128,14 @@ test-ranks-side:
 	-@$(MAKE) --no-print-directory test-fuzz
 	-@$(MAKE) --no-print-directory test-model MODEL='--kinds holds,ends'
 	-@$(MAKE) --no-print-directory test-wheel
-	-@$(MAKE) --no-print-directory test-mpich
-	-@$(MAKE) --no-print-directory test-python-faults
 
 test-spark-side:
 	-@$(MAKE) --no-print-directory test-scala
 	-@$(MAKE) --no-print-directory test-scala-3.5
 	-@$(MAKE) --no-print-directory test-python
 	-@$(MAKE) --no-print-directory test-python-cluster
+	-@$(MAKE) --no-print-directory test-mpich
+	-@$(MAKE) --no-print-directory test-python-faults
 
 test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults

@@ -31,6 +31,9 @@ def examples(document):
 # The function that the examples leave to the reader.
 TRAIN = "def train(data, label):\n    assert data.shape[1:] == (2,) and len(data) == len(label) > 0\n"
 
+# The states of four ranks that have stopped before their first batch.
+STATES = 'states = [{"position": None}] * 4'
+
 
 @pytest.mark.parametrize("number", range(len(examples("PYTHON.md"))))
 def test_the_examples_of_python(files, number):
@@ -83,14 +86,15 @@ def test_the_examples_of_dataframes(tmp_path):
     subprocess.run(make_configs, check=True, stdout=subprocess.DEVNULL)
     with concurrent.futures.ThreadPoolExecutor(2) as ranks, open(tmp_path / "log", "w+") as log:
         runs = [
-            ranks.submit(lambda rank: [epochs_of(tmp_path / "conf", rank) for _ in range(2)], rank) for rank in (0, 1)
+            ranks.submit(lambda rank: [epochs_of(tmp_path / "conf", rank) for _ in range(3)], rank) for rank in (0, 1)
         ]
         program = subprocess.run(
-            [SPARK_PYTHON, "-c", "\n".join(examples("DATAFRAMES.md"))], cwd=tmp_path, stdout=log, stderr=log,
+            [SPARK_PYTHON, "-c", "\n".join([STATES, *examples("DATAFRAMES.md")])], cwd=tmp_path, stdout=log, stderr=log,
             env={**os.environ, "PYSPARK_SUBMIT_ARGS": "--master local[4] pyspark-shell"}, timeout=LIMIT_SECONDS,
         )  # fmt: skip
         assert program.returncode == 0, (tmp_path / "log").read_text()[-2000:]
-        (first, first_stream), (second, second_stream) = (run.result() for run in runs)
-    assert [sorted(mine + theirs) for mine, theirs in zip(first, second)] == [list(range(40))] * 10
+        (first, first_rest, first_stream), (second, second_rest, second_stream) = (run.result() for run in runs)
+    for mine, theirs in ((first, second), (first_rest, second_rest)):
+        assert [sorted(a + b) for a, b in zip(mine, theirs)] == [list(range(40))] * 10
     batches = first_stream + second_stream
     assert sorted(number for batch in batches for number in batch) == list(range(1000, 1040))
