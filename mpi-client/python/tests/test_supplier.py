@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import threading
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,6 @@ pytest.importorskip("pyspark")
 
 from supply.ranks.versions import Versions  # noqa: E402
 from supply.spark import RankError, Supplier, SupplierError  # noqa: E402
-from supply.spark.spark_jobs import SparkJobs  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 LIMIT_SECONDS = 240
@@ -261,14 +259,6 @@ def test_executors_without_the_package_are_named(run, spark, monkeypatch):
     monkeypatch.setattr(spark.sparkContext, "pythonExec", without)
     with pytest.raises(SupplierError, match=f"executor on .*: {without} cannot import supply.spark .*: install"):
         run(list, rows(spark, ROWS))
-
-
-def test_a_starter_on_another_node_is_refused(spark):
-    ended: list[Any] = []
-    jobs = SparkJobs(spark.sparkContext, "elsewhere", ended.append)
-    jobs.start_nodes({"elsewhere": b""})
-    assert jobs.join(LIMIT_SECONDS)
-    assert "the starter for elsewhere landed on" in str(ended[0].error)
 
 
 def test_another_version_of_the_package_is_refused():

@@ -37,7 +37,6 @@ def task(specs: dict[str, bytes]) -> Callable[[int, Iterable[bytes]], Iterator[A
 
 def run_node(host: str, spec: bytes) -> None:
     """Runs the node process until its ranks have ended. Its stdin ends with this process, whatever kills it."""
-    _require_host(host)
     node = subprocess.Popen([sys.executable, "-m", "supply.ranks.node"], stdin=subprocess.PIPE, start_new_session=True)
     assert node.stdin is not None
     try:
@@ -53,16 +52,3 @@ def run_node(host: str, spec: bytes) -> None:
             pickle.loads(spec).files.remove()
     if status != 0:
         raise RuntimeError(f"the node process of {host} ended with status {status}")
-
-
-def _require_host(host: str) -> None:
-    """Spark prefers this host, and takes another one if it has no free slot for a while."""
-    from pyspark import BarrierTaskContext
-
-    context = BarrierTaskContext.get()
-    here = context.getTaskInfos()[context.partitionId()].address.rsplit(":", 1)[0]
-    if here != host:
-        raise RuntimeError(
-            f"the starter for {host} landed on {here}, because {host} had no free slot for spark.locality.wait: set "
-            "that longer, or let no other job use the executors"
-        )
