@@ -1,12 +1,12 @@
 """Where the project's programs are, what this machine is, and how much memory processes use."""
 
+import contextlib
 import os
 import pathlib
 import platform
 import re
 import subprocess
 import sys
-import threading
 
 from supply_launch.command import ROOT, Failure
 from supply_launch.spark import Spark
@@ -93,18 +93,24 @@ def forget_peak_memory(pid):
     return peak_memory(pid)
 
 
-def _of_each(measure, pid):
-    """Measures a process and its descendants. Processes that have just ended are left out."""
-    found, pids, program = {}, [pid], os.readlink(f"/proc/{pid}/exe")
+def tree(pid):
+    """The ids of a process and its descendants. Some may have just ended."""
+    pids = [pid]
     for one in pids:
-        try:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for task in pathlib.Path(f"/proc/{one}/task").iterdir():
                 pids += map(int, (task / "children").read_text(encoding="utf-8").split())
+        yield one
+
+
+def _of_each(measure, pid):
+    """Measures a process and its descendants. Processes that have just ended are left out."""
+    found, program = {}, os.readlink(f"/proc/{pid}/exe")
+    for one in tree(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             # Between fork and exec a JVM's child has the JVM's own memory.
             if one == pid or os.readlink(f"/proc/{one}/exe") != program:
                 found[one] = measure(one)
-        except (FileNotFoundError, ProcessLookupError):
-            pass
     return found
 
 
@@ -116,28 +122,3 @@ def forget_peak_memory_of_all(pid):
 def growth_of_all(pid, before):
     """The most that they have grown together since then, new processes included."""
     return sum(peak - before.get(one, 0) for one, peak in _of_each(peak_memory, pid).items())
-
-
-class MemoryWatch:
-    """Samples the resident memory of `pids` (name to process id) into `seen`, in a thread."""
-
-    def __init__(self, pids, period_seconds=2):
-        self.pids = pids
-        self.period_seconds = period_seconds
-        self.seen = {name: [] for name in pids}
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-
-    def _sample(self):
-        while not self._over.is_set():
-            for name, pid in self.pids.items():
-                self.seen[name].append(resident_memory(pid))
-            self._over.wait(self.period_seconds)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception):
-        self._over.set()
-        self._thread.join()

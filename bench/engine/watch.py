@@ -1,4 +1,4 @@
-"""The most memory and disk that a program uses meanwhile."""
+"""Memory and disk that programs use while something else runs."""
 
 import contextlib
 import os
@@ -6,28 +6,22 @@ import pathlib
 import re
 import threading
 
-PERIOD_SECONDS = 0.5
+from engine.machine import resident_memory, tree
 
 
-class Watch:
-    """Samples the memory of a process with all its descendants, and the disk space of a folder, in a thread."""
+class Sampler:
+    """Calls `sample` periodically, in a thread, while its `with` block runs."""
 
-    def __init__(self, pid, folder):
-        self._pid = pid
-        self._folder = folder
-        self._before = (tree_memory(pid), folder_bytes(folder))
-        self._most = self._before
+    def __init__(self, sample, period_seconds):
+        self._sample = sample
+        self._period_seconds = period_seconds
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def growth(self):
-        """Bytes of memory and of disk, above those at the beginning."""
-        return tuple(most - before for most, before in zip(self._most, self._before))
-
-    def _sample(self):
-        while not self._over.wait(PERIOD_SECONDS):
-            now = (tree_memory(self._pid), folder_bytes(self._folder))
-            self._most = tuple(map(max, self._most, now))
+    def _run(self):
+        while not self._over.is_set():
+            self._sample()
+            self._over.wait(self._period_seconds)
 
     def __enter__(self):
         self._thread.start()
@@ -38,18 +32,47 @@ class Watch:
         self._thread.join()
 
 
+class MemoryWatch(Sampler):
+    """Samples the resident memory of `pids` (name to process id) into `seen`."""
+
+    def __init__(self, pids, period_seconds=2):
+        super().__init__(self._look, period_seconds)
+        self._pids = pids
+        self.seen = {name: [] for name in pids}
+
+    def _look(self):
+        for name, pid in self._pids.items():
+            self.seen[name].append(resident_memory(pid))
+
+
+class Watch(Sampler):
+    """Samples the memory of a process with all its descendants, and the disk space of a folder."""
+
+    def __init__(self, pid, folder, period_seconds=0.5):
+        super().__init__(self._look, period_seconds)
+        self._pid = pid
+        self._folder = folder
+        self._before = self._most = self._now()
+
+    def growth(self):
+        """Bytes of memory and of disk, above those at the beginning."""
+        return tuple(most - before for most, before in zip(self._most, self._before))
+
+    def _look(self):
+        self._most = tuple(map(max, self._most, self._now()))
+
+    def _now(self):
+        return tree_memory(self._pid), folder_bytes(self._folder)
+
+
 def tree_memory(pid):
     """Proportional bytes (PSS) of a process and its descendants: a shared page counts once."""
-    total, pids = 0, [pid]
-    for one in pids:
-        try:
-            for task in pathlib.Path(f"/proc/{one}/task").iterdir():
-                pids += map(int, (task / "children").read_text(encoding="utf-8").split())
+    total = 0
+    for one in tree(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             rollup = pathlib.Path(f"/proc/{one}/smaps_rollup").read_text(encoding="utf-8")
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # It has just ended.
-        found = re.search(r"^Pss:\s*(\d+) kB", rollup, re.MULTILINE)
-        total += int(found[1]) << 10 if found else 0
+            found = re.search(r"^Pss:\s*(\d+) kB", rollup, re.MULTILINE)
+            total += int(found[1]) << 10 if found else 0
     return total
 
 

@@ -6,6 +6,8 @@ import pathlib
 import tempfile
 import time
 
+import pytest
+
 _ENDS_SECONDS = 60
 _MARK = "SUPPLY_TEST"
 # An argument of mpirun's command, too, and of keepers.
@@ -20,13 +22,20 @@ def prepare_environment():
     os.environ.setdefault(_MARK, str(os.getpid()))
 
 
-def make_session(cores):
-    """A session with task slots on this machine."""
-    import supply.spark
-    from pyspark.sql import SparkSession
+def session_fixture(cores):
+    """A fixture: the session of a module's tests, with task slots on this machine."""
 
-    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", supply.spark.jar())
-    return builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
+    @pytest.fixture(scope="module")
+    def spark():
+        import supply.spark
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", supply.spark.jar())
+        session = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
+        yield session
+        session.stop()
+
+    return spark
 
 
 def rows(spark, count, partitions=8):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from supplier_session import make_session, prepare_environment, shared_memory
+from supplier_session import prepare_environment, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -17,11 +17,7 @@ from supply.spark import Supplier, SupplierError, TorchEstimator  # noqa: E402
 RANKS, ROWS, EPOCHS = 2, 1000, 6
 
 
-@pytest.fixture(scope="module")
-def spark():
-    session = make_session(2 * RANKS + 1)
-    yield session
-    session.stop()
+spark = session_fixture(2 * RANKS + 1)
 
 
 @pytest.fixture

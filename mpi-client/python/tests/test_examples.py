@@ -1,9 +1,11 @@
 """The examples: a PySpark program that supplies a DataFrame, and ranks under mpirun."""
 
 import os
+import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -37,30 +39,33 @@ def run(spark_words, rank_words, spark_succeeds=True):
         "PYSPARK_PYTHON": str(SPARK_PYTHON), "SPARK_CONF_DIR": str(ROOT / "configs" / "spark"),
         "SUPPLY_TIMEOUT": str(LIMIT_SECONDS),
     }  # fmt: skip
-    commands = [
-        [
-            SPARK_PYTHON.with_name("spark-submit"), "--master", "local[2]", "--jars", JAR,
-            *spark_words, "--timeout", LIMIT_SECONDS,
-        ],
-        ["mpirun", "-n", "2", "--oversubscribe", sys.executable, *rank_words],
-    ]  # fmt: skip
-    sides = [
-        subprocess.Popen(
-            [str(word) for word in command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-        )
-        for command in commands
-    ]
-    try:
-        ranks, spark = (side.communicate(timeout=2 * LIMIT_SECONDS)[0] for side in reversed(sides))
-    finally:
-        for side in sides:
-            side.kill()
-    assert [side.returncode == 0 for side in sides] == [spark_succeeds, True], (spark, ranks)
+    with tempfile.TemporaryDirectory() as folder:
+        commands = [
+            [
+                SPARK_PYTHON.with_name("spark-submit"), "--master", "local[2]", "--jars", JAR,
+                *spark_words, "--timeout", LIMIT_SECONDS,
+            ],
+            # A file for each rank: what mpirun prints tears their lines.
+            ["mpirun", "-n", "2", "--oversubscribe", "--output-filename", folder, sys.executable, *rank_words],
+        ]  # fmt: skip
+        sides = [
+            subprocess.Popen(
+                [str(word) for word in command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=environment,
+            )
+            for command in commands
+        ]
+        try:
+            printed, spark = (side.communicate(timeout=2 * LIMIT_SECONDS)[0] for side in reversed(sides))
+        finally:
+            for side in sides:
+                side.kill()
+        assert [side.returncode == 0 for side in sides] == [spark_succeeds, True], (spark, printed)
+        ranks = "".join(file.read_text() for file in sorted(pathlib.Path(folder).glob("*/rank.*/stdout")))
     return spark, ranks
 
 

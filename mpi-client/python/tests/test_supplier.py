@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from layout import ROOT
-from supplier_session import make_session, prepare_environment, rows, shared_memory
+from supplier_session import prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -22,11 +22,7 @@ RANKS, ROWS, BATCH = 2, 1000, 16
 LIMIT_SECONDS = 240
 
 
-@pytest.fixture(scope="module")
-def spark():
-    session = make_session(2 * RANKS + 1)
-    yield session
-    session.stop()
+spark = session_fixture(2 * RANKS + 1)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from supplier_session import make_session, prepare_environment, rows, shared_memory
+from supplier_session import prepare_environment, rows, session_fixture, shared_memory
 
 prepare_environment()
 pytest.importorskip("pyspark")
@@ -15,12 +15,8 @@ from supply.spark import RankError, Supplier, SupplierError  # noqa: E402
 RANKS, ROWS, BATCH = 2, 1000, 16
 
 
-@pytest.fixture(scope="module")
-def spark():
-    # There are no starters.
-    session = make_session(RANKS)
-    yield session
-    session.stop()
+# There are no starters.
+spark = session_fixture(RANKS)
 
 
 @pytest.fixture

@@ -164,4 +164,4 @@ def _valid(column: _core.Column) -> numpy.ndarray:
     bits = column.validity()
     if bits is None:
         return numpy.ones(column.element_count, bool)
-    return numpy.unpackbits(bits, count=column.element_count, bitorder="little").astype(bool)
+    return column_layout.unpacked(bits, column.element_count)

@@ -52,8 +52,12 @@ def bits(column: _core.Column, nulls: bool = False) -> numpy.ndarray:
     """A column of booleans, copied. nulls: as for of()."""
     if not nulls:
         _refuse_nulls(column)
-    packed = column.numpy(_UINT, 8, (column.data_bytes,), 0)
-    return numpy.unpackbits(packed, count=column.element_count, bitorder="little").astype(bool)
+    return unpacked(column.numpy(_UINT, 8, (column.data_bytes,), 0), column.element_count)
+
+
+def unpacked(bits: numpy.ndarray, count: int) -> numpy.ndarray:
+    """The first `count` bits, in the order of the Arrow format, as booleans."""
+    return numpy.unpackbits(bits, count=count, bitorder="little").astype(bool)
 
 
 def _refuse_nulls(column: _core.Column) -> None:

@@ -14,7 +14,7 @@ import torch
 import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
-from supply.batch import Batch, Jagged, copy_of, rows_of
+from supply.batch import Batch, Jagged, copied, rows_of
 from supply.batches import Batches
 from supply.block import Block
 from supply.block_values import BlockValues
@@ -156,7 +156,7 @@ class SupplyDataset(Closing, IterableDataset):
             )
         state: dict[str, Any] = {"version": 1, "position": self._position}
         if self._last is not None:
-            state["last"] = {name: copy_of(values) for name, values in self._last.items()}
+            state["last"] = dict(copied(self._last))
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -112,10 +112,3 @@ def connect(environment: Mapping[str, str] = os.environ) -> Peer:
         return Peer(Client((host, int(port)), authkey=bytes.fromhex(environment[KEY])))
     except (AuthenticationError, EOFError, OSError) as error:
         sys.exit(f"supply: cannot reach the driver at {environment[_ADDRESS]} ({error!r})")
-
-
-def free_port() -> int:
-    """A TCP port that is free now."""
-    with socket.socket() as free:
-        free.bind(("", 0))
-        return int(free.getsockname()[1])

@@ -8,17 +8,13 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-import threading
 from typing import BinaryIO
 
-from supply.ranks.control import Peer, connect
+from supply.ranks.control import connect
 from supply.ranks.die_with_parent import die_with_parent
-from supply.ranks.lines import lines
-from supply.ranks.messages import KeeperStarted, Output
+from supply.ranks.messages import KeeperStarted
+from supply.ranks.output import forwarded
 from supply.ranks.run_files import RunFiles
-
-# How long children of an ended rank may still print.
-_OUTPUT_SECONDS = 1
 
 
 def start_keeper(rank: int, files: RunFiles) -> None:
@@ -57,23 +53,13 @@ def _leave_session(keep: list[int]) -> None:
 def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, BinaryIO]) -> None:
     lock = os.open(files.pair_folder, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_SH)
-    readers: list[threading.Thread] = []
     try:
         driver = connect()
-        driver.send(KeeperStarted(rank))
-        for name, stream in streams.items():
-            readers.append(threading.Thread(target=_forward, args=(driver, rank, name, stream), daemon=True))
-            readers[-1].start()
-        die_with_parent(rank_process, signal.SIGTERM)
-        signal.sigwait([signal.SIGTERM])
+        driver.send(KeeperStarted())
+        with forwarded(driver, rank, streams):
+            die_with_parent(rank_process, signal.SIGTERM)
+            signal.sigwait([signal.SIGTERM])
     finally:
-        for reader in readers:
-            reader.join(_OUTPUT_SECONDS)
         # When the other keepers of this node no longer hold it, all ranks here have ended.
         fcntl.flock(lock, fcntl.LOCK_EX)
         files.remove()
-
-
-def _forward(driver: Peer, rank: int, name: str, stream: BinaryIO) -> None:
-    for line in lines(stream):
-        driver.send(Output(rank, name, line))

@@ -10,22 +10,17 @@ from typing import Any
 class NodeStarted:
     """From a node process: its checks have passed, and its ranks are starting."""
 
-    host: str
-
 
 @dataclass
 class NodeFailed:
-    """From a node process, or a rank of mpirun: why the node cannot have ranks."""
+    """From a node process, or a rank of mpirun: why its node cannot have ranks."""
 
-    host: str
     text: str
 
 
 @dataclass
 class KeeperStarted:
     """From the keeper of a rank that mpirun has started. Its connection ends when the rank and its files are gone."""
-
-    rank: int
 
 
 @dataclass

@@ -36,7 +36,7 @@ def main() -> int:
             spec.files.write_config()
             spec.files.require_space(int(os.environ["LOCAL_WORLD_SIZE"]), host)
     except SupplierError as error:
-        connect().send(NodeFailed(host, str(error)))
+        connect().send(NodeFailed(str(error)))
         return 1
     return rank.main()
 

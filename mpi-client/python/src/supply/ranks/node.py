@@ -12,13 +12,12 @@ import subprocess
 import sys
 import threading
 import time
-from typing import BinaryIO
 
 from supply.errors import SupplierError
 from supply.ranks.control import Peer, connect
-from supply.ranks.lines import lines
-from supply.ranks.messages import NodeFailed, NodeStarted, Output, RankEnded, Stop
+from supply.ranks.messages import NodeFailed, NodeStarted, RankEnded, Stop
 from supply.ranks.node_spec import NodeSpec
+from supply.ranks.output import forwarded
 
 # How long the ranks together may take to return after SIGTERM.
 _GRACE_SECONDS = 5
@@ -40,7 +39,7 @@ class Node:
         try:
             spec.versions.check(spec.host)
             spec.files.require_space(len(spec.ranks), spec.host)
-            self._driver.send(NodeStarted(spec.host))
+            self._driver.send(NodeStarted())
             watchers = [self._start(local, rank) for local, rank in enumerate(spec.ranks)]
             threading.Thread(target=self._stop_when_asked, daemon=True).start()
             for watcher in watchers:
@@ -73,21 +72,9 @@ class Node:
 
     def _watch(self, rank: int, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None and process.stderr is not None
-        readers = [
-            threading.Thread(target=self._forward, args=(rank, name, stream), daemon=True)
-            for name, stream in (("stdout", process.stdout), ("stderr", process.stderr))
-        ]
-        for reader in readers:
-            reader.start()
-        status = process.wait()
-        for reader in readers:
-            # A child of the rank may still hold the pipe.
-            reader.join(1)
+        with forwarded(self._driver, rank, {"stdout": process.stdout, "stderr": process.stderr}):
+            status = process.wait()
         self._driver.send(RankEnded(rank, self._spec.host, status, self._stopping.is_set()))
-
-    def _forward(self, rank: int, name: str, stream: BinaryIO) -> None:
-        for line in lines(stream):
-            self._driver.send(Output(rank, name, line))
 
     def _stop_when_asked(self) -> None:
         self._stopping.wait()
@@ -130,7 +117,7 @@ def main() -> int:
     try:
         node.run()
     except SupplierError as error:
-        driver.send(NodeFailed(spec.host, str(error)))
+        driver.send(NodeFailed(str(error)))
     return 0
 
 

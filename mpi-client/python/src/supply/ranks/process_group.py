@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
+
+
+def free_port() -> int:
+    """A TCP port that is free now, for MASTER_PORT."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return int(free.getsockname()[1])
 
 
 def init_process_group(backend: str | None) -> None:

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 
 from supply.errors import SparkError, SupplyError, SupplyTimeoutError
 from supply.ranks import current
-from supply.ranks.control import KEY, Peer, connect, free_port
+from supply.ranks.control import KEY, Peer, connect
 from supply.ranks.die_with_parent import die_with_parent
 from supply.ranks.job import Job
 from supply.ranks.messages import Failure, RankStarted, Result, Stop, Work
+from supply.ranks.process_group import end_process_group, free_port, init_process_group
 
 if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
@@ -58,7 +59,6 @@ def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
         # PyTorch takes seconds to load: the driver already knows that this rank has started.
         from pyspark import cloudpickle
 
-        from supply.ranks.process_group import end_process_group, init_process_group
         from supply.ranks.rank_data import RankData
 
         job: Job = cloudpickle.loads(payload)

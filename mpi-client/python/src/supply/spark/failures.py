@@ -25,9 +25,11 @@ class Priority(IntEnum):
 
 @dataclass
 class Cause:
+    """error: what Supplier.run raises. original: the exception that it reports, if there is one."""
+
     priority: Priority
     error: SupplierError
-    behind: BaseException | None = None
+    original: BaseException | None = None
 
     @property
     def rank(self) -> int | None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from supply.errors import SupplierError
 
 _POLL_SECONDS = 0.1
 
+# The task slots of each host.
+_Slots = dict[str, int]
+_Found = TypeVar("_Found")
 
-def place(slots: dict[str, int], ranks: int, tasks_per_rank: int) -> dict[str, list[int]]:
+
+def place(slots: _Slots, ranks: int, tasks_per_rank: int) -> dict[str, list[int]]:
     """The ranks of each host: consecutive numbers, as evenly as the slots allow. {}: there are too few slots.
 
     slots: task slots of each host. tasks_per_rank: pinned tasks that feed a rank. Each host with ranks needs one slot
@@ -36,30 +42,39 @@ def wait_for_placement(context: Any, ranks: int, tasks_per_rank: int, timeout: f
 
     Raises SupplierError if the slots do not suffice.
     """
-    end = time.monotonic() + timeout
-    while True:
-        slots, final = _slots(context, end)
-        placed = place(slots, ranks, tasks_per_rank)
-        if placed:
-            return placed
-        if final:
-            raise SupplierError(_too_few(context.master, slots, ranks, tasks_per_rank, 1))
-        time.sleep(_POLL_SECONDS)
+    return _wait_for(
+        context,
+        timeout,
+        lambda slots: place(slots, ranks, tasks_per_rank),
+        partial(_too_few, context.master, ranks, tasks_per_rank, 1),
+    )
 
 
 def wait_for_slots(context: Any, ranks: int, tasks_per_rank: int, timeout: float) -> list[str]:
     """The hosts of the executors. As wait_for_placement(), for ranks that mpirun starts and places."""
+
+    def hosts(slots: _Slots) -> list[str]:
+        return sorted(slots) if sum(slots.values()) >= ranks * tasks_per_rank else []
+
+    return _wait_for(context, timeout, hosts, partial(_too_few, context.master, ranks, tasks_per_rank, 0))
+
+
+def _wait_for(
+    context: Any, timeout: float, find: Callable[[_Slots], _Found], too_few: Callable[[_Slots], str]
+) -> _Found:
+    """find: returns an empty value if the slots do not suffice. too_few: returns the text of the error."""
     end = time.monotonic() + timeout
     while True:
         slots, final = _slots(context, end)
-        if sum(slots.values()) >= ranks * tasks_per_rank:
-            return sorted(slots)
+        found = find(slots)
+        if found:
+            return found
         if final:
-            raise SupplierError(_too_few(context.master, slots, ranks, tasks_per_rank, 0))
+            raise SupplierError(too_few(slots))
         time.sleep(_POLL_SECONDS)
 
 
-def _slots(context: Any, end: float) -> tuple[dict[str, int], bool]:
+def _slots(context: Any, end: float) -> tuple[_Slots, bool]:
     """The slots of each host, and whether more cannot be expected before `end`."""
     nodes = context._jvm.supply.python.Nodes
     # Before the slots: an executor may register in between.
@@ -67,7 +82,7 @@ def _slots(context: Any, end: float) -> tuple[dict[str, int], bool]:
     return dict(nodes.slots(context._jsc.sc())), final
 
 
-def _too_few(master: str, slots: dict[str, int], ranks: int, tasks_per_rank: int, starters: int) -> str:
+def _too_few(master: str, ranks: int, tasks_per_rank: int, starters: int, slots: _Slots) -> str:
     """starters: one on each node, or 0."""
     needed = ranks * tasks_per_rank
     what = f"{ranks} ranks need {needed} task slots{' (two each, with validation)' if tasks_per_rank > 1 else ''}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import pickle
 import queue
 import time
@@ -66,7 +65,7 @@ class Run:
         self._results: dict[int, Result] = {}
         self._causes: list[Cause] = []
         # When a rank received elements or a result came.
-        self._advanced_at = math.inf
+        self._advanced_at = 0.0
         self._is_local = context._jsc.sc().isLocal()
         self._bar = ProgressBar(int(supplied[0].options["epochs"]))
 
@@ -131,13 +130,12 @@ class Run:
         return f"rank {missing[0]} has" if len(missing) == 1 else f"ranks {', '.join(missing)} have"
 
     def _handle_next(self) -> None:
-        """Handles the next event, if one comes soon. Raises the cause if the run has failed."""
-        with contextlib.suppress(queue.Empty):
-            self._handle(*self._events.get(timeout=_TICK_SECONDS))
+        """As _handle_event(). Raises the cause if the run has failed, and supplies when the ranks are ready."""
+        self._handle_event()
         if self._causes:
             self._settle()
             cause = failures.first(self._causes)
-            raise cause.error from cause.behind
+            raise cause.error from cause.original
         if not self._supplies and (hosts := self._launcher.hosts):
             self._supply(hosts)
 
@@ -145,12 +143,16 @@ class Run:
         """Handles what follows a first failure."""
         begin = time.monotonic()
         while time.monotonic() - begin < (_EXPLAIN_SECONDS if self._is_unexplained() else _SETTLE_SECONDS):
-            with contextlib.suppress(queue.Empty):
-                self._handle(*self._events.get(timeout=_TICK_SECONDS))
+            self._handle_event()
 
     def _is_unexplained(self) -> bool:
         """Whether the first cause is still to come."""
         return self._launcher.is_explaining or failures.first(self._causes).priority == Priority.CONSEQUENCE
+
+    def _handle_event(self) -> None:
+        """Handles the next event, if one comes soon."""
+        with contextlib.suppress(queue.Empty):
+            self._handle(*self._events.get(timeout=_TICK_SECONDS))
 
     def _handle(self, peer: Peer | None, message: Any) -> None:
         if isinstance(message, Output):
@@ -196,8 +198,7 @@ class Run:
         """Handles the last output of the ranks. False: the launcher is still running after some time."""
         end = time.monotonic() + _END_SECONDS
         while not self._launcher.has_ended and time.monotonic() < end:
-            with contextlib.suppress(queue.Empty):
-                self._handle(*self._events.get(timeout=_TICK_SECONDS))
+            self._handle_event()
         return self._launcher.has_ended
 
 

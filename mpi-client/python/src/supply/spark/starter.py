@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 # How long a node process may take to stop its ranks and to clean up.
-STOP_SECONDS = 20
+_STOP_SECONDS = 20
 
 
 def task(specs: dict[str, bytes]) -> Callable[[int, Iterable[bytes]], Iterator[Any]]:
@@ -46,7 +46,7 @@ def run_node(host: str, spec: bytes) -> None:
     finally:
         try:
             node.stdin.close()
-            node.wait(STOP_SECONDS)
+            node.wait(_STOP_SECONDS)
         finally:
             # A node process that was killed has left them.
             pickle.loads(spec).files.remove()

@@ -127,18 +127,18 @@ class Supplier:
         if drop_last and pad:
             raise SupplierError("drop_last and pad exclude each other")
         script, call = (None, function) if callable(function) else (checks.read_script(function), None)
+        checks.check_arguments(call, arguments)
+        positions = None if resume is None else resume_positions(resume)
         kinds = ("train",) if validation is None else ("train", "validation")
         launcher = make_launcher(self._launcher, self._ranks, self._host_file)
         pairs = launcher.reserve(context, len(kinds), timeout)
         files = RunFiles(self._folder, f"supply-{os.urandom(6).hex()}", kinds, pairs, self._ring, self._block)
-        checks.check_arguments(call, arguments)
         dataset = {
             "columns": list(columns), "batch_size": batch_size, "timeout": timeout,
             "uneven": "drop" if drop_last else "pad" if pad else "keep",
             "transform": transform, "collate_fn": collate_fn, "dtypes": dtypes, "ragged": ragged, "nulls": nulls,
             "zero_copy": zero_copy, "pin": pin,
         }  # fmt: skip
-        positions = None if resume is None else resume_positions(resume)
         data = DataSpec(files.config("train"), dataset, epochs, positions)
         if validation is not None:
             data.validation = DataSpec(files.config("validation"), {**dataset, "uneven": "keep"}, epochs)
