@@ -1,0 +1,219 @@
+#include "call.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heartbeat.h"
+
+static const char *type_name(supply_parameter_type_t type) {
+    static const char *const names[] = {"?", "a matrix", "an integer", "a number", "a text"};
+    return names[type];
+}
+
+static bool has_parameter(const supply_routine_t *routine, const char *name) {
+    for (const supply_parameter_t *one = routine->parameters; one->name != NULL; one++)
+        if (strcmp(one->name, name) == 0) return true;
+    return false;
+}
+
+static bool check_names(struct supply_call *call, const json_t *parameters) {
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)parameters, name, value) {
+        if (has_parameter(call->routine, name)) continue;
+        size_t used = (size_t)snprintf(call->text, sizeof call->text,
+                                       "the routine %s has no parameter '%s'; it has:", call->routine->name, name);
+        for (const supply_parameter_t *one = call->routine->parameters; one->name != NULL && used < sizeof call->text;
+             one++)
+            used += (size_t)snprintf(call->text + used, sizeof call->text - used, " %s", one->name);
+        return false;
+    }
+    return true;
+}
+
+static bool read_default(const supply_parameter_t *parameter, union value *value) {
+    if (parameter->default_value == NULL) return false;
+    if (parameter->type == SUPPLY_INTEGER) value->integer = strtoll(parameter->default_value, NULL, 10);
+    if (parameter->type == SUPPLY_NUMBER) value->number = strtod(parameter->default_value, NULL);
+    if (parameter->type == SUPPLY_TEXT) value->text = parameter->default_value;
+    return parameter->type != SUPPLY_MATRIX;
+}
+
+static bool read_value(struct supply_call *call, const struct matrices *matrices, const supply_parameter_t *parameter,
+                       const json_t *given, union value *value) {
+    const json_t *handle = json_object_get(given, "matrix");
+    switch (parameter->type) {
+        case SUPPLY_MATRIX:
+            if (!json_is_integer(handle)) break;
+            value->matrix = matrices_find(matrices, (uint64_t)json_integer_value(handle));
+            if (value->matrix != NULL) return true;
+            snprintf(call->text, sizeof call->text,
+                     "parameter '%s': there is no matrix %lld: it was dropped, or another "
+                     "server has it",
+                     parameter->name, json_integer_value(handle));
+            return false;
+        case SUPPLY_INTEGER:
+            value->integer = json_integer_value(given);
+            if (json_is_integer(given)) return true;
+            break;
+        case SUPPLY_NUMBER:
+            value->number = json_number_value(given);
+            if (json_is_number(given)) return true;
+            break;
+        case SUPPLY_TEXT:
+            value->text = json_string_value(given);
+            if (json_is_string(given)) return true;
+            break;
+    }
+    char *text = json_dumps(given, JSON_ENCODE_ANY);
+    snprintf(call->text, sizeof call->text, "parameter '%s' of the routine %s is %s, not %s", parameter->name,
+             call->routine->name, type_name(parameter->type), text == NULL ? "that" : text);
+    free(text);
+    return false;
+}
+
+bool call_prepare(struct supply_call *call, const struct matrices *matrices, const json_t *parameters) {
+    if (!check_names(call, parameters)) return false;
+    for (size_t i = 0; i < SUPPLY_ROUTINE_PARAMETERS_MAX && call->routine->parameters[i].name != NULL; i++) {
+        const supply_parameter_t *parameter = &call->routine->parameters[i];
+        const json_t *given = json_object_get(parameters, parameter->name);
+        if (given != NULL ? !read_value(call, matrices, parameter, given, &call->values[i])
+                          : !read_default(parameter, &call->values[i])) {
+            if (given == NULL)
+                snprintf(call->text, sizeof call->text, "the routine %s needs the parameter '%s', %s",
+                         call->routine->name, parameter->name, type_name(parameter->type));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A routine asks for what it has declared, so another name is its programmer's mistake. */
+static _Noreturn void refuse_name(const supply_call_t *call, const char *what, const char *name) {
+    fprintf(stderr, "supply-server: the routine %s has not declared the %s '%s'\n", call->routine->name, what, name);
+    abort();
+}
+
+static const union value *value_of(const supply_call_t *call, const char *name, supply_parameter_type_t type) {
+    for (size_t i = 0; i < SUPPLY_ROUTINE_PARAMETERS_MAX && call->routine->parameters[i].name != NULL; i++)
+        if (strcmp(call->routine->parameters[i].name, name) == 0 && call->routine->parameters[i].type == type)
+            return &call->values[i];
+    refuse_name(call, "parameter", name);
+}
+
+static struct held **result_of(supply_call_t *call, const char *name) {
+    for (size_t i = 0; i < SUPPLY_ROUTINE_RESULTS_MAX && call->routine->results[i] != NULL; i++)
+        if (strcmp(call->routine->results[i], name) == 0) {
+            if (call->results[i] == NULL) call->results[i] = held_new(call->first_handle + i);
+            return &call->results[i];
+        }
+    refuse_name(call, "result", name);
+}
+
+MPI_Comm supply_call_comm(const supply_call_t *call) { return call->ranks->comm; }
+
+const supply_matrix_t *supply_call_matrix(const supply_call_t *call, const char *name) {
+    return &value_of(call, name, SUPPLY_MATRIX)->matrix->part;
+}
+
+int64_t supply_call_integer(const supply_call_t *call, const char *name) {
+    return value_of(call, name, SUPPLY_INTEGER)->integer;
+}
+
+double supply_call_number(const supply_call_t *call, const char *name) {
+    return value_of(call, name, SUPPLY_NUMBER)->number;
+}
+
+const char *supply_call_text(const supply_call_t *call, const char *name) {
+    return value_of(call, name, SUPPLY_TEXT)->text;
+}
+
+/* The keys of the parameter that has these rows. */
+static struct keys *keys_of(const supply_call_t *call, const supply_matrix_t *like) {
+    for (size_t i = 0; i < SUPPLY_ROUTINE_PARAMETERS_MAX && call->routine->parameters[i].name != NULL; i++)
+        if (call->routine->parameters[i].type == SUPPLY_MATRIX && &call->values[i].matrix->part == like)
+            return call->values[i].matrix->keys;
+    for (size_t i = 0; i < SUPPLY_ROUTINE_RESULTS_MAX; i++)
+        if (call->results[i] != NULL && &call->results[i]->part == like) return call->results[i]->keys;
+    return NULL;
+}
+
+static bool allocate(supply_call_t *call, struct held *held, uint64_t rows, uint64_t columns) {
+    if (held == NULL) return false;
+    const size_t bytes = rows * columns * sizeof(double);
+    held->part.columns = columns;
+    /* A rank without rows has an address, too. */
+    held->part.values = growing_add(&held->values, bytes > 0 ? bytes : sizeof(double));
+    if (held->part.values != NULL) return true;
+    supply_call_fail(call, "a result of the routine %s needs %.1f GB on node %s, and %.1f GB are free there",
+                     call->routine->name, (double)bytes / 1e9, call->ranks->node,
+                     (double)node_memory_available() / 1e9);
+    return false;
+}
+
+supply_matrix_t *supply_call_rows(supply_call_t *call, const char *result, const supply_matrix_t *like,
+                                  uint64_t columns) {
+    struct held *held = *result_of(call, result);
+    if (!allocate(call, held, like->local_rows, columns)) return NULL;
+    held->part.rows = like->rows;
+    held->part.first_row = like->first_row;
+    held->part.local_rows = like->local_rows;
+    held->keys = keys_share(keys_of(call, like));
+    return &held->part;
+}
+
+double *supply_call_array(supply_call_t *call, const char *result, uint64_t rows, uint64_t columns) {
+    struct held *held = *result_of(call, result);
+    if (!allocate(call, held, rows, columns)) return NULL;
+    held->is_array = true;
+    held->part.rows = held->part.local_rows = rows;
+    return held->part.values;
+}
+
+void supply_call_progress(supply_call_t *call, double done) { atomic_store(&call->done, done); }
+
+bool supply_call_cancelled(supply_call_t *call) {
+    int cancelled = atomic_load(&call->is_cancelled);
+    MPI_Allreduce(MPI_IN_PLACE, &cancelled, 1, MPI_INT, MPI_MAX, call->ranks->comm);
+    return cancelled != 0;
+}
+
+int supply_call_fail(supply_call_t *call, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(call->text, sizeof call->text, format, arguments);
+    va_end(arguments);
+    return 1;
+}
+
+static void check_results(struct supply_call *call) {
+    for (size_t i = 0; i < SUPPLY_ROUTINE_RESULTS_MAX && call->routine->results[i] != NULL; i++)
+        if (call->results[i] == NULL)
+            snprintf(call->text, sizeof call->text, "the routine %s has not made its result '%s'", call->routine->name,
+                     call->routine->results[i]);
+}
+
+bool call_run(struct supply_call *call, struct channel *channel) {
+    struct heartbeat heartbeat;
+    if (!heartbeat_start(&heartbeat, call, channel)) {
+        snprintf(call->text, sizeof call->text, "no thread for a heartbeat");
+        return ranks_agree(call->ranks, call->text);
+    }
+    const int status = call->routine->run(call);
+    heartbeat_stop(&heartbeat);
+    if (status != 0 && call->text[0] == '\0')
+        snprintf(call->text, sizeof call->text, "the routine %s failed with %d and no text", call->routine->name,
+                 status);
+    if (status == 0) {
+        call->text[0] = '\0';
+        check_results(call);
+    }
+    return ranks_agree(call->ranks, call->text);
+}
+
+void call_free(struct supply_call *call) {
+    for (size_t i = 0; i < SUPPLY_ROUTINE_RESULTS_MAX; i++) held_free(call->results[i]);
+}

@@ -1,0 +1,42 @@
+/** One call of a routine: its parameters, its results, and what the routine may ask. */
+#ifndef CALL_H
+#define CALL_H
+
+#include <stdatomic.h>
+
+#include "channel.h"
+#include "matrices.h"
+#include "ranks.h"
+
+/** The value of a parameter. */
+union value {
+    const struct held *matrix;
+    int64_t integer;
+    double number;
+    const char *text;
+};
+
+struct supply_call {
+    const supply_routine_t *routine;
+    const struct ranks *ranks;
+    union value values[SUPPLY_ROUTINE_PARAMETERS_MAX];
+    struct held *results[SUPPLY_ROUTINE_RESULTS_MAX];
+    uint64_t first_handle; /**< of the results, in their order */
+    _Atomic double done;
+    atomic_bool is_cancelled; /**< on this rank */
+    char text[FAILURE_TEXT_BYTES];
+};
+
+/**
+ * Reads the parameters of a command: {"A": {"matrix": HANDLE}, "k": 20, …}. False: call->text says why. The call uses
+ * the texts of `parameters`.
+ */
+bool call_prepare(struct supply_call *call, const struct matrices *matrices, const json_t *parameters);
+
+/** Runs the routine. Meanwhile Spark hears of its progress twice a second. False: call->text says why. Collective. */
+bool call_run(struct supply_call *call, struct channel *channel);
+
+/** Frees the results that nobody has taken. */
+void call_free(struct supply_call *call);
+
+#endif

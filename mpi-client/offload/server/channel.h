@@ -1,0 +1,38 @@
+/** The socket by which Spark sends commands to a rank: a file of the user's own in the folder of the pair. */
+#ifndef CHANNEL_H
+#define CHANNEL_H
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct channel {
+    char path[108];
+    int listening;
+    int connection;       /**< -1: no command is being answered */
+    pthread_mutex_t lock; /**< of what is written to the connection */
+};
+
+/** Creates the socket. False: *text says why. */
+bool channel_open(struct channel *channel, const char *path, char *text, size_t text_bytes);
+
+/**
+ * Waits for the next command: one JSON object on one line. The connection stays open for the answer. NULL: a signal
+ * asks this program to end. What is no command of this user or root is dropped.
+ */
+json_t *channel_next(struct channel *channel);
+
+/** Sends one line, and then `bytes` bytes. Frees the line. False: the other side has closed the connection. */
+bool channel_send(struct channel *channel, json_t *line, const void *data, size_t bytes);
+
+/** Whether the other side has closed the connection. */
+bool channel_is_closed(const struct channel *channel);
+
+/** Ends the answer. */
+void channel_end_answer(struct channel *channel);
+
+/** Removes the socket. */
+void channel_close(struct channel *channel);
+
+#endif

@@ -1,0 +1,32 @@
+/** Memory that grows without being copied: the kernel moves its pages. */
+#ifndef GROWING_H
+#define GROWING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct growing {
+    uint8_t *address; /**< page-aligned; NULL: empty */
+    size_t bytes;     /**< used */
+    size_t capacity;
+};
+
+/**
+ * Space for `bytes` more at the end. NULL: the node has not so much memory; growing_needed() says how much it takes.
+ * Earlier addresses are no longer valid.
+ */
+void *growing_add(struct growing *memory, size_t bytes);
+
+/** Bytes that are needed for `bytes` more, beside what the memory has already. */
+size_t growing_needed(const struct growing *memory, size_t bytes);
+
+/** Gives back what is not used. */
+void growing_fit(struct growing *memory);
+
+void growing_free(struct growing *memory);
+
+/** Bytes that this node can still give to programs, by /proc/meminfo. */
+size_t node_memory_available(void);
+
+#endif

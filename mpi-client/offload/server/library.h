@@ -1,0 +1,26 @@
+/** The shared libraries whose routines may be called. */
+#ifndef LIBRARY_H
+#define LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "supply_routine.h"
+
+struct library {
+    char *path;
+    const supply_routine_t *routines;
+    struct library *next;
+};
+
+/** folder: the only one from which libraries are loaded. */
+struct libraries {
+    const char *folder;
+    struct library *first;
+};
+
+/** The routine of a library, by the library's file name. NULL: text says why. A library stays loaded. */
+const supply_routine_t *libraries_find(struct libraries *libraries, const char *library, const char *routine,
+                                       char *text, size_t text_bytes);
+
+#endif

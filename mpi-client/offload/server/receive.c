@@ -1,0 +1,256 @@
+#include "receive.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "supply_mpi.h"
+
+/* The columns of a block, by their parts in a matrix. */
+struct row_columns {
+    supply_column_t key, row, indices, entries;
+    bool has_key, is_sparse;
+};
+
+struct intake {
+    struct reception *reception;
+    const struct ranks *ranks;
+    struct held *held;
+    uint64_t rows;
+    char *text;
+};
+
+__attribute__((format(printf, 2, 3))) static bool refuse(struct intake *intake, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(intake->text, FAILURE_TEXT_BYTES, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static void *add(struct intake *intake, struct growing *memory, size_t bytes) {
+    void *added = growing_add(memory, bytes);
+    if (added == NULL)
+        refuse(intake,
+               "matrix %" PRIu64 " needs %.1f GB more memory on node %s after %" PRIu64
+               " of its rows, and %.1f GB are free there: use more nodes, or drop other matrices",
+               intake->reception->handle, (double)growing_needed(memory, bytes) / 1e9, intake->ranks->node,
+               intake->rows, (double)node_memory_available() / 1e9);
+    return added;
+}
+
+/* "key 17", or "row 3 of rank 1": where the program looks for a wrong row. */
+static const char *name_row(const struct intake *intake, const struct row_columns *columns, uint32_t element,
+                            char name[64]) {
+    if (columns->has_key && strcmp(columns->key.format, "l") == 0)
+        snprintf(name, 64, "the row with key %" PRId64, ((const int64_t *)columns->key.data)[element]);
+    else if (columns->has_key && strcmp(columns->key.format, "i") == 0)
+        snprintf(name, 64, "the row with key %" PRId32, ((const int32_t *)columns->key.data)[element]);
+    else if (columns->has_key && columns->key.offsets != NULL)
+        snprintf(name, 64, "the row with key '%.*s'", columns->key.offsets[element + 1] - columns->key.offsets[element],
+                 (const char *)columns->key.data + columns->key.offsets[element]);
+    else
+        snprintf(name, 64, "row %" PRIu64 " of rank %d", intake->rows + element, intake->ranks->rank);
+    return name;
+}
+
+static bool find(struct intake *intake, const supply_block_t *block, const char *name, supply_column_t *column,
+                 bool *found) {
+    supply_t *supply = intake->reception->supply;
+    const int index = supply_column_index(supply, name);
+    *found = index >= 0;
+    if (index == SUPPLY_ERROR_NO_COLUMN) return true;
+    if (index < 0 || supply_column(supply, block, index, column) != SUPPLY_OK)
+        return refuse(intake, "%s", supply_error(supply));
+    if (column->null_count == 0) return true;
+    uint32_t element = 0;
+    while ((column->validity[element / 8] >> element % 8 & 1) != 0) element++;
+    return refuse(intake, "column '%s' has a null in row %" PRIu64 " of rank %d: fill it, or drop the row", name,
+                  intake->rows + element, intake->ranks->rank);
+}
+
+static bool find_columns(struct intake *intake, const supply_block_t *block, struct row_columns *columns) {
+    bool has_row, has_entries;
+    if (!find(intake, block, "key", &columns->key, &columns->has_key) ||
+        !find(intake, block, "row", &columns->row, &has_row) ||
+        !find(intake, block, "indices", &columns->indices, &columns->is_sparse) ||
+        !find(intake, block, "entries", &columns->entries, &has_entries))
+        return false;
+    if (columns->is_sparse ? !has_entries || intake->reception->columns == 0 : !has_row)
+        return refuse(intake, "a matrix has a column 'row', or the columns 'indices' and 'entries'");
+    return true;
+}
+
+static bool take_keys(struct intake *intake, const supply_column_t *key) {
+    struct keys *keys = intake->held->keys;
+    snprintf(keys->format, sizeof keys->format, "%s", key->format);
+    keys->count += key->element_count;
+    const uint64_t before = keys->values.bytes;
+    void *values = add(intake, &keys->values, key->data_bytes);
+    if (values == NULL) return false;
+    memcpy(values, key->data, key->data_bytes);
+    if (key->offsets == NULL) return true;
+    uint64_t *ends = add(intake, &keys->ends, key->element_count * sizeof *ends);
+    if (ends == NULL) return false;
+    for (uint32_t i = 0; i < key->element_count; i++) ends[i] = before + (uint64_t)key->offsets[i + 1];
+    return true;
+}
+
+/* Copies numbers of any type as doubles. */
+static bool to_doubles(double *to, const void *data, const char *format, size_t count) {
+#define CONVERT(type)                                                                                                  \
+    for (size_t i = 0; i < count; i++) to[i] = (double)((const type *)data)[i];                                        \
+    return true
+    switch (format[0]) {
+        case 'g':
+            memcpy(to, data, count * sizeof *to);
+            return true;
+        case 'f':
+            CONVERT(float);
+        case 'l':
+            CONVERT(int64_t);
+        case 'i':
+            CONVERT(int32_t);
+        case 's':
+            CONVERT(int16_t);
+        case 'c':
+            CONVERT(int8_t);
+        default:
+            return false;
+    }
+#undef CONVERT
+}
+
+static bool check_finite(struct intake *intake, const struct row_columns *columns, const double *values, size_t count,
+                         uint64_t width) {
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i])) {
+            char name[64];
+            return refuse(intake, "%s has %s in place %" PRIu64 " (from 0): fill it, or drop the row",
+                          name_row(intake, columns, (uint32_t)(i / width), name),
+                          isnan(values[i]) ? "NaN" : "an infinity", (uint64_t)(i % width));
+        }
+    return true;
+}
+
+static bool take_dense(struct intake *intake, const struct row_columns *columns) {
+    const supply_column_t *row = &columns->row;
+    if (strncmp(row->format, "+w:", 3) != 0) return refuse(intake, "column 'row' is not a list of numbers");
+    const uint64_t width = strtoull(row->format + 3, NULL, 10);
+    supply_matrix_t *part = &intake->held->part;
+    part->columns = width;
+    const size_t count = row->element_count * width;
+    double *values = add(intake, &intake->held->values, count * sizeof *values);
+    if (values == NULL) return false;
+    if (!to_doubles(values, row->data, row->child_format, count))
+        return refuse(intake, "column 'row' has values of the type '%s', not numbers", row->child_format);
+    return check_finite(intake, columns, values, count, width);
+}
+
+static bool take_sparse(struct intake *intake, const struct row_columns *columns) {
+    struct held *held = intake->held;
+    const supply_column_t *indices = &columns->indices, *entries = &columns->entries;
+    held->part.columns = intake->reception->columns;
+    const uint64_t before = held->columns.bytes / sizeof(uint32_t);
+    uint32_t *to_columns = add(intake, &held->columns, indices->data_bytes);
+    double *to_entries = to_columns == NULL ? NULL : add(intake, &held->values, entries->data_bytes);
+    uint64_t *to_offsets =
+        to_entries == NULL ? NULL : add(intake, &held->offsets, indices->element_count * sizeof(uint64_t));
+    if (to_offsets == NULL) return false;
+    memcpy(to_columns, indices->data, indices->data_bytes);
+    memcpy(to_entries, entries->data, entries->data_bytes);
+    for (uint32_t i = 0; i < indices->element_count; i++) {
+        char name[64];
+        const int32_t begin = indices->offsets[i], end = indices->offsets[i + 1];
+        if ((end - begin) % 4 != 0 || (end - begin) * 2 != entries->offsets[i + 1] - entries->offsets[i])
+            return refuse(intake, "%s has not as many indices as entries", name_row(intake, columns, i, name));
+        for (int32_t k = begin / 4; k < end / 4; k++)
+            if (to_columns[k] >= held->part.columns || !isfinite(to_entries[k]))
+                return refuse(intake, "%s has the entry %g in column %" PRIu32 " of %" PRIu64,
+                              name_row(intake, columns, i, name), to_entries[k], to_columns[k], held->part.columns);
+        to_offsets[i] = before + (uint64_t)end / 4;
+    }
+    return true;
+}
+
+static bool take_block(struct intake *intake, const supply_block_t *block) {
+    struct row_columns columns;
+    if (!find_columns(intake, block, &columns)) return false;
+    if (columns.has_key && !take_keys(intake, &columns.key)) return false;
+    if (!(columns.is_sparse ? take_sparse(intake, &columns) : take_dense(intake, &columns))) return false;
+    intake->rows += block->element_count;
+    return true;
+}
+
+/* All blocks of the run. */
+static bool take_blocks(struct intake *intake) {
+    supply_t *supply = intake->reception->supply;
+    for (;;) {
+        supply_block_t block;
+        const supply_status_t status = supply_next(supply, &block);
+        if (status == SUPPLY_END_OF_EPOCH) continue;
+        if (status == SUPPLY_END_OF_DATA) return true;
+        if (status == SUPPLY_INTERRUPTED) return refuse(intake, "supply-server was asked to end");
+        if (status != SUPPLY_OK) return refuse(intake, "%s", supply_error(supply));
+        if (!take_block(intake, &block)) return false;
+        supply_release(supply, &block);
+    }
+}
+
+static bool begin_sparse(struct intake *intake) {
+    if (intake->reception->columns == 0) return true;
+    uint64_t *first = add(intake, &intake->held->offsets, sizeof *first);
+    if (first == NULL) return false;
+    *first = 0;
+    return true;
+}
+
+/* The rows of the other ranks, which may have none. */
+static void place_rows(struct intake *intake) {
+    supply_matrix_t *part = &intake->held->part;
+    part->local_rows = intake->rows;
+    part->first_row = 0;
+    MPI_Exscan(&part->local_rows, &part->first_row, 1, MPI_UINT64_T, MPI_SUM, intake->ranks->comm);
+    if (intake->ranks->rank == 0) part->first_row = 0;
+    MPI_Allreduce(&part->local_rows, &part->rows, 1, MPI_UINT64_T, MPI_SUM, intake->ranks->comm);
+    MPI_Allreduce(MPI_IN_PLACE, &part->columns, 1, MPI_UINT64_T, MPI_MAX, intake->ranks->comm);
+    part->values = (double *)intake->held->values.address;
+    if (intake->reception->columns == 0) return;
+    part->entries = part->values;
+    part->values = NULL;
+    part->row_offsets = (const uint64_t *)intake->held->offsets.address;
+    part->column_indices = (const uint32_t *)intake->held->columns.address;
+}
+
+static bool has_rows(struct intake *intake) {
+    if (intake->held->part.rows > 0) return true;
+    return refuse(intake, "the DataFrame has no rows: a matrix needs at least one");
+}
+
+struct held *receive_matrix(struct reception *reception, const struct ranks *ranks, char *text) {
+    text[0] = '\0';
+    struct intake intake = {.reception = reception, .ranks = ranks, .held = held_new(reception->handle), .text = text};
+    struct keys *keys = keys_new();
+    bool received = false;
+    if (intake.held == NULL || keys == NULL) {
+        refuse(&intake, "no memory for a matrix");
+        keys_release(keys);
+    } else {
+        intake.held->keys = keys;
+        received = begin_sparse(&intake) && take_blocks(&intake);
+    }
+    if (!received)
+        supply_abort(reception->supply, text);
+    else if (supply_close(reception->supply) != SUPPLY_OK)
+        refuse(&intake, "the pair could not be closed");
+    reception->supply = NULL;
+    if (ranks_agree(ranks, text)) {
+        place_rows(&intake);
+        growing_fit(&intake.held->values);
+        if (has_rows(&intake)) return intake.held;
+    }
+    held_free(intake.held);
+    return NULL;
+}
