@@ -3,7 +3,8 @@ install(TARGETS supply supply_static EXPORT SupplyTargets)
 if(SUPPLY_BUILD_TOOLS)
   install(TARGETS supply-cat supply-clean supply-stat supply-doctor)
 endif()
-install(FILES include/supply.h include/supply_options.h include/supply_arrow.h include/supply_mpi.h TYPE INCLUDE)
+install(FILES include/supply.h include/supply_options.h include/supply_arrow.h include/supply_result.h include/supply_mpi.h
+        TYPE INCLUDE)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Supply")
 install(EXPORT SupplyTargets NAMESPACE Supply:: DESTINATION "${package_dir}")

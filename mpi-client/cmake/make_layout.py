@@ -28,6 +28,7 @@ BEGINNING = """\
 #endif
 
 #define MAGIC "SUPPLY\\r\\n"
+#define BLOCK_FILE_MAGIC "SUPBLK\\r\\n"
 
 /** A minor version of the contract may add kinds from this one on. A reader skips kinds that it does not know. */
 #define KIND_OPTIONAL_MIN 256

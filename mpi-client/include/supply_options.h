@@ -27,7 +27,7 @@ typedef enum supply_status {
     SUPPLY_ERROR_ARGUMENT = -1,   /**< a call that this header forbids */
     SUPPLY_ERROR_CONFIG = -2,     /**< config files, options or paths are missing or wrong */
     SUPPLY_ERROR_IN_USE = -3,     /**< a living process owns this pair */
-    SUPPLY_ERROR_NO_SPACE = -4,   /**< the file system has no space for the mapped file */
+    SUPPLY_ERROR_NO_SPACE = -4,   /**< the file system has no space for the mapped file or a result */
     SUPPLY_ERROR_SYSTEM = -5,     /**< a system call failed: supply_error_errno() */
     SUPPLY_ERROR_TIMEOUT = -6,    /**< no task came, or it died or stalled, for longer than the time limit */
     SUPPLY_ERROR_SPARK = -7,      /**< Spark's run failed; the text is Spark's */
@@ -99,6 +99,13 @@ typedef struct supply_options {
      * uneven. NULL: start at the beginning.
      */
     const supply_position_t *position;
+
+    /**
+     * Folder of this rank's results (supply_result.h), which Spark must be given, too (results-folder). The mapped
+     * files of all pairs that share one must have different names. NULL: SUPPLY_RESULTS_FOLDER of the environment, or
+     * the folder of the mapped file.
+     */
+    const char *results_folder;
 } supply_options_t;
 
 /**

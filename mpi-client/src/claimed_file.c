@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,13 +20,18 @@
 #define OPEN_FLAGS (O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY)
 
 #define OWNER_MODE (S_IRUSR | S_IWUSR)
-#define GROUP_MODE (S_IRGRP | S_IWGRP)
+/* Nobody but its rank writes a result. */
+#define GROUP_MODE(kind) ((kind) == FILE_RESULT ? S_IRGRP : S_IRGRP | S_IWGRP)
 
 enum outcome { CLAIMED, ABSENT, RETRY, FAILED };
 
 const char *supply_file_kind_name(enum file_kind kind) {
-    static const char *const names[] = {"mapped file", "request pipe", "notification pipe"};
+    static const char *const names[] = {"mapped file", "request pipe", "notification pipe", "result"};
     return names[kind];
+}
+
+static bool is_pipe(const struct claimed_file *file) {
+    return file->kind == FILE_REQUEST_PIPE || file->kind == FILE_NOTIFICATION_PIPE;
 }
 
 __attribute__((format(printf, 4, 5))) static enum outcome fail(const struct claimed_file *file, struct failure *failure,
@@ -39,7 +45,7 @@ __attribute__((format(printf, 4, 5))) static enum outcome fail(const struct clai
 
 static enum outcome fail_in_use(const struct claimed_file *file, struct failure *failure) {
     uint32_t pid = 0;
-    if (file->kind == FILE_MAPPED &&
+    if (!is_pipe(file) &&
         pread(file->fd, &pid, sizeof pid, offsetof(struct mapped_file_header, rank_pid)) != (ssize_t)sizeof pid)
         pid = 0;
     if (pid != 0)
@@ -60,9 +66,9 @@ static enum outcome fail_to_retry(const struct claimed_file *file, struct failur
 static enum outcome check_ours(const struct claimed_file *file, const struct stat *entry, struct failure *failure) {
     if (S_ISLNK(entry->st_mode))
         return fail(file, failure, SUPPLY_ERROR_CONFIG, "is a symbolic link, which is never followed: remove it");
-    if (file->kind == FILE_MAPPED ? !S_ISREG(entry->st_mode) : !S_ISFIFO(entry->st_mode))
+    if (is_pipe(file) ? !S_ISFIFO(entry->st_mode) : !S_ISREG(entry->st_mode))
         return fail(file, failure, SUPPLY_ERROR_CONFIG, "exists and is not a %s: remove it or choose another path",
-                    file->kind == FILE_MAPPED ? "regular file" : "named pipe");
+                    is_pipe(file) ? "named pipe" : "regular file");
     char owner[USER_TEXT_BYTES];
     if (entry->st_uid != geteuid())
         return fail(file, failure, SUPPLY_ERROR_CONFIG,
@@ -73,10 +79,11 @@ static enum outcome check_ours(const struct claimed_file *file, const struct sta
 
 static enum outcome check_replaceable(const struct claimed_file *file, struct failure *failure) {
     char magic[sizeof MAGIC - 1];
-    if (file->kind != FILE_MAPPED) return CLAIMED;
+    if (is_pipe(file)) return CLAIMED;
+    const char *expected = file->kind == FILE_RESULT ? BLOCK_FILE_MAGIC : MAGIC;
     ssize_t got = pread(file->fd, magic, sizeof magic, 0);
     if (got < 0) return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be read: %m");
-    if (got == 0 || (got == sizeof magic && memcmp(magic, MAGIC, sizeof magic) == 0)) return CLAIMED;
+    if (got == 0 || (got == sizeof magic && memcmp(magic, expected, sizeof magic) == 0)) return CLAIMED;
     return fail(file, failure, SUPPLY_ERROR_CONFIG,
                 "exists and was not made by a rank: remove it or choose another path");
 }
@@ -88,9 +95,9 @@ static enum outcome lock(const struct claimed_file *file, off_t byte, struct fai
     return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be locked: %m: choose a file system with locks");
 }
 
-/* A shared lock on the mapped file only tests whether a rank lives. A shared lock on a pipe belongs to its rank. */
+/* A shared lock on a regular file only tests whether a rank lives. A shared lock on a pipe belongs to its rank. */
 static bool rank_lives(const struct claimed_file *file) {
-    return supply_file_is_locked(file->fd, file->kind == FILE_MAPPED ? F_RDLCK : F_WRLCK, RANK_LOCK_BYTE);
+    return supply_file_is_locked(file->fd, is_pipe(file) ? F_WRLCK : F_RDLCK, RANK_LOCK_BYTE);
 }
 
 static bool same_file(const struct claimed_file *file, const struct stat *entry) {
@@ -150,11 +157,11 @@ static enum outcome take_made(struct claimed_file *file, struct failure *failure
 static enum outcome make(const struct claimed_file *file, struct failure *failure) {
     const char *name = supply_folder_name(file->name);
     int made;
-    if (file->kind == FILE_MAPPED) {
+    if (is_pipe(file)) {
+        made = mkfifoat(file->folder, name, OWNER_MODE);
+    } else {
         made = openat(file->folder, name, OPEN_FLAGS | O_CREAT | O_EXCL, OWNER_MODE);
         if (made >= 0) close(made);
-    } else {
-        made = mkfifoat(file->folder, name, OWNER_MODE);
     }
     if (made >= 0) return CLAIMED;
     if (errno == EEXIST) return ABSENT;
@@ -170,7 +177,7 @@ static enum outcome set_access(const struct claimed_file *file, struct failure *
         return fail(file, failure, errno == EPERM ? SUPPLY_ERROR_CONFIG : SUPPLY_ERROR_SYSTEM,
                     "cannot be given to the group %s: %m: is this user a member of it? (group=, --group)",
                     supply_group_text(file->group, group));
-    if (fchmod(file->fd, file->group != NO_GROUP ? OWNER_MODE | GROUP_MODE : OWNER_MODE) != 0)
+    if (fchmod(file->fd, file->group != NO_GROUP ? OWNER_MODE | GROUP_MODE(file->kind) : OWNER_MODE) != 0)
         return fail(file, failure, SUPPLY_ERROR_SYSTEM, "cannot be chmodded: %m");
     return CLAIMED;
 }
@@ -241,6 +248,14 @@ int supply_claim_reopen(const struct claimed_file *file, int flags) {
     close(fd);
     errno = ESTALE;
     return -1;
+}
+
+bool supply_claim_rename(struct claimed_file *file, const struct named_path *name) {
+    if (!holds(file)) {
+        errno = ESTALE;
+        return false;
+    }
+    return renameat(file->folder, supply_folder_name(file->name), file->folder, supply_folder_name(name)) == 0;
 }
 
 bool supply_claim_remove(struct claimed_file *file) {

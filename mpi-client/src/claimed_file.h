@@ -1,4 +1,4 @@
-/** O1: claims a file of a pair: creates and locks it; a stale one is removed first. */
+/** O1 and W1: claims a file of a rank: creates and locks it; a stale one is removed first. */
 #ifndef SUPPLY_CLAIMED_FILE_H
 #define SUPPLY_CLAIMED_FILE_H
 
@@ -9,7 +9,8 @@
 #include "failure.h"
 #include "groups.h"
 
-enum file_kind { FILE_MAPPED, FILE_REQUEST_PIPE, FILE_NOTIFICATION_PIPE };
+/** The three files of a pair, and a result. */
+enum file_kind { FILE_MAPPED, FILE_REQUEST_PIPE, FILE_NOTIFICATION_PIPE, FILE_RESULT };
 
 /** A file that this process created and keeps locked, or a stale one that it protects from other processes. */
 struct claimed_file {
@@ -24,12 +25,12 @@ struct claimed_file {
 
 #define CLAIMED_FILE_NONE ((struct claimed_file){.group = NO_GROUP, .folder = -1, .fd = -1})
 
-/** "mapped file", "request pipe" or "notification pipe". */
+/** "mapped file", "request pipe", "notification pipe" or "result". */
 const char *supply_file_kind_name(enum file_kind kind);
 
 /**
- * Creates the file (0600; 0660 with a group) and missing folders (0700; 0750), and locks it. A stale one is replaced.
- * SUPPLY_OK, or _IN_USE, _CONFIG (the file there must not be replaced), _NO_SPACE, _SYSTEM, _MEMORY.
+ * Creates the file (0600; with a group 0660, and a result 0640) and missing folders (0700; 0750), and locks it. A stale
+ * one is replaced. SUPPLY_OK, or _IN_USE, _CONFIG (the file there must not be replaced), _NO_SPACE, _SYSTEM, _MEMORY.
  */
 supply_status_t supply_claim(struct claimed_file *file, enum file_kind kind, const struct named_path *name, gid_t group,
                              struct failure *failure);
@@ -43,6 +44,11 @@ supply_status_t supply_claim_stale(struct claimed_file *file, enum file_kind kin
 
 /** Opens the claimed file once more, without blocking. A descriptor, or -1 and errno; ESTALE: it was replaced. */
 int supply_claim_reopen(const struct claimed_file *file, int flags);
+
+/**
+ * Gives the file another name in its folder. False and errno: it has its old name; ESTALE: that leads to another file.
+ */
+bool supply_claim_rename(struct claimed_file *file, const struct named_path *name);
 
 /** Removes the file, unless its name leads to another one; releases the locks. False and errno: it is still there. */
 bool supply_claim_remove(struct claimed_file *file);

@@ -21,6 +21,7 @@ struct settings {
     uint64_t generation; /**< not 0 */
     uint32_t rank_pid;
     struct position start;
+    struct named_path results_folder; /**< of the results of this pair */
 };
 
 /**

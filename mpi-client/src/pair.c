@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "fail_point.h"
+#include "old_results.h"
 
 /* How often end_seen is polled: storing it wakes nobody. */
 #define END_PAUSE_NANOSECONDS 1000000
@@ -50,6 +51,7 @@ supply_status_t supply_pair_open(struct pair *pair, struct settings *settings, s
     const gid_t group = pair->settings.group;
     supply_status_t status = allocate(pair, failure);
     if (status == SUPPLY_OK) status = supply_mapped_file_create(&pair->mapped_file, &pair->settings, failure);
+    if (status == SUPPLY_OK) status = supply_old_results_remove(&pair->settings, failure);
     if (status == SUPPLY_OK)
         status = supply_claim(&pair->request_pipe, FILE_REQUEST_PIPE, &files->request_pipe, group, failure);
     if (status == SUPPLY_OK)

@@ -21,16 +21,6 @@ class GoldenTest : public RankTest {
         ssize_t got = read(fd, bytes, sizeof bytes);
         return std::string(bytes, got > 0 ? static_cast<size_t>(got) : 0);
     }
-
-    static void expect_golden(const char *name, const std::string &written) {
-        if (getenv("SUPPLY_WRITE_GOLDEN") != nullptr) {
-            std::ofstream(golden_path(name), std::ios::binary) << written;
-        }
-        const std::string golden = read_golden(name);
-        ASSERT_EQ(golden.size(), written.size()) << name;
-        for (size_t i = 0; i < golden.size(); i++)
-            ASSERT_EQ(golden[i], written[i]) << name << ": byte " << i << " (SUPPLY_WRITE_GOLDEN=1 writes it again)";
-    }
 };
 
 TEST_F(GoldenTest, TheRankWritesItsGoldenFilesToTheByte) {

@@ -21,6 +21,14 @@ std::string read_golden(const std::string &name, const std::string &version) {
     return read_file(golden_path(name, version));
 }
 
+void expect_golden(const char *name, const std::string &written) {
+    if (getenv("SUPPLY_WRITE_GOLDEN") != nullptr) std::ofstream(golden_path(name), std::ios::binary) << written;
+    const std::string golden = read_golden(name);
+    ASSERT_EQ(golden.size(), written.size()) << name;
+    for (size_t i = 0; i < golden.size(); i++)
+        ASSERT_EQ(golden[i], written[i]) << name << ": byte " << i << " (SUPPLY_WRITE_GOLDEN=1 writes it again)";
+}
+
 static struct named_path named(const std::string &path) {
     struct named_path named;
     named.path = strdup(path.c_str());
@@ -33,6 +41,7 @@ struct settings golden_settings(const PairFiles &files, uint32_t block_count) {
     settings.files.mapped_file = named(files.mapped_file);
     settings.files.request_pipe = named(files.request_pipe);
     settings.files.notification_pipe = named(files.notification_pipe);
+    settings.results_folder = named(files.mapped_file.substr(0, files.mapped_file.rfind('/')));
     settings.group = NO_GROUP;
     settings.local_rank = 0;
     settings.rank = 1;

@@ -21,6 +21,9 @@ std::string golden_path(const std::string &name, const std::string &version = go
 /** Reads it; throws if it is missing. */
 std::string read_golden(const std::string &name, const std::string &version = golden_version);
 
+/** Expects that a rank wrote the golden file to the byte. If SUPPLY_WRITE_GOLDEN is set, the file is written first. */
+void expect_golden(const char *name, const std::string &written);
+
 /** The settings of the rank of the golden files. With resident blocks the ring has more slots. */
 struct settings golden_settings(const PairFiles &files, uint32_t block_count = 2);
 

@@ -1,0 +1,102 @@
+/**
+ * Results of libsupply: a rank writes rows, and Spark reads them as a DataFrame, in place.
+ *
+ *     const supply_field_t fields[] = {{.name = "id", .format = "l"}, {.name = "score", .format = "f"}};
+ *     supply_result_t *result;
+ *     if (supply_result_open(&result, supply, "scores", fields, 2) != SUPPLY_OK) die(supply_result_error(result));
+ *     const supply_column_t columns[] = {{.element_count = n, .data = ids, .data_bytes = n * sizeof *ids},
+ *                                        {.element_count = n, .data = scores, .data_bytes = n * sizeof *scores}};
+ *     if (supply_result_write(result, columns, 2) != SUPPLY_OK) die(supply_result_error(result));
+ *     if (supply_result_seal(result) != SUPPLY_OK) die(supply_result_error(result));
+ *
+ * Each rank of a run writes its own file of a result: PAIR.NAME.result, with PAIR the name of its mapped file. The
+ * result is complete when every rank has sealed its file. A rank without rows seals an empty one. Spark removes the
+ * files, and so does the next supply_open() of the pair.
+ *
+ * A result has its own handle, and may outlive the pair's. Threads: use a handle from one thread at a time. A forked
+ * child must not use it.
+ */
+#ifndef SUPPLY_RESULT_H
+#define SUPPLY_RESULT_H
+
+#include "supply.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The file of this rank's part of a result, while it is written. Opaque. */
+typedef struct supply_result supply_result_t;
+
+/**
+ * Begins a result of an open pair. The file lies in options.results_folder of supply_open(), and belongs to this user
+ * and the pair's group.
+ *
+ * name: 1 to 64 of the characters A-Z a-z 0-9 _ -; each result of a pair has its own. fields: names and types of the
+ * columns, `count` of them, at least 1. Formats are those of supply_column(); child_format may be NULL unless the
+ * column is a list. Everything is copied.
+ *
+ * On failure *result is a handle that only supply_result_error(), supply_result_error_errno() and supply_result_abort()
+ * accept; it is NULL if there is no memory even for that.
+ *
+ * SUPPLY_OK, or _ARGUMENT (the name, the fields, or a result that is sealed already), _CONFIG, _IN_USE (the program
+ * writes that result already), _NO_SPACE, _SYSTEM, _MEMORY.
+ */
+SUPPLY_API supply_status_t supply_result_open_sized(supply_result_t **result, supply_t *supply, const char *name,
+                                                    const supply_field_t *fields, int count, size_t struct_bytes);
+static inline supply_status_t supply_result_open(supply_result_t **result, supply_t *supply, const char *name,
+                                                 const supply_field_t *fields, int count) {
+    return supply_result_open_sized(result, supply, name, fields, count, sizeof *fields);
+}
+
+/**
+ * Appends columns[0].element_count rows. columns: `count` of them, in the order of the fields, as supply_column()
+ * returns them: also those of a held block. In each, the call reads element_count, which must be the same in all;
+ * validity (may be NULL; NULL is required unless a field is nullable or no bit is 0); offsets (element_count + 1, if
+ * the format is "z" or "u"); data and data_bytes. format and child_format must be those of the field, or NULL. Values
+ * are copied: the buffers are the caller's again after the call.
+ *
+ * The rows become visible to Spark when every rank has sealed its file. A block is as large as the pair's blocks, and a
+ * row must fit into a block.
+ *
+ * SUPPLY_OK, or _ARGUMENT: nothing was written, and the result can be written further. After every other status each
+ * later call fails with it, so that Spark never sees an incomplete result: _CONFIG (a row does not fit into a block),
+ * _NO_SPACE, _SYSTEM, _MEMORY.
+ */
+SUPPLY_API supply_status_t supply_result_write_sized(supply_result_t *result, const supply_column_t *columns, int count,
+                                                     size_t struct_bytes);
+static inline supply_status_t supply_result_write(supply_result_t *result, const supply_column_t *columns, int count) {
+    return supply_result_write_sized(result, columns, count, sizeof *columns);
+}
+
+/**
+ * Completes the result: nobody changes it from now on. SUPPLY_OK: the handle is freed. Every other status leaves it to
+ * supply_result_error() and supply_result_abort(): _ARGUMENT, _NO_SPACE, _SYSTEM, or that of a write that failed.
+ */
+SUPPLY_API supply_status_t supply_result_seal(supply_result_t *result);
+
+/**
+ * Says why this rank has no result: Spark fails with this text when it reads it. The handle is freed in any case. NULL
+ * is allowed for both. SUPPLY_OK, or _SYSTEM: the text could not be written (errno says why), and Spark is told that
+ * the rank died.
+ */
+SUPPLY_API supply_status_t supply_result_abort(supply_result_t *result, const char *reason);
+
+/** The rows that were written so far, and the path of the file that they will have when it is sealed. */
+SUPPLY_API uint64_t supply_result_rows(const supply_result_t *result);
+SUPPLY_API const char *supply_result_path(const supply_result_t *result);
+
+/**
+ * Text of the last call on this handle that failed: one line that names the result and the column. Valid until the next
+ * call. NULL: text for a handle that supply_result_open() could not allocate. Never NULL.
+ */
+SUPPLY_API const char *supply_result_error(const supply_result_t *result);
+
+/** errno of that failure if its status is SUPPLY_ERROR_SYSTEM; else 0. */
+SUPPLY_API int supply_result_error_errno(const supply_result_t *result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,25 @@
+/** Space for the files of a rank: it is reserved before it is used, so that no later access can fail. */
+#ifndef SUPPLY_FILE_SPACE_H
+#define SUPPLY_FILE_SPACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "claimed_file.h"
+
+/**
+ * Checks that the file can get `bytes` more from `offset` on; writes nothing. A file above the limit of the process
+ * would end it by SIGXFSZ. SUPPLY_OK, or _NO_SPACE.
+ */
+supply_status_t supply_space_check(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
+                                   struct failure *failure);
+
+/** Reserves `bytes` from `offset` on, after a check. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
+supply_status_t supply_space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
+                                     struct failure *failure);
+
+/** Writes all bytes at `offset`. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
+supply_status_t supply_space_write(const struct claimed_file *file, uint64_t offset, const void *bytes, size_t count,
+                                   struct failure *failure);
+
+#endif

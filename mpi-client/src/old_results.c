@@ -1,0 +1,22 @@
+#include "old_results.h"
+
+#include "claimed_file.h"
+#include "folder.h"
+#include "result_names.h"
+
+static supply_status_t remove_one(const struct named_path *path, struct failure *failure) {
+    struct claimed_file file;
+    const supply_status_t status = supply_claim_stale(&file, FILE_RESULT, path, failure);
+    if (status != SUPPLY_OK || supply_claim_remove(&file)) return status;
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "result %s (%s) of an earlier run cannot be removed: %m",
+                       path->path, path->origin);
+}
+
+supply_status_t supply_old_results_remove(const struct settings *settings, struct failure *failure) {
+    struct result_files files;
+    supply_status_t status = supply_result_files_find(
+        &settings->results_folder, supply_folder_name(&settings->files.mapped_file), &files, failure);
+    for (size_t i = 0; i < files.count && status == SUPPLY_OK; i++) status = remove_one(&files.paths[i], failure);
+    supply_result_files_free(&files);
+    return status;
+}

@@ -1,0 +1,127 @@
+/** supply_result_open() and supply_result_write(): columns by pointer. */
+#include "result_columns.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "result_schema.h"
+#include "sized.h"
+
+supply_status_t supply_result_open_sized(supply_result_t **result, supply_t *supply, const char *name,
+                                         const supply_field_t *fields, int count, size_t struct_bytes) {
+    struct schema schema;
+    supply_status_t status = supply_result_begin(result, supply, name, fields != NULL ? count : 0, &schema);
+    for (uint32_t i = 0; status == SUPPLY_OK && i < schema.count; i++) {
+        supply_field_t field;
+        supply_copy_sized(&field, sizeof field, (const uint8_t *)fields + i * struct_bytes, struct_bytes);
+        status = supply_result_set_field(*result, &schema, i, &field);
+    }
+    if (status == SUPPLY_OK) status = supply_result_open_schema(result, supply, name, &schema);
+    supply_schema_free(&schema);
+    return status;
+}
+
+static const char *column_name(const supply_result_t *result, uint32_t index) {
+    return result->schema.entries[index].name;
+}
+
+static supply_status_t check_nulls(supply_result_t *result, uint32_t index, const struct column_rows *rows,
+                                   uint64_t count) {
+    if (rows->validity == NULL || (result->schema.entries[index].flags & COLUMN_NULLABLE) != 0) return SUPPLY_OK;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t bit = rows->first + i;
+        if ((rows->validity[bit / 8] >> bit % 8 & 1) == 0)
+            return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                      "column '%s' is not nullable, and its value in row %llu of these is null: make "
+                                      "it nullable in the schema, or fill it",
+                                      column_name(result, index), (unsigned long long)i);
+    }
+    return SUPPLY_OK;
+}
+
+static supply_status_t check_offsets(supply_result_t *result, uint32_t index, const struct column_rows *rows,
+                                     uint64_t count, uint64_t data_bytes) {
+    if (rows->offsets == NULL)
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                  "column '%s' has no offsets, which its type '%s' needs", column_name(result, index),
+                                  result->schema.entries[index].format);
+    const int32_t *offsets = &rows->offsets[rows->first];
+    bool decreasing = offsets[0] < 0;
+    for (uint64_t i = 0; i < count; i++) decreasing |= offsets[i + 1] < offsets[i];
+    if (decreasing || (uint64_t)offsets[count] > data_bytes)
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                  "column '%s': its offsets must begin at 0 or above, never decrease, and end within "
+                                  "its data",
+                                  column_name(result, index));
+    return SUPPLY_OK;
+}
+
+static uint64_t bytes_needed(const struct format *format, const struct column_rows *rows, uint64_t count) {
+    const uint64_t end = rows->first + count;
+    switch (format->layout) {
+        case FORMAT_BITS:
+            return supply_bitmap_bytes(end);
+        case FORMAT_VARIABLE:
+            return (uint64_t)rows->offsets[end];
+        default:
+            return end * format->bytes;
+    }
+}
+
+supply_status_t supply_result_check_rows(supply_result_t *result, uint32_t index, const struct column_rows *rows,
+                                         uint64_t count, uint64_t data_bytes) {
+    if (count == 0) return SUPPLY_OK;
+    const struct format format = supply_schema_format(&result->schema.entries[index]);
+    supply_status_t status = check_nulls(result, index, rows, count);
+    if (status == SUPPLY_OK && format.layout == FORMAT_VARIABLE)
+        status = check_offsets(result, index, rows, count, data_bytes);
+    if (status != SUPPLY_OK) return status;
+    const uint64_t needed = bytes_needed(&format, rows, count);
+    if (needed > data_bytes || (needed > 0 && rows->data == NULL))
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has %llu bytes of data and needs %llu",
+                                  column_name(result, index), (unsigned long long)(rows->data != NULL ? data_bytes : 0),
+                                  (unsigned long long)needed);
+    return SUPPLY_OK;
+}
+
+static supply_status_t check_type(supply_result_t *result, uint32_t index, const supply_column_t *column) {
+    const struct schema_entry *entry = &result->schema.entries[index];
+    if ((column->format == NULL || strcmp(column->format, entry->format) == 0) &&
+        (column->format == NULL || column->child_format == NULL ||
+         strcmp(column->child_format, entry->child_format) == 0))
+        return SUPPLY_OK;
+    return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has the type '%s', and these rows have '%s'",
+                              entry->name, entry->format, column->format);
+}
+
+static supply_status_t check_column(supply_result_t *result, uint32_t index, const supply_column_t *column,
+                                    uint32_t count) {
+    const struct column_rows rows = {column->validity, column->offsets, column->data, 0};
+    if (column->element_count != count)
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has %u rows and column '%s' has %u",
+                                  column_name(result, index), column->element_count, column_name(result, 0), count);
+    const supply_status_t status = check_type(result, index, column);
+    return status == SUPPLY_OK ? supply_result_check_rows(result, index, &rows, count, column->data_bytes) : status;
+}
+
+supply_status_t supply_result_write_sized(supply_result_t *result, const supply_column_t *columns, int count,
+                                          size_t struct_bytes) {
+    supply_status_t status = supply_result_check_open(result);
+    if (status != SUPPLY_OK) return status;
+    if (columns == NULL || count < 0 || (uint32_t)count != result->schema.count)
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT, "%d columns are written, and it has %u",
+                                  columns != NULL ? count : 0, result->schema.count);
+    struct column_rows *rows = calloc((size_t)count, sizeof *rows);
+    if (rows == NULL) return supply_result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
+    uint32_t elements = 0;
+    for (uint32_t i = 0; i < result->schema.count && status == SUPPLY_OK; i++) {
+        supply_column_t column;
+        supply_copy_sized(&column, sizeof column, (const uint8_t *)columns + i * struct_bytes, struct_bytes);
+        if (i == 0) elements = column.element_count;
+        status = check_column(result, i, &column, elements);
+        rows[i] = (struct column_rows){column.validity, column.offsets, column.data, 0};
+    }
+    if (status == SUPPLY_OK) status = supply_result_append(result, rows, elements);
+    free(rows);
+    return status;
+}

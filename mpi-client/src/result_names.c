@@ -1,0 +1,72 @@
+#include "result_names.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+
+/* The length of a valid name in front of the rest of the text; 0: there is none. */
+static size_t name_length(const char *text) {
+    const size_t length = strspn(text, NAME_CHARACTERS);
+    return length <= RESULT_NAME_MAX ? length : 0;
+}
+
+bool supply_result_name_is_valid(const char *name) {
+    const size_t length = name_length(name);
+    return length > 0 && name[length] == '\0';
+}
+
+/* A name has no dot, so the results of the pair `a.b` are not taken for those of the pair `a`. */
+static bool is_of_pair(const char *file, const char *pair_name) {
+    const size_t pair_length = strlen(pair_name);
+    if (strncmp(file, pair_name, pair_length) != 0 || file[pair_length] != '.') return false;
+    const char *name = file + pair_length + 1;
+    const size_t length = name_length(name);
+    return length > 0 &&
+           (strcmp(name + length, RESULT_SUFFIX) == 0 || strcmp(name + length, RESULT_SUFFIX UNSEALED_SUFFIX) == 0);
+}
+
+static bool add(struct result_files *files, const struct named_path *folder, const char *file) {
+    struct named_path *grown = reallocarray(files->paths, files->count + 1, sizeof *grown);
+    if (grown == NULL) return false;
+    files->paths = grown;
+    struct named_path *added = &grown[files->count++];
+    added->origin = strdup(folder->origin);
+    if (asprintf(&added->path, "%s/%s", folder->path, file) < 0) added->path = NULL;
+    return added->path != NULL && added->origin != NULL;
+}
+
+supply_status_t supply_result_files_find(const struct named_path *folder, const char *pair_name,
+                                         struct result_files *files, struct failure *failure) {
+    *files = (struct result_files){0};
+    const int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) return SUPPLY_OK;
+    DIR *listing = fd < 0 ? NULL : fdopendir(fd);
+    if (listing == NULL) {
+        supply_fail(failure, SUPPLY_ERROR_SYSTEM,
+                    "the folder of results %s (%s) cannot be listed: %m: choose another folder (SUPPLY_RESULTS_FOLDER)",
+                    folder->path, folder->origin);
+        if (fd >= 0) close(fd);
+        return SUPPLY_ERROR_SYSTEM;
+    }
+    supply_status_t status = SUPPLY_OK;
+    for (struct dirent *entry; status == SUPPLY_OK && (entry = readdir(listing)) != NULL;)
+        if (is_of_pair(entry->d_name, pair_name) && !add(files, folder, entry->d_name))
+            status = supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    closedir(listing);
+    return status;
+}
+
+void supply_result_files_free(struct result_files *files) {
+    for (size_t i = 0; i < files->count; i++) {
+        free(files->paths[i].path);
+        free(files->paths[i].origin);
+    }
+    free(files->paths);
+    *files = (struct result_files){0};
+}

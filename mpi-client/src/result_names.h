@@ -1,0 +1,31 @@
+/** PAIR.NAME.result: the names of a pair's results, and the files of those that are there. */
+#ifndef SUPPLY_RESULT_NAMES_H
+#define SUPPLY_RESULT_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "named_path.h"
+
+#define RESULT_SUFFIX ".result"
+#define UNSEALED_SUFFIX ".unsealed"
+#define RESULT_NAME_MAX 64
+
+/** Whether a result may have that name: 1 to 64 of the characters A-Z a-z 0-9 _ -. */
+bool supply_result_name_is_valid(const char *name);
+
+/** Paths of files, each with the origin of its folder. Free it with supply_result_files_free(). */
+struct result_files {
+    struct named_path *paths;
+    size_t count;
+};
+
+/**
+ * Finds the files of the pair's results in the folder, sealed or not. pair_name: of the mapped file, without its
+ * folder. A folder that is missing has none. SUPPLY_OK, or _SYSTEM, _MEMORY. Free *files in any case.
+ */
+supply_status_t supply_result_files_find(const struct named_path *folder, const char *pair_name,
+                                         struct result_files *files, struct failure *failure);
+void supply_result_files_free(struct result_files *files);
+
+#endif

@@ -1,0 +1,32 @@
+/** A result as a reader sees it, by PROTOCOL.md and independent of the library's code. */
+#ifndef SUPPLY_TEST_RESULT_FILE_H
+#define SUPPLY_TEST_RESULT_FILE_H
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layout.h"
+
+namespace supply_test {
+
+/** The values of a column in all blocks. */
+struct ResultColumn {
+    std::string name, format, child_format;
+    bool nullable = false;
+    std::vector<std::optional<std::string>> values; /**< the bytes of each; bits: one byte of 0 or 1 */
+    uint64_t null_count = 0;
+};
+
+struct ResultFile {
+    mapped_file_header header;
+    std::vector<uint32_t> block_rows;
+    std::vector<ResultColumn> columns;
+};
+
+/** Reads a sealed file. Throws std::runtime_error if it is not as the contract says. */
+ResultFile read_result(const std::string &path);
+
+} // namespace supply_test
+
+#endif

@@ -1,0 +1,36 @@
+/** Rows that a test writes to a result. */
+#ifndef SUPPLY_TEST_RESULT_ROWS_H
+#define SUPPLY_TEST_RESULT_ROWS_H
+
+#include <memory>
+#include <vector>
+
+#include "block_image.h"
+#include "supply_result.h"
+
+namespace supply_test {
+
+/** Aborts the result, unless it was sealed and released. */
+struct AbortResult {
+    void operator()(supply_result_t *result) const { supply_result_abort(result, "the test has ended"); }
+};
+using Result = std::unique_ptr<supply_result_t, AbortResult>;
+
+/** Fields of the columns; a column with a bitmap is nullable. */
+std::vector<supply_field_t> fields_of(const std::vector<Column> &columns);
+
+/** The columns as a program passes them. They point into `columns`. */
+std::vector<supply_column_t> rows_of(const std::vector<Column> &columns, uint32_t count);
+
+/** The column with a bitmap in which the listed rows are null. */
+Column nullable(Column column, uint32_t count, const std::vector<uint32_t> &nulls);
+
+/** The values as bytes. */
+template <typename Number>
+std::string bytes_of(const std::vector<Number> &values) {
+    return std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(Number));
+}
+
+} // namespace supply_test
+
+#endif
