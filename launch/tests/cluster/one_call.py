@@ -1,6 +1,6 @@
-"""A program of PySpark on YARN: `one_call.py JAR HEAD HOSTS` trains with supply.spark.Supplier on both nodes.
+"""A program of PySpark on YARN: `one_call.py JAR DRIVER EPOCHS LAUNCHER...` trains with Supplier.run on both nodes.
 
-First Spark starts the ranks, then mpirun on the hosts of a file.
+DRIVER: this host, as the nodes name it. LAUNCHER: `torch`, `mpirun=HOST_FILE`, or `mpirun` in a job of Slurm.
 """
 
 import sys
@@ -38,9 +38,9 @@ def report(launcher, found):
 
 
 def main():
-    jar, head, hosts = sys.argv[1:]
+    jar, driver, epochs, *launchers = sys.argv[1:]
     settings = {
-        "spark.driver.host": head,
+        "spark.driver.host": driver,
         "spark.driver.bindAddress": "0.0.0.0",
         "spark.driver.extraClassPath": jar,
         "spark.executor.extraClassPath": jar,
@@ -53,10 +53,14 @@ def main():
         "spark.ui.enabled": "false",
     }
     spark = SparkSession.builder.master("yarn").config(map=settings).getOrCreate()
-    options = {"df": spark.range(0, 1000, 1, 8), "columns": ["id"], "batch_size": 16}
-    report("torch", Supplier(ranks=4).run(train, **options))
-    of_mpi = Supplier(ranks=4, launcher="mpirun", host_file=hosts)
-    report("mpirun", of_mpi.run(train_by_mpi, **options, backend=None))
+    options = {"df": spark.range(0, 1000, 1, 8), "columns": ["id"], "batch_size": 16, "epochs": int(epochs)}
+    for words in launchers:
+        launcher, _, hosts = words.partition("=")
+        if launcher == "torch":
+            found = Supplier(ranks=4).run(train, **options)
+        else:
+            found = Supplier(4, launcher=launcher, host_file=hosts or None).run(train_by_mpi, **options, backend=None)
+        report(launcher, found)
     spark.stop()
 
 

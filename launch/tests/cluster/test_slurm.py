@@ -1,14 +1,13 @@
-"""Spark and ranks in an allocation of a real Slurm, by launch/slurm-run."""
-
-import os
+"""Spark and ranks in an allocation of a real Slurm: by launch/slurm-run, and by one call from PySpark."""
 
 import pytest
 
 import headers
 import slurm
-from places import DIGITS, LAUNCH, PROGRAMS, SUPPLY_CAT
+from places import DIGITS, JAR, LAUNCH, PROGRAMS, SUPPLY_CAT
 from processes import Mark
 from ranks import END_OF_PATIENCE
+from test_one_call import ON_BOTH_NODES, PROGRAM, PYTHON, needs_pytorch
 from waiting import wait_until
 
 pytestmark = [
@@ -35,16 +34,17 @@ def submit(cluster, manager, tmp_path):
     jobs = []
     before = {node: set(cluster.memory(node).iterdir()) for node in cluster.NODES}
 
-    def submit(*command):
+    def submit(*command, patience=0):
+        """patience: how many seconds its processes may outlive the job."""
         mark = Mark()
-        jobs.append((manager.submit(tmp_path, mark, *command), mark))
+        jobs.append((manager.submit(tmp_path, mark, *command), mark, patience))
         return jobs[-1][0]
 
     yield submit
-    for job, mark in jobs:
+    for job, mark, patience in jobs:
         manager("scancel", job)
         wait_until(lambda: manager.ended(job), PATIENCE)
-        assert mark.processes() == []
+        wait_until(lambda: mark.processes() == [], patience)
         assert list((tmp_path / "temporary").iterdir()) == []
         assert list(tmp_path.glob("supply-*")) == []
         for node in cluster.NODES:
@@ -64,12 +64,13 @@ def output_of(manager, job, tmp_path):
 
 
 def wait_until_supplied(cluster, manager, job, tmp_path):
-    pairs = [
-        cluster.memory(node) / f"supply-{os.getuid()}-{job}" / f"pair-{local_rank}.mapped"
-        for node in cluster.NODES
-        for local_rank in range(2)
-    ]
-    wait_until(lambda: manager.ended(job) or all(headers.read(pair, "published") for pair in pairs), PATIENCE)
+    """Until each of the four ranks has a block."""
+
+    def is_supplied():
+        pairs = [pair for node in cluster.NODES for pair in cluster.memory(node).glob("supply-*/*.mapped")]
+        return len(pairs) == 4 and all(headers.read(pair, "published") for pair in pairs)
+
+    wait_until(lambda: manager.ended(job) or is_supplied(), PATIENCE)
     assert manager.state(job) == "RUNNING", output_of(manager, job, tmp_path)
 
 
@@ -104,3 +105,26 @@ def test_a_worker_is_killed(cluster, manager, submit, tmp_path, database):
     output = output_of(manager, job, tmp_path)
     assert (manager.state(job), manager.exit_status(job)) == ("FAILED", 1)
     assert output[-1] == "slurm-run: error: the Spark worker on node-2 ended (the end of its log is above)"
+
+
+def one_call(epochs):
+    """A job of PySpark with Spark's executors on YARN. PySpark's JVM ends after the program."""
+    words = ["env", "-u", "SPARK_HOME", f"PYSPARK_PYTHON={PYTHON}", PYTHON, PROGRAM, JAR, "$(hostname)", epochs]
+    return ["--wrap", f"'exec {' '.join(map(str, words))} mpirun'"]
+
+
+@needs_pytorch
+def test_one_call(manager, submit, tmp_path):
+    job = submit(*one_call(epochs=1), patience=END_OF_PATIENCE)
+    output = output_of(manager, job, tmp_path)
+    assert manager.state(job) == "COMPLETED", output
+    assert f"mpirun: {ON_BOTH_NODES}" in output
+
+
+@needs_pytorch
+def test_one_call_that_is_cancelled(cluster, manager, submit, tmp_path):
+    job = submit(*one_call(epochs=1000000), patience=END_OF_PATIENCE)
+    wait_until_supplied(cluster, manager, job, tmp_path)
+    manager("scancel", job)
+    output_of(manager, job, tmp_path)
+    assert manager.state(job) == "CANCELLED"

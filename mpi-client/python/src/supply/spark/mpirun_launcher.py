@@ -41,10 +41,11 @@ class MpirunLauncher:
         return self._ranks
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
-        # Open MPI's shared memory, which killed ranks leave. The keepers remove this folder.
-        shared = {"OMPI_MCA_btl_vader_backing_directory": str(files.pair_folder)}
+        # Open MPI's shared memory and its other files, if ranks or mpirun are killed. The keepers remove this folder.
+        names = ("OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_orte_tmpdir_base")
+        files_of_mpi = dict.fromkeys(names, str(files.pair_folder))
         self._mpirun = Mpirun(
-            self._command, {**shared, **environment, **MpiSpec(files, self._spark_hosts).environment()}, post
+            self._command, {**files_of_mpi, **environment, **MpiSpec(files, self._spark_hosts).environment()}, post
         )
 
     def handle(self, peer: Peer | None, message: Any) -> Cause | None:
