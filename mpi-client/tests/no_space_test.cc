@@ -1,12 +1,11 @@
 // O2: supply_open() reserves the mapped file. A full file system is its error, never a SIGBUS later.
 #include <fcntl.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "forked.h"
-#include "rank.h"
+#include "small_file_system.h"
 
 namespace {
 
@@ -29,22 +28,7 @@ extern "C" int posix_fallocate(int fd, off_t offset, off_t bytes) {
 namespace supply_test {
 namespace {
 
-class NoSpaceTest : public RankTest {
-  protected:
-    void SetUp() override {
-        small = folder.file("small");
-        std::filesystem::create_directory(small);
-        if (mount("supply-test", small.c_str(), "tmpfs", 0, "size=1m") != 0)
-            GTEST_SKIP() << "a small tmpfs cannot be mounted: run as root, with CAP_SYS_ADMIN";
-        mounted = true;
-    }
-    void TearDown() override {
-        if (mounted) umount(small.c_str());
-    }
-
-    bool mounted = false;
-    std::string small;
-};
+using NoSpaceTest = SmallFileSystemTest;
 
 TEST_F(NoSpaceTest, SaysWhatIsNeededWhatIsFreeAndWhatToSet) {
     const std::string mapped = small + "/mapped";

@@ -34,4 +34,35 @@ Column nullable(Column column, uint32_t count, const std::vector<uint32_t> &null
     return column;
 }
 
+Result ResultTest::begin(const Handle &handle, const std::vector<Column> &columns, const std::string &name,
+                         supply_status_t expected) {
+    const std::vector<supply_field_t> fields = fields_of(columns);
+    supply_result_t *result = nullptr;
+    const supply_status_t status =
+        supply_result_open(&result, handle.get(), name.c_str(), fields.data(), static_cast<int>(fields.size()));
+    EXPECT_EQ(expected, status) << supply_result_error(result);
+    return Result(result);
+}
+
+void ResultTest::write(const Result &result, const std::vector<Column> &columns, uint32_t count,
+                       supply_status_t expected) {
+    const std::vector<supply_column_t> rows = rows_of(columns, count);
+    const supply_status_t status = supply_result_write(result.get(), rows.data(), static_cast<int>(rows.size()));
+    EXPECT_EQ(expected, status) << supply_result_error(result.get());
+}
+
+void ResultTest::seal(Result &result) {
+    const supply_status_t status = supply_result_seal(result.get());
+    ASSERT_EQ(SUPPLY_OK, status) << supply_result_error(result.get());
+    result.release();
+}
+
+ResultFile ResultTest::written(const std::vector<Column> &columns, uint32_t count) {
+    Handle handle = open();
+    Result result = begin(handle, columns);
+    write(result, columns, count);
+    seal(result);
+    return read_result(path());
+}
+
 } // namespace supply_test

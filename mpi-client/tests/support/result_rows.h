@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "block_image.h"
+#include "rank.h"
+#include "result_file.h"
 #include "supply_result.h"
 
 namespace supply_test {
@@ -24,6 +26,23 @@ std::vector<supply_column_t> rows_of(const std::vector<Column> &columns, uint32_
 
 /** The column with a bitmap in which the listed rows are null. */
 Column nullable(Column column, uint32_t count, const std::vector<uint32_t> &nulls);
+
+/** Results of an open pair. */
+class ResultTest : public RankTest {
+  protected:
+    /** Begins a result with the fields of the columns. Returns a handle even if that fails. */
+    static Result begin(const Handle &handle, const std::vector<Column> &columns, const std::string &name = "scores",
+                        supply_status_t expected = SUPPLY_OK);
+    static void write(const Result &result, const std::vector<Column> &columns, uint32_t count,
+                      supply_status_t expected = SUPPLY_OK);
+    static void seal(Result &result);
+
+    /** Begins, writes and seals a result, and reads it back. */
+    ResultFile written(const std::vector<Column> &columns, uint32_t count);
+
+    /** The path of a sealed result of the pair. */
+    std::string path(const std::string &name = "scores") const { return files.mapped_file + "." + name + ".result"; }
+};
 
 /** The values as bytes. */
 template <typename Number>
