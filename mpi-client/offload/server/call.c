@@ -75,16 +75,36 @@ static bool read_value(struct supply_call *call, const struct matrices *matrices
     return false;
 }
 
-bool call_prepare(struct supply_call *call, const struct matrices *matrices, const json_t *parameters) {
-    if (!check_names(call, parameters)) return false;
-    for (size_t i = 0; i < SUPPLY_ROUTINE_PARAMETERS_MAX && call->routine->parameters[i].name != NULL; i++) {
+static size_t count_parameters(const supply_routine_t *routine) {
+    size_t count = 0;
+    while (count < SUPPLY_ROUTINE_PARAMETERS_MAX && routine->parameters[count].name != NULL) count++;
+    return count;
+}
+
+bool call_prepare(struct supply_call *call, const struct matrices *matrices, const json_t *command) {
+    const json_t *arguments = json_object_get(command, "arguments");
+    const json_t *named = json_object_get(command, "parameters");
+    const size_t count = count_parameters(call->routine);
+    if (!check_names(call, named)) return false;
+    if (json_array_size(arguments) > count) {
+        snprintf(call->text, sizeof call->text, "the routine %s has %zu parameters, not %zu", call->routine->name,
+                 count, json_array_size(arguments));
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
         const supply_parameter_t *parameter = &call->routine->parameters[i];
-        const json_t *given = json_object_get(parameters, parameter->name);
-        if (given != NULL ? !read_value(call, matrices, parameter, given, &call->values[i])
-                          : !read_default(parameter, &call->values[i])) {
-            if (given == NULL)
-                snprintf(call->text, sizeof call->text, "the routine %s needs the parameter '%s', %s",
-                         call->routine->name, parameter->name, type_name(parameter->type));
+        const json_t *argument = json_array_get(arguments, i), *of_name = json_object_get(named, parameter->name);
+        if (argument != NULL && of_name != NULL) {
+            snprintf(call->text, sizeof call->text, "the parameter '%s' of the routine %s is given twice",
+                     parameter->name, call->routine->name);
+            return false;
+        }
+        const json_t *value = argument != NULL ? argument : of_name;
+        if (value != NULL) {
+            if (!read_value(call, matrices, parameter, value, &call->values[i])) return false;
+        } else if (!read_default(parameter, &call->values[i])) {
+            snprintf(call->text, sizeof call->text, "the routine %s needs the parameter '%s', %s", call->routine->name,
+                     parameter->name, type_name(parameter->type));
             return false;
         }
     }

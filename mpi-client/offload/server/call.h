@@ -28,10 +28,10 @@ struct supply_call {
 };
 
 /**
- * Reads the parameters of a command: {"A": {"matrix": HANDLE}, "k": 20, …}. False: call->text says why. The call uses
- * the texts of `parameters`.
+ * Reads the parameters of a command: "arguments" [{"matrix": HANDLE}, …], in the order of the routine's parameters, and
+ * "parameters" {"k": 20, …} by name. False: call->text says why. The call uses the texts of the command.
  */
-bool call_prepare(struct supply_call *call, const struct matrices *matrices, const json_t *parameters);
+bool call_prepare(struct supply_call *call, const struct matrices *matrices, const json_t *command);
 
 /** Runs the routine. Meanwhile Spark hears of its progress twice a second. False: call->text says why. Collective. */
 bool call_run(struct supply_call *call, struct channel *channel);

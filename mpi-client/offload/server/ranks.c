@@ -12,10 +12,12 @@ void ranks_init(struct ranks *ranks) {
 }
 
 bool ranks_agree(const struct ranks *ranks, char *text) {
-    int first = text[0] != '\0' ? ranks->rank : ranks->count;
+    const bool failed = text[0] != '\0';
+    int first = failed ? ranks->rank : ranks->count, failures = failed;
     MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, ranks->comm);
-    if (first == ranks->count) return true;
-    if (first == ranks->rank) {
+    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, ranks->comm);
+    if (failures == 0) return true;
+    if (first == ranks->rank && failures < ranks->count) {
         char own[FAILURE_TEXT_BYTES];
         memcpy(own, text, sizeof own);
         /* The text is cut, not the number. */

@@ -19,7 +19,7 @@ void ranks_init(struct ranks *ranks);
 
 /**
  * True if `text` is empty on all ranks. Otherwise every rank gets the text of the lowest rank that has one, with that
- * rank's number in front. Collective. text: FAILURE_TEXT_BYTES.
+ * rank's number in front if others have none. Collective. text: FAILURE_TEXT_BYTES.
  */
 bool ranks_agree(const struct ranks *ranks, char *text);
 

@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "call.h"
 #include "command_line.h"
 #include "crash.h"
+#include "folder.h"
 #include "interruption.h"
 #include "library.h"
 #include "options.h"
@@ -131,7 +133,7 @@ static json_t *call_routine(struct server *server, const json_t *command) {
     call->ranks = &server->ranks;
     call->first_handle = number_in(command, "handle");
     call->routine = libraries_find(&server->libraries, library, routine, call->text, sizeof call->text);
-    if (call->routine != NULL) call_prepare(call, &server->matrices, json_object_get(command, "parameters"));
+    if (call->routine != NULL) call_prepare(call, &server->matrices, command);
     /* No rank enters the routine if another one cannot. */
     json_t *answer = ranks_agree(&server->ranks, call->text) ? run_call(server, call) : fail(server, "%s", call->text);
     call_free(call);
@@ -212,14 +214,19 @@ static void serve(struct server *server) {
     }
 }
 
+/* The path of the socket, in the folder of the pair, which is made and checked as a pair's. NULL: text says why. */
 static char *socket_path(const supply_options_t *options, char *text) {
     struct settings settings;
-    struct failure failure;
+    struct failure failure = {.text = "no memory"};
     char *path = NULL;
-    if (supply_settings_files(options, &settings, &failure) != SUPPLY_OK)
+    int folder = -1;
+    if (supply_settings_files(options, &settings, &failure) != SUPPLY_OK ||
+        supply_folder_prepare(&folder, "socket", &settings.files.mapped_file, NO_GROUP, &failure) != SUPPLY_OK ||
+        asprintf(&path, "%s.server", settings.files.mapped_file.path) < 0) {
         snprintf(text, FAILURE_TEXT_BYTES, "%s", failure.text);
-    else if (asprintf(&path, "%s.server", settings.files.mapped_file.path) < 0)
         path = NULL;
+    }
+    if (folder >= 0) close(folder);
     supply_settings_free(&settings);
     return path;
 }

@@ -12,13 +12,16 @@
     state = Supplier(ranks=4).run(train, df, columns=["features", "label"], batch_size=64, epochs=10, learning_rate=0.1)
 
 Or as a stage of pyspark.ml: TorchEstimator(...).fit(df). docs/ONE-CALL.md is the guide.
+
+Or routines of MPI libraries on the rows of a DataFrame: Ranks(spark, n=4). docs/OFFLOAD.md is the guide.
 """
 
 from supply.errors import RankError, SupplierError
 from supply.ranks.current import data
 from supply.spark.estimator import TorchEstimator
 from supply.spark.jars import jar
+from supply.spark.ranks import Ranks
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import TorchModel
 
-__all__ = ["RankError", "Supplier", "SupplierError", "TorchEstimator", "TorchModel", "data", "jar"]
+__all__ = ["RankError", "Ranks", "Supplier", "SupplierError", "TorchEstimator", "TorchModel", "data", "jar"]

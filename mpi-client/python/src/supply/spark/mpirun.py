@@ -84,14 +84,15 @@ def _of_hydra(host_file: str | os.PathLike[str]) -> str:
 
 
 class Mpirun:
-    """environment: for the ranks. post: gets MpirunEnded, on another thread."""
+    """program: what each rank runs. environment: for the ranks. post: gets MpirunEnded, on another thread."""
 
-    def __init__(self, command: Command, environment: dict[str, str], post: Callable[[Any], None]) -> None:
-        environment = {**environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    def __init__(
+        self, command: Command, program: list[str], environment: dict[str, str], post: Callable[[Any], None]
+    ) -> None:
         exported = [] if command.passes_all else [word for name in environment for word in ("-x", name)]
         tied = [sys.executable, "-m", "supply.ranks.die_with_parent", str(os.getpid())]
         self._process = subprocess.Popen(
-            [*tied, *command.words, *exported, sys.executable, "-u", "-m", "supply.ranks.mpi_rank"],
+            [*tied, *command.words, *exported, *program],
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             # Ctrl-C is for the driver.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -44,9 +45,10 @@ class MpirunLauncher:
         # Open MPI's shared memory and its other files, if ranks or mpirun are killed. The keepers remove this folder.
         names = ("OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_orte_tmpdir_base")
         files_of_mpi = dict.fromkeys(names, str(files.pair_folder))
-        self._mpirun = Mpirun(
-            self._command, {**files_of_mpi, **environment, **MpiSpec(files, self._spark_hosts).environment()}, post
-        )
+        of_python = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        of_run = MpiSpec(files, self._spark_hosts).environment()
+        program = [sys.executable, "-u", "-m", "supply.ranks.mpi_rank"]
+        self._mpirun = Mpirun(self._command, program, {**files_of_mpi, **of_python, **environment, **of_run}, post)
 
     def handle(self, peer: Peer | None, message: Any) -> Cause | None:
         if isinstance(message, KeeperStarted) and peer is not None:

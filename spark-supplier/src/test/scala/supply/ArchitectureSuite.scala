@@ -90,10 +90,11 @@ private object ArchitectureSuite {
     "executor" -> executor,
     "failure" -> (failure :+ internals),
     "driver" -> (driver :+ internals),
+    "offload" -> entryPoint,
     "datasource" -> entryPoint,
     "cli" -> entryPoint,
     "yarn" -> entryPoint,
-    "python" -> entryPoint,
+    "python" -> (entryPoint :+ "offload"),
     internals -> Seq("core"))
 
   private def internals = "org.apache.spark.supply"

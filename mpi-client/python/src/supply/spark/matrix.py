@@ -1,0 +1,65 @@
+"""A matrix that ranks hold, as Python sees it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+if TYPE_CHECKING:
+    from supply.spark.ranks import Ranks
+
+
+class Matrix:
+    """A handle of a matrix. The ranks free it when Python no longer has the handle.
+
+    `A.T @ B` and `A @ B` call routines of libsupply_linalg: the results are matrices, too.
+    """
+
+    def __init__(self, ranks: Ranks, java: Any, drop: Callable[[Any], None]) -> None:
+        self._ranks = ranks
+        self.java = java
+        # The ranks are told with the next command: this may run in any thread.
+        self._finalizer = weakref.finalize(self, drop, java)
+        self._finalizer.atexit = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows on all ranks, columns)."""
+        return self.java.rows(), self.java.columns()
+
+    @property
+    def T(self) -> Transposed:  # noqa: N802  as numpy has it
+        """The transpose, for products only: nothing is computed."""
+        return Transposed(self._ranks, self)
+
+    def __matmul__(self, other: Matrix) -> Matrix:
+        return self._ranks.call("multiply", self, other)
+
+    def to_numpy(self) -> numpy.ndarray:
+        """All values in this process: float64, of `shape`; one-dimensional if it is an array of one column or row."""
+        values = numpy.frombuffer(self.java.toBytes(), dtype="<f8").reshape(self.shape)
+        return values.ravel() if self.java.isArray() and 1 in self.shape else values
+
+    def drop(self) -> None:
+        """Frees its memory on the ranks now. The handle must not be used any more."""
+        if self._finalizer.detach():
+            self.java.drop()
+
+    def __repr__(self) -> str:
+        return f"<Matrix {self.shape[0]} x {self.shape[1]}>"
+
+
+class Transposed:
+    """The transpose of a matrix, as the left side of a product."""
+
+    def __init__(self, ranks: Ranks, matrix: Matrix) -> None:
+        self._ranks = ranks
+        self.T = matrix
+
+    def __matmul__(self, other: Matrix) -> Matrix:
+        if other is self.T:
+            return self._ranks.call("gram", other)
+        return self._ranks.call("transpose_multiply", self.T, other)

@@ -1,0 +1,43 @@
+package supply.offload
+
+import java.nio.{ByteBuffer, ByteOrder}
+
+import com.fasterxml.jackson.databind.JsonNode
+
+/**
+ * A matrix that ranks hold. `isArray`: it is small, and each rank has all of it; otherwise each rank
+ * has some of its rows, which may have keys.
+ */
+final class Matrix private (private[offload] val ranks: Ranks, private[offload] val handle: Long,
+    val rows: Long, val columns: Long, val isArray: Boolean) {
+  /** All values, row after row, in the driver's memory. */
+  def toArray: Array[Double] = {
+    val parts = ranks.fetch(this)
+    val values = new Array[Double](Math.toIntExact(rows * columns))
+    var at = 0
+    parts.foreach { part =>
+      val numbers = ByteBuffer.wrap(part).order(ByteOrder.LITTLE_ENDIAN).asDoubleBuffer()
+      val count = numbers.remaining
+      numbers.get(values, at, count)
+      at += count
+    }
+    values
+  }
+
+  /** The same as bytes, little-endian. */
+  def toBytes: Array[Byte] = ranks.fetch(this) match {
+    case Seq(one) => one
+    case parts => Array.concat(parts: _*)
+  }
+
+  /** Frees its memory. The handle must not be used any more. */
+  def drop(): Unit = ranks.drop(this)
+
+  override def toString: String = s"Matrix $handle of $rows × $columns"
+}
+
+private[offload] object Matrix {
+  def of(ranks: Ranks, described: JsonNode): Matrix = new Matrix(ranks,
+    described.path("handle").asLong, described.path("rows").asLong,
+    described.path("columns").asLong, described.path("kind").asText == "array")
+}

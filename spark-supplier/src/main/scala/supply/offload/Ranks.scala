@@ -1,0 +1,130 @@
+package supply.offload
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.spark.sql.{DataFrame, SparkSession}
+
+import scala.jdk.CollectionConverters._
+
+import supply.core.{ConfigException, RankEndedException, RankException}
+import supply.driver.{NodeJob, SupplyJob}
+import supply.executor.SupplySettings
+import supply.plan.Hostfile
+import supply.sources.rows.{ListLengths, RowSource}
+
+/**
+ * The ranks of a running `supply-server`, which hold matrices of this Spark program and run
+ * routines on them (docs/OFFLOAD.md). Not the ranks but Spark's tasks talk to them, one on each
+ * node, so a command needs a free task slot on each. For several threads: one command at a time.
+ *
+ * settings: ranks, config files, host file and timeout, as those of the ranks.
+ */
+final class Ranks(spark: SparkSession, settings: SupplySettings) extends AutoCloseable {
+  import Ranks._
+
+  private val sc = spark.sparkContext
+  settings.check()
+  private val hosts: Hostfile = settings.readHosts()
+  private var nextHandle = 1L
+  private var lost = Option.empty[String]
+
+  /** Checks that all ranks answer, and that there are as many as the settings say. */
+  def check(): Unit = ask(Command.of("status")(_ => ())).zipWithIndex.foreach { case (answer, place) =>
+    val (rank, ranks) = (answer.status.path("rank").asInt, answer.status.path("ranks").asInt)
+    if (rank != place || ranks != settings.ranks) throw new ConfigException(
+      s"the server of place $place says that it is rank $rank of $ranks, not $place of ${settings.ranks}: " +
+        "give both sides the same host file and number of ranks")
+  }
+
+  /**
+   * Sends the rows of a DataFrame to the ranks. They stay on the node of their partition, in its
+   * order. Throws a SupplyException for bad rows, or too little memory.
+   */
+  def matrix(data: DataFrame, rows: MatrixRows): Matrix = synchronized {
+    val handle = take(1)
+    val selected = rows.of(data)
+    ask(Command.of("receive")(_.put("handle", handle).put("columns", rows.sparseColumns.getOrElse(0L))))
+    SupplyJob.run(sc, settings)(RowSource.of(selected, new ListLengths))
+    val answers = ask(Command.of("received")(_.put("handle", handle)))
+    Matrix.of(this, answers.head.status)
+  }
+
+  /**
+   * Calls a routine of a library. Returns its results by name, in its order. arguments: values of
+   * its first parameters. parameters: others by name. A value is a matrix, an integer, a number or a
+   * text.
+   */
+  def call(library: String, routine: String, arguments: Seq[Any], parameters: Map[String, Any])
+      : Seq[(String, Matrix)] = synchronized {
+    val command = Command.of("call") { command =>
+      command.put("library", library).put("routine", routine).put("handle", take(resultsMax))
+      val inOrder = command.putArray("arguments")
+      arguments.zipWithIndex.foreach { case (value, i) => inOrder.add(encoded(s"number $i", value)) }
+      val named = command.putObject("parameters")
+      parameters.foreach { case (name, value) => named.set[JsonNode](name, encoded(s"'$name'", value)) }
+    }
+    ask(command).head.status.path("results").elements.asScala.map { result =>
+      result.path("name").asText -> Matrix.of(this, result)
+    }.toSeq
+  }
+
+  private def encoded(name: String, value: Any): JsonNode = value match {
+    case matrix: Matrix if matrix.ranks ne this =>
+      throw new ConfigException(s"parameter $name: the matrix belongs to other ranks")
+    case matrix: Matrix => json.createObjectNode().put("matrix", matrix.handle)
+    case _: Int | _: Long | _: Double | _: String => json.valueToTree[JsonNode](value)
+    case other => throw new ConfigException(
+        s"parameter $name is a ${other.getClass.getName}: give a matrix, an integer, a number or a text")
+  }
+
+  private[offload] def fetch(matrix: Matrix): Seq[Array[Byte]] = {
+    val answers = ask(Command.of("fetch")(_.put("handle", matrix.handle)))
+    // All ranks have the same array.
+    (if (matrix.isArray) answers.take(1) else answers).map(_.data)
+  }
+
+  private[offload] def drop(matrix: Matrix): Unit = {
+    ask(Command.of("drop")(_.put("handle", matrix.handle)))
+    ()
+  }
+
+  /** Ends the ranks. Their matrices are gone. */
+  override def close(): Unit = if (lost.isEmpty) {
+    ask(Command.of("end")(_ => ()))
+    lost = Some("the ranks were closed")
+  }
+
+  private def take(handles: Long): Long = {
+    val first = nextHandle
+    nextHandle += handles
+    first
+  }
+
+  /** Sends a command to all ranks, and returns their answers in rank order. */
+  private def ask(command: Command): Seq[Reply] = synchronized {
+    lost.foreach(text => throw new RankEndedException(s"all matrices are gone: $text"))
+    val node = new NodeCommand(settings.configFiles, hosts, command, settings.timeout)
+    val answers = NodeJob.run(sc, hosts, "supply: a command to the ranks")(_ => node.execute())
+      .flatten.sortBy(_._1).map(_._2)
+    // What a rank says comes before what the end of another one looks like.
+    answers.collectFirst { case Answer.Failed(text) => text }.foreach { text =>
+      if (answers.exists(_.isInstanceOf[Answer.Lost])) lose(text)
+      throw new RankException(text)
+    }
+    answers.collectFirst { case Answer.Lost(text) => text }.foreach(lose)
+    answers.collect { case Answer.Done(line, data) => Reply(json.readTree(line), data) }
+  }
+
+  private def lose(text: String): Nothing = {
+    lost = Some(text)
+    throw new RankEndedException(s"$text; all matrices of these ranks are gone")
+  }
+}
+
+private object Ranks {
+  final case class Reply(status: JsonNode, data: Array[Byte])
+
+  private val json = new ObjectMapper
+
+  /** SUPPLY_ROUTINE_RESULTS_MAX of supply_routine.h. */
+  private val resultsMax = 8L
+}

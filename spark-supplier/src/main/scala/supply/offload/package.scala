@@ -1,0 +1,7 @@
+package supply
+
+/**
+ * Matrices that ranks hold, and routines that they run on them. Imports driver, and what lies below
+ * it.
+ */
+package object offload

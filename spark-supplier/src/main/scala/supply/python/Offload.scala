@@ -1,0 +1,25 @@
+package supply.python
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{DataFrame, SparkSession}
+
+import supply.executor.SupplySettings
+import supply.offload.{Matrix, MatrixRows, Ranks}
+
+/** `supply.spark.Ranks` of the Python package: [[Ranks]] with Java's collections. */
+object Offload {
+  /** hosts: null if all ranks are on this node. */
+  def ranks(spark: SparkSession, ranks: Int, mappedFiles: String, namedPipes: String, hosts: String,
+      timeout: Double): Ranks =
+    new Ranks(spark, SupplySettings(ranks, mappedFiles, namedPipes, hosts = Option(hosts),
+        timeout = timeout))
+
+  /** key: null if rows have none. */
+  def matrix(ranks: Ranks, data: DataFrame, features: java.util.List[String], key: String): Matrix =
+    ranks.matrix(data, MatrixRows(features.asScala.toSeq, Option(key)))
+
+  def call(ranks: Ranks, library: String, routine: String, arguments: java.util.List[Any],
+      parameters: java.util.Map[String, Any]): java.util.List[Matrix] =
+    ranks.call(library, routine, arguments.asScala.toSeq, parameters.asScala.toMap).map(_._2).asJava
+}
