@@ -15,6 +15,7 @@
 #include "options.h"
 #include "receive.h"
 #include "supply_mpi.h"
+#include "write.h"
 
 enum { TIMEOUT = COMMAND_LINE_OWN, LIBRARIES };
 static const struct option option_names[] = {
@@ -149,6 +150,23 @@ static json_t *fetch(struct server *server, const json_t *command) {
     return json_pack("{s:I}", "bytes", (json_int_t)(held->part.local_rows * held->part.columns * sizeof(double)));
 }
 
+static json_t *write_result(struct server *server, const json_t *command) {
+    const struct held *held = matrices_find(&server->matrices, number_in(command, "handle"));
+    const char *folder = json_string_value(json_object_get(command, "folder"));
+    supply_options_t options = server->options;
+    options.results_folder = folder;
+    server->text[0] = '\0';
+    if (held == NULL)
+        fail(server, "there is no matrix %" PRIu64 ": it was dropped", number_in(command, "handle"));
+    else if (held->part.row_offsets != NULL)
+        fail(server, "a sparse matrix cannot be written: multiply it first");
+    else if (folder == NULL)
+        fail(server, "the command names no folder");
+    else
+        write_matrix(held, &server->ranks, &options, "matrix", server->text);
+    return ranks_agree(&server->ranks, server->text) ? json_object() : NULL;
+}
+
 static json_t *drop(struct server *server, const json_t *command) {
     matrices_drop(&server->matrices, number_in(command, "handle"));
     return json_object();
@@ -170,9 +188,8 @@ static json_t *status(struct server *server, const json_t *command) {
 static const struct {
     const char *name;
     json_t *(*run)(struct server *, const json_t *);
-} commands[] = {
-    {"status", status}, {"receive", receive}, {"received", received}, {"call", call_routine}, {"fetch", fetch},
-    {"drop", drop},     {"end", end}};
+} commands[] = {{"status", status}, {"receive", receive},    {"received", received}, {"call", call_routine},
+                {"fetch", fetch},   {"write", write_result}, {"drop", drop},         {"end", end}};
 
 static json_t *run(struct server *server, const char *name, const json_t *command) {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
