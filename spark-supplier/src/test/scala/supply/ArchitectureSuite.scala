@@ -73,7 +73,7 @@ private object ArchitectureSuite {
     Seq("sources", "sources.rows", "sources.cache", "sources.lmdb")
   private val executor = data ++ sources ++ Seq("plan", "pair")
   private val failure = executor :+ "executor"
-  private val driver = failure :+ "failure"
+  private val driver = failure ++ Seq("failure", "results", "types")
   private val entryPoint = driver :+ "driver"
 
   /** Each package, and the packages that it may import. */
@@ -83,8 +83,10 @@ private object ArchitectureSuite {
     "data" -> Seq("core", "protocol"),
     "plan" -> Seq("core", "protocol"),
     "pair" -> data,
+    "types" -> Seq("core", "protocol"),
+    "results" -> Seq("core", "protocol", "pair", "types"),
     "sources" -> data,
-    "sources.rows" -> data,
+    "sources.rows" -> (data :+ "types"),
     "sources.cache" -> Seq("core"),
     "sources.lmdb" -> (data ++ Seq("sources", "sources.cache")),
     "executor" -> executor,

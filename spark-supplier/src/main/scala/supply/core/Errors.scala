@@ -35,6 +35,10 @@ final class RankEndedException(message: String)
 /** The mapped file or a request violates proto/PROTOCOL.md. */
 final class ContractException(message: String) extends SupplyException(message, null, retry = false)
 
+/** A result of ranks is no longer there. */
+final class ResultGoneException(message: String, cause: Throwable = null)
+    extends SupplyException(message, cause, retry = false)
+
 /** The Supplier was asked to stop during the run. */
 final class SupplierEndedException(message: String)
     extends SupplyException(message, null, retry = false)

@@ -28,9 +28,13 @@ final class PairFile private (
 
 object PairFile {
   sealed abstract class Kind(private[PairFile] val text: String,
-      private[PairFile] val is: PosixFileAttributes => Boolean)
-  case object Mapped extends Kind("regular file", _.isRegularFile)
-  case object Pipe extends Kind("named pipe", _.isOther)
+      private[PairFile] val is: PosixFileAttributes => Boolean,
+      private[PairFile] val usableByGroup: Set[PosixFilePermission])
+  case object Mapped extends Kind("regular file", _.isRegularFile, Set(GROUP_READ, GROUP_WRITE))
+  case object Pipe extends Kind("named pipe", _.isOther, Set(GROUP_READ, GROUP_WRITE))
+
+  /** A block file, which is only read. */
+  case object Blocks extends Kind("regular file", _.isRegularFile, Set(GROUP_READ))
 
   /** The group has no access. A caller waits, because the rank may be about to give it access. */
   final class NotSharedYetException(message: String) extends IOException(message)
@@ -40,7 +44,6 @@ object PairFile {
 
   private val changeable = Set(GROUP_WRITE, OTHERS_WRITE)
   private val usableByOthers = Set(OTHERS_READ, OTHERS_WRITE)
-  private val usableByGroup = Set(GROUP_READ, GROUP_WRITE)
   private val sticky = 0x200
 
   /**
@@ -106,7 +109,7 @@ object PairFile {
     if (folder.owner != file.owner)
       refuse(s"belongs to ${file.owner}, its folder to ${folder.owner}: a rank's file " +
         "lies in a folder of the same user")
-    if (file.owner != self) checkShared(path, file, group)
+    if (file.owner != self) checkShared(path, file, kind, group)
     if (has(file, usableByOthers) && has(folder, Set(OTHERS_EXECUTE))) {
       refuse(
         "can be used by everybody: a rank makes it for its own user alone; what else has made or changed it?")
@@ -133,10 +136,10 @@ object PairFile {
   }
 
   private def checkShared(
-      path: Path, file: PosixFileAttributes, group: Option[GroupPrincipal]): Unit = {
+      path: Path, file: PosixFileAttributes, kind: Kind, group: Option[GroupPrincipal]): Unit = {
     val foreign = s"$path belongs to ${file.owner}, and this executor runs as $self"
     if (group.isEmpty) throw new ConfigException(s"$foreign: $twoWays")
-    if (!group.contains(file.group) || !usableByGroup.subsetOf(file.permissions.asScala.toSet))
+    if (!group.contains(file.group) || !kind.usableByGroup.subsetOf(file.permissions.asScala.toSet))
       throw new NotSharedYetException(
         s"$foreign; the file is ${file.group}'s and not open to the group ${group.get}: " +
           "does the rank read the same mapped-files.conf?")

@@ -34,6 +34,8 @@ object Layout {
     final val epochElements = 192
     final val epochSteps = 200
     final val countsKnown = 208
+    final val fileUse = 244
+    final val `sealed` = 248
     final val taskFailure = 256
     final val rankFailure = 1280
     final val SIZE = 4096
@@ -107,6 +109,11 @@ object Layout {
     final val RANK_LOCK_BYTE = 0
     final val TASK_LOCK_BYTE = 1
     final val REMOVER_LOCK_BYTE = 2
+    final val READER_LOCK_BYTE = 1
+    final val FILE_USE_PAIR = 0
+    final val FILE_USE_RESULT = 2
+    final val SEALED_COMPLETE = 1
+    final val SEALED_ABORTED = 2
     final val NOTIFICATION_BLOCK = 1
     final val NOTIFICATION_END_OF_EPOCH = 2
     final val NOTIFICATION_END_OF_DATA = 3
@@ -119,6 +126,9 @@ object Layout {
 
   /** "SUPPLY\r\n": a transfer as text changes the line end. */
   val Magic: Array[Byte] = "SUPPLY\r\n".getBytes("US-ASCII")
+
+  /** "SUPBLK\r\n": no reader takes a block file for a pair. */
+  val BlockFileMagic: Array[Byte] = "SUPBLK\r\n".getBytes("US-ASCII")
 
   /** Bytes of each of the two failure texts, with the zero byte at the end. */
   final val FailureTextBytes = MappedFileHeader.rankFailure - MappedFileHeader.taskFailure

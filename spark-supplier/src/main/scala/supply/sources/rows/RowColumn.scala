@@ -5,7 +5,8 @@ import org.apache.spark.sql.types._
 
 import supply.core.{ConfigException, SourceException}
 import supply.data.ElementWriter
-import supply.protocol.Column
+import supply.protocol.{Column, Format}
+import supply.types.SparkTypes
 
 /** Writes the values of one column. A class, so that a call for each value is a virtual one. */
 private[rows] abstract class RowValue extends Serializable {
@@ -35,48 +36,43 @@ private[rows] object RowColumn {
     schema.fields.toIndexedSeq.zipWithIndex.flatMap { case (field, i) => of(field, listLength(i)) }
   }
 
-  private def of(field: StructField, listLength: => Int): Option[RowColumn] = {
-    def column(format: String, width: Int, childFormat: String = "")(value: RowValue) =
-      Some(new RowColumn(Column(field.name, format, field.nullable, childFormat), width, value))
-    def int(format: String) = column(format, 4)((row, i, to) => to.putInt(i, row.getInt(i)))
-    def long(format: String) = column(format, 8)((row, i, to) => to.putLong(i, row.getLong(i)))
-    def bytes(format: String, isText: Boolean) =
-      column(format, 0)((row, i, to) => RowBytes.write(row, i, isText, to))
-    field.dataType match {
-      case BooleanType => column("b", 1)((row, i, to) => to.putBoolean(i, row.getBoolean(i)))
-      case ByteType =>
-        column("c", 1) { (row, i, to) => to.reserve(i, 1).put(row.getByte(i)); () }
-      case ShortType =>
-        column("s", 2) { (row, i, to) => to.reserve(i, 2).putShort(row.getShort(i)); () }
-      case IntegerType => int("i")
-      case DateType => int("tdD")
-      case LongType => long("l")
-      case TimestampType => long("tsu:UTC")
-      case TimestampNTZType => long("tsu:")
-      case FloatType => column("f", 4)((row, i, to) =>
-          to.putInt(i, java.lang.Float.floatToRawIntBits(row.getFloat(i))))
-      case DoubleType => column("g", 8)((row, i, to) =>
-          to.putLong(i, java.lang.Double.doubleToRawLongBits(row.getDouble(i))))
-      case _: StringType => bytes("u", isText = true)
-      case BinaryType => bytes("z", isText = false)
-      case decimal: DecimalType =>
-        column(s"d:${decimal.precision},${decimal.scale}", 16)(
-          new DecimalValue(decimal.precision, decimal.scale))
-      case ArrayType(number: NumericType, containsNull) =>
-        NumberFormats.get(number).flatMap { case (format, numberBytes) =>
-          val length = listLength
-          val width = Math.multiplyExact(length, numberBytes)
-          column(s"+w:$length", width, format)(
-            new ListValue(field.name, format, length, width, containsNull))
-        }
-      case _ => None
-    }
+  private def of(field: StructField, listLength: => Int): Option[RowColumn] = field.dataType match {
+    case ArrayType(number, containsNull) =>
+      SparkTypes.numberFormatOf(number).map { format =>
+        val length = listLength
+        val column = Column(field.name, s"+w:$length", field.nullable, format)
+        new RowColumn(column, width(column),
+          new ListValue(field.name, format, length, width(column), containsNull))
+      }
+    case single =>
+      SparkTypes.formatOf(single).map { format =>
+        val column = Column(field.name, format, field.nullable)
+        new RowColumn(column, width(column), valueOf(single))
+      }
   }
 
-  private val NumberFormats: Map[DataType, (String, Int)] =
-    Map(ByteType -> ("c" -> 1), ShortType -> ("s" -> 2), IntegerType -> ("i" -> 4),
-      LongType -> ("l" -> 8), FloatType -> ("f" -> 4),
-      DoubleType -> ("g" -> 8))
+  /** Bytes of a value; 0: they differ. */
+  private def width(column: Column): Int = Format.of(column) match {
+    case Format.Bits => 1
+    case Format.Fixed(bytes) => bytes
+    case Format.Variable => 0
+  }
+
+  private def valueOf(dataType: DataType): RowValue = dataType match {
+    case BooleanType => (row, i, to) => to.putBoolean(i, row.getBoolean(i))
+    case ByteType => (row, i, to) => { to.reserve(i, 1).put(row.getByte(i)); () }
+    case ShortType => (row, i, to) => { to.reserve(i, 2).putShort(row.getShort(i)); () }
+    case IntegerType | DateType => (row, i, to) => to.putInt(i, row.getInt(i))
+    case LongType | TimestampType | TimestampNTZType =>
+      (row, i, to) => to.putLong(i, row.getLong(i))
+    case FloatType =>
+      (row, i, to) => to.putInt(i, java.lang.Float.floatToRawIntBits(row.getFloat(i)))
+    case DoubleType =>
+      (row, i, to) => to.putLong(i, java.lang.Double.doubleToRawLongBits(row.getDouble(i)))
+    case decimal: DecimalType => new DecimalValue(decimal.precision, decimal.scale)
+    case BinaryType => (row, i, to) => RowBytes.write(row, i, isText = false, to)
+    case _ => (row, i, to) => RowBytes.write(row, i, isText = true, to)
+  }
 }
 
 /** 128 bits, two's complement. */

@@ -1,0 +1,45 @@
+package supply.results
+
+import java.nio.{Buffer, MappedByteBuffer}
+import java.nio.channels.FileChannel
+
+import supply.pair.MappedFile
+
+/** The first `bytes` of a file in memory, in windows of whole blocks: a buffer has at most 2 GiB. */
+private[results] final class FileMapping(channel: FileChannel, header: BlockFileHeader) {
+  import FileMapping._
+
+  private val windowBlocks = WindowBytes / header.blockBytes
+  private val windows: Array[MappedByteBuffer] =
+    Array.range(0, header.blockCount, windowBlocks).map { first =>
+      val last = math.min(first + windowBlocks, header.blockCount) - 1
+      val start = header.blockOffset(first)
+      channel.map(FileChannel.MapMode.READ_ONLY, start,
+        header.blockOffset(last) + header.spaceOf(last) - start)
+    }
+
+  /** Address of the first byte of a block. */
+  def address(block: Int): Long =
+    addressOf(windows(block / windowBlocks)) + (block % windowBlocks).toLong * header.blockBytes
+
+  /** The first address after the window of a block: no byte from there on may be read. */
+  def end(block: Int): Long = {
+    val window = windows(block / windowBlocks)
+    addressOf(window) + window.capacity
+  }
+
+  /** The addresses must not be used afterwards. */
+  def unmap(): Unit = windows.foreach(MappedFile.unmap)
+}
+
+private object FileMapping {
+  final val WindowBytes = 1 << 30
+
+  private val addressOf: MappedByteBuffer => Long = {
+    val field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe")
+    field.setAccessible(true)
+    val unsafe = field.get(null).asInstanceOf[sun.misc.Unsafe]
+    val at = unsafe.objectFieldOffset(classOf[Buffer].getDeclaredField("address"))
+    buffer => unsafe.getLong(buffer, at)
+  }
+}

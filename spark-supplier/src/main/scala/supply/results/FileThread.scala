@@ -1,0 +1,25 @@
+package supply.results
+
+import java.util.concurrent.{Callable, ExecutionException, TimeUnit}
+
+import supply.core.Threads
+
+/**
+ * The one thread of this JVM that opens, probes and closes block files. Nobody interrupts it, as
+ * Spark interrupts tasks: an interrupt closes a channel. And no two probes meet: when any channel
+ * of a file is closed, the JVM drops all its locks on the file.
+ */
+private[results] object FileThread {
+  private val thread = Threads.scheduler("supply-results")
+
+  /** Runs `body` there and waits for it. */
+  def run[A](body: => A): A =
+    try thread.submit((() => body): Callable[A]).get()
+    catch { case e: ExecutionException => throw e.getCause }
+
+  /** Runs `body` there periodically. */
+  def repeat(seconds: Long)(body: => Unit): Unit = {
+    thread.scheduleWithFixedDelay(() => body, seconds, seconds, TimeUnit.SECONDS)
+    ()
+  }
+}

@@ -1,0 +1,127 @@
+package supply.results
+
+import java.io.IOException
+import java.nio.file.{Files, LinkOption, NoSuchFileException, Path}
+import java.nio.file.attribute.BasicFileAttributes
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.slf4j.LoggerFactory
+
+import supply.core.ResultGoneException
+
+/**
+ * The block files that this JVM has open. A file stays mapped and locked when its reader is closed,
+ * because Spark may keep strings that point into it. It is unmapped when it has been removed and no
+ * task uses it. All calls may come from any thread.
+ */
+object OpenResults {
+  private val log = LoggerFactory.getLogger(getClass)
+  private val sweepSeconds = 10L
+
+  /** By device and inode: a name may stand for the result of another run later. */
+  private val open = mutable.Map.empty[AnyRef, Entry]
+  private var sweeps = false
+
+  private final class Entry(val file: BlockFile, val key: AnyRef) {
+    var users = 0
+  }
+
+  /** A task's use of a file. */
+  final class Use private[OpenResults] (entry: Entry) extends AutoCloseable {
+    private var closed = false
+
+    def header: BlockFileHeader = entry.file.header
+
+    /** A block, which begins with that element. Refuses a file that was cut meanwhile. */
+    def block(index: Int, firstElement: Long): Block = {
+      FileThread.run(entry.file.requireWhole())
+      entry.file.block(index, firstElement)
+    }
+
+    override def close(): Unit = FileThread.run {
+      if (!closed) {
+        closed = true
+        entry.users -= 1
+        sweep()
+      }
+    }
+  }
+
+  /** Opens a sealed file, if it is not open. Throws a NoSuchFileException if there is none. */
+  private[results] def find(path: ResultPath): BlockFileHeader =
+    FileThread.run(entryOf(path).file.header)
+
+  /** What the unsealed file says. Throws a NoSuchFileException if there is none. */
+  private[results] def progress(path: ResultPath): BlockFile.Progress =
+    FileThread.run(BlockFile.progress(path.unsealed, path.group))
+
+  /**
+   * Keeps the file mapped until the use is closed, at the end of a task. Throws a
+   * ResultGoneException if there is no file of that generation.
+   */
+  def use(path: ResultPath, generation: Long): Use = FileThread.run {
+    val entry =
+      try entryOf(path)
+      catch { case e: NoSuchFileException => throw gone(path, e) }
+    if (entry.file.header.generation != generation) throw gone(path, null)
+    entry.users += 1
+    new Use(entry)
+  }
+
+  /** Removes the file if it has that generation, and unmaps it as soon as no task uses it. */
+  def remove(path: ResultPath, generation: Long): Unit = FileThread.run {
+    try {
+      if (entryOf(path).file.header.generation == generation) Files.delete(path.whenSealed)
+    } catch {
+      case _: NoSuchFileException => ()
+      case NonFatal(e) => log.warn(s"cannot remove $path, which is released: remove it by hand", e)
+    }
+    sweep()
+  }
+
+  /** Removes all files that this JVM has open: the session has ended. */
+  def removeAll(): Unit = FileThread.run {
+    open.values.toSeq.filter(isLinked).foreach { entry =>
+      try Files.deleteIfExists(entry.file.path)
+      catch { case e: IOException => log.warn(s"cannot remove ${entry.file.path}", e) }
+    }
+    sweep()
+  }
+
+  /** Paths of the files that are mapped, for tests. */
+  private[supply] def paths: Seq[Path] = FileThread.run(open.values.map(_.file.path).toSeq)
+
+  private def gone(path: ResultPath, cause: Throwable) = new ResultGoneException(
+    s"${path.file} is no longer there: the result was released, or its ranks have started anew. Load it again",
+    cause)
+
+  private def entryOf(path: ResultPath): Entry =
+    open.getOrElse(keyOf(path.whenSealed), {
+        val file = BlockFile.open(path.whenSealed, path.group)
+        val entry = new Entry(file, keyOf(path.whenSealed))
+        open.update(entry.key, entry)
+        startSweeping()
+        entry
+      })
+
+  private def keyOf(path: Path): AnyRef =
+    Files.readAttributes(path, classOf[BasicFileAttributes], LinkOption.NOFOLLOW_LINKS).fileKey
+
+  private def isLinked(entry: Entry): Boolean =
+    try keyOf(entry.file.path) == entry.key
+    catch { case _: IOException => false }
+
+  /** Unmaps what another process, or another executor of this node, has removed. */
+  private def sweep(): Unit =
+    open.values.toSeq.filter(entry => entry.users == 0 && !isLinked(entry)).foreach { entry =>
+      open.remove(entry.key)
+      entry.file.close()
+    }
+
+  private def startSweeping(): Unit = if (!sweeps) {
+    sweeps = true
+    FileThread.repeat(sweepSeconds)(sweep())
+  }
+}

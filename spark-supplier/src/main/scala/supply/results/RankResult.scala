@@ -1,0 +1,64 @@
+package supply.results
+
+import java.io.IOException
+import java.nio.file.NoSuchFileException
+
+import supply.core.{PairException, PlacementException, RankEndedException, RankException, SupplyException}
+import supply.pair.{Pair, PairFile, PairPaths}
+
+/** The result of one rank, on its node: steps X1 to X3 of proto/PROTOCOL.md. For one thread. */
+final class RankResult(rank: Int, pair: PairPaths, val path: ResultPath, name: String) {
+  private var freeBefore = false
+  private var state = "nothing"
+
+  /** One check. None: the rank has not sealed it yet. Throws a SupplyException if it never will. */
+  def find(): Option[BlockFileHeader] =
+    try {
+      val found = sealedFile
+      if (found.isEmpty) checkUnsealed()
+      found.foreach(requireRank)
+      found
+    } catch {
+      case e @ (_: PairFile.NotSharedYetException | _: PairException) =>
+        state = e.getMessage
+        None
+      case e: IOException => throw new RankException(s"rank $rank: cannot read ${path.file}: $e")
+    }
+
+  /** What is missing after the time limit. */
+  def timeout(seconds: Double): SupplyException = new RankException(
+    s"rank $rank has not sealed its result '$name' within $seconds s (timeout): in ${path.whenSealed.getParent} " +
+      s"there is $state, and the rank ${if (rankLives) "lives" else "has no pair open"}")
+
+  private def rankLives: Boolean =
+    try Pair.hasRank(pair)
+    catch { case _: SupplyException => false }
+
+  private def sealedFile: Option[BlockFileHeader] =
+    try Some(OpenResults.find(path))
+    catch { case _: NoSuchFileException => None }
+
+  private def checkUnsealed(): Unit =
+    try OpenResults.progress(path) match {
+        case BlockFile.Aborted(reason) =>
+          throw new RankEndedException(s"rank $rank aborted its result '$name': $reason")
+        case BlockFile.Unsealed(true) =>
+          freeBefore = false
+          state = s"${path.unsealed.getFileName}, which is being written"
+        // A rank that has just created the file locks it at once.
+        case BlockFile.Unsealed(false) if !freeBefore => freeBefore = true
+        case BlockFile.Unsealed(false) =>
+          if (sealedFile.isEmpty) throw new RankEndedException(
+            s"rank $rank died before it sealed its result '$name' (${path.unsealed})")
+      }
+    catch {
+      case _: NoSuchFileException =>
+        freeBefore = false
+        state = s"no file of '$name'"
+    }
+
+  private def requireRank(header: BlockFileHeader): Unit =
+    if (header.rank >= 0 && header.rank != rank) throw new PlacementException(
+      s"${path.file} is of MPI rank ${header.rank}, not $rank: the hosts of this read and mpirun's host file " +
+        "must name the same nodes in the same order")
+}
