@@ -19,7 +19,7 @@
 #ifndef SUPPLY_RESULT_H
 #define SUPPLY_RESULT_H
 
-#include "supply.h"
+#include "supply_arrow.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -68,6 +68,21 @@ SUPPLY_API supply_status_t supply_result_write_sized(supply_result_t *result, co
 static inline supply_status_t supply_result_write(supply_result_t *result, const supply_column_t *columns, int count) {
     return supply_result_write_sized(result, columns, count, sizeof *columns);
 }
+
+/**
+ * As supply_result_open(), with the fields of an Arrow schema: that of a struct (a record batch). Texts and bytes with
+ * 64-bit offsets ("U", "Z") or as views ("vu", "vz") become "u" and "z".
+ */
+SUPPLY_API supply_status_t supply_result_open_arrow(supply_result_t **result, supply_t *supply, const char *name,
+                                                    const struct ArrowSchema *schema);
+
+/**
+ * Appends the rows of an Arrow record batch. Its columns are found by their names, and may have another order than
+ * those of the result. Types must be those of the result; texts and bytes may have any of Arrow's layouts. Both structs
+ * are only read, and stay the caller's. Otherwise as supply_result_write().
+ */
+SUPPLY_API supply_status_t supply_result_write_arrow(supply_result_t *result, const struct ArrowSchema *schema,
+                                                     const struct ArrowArray *array);
 
 /**
  * Completes the result: nobody changes it from now on. SUPPLY_OK: the handle is freed. Every other status leaves it to
