@@ -76,16 +76,17 @@ WAYS = {
 
 
 def main():
-    local_dir, jar, heap_mib, rows, ranks = (*sys.argv[1:4], *map(int, sys.argv[4:]))
+    local_dir, jar, heap_mib, ranks, *sizes = (*sys.argv[1:4], *map(int, sys.argv[4:]))
     # A slot for each rank, and one that starts them.
     spark = session.start(local_dir, heap_mib, ranks + 1, {"spark.jars": jar})
     try:
-        frame = samples(spark, rows, ranks)
-        print(json.dumps({"tally": tally(frame)}), flush=True)
+        frames = {rows: samples(spark, rows, ranks) for rows in sizes}
+        print(json.dumps({"tallies": {rows: tally(frame) for rows, frame in frames.items()}}), flush=True)
         for line in sys.stdin:
             what = json.loads(line)
+            rows = what["rows"]
             start = time.time()
-            answers = WAYS[what["way"]](frame, rows, ranks, what["epochs"], local_dir)
+            answers = WAYS[what["way"]](frames[rows], rows, ranks, what["epochs"], local_dir)
             print(json.dumps({"start": start, "end": time.time(), "ranks": answers}), flush=True)
     finally:
         spark.stop()

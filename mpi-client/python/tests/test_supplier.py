@@ -253,7 +253,7 @@ def test_executors_without_the_package_are_named(run, spark, monkeypatch):
     without = "/usr/bin/python3"
     monkeypatch.setenv("PYSPARK_PYTHON", without)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", without)
-    with pytest.raises(SupplierError, match=f"executor on .*: {without} cannot import supply.spark .*: install"):
+    with pytest.raises(SupplierError, match=f"executor on .*: {without} cannot import supply .*: install"):
         run(list, rows(spark, ROWS))
 
 

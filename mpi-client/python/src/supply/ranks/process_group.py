@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import time
+
+# Rank 0 may still load PyTorch. Later PyTorch itself waits.
+_STORE_SECONDS = 10
+_RETRY_SECONDS = 0.05
 
 
 def free_port() -> int:
@@ -28,7 +34,19 @@ def init_process_group(backend: str | None) -> None:
     if os.environ["LOCAL_WORLD_SIZE"] == os.environ["WORLD_SIZE"]:
         # gloo would use the interface of the host name, which may not resolve.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    if os.environ["RANK"] != "0":
+        _wait_for_rank_0(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
     distributed.init_process_group(backend)
+
+
+def _wait_for_rank_0(host: str, port: int) -> None:
+    """Until rank 0 listens. PyTorch would sleep for a second after a refused connection."""
+    end = time.monotonic() + _STORE_SECONDS
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError):
+            socket.create_connection((host, port), _STORE_SECONDS).close()
+            return
+        time.sleep(_RETRY_SECONDS)
 
 
 def end_process_group() -> None:

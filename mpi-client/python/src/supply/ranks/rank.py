@@ -41,6 +41,7 @@ def main() -> int:
     del os.environ[KEY]
     rank, host = int(os.environ["RANK"]), os.environ["SUPPLY_HOST"]
     driver.send(RankStarted(rank, host, free_port()))
+    _import_pytorch()
     work = driver.receive()
     if not isinstance(work, Work):
         return 1
@@ -53,10 +54,16 @@ def main() -> int:
         return 1
 
 
+def _import_pytorch() -> None:
+    """PyTorch takes seconds to load. Meanwhile the other ranks start."""
+    # A rank without it fails where it needs it.
+    with contextlib.suppress(ImportError):
+        import supply.ranks.rank_data  # noqa: F401
+
+
 def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
     data: RankData | None = None
     try:
-        # PyTorch takes seconds to load: the driver already knows that this rank has started.
         from pyspark import cloudpickle
 
         from supply.ranks.rank_data import RankData

@@ -1,0 +1,29 @@
+"""The node process, as the Spark task that starts it sees it."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+# How long a node process may take to stop its ranks and to clean up.
+_STOP_SECONDS = 20
+
+
+def run_node(host: str, spec: bytes) -> None:
+    """Runs the node process until its ranks have ended. Its stdin ends with this process, whatever kills it."""
+    node = subprocess.Popen([sys.executable, "-m", "supply.ranks.node"], stdin=subprocess.PIPE, start_new_session=True)
+    assert node.stdin is not None
+    try:
+        node.stdin.write(len(spec).to_bytes(8, "big") + spec)
+        node.stdin.flush()
+        status = node.wait()
+    finally:
+        try:
+            node.stdin.close()
+            node.wait(_STOP_SECONDS)
+        finally:
+            # A node process that was killed has left them.
+            pickle.loads(spec).files.remove()
+    if status != 0:
+        raise RuntimeError(f"the node process of {host} ended with status {status}")
