@@ -3,10 +3,12 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "block.h"
+#include "result.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -94,12 +96,12 @@ NB_MODULE(_core, module) {
             "__init__",
             [](Pair *self, const std::string &mapped_files, const std::string &named_pipes, int local_rank, int rank,
                double timeout, size_t ring_bytes, size_t block_bytes, const std::string &group,
-               const std::string &position) {
-                new (self) Pair(Options{mapped_files, named_pipes, group, position, local_rank, rank, timeout,
-                                        ring_bytes, block_bytes});
+               const std::string &position, const std::string &results_folder) {
+                new (self) Pair(Options{mapped_files, named_pipes, group, position, results_folder, local_rank, rank,
+                                        timeout, ring_bytes, block_bytes});
             },
             "mapped_files"_a, "named_pipes"_a, "local_rank"_a, "rank"_a, "timeout"_a, "ring_bytes"_a, "block_bytes"_a,
-            "group"_a, "position"_a)
+            "group"_a, "position"_a, "results_folder"_a)
         .def("next", &next, "once"_a)
         .def("position", &Pair::position)
         .def("close", &Pair::close)
@@ -122,6 +124,19 @@ NB_MODULE(_core, module) {
             const void *address = supply_mapping(pair.handle(), &bytes);
             return nb::make_tuple(reinterpret_cast<uintptr_t>(address), bytes);
         });
+
+    nb::class_<Result>(module, "Result", nb::is_weak_referenceable())
+        .def("__init__", [](Result *self, const Pair &pair, const std::string &name,
+                            const std::vector<ResultField> &fields) { new (self) Result(pair, name, fields); })
+        .def("write", &Result::write, "rows"_a, "columns"_a)
+        .def("write_arrow", &Result::write_arrow, "schema"_a, "array"_a)
+        .def("write_stream", &Result::write_stream, "stream"_a)
+        .def("seal", &Result::seal)
+        .def("abort", &Result::abort, "reason"_a)
+        .def_prop_ro("is_open", &Result::is_open)
+        .def_prop_ro("rows", &Result::rows);
+    module.def("result_fields", &result_fields, "schema"_a);
+    module.def("stream_fields", &stream_fields, "stream"_a);
 
     nb::class_<Block>(module, "Block")
         .def("column", &Block::column, "name"_a)

@@ -53,6 +53,7 @@ Pair::Pair(const Options &from) : process_(getpid()) {
     options.mapped_files = set(from.mapped_files);
     options.named_pipes = set(from.named_pipes);
     options.group = set(from.group);
+    options.results_folder = set(from.results_folder);
     options.local_rank = from.local_rank;
     options.rank = from.rank;
     options.timeout = from.timeout;

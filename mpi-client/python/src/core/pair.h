@@ -32,7 +32,7 @@ nanobind::object capsule(std::unique_ptr<Structure> structure, const char *name)
 }
 
 struct Options {
-    std::string mapped_files, named_pipes, group, position; /**< "": not set */
+    std::string mapped_files, named_pipes, group, position, results_folder; /**< "": not set */
     int local_rank, rank;
     double timeout;
     size_t ring_bytes, block_bytes;

@@ -29,6 +29,7 @@ from supply.errors import (
     SupplyTimeoutError,
 )
 from supply.pair import Statistics, Supply, from_comm, open
+from supply.results import Result
 
 __all__ = [
     "AllHeldError",
@@ -38,6 +39,7 @@ __all__ = [
     "ContractError",
     "InUseError",
     "NoSpaceError",
+    "Result",
     "SparkError",
     "Statistics",
     "Supply",

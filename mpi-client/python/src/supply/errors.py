@@ -18,7 +18,7 @@ class InUseError(SupplyError):
 
 
 class NoSpaceError(SupplyError):
-    """The file system has too little space for the mapped file."""
+    """The file system has too little space for the mapped file or a result."""
 
 
 class SupplyOSError(SupplyError, OSError):
@@ -46,7 +46,7 @@ class AllHeldError(SupplyError):
 
 
 class ColumnError(SupplyError, TypeError):
-    """This column needs a copy in the form that you asked for. The text names a form that works."""
+    """This column cannot be read, or written to a result, in this form. The text names a form that works."""
 
     status = "SUPPLY_OK"
 

@@ -12,6 +12,7 @@ from supply import _core
 from supply.block import Block
 from supply.closing import Closing
 from supply.errors import AllHeldError
+from supply.results import Result
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -147,6 +148,20 @@ class Supply(Closing):
         """Address and bytes of the mapped file in this process. Everything after its first 4096 bytes is read-only."""
         return self._pair.mapping
 
+    def results(self, name: str = "results", schema: Any = None) -> Result:
+        """Begins this rank's part of a result, which Spark reads as a DataFrame.
+
+            with s.results("predictions") as out:
+                out.write({"id": ids, "score": scores})
+
+        name: 1 to 64 of the characters A-Z a-z 0-9 _ -. Each result of a run has its own.
+        schema: a pyarrow.Schema or anything with __arrow_c_schema__, or a text as "id long not null, vector
+            array<float>". None: that of the first batch; but then a rank without rows is an error.
+
+        Every rank must seal its part, also one without rows. A result may outlive the Supply.
+        """
+        return Result(self._pair, name, schema)
+
     @property
     def closed(self) -> bool:
         """Whether the pair is closed."""
@@ -223,6 +238,7 @@ def open(
     block: int | None = None,
     group: str | None = None,
     position: str | None = None,
+    results_folder: Path | None = None,
 ) -> Supply:
     """Opens this rank's side of its pair, without waiting for Spark.
 
@@ -236,6 +252,7 @@ def open(
     group: the group whose members may feed this rank. None: from the config line (docs/SECURITY.md).
     position: resume after this position of an earlier run of the same plan: partitions, ranks, seed, shuffle, uneven.
         None: from the beginning.
+    results_folder: an absolute path, where results() writes. None: SUPPLY_RESULTS_FOLDER, or the mapped file's folder.
 
     Raises ConfigError, InUseError, NoSpaceError, SupplyOSError, SupplyMemoryError, SupplyError.
     """
@@ -251,6 +268,7 @@ def open(
             block_bytes=block or 0,
             group=group or "",
             position=position or "",
+            results_folder=os.fspath(results_folder or ""),
         )
     )
 
@@ -258,7 +276,7 @@ def open(
 def from_comm(comm: MPI.Comm, config: Config = None, **options: Any) -> Supply:
     """As open(), with both ranks from an mpi4py communicator that spans the job, as MPI.COMM_WORLD does. Collective.
 
-    options: timeout, ring, block, group and position of open().
+    options: timeout, ring, block, group, position and results_folder of open().
     """
     from mpi4py import MPI
 

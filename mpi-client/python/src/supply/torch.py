@@ -27,6 +27,7 @@ from supply.loader import DataLoader
 from supply.pair import Config, Supply
 from supply.pair import open as open_supply
 from supply.pinned import PendingCopies, Stream, next_block, pin_batches
+from supply.results import Result
 from supply.worker_side import WorkerSide
 from supply.workers import Workers
 
@@ -204,6 +205,10 @@ class SupplyDataset(Closing, IterableDataset):
             if supply.closed:
                 self._supply = None
                 self._workers.close()
+
+    def results(self, name: str = "results", schema: Any = None) -> Result:
+        """Begins this rank's part of a result, which Spark reads as a DataFrame: Supply.results()."""
+        return self.opened().results(name, schema)
 
     def opened(self) -> Supply:
         """The pair. It is opened now, if it is not open."""

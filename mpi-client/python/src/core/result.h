@@ -1,0 +1,54 @@
+/** The rank's part of a result for Python. One thread at a time uses the handle, without the interpreter's lock. */
+#ifndef SUPPLY_PYTHON_RESULT_H
+#define SUPPLY_PYTHON_RESULT_H
+
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "pair.h"
+#include "supply_result.h"
+
+/** Name, format, format of the numbers of a list or "", and whether it is nullable. */
+using ResultField = std::tuple<std::string, std::string, std::string, bool>;
+
+/** Buffers of a column: validity or None, offsets or None, data. They support the buffer protocol. */
+using ResultBuffers = std::tuple<nanobind::object, nanobind::object, nanobind::object>;
+
+class Result {
+  public:
+    Result(const Pair &pair, const std::string &name, const std::vector<ResultField> &fields);
+    ~Result() { abort("the rank dropped this result and did not seal it"); }
+    Result(const Result &) = delete;
+    Result &operator=(const Result &) = delete;
+
+    /** As supply_result_write(): columns in the order of the fields. */
+    void write(uint32_t rows, const std::vector<ResultBuffers> &columns);
+    /** As supply_result_write_arrow(), with capsules of the Arrow PyCapsule interface. */
+    void write_arrow(nanobind::capsule schema, nanobind::capsule array);
+    /** All batches of a stream. */
+    void write_stream(nanobind::capsule stream);
+    void seal();
+    /** Nothing if it is sealed or aborted already, or in a forked child. */
+    void abort(const std::string &reason) noexcept;
+
+    bool is_open() const { return result_ != nullptr; }
+    uint64_t rows() const { return supply_result_rows(result_); }
+
+  private:
+    supply_result_t *handle() const; /**< throws if it is sealed, aborted, or belongs to another process */
+    void check(supply_status_t status) const;
+
+    supply_result_t *result_ = nullptr;
+    std::mutex mutex_;
+    const pid_t process_;
+};
+
+/** The fields of an Arrow schema. Texts have offsets of 32 bits in a result, whatever layout they have in the schema.
+ */
+std::vector<ResultField> result_fields(nanobind::capsule schema);
+
+/** The same of an Arrow stream, which can be read afterwards. */
+std::vector<ResultField> stream_fields(nanobind::capsule stream);
+
+#endif

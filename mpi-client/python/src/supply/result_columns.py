@@ -1,0 +1,233 @@
+"""A column of a batch, as the buffers of a result: from arrays, tensors, pandas and lists."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from supply.errors import ColumnError
+
+if TYPE_CHECKING:
+    from supply import _core
+
+# numpy's types by the format in a result.
+_NUMBERS = {
+    "c": "int8", "C": "uint8", "s": "int16", "S": "uint16", "i": "int32", "I": "uint32", "l": "int64", "L": "uint64",
+    "f": "float32", "g": "float64",
+}  # fmt: skip
+_FORMATS = {numpy.dtype(name): form for form, name in _NUMBERS.items()}
+_KINDS = (
+    "numbers of 8 to 64 bits (float16 and bfloat16: cast them to float32), booleans, datetime64, text, bytes, or rows "
+    "of N numbers"
+)
+
+
+@dataclass
+class Column:
+    """Buffers in Arrow's layout."""
+
+    rows: int
+    form: str
+    data: Any
+    child_form: str = ""
+    offsets: Any = None
+    validity: Any = None
+    # A list of Python has values that may be None in a later batch.
+    nullable: bool = False
+
+    def field(self, name: str) -> _core.ResultField:
+        return name, self.form, self.child_form, self.nullable or self.validity is not None
+
+
+def column_of(name: str, values: Any, field: _core.ResultField | None) -> Column:
+    """The values as a column of that field. None: of the type that they have."""
+    try:
+        column = _converted(values, field)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise ColumnError(f"column '{name}' cannot be written{_to(field)}: {error}") from error
+    if field is not None and (column.form, column.child_form) != field[1:3] and not _is_open_list(column, field):
+        of = f" of '{column.child_form}'" if column.child_form else ""
+        raise ColumnError(
+            f"column '{name}' has the type '{column.form}'{of}, and the result has{_to(field)}: cast it, or pass "
+            "schema="
+        )
+    return column
+
+
+def _to(field: _core.ResultField | None) -> str:
+    if field is None:
+        return ""
+    return f" the type '{field[1]}'" + (f" of '{field[2]}'" if field[2] else "")
+
+
+def _is_open_list(column: Column, field: _core.ResultField) -> bool:
+    return field[1] == "+w:?" and column.form.startswith("+w:") and column.child_form == field[2]
+
+
+def _converted(values: Any, field: _core.ResultField | None) -> Column:
+    if hasattr(values, "detach") and hasattr(values, "cpu"):
+        values = values.detach().cpu().numpy()
+    elif type(values).__module__.partition(".")[0] == "pandas":
+        return _of_pandas(values, field)
+    if isinstance(values, numpy.ma.MaskedArray):
+        return _with_nulls(_of_array(values.filled(numpy.zeros((), values.dtype)[()]), field), ~_mask_of(values))
+    if isinstance(values, numpy.ndarray) and values.dtype.kind not in "OUS":
+        return _of_array(values, field)
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+        raise TypeError(f"{type(values).__name__} is no array, tensor or list")
+    return _of_list(list(values), field)
+
+
+def _mask_of(values: numpy.ma.MaskedArray[Any, Any]) -> numpy.ndarray:
+    mask = numpy.ma.getmaskarray(values)
+    return mask.any(axis=1) if mask.ndim == 2 else mask
+
+
+def _of_array(array: numpy.ndarray, field: _core.ResultField | None) -> Column:
+    array = numpy.ascontiguousarray(array)
+    if array.dtype.kind == "M":
+        return _of_times(array, field)
+    if array.dtype == bool and array.ndim == 1:
+        return Column(len(array), "b", numpy.packbits(array, bitorder="little"))
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    form = _FORMATS.get(array.dtype)
+    if form is None or array.ndim not in (1, 2) or array.shape[1:] == (0,):
+        raise ValueError(f"it is an array of {array.dtype} with the shape {array.shape}: it must have {_KINDS}")
+    if array.ndim == 1:
+        return Column(len(array), form, array)
+    rows, width = array.shape
+    if field is not None and field[1] == "z" and form == "C":
+        return Column(rows, "z", array, offsets=_offsets(itertools.repeat(width, rows), rows))
+    return Column(rows, f"+w:{width}", array, child_form=form)
+
+
+def _of_times(array: numpy.ndarray, field: _core.ResultField | None) -> Column:
+    """Days are dates. Other units are microseconds, in the zone of the field if there is one."""
+    is_date = numpy.datetime_data(array.dtype)[0] == "D"
+    is_null = numpy.isnat(array)
+    if is_date:
+        numbers = numpy.where(is_null, 0, array.astype("datetime64[D]").view("int64")).astype("int32")
+    else:
+        numbers = numpy.where(is_null, 0, array.astype("datetime64[us]").view("int64"))
+    zone = field[1] if field is not None and field[1].startswith("tsu:") else "tsu:"
+    column = Column(len(array), "tdD" if is_date else zone, numbers, nullable=True)
+    return _with_nulls(column, ~is_null) if is_null.any() else column
+
+
+def _with_nulls(column: Column, is_valid: numpy.ndarray) -> Column:
+    column.validity = numpy.packbits(is_valid, bitorder="little")
+    return column
+
+
+def _offsets(lengths: Any, count: int) -> numpy.ndarray:
+    offsets = numpy.zeros(count + 1, "int64")
+    numpy.cumsum(numpy.fromiter(lengths, "int64", count), out=offsets[1:])
+    if offsets[-1] > numpy.iinfo("int32").max:
+        raise ValueError("it has more than 2 GiB in one batch: write smaller batches")
+    return offsets.astype("int32")
+
+
+def _of_pandas(series: Any, field: _core.ResultField | None) -> Column:
+    zone = getattr(series.dtype, "tz", None)
+    if zone is not None:
+        instants = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
+        return _of_times(instants, field or ("", f"tsu:{zone}", "", True))
+    if isinstance(series.dtype, numpy.dtype) and series.dtype.kind not in "OUS":
+        return _of_array(series.to_numpy(), field)
+    is_null = series.isna().to_numpy()
+    numbers = getattr(series.dtype, "numpy_dtype", None)
+    if isinstance(numbers, numpy.dtype) and numbers.kind in "biuf":
+        filled = series.to_numpy(dtype=numbers, na_value=numbers.type(0))
+        return _with_nulls(_of_array(filled, field), ~is_null)
+    return _of_list([None if null else value for value, null in zip(series.tolist(), is_null)], field)
+
+
+def _of_list(values: list[Any], field: _core.ResultField | None) -> Column:
+    """Python's values. None is null."""
+    is_valid = numpy.fromiter((value is not None for value in values), bool, len(values))
+    first = next((value for value in values if value is not None), None)
+    if first is None and field is None and values:
+        raise ValueError("all its values are None, so its type is not known: pass schema=")
+    column = _of_values(values, first, field)
+    column.nullable = True
+    return column if is_valid.all() else _with_nulls(column, is_valid)
+
+
+def _of_values(values: list[Any], first: Any, field: _core.ResultField | None) -> Column:
+    form = field[1] if field is not None else _form_of(first)
+    if form in ("u", "z"):
+        encoded = [_encoded(value, form) for value in values]
+        return Column(len(values), form, b"".join(encoded), offsets=_offsets(map(len, encoded), len(values)))
+    if form == "b":
+        return _of_array(numpy.array([_checked(value, (bool, numpy.bool_), False) for value in values], bool), field)
+    if form in _NUMBERS:
+        return _of_array(_numbers(values, form), field)
+    if form == "tdD" or form.startswith("tsu:"):
+        return _of_times(numpy.array(values, "datetime64[D]" if form == "tdD" else "datetime64[us]"), field)
+    if form.startswith("+w:"):
+        return _of_rows(values, first, field)
+    raise ValueError(f"a list cannot have the type '{form}': write it as an Arrow array")
+
+
+def _form_of(value: Any) -> str:
+    """The format for a Python value."""
+    if isinstance(value, (bool, numpy.bool_)):
+        return "b"
+    if isinstance(value, (datetime.datetime, datetime.date)):
+        if getattr(value, "tzinfo", None) is not None:
+            raise ValueError("its times have a zone: write it as a pandas Series, or as an Arrow array")
+        return "tsu:" if isinstance(value, datetime.datetime) else "tdD"
+    forms: tuple[tuple[Any, str], ...] = (
+        ((int, numpy.integer), "l"), ((float, numpy.floating), "g"), (str, "u"), ((bytes, bytearray, memoryview), "z"),
+        (type(None), "u"),
+    )  # fmt: skip
+    for kinds, form in forms:
+        if isinstance(value, kinds):
+            return form
+    if hasattr(value, "__len__"):
+        return "+w:?"
+    raise ValueError(f"it has values of the type {type(value).__name__}: it must have {_KINDS}")
+
+
+def _checked(value: Any, kinds: tuple[Any, ...], of_none: Any) -> Any:
+    if value is None:
+        return of_none
+    if isinstance(value, kinds):
+        return value
+    raise TypeError(f"{value!r} is a {type(value).__name__}, not a {kinds[0].__name__}")
+
+
+def _encoded(value: Any, form: str) -> bytes:
+    if form == "u":
+        return bytes(_checked(value, (str,), "").encode())
+    return bytes(_checked(value, (bytes, bytearray, memoryview), b""))
+
+
+def _numbers(values: list[Any], form: str) -> numpy.ndarray:
+    kind = numpy.dtype(_NUMBERS[form])
+    if kind.kind == "f":
+        return numpy.array([_checked(value, (float, int, numpy.number), 0.0) for value in values], kind)
+    numbers = [int(_checked(value, (int, numpy.integer), 0)) for value in values]
+    limits = numpy.iinfo(kind)
+    for number in numbers:
+        if not limits.min <= number <= limits.max:
+            raise OverflowError(f"{number} is no {kind}")
+    return numpy.array(numbers, kind)
+
+
+def _of_rows(values: list[Any], first: Any, field: _core.ResultField | None) -> Column:
+    """Each value is a list of N numbers."""
+    child = field[2] if field is not None else _form_of(first[0] if len(first) else None)
+    if child not in _NUMBERS:
+        raise ValueError(f"it has lists of values that are no numbers: it must have {_KINDS}")
+    lengths = {len(value) for value in values if value is not None}
+    if len(lengths) > 1:
+        raise ValueError(f"it has lists of {min(lengths)} to {max(lengths)} numbers: all must have one length")
+    width = lengths.pop() if lengths else int(field[1][3:]) if field is not None and field[1] != "+w:?" else 1
+    array = numpy.array([numpy.zeros(width) if value is None else value for value in values], _NUMBERS[child])
+    return _of_array(array.reshape(len(values), width), field)

@@ -1,0 +1,82 @@
+"""The schema of a result: of Arrow, or as Spark writes it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from supply import _core
+from supply.errors import SupplyError
+
+# Spark's names of types, and the format in a result.
+_FORMATS = {
+    "boolean": "b", "tinyint": "c", "byte": "c", "smallint": "s", "short": "s", "int": "i", "integer": "i",
+    "bigint": "l", "long": "l", "float": "f", "real": "f", "double": "g", "string": "u", "binary": "z", "date": "tdD",
+    "timestamp": "tsu:UTC", "timestamp_ntz": "tsu:",
+}  # fmt: skip
+
+# `name` or name, its type, and NOT NULL.
+_COLUMN = re.compile(
+    r"\s*(?:`([^`]+)`|(\w+))\s*:?\s+([a-z_]+(?:\(\s*\d+\s*,\s*\d+\s*\)|<\s*[a-z]+\s*>)?)"
+    r"(\s+not\s+null)?\s*(?:,|$)",
+    re.IGNORECASE,
+)
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_LIST = re.compile(r"array<\s*([a-z]+)\s*>")
+
+# Spark's arrays do not say how many numbers they have.
+_LIST_OF_ANY_LENGTH = "+w:?"
+
+
+def fields_of(schema: Any) -> list[_core.ResultField]:
+    """The fields of anything with __arrow_c_schema__, or of a text as "id long not null, vector array<float>"."""
+    if hasattr(schema, "__arrow_c_schema__"):
+        return _core.result_fields(schema.__arrow_c_schema__())
+    if isinstance(schema, str):
+        return _fields_of_text(schema)
+    raise SupplyError(
+        f"{type(schema).__name__} is no schema: pass a pyarrow.Schema, or a text as 'id long not null, score float'"
+    )
+
+
+def is_complete(fields: list[_core.ResultField]) -> bool:
+    """Whether all lists have a length."""
+    return all(form != _LIST_OF_ANY_LENGTH for _, form, _, _ in fields)
+
+
+def completed(fields: list[_core.ResultField], of_batch: list[_core.ResultField]) -> list[_core.ResultField]:
+    """The fields, with the lengths of lists from those of a batch. A list that it has not gets the length 1."""
+    formats = {name: form for name, form, _, _ in of_batch if form.startswith("+w:")}
+    return [
+        (name, formats.get(name, "+w:1") if form == _LIST_OF_ANY_LENGTH else form, child, nullable)
+        for name, form, child, nullable in fields
+    ]
+
+
+def _fields_of_text(text: str) -> list[_core.ResultField]:
+    fields, at = [], 0
+    while at < len(text.rstrip()):
+        found = _COLUMN.match(text, at)
+        if found is None:
+            raise SupplyError(
+                f"schema '{text}': '{text[at:].strip()}' is no column: write it as in 'id long not null, score float, "
+                "vector array<float>, amount decimal(10,2)'"
+            )
+        name, kind = found[1] or found[2], found[3].lower()
+        fields.append((name, *_format_of(name, kind), found[4] is None))
+        at = found.end()
+    return fields
+
+
+def _format_of(name: str, kind: str) -> tuple[str, str]:
+    decimal, numbers = _DECIMAL.fullmatch(kind), _LIST.fullmatch(kind)
+    if decimal:
+        return f"d:{decimal[1]},{decimal[2]}", ""
+    if numbers and _FORMATS.get(numbers[1], "") in tuple("csilfg"):
+        return _LIST_OF_ANY_LENGTH, _FORMATS[numbers[1]]
+    if kind in _FORMATS:
+        return _FORMATS[kind], ""
+    raise SupplyError(
+        f"column '{name}' has the type '{kind}', which results do not know: {', '.join(_FORMATS)}, decimal(P,S), "
+        "array<NUMBER>"
+    )
