@@ -51,7 +51,7 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
 .PHONY: menu format python lint lint-c lint-python lint-shell lint-scala lint-prose run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
-	packages-for-tests clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
+	packages-for-tests packages-offload clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-trainers test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
 
@@ -188,6 +188,9 @@ packages: ## the Debian packages that are missing
 packages-for-tests:
 	@PYTHON=$(PYTHON) launch/install-packages --for-tests
 
+packages-offload: ## the Debian packages of libsupply_linalg, which supply-server loads: OpenBLAS and SLEPc, about 100
+	@PYTHON=$(PYTHON) launch/install-packages --for-offload
+
 clean: ## removes what was built, keeps the Python environment
 	rm -rf spark-supplier/target $(filter-out $(VENV) $(wildcard build/spark-*),$(wildcard build/*)) $(wildcard build/spark-*/target)
 
@@ -200,6 +203,7 @@ library: | packages
 	@{ $(CMAKE) -S mpi-client -B build/mpi-client -DCMAKE_BUILD_TYPE=Release && \
 		$(CMAKE) --build build/mpi-client --parallel $(JOBS); } > build/mpi-client.log 2>&1 \
 		|| { cat build/mpi-client.log >&2; exit 1; }
+	@grep '^skipped:' build/mpi-client.log >&2 || true
 
 library-with-fail-points: | packages
 	@mkdir -p build

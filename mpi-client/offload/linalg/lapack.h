@@ -1,0 +1,30 @@
+/** The routines of LAPACK that are used here. Fortran: matrices column after column, and the lengths of texts last. */
+#ifndef LAPACK_H
+#define LAPACK_H
+
+#include <stddef.h>
+
+/* Cholesky: A = L Lᵀ; then A X = B. */
+void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info, size_t uplo_length);
+void dpotrs_(const char *uplo, const int *n, const int *columns, const double *a, const int *lda, double *b,
+             const int *ldb, int *info, size_t uplo_length);
+
+/* Eigenvalues from number `first` to `last`, ascending, and their vectors. */
+void dsyevr_(const char *job, const char *range, const char *uplo, const int *n, double *a, const int *lda,
+             const double *low, const double *high, const int *first, const int *last, const double *tolerance,
+             int *found, double *values, double *vectors, const int *ldz, int *support, double *work,
+             const int *work_size, int *integers, const int *integers_size, int *info, size_t job_length,
+             size_t range_length, size_t uplo_length);
+
+/* A = L Q; then the rows of Q. */
+void dgelqf_(const int *m, const int *n, double *a, const int *lda, double *tau, double *work, const int *work_size,
+             int *info);
+void dorglq_(const int *m, const int *n, const int *k, double *a, const int *lda, const double *tau, double *work,
+             const int *work_size, int *info);
+
+/* A = U S Vᵀ, by divide and conquer. */
+void dgesdd_(const char *job, const int *m, const int *n, double *a, const int *lda, double *s, double *u,
+             const int *ldu, double *vt, const int *ldvt, double *work, const int *work_size, int *integers, int *info,
+             size_t job_length);
+
+#endif

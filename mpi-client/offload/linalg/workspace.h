@@ -1,0 +1,31 @@
+/** The memory of one call of a routine beside its results. */
+#ifndef WORKSPACE_H
+#define WORKSPACE_H
+
+#include <stddef.h>
+
+#include "supply_routine.h"
+
+#define WORKSPACE_BLOCKS_MAX 64
+
+struct workspace {
+    supply_call_t *call;
+    void *blocks[WORKSPACE_BLOCKS_MAX];
+    size_t count;
+    size_t bytes;
+    bool failed;
+};
+
+/** `count` values, 0 each, that live until workspace_free(). NULL: no memory, and workspace_check() will fail. */
+double *workspace_add(struct workspace *workspace, size_t count);
+
+/** 0 if all ranks got what they asked for. Otherwise the call has failed, alike on all ranks. Collective. */
+int workspace_check(struct workspace *workspace);
+
+void workspace_free(struct workspace *workspace);
+
+/** As supply_call_rows() and supply_call_array(), but NULL on all ranks if one of them has no memory. Collective. */
+supply_matrix_t *rows_result(supply_call_t *call, const char *name, const supply_matrix_t *like, uint64_t columns);
+double *array_result(supply_call_t *call, const char *name, uint64_t rows, uint64_t columns);
+
+#endif
