@@ -189,10 +189,13 @@ class Run:
         remove_folders(self._folders)
 
     def _clean_pairs(self):
-        """Removes the pairs of killed ranks in the user's config files. The run's own pairs go with their folder."""
+        """Removes the pairs of killed ranks in the user's config files. The run's own pairs go with their folder.
+
+        Results stay, because another Spark program may read them.
+        """
         options = self._options
         command = [ROOT / "build/mpi-client/supply-clean", "--mapped-files", options.mapped_files]
-        command += ["--named-pipes", options.named_pipes]
+        command += ["--named-pipes", options.named_pipes, "--keep-results"]
         if not options.hosts:
             subprocess.run(command, stdout=sys.stderr, check=False)
         elif not (self._ended_well or "SUPPLY_NODES_CLEAN" in os.environ):  # slurm-run cleans the nodes itself.

@@ -9,6 +9,7 @@
 
 #include "launcher.h"
 #include "layout.h"
+#include "result_names.h"
 #include "sized.h"
 
 #define DEFAULT_TIMEOUT 120.0
@@ -163,28 +164,6 @@ static supply_status_t set_start(const supply_options_t *options, struct setting
         "options: position holds none: fill it with supply_position_save() or supply_position_from_text()");
 }
 
-/* The folder of the results, without the slashes at its end. */
-static supply_status_t set_results_folder(const supply_options_t *options, struct settings *settings,
-                                          struct failure *failure) {
-    const char *environment = getenv("SUPPLY_RESULTS_FOLDER");
-    const struct named_path *mapped_file = &settings->files.mapped_file;
-    const char *path = options->results_folder ? options->results_folder
-                       : environment           ? environment
-                                               : mapped_file->path;
-    const char *origin = options->results_folder ? "options"
-                         : environment           ? "SUPPLY_RESULTS_FOLDER"
-                                                 : mapped_file->origin;
-    size_t length = path == mapped_file->path ? (size_t)(strrchr(path, '/') - path) : strlen(path);
-    while (length > 1 && path[length - 1] == '/') length--;
-    if (path[0] != '/')
-        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "the folder of results, '%s' (%s), is not an absolute path",
-                           path, origin);
-    settings->results_folder.path = strndup(path, length > 0 ? length : 1);
-    settings->results_folder.origin = strdup(origin);
-    if (settings->results_folder.path != NULL && settings->results_folder.origin != NULL) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-}
-
 static supply_status_t set_group(const supply_options_t *options, struct settings *settings, struct failure *failure) {
     const char *name = options->group ? options->group : settings->files.group;
     const char *origin = options->group ? "options" : settings->files.mapped_file.origin;
@@ -218,7 +197,9 @@ supply_status_t supply_settings(const supply_options_t *given, struct settings *
     if (status == SUPPLY_OK) status = set_sizes(&options, settings, failure);
     if (status == SUPPLY_OK) status = set_start(&options, settings, failure);
     if (status == SUPPLY_OK) status = set_group(&options, settings, failure);
-    if (status == SUPPLY_OK) status = set_results_folder(&options, settings, failure);
+    if (status == SUPPLY_OK)
+        status = supply_results_folder(options.results_folder, &settings->files.mapped_file, &settings->results_folder,
+                                       failure);
     if (status == SUPPLY_OK) status = set_generation(settings, failure);
     settings->rank_pid = (uint32_t)getpid();
     settings->interrupted = options.interrupted;

@@ -21,6 +21,23 @@ bool supply_result_name_is_valid(const char *name) {
     return length > 0 && name[length] == '\0';
 }
 
+supply_status_t supply_results_folder(const char *given, const struct named_path *mapped_file,
+                                      struct named_path *folder, struct failure *failure) {
+    const char *environment = getenv("SUPPLY_RESULTS_FOLDER");
+    const char *path = given ? given : environment ? environment : mapped_file->path;
+    const char *origin = given ? "options" : environment ? "SUPPLY_RESULTS_FOLDER" : mapped_file->origin;
+    size_t length = path == mapped_file->path ? (size_t)(strrchr(path, '/') - path) : strlen(path);
+    if (path[0] != '/')
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "the folder of results, '%s' (%s), is not an absolute path",
+                           path, origin);
+    /* A slash at the end would follow a symbolic link. */
+    while (length > 1 && path[length - 1] == '/') length--;
+    folder->path = strndup(path, length > 0 ? length : 1);
+    folder->origin = strdup(origin);
+    if (folder->path != NULL && folder->origin != NULL) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+}
+
 /* A name has no dot, so the results of the pair `a.b` are not taken for those of the pair `a`. */
 static bool is_of_pair(const char *file, const char *pair_name) {
     const size_t pair_length = strlen(pair_name);

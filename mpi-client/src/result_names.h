@@ -1,4 +1,4 @@
-/** PAIR.NAME.result: the names of a pair's results, and the files of those that are there. */
+/** FOLDER/PAIR.NAME.result: the names of a pair's results, and the files of those that are there. */
 #ifndef SUPPLY_RESULT_NAMES_H
 #define SUPPLY_RESULT_NAMES_H
 
@@ -13,6 +13,13 @@
 
 /** Whether a result may have that name: 1 to 64 of the characters A-Z a-z 0-9 _ -. */
 bool supply_result_name_is_valid(const char *name);
+
+/**
+ * The folder of a pair's results: `given` (may be NULL), else that of the environment, else that of the mapped file.
+ * The caller frees both texts in any case. SUPPLY_OK, or _CONFIG, _MEMORY.
+ */
+supply_status_t supply_results_folder(const char *given, const struct named_path *mapped_file,
+                                      struct named_path *folder, struct failure *failure);
 
 /** Paths of files, each with the origin of its folder. Free it with supply_result_files_free(). */
 struct result_files {

@@ -1,5 +1,15 @@
 // supply-clean as a program.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "forked.h"
+#include "supply_result.h"
 #include "tool_test.h"
+
+extern "C" {
+#include "file_lock.h"
+#include "layout.h"
+}
 
 namespace supply_test {
 namespace {
@@ -62,6 +72,106 @@ TEST_F(SupplyCleanTest, ADryRunPrintsTheSameAndRemovesNothing) {
     task.end_of_data(0);
     task.see_end();
     EXPECT_EQ(0, living.wait().exit_status) << "the living pair was disturbed";
+}
+
+class SupplyCleanResultsTest : public SupplyCleanTest {
+  protected:
+    /** A rank of pair 0 that seals one result, aborts one, and dies while it writes one. */
+    void leave_results(const char *results_folder = nullptr) const {
+        const int status = run_forked([&] {
+            supply_options_t options;
+            supply_options_init(&options);
+            options.mapped_file = pairs[0].mapped_file.c_str();
+            options.request_pipe = pairs[0].request_pipe.c_str();
+            options.notification_pipe = pairs[0].notification_pipe.c_str();
+            options.results_folder = results_folder;
+            supply_t *supply;
+            supply_result_t *results[3];
+            if (supply_open(&supply, &options) != SUPPLY_OK) return 1;
+            const supply_field_t field = {"id", false, "l", ""};
+            const char *const names[] = {"sealed", "aborted", "dead"};
+            for (int i = 0; i < 3; i++)
+                if (supply_result_open(&results[i], supply, names[i], &field, 1) != SUPPLY_OK) return 1;
+            supply_result_seal(results[0]);
+            supply_result_abort(results[1], "the test has ended");
+            raise(SIGKILL);
+            return 0;
+        });
+        ASSERT_TRUE(WIFSIGNALED(status));
+    }
+    std::string result(const std::string &name, const std::string &in = "") const {
+        return (in.empty() ? folder.path() : in) + "/pair-0.mapped." + name + ".result";
+    }
+    void set_task(pid_t pid) const {
+        const int fd = ::open(result("sealed").c_str(), O_WRONLY | O_CLOEXEC);
+        EXPECT_EQ(4, pwrite(fd, &pid, 4, offsetof(mapped_file_header, task_pid)));
+        close(fd);
+    }
+    static bool is(const std::string &path) { return std::filesystem::exists(path); }
+};
+
+TEST_F(SupplyCleanResultsTest, ThoseThatNobodyNeedsAreRemovedAndPrinted) {
+    leave_results();
+    const Ended tried = clean({"--dry-run"});
+    EXPECT_TRUE(is(result("sealed")) && is(result("aborted") + ".unsealed") && is(result("dead") + ".unsealed"));
+    const Ended ended = clean();
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_TRUE(says(ended.out, {result("sealed").c_str(), (result("aborted") + ".unsealed").c_str(),
+                                 (result("dead") + ".unsealed").c_str()}));
+    EXPECT_EQ(ended.out, tried.out);
+    EXPECT_FALSE(is(result("sealed")) || is(result("aborted") + ".unsealed") || is(result("dead") + ".unsealed"));
+}
+
+TEST_F(SupplyCleanResultsTest, ASealedOneOfALivingSparkProcessIsKept) {
+    leave_results();
+    set_task(getpid());
+    Ended ended = clean();
+    EXPECT_EQ(1, ended.exit_status);
+    EXPECT_TRUE(says(ended.err, {"supply-clean: ", result("sealed").c_str(), std::to_string(getpid()).c_str(), "alive",
+                                 "supply.spark.release"}));
+    EXPECT_TRUE(is(result("sealed")));
+    EXPECT_FALSE(is(result("dead") + ".unsealed"));
+    const pid_t gone = fork();
+    if (gone == 0) _exit(0);
+    waitpid(gone, nullptr, 0);
+    set_task(gone);
+    ended = clean();
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_FALSE(is(result("sealed")));
+}
+
+TEST_F(SupplyCleanResultsTest, ASealedOneThatIsReadIsKept) {
+    leave_results();
+    const int reader = ::open(result("sealed").c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(0, supply_file_lock(reader, F_RDLCK, READER_LOCK_BYTE));
+    const Ended ended = clean();
+    EXPECT_EQ(1, ended.exit_status);
+    EXPECT_TRUE(says(ended.err, {"supply-clean: ", result("sealed").c_str(), "read by Spark"}));
+    EXPECT_TRUE(is(result("sealed")));
+    close(reader);
+    EXPECT_EQ(0, clean().exit_status);
+    EXPECT_FALSE(is(result("sealed")));
+}
+
+TEST_F(SupplyCleanResultsTest, SealedOnesCanBeKept) {
+    leave_results();
+    const Ended ended = clean({"--keep-results"});
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_TRUE(is(result("sealed")));
+    EXPECT_FALSE(is(result("dead") + ".unsealed"));
+}
+
+TEST_F(SupplyCleanResultsTest, AFolderOfTheirOwnIsNamed) {
+    const std::string own = folder.file("own");
+    leave_results(own.c_str());
+    EXPECT_EQ(0, clean().exit_status);
+    EXPECT_TRUE(is(result("sealed", own)));
+    const Ended ended = clean({"--results-folder", own});
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_FALSE(is(result("sealed", own)));
+    const Ended relative = clean({"--results-folder", "own"});
+    EXPECT_EQ(1, relative.exit_status);
+    EXPECT_TRUE(says(relative.err, {"'own'", "absolute"}));
 }
 
 TEST_F(SupplyCleanTest, OutputThatCannotBeWrittenIsAFailure) {

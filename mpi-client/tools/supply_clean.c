@@ -1,14 +1,17 @@
-/** supply-clean: removes the files that dead ranks left. */
+/** supply-clean: removes the files that dead ranks left, and results that nobody needs. */
 #include <stdio.h>
 
+#include "clean_results.h"
 #include "command_line.h"
 #include "stale.h"
 #include "supply.h"
 
-enum { DRY_RUN = COMMAND_LINE_OWN };
+enum { DRY_RUN = COMMAND_LINE_OWN, RESULTS_FOLDER, KEEP_RESULTS };
 static const struct option options[] = {
     COMMAND_LINE_COMMON,
     {"dry-run", no_argument, NULL, DRY_RUN},
+    {"results-folder", required_argument, NULL, RESULTS_FOLDER},
+    {"keep-results", no_argument, NULL, KEEP_RESULTS},
     COMMAND_LINE_END,
 };
 
@@ -18,11 +21,15 @@ static const struct tool tool = {
     .usage =
         "usage: supply-clean [options]\n"
         "Removes the mapped files and named pipes of dead ranks, and prints the path of each file that it removed.\n"
-        "It never touches a pair whose rank is alive.\n"
+        "It never touches a pair whose rank is alive. Of dead ranks it also removes results: those that are not "
+        "sealed,\n"
+        "and sealed ones that nobody reads and whose Spark process has ended.\n"
         "\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
         "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
+        "  --results-folder DIR  folder of the results (default: SUPPLY_RESULTS_FOLDER, or that of the mapped file)\n"
+        "  --keep-results        keep all sealed results\n"
         "  --dry-run             print what would be removed, and remove nothing\n"
         "  --help, --version\n"
         "\n"
@@ -30,28 +37,35 @@ static const struct tool tool = {
         "2 on a wrong option.\n",
 };
 
-static bool clean(const struct config_line *line, bool dry_run) {
+static bool clean(const struct config_line *line, const struct cleaning *cleaning) {
     const char *const paths[] = {line->mapped_file.path, line->request_pipe.path, line->notification_pipe.path};
     struct stale_files stale;
     struct failure failure;
     const supply_status_t status =
-        dry_run ? supply_stale_find(line, &stale, &failure) : supply_stale_remove(line, &stale, &failure);
+        cleaning->dry_run ? supply_stale_find(line, &stale, &failure) : supply_stale_remove(line, &stale, &failure);
     if (status != SUPPLY_OK) fprintf(stderr, "%s: %s\n", tool.name, failure.text);
     for (int i = 0; i < 3; i++)
         if (stale.left[i]) puts(paths[i]);
-    return status == SUPPLY_OK;
+    return status == SUPPLY_OK && clean_results(line, cleaning);
 }
 
 int main(int argc, char **argv) {
     struct pair_selection selection = NO_PAIR_SELECTION;
-    bool dry_run = false;
-    while (command_line_next(&tool, argc, argv, &selection) == DRY_RUN) dry_run = true;
+    struct cleaning cleaning = {.tool = tool.name};
+    for (int option; (option = command_line_next(&tool, argc, argv, &selection)) >= 0;) {
+        if (option == RESULTS_FOLDER)
+            cleaning.results_folder = optarg;
+        else if (option == KEEP_RESULTS)
+            cleaning.keep_results = true;
+        else
+            cleaning.dry_run = true;
+    }
     struct config_lines lines;
     bool cleaned = command_line_read_config(&tool, &selection, &lines);
     if (cleaned)
         for (size_t i = 0; i < lines.count; i++)
             if (selection.local_rank < 0 || (size_t)selection.local_rank == i)
-                cleaned &= clean(&lines.lines[i], dry_run);
+                cleaned &= clean(&lines.lines[i], &cleaning);
     supply_config_free(&lines);
     return command_line_exit_status(&tool, cleaned ? 0 : 1);
 }

@@ -1,10 +1,13 @@
 // The example programs with two ranks, fed by two tasks of the test.
+#include <cstring>
+#include <numeric>
 #include <random>
 #include <thread>
 
 #include "mpirun.h"
 #include "process.h"
 #include "rank.h"
+#include "result_file.h"
 
 namespace supply_test {
 namespace {
@@ -74,6 +77,25 @@ TEST_F(ExamplesTest, MinimalCounts) {
     const Ended ended = run({SUPPLY_TEST_MINIMAL}, 3, 1, 2);
     EXPECT_EQ(0, ended.exit_status) << ended.err;
     EXPECT_TRUE(says(ended.out, {"rank 0: 96 elements, 6144 bytes\n", "rank 1: 32 elements, 2048 bytes\n"}));
+}
+
+TEST_F(ExamplesTest, MeanPixelsAreAResultOfEachRank) {
+    const Ended ended = run({SUPPLY_TEST_MEAN_PIXELS}, 3, 1, 2);
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_TRUE(says(ended.out, {"rank 0: 48 rows in ", "rank 1: 16 rows in "}));
+    for (size_t rank : {0, 1}) {
+        const ResultFile result = read_result(pairs[rank].mapped_file + ".mean_pixels.result");
+        EXPECT_EQ(rank, static_cast<size_t>(result.header.rank));
+        ASSERT_EQ(rank == 0 ? 48u : 16u, result.header.epoch_elements);
+        for (uint32_t i = 0; i < result.header.epoch_elements; i++) {
+            const Element element = digit(i);
+            const float sum = static_cast<float>(std::accumulate(element.data.begin(), element.data.end(), 0));
+            EXPECT_EQ(element.key, result.columns[0].values[i]);
+            float mean;
+            memcpy(&mean, result.columns[1].values[i]->data(), sizeof mean);
+            EXPECT_EQ(sum / 64, mean);
+        }
+    }
 }
 
 TEST_F(ExamplesTest, ArrowColumnsHaveTheirMeans) {

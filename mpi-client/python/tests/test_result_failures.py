@@ -1,0 +1,58 @@
+"""Results of ranks that are killed, or that find no space."""
+
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+
+import pytest
+import supply
+
+from result_file import abort_reason, read_result
+from task import wait_until
+
+# Writes a block after the other until it is killed.
+WRITER = """
+import supply
+with supply.open("{folder}", 0, timeout=30) as s, s.results("scores", "id long, text string") as out:
+    while True:
+        out.write({{"id": range(100), "text": ["x" * 100] * 100}})
+        print(out.rows, flush=True)
+"""
+
+
+def test_a_rank_is_killed_while_it_writes(files):
+    rank = subprocess.Popen(
+        [sys.executable, "-c", WRITER.format(folder=files.folder)], stdout=subprocess.PIPE, text=True
+    )
+    assert [rank.stdout.readline() for _ in range(10)][-1] == "1000\n"
+    rank.send_signal(signal.SIGKILL)
+    rank.wait()
+    sealed = pathlib.Path(f"{files.paths[0]}.scores.result")
+    unsealed = pathlib.Path(f"{sealed}.unsealed")
+    assert unsealed.exists() and not sealed.exists()
+    with pytest.raises(AssertionError):
+        abort_reason(sealed)
+
+    again = supply.open(files.folder, 0, timeout=30)
+    assert not unsealed.exists()
+    with again.results("scores") as out:
+        out.write({"id": [1]})
+    assert read_result(sealed)["id"].to_pylist() == [1]
+    again.abort("the test has ended")
+
+
+def test_a_file_system_that_is_full(files):
+    """The limit of the process stands for it, because not every machine lets a test mount one."""
+    program = WRITER.format(folder=files.folder)
+    rank = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300 << 10, 300 << 10)),
+    )  # fmt: skip
+    _, error = rank.communicate(timeout=60)
+    assert rank.returncode == 1
+    last = error.splitlines()[-1]
+    assert last.startswith("supply.errors.NoSpaceError: result ") and "may write files of 307200" in last
+    assert abort_reason(f"{files.paths[0]}.scores.result") == f"NoSpaceError: {last.split(': ', 1)[1]}"
+    wait_until("the end of the pair", lambda: files.remaining() == [])
