@@ -56,9 +56,9 @@ def repeated(batch: Batch, size: int) -> Batch:
 
 def copy_of(values: Values) -> Values:
     """A copy of the values of one column."""
-    if isinstance(values, list):
-        return list(values)
-    return Jagged(*(part.clone() for part in values)) if isinstance(values, Jagged) else values.clone()
+    if isinstance(values, torch.Tensor):
+        return values.clone()
+    return list(values) if isinstance(values, list) else Jagged(*(part.clone() for part in values))
 
 
 def copied(batch: Batch) -> Batch:

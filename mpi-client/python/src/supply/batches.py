@@ -52,7 +52,10 @@ class Batches:
 
     def _whole(self, part: Batch) -> Batch:
         if not self._zero_copy:
-            return Batch((name, self._copy(name, values)) for name, values in part.items())
+            copy = Batch()
+            for name, values in part.items():
+                copy[name] = self._copy(name, values)
+            return copy
         for name, dtype in self._dtypes.items():
             values = part[name]
             if isinstance(values, torch.Tensor):
@@ -71,12 +74,11 @@ class Batches:
 
 
 def _rows(columns: Mapping[str, Sliceable], begin: int, end: int, count: int) -> Batch:
-    """Those elements of a block of `count`. All of a tensor is that tensor, which is faster than a slice of it."""
-    whole = end - begin == count
-    return Batch(
-        (name, values if whole and isinstance(values, torch.Tensor) else values[begin:end])
-        for name, values in columns.items()
-    )
+    """Those elements of a block of `count`."""
+    if isinstance(columns, Batch) and end - begin == count:
+        # It takes less time than slices of tensors.
+        return columns
+    return Batch((name, values[begin:end]) for name, values in columns.items())
 
 
 class _PartialBatch:

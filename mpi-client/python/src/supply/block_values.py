@@ -9,7 +9,7 @@ import numpy
 import torch
 
 from supply import _core, column_layout
-from supply.batch import Jagged
+from supply.batch import Batch, Jagged
 from supply.block import Block
 from supply.errors import ColumnError
 
@@ -77,13 +77,13 @@ class BlockValues:
         self._nulls = nulls
         self._plain: bool | None = None
 
-    def read(self, block: Block) -> dict[str, Sliceable]:
-        """The values by name. Numbers are views."""
+    def read(self, block: Block) -> Mapping[str, Sliceable]:
+        """The values by name: a Batch if all are tensors. Numbers are views."""
         if self._plain is None:
             self._plain = not self._nulls and all(self._is_plain(block._column(name)) for name in self._columns)
         if self._plain:
             try:
-                return {name: block.torch(name) for name in self._columns}
+                return Batch([(name, block.torch(name)) for name in self._columns])
             except ColumnError:
                 # _numbers() names the option to set.
                 pass
