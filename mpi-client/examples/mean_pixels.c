@@ -37,9 +37,10 @@ static supply_status_t write_means(supply_result_t *result, const supply_column_
     return status;
 }
 
-static void fail(int rank, const char *text) {
+_Noreturn static void fail(int rank, const char *text) {
     fprintf(stderr, "mean-pixels: rank %d: %s\n", rank, text);
     MPI_Abort(MPI_COMM_WORLD, 1);
+    exit(1);
 }
 
 int main(int argc, char **argv) {

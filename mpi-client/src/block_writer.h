@@ -27,7 +27,7 @@ struct block_writer {
     struct iovec *pieces;        /**< of the block that is laid out */
 };
 
-/** SUPPLY_OK, or _CONFIG (so many columns do not fit into a block), _MEMORY. Free *writer in any case. */
+/** SUPPLY_OK, or _CONFIG (the column table does not fit into a block), _MEMORY. Free *writer in any case. */
 supply_status_t supply_block_writer_init(struct block_writer *writer, const struct schema *schema, size_t block_bytes,
                                          struct failure *failure);
 void supply_block_writer_free(struct block_writer *writer);

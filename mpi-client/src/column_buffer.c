@@ -1,6 +1,7 @@
 #include "column_buffer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define CAPACITY_MIN ((size_t)4096)
 
@@ -30,6 +31,16 @@ static uint8_t few_bits(const uint8_t *bits, uint64_t first, unsigned count) {
 bool supply_buffer_append_bits(struct column_buffer *buffer, uint64_t size, const uint8_t *bits, uint64_t first,
                                uint64_t count) {
     if (supply_buffer_reserve(buffer, supply_bitmap_bytes(size + count) - buffer->size) == NULL) return false;
+    if (size % 8 == 0 && (bits == NULL || first % 8 == 0)) {
+        const size_t whole = (size_t)(count / 8);
+        if (bits == NULL)
+            memset(&buffer->bytes[size / 8], 0xFF, whole);
+        else if (whole > 0)
+            memcpy(&buffer->bytes[size / 8], &bits[first / 8], whole);
+        size += 8 * whole;
+        first += 8 * whole;
+        count -= 8 * whole;
+    }
     while (count > 0) {
         const unsigned shift = size % 8, space = 8 - shift, step = count < space ? (unsigned)count : space;
         const uint8_t value = bits == NULL ? (uint8_t)(0xFFu >> (8 - step)) : few_bits(bits, first, step);
@@ -43,8 +54,12 @@ bool supply_buffer_append_bits(struct column_buffer *buffer, uint64_t size, cons
 }
 
 uint64_t supply_bits_count_zeros(const uint8_t *bits, uint64_t first, uint64_t count) {
-    uint64_t ones = 0;
-    for (uint64_t done = 0; done < count; done += 8)
+    uint64_t ones = 0, done = 0;
+    for (uint64_t word; first % 8 == 0 && count - done >= 64; done += 64) {
+        memcpy(&word, &bits[(first + done) / 8], sizeof word);
+        ones += (unsigned)__builtin_popcountll(word);
+    }
+    for (; done < count; done += 8)
         ones +=
             (unsigned)__builtin_popcount(few_bits(bits, first + done, count - done < 8 ? (unsigned)(count - done) : 8));
     return count - ones;

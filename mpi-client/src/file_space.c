@@ -40,13 +40,13 @@ static supply_status_t fail(const struct claimed_file *file, uint64_t bytes, int
 supply_status_t supply_space_check(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
                                    struct failure *failure) {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && offset + bytes > limit.rlim_cur)
+    const unsigned long long end = offset + bytes;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && end > limit.rlim_cur)
         return supply_fail(failure, SUPPLY_ERROR_NO_SPACE,
                            "%s %s (%s): %llu bytes are needed and this process may write files of %llu: raise "
                            "ulimit -f, or %s",
-                           supply_file_kind_name(file->kind), file->name->path, file->name->origin,
-                           (unsigned long long)(offset + bytes), (unsigned long long)limit.rlim_cur,
-                           how_to_need_less(file));
+                           supply_file_kind_name(file->kind), file->name->path, file->name->origin, end,
+                           (unsigned long long)limit.rlim_cur, how_to_need_less(file));
     return bytes > free_bytes(file) ? fail(file, bytes, ENOSPC, failure) : SUPPLY_OK;
 }
 

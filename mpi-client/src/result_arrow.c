@@ -160,6 +160,16 @@ static supply_status_t check_batch(supply_result_t *result, const struct ArrowSc
     return SUPPLY_OK;
 }
 
+static supply_status_t write_batch(supply_result_t *result, const struct ArrowSchema *schema,
+                                   const struct ArrowArray *array, struct batch *batch) {
+    supply_status_t status = SUPPLY_OK;
+    for (uint32_t i = 0; status == SUPPLY_OK && i < result->schema.count; i++)
+        status = set_column(result, i, schema, array, batch);
+    if (status == SUPPLY_OK) status = supply_result_append(result, batch->rows, (uint64_t)array->length);
+    for (uint32_t i = 0; i < result->schema.count; i++) supply_arrow_text_free(&batch->texts[i]);
+    return status;
+}
+
 supply_status_t supply_result_write_arrow(supply_result_t *result, const struct ArrowSchema *schema,
                                           const struct ArrowArray *array) {
     supply_status_t status = supply_result_check_open(result);
@@ -167,11 +177,9 @@ supply_status_t supply_result_write_arrow(supply_result_t *result, const struct 
     if (status != SUPPLY_OK) return status;
     const uint32_t count = result->schema.count;
     struct batch batch = {calloc(count, sizeof *batch.rows), calloc(count, sizeof *batch.texts)};
-    if (batch.rows == NULL || batch.texts == NULL)
-        status = supply_result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
-    for (uint32_t i = 0; status == SUPPLY_OK && i < count; i++) status = set_column(result, i, schema, array, &batch);
-    if (status == SUPPLY_OK) status = supply_result_append(result, batch.rows, (uint64_t)array->length);
-    for (uint32_t i = 0; batch.texts != NULL && i < count; i++) supply_arrow_text_free(&batch.texts[i]);
+    status = batch.rows != NULL && batch.texts != NULL
+                 ? write_batch(result, schema, array, &batch)
+                 : supply_result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
     free(batch.rows);
     free(batch.texts);
     return status;

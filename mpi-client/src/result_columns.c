@@ -11,7 +11,7 @@ supply_status_t supply_result_open_sized(supply_result_t **result, supply_t *sup
                                          const supply_field_t *fields, int count, size_t struct_bytes) {
     struct schema schema;
     supply_status_t status = supply_result_begin(result, supply, name, fields != NULL ? count : 0, &schema);
-    for (uint32_t i = 0; status == SUPPLY_OK && i < schema.count; i++) {
+    for (uint32_t i = 0; status == SUPPLY_OK && fields != NULL && i < schema.count; i++) {
         supply_field_t field;
         supply_copy_sized(&field, sizeof field, (const uint8_t *)fields + i * struct_bytes, struct_bytes);
         status = supply_result_set_field(*result, &schema, i, &field);
