@@ -19,7 +19,7 @@
 #define PEER_SECONDS 30
 #define BACKLOG 16
 
-/* A socket whose name is in use belongs to a living server if somebody accepts a connection on it. */
+/* A socket whose name is in use belongs to a living server if a program accepts a connection on it. */
 static bool is_in_use(const struct sockaddr_un *address) {
     const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const bool in_use = probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof *address) == 0;

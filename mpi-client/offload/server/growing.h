@@ -21,7 +21,7 @@ void *growing_add(struct growing *memory, size_t bytes);
 /** Bytes that are needed for `bytes` more, beside what the memory has already. */
 size_t growing_needed(const struct growing *memory, size_t bytes);
 
-/** Gives back what is not used. */
+/** Releases what is not used. */
 void growing_fit(struct growing *memory);
 
 void growing_free(struct growing *memory);

@@ -40,13 +40,13 @@ class Matrix:
 
     def to_numpy(self) -> numpy.ndarray:
         """All values in this process: float64, of `shape`; one-dimensional if it is an array of one column or row."""
-        values = numpy.frombuffer(self.java.toBytes(), dtype="<f8").reshape(self.shape)
+        values = numpy.frombuffer(self._ranks.ask(self.java.toBytes), dtype="<f8").reshape(self.shape)
         return values.ravel() if self.java.isArray() and 1 in self.shape else values
 
     def drop(self) -> None:
         """Frees its memory on the ranks now. The handle must not be used any more."""
         if self._finalizer.detach():
-            self.java.drop()
+            self._ranks.ask(self.java.drop)
 
     def __repr__(self) -> str:
         return f"<Matrix {self.shape[0]} x {self.shape[1]}>"

@@ -83,6 +83,14 @@ def _of_hydra(host_file: str | os.PathLike[str]) -> str:
     return ",".join(hosts)
 
 
+def files_of_mpi(folder: pathlib.Path) -> dict[str, str]:
+    """Environment variables: Open MPI's shared memory and other files lie in the folder, and go with it.
+
+    If ranks or mpirun are killed, it leaves them.
+    """
+    return dict.fromkeys(("OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_orte_tmpdir_base"), str(folder))
+
+
 class Mpirun:
     """program: what each rank runs. environment: for the ranks. post: gets MpirunEnded, on another thread."""
 

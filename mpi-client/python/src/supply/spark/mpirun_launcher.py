@@ -15,7 +15,7 @@ from supply.ranks.mpi_spec import MpiSpec
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
-from supply.spark.mpirun import Mpirun, MpirunEnded, command
+from supply.spark.mpirun import Mpirun, MpirunEnded, command, files_of_mpi
 from supply.spark.placement import wait_for_slots
 from supply.spark.spark_jobs import SparkJobs
 
@@ -42,13 +42,12 @@ class MpirunLauncher:
         return self._ranks
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
-        # Open MPI's shared memory and its other files, if ranks or mpirun are killed. The keepers remove this folder.
-        names = ("OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_orte_tmpdir_base")
-        files_of_mpi = dict.fromkeys(names, str(files.pair_folder))
         of_python = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         of_run = MpiSpec(files, self._spark_hosts).environment()
         program = [sys.executable, "-u", "-m", "supply.ranks.mpi_rank"]
-        self._mpirun = Mpirun(self._command, program, {**files_of_mpi, **of_python, **environment, **of_run}, post)
+        self._mpirun = Mpirun(
+            self._command, program, {**files_of_mpi(files.pair_folder), **of_python, **environment, **of_run}, post
+        )
 
     def handle(self, peer: Peer | None, message: Any) -> Cause | None:
         if isinstance(message, KeeperStarted) and peer is not None:

@@ -6,14 +6,15 @@ import os
 import queue
 import shutil
 import uuid
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 from supply.errors import SupplierError
 from supply.ranks.run_files import RunFiles
-from supply.spark.cancelled import cancelled_on_interrupt
+from supply.spark.cancellable import run_cancellable
 from supply.spark.matrix import Matrix
-from supply.spark.mpirun import Mpirun, MpirunEnded, command
+from supply.spark.mpirun import Mpirun, MpirunEnded, command, files_of_mpi
 from supply.spark.server_sockets import wait_for_sockets
 
 _END_SECONDS = 15
@@ -51,6 +52,7 @@ class Ranks:
         self._files = RunFiles(os.fspath(folder), f"supply-{uuid.uuid4().hex[:12]}", ("matrix",), n, ring, block)
         mapped_files, named_pipes = self._files.config("matrix")
         environment = {
+            **files_of_mpi(self._files.pair_folder),
             "SUPPLY_MAPPED_FILES": mapped_files,
             "SUPPLY_NAMED_PIPES": named_pipes,
             "SUPPLY_TIMEOUT": str(timeout),
@@ -62,13 +64,13 @@ class Ranks:
             environment["SUPPLY_LIBRARIES"] = os.fspath(folder_of_libraries)
         program = _server(server)
         self._files.write_config()
+        self._files.pair_folder.mkdir(mode=0o700)
         try:
             self._mpirun = Mpirun(command(n, None), [program], environment, self._ended.put)
             wait_for_sockets(self._files, self._ended, timeout)
             offload = spark._jvm.supply.python.Offload
             self._ranks = offload.ranks(spark._jsparkSession, n, mapped_files, named_pipes, None, float(timeout))
-            with self._command():
-                self._ranks.check()
+            self.ask(self._ranks.check)
         except BaseException:
             self._remove()
             raise
@@ -80,8 +82,8 @@ class Ranks:
         names the rows; it comes back with results. Raises SupplierError for nulls, NaN, or too little memory.
         """
         names = [features] if isinstance(features, str) else list(features)
-        with self._command():
-            return self._held(self._spark._jvm.supply.python.Offload.matrix(self._ranks, df._jdf, names, key))
+        offload = self._spark._jvm.supply.python.Offload
+        return self._held(self.ask(lambda: offload.matrix(self._ranks, df._jdf, names, key)))
 
     def call(self, routine: str, *arguments: Any, library: str | None = None, **parameters: Any) -> Any:
         """Calls a routine: its result, or a tuple of its results.
@@ -91,16 +93,14 @@ class Ranks:
         values = [_plain(value) for value in arguments]
         named = {name: _plain(value) for name, value in parameters.items()}
         offload = self._spark._jvm.supply.python.Offload
-        with self._command():
-            results = offload.call(self._ranks, library or self._library, routine, values, named)
-            held = tuple(self._held(result) for result in results)
+        results = self.ask(lambda: offload.call(self._ranks, library or self._library, routine, values, named))
+        held = tuple(self._held(result) for result in results)
         return held[0] if len(held) == 1 else held
 
     def close(self) -> None:
         """Ends the ranks. Their matrices are gone."""
         try:
-            with self._command():
-                self._ranks.close()
+            self.ask(self._ranks.close)
         finally:
             self._remove()
 
@@ -118,11 +118,15 @@ class Ranks:
     def _held(self, matrix: Any) -> Matrix:
         return Matrix(self, matrix, self._dropped.append)
 
-    def _command(self) -> Any:
-        """For a block that talks to the ranks: drops what Python has collected, and gives errors their type."""
-        while self._dropped and hasattr(self, "_ranks"):
-            self._dropped.pop().drop()
-        return cancelled_on_interrupt(self._spark.sparkContext)
+    def ask(self, call: Callable[[], Any]) -> Any:
+        """What a call into the JVM returns that talks to the ranks. Drops first what Python has collected."""
+
+        def dropping() -> Any:
+            while self._dropped:
+                self._dropped.pop().drop()
+            return call()
+
+        return run_cancellable(self._spark.sparkContext, dropping)
 
     def _remove(self) -> None:
         if hasattr(self, "_mpirun"):

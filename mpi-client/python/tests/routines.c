@@ -1,0 +1,52 @@
+/** Routines for test_ranks.py: they crash, fail, wait, and copy. */
+#include <signal.h>
+#include <string.h>
+#include <supply_routine.h>
+#include <unistd.h>
+
+static int rank_of(supply_call_t *call) {
+    int rank;
+    MPI_Comm_rank(supply_call_comm(call), &rank);
+    return rank;
+}
+
+static int crash(supply_call_t *call) {
+    if (rank_of(call) == supply_call_integer(call, "rank")) raise(SIGSEGV);
+    MPI_Barrier(supply_call_comm(call));
+    return 0;
+}
+
+static int fail(supply_call_t *call) {
+    return rank_of(call) == supply_call_integer(call, "rank") ? supply_call_fail(call, "no \"luck\" today") : 0;
+}
+
+static int wait(supply_call_t *call) {
+    while (!supply_call_cancelled(call)) usleep(10000);
+    return supply_call_fail(call, "cancelled");
+}
+
+static int copy(supply_call_t *call) {
+    const supply_matrix_t *from = supply_call_matrix(call, "A");
+    supply_matrix_t *to = supply_call_rows(call, "B", from, from->columns);
+    if (to == NULL) return 1;
+    memcpy(to->values, from->values, from->local_rows * from->columns * sizeof(double));
+    return 0;
+}
+
+static int forget(supply_call_t *call) {
+    (void)call;
+    return 0;
+}
+
+static int hoard(supply_call_t *call) {
+    return supply_call_rows(call, "B", supply_call_matrix(call, "A"), (uint64_t)1 << 40) == NULL;
+}
+
+#define RANK {"rank", SUPPLY_INTEGER, "1"}
+#define MATRIX {"A", SUPPLY_MATRIX, NULL}
+
+const supply_routine_t supply_routines[] = {
+    {"crash", crash, {RANK}, {NULL}},     {"fail", fail, {RANK}, {NULL}},      {"wait", wait, {{NULL}}, {NULL}},
+    {"copy", copy, {MATRIX}, {"B"}},      {"forget", forget, {{NULL}}, {"B"}}, {"hoard", hoard, {MATRIX}, {"B"}},
+    {NULL, NULL, {{NULL, 0, NULL}}, {NULL}},
+};

@@ -1,0 +1,221 @@
+"""supply.spark.Ranks: matrices of a session that real ranks hold, and routines of libraries that a test compiles."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from layout import ROOT
+from supplier_session import prepare_environment, session_fixture, shared_memory
+
+pytest.importorskip("pyspark", reason="no PySpark in this environment")
+SERVER = ROOT / "build" / "mpi-client" / "supply-server"
+if not SERVER.exists():
+    pytest.skip("no supply-server: libsupply was built without MPI", allow_module_level=True)
+
+prepare_environment()
+spark = session_fixture(2)
+RANKS = 2
+NUMBERS = 100
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    """The example of the documents, and routines that fail in all ways, compiled as a user would."""
+    folder = tmp_path_factory.mktemp("libraries")
+    for source in (ROOT / "mpi-client/examples/column_sums.c", ROOT / "mpi-client/python/tests/routines.c"):
+        library = folder / f"lib{source.stem}.so"
+        include = ROOT / "mpi-client" / "include"
+        subprocess.run(["mpicc", "-shared", "-fPIC", "-I", include, source, "-o", library], check=True)
+    return folder
+
+
+@contextlib.contextmanager
+def started(spark, libraries, **options):
+    from supply.spark import Ranks
+
+    with shared_memory() as folder:
+        options = {"n": RANKS, "library": "libroutines.so", "timeout": 60, **options}
+        with Ranks(spark, libraries=libraries, server=SERVER, folder=folder, **options) as ranks:
+            yield ranks
+
+
+@pytest.fixture(scope="module")
+def ranks(spark, libraries):
+    with started(spark, libraries) as ranks:
+        yield ranks
+
+
+@pytest.fixture(scope="module")
+def numbers(spark):
+    return spark.range(0, NUMBERS, 1, 5).selectExpr(
+        "id", "array(double(id), 1, id * id) as features", "id * 2 as twice"
+    )
+
+
+@pytest.fixture(scope="module")
+def matrix(ranks, numbers):
+    return ranks.matrix(numbers, features="features", key="id")
+
+
+def test_a_routine_of_a_stranger(ranks, matrix):
+    sums = ranks.call("column_sums", matrix, factor=2.0, library="libcolumn_sums.so")
+    assert matrix.shape == (NUMBERS, 3)
+    assert sums.to_numpy().tolist() == [9900.0, 200.0, 2.0 * sum(i * i for i in range(NUMBERS))]
+
+
+def test_rows_come_back_as_they_were(ranks, matrix):
+    rows = matrix.to_numpy()
+    assert sorted(rows.tolist()) == [[float(i), 1.0, float(i * i)] for i in range(NUMBERS)]
+    assert (ranks.call("copy", matrix).to_numpy() == rows).all()
+
+
+def test_columns_of_numbers_are_rows_of_a_matrix(ranks, numbers):
+    rows = ranks.matrix(numbers, features=["twice", "id"]).to_numpy()
+    assert sorted(rows.tolist()) == [[2.0 * i, float(i)] for i in range(NUMBERS)]
+
+
+def test_vectors_of_spark_ml_are_rows_of_a_matrix(spark, ranks):
+    from pyspark.ml.linalg import Vectors
+
+    df = spark.createDataFrame([(Vectors.dense(1, 2),), (Vectors.sparse(2, [1], [3.0]),)], ["vector"])
+    assert sorted(ranks.matrix(df, features="vector").to_numpy().tolist()) == [[0.0, 3.0], [1.0, 2.0]]
+
+
+def test_more_ranks_than_rows(ranks, spark):
+    one = ranks.matrix(spark.range(1).selectExpr("array(5.0D) as x"), features="x")
+    assert one.to_numpy().tolist() == [[5.0]]
+    assert ranks.call("column_sums", one, library="libcolumn_sums.so").to_numpy().tolist() == [5.0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (lambda ranks, df, a: ranks.call("nothing", a), "has no routine 'nothing'; it has: crash fail wait copy"),
+        (lambda ranks, df, a: ranks.call("copy", a, library="libnone.so"), "cannot load the library libnone.so"),
+        (lambda ranks, df, a: ranks.call("copy", a, library="../libroutines.so"), "is no file name of a library"),
+        (lambda ranks, df, a: ranks.call("copy"), "needs the parameter 'A', a matrix"),
+        (lambda ranks, df, a: ranks.call("copy", 3), "parameter 'A' of the routine copy is a matrix, not 3"),
+        (lambda ranks, df, a: ranks.call("copy", a, B=1), "has no parameter 'B'; it has: A"),
+        (lambda ranks, df, a: ranks.call("copy", a, A=a), "parameter 'A' of the routine copy is given twice"),
+        (lambda ranks, df, a: ranks.call("fail", rank="one"), 'is an integer, not "one"'),
+        (lambda ranks, df, a: ranks.call("fail"), 'rank 1: no "luck" today'),
+        (lambda ranks, df, a: ranks.call("forget"), "has not made its result 'B'"),
+        (lambda ranks, df, a: ranks.call("hoard", a), "needs 4398.0 GB|needs 439804.7 GB|GB are free there"),
+        (lambda ranks, df, a: ranks.matrix(df, "feature"), "there is no column 'feature'; there are id, features"),
+        (lambda ranks, df, a: ranks.matrix(df, ["id", "features"]), "column 'features' is array<.*>, not a number"),
+        (lambda ranks, df, a: ranks.matrix(df.where("id < 0"), "features"), "the DataFrame has no rows"),
+        (
+            lambda ranks, df, a: ranks.matrix(
+                df.selectExpr("id", "array(if(id = 7, double('nan'), 1)) as x"), "x", "id"
+            ),
+            "the row with key 7 has NaN in place 0",
+        ),
+        (
+            lambda ranks, df, a: ranks.matrix(df.selectExpr("id", "if(id = 7, null, features) as x"), "x"),
+            "column 'row' has (a|an array with a) null",
+        ),
+        (
+            lambda ranks, df, a: ranks.matrix(df.selectExpr("if(id = 7, null, id) as k", "features"), "features", "k"),
+            "column 'key' has a null",
+        ),
+    ],
+)
+def test_bad_input_leaves_other_handles_as_they_were(ranks, numbers, matrix, wrong, text):
+    from supply.spark import SupplierError
+
+    with pytest.raises(SupplierError, match=text):
+        wrong(ranks, numbers, matrix)
+    assert ranks.call("copy", matrix).shape == (NUMBERS, 3)
+
+
+def test_a_dropped_handle_is_refused(ranks, numbers):
+    from supply.spark import SupplierError
+
+    gone = ranks.matrix(numbers, features=["id"])
+    gone.drop()
+    with pytest.raises(SupplierError, match="there is no matrix"):
+        ranks.call("copy", gone)
+
+
+def test_a_handle_that_python_forgets_is_freed(ranks, numbers):
+    forgotten = ranks.matrix(numbers, features=["id"])
+    java = forgotten.java
+    del forgotten
+    ranks.call("column_sums", ranks.matrix(numbers, features=["id"]), library="libcolumn_sums.so")
+    with pytest.raises(Exception, match="it was dropped"):
+        java.toArray()
+
+
+def test_a_matrix_of_other_ranks_is_refused(spark, libraries, ranks, matrix):
+    from supply.spark import SupplierError
+
+    with started(spark, libraries, n=1) as others, pytest.raises(SupplierError, match="belongs to other ranks"):
+        others.call("copy", matrix)
+
+
+def test_a_crash_is_told_with_rank_and_signal(spark, libraries, numbers):
+    from supply.spark import SupplierError
+
+    with started(spark, libraries) as ranks:
+        matrix = ranks.matrix(numbers, features="features")
+        with pytest.raises(SupplierError, match="rank 1 on node .* was ended in the routine crash by signal: SIGSEGV"):
+            ranks.call("crash", rank=1)
+        with pytest.raises(SupplierError, match="all matrices are gone: rank 1"):
+            matrix.to_numpy()
+
+
+def test_a_killed_rank_is_told(spark, libraries):
+    from supply.spark import SupplierError
+
+    others = servers()
+    with started(spark, libraries) as ranks:
+        os.kill(next(process for process in servers() if process not in others), signal.SIGKILL)
+        with pytest.raises(SupplierError, match="all matrices of these ranks are gone"):
+            ranks.call("wait")
+
+
+def test_ctrl_c_cancels_a_routine(spark, libraries, numbers):
+    with started(spark, libraries) as ranks:
+        threading.Timer(3, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            ranks.call("wait")
+        assert ranks.matrix(numbers, features="features").shape == (NUMBERS, 3)
+
+
+def test_a_server_that_does_not_start_says_why(spark, libraries):
+    from supply.spark import Ranks, SupplierError
+
+    with shared_memory() as folder:
+        with pytest.raises(SupplierError, match="there is no program 'no-server'"):
+            Ranks(spark, 1, server="no-server", folder=folder)
+        long = pathlib.Path(folder, "x" * 90)
+        long.mkdir()
+        with pytest.raises(SupplierError, match="supply-server did not start: .*has more than 107 bytes"):
+            Ranks(spark, 1, server=SERVER, libraries=libraries, folder=long)
+        long.rmdir()
+
+
+def servers():
+    """Process ids of this test's ranks."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "exe").resolve() == SERVER:
+                found.append(int(process.name))
+    return sorted(found)
+
+
+def test_ranks_leave_nothing(spark, libraries):
+    others = servers()
+    with started(spark, libraries):
+        assert len(servers()) == len(others) + RANKS
+    end = time.monotonic() + 60
+    while servers() != others and time.monotonic() < end:
+        time.sleep(0.1)
+    assert servers() == others
