@@ -35,11 +35,11 @@ def init_process_group(backend: str | None) -> None:
         # gloo would use the interface of the host name, which may not resolve.
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     if os.environ["RANK"] != "0":
-        _wait_for_rank_0(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+        wait_for_rank_0(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
     distributed.init_process_group(backend)
 
 
-def _wait_for_rank_0(host: str, port: int) -> None:
+def wait_for_rank_0(host: str, port: int) -> None:
     """Until rank 0 listens. PyTorch would sleep for a second after a refused connection."""
     end = time.monotonic() + _STORE_SECONDS
     while time.monotonic() < end:
