@@ -9,7 +9,8 @@ import pyarrow
 import pytest
 import supply
 
-from layout import JAR, SPARK_PYTHON
+from layout import JAR, SPARK_PYTHON, get
+from result_file import read_result
 
 LIMIT_SECONDS = 120
 # Elements of build/digits/test_lmdb
@@ -84,6 +85,26 @@ def test_every_row_arrives_unchanged_in_every_epoch(files, spark, tmp_path, name
         expected = pyarrow.ipc.open_file(file).read_all().to_pylist()
     assert len(expected) == 1000 and tables == [expected, expected]
     assert max(counts) == 48
+
+
+@pytest.mark.parametrize("name", ["every-type", "nullable"])
+def test_every_row_goes_back_unchanged_as_a_result(files, spark, tmp_path, name):
+    spark.write(files, name, tmp_path / "rows.arrow")
+    with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
+        block = s.next_block()
+        with s.results() as out:
+            while block is not None:
+                out.write(block)
+                block = s.next_block()
+    assert spark.answer() is None
+    path = f"{files.paths[0]}.results.result"
+    with pyarrow.OSFile(str(tmp_path / "rows.arrow")) as file:
+        expected = pyarrow.ipc.open_file(file).read_all().to_pylist()
+    assert sorted(read_result(path).to_pylist(), key=lambda row: row["id"]) == expected
+    header = pathlib.Path(path).read_bytes()[:4096]
+    assert get(header, "mapped_file_header", "run") != 0
+    # In local mode the executor is the driver, a child of the program.
+    os.kill(get(header, "mapped_file_header", "task_pid"), 0)
 
 
 def test_shuffled_rows_come_in_whole_blocks(files, spark):

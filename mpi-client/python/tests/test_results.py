@@ -194,6 +194,8 @@ REFUSED = {
     "large": ({"id": [1], "score": [0.5], "text": ["x" * 20000]}, "'text' has 20000 bytes.*block="),
     "array": (pyarrow.array([1]), "record batches"),
     "arrow type": (pyarrow.table({"id": [1.5], "score": [0.5]}), "column 'id' has the type 'l'.*'g': cast it"),
+    "two of a name": (pandas.DataFrame([[1, 2]], columns=["id", "id"]), "two columns of one name"),
+    "series": (pandas.Series([1]), "record batches"),
     "nanoseconds": (pyarrow.table({"id": pyarrow.array([1], pyarrow.timestamp("ns")), "score": [0.5]}), "'id'.*tsn:"),
 }  # fmt: skip
 

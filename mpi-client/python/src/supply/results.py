@@ -43,12 +43,13 @@ class Result(Closing):
             for each row. None in a list, and NaT, are null; NaN is a number.
 
         Every batch must have the columns of the schema, or of the first batch, in any order. ColumnError and
-        SupplyError name the column and what to do; the rows of that batch are not written then.
+        SupplyError name the column and what to do; the rows of that batch are not written then. Of a stream of record
+        batches, those before it are.
         """
         if self._is_closed:
             raise SupplyError(f"result '{self._name}' is sealed or aborted: write in its `with` block")
         if _is_pandas(batch):
-            self._write_columns(dict(batch.items()))
+            self._write_columns(_columns_of_pandas(batch))
         elif isinstance(batch, Mapping):
             self._write_columns(batch)
         elif hasattr(batch, "__arrow_c_array__"):
@@ -135,4 +136,10 @@ class Result(Closing):
 
 
 def _is_pandas(batch: Any) -> bool:
-    return type(batch).__module__.partition(".")[0] == "pandas" and hasattr(batch, "items")
+    return type(batch).__module__.partition(".")[0] == "pandas" and hasattr(batch, "columns")
+
+
+def _columns_of_pandas(frame: Any) -> dict[str, Any]:
+    if not frame.columns.is_unique:
+        raise SupplyError(f"the DataFrame has two columns of one name: {list(frame.columns)}: rename one")
+    return {str(name): series for name, series in frame.items()}
