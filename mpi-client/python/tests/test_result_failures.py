@@ -26,6 +26,7 @@ def test_a_rank_is_killed_while_it_writes(files):
     rank = subprocess.Popen(
         [sys.executable, "-c", WRITER.format(folder=files.folder)], stdout=subprocess.PIPE, text=True
     )
+    assert rank.stdout is not None
     assert [rank.stdout.readline() for _ in range(10)][-1] == "1000\n"
     rank.send_signal(signal.SIGKILL)
     rank.wait()

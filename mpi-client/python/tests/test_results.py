@@ -195,7 +195,7 @@ REFUSED = {
     "array": (pyarrow.array([1]), "record batches"),
     "arrow type": (pyarrow.table({"id": [1.5], "score": [0.5]}), "column 'id' has the type 'l'.*'g': cast it"),
     "two of a name": (pandas.DataFrame([[1, 2]], columns=["id", "id"]), "two columns of one name"),
-    "series": (pandas.Series([1]), "record batches"),
+    "series": (pandas.Series([1]), "Series is no batch"),
     "nanoseconds": (pyarrow.table({"id": pyarrow.array([1], pyarrow.timestamp("ns")), "score": [0.5]}), "'id'.*tsn:"),
 }  # fmt: skip
 
