@@ -43,6 +43,13 @@ class Peer:
         except (EOFError, OSError):
             return None
 
+    def receive_now(self) -> Message:
+        """The next message; None if none has come, or the other end is gone."""
+        try:
+            return self.receive() if self._connection.poll() else None
+        except OSError:
+            return None
+
     def close(self) -> None:
         with self._lock:
             self._connection.close()

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class DataSpec:
     """config: the paths of both config files. options: of SupplyDataset. epochs: in all.
 
-    resume_positions: of the writer, if this run resumes. validation: of the second DataFrame.
+    resume_positions: of the writer, if this run resumes. validation: of the second DataFrame. results: the schema of
+    the rows that ranks write, as text; None: they write none.
     """
 
     config: tuple[str, str]
@@ -26,6 +27,7 @@ class DataSpec:
     epochs: int
     resume_positions: str | None = None
     validation: DataSpec | None = None
+    results: str | None = None
 
 
 @dataclass

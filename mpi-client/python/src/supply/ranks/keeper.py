@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from supply.ranks.control import connect
 from supply.ranks.die_with_parent import die_with_parent
-from supply.ranks.messages import KeeperStarted
+from supply.ranks.messages import KeeperStarted, Stop
 from supply.ranks.output import forwarded
 from supply.ranks.run_files import RunFiles
 
@@ -53,13 +53,17 @@ def _leave_session(keep: list[int]) -> None:
 def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, BinaryIO]) -> None:
     lock = os.open(files.pair_folder, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_SH)
+    keep_results = False
     try:
         driver = connect()
         driver.send(KeeperStarted())
         with forwarded(driver, rank, streams):
             die_with_parent(rank_process, signal.SIGTERM)
             signal.sigwait([signal.SIGTERM])
+        # The driver says so before the ranks end.
+        message = driver.receive_now()
+        keep_results = isinstance(message, Stop) and message.keep_results
     finally:
         # When the other keepers of this node no longer hold it, all ranks here have ended.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        files.remove()
+        files.remove(keep_results)

@@ -110,10 +110,11 @@ class RankEnded:
 class Stop:
     """To a node process: end the ranks. To a rank: return now.
 
-    dump: first let each rank print where it is.
+    dump: first let each rank print where it is. keep_results: Spark reads the results of the ranks.
     """
 
     dump: bool = False
+    keep_results: bool = False
 
 
 Message = Any

@@ -30,7 +30,7 @@ class Node:
         self._spec = spec
         self._driver = driver
         self._stopping = threading.Event()
-        self._dump = False
+        self._stop = Stop()
         self._ranks: dict[int, subprocess.Popen[bytes]] = {}
 
     def run(self) -> None:
@@ -46,12 +46,13 @@ class Node:
                 watcher.join()
         finally:
             self._kill()
-            spec.files.remove()
+            spec.files.remove(self._stop.keep_results)
 
-    def stop(self, dump: bool = False) -> None:
-        """Any thread may call it."""
-        self._dump = dump
-        self._stopping.set()
+    def stop(self, stop: Stop) -> None:
+        """Any thread may call it. The first one counts."""
+        if not self._stopping.is_set():
+            self._stop = stop
+            self._stopping.set()
 
     def _start(self, local_rank: int, rank: int) -> threading.Thread:
         spec = self._spec
@@ -79,7 +80,7 @@ class Node:
     def _stop_when_asked(self) -> None:
         self._stopping.wait()
         for process in self._ranks.values():
-            if self._dump:
+            if self._stop.dump:
                 process.send_signal(signal.SIGUSR1)
             process.terminate()
         end = time.monotonic() + _GRACE_SECONDS
@@ -104,16 +105,16 @@ def main() -> int:
 
     def follow_driver() -> None:
         message = driver.receive()
-        node.stop(message.dump if isinstance(message, Stop) else False)
+        node.stop(message if isinstance(message, Stop) else Stop())
 
     def follow_starter() -> None:
         while os.read(0, 4096):
             pass
-        node.stop()
+        node.stop(Stop())
 
     for follow in (follow_driver, follow_starter):
         threading.Thread(target=follow, daemon=True).start()
-    signal.signal(signal.SIGTERM, lambda *_: node.stop())
+    signal.signal(signal.SIGTERM, lambda *_: node.stop(Stop()))
     try:
         node.run()
     except SupplierError as error:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
 
 _PROGRESS_SECONDS = 0.5
+# A sleeping main thread notices only afterwards that it is to stop.
+_STOP_POLL_SECONDS = 0.05
 
 
 class Stopped(BaseException):
@@ -76,6 +78,7 @@ def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
         returned = job.run(data)
         # The driver takes no other rank's.
         result = cloudpickle.dumps(returned) if rank == 0 else b""
+        data.seal_results()
         end_process_group()
     except BaseException as error:
         driver.send(_failure(rank, host, error))
@@ -91,7 +94,16 @@ def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
     except SupplyError:
         # If Spark has failed meanwhile, the driver knows why.
         data.abort("this rank has returned")
+    if job.data.results is not None:
+        _wait_for_stop()
     return 0
+
+
+def _wait_for_stop() -> None:
+    """The files of the run, which Spark needs to find the results, go with the ranks."""
+    with contextlib.suppress(Stopped):
+        while True:
+            time.sleep(_STOP_POLL_SECONDS)
 
 
 def _failure(rank: int, host: str, error: BaseException) -> Failure:

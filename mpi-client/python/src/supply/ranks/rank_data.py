@@ -6,7 +6,11 @@ from typing import Any
 
 from supply.ranks.job import DataSpec
 from supply.ranks.messages import Progress
+from supply.results import Result
 from supply.torch import SupplyDataset
+
+# The name of the result that Supplier.run reads.
+_RESULTS = "results"
 
 
 class RankData(SupplyDataset):
@@ -15,6 +19,7 @@ class RankData(SupplyDataset):
     def __init__(self, spec: DataSpec) -> None:
         super().__init__(spec.config, **spec.options)
         self._spec = spec
+        self._writes_results = False
         # By a `with` of the function.
         self._is_closed = False
         self.validation = None if spec.validation is None else RankData(spec.validation)
@@ -34,6 +39,18 @@ class RankData(SupplyDataset):
     def state_dict(self) -> dict[str, Any]:
         """As SupplyDataset.state_dict(), for Supplier.run(resume=states)."""
         return {**super().state_dict(), "resume_positions": self._spec.resume_positions}
+
+    def results(self, name: str = _RESULTS, schema: Any = None) -> Result:
+        """As SupplyDataset.results(). Without a name and a schema, those that the caller of Supplier.run reads."""
+        if name == _RESULTS and self._spec.results is not None:
+            self._writes_results = True
+            schema = schema or self._spec.results
+        return super().results(name, schema)
+
+    def seal_results(self) -> None:
+        """A rank that has written nothing has an empty part."""
+        if self._spec.results is not None and not self._writes_results:
+            self.results().close()
 
     @property
     def is_at_end(self) -> bool:

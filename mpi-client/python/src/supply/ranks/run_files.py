@@ -43,6 +43,11 @@ class RunFiles:
         return str(folder / f"{kind}-mapped-files.conf"), str(folder / f"{kind}-named-pipes.conf")
 
     @property
+    def results_folder(self) -> pathlib.Path:
+        """Of the ranks' results, which may outlive the run."""
+        return pathlib.Path(self.folder, f"{self.name}-results")
+
+    @property
     def host_file(self) -> pathlib.Path:
         return self.config_folder / "hosts"
 
@@ -74,7 +79,9 @@ class RunFiles:
                 f"MiB: make {self.folder} larger, or ring smaller (Supplier(ring=...))"
             )
 
-    def remove(self) -> None:
-        """Removes all files of the run on this node."""
+    def remove(self, keep_results: bool = False) -> None:
+        """Removes all files of the run on this node. keep_results: but those that Spark reads."""
         for folder in (self.pair_folder, self.config_folder):
             shutil.rmtree(folder, ignore_errors=True)
+        if not keep_results:
+            shutil.rmtree(self.results_folder, ignore_errors=True)

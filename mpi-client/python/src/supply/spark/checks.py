@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from supply.errors import SupplierError
+from supply.errors import SupplierError, SupplyError
+from supply.result_schema import fields_of
 
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 _SUPPLIED = (*_NUMBERS, "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz")
@@ -61,6 +62,20 @@ def _fix(kind: Any) -> str:
     if kind.typeName() == "struct":
         return "select its fields as columns"
     return "cast it to a number, text, bytes, or an array of numbers"
+
+
+def result_schema(schema: Any) -> str:
+    """The schema of results as text. Refuses types that ranks cannot write."""
+    text: str = schema if isinstance(schema, str) else ", ".join(map(_text_of, schema))
+    try:
+        fields_of(text)
+    except SupplyError as error:
+        raise SupplierError(f"results is {text!r}: {error}") from None
+    return text
+
+
+def _text_of(field: Any) -> str:
+    return f"`{field.name}` {field.dataType.simpleString()}{'' if field.nullable else ' not null'}"
 
 
 def read_script(path: str | os.PathLike[str]) -> tuple[str, str]:

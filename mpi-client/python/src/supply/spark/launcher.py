@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from supply.errors import SupplierError
 from supply.ranks.control import Peer
+from supply.ranks.messages import Stop
 from supply.ranks.run_files import RunFiles
 from supply.spark.failures import Cause
 from supply.spark.spark_jobs import SparkJobs
@@ -37,8 +38,8 @@ class Launcher(Protocol):
     def has_ended(self) -> bool:
         """Whether its processes and files are gone, and handle() has got the last output of the ranks."""
 
-    def stop(self, dump: bool) -> None:
-        """Begins to end the ranks. dump: first they print where they are."""
+    def stop(self, stop: Stop) -> None:
+        """Begins to end the ranks."""
 
 
 def make_launcher(name: str, ranks: int, host_file: str | os.PathLike[str] | None) -> Launcher:

@@ -36,7 +36,8 @@ class Matrix:
         return Transposed(self._ranks, self)
 
     def __matmul__(self, other: Matrix) -> Matrix:
-        return self._ranks.call("multiply", self, other)
+        product: Matrix = self._ranks.call("multiply", self, other)
+        return product
 
     def to_numpy(self) -> numpy.ndarray:
         """All values in this process: float64, of `shape`; one-dimensional if it is an array of one column or row."""
@@ -60,6 +61,6 @@ class Transposed:
         self.T = matrix
 
     def __matmul__(self, other: Matrix) -> Matrix:
-        if other is self.T:
-            return self._ranks.call("gram", other)
-        return self._ranks.call("transpose_multiply", self.T, other)
+        arguments = ("gram", other) if other is self.T else ("transpose_multiply", self.T, other)
+        product: Matrix = self._ranks.call(*arguments)
+        return product

@@ -110,9 +110,10 @@ class MpirunLauncher:
     def has_ended(self) -> bool:
         return (self._mpirun is None or self._mpirun_ended) and not self._keepers
 
-    def stop(self, dump: bool) -> None:
+    def stop(self, stop: Stop) -> None:
         self._stopping = True
-        for rank, _ in self._started.values():
-            rank.send(Stop(dump))
+        # A keeper removes the files when its rank has ended.
+        for peer in [*self._keepers, *(rank for rank, _ in self._started.values())]:
+            peer.send(stop)
         if self._mpirun is not None:
             self._mpirun.stop()

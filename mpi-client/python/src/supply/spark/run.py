@@ -12,12 +12,13 @@ from typing import Any
 
 from supply.errors import SupplierError
 from supply.ranks.control import Control, Peer
-from supply.ranks.messages import Failure, Output, Progress, RankStarted, Result, Work
+from supply.ranks.messages import Failure, Output, Progress, RankStarted, Result, Stop, Work
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
 from supply.spark.launcher import Launcher
 from supply.spark.progress import ProgressBar
+from supply.spark.run_result import RunResult
 from supply.spark.spark_jobs import JobEnded, SparkJobs, Supplied
 
 # How long other reports may follow a first failure, and a cause its consequences.
@@ -36,7 +37,7 @@ _log = logging.getLogger("supply.spark")
 class Run:
     """payload: a pickled Job.
 
-    timeout: seconds for ranks to start, and to return after the data.
+    timeout: seconds for ranks to start, and to return after the data. reads_results: whether the ranks write rows.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Run:
         payload: bytes,
         timeout: float,
         environment: dict[str, str],
+        reads_results: bool,
     ) -> None:
         self._context = context
         self._launcher = launcher
@@ -58,6 +60,8 @@ class Run:
         self._payload = payload
         self._timeout = timeout
         self._environment = environment
+        self._reads_results = reads_results
+        self._rows: Any = None
         self._events: queue.SimpleQueue[tuple[Peer | None, Any]] = queue.SimpleQueue()
         self._jobs = SparkJobs(context, files.name, lambda ended: self._events.put((None, ended)))
         self._supplies = False
@@ -70,10 +74,13 @@ class Run:
         self._bar = ProgressBar(int(supplied[0].options["epochs"]))
 
     def result(self) -> Any:
-        """Runs everything. Returns rank 0's result. When it returns or raises, nothing is left."""
+        """Runs everything. Returns rank 0's result, or a RunResult if the ranks write rows.
+
+        When it returns or raises, nothing is left but those rows.
+        """
         with contextlib.ExitStack() as ends:
             ends.callback(self._bar.close)
-            ends.callback(self._files.remove)
+            ends.callback(lambda: self._files.remove(keep_results=self._rows is not None))
             self._files.write_config()
             address, host = self._addresses()
             control = ends.enter_context(
@@ -88,7 +95,8 @@ class Run:
             except BaseException:
                 self._stop()
                 raise
-        return _unpickled(self._results[0].payload)
+        value = _unpickled(self._results[0].payload)
+        return RunResult(value, self._rows) if self._reads_results else value
 
     def _addresses(self) -> tuple[str, str]:
         """The address to listen on, and the driver's name on the nodes."""
@@ -121,9 +129,25 @@ class Run:
                     f"{self._timeout:g} s: if they are slow and not stuck, set timeout larger"
                 )
                 self._causes.append(Cause(Priority.PAIR, SupplierError(text)))
+        if self._reads_results:
+            self._rows = self._load_results()
+            # The ranks have waited for this.
+            self._stop()
+            return
         at_end = all(result.at_end for result in self._results.values())
         if not (at_end and self._jobs.join(_END_SECONDS) and self._join_launcher()):
             self._stop()
+
+    def _load_results(self) -> Any:
+        """The DataFrame of the rows that the ranks have written. It reads them where they are."""
+        while not self._jobs.have_supplied():
+            self._handle_next()
+        options = {
+            **self._file_options("train"), "ranks": self._ranks, "timeout": self._timeout,
+            "results": "results", "results-folder": self._files.results_folder,
+        }  # fmt: skip
+        session = self._supplied[0].df.sparkSession
+        return session.read.format("supply").options(**options).load()
 
     def _missing(self, present: Container[int]) -> str:
         missing = [str(rank) for rank in range(self._ranks) if rank not in present]
@@ -189,7 +213,7 @@ class Run:
     def _stop(self) -> None:
         """Ends ranks and jobs. A rank that hangs prints first where it is."""
         stalled = any(cause.priority == Priority.PAIR for cause in self._causes)
-        self._launcher.stop(dump=stalled)
+        self._launcher.stop(Stop(dump=stalled, keep_results=self._rows is not None))
         self._join_launcher()
         if not self._jobs.cancel(_END_SECONDS):
             _log.warning("Spark's jobs of %s have not ended within %d s", self._files.name, _END_SECONDS)

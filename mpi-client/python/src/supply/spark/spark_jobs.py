@@ -44,6 +44,7 @@ class SparkJobs:
         self._tag = tag
         self._ended = ended
         self._threads: list[InheritableThread] = []
+        self._supplying: list[InheritableThread] = []
 
     def start_nodes(self, specs: dict[str, bytes]) -> None:
         """Starts a node process on each host. specs: a pickled NodeSpec for each host."""
@@ -62,7 +63,11 @@ class SparkJobs:
         """Supplies a DataFrame to all ranks. files: the options that name files."""
         options = {name: value for name, value in {**data.options, **files}.items() if value is not None}
         writer = data.df.write.format("supply").mode("append").options(**options)
-        self._start(f"Spark could not supply the {data.kind} data", writer.save)
+        self._supplying.append(self._start(f"Spark could not supply the {data.kind} data", writer.save))
+
+    def have_supplied(self) -> bool:
+        """Whether the jobs of supply() have ended."""
+        return not any(thread.is_alive() for thread in self._supplying)
 
     def cancel(self, seconds: float) -> bool:
         """Cancels all jobs. False: one is still running after that time."""
@@ -81,7 +86,7 @@ class SparkJobs:
             thread.join(max(0, end - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _start(self, name: str, action: Callable[[], Any]) -> None:
+    def _start(self, name: str, action: Callable[[], Any]) -> InheritableThread:
         def job() -> None:
             try:
                 self._context.addJobTag(self._tag)
@@ -95,3 +100,4 @@ class SparkJobs:
         thread = InheritableThread(target=job, name=f"supply: {name}", daemon=True)
         self._threads.append(thread)
         thread.start()
+        return thread

@@ -16,6 +16,7 @@ from supply.spark.spark_jobs import Supplied
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 
 def resume_positions(states: Sequence[Mapping[str, Any]]) -> str:
@@ -93,11 +94,12 @@ class Supplier:
         nulls: Mapping[str, Any] | None = None,
         zero_copy: bool = False,
         pin: bool = False,
+        results: str | StructType | None = None,
         backend: str | None = "auto",
         timeout: float = 120,
         **arguments: Any,
     ) -> Any:
-        """Calls function(data, **arguments) on each rank. Returns what rank 0's call returns.
+        """Calls function(data, **arguments) on each rank. Returns what rank 0's call returns, or a RunResult.
 
         function: a function that can be pickled, or the path of a Python script on the driver. A script gets its data
             set from supply.spark.data(), and the arguments as --name value.
@@ -110,6 +112,9 @@ class Supplier:
         validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.
         resume: the state_dict() of every rank of an earlier run, in the order of the ranks. That run may have had
             another number of ranks. Each element that it did not consume reaches one rank.
+        results: the schema of rows that ranks write in `with data.results() as out: out.write(batch)`, for example
+            predictions: "id long not null, score float", or a StructType. The call then returns a RunResult, with the
+            DataFrame of all rows. Spark reads them in place, on the ranks' nodes.
         backend: torch.distributed is initialized with it before the call. "auto" is nccl with CUDA, else gloo. None:
             the function initializes it, or does not need it.
         timeout: the limit of each wait, in seconds: for executors, for ranks to start, and for ranks that receive
@@ -128,6 +133,7 @@ class Supplier:
             raise SupplierError("drop_last and pad exclude each other")
         script, call = (None, function) if callable(function) else (checks.read_script(function), None)
         checks.check_arguments(call, arguments)
+        schema = None if results is None else checks.result_schema(results)
         positions = None if resume is None else resume_positions(resume)
         kinds = ("train",) if validation is None else ("train", "validation")
         launcher = make_launcher(self._launcher, self._ranks, self._host_file)
@@ -139,7 +145,7 @@ class Supplier:
             "transform": transform, "collate_fn": collate_fn, "dtypes": dtypes, "ragged": ragged, "nulls": nulls,
             "zero_copy": zero_copy, "pin": pin,
         }  # fmt: skip
-        data = DataSpec(files.config("train"), dataset, epochs, positions)
+        data = DataSpec(files.config("train"), dataset, epochs, positions, results=schema)
         if validation is not None:
             data.validation = DataSpec(files.config("validation"), {**dataset, "uneven": "keep"}, epochs)
         payload = checks.pickled(Job(call, script, arguments, data, backend), function)
@@ -152,4 +158,7 @@ class Supplier:
         supplied = [Supplied(df.select(*columns), "train", {**options, "resume-positions": positions})]
         if validation is not None:
             supplied.append(Supplied(validation.select(*columns), "validation", options))
-        return Run(context, launcher, self._ranks, files, supplied, payload, timeout, self._environment).result()
+        environment = {**self._environment, "SUPPLY_RESULTS_FOLDER": str(files.results_folder)}
+        return Run(
+            context, launcher, self._ranks, files, supplied, payload, timeout, environment, schema is not None
+        ).result()

@@ -61,6 +61,6 @@ class TorchLauncher:
     def has_ended(self) -> bool:
         return not self._nodes
 
-    def stop(self, dump: bool) -> None:
+    def stop(self, stop: Stop) -> None:
         for node in self._nodes:
-            node.send(Stop(dump))
+            node.send(stop)
