@@ -10,6 +10,9 @@
  *     take             → OK label, of the next Datum | END_OF_EPOCH epoch | END_OF_DATA
  *     position         → OK text
  *     counts           → OK elements steps | AGAIN
+ *     result NAME      begins a result with the columns id (l) and label (u)
+ *     rows FIRST COUNT writes rows with the ids from FIRST on, and the id's digits as label
+ *     seal | reject TEXT  ends the result
  *     close | abort TEXT
  *
  * On any failure it writes: ERROR status text
@@ -19,8 +22,10 @@
 #include <string.h>
 
 #include "supply.h"
+#include "supply_result.h"
 
 static supply_t *supply;
+static supply_result_t *result;
 static supply_block_t block;
 
 static void answer(supply_status_t status) {
@@ -125,6 +130,48 @@ static void release(const char *arguments) {
     answer(supply_release(supply, &held));
 }
 
+static void answer_result(supply_status_t status) {
+    if (status < 0)
+        printf("ERROR %s %s\n", supply_status_name(status), supply_result_error(result));
+    else
+        puts("OK");
+}
+
+static void begin_result(const char *name) {
+    static const supply_field_t fields[] = {{.name = "id", .format = "l"}, {.name = "label", .format = "u"}};
+    answer_result(supply_result_open(&result, supply, name, fields, 2));
+}
+
+static void write_rows(const char *arguments) {
+    long long first;
+    int count;
+    if (sscanf(arguments, "%lld %d", &first, &count) != 2) {
+        puts("ERROR usage");
+        return;
+    }
+    supply_status_t status = SUPPLY_OK;
+    for (long long id = first; id < first + count && status == SUPPLY_OK; id++) {
+        char digits[24];
+        const int32_t offsets[] = {0, snprintf(digits, sizeof digits, "%lld", id)};
+        const supply_column_t columns[] = {
+            {.element_count = 1, .data = &id, .data_bytes = sizeof id},
+            {.element_count = 1, .offsets = offsets, .data = digits, .data_bytes = (size_t)offsets[1]}};
+        status = supply_result_write(result, columns, 2);
+    }
+    answer_result(status);
+}
+
+static void seal_result(void) {
+    const supply_status_t status = supply_result_seal(result);
+    answer_result(status);
+    if (status == SUPPLY_OK) result = NULL;
+}
+
+static void reject_result(const char *reason) {
+    answer(supply_result_abort(result, reason));
+    result = NULL;
+}
+
 int main(void) {
     char line[16384];
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -148,6 +195,14 @@ int main(void) {
             show_datum(arguments);
         else if (strcmp(line, "release") == 0)
             release(arguments);
+        else if (strcmp(line, "result") == 0)
+            begin_result(arguments);
+        else if (strcmp(line, "rows") == 0)
+            write_rows(arguments);
+        else if (strcmp(line, "seal") == 0)
+            seal_result();
+        else if (strcmp(line, "reject") == 0)
+            reject_result(arguments);
         else if (strcmp(line, "abort") == 0) {
             supply_abort(supply, arguments);
             supply = NULL;

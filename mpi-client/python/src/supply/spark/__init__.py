@@ -21,7 +21,8 @@ from supply.ranks.current import data
 from supply.spark.estimator import TorchEstimator
 from supply.spark.jars import jar
 from supply.spark.ranks import Ranks
+from supply.spark.results import release
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import TorchModel
 
-__all__ = ["RankError", "Ranks", "Supplier", "SupplierError", "TorchEstimator", "TorchModel", "data", "jar"]
+__all__ = ["RankError", "Ranks", "Supplier", "SupplierError", "TorchEstimator", "TorchModel", "data", "jar", "release"]

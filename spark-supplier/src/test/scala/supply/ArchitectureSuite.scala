@@ -94,6 +94,7 @@ private object ArchitectureSuite {
     "driver" -> (driver :+ internals),
     "offload" -> entryPoint,
     "datasource" -> entryPoint,
+    root -> (entryPoint :+ "datasource"),
     "cli" -> entryPoint,
     "yarn" -> entryPoint,
     "python" -> (entryPoint :+ "offload"),
@@ -101,8 +102,13 @@ private object ArchitectureSuite {
 
   private def internals = "org.apache.spark.supply"
 
+  /** What Scala programs call. */
+  private def root = "supply"
+
   private def packageOf(name: String) =
-    if (name == internals) name else if (name == "sources") "supply.sources" else s"supply.$name.."
+    if (name == internals || name == root) name
+    else if (name == "sources") "supply.sources"
+    else s"supply.$name.."
 
   private val product: JavaClasses = new ClassFileImporter().importUrl(
     classOf[Deadline].getProtectionDomain.getCodeSource.getLocation)

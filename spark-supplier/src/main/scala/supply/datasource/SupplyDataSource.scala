@@ -1,24 +1,56 @@
 package supply.datasource
 
-import org.apache.spark.sql.{DataFrame, SaveMode, SQLContext}
+import java.util.{Map => JavaMap}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{DataFrame, SaveMode, SparkSession, SQLContext}
+import org.apache.spark.sql.connector.catalog.{Table, TableProvider}
+import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.execution.datasources.DataSourceUtils
 import org.apache.spark.sql.execution.streaming.Sink
 import org.apache.spark.sql.sources.{BaseRelation, CreatableRelationProvider, DataSourceRegister, StreamSinkProvider}
 import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import supply.core.{BuiltFor, ConfigException}
-import supply.driver.{RunOptions, SupplyJob}
+import supply.driver.{LoadResults, RunOptions, SupplyJob}
 import supply.sources.rows.{ListLengths, RowSource}
 
 /**
  * `df.write.format("supply").mode("append").option("ranks", 4)….save()`: supplies the rows of a
  * DataFrame to MPI ranks. `save()` returns when every rank has all its data. If the run fails, it
  * throws a SupplyException with the first cause. [[RunOptions]] has the options.
+ *
+ * `spark.read.format("supply").option("results", NAME)….load()`: the rows that the ranks have
+ * written. [[ResultsOptions]] has the options. Spark asks for a table for writes and streams, too,
+ * and writes to it by the two calls above, because it says that it cannot be written.
  */
-final class SupplyDataSource extends CreatableRelationProvider with StreamSinkProvider
-    with DataSourceRegister {
+final class SupplyDataSource extends TableProvider with CreatableRelationProvider
+    with StreamSinkProvider with DataSourceRegister {
+  private var results = Option.empty[ResultsTable]
+
   override def shortName(): String = "supply"
+
+  /** Spark then asks for a table for a write without calling [[inferSchema]]. */
+  override def supportsExternalMetadata(): Boolean = true
+
+  /** Waits until all ranks have sealed the result. */
+  override def inferSchema(options: CaseInsensitiveStringMap): StructType = {
+    requireBuiltForThisSpark()
+    val settings = ResultsOptions.parse(options.asScala.toMap).settings
+    val table = new ResultsTable(LoadResults(SparkSession.active.sparkContext, settings))
+    results = Some(table)
+    table.schema
+  }
+
+  override def getTable(schema: StructType, partitioning: Array[Transform],
+      options: JavaMap[String, String]): Table =
+    if (new CaseInsensitiveStringMap(options).containsKey(ResultsOptions.Name))
+      results.getOrElse(throw new ConfigException(
+          "a result has the columns that its ranks have written: read it without schema()"))
+    else new RanksTable(schema)
 
   override def createRelation(context: SQLContext, mode: SaveMode, options: Map[String, String],
       data: DataFrame): BaseRelation = {

@@ -1,12 +1,16 @@
 package supply.driver
 
 import java.util.UUID
+import java.util.concurrent.TimeoutException
 
+import scala.concurrent.{Await, ExecutionContext, Future, Promise}
+import scala.concurrent.duration.DurationDouble
 import scala.reflect.ClassTag
 
 import org.apache.spark.SparkContext
+import org.apache.spark.rdd.RDD
 
-import supply.core.MisplacedException
+import supply.core.{MisplacedException, PlacementException, SupplyException}
 import supply.executor.PinnedTask
 import supply.plan.Hostfile
 
@@ -20,17 +24,53 @@ private[supply] object NodeJob {
 
   /** Runs `work` on each node of the host file, in order; its argument: whether it is the first. */
   def run[A: ClassTag](sc: SparkContext, hosts: Hostfile, description: String)(
-      work: Boolean => A): Seq[A] = {
+      work: Boolean => A): Seq[A] =
+    JobGroup(sc, s"supply-nodes-${UUID.randomUUID()}", description) {
+      answers(sc, hosts, description)(work).collect().toSeq
+    }
+
+  /**
+   * The same, for at most `seconds`, and until `failure` finds one in the answer of a node: it is
+   * thrown at once. Throws a PlacementException if a node has not answered then.
+   */
+  def runWhile[A: ClassTag](sc: SparkContext, hosts: Hostfile, description: String,
+      seconds: Double)(work: Boolean => A)(failure: A => Option[SupplyException]): Seq[A] =
+    JobGroup(sc, s"supply-nodes-${UUID.randomUUID()}", description) {
+      val rdd = answers(sc, hosts, description)(work)
+      val received = new Array[A](rdd.getNumPartitions)
+      val failed = Promise[Seq[A]]()
+      val job = sc.submitJob(
+        rdd,
+        (answer: Iterator[A]) => answer.next(),
+        received.indices,
+        (node: Int, answer: A) => {
+          received(node) = answer
+          failure(answer).foreach(failed.tryFailure)
+        },
+        received.toSeq)
+      try
+        Await.result(Future.firstCompletedOf(Seq(failed.future, job))(sameThread), seconds.seconds)
+      catch {
+        case _: TimeoutException => throw new PlacementException(
+            s"$description: not every node has answered within $seconds s (timeout): Spark needs an executor with a " +
+              "free core on each node that has ranks")
+        case e: Exception => throw RankJob.causeOf(e)
+      } finally job.cancel()
+    }
+
+  /** Continues in the thread that completes a future: there is very little to do. */
+  private val sameThread: ExecutionContext = ExecutionContext.fromExecutor(_.run())
+
+  private def answers[A: ClassTag](sc: SparkContext, hosts: Hostfile, description: String)(
+      work: Boolean => A): RDD[A] = {
     val targets = places(hosts).zipWithIndex.map { case (place, index) =>
       (place, index == 0) -> place.host.toSeq
     }
-    JobGroup(sc, s"supply-nodes-${UUID.randomUUID()}", description) {
-      sc.makeRDD(targets).map { case (place, first) =>
-        if (!place.isOn(PinnedTask.host))
-          throw new MisplacedException(
-            s"$description: the task for ${place.host.mkString} landed on ${PinnedTask.host}")
-        work(first)
-      }.collect().toSeq
+    sc.makeRDD(targets).map { case (place, first) =>
+      if (!place.isOn(PinnedTask.host))
+        throw new MisplacedException(
+          s"$description: the task for ${place.host.mkString} landed on ${PinnedTask.host}")
+      work(first)
     }
   }
 }

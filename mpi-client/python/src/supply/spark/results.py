@@ -1,0 +1,22 @@
+"""Results of ranks as DataFrames: spark.read.format("supply").option("results", NAME)."""
+
+from __future__ import annotations
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame
+
+from supply.errors import SupplierError
+
+
+def release(df: DataFrame) -> None:
+    """Removes the files of all results that df reads, on all nodes.
+
+    Spark has copied nothing: neither df nor another DataFrame of these results can be computed afterwards, unless it is
+    cached. Without this call, the files go when no DataFrame refers to them, or when the session ends. Raises
+    SupplierError if df reads no result, or if a node does not answer.
+    """
+    jvm = df.sparkSession.sparkContext._jvm
+    try:
+        jvm.supply.Results.release(df._jdf)
+    except Py4JJavaError as error:
+        raise SupplierError(error.java_exception.getMessage()) from error

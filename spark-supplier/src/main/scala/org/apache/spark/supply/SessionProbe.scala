@@ -1,0 +1,44 @@
+package org.apache.spark.supply
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.{SparkContext, SparkEnv}
+import org.apache.spark.rpc.RpcEnv
+import org.apache.spark.util.RpcUtils
+
+/**
+ * Asks the driver's endpoint `name` when this executor's JVM ends. The executor may have ended its
+ * own connections by then, so this makes one of its own. Make it while the executor runs.
+ *
+ * Public API: an executor plugin is told of the end, but plugins must be configured before Spark
+ * starts, and do not learn whether the session ends or only this executor.
+ */
+final class SessionProbe(name: String) {
+  private val security = SparkEnv.get.securityManager
+  private val host = SparkEnv.get.rpcEnv.address match {
+    case null => SparkEnv.get.blockManager.blockManagerId.host
+    case address => address.host
+  }
+  private val conf = SparkEnv.get.conf.clone()
+    .set("spark.rpc.lookupTimeout", SessionProbe.Limit)
+    .set("spark.rpc.askTimeout", SessionProbe.Limit)
+    .set("spark.rpc.io.connectionTimeout", SessionProbe.Limit)
+    .set("spark.rpc.io.maxRetries", "0")
+
+  /** The answer to `question`; None: the driver is gone. */
+  def ask[A](question: java.io.Serializable): Option[A] =
+    try {
+      val env = RpcEnv.create("supply-session", host, 0, conf, security, clientMode = true)
+      try {
+        val driver = RpcUtils.makeDriverRef(name, conf, env)
+        Some(EndpointCalls.read[A](driver.askSync[Array[Byte]](EndpointCalls.bytes(question))))
+      } finally env.shutdown()
+    } catch { case NonFatal(_) => None }
+}
+
+object SessionProbe {
+  private final val Limit = "5s"
+
+  /** Whether this JVM is an executor, and not the driver. */
+  def isExecutor: Boolean = SparkEnv.get.executorId != SparkContext.DRIVER_IDENTIFIER
+}

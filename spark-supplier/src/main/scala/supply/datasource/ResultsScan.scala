@@ -1,0 +1,57 @@
+package supply.datasource
+
+import java.util.OptionalLong
+
+import org.apache.spark.sql.connector.read.{Batch, InputPartition, PartitionReader, PartitionReaderFactory, Scan, Statistics, SupportsReportStatistics}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.vectorized.ColumnarBatch
+
+import supply.core.DriverCalls
+import supply.driver.{FoundResult, LoadedResults, SessionResults}
+
+/** A scan of some columns: a partition for each rank that has written rows, on its node. */
+private final class ResultsScan(loaded: LoadedResults, all: StructType, columns: StructType)
+    extends Scan with Batch with SupportsReportStatistics {
+  private val partitions = loaded.files.filter(_.elements > 0)
+
+  override def readSchema(): StructType = columns
+
+  override def description(): String =
+    s"supply result ${loaded.name} of ${loaded.files.size} ranks [${columns.fieldNames.mkString(", ")}]"
+
+  override def toBatch: Batch = this
+
+  override def planInputPartitions(): Array[InputPartition] =
+    partitions.map(file => ResultsPartition(file): InputPartition).toArray
+
+  override def createReaderFactory(): PartitionReaderFactory =
+    new ResultsReaderFactory(loaded, columns.fieldNames.map(all.fieldIndex), SessionResults.calls)
+
+  /** Of the columns that are read, a share of the file by Spark's estimate of their widths. */
+  override def estimateStatistics(): Statistics = new Statistics {
+    override def sizeInBytes(): OptionalLong =
+      OptionalLong.of(math.max(1,
+          (loaded.bytes.toDouble * columns.defaultSize / all.defaultSize).toLong))
+
+    override def numRows(): OptionalLong = OptionalLong.of(loaded.elements)
+  }
+}
+
+private final case class ResultsPartition(file: FoundResult) extends InputPartition {
+  override def preferredLocations(): Array[String] = Array(file.host)
+}
+
+/** `loaded` stays on the driver: a running job keeps the result from being released. */
+private final class ResultsReaderFactory(@transient private val loaded: LoadedResults,
+    columns: Array[Int], driver: DriverCalls) extends PartitionReaderFactory {
+  override def supportColumnarReads(partition: InputPartition): Boolean = true
+
+  override def createColumnarReader(partition: InputPartition): PartitionReader[ColumnarBatch] =
+    SessionResults.inTask {
+      new ResultsReader(partition.asInstanceOf[ResultsPartition].file, columns, driver)
+    }
+
+  override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
+    throw new UnsupportedOperationException("results are read as columns")
+}

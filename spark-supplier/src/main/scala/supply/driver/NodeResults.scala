@@ -1,0 +1,49 @@
+package supply.driver
+
+import scala.util.control.NonFatal
+
+import supply.core.{Deadline, PairException, SupplyException}
+import supply.executor.PinnedTask
+import supply.plan.Hostfile
+import supply.results.{RankResult, ResultPath}
+
+/** Waits on one node until all its ranks have sealed the result, or one never will. */
+private[driver] final class NodeResults(settings: ResultsSettings, hosts: Hostfile, end: Long)
+    extends Serializable {
+  /** An error is an answer, and no failure of the task, which Spark would try again. */
+  def find(): Either[SupplyException, Seq[FoundResult]] =
+    try Right(wait(hosts.places.indices.filter(rank => hosts.places(rank).isOn(PinnedTask.host))))
+    catch {
+      case e: SupplyException => Left(e)
+      case NonFatal(e) if !e.isInstanceOf[InterruptedException] =>
+        Left(new PairException(s"cannot look for the result '${settings.name}': $e", e))
+    }
+
+  private def wait(ranks: Seq[Int]): Seq[FoundResult] = {
+    val pairs = settings.configFiles.read(ranks.map(hosts.places(_).localRank + 1).max)
+    var missing = ranks.map { rank =>
+      val pair = pairs(hosts.places(rank).localRank)
+      val path = ResultPath.of(pair, settings.folder, settings.name)
+      rank -> new RankResult(rank, pair, path, settings.name)
+    }
+    val found = Seq.newBuilder[FoundResult]
+    val deadline = new Deadline((end - System.currentTimeMillis()) / 1e3)
+    val all = deadline.poll(NodeResults.pollMillis) {
+      missing = missing.filter { case (rank, result) =>
+        val header = result.find()
+        header.foreach { header =>
+          found += FoundResult(rank, PinnedTask.host, result.path, header.generation,
+            header.blockCount, header.elements, header.fileBytes, header.schema)
+        }
+        header.isEmpty
+      }
+      missing.isEmpty
+    }
+    if (!all) throw missing.head._2.timeout(settings.timeout)
+    found.result()
+  }
+}
+
+private object NodeResults {
+  private val pollMillis = 20L
+}

@@ -1,0 +1,72 @@
+package supply.driver
+
+import java.lang.ref.Cleaner
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.spark.SparkContext
+import org.slf4j.LoggerFactory
+
+import supply.core.SupplyException
+import supply.executor.PinnedTask
+import supply.plan.Hostfile
+import supply.results.OpenResults
+
+/** Removes the files of a result by a job on the nodes. */
+private[driver] final class ReleaseResults(
+    sc: SparkContext, hosts: Hostfile, name: String, files: IndexedSeq[FoundResult]) {
+  import ReleaseResults._
+
+  private val key = files.map(file => file.path.file -> file.generation).toSet
+
+  /** Removes the files. Throws a SupplyException if a node does not answer. */
+  def now(): Unit = {
+    loads.synchronized(loads.remove(key))
+    remove()
+  }
+
+  private def remove(): Unit = if (!sc.isStopped) {
+    val (places, found) = (hosts, files)
+    NodeJob.runWhile(sc, hosts, s"releasing the result '$name'", seconds) { _ =>
+      found.filter(file => places.places(file.rank).isOn(PinnedTask.host)).foreach { file =>
+        OpenResults.remove(file.path, file.generation)
+      }
+    }(_ => Option.empty[SupplyException])
+    ()
+  }
+
+  private def add(): Unit = loads.synchronized {
+    loads.update(key, loads.getOrElse(key, 0) + 1)
+  }
+
+  /** Another `load()` may have found the same files. */
+  private def drop(): Unit = {
+    val isLast = loads.synchronized {
+      val left = loads.get(key).map(_ - 1)
+      if (left.contains(0)) loads.remove(key) else left.foreach(loads.update(key, _))
+      left.contains(0)
+    }
+    try if (isLast) remove()
+    catch {
+      case NonFatal(e) => log.warn(
+          s"cannot release the result '$name', which no DataFrame refers to: the session's end does",
+          e)
+    }
+  }
+}
+
+private[driver] object ReleaseResults {
+  private val log = LoggerFactory.getLogger(classOf[ReleaseResults])
+  private val cleaner = Cleaner.create()
+  private val seconds = 60.0
+
+  /** How many loads refer to these files, by path and generation. */
+  private val loads = mutable.Map.empty[Set[(String, Long)], Int]
+
+  /** Releases when the garbage collector finds that nothing refers to `loaded`. */
+  def whenUnreachable(loaded: LoadedResults, files: ReleaseResults): Cleaner.Cleanable = {
+    files.add()
+    cleaner.register(loaded, () => files.drop())
+  }
+}

@@ -1,0 +1,113 @@
+package supply.datasource
+
+import java.io.IOException
+import java.nio.file.{FileAlreadyExistsException, Files, Path, Paths}
+
+import scala.jdk.CollectionConverters._
+
+import org.scalatest.concurrent.Eventually.{eventually, interval, timeout}
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.{Millis, Seconds, Span}
+
+import supply.Results
+import supply.testing.{LocalCluster, ResultFiles}
+
+/** Results with executors that are processes: killed, and removed while the session lives. */
+class ResultsClusterSuite extends AnyFunSuite {
+  import ResultsClusterSuite._
+
+  private val ids = 0L until 2000
+
+  private def withResult(ranks: Int)(
+      body: ResultFiles => Unit): Unit = ResultFiles(ranks) { files =>
+    ids.grouped(ids.size / ranks).zipWithIndex.foreach { case (some, rank) =>
+      files.seal(rank, some)
+    }
+    body(files)
+  }
+
+  private def soon(body: => Any): Unit =
+    eventually(timeout(Span(60, Seconds)), interval(Span(200, Millis)))(body)
+
+  /** Processes that have a file of this folder mapped. */
+  private def mapping(folder: Path): Seq[Long] =
+    ProcessHandle.allProcesses().iterator.asScala.map(_.pid).filter { pid =>
+      try Files.readString(Paths.get(s"/proc/$pid/maps")).contains(folder.toString)
+      catch { case _: IOException => false }
+    }.toSeq
+
+  test("an executor is killed in the middle of a scan: every row is read once") {
+    withResult(ranks = 2) { files =>
+      LocalCluster(2) { spark =>
+        val data = files.load(spark, "timeout" -> 120)
+        val once = files.folder.resolve("killed").toString
+        val read = data.rdd.map { row =>
+          if (row.getLong(0) == 777) killOnce(once)
+          row.getLong(0) -> row.getString(1)
+        }.collect()
+        assert(Files.exists(Paths.get(once)))
+        assert(read.toSeq.sorted == ids.map(id => id -> id.toString))
+        assert(data.count() == ids.size && files.left.size == 2)
+      }
+    }
+  }
+
+  test("executors of one node read the same file at the same time, each row once") {
+    withResult(ranks = 1) { files =>
+      LocalCluster(2) { spark =>
+        val data = files.load(spark, "timeout" -> 120)
+        val first = files.folder.resolve("first").toString
+        // Each of the two tasks reads on only when the other one has begun.
+        val read = data.union(data).rdd.mapPartitionsWithIndex { (partition, rows) =>
+          val begun = rows.next().getLong(0)
+          awaitOther(s"$first.$partition", s"$first.${1 - partition}")
+          Iterator(begun) ++ rows.map(_.getLong(0))
+        }.collect()
+        assert(read.toSeq.sorted == ids.flatMap(id => Seq(id, id)))
+      }
+    }
+  }
+
+  test("release reaches all executors of a node") {
+    withResult(ranks = 2) { files =>
+      LocalCluster(2) { spark =>
+        val data = files.load(spark, "timeout" -> 120)
+        data.rdd.mapPartitions { rows => Thread.sleep(500); rows.map(_.getLong(0)) }.count()
+        assert(mapping(files.folder).nonEmpty)
+        Results.release(data)
+        assert(files.left.isEmpty)
+        soon(assert(mapping(files.folder).isEmpty))
+      }
+    }
+  }
+
+  test("an executor that goes leaves the files, and the session's end removes them") {
+    withResult(ranks = 1) { files =>
+      LocalCluster(1) { spark =>
+        val data = files.load(spark, "timeout" -> 120)
+        val (id, pid) = LocalCluster.executors(spark, 1).head
+        assert(mapping(files.folder) == Seq(pid))
+        assert(spark.sparkContext.killExecutor(id))
+        soon(assert(!ProcessHandle.of(pid).isPresent))
+        assert(files.left.size == 1)
+        spark.sparkContext.requestExecutors(1)
+        assert(data.count() == ids.size)
+      }
+      soon(assert(files.left.isEmpty))
+    }
+  }
+}
+
+private object ResultsClusterSuite {
+  def killOnce(marker: String): Unit =
+    try {
+      Files.createFile(Paths.get(marker))
+      new ProcessBuilder("kill", "-KILL", ProcessHandle.current().pid().toString).start().waitFor()
+      Thread.sleep(60000)
+    } catch { case _: FileAlreadyExistsException => () }
+
+  def awaitOther(mine: String, other: String): Unit = {
+    Files.createFile(Paths.get(mine))
+    while (!Files.exists(Paths.get(other))) Thread.sleep(20)
+  }
+}
