@@ -46,7 +46,7 @@ private final class BytesColumn(in: ColumnBuffers, dataType: DataType)
   }
 }
 
-private object BytesColumn {
+private[results] object BytesColumn {
   /**
    * If text ends inside a character, Spark's functions for text read up to 3 bytes after it. Text
    * that lies so close to the end of the mapping is copied.
