@@ -161,7 +161,7 @@ def _of_list(values: list[Any], field: _core.ResultField | None) -> Column:
 def _of_values(values: list[Any], first: Any, field: _core.ResultField | None) -> Column:
     form = field[1] if field is not None else _form_of(first)
     if form in ("u", "z"):
-        encoded = [_encoded(value, form) for value in values]
+        encoded = [value.encode() if form == "u" and type(value) is str else _encoded(value, form) for value in values]
         return Column(len(values), form, b"".join(encoded), offsets=_offsets(map(len, encoded), len(values)))
     if form == "b":
         return _of_array(numpy.array([_checked(value, (bool, numpy.bool_), False) for value in values], bool), field)
@@ -210,6 +210,8 @@ def _encoded(value: Any, form: str) -> bytes:
 
 def _numbers(values: list[Any], form: str) -> numpy.ndarray:
     kind = numpy.dtype(_NUMBERS[form])
+    if None not in values and (array := _fitting(numpy.asarray(values), kind)) is not None:
+        return array
     if kind.kind == "f":
         return numpy.array([_checked(value, (float, int, numpy.number), 0.0) for value in values], kind)
     numbers = [int(_checked(value, (int, numpy.integer), 0)) for value in values]
@@ -218,6 +220,17 @@ def _numbers(values: list[Any], form: str) -> numpy.ndarray:
         if not limits.min <= number <= limits.max:
             raise OverflowError(f"{number} is no {kind}")
     return numpy.array(numbers, kind)
+
+
+def _fitting(array: numpy.ndarray, kind: numpy.dtype[Any]) -> numpy.ndarray | None:
+    """The same numbers of that kind. None: they may not fit, and a check of each one says which."""
+    if array.ndim != 1 or array.dtype.kind not in ("fiu" if kind.kind == "f" else "iu"):
+        return None
+    if kind.kind != "f" and len(array):
+        limits = numpy.iinfo(kind)
+        if int(array.min()) < limits.min or int(array.max()) > limits.max:
+            return None
+    return array.astype(kind)
 
 
 def _of_rows(values: list[Any], first: Any, field: _core.ResultField | None) -> Column:
