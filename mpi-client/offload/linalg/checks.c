@@ -76,13 +76,13 @@ int check_finite(supply_call_t *call, const char *name, const double *values, ui
     return 0;
 }
 
-int check_method(supply_call_t *call, const char *const *names, int *index) {
-    const char *given = supply_call_text(call, "method");
+int check_choice(supply_call_t *call, const char *name, const char *const *choices, int *index) {
+    const char *given = supply_call_text(call, name);
     char all[256] = "";
-    for (*index = 0; names[*index] != NULL; ++*index) {
-        if (strcmp(names[*index], given) == 0) return 0;
+    for (*index = 0; choices[*index] != NULL; ++*index) {
+        if (strcmp(choices[*index], given) == 0) return 0;
         const size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%s", used > 0 ? ", " : "", names[*index]);
+        snprintf(all + used, sizeof all - used, "%s%s", used > 0 ? ", " : "", choices[*index]);
     }
-    return supply_call_fail(call, "method is '%s': it must be one of %s", given, all);
+    return supply_call_fail(call, "%s is '%s': it must be one of %s", name, given, all);
 }

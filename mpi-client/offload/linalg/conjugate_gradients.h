@@ -16,7 +16,7 @@ struct conjugate_gradients {
 /**
  * Solves (AᵀA + l2 I) X = right by conjugate gradients (Hestenes and Stiefel, 1952; Golub and Van Loan, section 11.3),
  * one for each vector, all with one pass over the rows an iteration. X: columns × vectors, 0 each. Computes the
- * residual anew at the end. Not 0: the call has failed, also if it did not converge. Collective.
+ * residual again at the end. Not 0: the call has failed, also if it did not converge. Collective.
  */
 int conjugate_gradients(struct workspace *workspace, const struct conjugate_gradients *problem, double *X);
 

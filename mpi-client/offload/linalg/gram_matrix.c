@@ -6,7 +6,7 @@
 #include "portions.h"
 #include "ranks_of_call.h"
 
-/* So many values of rows are multiplied at a time: enough that adding to `gram` costs little. */
+/* Of rows that are multiplied at a time: enough that adding to `gram` costs little. */
 #define STEP_BYTES ((uint64_t)16 << 20)
 
 static void add_product(const double *rows, uint64_t count, uint64_t columns, double *gram) {

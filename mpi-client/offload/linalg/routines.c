@@ -1,8 +1,7 @@
 #include "routines.h"
 
-#include <stdlib.h>
-
 #include <cblas.h>
+#include <stdlib.h>
 
 const supply_routine_t supply_routines[] = {
     {"gram", routine_gram, {{"A", SUPPLY_MATRIX, NULL}}, {"gram"}},
@@ -34,6 +33,38 @@ const supply_routine_t supply_routines[] = {
       {"seed", SUPPLY_INTEGER, "0"},
       {"tolerance", SUPPLY_NUMBER, "1e-4"}},
      {"centers", "labels", "cost"}},
+    {"qr", routine_qr, {{"A", SUPPLY_MATRIX, NULL}}, {"Q", "R"}},
+    {"nmf",
+     routine_nmf,
+     {{"A", SUPPLY_MATRIX, NULL},
+      {"k", SUPPLY_INTEGER, NULL},
+      {"iterations", SUPPLY_INTEGER, "200"},
+      {"seed", SUPPLY_INTEGER, "0"},
+      {"tolerance", SUPPLY_NUMBER, "1e-4"}},
+     {"W", "H", "residual"}},
+    {"random_features",
+     routine_random_features,
+     {{"A", SUPPLY_MATRIX, NULL},
+      {"features", SUPPLY_INTEGER, NULL},
+      {"bandwidth", SUPPLY_NUMBER, "1"},
+      {"seed", SUPPLY_INTEGER, "0"}},
+     {"Z"}},
+    {"conjugate_gradient",
+     routine_conjugate_gradient,
+     {{"A", SUPPLY_MATRIX, NULL},
+      {"B", SUPPLY_MATRIX, NULL},
+      {"l2", SUPPLY_NUMBER, "0"},
+      {"tolerance", SUPPLY_NUMBER, "1e-10"},
+      {"iterations", SUPPLY_INTEGER, "1000"}},
+     {"X"}},
+    {"gram_vector",
+     routine_gram_vector,
+     {{"A", SUPPLY_MATRIX, NULL}, {"v", SUPPLY_MATRIX, NULL}, {"iterations", SUPPLY_INTEGER, "1"}},
+     {"vector"}},
+    {"eigenvalues",
+     routine_eigenvalues,
+     {{"A", SUPPLY_MATRIX, NULL}, {"k", SUPPLY_INTEGER, NULL}, {"which", SUPPLY_TEXT, "largest"}},
+     {"vectors", "values"}},
     {NULL, NULL, {{NULL, 0, NULL}}, {NULL}},
 };
 

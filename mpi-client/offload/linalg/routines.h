@@ -38,8 +38,8 @@ int routine_transpose_multiply(supply_call_t *call);
  * The coefficients w, and the intercept c, of least ‖A w + c 1 − b‖² + `l2` ‖w‖² (Hoerl and Kennard, 1970).
  * b: rows like A, with one column. `intercept`: 0 or 1; 0: c is 0. → `coefficients`: array, n × 1; `intercept`: array,
  * 1 × 1. `method`: `cholesky` of AᵀA (LAPACK's dposv); `cg`, conjugate gradients (conjugate_gradients.h), to
- * `tolerance` in at most `iterations`; `auto`: cholesky for at most 4,000 columns. A may be sparse, for cg. Fails if
- * AᵀA + l2 I is singular, or the residual of the normal equations is large.
+ * `tolerance` in at most `iterations`; `auto`: cholesky for dense matrices with at most 4,000 columns. A may be sparse,
+ * for cg. Fails if AᵀA + l2 I is singular, or the residual of the normal equations is large.
  */
 int routine_ridge(supply_call_t *call);
 
@@ -50,5 +50,45 @@ int routine_ridge(supply_call_t *call);
  * loses its rows keeps its center. The result does not depend on the number of ranks, but for rounding.
  */
 int routine_kmeans(supply_call_t *call);
+
+/**
+ * A = Q R by TSQR (tsqr.h) → `Q`: rows, m × n, orthonormal columns; `R`: array, n × n, upper triangular, with a
+ * diagonal that is not negative. m must be n or more.
+ */
+int routine_qr(supply_call_t *call);
+
+/**
+ * A ≈ W H without negative values, `k` from 1 to min(m, n), by hierarchical alternating least squares (Cichocki and
+ * Phan, IEICE Trans. Fundamentals E92-A, 2009) from random values of `seed`: a local minimum of ‖A − W H‖. Ends after
+ * `iterations`, or when no value of H changes by more than `tolerance` times the largest. → `W`: rows, m × k; `H`:
+ * array, k × n; `residual`: array, 1 × 1, ‖A − W H‖. A must not have negative values.
+ */
+int routine_nmf(supply_call_t *call);
+
+/**
+ * Random features of the Gaussian kernel exp(−‖x − y‖² / (2 `bandwidth`²)): sqrt(2 / `features`) cos(A Ω + 1 bᵀ), Ω
+ * normal and b uniform (Rahimi and Recht, NIPS 2007) → `Z`: rows, m × features. A may be sparse. `seed` alone decides Ω
+ * and b, so that two calls map two matrices alike.
+ */
+int routine_random_features(supply_call_t *call);
+
+/**
+ * Solves (AᵀA + `l2` I) X = AᵀB by conjugate gradients (conjugate_gradients.h), to `tolerance` in at most `iterations`.
+ * B: m × q, with the same rows on the same ranks as A. → `X`: array, n × q. A may be sparse.
+ */
+int routine_conjugate_gradient(supply_call_t *call);
+
+/**
+ * Applies AᵀA to v `iterations` times, and scales the vector to norm 1 in between: the power method. v: n × 1, a small
+ * array or rows. → `vector`: array, n × 1, not scaled. A may be sparse.
+ */
+int routine_gram_vector(supply_call_t *call);
+
+/**
+ * `k` eigenvalues of a symmetric A (dense or sparse; symmetric_lanczos.h), at the end that `which` says: `largest`,
+ * `smallest` or `largest_magnitude`, in that order. Those in the midst of others converge slowly. → `vectors`: rows,
+ * n × k; `values`: array, k × 1. Needs SLEPc.
+ */
+int routine_eigenvalues(supply_call_t *call);
 
 #endif

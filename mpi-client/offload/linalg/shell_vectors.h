@@ -1,4 +1,4 @@
-/** Vectors of PETSc that are distributed evenly, for matrices whose rows lie elsewhere. */
+/** Vectors of PETSc for matrices whose rows lie where Spark put them. */
 #ifndef SHELL_VECTORS_H
 #define SHELL_VECTORS_H
 
@@ -13,8 +13,12 @@ struct shell_vectors {
     int *offsets; /**< and where they start */
 };
 
-/** Distributes `size` values. Not 0: the call has failed. Collective. */
+/** Distributes `size` values evenly. Not 0: the call has failed. Collective. */
 int shell_vectors_init(struct shell_vectors *vectors, struct workspace *workspace, uint64_t size);
+
+/** Distributes a value for each row of a matrix to the rank that has the row. Not 0: the call has failed. Collective.
+ */
+int shell_vectors_of_rows(struct shell_vectors *vectors, struct workspace *workspace, const supply_matrix_t *A);
 
 /** All ranks get the whole vector. Collective. */
 PetscErrorCode shell_vectors_gather(const struct shell_vectors *vectors, Vec from, double *whole);

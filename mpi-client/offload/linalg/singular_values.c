@@ -12,8 +12,8 @@
 #include "symmetric.h"
 #include "tsqr.h"
 
-/* Measured: with more columns, Lanczos takes less time than AᵀA and its eigenvalues. */
-#define GRAM_COLUMNS_MAX 1000
+/* With more columns, Lanczos takes less time than AᵀA and its eigenvalues, which one rank computes. */
+#define GRAM_COLUMNS_MAX 4000
 /* Of the largest singular value. AᵀA costs half of the digits, a wrong result all of them. */
 #define RESIDUAL_MAX 1e-7
 

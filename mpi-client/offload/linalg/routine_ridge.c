@@ -59,7 +59,7 @@ static int check_parameters(supply_call_t *call, int *method) {
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     const supply_matrix_t *b = supply_call_matrix(call, "b");
     if (check_matrix(call, "A") || check_dense(call, "b") || check_same_rows(call, "A", "b") ||
-        check_method(call, methods, method) || check_not_negative(call, "l2") ||
+        check_choice(call, "method", methods, method) || check_not_negative(call, "l2") ||
         check_not_negative(call, "tolerance") || check_count(call, "iterations", INT64_MAX, "of 64 bits"))
         return 1;
     if (b->columns != 1)

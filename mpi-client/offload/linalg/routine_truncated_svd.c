@@ -19,7 +19,8 @@ int routine_truncated_svd(supply_call_t *call) {
     const uint64_t most = A->rows < A->columns ? A->rows : A->columns;
     int method;
     const int status = check_matrix(call, "A") || check_count(call, "k", most, "the smaller side of A") ||
-                       check_method(call, singular_methods, &method) || run(&workspace, (enum singular_method)method);
+                       check_choice(call, "method", singular_methods, &method) ||
+                       run(&workspace, (enum singular_method)method);
     workspace_free(&workspace);
     return status;
 }

@@ -32,7 +32,8 @@ int routine_pca(supply_call_t *call) {
     if (check_matrix(call, "A") != 0) return 1;
     if (A->rows < 2) return supply_call_fail(call, "A has %" PRIu64 " row: a variance needs 2", A->rows);
     const int status = check_count(call, "k", most, "the smaller side of A") ||
-                       check_method(call, singular_methods, &method) || run(&workspace, (enum singular_method)method);
+                       check_choice(call, "method", singular_methods, &method) ||
+                       run(&workspace, (enum singular_method)method);
     workspace_free(&workspace);
     return status;
 }

@@ -15,7 +15,7 @@ struct lloyd {
     double *centers; /**< k × columns, less the means */
     double *labels;
     double *sums;   /**< of the rows of each cluster, */
-    double *counts; /**< and their number, behind the sums */
+    double *counts; /**< and their number, in the same memory */
 };
 
 static void add_row(double *sums, const double *row, uint64_t columns) {
