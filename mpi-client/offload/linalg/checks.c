@@ -76,6 +76,12 @@ int check_finite(supply_call_t *call, const char *name, const double *values, ui
     return 0;
 }
 
+int check_all_finite(supply_call_t *call, const char *what, const double *values, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++)
+        if (!isfinite(values[i])) return supply_call_fail(call, "%s has a value that is NaN, or too large", what);
+    return 0;
+}
+
 int check_choice(supply_call_t *call, const char *name, const char *const *choices, int *index) {
     const char *given = supply_call_text(call, name);
     char all[256] = "";

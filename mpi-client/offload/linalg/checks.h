@@ -31,6 +31,9 @@ int check_same_rows(supply_call_t *call, const char *left, const char *right);
 /** Each value is finite: neither NaN nor infinite. values: alike on all ranks, one for each column of the matrix. */
 int check_finite(supply_call_t *call, const char *name, const double *values, uint64_t columns);
 
+/** The same for values that belong to no column. what: the matrices they were computed from. */
+int check_all_finite(supply_call_t *call, const char *what, const double *values, uint64_t count);
+
 /** A text parameter is one of the choices, which end with NULL. index: the number of the choice. */
 int check_choice(supply_call_t *call, const char *name, const char *const *choices, int *index);
 

@@ -15,8 +15,7 @@ static int run(struct workspace *workspace) {
     if (X == NULL || workspace_check(workspace) != 0) return 1;
     row_operator_apply_transpose(&op, B->values, B->columns, right);
     sum_over_ranks(call, right, count);
-    for (uint64_t i = 0; i < A->columns; i++)
-        if (check_finite(call, "A or B", right + i * B->columns, B->columns) != 0) return 1;
+    if (check_all_finite(call, "A or B", right, count) != 0) return 1;
     const struct conjugate_gradients problem = {
         &op,   supply_call_number(call, "l2"),        B->columns,
         right, supply_call_number(call, "tolerance"), supply_call_integer(call, "iterations")};

@@ -41,7 +41,7 @@ static int run(struct workspace *workspace) {
         row_operator_apply_gram(&op, vector, 1, result);
         if (report_progress(call, (double)i / (double)iterations) != 0) return 1;
     }
-    return check_finite(call, "AᵀA v, of A or v", result, A->columns);
+    return check_all_finite(call, "A or v", result, A->columns);
 }
 
 static int check_vector(supply_call_t *call) {

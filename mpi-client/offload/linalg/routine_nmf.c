@@ -100,7 +100,7 @@ static int start(const struct factorization *f) {
     }
     MPI_Allreduce(MPI_IN_PLACE, least, 1, MPI_DOUBLE, MPI_MIN, supply_call_comm(f->call));
     sum_over_ranks(f->call, least + 1, 1);
-    if (!isfinite(least[1])) return supply_call_fail(f->call, "A has a value that is NaN, or too large");
+    if (check_all_finite(f->call, "A", least + 1, 1) != 0) return 1;
     if (least[0] < 0) return supply_call_fail(f->call, "A has the value %g: all must be 0 or more", least[0]);
     const double scale = 2 * sqrt(least[1] / (double)f->A->rows / (double)n / (double)f->k);
     for (uint64_t i = 0; i < f->A->local_rows * f->k; i++)

@@ -25,7 +25,7 @@ static int solve(struct workspace *workspace, const struct row_operator *op, enu
     if (workspace_check(workspace) != 0) return 1;
     row_operator_apply_transpose(op, b, 1, right);
     sum_over_ranks(call, right, op->A->columns);
-    if (check_finite(call, "A or b", right, op->A->columns) != 0) return 1;
+    if (check_all_finite(call, "A or b", right, op->A->columns) != 0) return 1;
     if (method == CHOLESKY) return cholesky(workspace, op, l2, right, b, w);
     return conjugate_gradients(workspace,
                                &(struct conjugate_gradients){op, l2, 1, right, supply_call_number(call, "tolerance"),

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <slepceps.h>
 
+#include "checks.h"
 #include "random_numbers.h"
 #include "ranks_of_call.h"
 #include "shell_vectors.h"
@@ -62,7 +63,7 @@ static int check_symmetric(struct workspace *workspace, const struct row_operato
         sums[2] += products[2 * i + 1] * products[2 * i + 1];
     }
     sum_over_ranks(op->call, sums, 3);
-    if (!isfinite(sums[1] + sums[2])) return supply_call_fail(op->call, "A has a value that is NaN, or too large");
+    if (check_all_finite(op->call, "A", sums + 1, 2) != 0) return 1;
     const double norms = sqrt((sums[1] + sums[2]) * (double)A->columns);
     if (!decided_by_first(op->call, fabs(sums[0]) > ASYMMETRY_MAX * norms)) return 0;
     return supply_call_fail(op->call, "A is not symmetric: yᵀA x − xᵀA y is %g for two random vectors", sums[0]);
