@@ -1,0 +1,121 @@
+"""Rows that ranks write come back from Supplier.run as a DataFrame: real Spark, real ranks."""
+
+import os
+
+import pytest
+
+from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+
+pytest.importorskip("pyspark", reason="no PySpark in this environment")
+pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+
+prepare_environment()
+spark = session_fixture(3)
+RANKS, COUNT = 2, 1000
+SCHEMA = "id long not null, score double, name string"
+
+
+@pytest.fixture
+def run(spark):
+    from supply.spark import Supplier
+
+    def call(function, launcher="torch", **options):
+        options = {"columns": ["id", "features"], "batch_size": 64, "results": SCHEMA, "timeout": 60, **options}
+        return Supplier(ranks=RANKS, launcher=launcher, folder=folder).run(function, rows(spark, COUNT), **options)
+
+    with shared_memory() as folder:
+        call.folder = folder
+        yield call
+
+
+def predict(data, factor):
+    with data.results() as out:
+        for epoch in data.epochs():
+            for batch in epoch:
+                ids = batch["id"]
+                out.write({"id": ids, "score": ids * factor, "name": [f"row {number}" for number in ids.tolist()]})
+    return "predicted"
+
+
+@pytest.mark.parametrize("launcher", ["torch", "mpirun"])
+def test_predictions_come_back_and_join_the_input(run, spark, launcher):
+    from supply.spark import release
+
+    returned = run(predict, launcher, factor=2.0)
+    assert returned.value == "predicted"
+    assert returned.results.schema.simpleString() == "struct<id:bigint,score:double,name:string>"
+    joined = rows(spark, COUNT).join(returned.results, "id")
+    for _ in range(2):
+        found = joined.where("score = 2 * id and name = concat('row ', id) and features[0] = id")
+        assert found.count() == COUNT == returned.results.count()
+    del joined, found
+    release(returned.results)
+
+
+def test_rows_are_read_after_other_runs(run):
+    from supply.spark import release
+
+    first = run(predict, factor=1.0)
+    second = run(predict, factor=3.0)
+    assert first.results.where("score = id").count() == COUNT
+    assert second.results.where("score = 3 * id").count() == COUNT
+    release(first.results)
+    assert second.results.count() == COUNT
+    release(second.results)
+
+
+def write_on_one_rank(data):
+    if os.environ["RANK"] == "0":
+        with data.results() as out:
+            out.write({"id": [7], "score": [None], "name": ["ü"]})
+
+
+def test_a_rank_that_writes_nothing_has_no_rows(run):
+    from supply.spark import release
+
+    returned = run(write_on_one_rank)
+    assert [tuple(row) for row in returned.results.collect()] == [(7, None, "ü")]
+    release(returned.results)
+
+
+def raise_while_writing(data):
+    with data.results() as out:
+        out.write({"id": [1], "score": [1.0], "name": ["a"]})
+        raise RuntimeError("no luck")
+
+
+def test_an_exception_while_writing_fails_the_call_and_leaves_nothing(run):
+    from supply.spark import RankError
+
+    with pytest.raises(RankError, match="no luck"):
+        run(raise_while_writing)
+
+
+def write_a_wrong_column(data):
+    with data.results() as out:
+        out.write({"id": ["one"], "score": [1.0], "name": ["a"]})
+
+
+def test_a_wrong_column_is_named(run):
+    from supply.spark import RankError
+
+    with pytest.raises(RankError, match="'id'"):
+        run(write_a_wrong_column)
+
+
+def test_a_wrong_schema_is_refused_before_anything_starts(run):
+    from supply.spark import SupplierError
+
+    with pytest.raises(SupplierError, match="results is 'id lnog'"):
+        run(predict, results="id lnog", factor=1.0)
+
+
+def test_a_struct_type_is_a_schema(run, spark):
+    from pyspark.sql.types import StructType
+    from supply.spark import release
+
+    schema = rows(spark, 1).selectExpr("id", "cast(id as double) as score", "'' as name").schema
+    assert isinstance(schema, StructType)
+    returned = run(predict, results=schema, factor=1.0)
+    assert returned.results.count() == COUNT
+    release(returned.results)
