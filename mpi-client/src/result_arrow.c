@@ -155,7 +155,7 @@ static supply_status_t check_batch(supply_result_t *result, const struct ArrowSc
             if (schema->children[i]->name == NULL ||
                 supply_schema_index(&result->schema, schema->children[i]->name) < 0)
                 return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                                          "these rows have a column '%s', which it has not: leave it out",
+                                          "it has no column '%s', which these rows have: leave it out",
                                           schema->children[i]->name ? schema->children[i]->name : "");
     return SUPPLY_OK;
 }

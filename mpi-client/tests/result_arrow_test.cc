@@ -214,7 +214,7 @@ TEST_F(ResultArrowTest, BatchesThatDoNotFitAreRefusedByColumn) {
     Result result = begin_arrow(&good.schema);
     write_arrow(result, good);
     expect_refused(result, missing, {"column 'id' is missing"});
-    expect_refused(result, more, {"have a column 'more'", "leave it out"});
+    expect_refused(result, more, {"no column 'more'", "leave it out"});
     expect_refused(result, other, {"column 'id'", "'i'", "'I'", "cast it"});
     expect_refused(result, hole, {"column 'vector'", "list with a null"});
     expect_refused(result, null_id, {"column 'id' is not nullable", "row 2"});
