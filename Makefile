@@ -164,7 +164,7 @@ build-every-spark: | build
 	@$(MAKE) --no-print-directory SPARK=4.1 spark
 	@$(MAKE) --no-print-directory SPARK=3.5 spark
 
-bench: bench-programs ## every benchmark, about 25 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
+bench: bench-programs ## every benchmark, about 30 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
 bench-quick: bench-programs ## a check with less data and fewer rounds, without the longest cases, under 2 minutes
