@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from supply.errors import ColumnError
+from supply.result_schema import type_name
 
 if TYPE_CHECKING:
     from supply import _core
@@ -48,20 +49,14 @@ def column_of(name: str, values: Any, field: _core.ResultField | None) -> Column
     try:
         column = _converted(values, field)
     except (ValueError, OverflowError, TypeError) as error:
-        raise ColumnError(f"column '{name}' cannot be written{_to(field)}: {error}") from error
+        target = "" if field is None else f" as {type_name(*field[1:3])}"
+        raise ColumnError(f"column '{name}' cannot be written{target}: {error}") from error
     if field is not None and (column.form, column.child_form) != field[1:3] and not _is_open_list(column, field):
-        of = f" of '{column.child_form}'" if column.child_form else ""
         raise ColumnError(
-            f"column '{name}' has the type '{column.form}'{of}, and the result has{_to(field)}: cast it, or pass "
-            "schema="
+            f"column '{name}' has the type {type_name(column.form, column.child_form)}, and the result has "
+            f"{type_name(*field[1:3])}: cast it, or pass schema="
         )
     return column
-
-
-def _to(field: _core.ResultField | None) -> str:
-    if field is None:
-        return ""
-    return f" the type '{field[1]}'" + (f" of '{field[2]}'" if field[2] else "")
 
 
 def _is_open_list(column: Column, field: _core.ResultField) -> bool:
@@ -171,7 +166,7 @@ def _of_values(values: list[Any], first: Any, field: _core.ResultField | None) -
         return _of_times(numpy.array(values, "datetime64[D]" if form == "tdD" else "datetime64[us]"), field)
     if form.startswith("+w:"):
         return _of_rows(values, first, field)
-    raise ValueError(f"a list cannot have the type '{form}': write it as an Arrow array")
+    raise ValueError(f"a list cannot have the type {type_name(form)}: write it as an Arrow array")
 
 
 def _form_of(value: Any) -> str:

@@ -15,6 +15,12 @@ _FORMATS = {
     "timestamp": "tsu:UTC", "timestamp_ntz": "tsu:",
 }  # fmt: skip
 
+# The name for messages: the first of the list, and numpy's for types that Spark does not have.
+_NAMES = {
+    **{form: name for name, form in reversed(_FORMATS.items())},
+    "C": "uint8", "S": "uint16", "I": "uint32", "L": "uint64",
+}  # fmt: skip
+
 # `name` or name, its type, and NOT NULL.
 _COLUMN = re.compile(
     r"\s*(?:`([^`]+)`|(\w+))\s*:?\s+([a-z_]+(?:\(\s*\d+\s*,\s*\d+\s*\)|<\s*[a-z]+\s*>)?)"
@@ -37,6 +43,19 @@ def fields_of(schema: Any) -> list[_core.ResultField]:
     raise SupplyError(
         f"{type(schema).__name__} is no schema: pass a pyarrow.Schema, or a text as 'id long not null, score float'"
     )
+
+
+def type_name(form: str, child: str = "") -> str:
+    """A type as messages name it."""
+    if form == _LIST_OF_ANY_LENGTH:
+        return f"array<{type_name(child)}>"
+    if form.startswith("+w:"):
+        return f"array<{type_name(child)}> of {form[3:]}"
+    if form.startswith("d:"):
+        return f"decimal({form[2:]})"
+    if form.startswith("tsu:"):
+        return f"timestamp in {form[4:]}" if form[4:] else "timestamp_ntz"
+    return _NAMES.get(form, form)
 
 
 def is_complete(fields: list[_core.ResultField]) -> bool:
