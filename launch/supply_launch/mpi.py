@@ -33,7 +33,9 @@ class Launcher:
             return [*command, "-bind-to", "none", *(["-hosts", nodes] if nodes else [])]
         command += ["--oversubscribe", "--map-by", "slot", "--bind-to", "none", *self._as_root]
         command += ["--hostfile", str(hosts)] if hosts else []
-        return command + ["-x", "SUPPLY_MAPPED_FILES", "-x", "SUPPLY_NAMED_PIPES", "-x", "SUPPLY_TIMEOUT"]
+        command += ["-x", "SUPPLY_MAPPED_FILES", "-x", "SUPPLY_NAMED_PIPES", "-x", "SUPPLY_TIMEOUT"]
+        # Open MPI warns of a variable that is not set.
+        return command + (["-x", "SUPPLY_RESULTS_FOLDER"] if "SUPPLY_RESULTS_FOLDER" in os.environ else [])
 
     def temporary_files_in(self, folder, memory):
         """Options of Open MPI: what a killed mpirun leaves on this node is in these folders; `memory` is on tmpfs."""

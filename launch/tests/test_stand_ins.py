@@ -105,6 +105,14 @@ def test_a_folder_that_cannot_be_removed_does_not_hide_the_reason(
     assert str(tmp_path) not in opened.read_text()
 
 
+@pytest.mark.parametrize("folder", [{}, {"SUPPLY_RESULTS_FOLDER": "/results"}])
+def test_ranks_on_other_nodes_get_the_folder_of_results(start, stand_in, tmp_path, folder):
+    stand_in(mpirun=f"echo $* >> {tmp_path}/mpirun")
+    assert start("supply-run", **folder).finish() == 0
+    command = (tmp_path / "mpirun").read_text()
+    assert "-x SUPPLY_TIMEOUT" in command and ("-x SUPPLY_RESULTS_FOLDER" in command) == bool(folder)
+
+
 def test_a_timeout_with_a_leading_zero(start, stand_in):
     stand_in(spark_submit="sleep 1")  # The ranks end first.
     run = start("supply-run", "--timeout", "090")
