@@ -75,6 +75,36 @@ def test_rows_come_back_as_they_were(ranks, matrix):
     assert (ranks.call("copy", matrix).to_numpy() == rows).all()
 
 
+def test_rows_come_back_with_their_keys(spark, ranks, matrix):
+    from supply.spark import release
+
+    df = ranks.call("copy", matrix).to_df()
+    assert df.schema.simpleString() == "struct<key:bigint,row:array<double>>"
+    assert df.where("row = array(double(key), 1, double(key * key))").count() == NUMBERS
+    array = ranks.call("column_sums", matrix, library="libcolumn_sums.so").to_df()
+    assert [row["row"] for row in array.collect()] == [[4950.0, 100.0, 328350.0]]
+    for read in (df, array):
+        release(read)
+
+
+def test_text_is_a_key(spark, ranks):
+    df = spark.range(50).selectExpr("repeat('ü', int(id)) as name", "double(id) as x")
+    rows = ranks.matrix(df, features="x", key="name").to_df()
+    assert rows.where("length(key) = row[0]").count() == 50
+
+
+def test_rows_outlive_the_ranks(spark, libraries, numbers):
+    from supply.spark import release
+
+    with shared_memory() as folder:
+        from supply.spark import Ranks
+
+        with Ranks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks:
+            df = ranks.matrix(numbers, features=["id"], key="twice").to_df()
+        assert df.where("key = 2 * row[0]").count() == NUMBERS
+        release(df)
+
+
 def test_columns_of_numbers_are_rows_of_a_matrix(ranks, numbers):
     rows = ranks.matrix(numbers, features=["twice", "id"]).to_numpy()
     assert sorted(rows.tolist()) == [[2.0 * i, float(i)] for i in range(NUMBERS)]

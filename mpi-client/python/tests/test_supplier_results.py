@@ -1,6 +1,7 @@
 """Rows that ranks write come back from Supplier.run as a DataFrame: real Spark, real ranks."""
 
 import os
+import sys
 
 import pytest
 
@@ -10,6 +11,10 @@ pytest.importorskip("pyspark", reason="no PySpark in this environment")
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 
 prepare_environment()
+from pyspark import cloudpickle  # noqa: E402
+
+# Ranks do not have this module.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 spark = session_fixture(3)
 RANKS, COUNT = 2, 1000
 SCHEMA = "id long not null, score double, name string"
@@ -24,7 +29,6 @@ def run(spark):
         return Supplier(ranks=RANKS, launcher=launcher, folder=folder).run(function, rows(spark, COUNT), **options)
 
     with shared_memory() as folder:
-        call.folder = folder
         yield call
 
 
@@ -33,7 +37,7 @@ def predict(data, factor):
         for epoch in data.epochs():
             for batch in epoch:
                 ids = batch["id"]
-                out.write({"id": ids, "score": ids * factor, "name": [f"row {number}" for number in ids.tolist()]})
+                out.write({"id": ids, "score": ids.double() * factor, "name": [f"row {number}" for number in ids.tolist()]})
     return "predicted"
 
 

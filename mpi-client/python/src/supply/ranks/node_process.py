@@ -23,7 +23,8 @@ def run_node(host: str, spec: bytes) -> None:
             node.stdin.close()
             node.wait(_STOP_SECONDS)
         finally:
-            # A node process that was killed has left them.
-            pickle.loads(spec).files.remove()
+            if node.returncode != 0:
+                # A node process that was killed has left them.
+                pickle.loads(spec).files.remove()
     if status != 0:
         raise RuntimeError(f"the node process of {host} ended with status {status}")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from supply.spark.ranks import Ranks
 
 
@@ -43,6 +45,14 @@ class Matrix:
         """All values in this process: float64, of `shape`; one-dimensional if it is an array of one column or row."""
         values = numpy.frombuffer(self._ranks.ask(self.java.toBytes), dtype="<f8").reshape(self.shape)
         return values.ravel() if self.java.isArray() and 1 in self.shape else values
+
+    def to_df(self) -> DataFrame:
+        """Its rows as a DataFrame: the columns "key", if they have keys, and "row", an array of doubles.
+
+        Spark reads a copy that the ranks write now, where they are, also when the ranks have ended. It takes memory
+        until supply.spark.release(df), until no DataFrame refers to it, or until the session ends.
+        """
+        return self._ranks.df_of(self)
 
     def drop(self) -> None:
         """Frees its memory on the ranks now. The handle must not be used any more."""

@@ -8,7 +8,7 @@ import shutil
 import uuid
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from supply.errors import SupplierError
 from supply.ranks.run_files import RunFiles
@@ -16,6 +16,9 @@ from supply.spark.cancellable import run_cancellable
 from supply.spark.matrix import Matrix
 from supply.spark.mpirun import Mpirun, MpirunEnded, command, files_of_mpi
 from supply.spark.server_sockets import wait_for_sockets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _END_SECONDS = 15
 
@@ -69,7 +72,10 @@ class Ranks:
             self._mpirun = Mpirun(command(n, None), [program], environment, self._ended.put)
             wait_for_sockets(self._files, self._ended, timeout)
             offload = spark._jvm.supply.python.Offload
-            self._ranks = offload.ranks(spark._jsparkSession, n, mapped_files, named_pipes, None, float(timeout))
+            results_folder = str(self._files.results_folder)
+            self._ranks = offload.ranks(
+                spark._jsparkSession, n, mapped_files, named_pipes, None, results_folder, float(timeout)
+            )
             self.ask(self._ranks.check)
         except BaseException:
             self._remove()
@@ -96,6 +102,12 @@ class Ranks:
         results = self.ask(lambda: offload.call(self._ranks, library or self._library, routine, values, named))
         held = tuple(self._held(result) for result in results)
         return held[0] if len(held) == 1 else held
+
+    def df_of(self, matrix: Matrix) -> DataFrame:
+        """As matrix.to_df()."""
+        from pyspark.sql import DataFrame
+
+        return DataFrame(self.ask(matrix.java.toDF), self._spark)
 
     def close(self) -> None:
         """Ends the ranks. Their matrices are gone."""
@@ -135,7 +147,8 @@ class Ranks:
                 self._ended.get(timeout=_END_SECONDS)
             except queue.Empty:
                 raise SupplierError("mpirun did not end within 15 s: end it by its process id") from None
-        self._files.remove()
+        # DataFrames may still read what the ranks have written.
+        self._files.remove(keep_results=True)
 
 
 def _plain(value: Any) -> Any:

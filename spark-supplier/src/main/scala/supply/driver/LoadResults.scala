@@ -23,8 +23,9 @@ private[supply] object LoadResults {
 
   /** The columns of all ranks. One that is nullable on any rank is nullable. */
   private def commonSchema(name: String, found: IndexedSeq[FoundResult]): Schema = {
+    // A rank without rows does not know how long lists are.
     def described(schema: Schema) = schema.columns.map(column =>
-      s"${column.name} ${column.format}${column.childFormat}").mkString(", ")
+      s"${column.name} ${column.format.replaceFirst(":[0-9]+$", "")}${column.childFormat}").mkString(", ")
     val first = found.head.schema
     found.find(other => described(other.schema) != described(first)).foreach { other =>
       throw new ContractException(

@@ -3,6 +3,7 @@ package supply.offload
 import java.nio.{ByteBuffer, ByteOrder}
 
 import com.fasterxml.jackson.databind.JsonNode
+import org.apache.spark.sql.DataFrame
 
 /**
  * A matrix that ranks hold. `isArray`: it is small, and each rank has all of it; otherwise each rank
@@ -29,6 +30,13 @@ final class Matrix private (private[offload] val ranks: Ranks, private[offload] 
     case Seq(one) => one
     case parts => Array.concat(parts: _*)
   }
+
+  /**
+   * Its rows as a DataFrame: the columns "key", if they have keys, and "row", an array of doubles. Spark
+   * reads a copy that the ranks write now, in place, also when they have ended
+   * ([[supply.Results.release]]).
+   */
+  def toDF: DataFrame = ranks.read(this)
 
   /** Frees its memory. The handle must not be used any more. */
   def drop(): Unit = ranks.drop(this)

@@ -16,9 +16,11 @@ import supply.sources.rows.{ListLengths, RowSource}
  * routines on them (docs/OFFLOAD.md). Not the ranks but Spark's tasks talk to them, one on each
  * node, so a command needs a free task slot on each. For several threads: one command at a time.
  *
- * settings: ranks, config files, host file and timeout, as those of the ranks.
+ * settings: ranks, config files, host file and timeout, as those of the ranks. resultsFolder: beginning
+ * of the names of folders on each node for the rows of [[Matrix.toDF]].
  */
-final class Ranks(spark: SparkSession, settings: SupplySettings) extends AutoCloseable {
+final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: String)
+    extends AutoCloseable {
   import Ranks._
 
   private val sc = spark.sparkContext
@@ -80,6 +82,17 @@ final class Ranks(spark: SparkSession, settings: SupplySettings) extends AutoClo
     val answers = ask(Command.of("fetch")(_.put("handle", matrix.handle)))
     // All ranks have the same array.
     (if (matrix.isArray) answers.take(1) else answers).map(_.data)
+  }
+
+  /** The rows of the matrix, where the ranks are: "key", if they have keys, and "row". */
+  private[offload] def read(matrix: Matrix): DataFrame = synchronized {
+    val folder = s"$resultsFolder-${take(1)}"
+    ask(Command.of("write")(_.put("handle", matrix.handle).put("folder", folder)))
+    val options = Map("results" -> "matrix", "results-folder" -> folder,
+      "ranks" -> settings.ranks.toString, "mapped-files" -> settings.mappedFiles,
+      "named-pipes" -> settings.namedPipes, "timeout" -> settings.timeout.toString) ++
+      settings.hosts.map("hosts" -> _)
+    spark.read.format("supply").options(options).load()
   }
 
   private[offload] def drop(matrix: Matrix): Unit = {

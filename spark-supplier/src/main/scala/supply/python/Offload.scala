@@ -11,9 +11,10 @@ import supply.offload.{Matrix, MatrixRows, Ranks}
 object Offload {
   /** hosts: null if all ranks are on this node. */
   def ranks(spark: SparkSession, ranks: Int, mappedFiles: String, namedPipes: String, hosts: String,
-      timeout: Double): Ranks =
-    new Ranks(spark, SupplySettings(ranks, mappedFiles, namedPipes, hosts = Option(hosts),
-        timeout = timeout))
+      resultsFolder: String, timeout: Double): Ranks =
+    new Ranks(spark,
+      SupplySettings(ranks, mappedFiles, namedPipes, hosts = Option(hosts), timeout = timeout),
+      resultsFolder)
 
   /** key: null if rows have none. */
   def matrix(ranks: Ranks, data: DataFrame, features: java.util.List[String], key: String): Matrix =

@@ -24,7 +24,8 @@ object OpenResults {
   private val open = mutable.Map.empty[AnyRef, Entry]
   private var sweeps = false
 
-  private final class Entry(val file: BlockFile, val key: AnyRef) {
+  private final class Entry(
+      val file: BlockFile, val key: AnyRef, val isInOwnFolder: Boolean) {
     var users = 0
   }
 
@@ -73,7 +74,8 @@ object OpenResults {
   /** Removes the file if it has that generation, and unmaps it as soon as no task uses it. */
   def remove(path: ResultPath, generation: Long): Unit = FileThread.run {
     try {
-      if (entryOf(path).file.header.generation == generation) Files.delete(path.whenSealed)
+      val entry = entryOf(path)
+      if (entry.file.header.generation == generation) delete(entry)
     } catch {
       case _: NoSuchFileException => ()
       case NonFatal(e) => log.warn(s"cannot remove $path, which is released: remove it by hand", e)
@@ -84,10 +86,18 @@ object OpenResults {
   /** Removes all files that this JVM has open: the session has ended. */
   def removeAll(): Unit = FileThread.run {
     open.values.toSeq.filter(isLinked).foreach { entry =>
-      try Files.deleteIfExists(entry.file.path)
+      try delete(entry)
       catch { case e: IOException => log.warn(s"cannot remove ${entry.file.path}", e) }
     }
     sweep()
+  }
+
+  private def delete(entry: Entry): Unit = {
+    Files.deleteIfExists(entry.file.path)
+    if (entry.isInOwnFolder) {
+      try Files.delete(entry.file.path.getParent)
+      catch { case _: IOException => () } // Another result is in it.
+    }
   }
 
   /** Paths of the files that are mapped, for tests. */
@@ -100,7 +110,7 @@ object OpenResults {
   private def entryOf(path: ResultPath): Entry =
     open.getOrElse(keyOf(path.whenSealed), {
         val file = BlockFile.open(path.whenSealed, path.group)
-        val entry = new Entry(file, keyOf(path.whenSealed))
+        val entry = new Entry(file, keyOf(path.whenSealed), path.isInOwnFolder)
         open.update(entry.key, entry)
         startSweeping()
         entry

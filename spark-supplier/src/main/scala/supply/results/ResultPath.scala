@@ -5,8 +5,12 @@ import java.nio.file.{Path, Paths}
 import supply.core.ConfigException
 import supply.pair.PairPaths
 
-/** The names of a rank's result file (proto/PROTOCOL.md, "Block files"), and who may read it. */
-final case class ResultPath(file: String, group: Option[String]) {
+/**
+ * The names of a rank's result file (proto/PROTOCOL.md, "Block files"), and who may read it.
+ * isInOwnFolder: it lies in a results folder, which goes with its last file.
+ */
+final case class ResultPath(
+    file: String, group: Option[String], isInOwnFolder: Boolean = false) {
   /** The result, once its rank has sealed it. */
   def whenSealed: Path = Paths.get(file)
 
@@ -21,7 +25,7 @@ object ResultPath {
   def of(pair: PairPaths, folder: Option[String], name: String): ResultPath = {
     val mapped = Paths.get(pair.mappedFile)
     val in = folder.map(Paths.get(_)).getOrElse(mapped.getParent)
-    ResultPath(in.resolve(s"${mapped.getFileName}.$name.result").toString, pair.group)
+    ResultPath(in.resolve(s"${mapped.getFileName}.$name.result").toString, pair.group, folder.isDefined)
   }
 
   /** Refuses a name that the contract does not allow. */
