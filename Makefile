@@ -50,7 +50,7 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu format python lint lint-c lint-python lint-shell lint-scala lint-prose run test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
+.PHONY: menu format python lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests packages-offload clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-trainers test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
@@ -62,6 +62,9 @@ menu:
 
 run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI ranks that train on them
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-digits
+
+run-offload: python ## five routines of MPI ranks against MLlib's, on a DataFrame (packages-offload installs what they need)
+	@launch/dev/run-offload
 
 run-cluster: RANKS = 4
 run-cluster: EPOCHS = 3

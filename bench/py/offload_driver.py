@@ -1,0 +1,82 @@
+"""A driver program for bench/offload. It does one round of a job, or makes a matrix, for each line of JSON on stdin."""
+
+import json
+import sys
+import time
+import traceback
+
+import offload_data
+import session
+from offload_jobs import JOBS
+from offload_mllib import MLlib, native_blas
+from offload_ranks import OnRanks
+from supply.spark import Ranks
+
+OURS = "ranks"
+
+
+class Matrix:
+    """One matrix at a time is in Spark's memory, in both forms."""
+
+    def __init__(self, spark, ranks, rows, columns, with_vectors, partitions):
+        self._frame = offload_data.matrix(spark, rows, columns, partitions)
+        self._ones = spark.range(0, columns, 1, partitions).selectExpr("1.0D AS one").persist()
+        self._ones.count()
+        self.mllib = MLlib(spark, self._frame, with_vectors)
+        self.on_ranks = OnRanks(ranks, self._frame, self._ones)
+
+    def release(self):
+        self.mllib.release()
+        for frame in (self._frame, self._ones):
+            frame.unpersist(blocking=True)
+
+
+def one_round(matrix, name, ways):
+    """ways: those of MLlib. Returns seconds by way, the differences of MLlib's answers from ours, and what is wrong."""
+    job = JOBS[name]
+    calls = {OURS: lambda: job.ours(matrix.on_ranks)}
+    calls |= {way: lambda way=way: job.theirs[way](matrix.mllib) for way in ways}
+    seconds, answers = {}, {}
+    for way, call in calls.items():
+        start = time.perf_counter()
+        answers[way] = call()
+        seconds[way] = (time.perf_counter() - start) / job.per
+    differences = {way: job.difference(answers[OURS], answers[way]) for way in ways}
+    wrong = [
+        f"the answer of MLlib's {way} is {difference:.2g} apart, more than {job.limit:g}"
+        for way, difference in differences.items()
+        if not difference <= job.limit
+    ]
+    return {"seconds": seconds, "differences": differences, "wrong": wrong}
+
+
+def answers(spark, ranks, partitions):
+    matrix = None
+    for line in sys.stdin:
+        what = json.loads(line)
+        if "rows" in what:
+            if matrix is not None:
+                matrix.release()
+            matrix = Matrix(spark, ranks, what["rows"], what["columns"], what["with_vectors"], partitions)
+            yield {"conversion_s": matrix.mllib.conversion_s}
+        else:
+            yield one_round(matrix, what["job"], what["ways"])
+
+
+def main():
+    local_dir, jar, heap_mib, ranks = (*sys.argv[1:3], *map(int, sys.argv[3:]))
+    spark = session.start(local_dir, heap_mib, ranks, {"spark.jars": jar, **offload_data.SETTINGS})
+    try:
+        with Ranks(spark, ranks) as of_session:
+            print(json.dumps({"blas": native_blas(spark)}), flush=True)
+            for answer in answers(spark, of_session, 2 * ranks):
+                print(json.dumps(answer), flush=True)
+    except Exception as error:
+        traceback.print_exc()
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
