@@ -26,6 +26,7 @@ private final class ResultsReader(file: FoundResult, columns: Array[Int], driver
   private var batch: ColumnarBatch = _
 
   override def next(): Boolean = {
+    use.requireWhole()
     val more = index < use.header.blockCount
     if (more) {
       val block = use.block(index, elements)

@@ -10,8 +10,11 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
 import supply.core.DriverCalls
 import supply.driver.{FoundResult, LoadedResults, SessionResults}
 
-/** A scan of some columns: a partition for each rank that has written rows, on its node. */
-private final class ResultsScan(loaded: LoadedResults, all: StructType, columns: StructType)
+/**
+ * A scan of some columns: a partition for each rank that has written rows, on its node. Two equal
+ * scans are computed once in a plan.
+ */
+private final case class ResultsScan(loaded: LoadedResults, all: StructType, columns: StructType)
     extends Scan with Batch with SupportsReportStatistics {
   private val partitions = loaded.files.filter(_.elements > 0)
 

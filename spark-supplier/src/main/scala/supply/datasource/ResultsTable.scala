@@ -27,13 +27,13 @@ private[supply] final class ResultsTable(val loaded: LoadedResults) extends Tabl
 
       override def pruneColumns(required: StructType): Unit = columns = required
 
-      override def build(): Scan = new ResultsScan(loaded, schema, columns)
+      override def build(): Scan = ResultsScan(loaded, schema, columns)
     }
 }
 
 /**
- * The ranks that a DataFrame is written to, for Spark 3.0 and later, which asks for a table before
- * it writes. The table cannot be written, so Spark takes the way of [[SupplyDataSource]].
+ * The ranks that a DataFrame is written to. Spark asks for a table before it writes. This one
+ * cannot be written, so Spark calls createRelation or createSink of [[SupplyDataSource]].
  */
 private[datasource] final class RanksTable(override val schema: StructType) extends Table {
   override def name(): String = "supply"

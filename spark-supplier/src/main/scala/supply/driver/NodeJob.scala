@@ -26,7 +26,7 @@ private[supply] object NodeJob {
   def run[A: ClassTag](sc: SparkContext, hosts: Hostfile, description: String)(
       work: Boolean => A): Seq[A] =
     JobGroup(sc, s"supply-nodes-${UUID.randomUUID()}", description) {
-      answers(sc, hosts, description)(work).collect().toSeq
+      answers(sc, hosts, description, throwMisplaced)(work).collect().toSeq
     }
 
   /**
@@ -36,7 +36,8 @@ private[supply] object NodeJob {
   def runWhile[A: ClassTag](sc: SparkContext, hosts: Hostfile, description: String,
       seconds: Double)(work: Boolean => A)(failure: A => Option[SupplyException]): Seq[A] =
     JobGroup(sc, s"supply-nodes-${UUID.randomUUID()}", description) {
-      val rdd = answers(sc, hosts, description)(work)
+      val driver = SessionResults.calls
+      val rdd = answers(sc, hosts, description, SessionResults.stopMisplaced(driver, _))(work)
       val received = new Array[A](rdd.getNumPartitions)
       val failed = Promise[Seq[A]]()
       val job = sc.submitJob(
@@ -61,15 +62,16 @@ private[supply] object NodeJob {
   /** Continues in the thread that completes a future: there is very little to do. */
   private val sameThread: ExecutionContext = ExecutionContext.fromExecutor(_.run())
 
-  private def answers[A: ClassTag](sc: SparkContext, hosts: Hostfile, description: String)(
-      work: Boolean => A): RDD[A] = {
+  private val throwMisplaced: String => Nothing = text => throw new MisplacedException(text)
+
+  private def answers[A: ClassTag](sc: SparkContext, hosts: Hostfile, description: String,
+      misplaced: String => Nothing)(work: Boolean => A): RDD[A] = {
     val targets = places(hosts).zipWithIndex.map { case (place, index) =>
       (place, index == 0) -> place.host.toSeq
     }
     sc.makeRDD(targets).map { case (place, first) =>
       if (!place.isOn(PinnedTask.host))
-        throw new MisplacedException(
-          s"$description: the task for ${place.host.mkString} landed on ${PinnedTask.host}")
+        misplaced(s"$description: the task for ${place.host.mkString} landed on ${PinnedTask.host}")
       work(first)
     }
   }

@@ -14,15 +14,14 @@ final class Block private[results] (
  *
  * @param where file, block and column, for messages
  * @param validity address of the bitmap; 0: no element is null
- * @param mappingEnd the first address after the mapping
  */
 private[results] final class ColumnBuffers(
     val where: String,
+    val memory: MappedMemory,
     val column: Column,
     val elements: Int,
     val nullCount: Int,
     val validity: Long,
     val offsets: Long,
     val data: Long,
-    val dataBytes: Int,
-    val mappingEnd: Long)
+    val dataBytes: Int)

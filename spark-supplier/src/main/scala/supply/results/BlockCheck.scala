@@ -2,8 +2,6 @@ package supply.results
 
 import java.nio.file.Path
 
-import org.apache.spark.unsafe.Platform
-
 import supply.core.ContractException
 import supply.protocol.Layout.{BlockColumn => In, BlockHeader, Constant, Notification => At}
 import supply.protocol.{Column, Format, Layout}
@@ -14,7 +12,8 @@ import supply.protocol.{Column, Format, Layout}
  * once, so a later change of the file cannot undo the check.
  */
 private[results] final class BlockCheck(path: Path, header: BlockFileHeader, index: Int,
-    address: Long, mappingEnd: Long) {
+    address: Long) {
+  private val memory = new MappedMemory(s"$path: block $index")
   private val space = header.spaceOf(index)
   private val isLast = index == header.blockCount - 1
   private var size = 0L
@@ -84,18 +83,18 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
     val validity = place("validity_offset", In.validityOffset, validityBytes)
     val offsets = place("offsets_offset", In.offsetsOffset, offsetsBytes)
     val data = place("data_offset", In.dataOffset, dataBytes)
-    new ColumnBuffers(s"$path: block $index, column '${column.name}'", column, elements.toInt,
-      nulls.toInt, if (validityBytes == 0) 0 else validity, offsets, data, dataBytes.toInt,
-      mappingEnd)
+    new ColumnBuffers(s"$path: block $index, column '${column.name}'", memory, column,
+      elements.toInt,
+      nulls.toInt, if (validityBytes == 0) 0 else validity, offsets, data, dataBytes.toInt)
   }
 
   private def bitmapBytes: Long = (elements + 7) / 8
 
   private def int(at: Int): Long = unsigned(address + at)
 
-  private def long(at: Int): Long = Platform.getLong(null, address + at)
+  private def long(at: Int): Long = memory.long(address + at)
 
-  private def unsigned(address: Long): Long = Platform.getInt(null, address) & 0xffffffffL
+  private def unsigned(address: Long): Long = memory.int(address) & 0xffffffffL
 
   private def must(column: Column, field: String, is: Long, expected: Long): Unit =
     must(s"column '${column.name}': $field", is, expected)

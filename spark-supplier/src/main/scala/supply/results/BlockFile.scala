@@ -32,7 +32,7 @@ final class BlockFile private (val path: Path, channel: FileChannel, val header:
 
   /** A block, which begins with the element of that number. */
   def block(index: Int, firstElement: Long): Block =
-    new BlockCheck(path, header, index, mapping.address(index), mapping.end(index)).block(
+    new BlockCheck(path, header, index, mapping.address(index)).block(
       firstElement)
 
   /** Unmaps the file: the memory of its blocks must not be used afterwards. */

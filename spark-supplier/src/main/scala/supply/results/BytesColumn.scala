@@ -10,7 +10,6 @@ private final class BytesColumn(in: ColumnBuffers, dataType: DataType)
   private val offsets = in.offsets
   private val data = in.data
   private val dataBytes = in.dataBytes
-  private val safeEnd = in.mappingEnd - BytesColumn.ReadPast
 
   /** Points into the file. */
   override def getUTF8String(row: Int): UTF8String =
@@ -18,8 +17,9 @@ private final class BytesColumn(in: ColumnBuffers, dataType: DataType)
     else {
       val start = offset(row)
       val length = lengthFrom(row, start)
-      if (data + start + length <= safeEnd) UTF8String.fromAddress(null, data + start, length)
-      else UTF8String.fromBytes(copy(start, length))
+      if (endsInsideCharacter(data + start, length))
+        refuseValue(row, "its text ends inside a character, so it is not UTF-8")
+      UTF8String.fromAddress(null, data + start, length)
     }
 
   override def getBinary(row: Int): Array[Byte] =
@@ -29,7 +29,7 @@ private final class BytesColumn(in: ColumnBuffers, dataType: DataType)
       copy(start, lengthFrom(row, start))
     }
 
-  private def offset(row: Int): Int = Platform.getInt(null, offsets + 4L * row)
+  private def offset(row: Int): Int = memory.int(offsets + 4L * row)
 
   private def lengthFrom(row: Int, start: Int): Int = {
     val end = offset(row + 1)
@@ -39,17 +39,13 @@ private final class BytesColumn(in: ColumnBuffers, dataType: DataType)
     end - start
   }
 
-  private def copy(start: Int, length: Int): Array[Byte] = {
-    val bytes = new Array[Byte](length)
-    Platform.copyMemory(null, data + start, bytes, Platform.BYTE_ARRAY_OFFSET.toLong, length.toLong)
-    bytes
-  }
-}
+  private def copy(start: Int, length: Int): Array[Byte] =
+    memory.copy(data + start, new Array[Byte](length), Platform.BYTE_ARRAY_OFFSET, length.toLong)
 
-private[results] object BytesColumn {
-  /**
-   * If text ends inside a character, Spark's functions for text read up to 3 bytes after it. Text
-   * that lies so close to the end of the mapping is copied.
-   */
-  final val ReadPast = 8
+  /** Spark's functions for text take the length of a character from its first byte. */
+  private def endsInsideCharacter(text: Long, length: Int): Boolean = {
+    def begins(back: Int, longer: Int) =
+      length >= back && (memory.byte(text + length - back) & 0xff) >= longer
+    begins(1, 0xc0) || begins(2, 0xe0) || begins(3, 0xf0)
+  }
 }

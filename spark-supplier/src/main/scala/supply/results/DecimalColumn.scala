@@ -3,7 +3,6 @@ package supply.results
 import java.math.{BigDecimal, BigInteger}
 
 import org.apache.spark.sql.types.{Decimal, DecimalType}
-import org.apache.spark.unsafe.Platform
 
 /** 128 bits, two's complement. */
 private final class DecimalColumn(in: ColumnBuffers, decimal: DecimalType)
@@ -15,8 +14,8 @@ private final class DecimalColumn(in: ColumnBuffers, decimal: DecimalType)
   override def getDecimal(row: Int, precision: Int, scale: Int): Decimal =
     if (isNullAt(row)) null
     else {
-      val low = Platform.getLong(null, data + 16L * row)
-      val high = Platform.getLong(null, data + 16L * row + 8)
+      val low = memory.long(data + 16L * row)
+      val high = memory.long(data + 16L * row + 8)
       if (decimal.precision <= Decimal.MAX_LONG_DIGITS) {
         if (high != low >> 63 || low > largest || low < -largest) refuseDigits(row)
         Decimal.createUnsafe(low, decimal.precision, decimal.scale)
@@ -39,7 +38,7 @@ private final class UnsignedLongColumn(in: ColumnBuffers, decimal: DecimalType)
 
   override def getDecimal(row: Int, precision: Int, scale: Int): Decimal =
     if (isNullAt(row)) null
-    else Decimal(new BigDecimal(UnsignedLong.toBigInteger(Platform.getLong(null, data + 8L * row))),
+    else Decimal(new BigDecimal(UnsignedLong.toBigInteger(memory.long(data + 8L * row))),
       decimal.precision, decimal.scale)
 }
 

@@ -22,12 +22,6 @@ private[results] final class FileMapping(channel: FileChannel, header: BlockFile
   def address(block: Int): Long =
     addressOf(windows(block / windowBlocks)) + (block % windowBlocks).toLong * header.blockBytes
 
-  /** The first address after the window of a block: no byte from there on may be read. */
-  def end(block: Int): Long = {
-    val window = windows(block / windowBlocks)
-    addressOf(window) + window.capacity
-  }
-
   /** The addresses must not be used afterwards. */
   def unmap(): Unit = windows.foreach(MappedFile.unmap)
 }

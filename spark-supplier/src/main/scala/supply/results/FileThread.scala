@@ -12,10 +12,20 @@ import supply.core.Threads
 private[results] object FileThread {
   private val thread = Threads.scheduler("supply-results")
 
-  /** Runs `body` there and waits for it. */
-  def run[A](body: => A): A =
-    try thread.submit((() => body): Callable[A]).get()
-    catch { case e: ExecutionException => throw e.getCause }
+  /** Runs `body` there and waits for it, also if this thread is interrupted: it is short. */
+  def run[A](body: => A): A = {
+    val work = thread.submit((() => body): Callable[A])
+    var result = Option.empty[A]
+    var wasInterrupted = false
+    try {
+      while (result.isEmpty) {
+        try result = Some(work.get())
+        catch { case _: InterruptedException => wasInterrupted = true }
+      }
+      result.get
+    } catch { case e: ExecutionException => throw e.getCause }
+    finally if (wasInterrupted) Thread.currentThread().interrupt()
+  }
 
   /** Runs `body` there periodically. */
   def repeat(seconds: Long)(body: => Unit): Unit = {

@@ -2,7 +2,6 @@ package supply.results
 
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarArray, ColumnarMap}
-import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
 import supply.core.ContractException
@@ -15,6 +14,7 @@ import supply.types.SparkTypes
  */
 abstract class MappedColumn private[results] (in: ColumnBuffers, dataType: DataType)
     extends ColumnVector(dataType) {
+  private[results] val memory = in.memory
   private val validity = if (in.column.nullable) in.validity else 0L
 
   override def close(): Unit = ()
@@ -23,7 +23,7 @@ abstract class MappedColumn private[results] (in: ColumnBuffers, dataType: DataT
 
   override def numNulls: Int = if (validity == 0) 0 else in.nullCount
 
-  override def isNullAt(row: Int): Boolean = validity != 0 && !MappedColumn.bit(validity, row)
+  override def isNullAt(row: Int): Boolean = validity != 0 && !memory.bit(validity, row)
 
   override def getBoolean(row: Int): Boolean = refuse("boolean")
 
@@ -71,16 +71,12 @@ private[results] object MappedColumn {
       case _ => NumberColumn(in, in.column.format, dataType)
     }
   }
-
-  /** Bit `index` of a bitmap. */
-  def bit(bitmap: Long, index: Int): Boolean =
-    (Platform.getByte(null, bitmap + (index >> 3)) & (1 << (index & 7))) != 0
 }
 
 private final class BooleanColumn(in: ColumnBuffers) extends MappedColumn(in, BooleanType) {
   private val data = in.data
 
-  override def getBoolean(row: Int): Boolean = MappedColumn.bit(data, row)
+  override def getBoolean(row: Int): Boolean = memory.bit(data, row)
 }
 
 /** Arrays of N numbers each, none of which is null. */

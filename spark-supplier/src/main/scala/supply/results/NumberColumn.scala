@@ -23,62 +23,57 @@ private[results] object NumberColumn {
     }
   }
 
-  private def withoutNulls(in: ColumnBuffers) = new ColumnBuffers(in.where, in.column, in.elements,
-    0, 0, in.offsets, in.data, in.dataBytes, in.mappingEnd)
+  private def withoutNulls(in: ColumnBuffers) =
+    new ColumnBuffers(in.where, in.memory, in.column, in.elements,
+      0, 0, in.offsets, in.data, in.dataBytes)
 }
 
 private final class ByteColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
   private val data = in.data
 
-  override def getByte(row: Int): Byte = Platform.getByte(null, data + row)
+  override def getByte(row: Int): Byte = memory.byte(data + row)
 
-  override def getBytes(row: Int, count: Int): Array[Byte] = {
-    val copy = new Array[Byte](count)
-    Platform.copyMemory(null, data + row, copy, Platform.BYTE_ARRAY_OFFSET.toLong, count.toLong)
-    copy
-  }
+  override def getBytes(row: Int, count: Int): Array[Byte] =
+    memory.copy(data + row, new Array[Byte](count), Platform.BYTE_ARRAY_OFFSET, count.toLong)
 }
 
 private final class UnsignedByteColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
   private val data = in.data
 
-  override def getShort(row: Int): Short = (Platform.getByte(null, data + row) & 0xff).toShort
+  override def getShort(row: Int): Short = (memory.byte(data + row) & 0xff).toShort
 }
 
 private final class ShortColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
   private val data = in.data
 
-  override def getShort(row: Int): Short = Platform.getShort(null, data + 2L * row)
+  override def getShort(row: Int): Short = memory.short(data + 2L * row)
 }
 
 private final class UnsignedShortColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
   private val data = in.data
 
-  override def getInt(row: Int): Int = Platform.getShort(null, data + 2L * row) & 0xffff
+  override def getInt(row: Int): Int = memory.short(data + 2L * row) & 0xffff
 }
 
 private final class IntColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
   private val data = in.data
 
-  override def getInt(row: Int): Int = Platform.getInt(null, data + 4L * row)
+  override def getInt(row: Int): Int = memory.int(data + 4L * row)
 
-  override def getInts(row: Int, count: Int): Array[Int] = {
-    val copy = new Array[Int](count)
-    Platform.copyMemory(null, data + 4L * row, copy, Platform.INT_ARRAY_OFFSET.toLong, 4L * count)
-    copy
-  }
+  override def getInts(row: Int, count: Int): Array[Int] =
+    memory.copy(data + 4L * row, new Array[Int](count), Platform.INT_ARRAY_OFFSET, 4L * count)
 }
 
 private final class UnsignedIntColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
   private val data = in.data
 
-  override def getLong(row: Int): Long = Platform.getInt(null, data + 4L * row) & 0xffffffffL
+  override def getLong(row: Int): Long = memory.int(data + 4L * row) & 0xffffffffL
 }
 
 /** Integers and instants. */
@@ -86,38 +81,28 @@ private final class LongColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
   private val data = in.data
 
-  override def getLong(row: Int): Long = Platform.getLong(null, data + 8L * row)
+  override def getLong(row: Int): Long = memory.long(data + 8L * row)
 
-  override def getLongs(row: Int, count: Int): Array[Long] = {
-    val copy = new Array[Long](count)
-    Platform.copyMemory(null, data + 8L * row, copy, Platform.LONG_ARRAY_OFFSET.toLong, 8L * count)
-    copy
-  }
+  override def getLongs(row: Int, count: Int): Array[Long] =
+    memory.copy(data + 8L * row, new Array[Long](count), Platform.LONG_ARRAY_OFFSET, 8L * count)
 }
 
 private final class FloatColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
   private val data = in.data
 
-  override def getFloat(row: Int): Float = Platform.getFloat(null, data + 4L * row)
+  override def getFloat(row: Int): Float = memory.float(data + 4L * row)
 
-  override def getFloats(row: Int, count: Int): Array[Float] = {
-    val copy = new Array[Float](count)
-    Platform.copyMemory(null, data + 4L * row, copy, Platform.FLOAT_ARRAY_OFFSET.toLong, 4L * count)
-    copy
-  }
+  override def getFloats(row: Int, count: Int): Array[Float] =
+    memory.copy(data + 4L * row, new Array[Float](count), Platform.FLOAT_ARRAY_OFFSET, 4L * count)
 }
 
 private final class DoubleColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
   private val data = in.data
 
-  override def getDouble(row: Int): Double = Platform.getDouble(null, data + 8L * row)
+  override def getDouble(row: Int): Double = memory.double(data + 8L * row)
 
-  override def getDoubles(row: Int, count: Int): Array[Double] = {
-    val copy = new Array[Double](count)
-    Platform.copyMemory(null, data + 8L * row, copy, Platform.DOUBLE_ARRAY_OFFSET.toLong,
-      8L * count)
-    copy
-  }
+  override def getDoubles(row: Int, count: Int): Array[Double] =
+    memory.copy(data + 8L * row, new Array[Double](count), Platform.DOUBLE_ARRAY_OFFSET, 8L * count)
 }

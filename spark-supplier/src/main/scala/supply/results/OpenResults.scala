@@ -27,6 +27,7 @@ object OpenResults {
   private final class Entry(
       val file: BlockFile, val key: AnyRef, val isInOwnFolder: Boolean) {
     var users = 0
+    var isReleased = false
   }
 
   /** A task's use of a file. */
@@ -35,11 +36,16 @@ object OpenResults {
 
     def header: BlockFileHeader = entry.file.header
 
-    /** A block, which begins with that element. Refuses a file that was cut meanwhile. */
-    def block(index: Int, firstElement: Long): Block = {
-      FileThread.run(entry.file.requireWhole())
-      entry.file.block(index, firstElement)
-    }
+    /** A block, which begins with that element. */
+    def block(index: Int, firstElement: Long): Block = entry.file.block(index, firstElement)
+
+    /**
+     * Refuses a file that was cut. Call it before and after each block: what was read from memory
+     * that is gone has no meaning. The JVM reports such a read later, at the latest here.
+     */
+    def requireWhole(): Unit =
+      try FileThread.run(entry.file.requireWhole())
+      catch { case _: InternalError => FileThread.run(entry.file.requireWhole()) }
 
     override def close(): Unit = FileThread.run {
       if (!closed) {
@@ -75,10 +81,15 @@ object OpenResults {
   def remove(path: ResultPath, generation: Long): Unit = FileThread.run {
     try {
       val entry = entryOf(path)
-      if (entry.file.header.generation == generation) delete(entry)
+      if (entry.file.header.generation == generation) {
+        entry.isReleased = true
+        delete(entry)
+      }
     } catch {
       case _: NoSuchFileException => ()
-      case NonFatal(e) => log.warn(s"cannot remove $path, which is released: remove it by hand", e)
+      case NonFatal(e) => log.warn(
+          s"cannot remove the released result ${path.file}: its rank does when it opens its pair again, or supply-clean",
+          e)
     }
     sweep()
   }
@@ -123,12 +134,13 @@ object OpenResults {
     try keyOf(entry.file.path) == entry.key
     catch { case _: IOException => false }
 
-  /** Unmaps what another process, or another executor of this node, has removed. */
+  /** Unmaps what is released, and what another executor of this node or a rank has removed. */
   private def sweep(): Unit =
-    open.values.toSeq.filter(entry => entry.users == 0 && !isLinked(entry)).foreach { entry =>
-      open.remove(entry.key)
-      entry.file.close()
-    }
+    open.values.toSeq.filter(_.users == 0).filter(entry => entry.isReleased || !isLinked(entry))
+      .foreach { entry =>
+        open.remove(entry.key)
+        entry.file.close()
+      }
 
   private def startSweeping(): Unit = if (!sweeps) {
     sweeps = true

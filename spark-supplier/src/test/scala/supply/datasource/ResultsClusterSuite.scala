@@ -1,10 +1,12 @@
 package supply.datasource
 
 import java.io.IOException
-import java.nio.file.{FileAlreadyExistsException, Files, Path, Paths}
+import java.nio.channels.FileChannel
+import java.nio.file.{FileAlreadyExistsException, Files, Path, Paths, StandardOpenOption}
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.SparkException
 import org.scalatest.concurrent.Eventually.{eventually, interval, timeout}
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
@@ -52,6 +54,21 @@ class ResultsClusterSuite extends AnyFunSuite {
     }
   }
 
+  test("a file that is cut while it is read fails the job with its name") {
+    withResult(ranks = 1) { files =>
+      LocalCluster(1, "spark.task.maxFailures" -> "2") { spark =>
+        val data = files.load(spark, "timeout" -> 120)
+        val path = files.path(0).toString
+        val text = intercept[SparkException](data.rdd.map { row =>
+          if (row.getLong(0) == 50) cut(path)
+          row.getLong(0)
+        }.collect()).getMessage
+        assert(text.contains(path), text)
+        assert(text.contains("was cut") || text.contains("file_bytes"), text)
+      }
+    }
+  }
+
   test("executors of one node read the same file at the same time, each row once") {
     withResult(ranks = 1) { files =>
       LocalCluster(2) { spark =>
@@ -59,6 +76,7 @@ class ResultsClusterSuite extends AnyFunSuite {
         val first = files.folder.resolve("first").toString
         // Each of the two tasks reads on only when the other one has begun.
         val read = data.union(data).rdd.mapPartitionsWithIndex { (partition, rows) =>
+          assert(rows.hasNext)
           val begun = rows.next().getLong(0)
           awaitOther(s"$first.$partition", s"$first.${1 - partition}")
           Iterator(begun) ++ rows.map(_.getLong(0))
@@ -105,6 +123,14 @@ private object ResultsClusterSuite {
       new ProcessBuilder("kill", "-KILL", ProcessHandle.current().pid().toString).start().waitFor()
       Thread.sleep(60000)
     } catch { case _: FileAlreadyExistsException => () }
+
+  /** The header is left. */
+  def cut(path: String): Unit = {
+    val channel = FileChannel.open(Paths.get(path), StandardOpenOption.WRITE)
+    try channel.truncate(65536)
+    finally channel.close()
+    ()
+  }
 
   def awaitOther(mine: String, other: String): Unit = {
     Files.createFile(Paths.get(mine))

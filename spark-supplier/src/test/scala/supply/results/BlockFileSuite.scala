@@ -52,11 +52,18 @@ class BlockFileSuite extends AnyFunSuite {
     }
   }
 
-  test("text at the very end of the file is copied, because Spark may read past it") {
-    val column = Column("t", "u")
-    val cut = Array(0xf0.toByte)
-    assert(valuesOf(column, Seq(Seq(Array.fill(63)('x'.toByte), cut))).last == new String(cut,
-      UTF_8))
+  test("text that ends inside a character is refused, because Spark would read past it") {
+    def read(last: Int*) =
+      valuesOf(Column("t", "u"), Seq(Seq(Array.fill(9)('x'.toByte) ++ last.map(_.toByte))))
+    Seq(Seq(0xc3), Seq(0xe2, 0x82), Seq(0xe2), Seq(0xf0, 0x9f, 0x98), Seq(0xe2, 'x'),
+      Seq(0xf0, 'x', 'x')).foreach {
+      cut =>
+        val text = intercept[ContractException](read(cut: _*)).getMessage
+        assert(text.contains("'t'") && text.contains("ends inside a character"))
+    }
+    val whole = Seq("é", "€", "😀")
+    assert(whole.flatMap(end => read(end.getBytes(UTF_8).toSeq.map(_.toInt): _*)) ==
+      whole.map("xxxxxxxxx" + _))
   }
 
   test("an unknown format is refused by the column's name") {
