@@ -3,6 +3,13 @@ install(TARGETS supply supply_static EXPORT SupplyTargets)
 if(SUPPLY_BUILD_TOOLS)
   install(TARGETS supply-cat supply-clean supply-stat supply-doctor)
 endif()
+if(TARGET supply-server)
+  install(TARGETS supply-server)
+  install(FILES include/supply_routine.h TYPE INCLUDE)
+endif()
+if(TARGET supply_linalg)
+  install(TARGETS supply_linalg LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/supply")
+endif()
 install(FILES include/supply.h include/supply_options.h include/supply_arrow.h include/supply_result.h include/supply_mpi.h
         TYPE INCLUDE)
 

@@ -4,6 +4,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+char *libraries_default_folder(void) {
+    char *program = realpath("/proc/self/exe", NULL), *installed = NULL;
+    char *name = program == NULL ? NULL : strrchr(program, '/');
+    if (name == NULL) return program;
+    *name = '\0';
+    if (asprintf(&installed, "%s/%s", program, SUPPLY_LIBRARIES_FROM_BIN) < 0) installed = NULL;
+    if (installed == NULL || access(installed, R_OK) != 0) {
+        free(installed);
+        return program;
+    }
+    free(program);
+    return installed;
+}
 
 static struct library *load(struct libraries *libraries, const char *name, char *text, size_t text_bytes) {
     if (name[0] == '\0' || strchr(name, '/') != NULL) {

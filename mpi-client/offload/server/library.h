@@ -19,6 +19,12 @@ struct libraries {
     struct library *first;
 };
 
+/**
+ * The folder of installed libraries, or the program's own folder if it is not installed. The caller frees it. NULL: no
+ * memory.
+ */
+char *libraries_default_folder(void);
+
 /** The routine of a library, by the library's file name. NULL: text says why. A library stays loaded. */
 const supply_routine_t *libraries_find(struct libraries *libraries, const char *library, const char *routine,
                                        char *text, size_t text_bytes);

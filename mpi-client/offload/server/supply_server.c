@@ -37,7 +37,8 @@ static const struct tool tool = {
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
         "  --local-rank N        line of the config files, from 0 (default: from the MPI launcher)\n"
         "  --timeout SECONDS     timeout of each wait for rows (default: SUPPLY_TIMEOUT, or 120)\n"
-        "  --libraries FOLDER    the folder whose shared libraries may be called (default: SUPPLY_LIBRARIES)\n"
+        "  --libraries FOLDER    the folder whose shared libraries may be called (default: SUPPLY_LIBRARIES, or\n"
+        "                        those that are installed with it)\n"
         "  --help, --version\n"
         "\n"
         "The commands come through a socket beside the mapped file, PATH.server, which only this user can open.\n"
@@ -273,7 +274,7 @@ int main(int argc, char **argv) {
     server.options.named_pipes = selection.named_pipes;
     if (selection.local_rank >= 0) server.options.local_rank = selection.local_rank;
     server.options.interrupted = is_interrupted;
-    if (server.libraries.folder == NULL) server.libraries.folder = "/usr/lib/supply";
+    if (server.libraries.folder == NULL) server.libraries.folder = libraries_default_folder();
     interruption_install();
     crash_install();
     const bool opened = open_server(&server);
