@@ -16,5 +16,5 @@ static int column_sums(supply_call_t *call) {
 
 const supply_routine_t supply_routines[] = {
     {"column_sums", column_sums, {{"A", SUPPLY_MATRIX, NULL}, {"factor", SUPPLY_NUMBER, "1"}}, {"sums"}},
-    {NULL, NULL, {{NULL, 0, NULL}}, {NULL}},
+    {.name = NULL},
 };

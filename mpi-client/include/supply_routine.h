@@ -4,7 +4,7 @@
  *     static int column_sums(supply_call_t *call) { … }
  *     const supply_routine_t supply_routines[] = {
  *         {"column_sums", column_sums, {{"A", SUPPLY_MATRIX}}, {"sums"}},
- *         {NULL},
+ *         {.name = NULL},
  *     };
  *
  * Compile it as a shared library (cc -shared -fPIC). supply-server loads it, and has the functions that are declared
@@ -28,9 +28,10 @@ extern "C" {
 typedef struct supply_call supply_call_t;
 
 typedef enum supply_parameter_type {
-    SUPPLY_MATRIX = 1,  /**< a handle of Spark's program */
-    SUPPLY_INTEGER = 2, /**< 64 bits */
-    SUPPLY_NUMBER = 3,  /**< a double */
+    SUPPLY_NO_PARAMETER = 0, /**< ends the list of parameters */
+    SUPPLY_MATRIX = 1,       /**< a handle of Spark's program */
+    SUPPLY_INTEGER = 2,      /**< 64 bits */
+    SUPPLY_NUMBER = 3,       /**< a double */
     SUPPLY_TEXT = 4,
 } supply_parameter_type_t;
 

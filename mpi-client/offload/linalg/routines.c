@@ -65,7 +65,7 @@ const supply_routine_t supply_routines[] = {
      routine_eigenvalues,
      {{"A", SUPPLY_MATRIX, NULL}, {"k", SUPPLY_INTEGER, NULL}, {"which", SUPPLY_TEXT, "largest"}},
      {"vectors", "values"}},
-    {NULL, NULL, {{NULL, 0, NULL}}, {NULL}},
+    {.name = NULL},
 };
 
 /* The ranks of a node share its cores: threads of BLAS would only get into each other's way. */

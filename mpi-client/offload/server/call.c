@@ -9,7 +9,7 @@
 #include "heartbeat.h"
 
 static const char *type_name(supply_parameter_type_t type) {
-    static const char *const names[] = {"?", "a matrix", "an integer", "a number", "a text"};
+    static const char *const names[] = {"nothing", "a matrix", "an integer", "a number", "a text"};
     return names[type];
 }
 
@@ -46,6 +46,8 @@ static bool read_value(struct supply_call *call, const struct matrices *matrices
                        const json_t *given, union value *value) {
     const json_t *handle = json_object_get(given, "matrix");
     switch (parameter->type) {
+        case SUPPLY_NO_PARAMETER:
+            break;
         case SUPPLY_MATRIX:
             if (!json_is_integer(handle)) break;
             value->matrix = matrices_find(matrices, (uint64_t)json_integer_value(handle));

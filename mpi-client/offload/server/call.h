@@ -33,7 +33,8 @@ struct supply_call {
  */
 bool call_prepare(struct supply_call *call, const struct matrices *matrices, const json_t *command);
 
-/** Runs the routine. Meanwhile Spark is notified of its progress twice a second. False: call->text says why. Collective. */
+/** Runs the routine. Meanwhile Spark is notified of its progress twice a second. False: call->text says why.
+ * Collective. */
 bool call_run(struct supply_call *call, struct channel *channel);
 
 /** Frees the results that nobody has taken. */

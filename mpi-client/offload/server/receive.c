@@ -66,7 +66,7 @@ static bool find(struct intake *intake, const supply_block_t *block, const char 
         return refuse(intake, "%s", supply_error(supply));
     if (column->null_count == 0) return true;
     uint32_t element = 0;
-    while ((column->validity[element / 8] >> element % 8 & 1) != 0) element++;
+    while (element < column->element_count - 1 && (column->validity[element / 8] >> element % 8 & 1) != 0) element++;
     return refuse(intake, "column '%s' has a null in row %" PRIu64 " of rank %d: fill it, or drop the row", name,
                   intake->rows + element, intake->ranks->rank);
 }
@@ -137,7 +137,8 @@ static bool check_finite(struct intake *intake, const struct row_columns *column
 
 static bool take_dense(struct intake *intake, const struct row_columns *columns) {
     const supply_column_t *row = &columns->row;
-    if (strncmp(row->format, "+w:", 3) != 0) return refuse(intake, "column 'row' is not a list of numbers");
+    if (row->format == NULL || strncmp(row->format, "+w:", 3) != 0)
+        return refuse(intake, "column 'row' is not a list of numbers");
     const uint64_t width = strtoull(row->format + 3, NULL, 10);
     supply_matrix_t *part = &intake->held->part;
     part->columns = width;
@@ -176,7 +177,7 @@ static bool take_sparse(struct intake *intake, const struct row_columns *columns
 }
 
 static bool take_block(struct intake *intake, const supply_block_t *block) {
-    struct row_columns columns;
+    struct row_columns columns = {0};
     if (!find_columns(intake, block, &columns)) return false;
     if (columns.has_key && !take_keys(intake, &columns.key)) return false;
     if (!(columns.is_sparse ? take_sparse(intake, &columns) : take_dense(intake, &columns))) return false;

@@ -148,7 +148,8 @@ static json_t *fetch(struct server *server, const json_t *command) {
     if (held == NULL)
         return fail(server, "there is no matrix %" PRIu64 ": it was dropped", number_in(command, "handle"));
     if (held->part.row_offsets != NULL) return fail(server, "a sparse matrix cannot be fetched: multiply it first");
-    return json_pack("{s:I}", "bytes", (json_int_t)(held->part.local_rows * held->part.columns * sizeof(double)));
+    const uint64_t bytes = held->part.local_rows * held->part.columns * sizeof(double);
+    return json_pack("{s:I}", "bytes", (json_int_t)bytes);
 }
 
 static json_t *write_result(struct server *server, const json_t *command) {

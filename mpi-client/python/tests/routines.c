@@ -46,7 +46,11 @@ static int hoard(supply_call_t *call) {
 #define MATRIX {"A", SUPPLY_MATRIX, NULL}
 
 const supply_routine_t supply_routines[] = {
-    {"crash", crash, {RANK}, {NULL}},     {"fail", fail, {RANK}, {NULL}},      {"wait", wait, {{NULL}}, {NULL}},
-    {"copy", copy, {MATRIX}, {"B"}},      {"forget", forget, {{NULL}}, {"B"}}, {"hoard", hoard, {MATRIX}, {"B"}},
-    {NULL, NULL, {{NULL, 0, NULL}}, {NULL}},
+    {"crash", crash, {RANK}, {NULL}},
+    {"fail", fail, {RANK}, {NULL}},
+    {"wait", wait, {{NULL}}, {NULL}},
+    {"copy", copy, {MATRIX}, {"B"}},
+    {"forget", forget, {{NULL}}, {"B"}},
+    {"hoard", hoard, {MATRIX}, {"B"}},
+    {.name = NULL},
 };
