@@ -37,7 +37,9 @@ def predict(data, factor):
         for epoch in data.epochs():
             for batch in epoch:
                 ids = batch["id"]
-                out.write({"id": ids, "score": ids.double() * factor, "name": [f"row {number}" for number in ids.tolist()]})
+                out.write(
+                    {"id": ids, "score": ids.double() * factor, "name": [f"row {number}" for number in ids.tolist()]}
+                )
     return "predicted"
 
 

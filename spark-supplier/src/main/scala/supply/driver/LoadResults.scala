@@ -25,7 +25,8 @@ private[supply] object LoadResults {
   private def commonSchema(name: String, found: IndexedSeq[FoundResult]): Schema = {
     // A rank without rows does not know how long lists are.
     def described(schema: Schema) = schema.columns.map(column =>
-      s"${column.name} ${column.format.replaceFirst(":[0-9]+$", "")}${column.childFormat}").mkString(", ")
+      s"${column.name} ${column.format.replaceFirst(":[0-9]+$", "")}${column.childFormat}").mkString(
+      ", ")
     val first = found.head.schema
     found.find(other => described(other.schema) != described(first)).foreach { other =>
       throw new ContractException(

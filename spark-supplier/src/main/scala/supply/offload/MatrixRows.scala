@@ -42,7 +42,7 @@ final case class MatrixRows(features: Seq[String], key: Option[String] = None) {
   private def typeOf(data: DataFrame, name: String): DataType =
     data.schema.find(_.name == name).orElse(data.schema.find(_.name.equalsIgnoreCase(name)))
       .getOrElse(throw new ConfigException(
-        s"there is no column '$name'; there are ${data.schema.fieldNames.mkString(", ")}")).dataType
+          s"there is no column '$name'; there are ${data.schema.fieldNames.mkString(", ")}")).dataType
 
   private def quoted(name: String): String = s"`${name.replace("`", "``")}`"
 }

@@ -54,7 +54,8 @@ private[offload] final class NodeCommand(configFiles: ConfigFiles, hosts: Hostfi
       if (last.isEmpty && sockets.exists(isOver)) last = Some(new Deadline(lastWordsSeconds))
       if (last.exists(_.passed)) sockets.foreach { socket =>
         if (socket.answer.isEmpty)
-          socket.answer = Some(Answer.Lost(s"rank ${socket.rank} did not answer after another had ended"))
+          socket.answer =
+            Some(Answer.Lost(s"rank ${socket.rank} did not answer after another had ended"))
       }
     }
   }

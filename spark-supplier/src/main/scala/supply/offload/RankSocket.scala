@@ -39,7 +39,8 @@ private[offload] final class RankSocket(val rank: Int, path: String, command: Co
       channel.register(selector, SelectionKey.OP_READ, this)
       ()
     } catch {
-      case e: IOException => lose(s"has no supply-server at $path (${e.getMessage}): it has ended, " +
+      case e: IOException =>
+        lose(s"has no supply-server at $path (${e.getMessage}): it has ended, " +
           "or was never started with these config files")
     }
 
@@ -86,7 +87,8 @@ private[offload] final class RankSocket(val rank: Int, path: String, command: Co
   def checkDeadline(): Unit = if (answer.isEmpty && deadline.passed)
     lose(s"has not answered for ${deadline.seconds} s: raise timeout if its node is that busy")
 
-  private def lose(text: String): Unit = if (answer.isEmpty) answer = Some(Answer.Lost(s"rank $rank $text"))
+  private def lose(text: String): Unit =
+    if (answer.isEmpty) answer = Some(Answer.Lost(s"rank $rank $text"))
 
   override def close(): Unit = channel.close()
 }

@@ -30,12 +30,13 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   private var lost = Option.empty[String]
 
   /** Checks that all ranks answer, and that there are as many as the settings say. */
-  def check(): Unit = ask(Command.of("status")(_ => ())).zipWithIndex.foreach { case (answer, place) =>
-    val (rank, ranks) = (answer.status.path("rank").asInt, answer.status.path("ranks").asInt)
-    if (rank != place || ranks != settings.ranks) throw new ConfigException(
-      s"the server of place $place says that it is rank $rank of $ranks, not $place of ${settings.ranks}: " +
-        "give both sides the same host file and number of ranks")
-  }
+  def check(): Unit =
+    ask(Command.of("status")(_ => ())).zipWithIndex.foreach { case (answer, place) =>
+      val (rank, ranks) = (answer.status.path("rank").asInt, answer.status.path("ranks").asInt)
+      if (rank != place || ranks != settings.ranks) throw new ConfigException(
+        s"the server of place $place says that it is rank $rank of $ranks, not $place of ${settings.ranks}: " +
+          "give both sides the same host file and number of ranks")
+    }
 
   /**
    * Sends the rows of a DataFrame to the ranks. They stay on the node of their partition, in its
@@ -44,7 +45,8 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   def matrix(data: DataFrame, rows: MatrixRows): Matrix = synchronized {
     val handle = take(1)
     val selected = rows.of(data)
-    ask(Command.of("receive")(_.put("handle", handle).put("columns", rows.sparseColumns.getOrElse(0L))))
+    ask(Command.of("receive")(_.put("handle", handle).put("columns",
+          rows.sparseColumns.getOrElse(0L))))
     SupplyJob.run(sc, settings)(RowSource.of(selected, new ListLengths))
     val answers = ask(Command.of("received")(_.put("handle", handle)))
     Matrix.of(this, answers.head.status)
@@ -60,9 +62,13 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     val command = Command.of("call") { command =>
       command.put("library", library).put("routine", routine).put("handle", take(resultsMax))
       val inOrder = command.putArray("arguments")
-      arguments.zipWithIndex.foreach { case (value, i) => inOrder.add(encoded(s"number $i", value)) }
+      arguments.zipWithIndex.foreach { case (value, i) =>
+        inOrder.add(encoded(s"number $i", value))
+      }
       val named = command.putObject("parameters")
-      parameters.foreach { case (name, value) => named.set[JsonNode](name, encoded(s"'$name'", value)) }
+      parameters.foreach { case (name, value) =>
+        named.set[JsonNode](name, encoded(s"'$name'", value))
+      }
     }
     ask(command).head.status.path("results").elements.asScala.map { result =>
       result.path("name").asText -> Matrix.of(this, result)

@@ -25,7 +25,8 @@ object ResultPath {
   def of(pair: PairPaths, folder: Option[String], name: String): ResultPath = {
     val mapped = Paths.get(pair.mappedFile)
     val in = folder.map(Paths.get(_)).getOrElse(mapped.getParent)
-    ResultPath(in.resolve(s"${mapped.getFileName}.$name.result").toString, pair.group, folder.isDefined)
+    ResultPath(in.resolve(s"${mapped.getFileName}.$name.result").toString, pair.group,
+      folder.isDefined)
   }
 
   /** Refuses a name that the contract does not allow. */
