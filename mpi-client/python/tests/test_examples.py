@@ -122,6 +122,25 @@ def test_training_stopped_in_an_epoch_resumes_in_the_same_order(tmp_path, config
     assert int(count) == HELD_OUT and float(accuracy) >= ACCURACY_WANTED
 
 
+def test_predictions_join_the_digits():
+    pytest.importorskip("pyspark", reason="no PySpark in this environment")
+    environment = {
+        **{name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYSPARK_PYTHON")},
+        "OMP_NUM_THREADS": "1", "SPARK_CONF_DIR": str(ROOT / "configs" / "spark"),
+    }  # fmt: skip
+    files = (EXAMPLES / "predict_digits.py", DIGITS / "train_lmdb", DIGITS / "test_lmdb")
+    command = [sys.executable, *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=2 * LIMIT_SECONDS)
+    assert done.returncode == 0, done.stderr
+    lines = re.findall(r"^\|\s*(\d)\|([0-9 |]+)\|$", done.stdout, re.MULTILINE)
+    matrix = [list(map(int, counts.split("|"))) for _, counts in lines]
+    assert [int(label) for label, _ in lines] == list(range(10)), done.stdout
+    [(count, accuracy)] = re.findall(r"predicted=(\d+) accuracy=(\S+)", done.stdout)
+    assert int(count) == sum(map(sum, matrix)) == HELD_OUT
+    assert float(accuracy) == pytest.approx(sum(matrix[i][i] for i in range(10)) / HELD_OUT, abs=0.001)
+    assert float(accuracy) >= ACCURACY_WANTED
+
+
 def test_workers_decode_images(tmp_path, config):
     image = pytest.importorskip("PIL.Image", reason="no Pillow (pip install pillow)")
     photos = tmp_path / "photos"

@@ -72,7 +72,7 @@ def notebook(tmp_path):
 
 def test_the_programs_of_the_page_run_in_cells(notebook):
     page = (ROOT / "docs" / "ONE-CALL.md").read_text()
-    train, of_mpi, pipeline, resume = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    train, predict, of_mpi, pipeline, resume = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert train in (ROOT / "mpi-client" / "python" / "examples" / "one_call.py").read_text()
     notebook.start(train)
     text, error = notebook.read()
@@ -80,6 +80,11 @@ def test_the_programs_of_the_page_run_in_cells(notebook):
     losses = [float(loss) for loss in re.findall(r"\[rank 0\] epoch \d: loss ([0-9.]+)", text)]
     assert len(losses) == 5 and losses[-1] < losses[0] / 2
     assert "tensor([[" in text
+    notebook.start(predict)
+    text, error = notebook.read()
+    assert error is None, text
+    [(count, mean_error)] = re.findall(r"\|\s*(\d+)\|\s*([0-9.E-]+)\|", text)
+    assert int(count) == 10000 and float(mean_error) < 0.05
     for program, end in ((of_mpi, "10000"), (resume, str(10000 - 2 * 64))):
         notebook.start(program)
         text, error = notebook.read()
