@@ -38,6 +38,17 @@ static int forget(supply_call_t *call) {
     return 0;
 }
 
+/* The sum of the entries of each column. */
+static int entries(supply_call_t *call) {
+    const supply_matrix_t *matrix = supply_call_matrix(call, "A");
+    double *sums = supply_call_array(call, "B", 1, matrix->columns);
+    if (sums == NULL || matrix->row_offsets == NULL) return supply_call_fail(call, "no sparse matrix");
+    for (uint64_t i = matrix->row_offsets[0]; i < matrix->row_offsets[matrix->local_rows]; i++)
+        sums[matrix->column_indices[i]] += matrix->entries[i];
+    MPI_Allreduce(MPI_IN_PLACE, sums, (int)matrix->columns, MPI_DOUBLE, MPI_SUM, supply_call_comm(call));
+    return 0;
+}
+
 static int hoard(supply_call_t *call) {
     return supply_call_rows(call, "B", supply_call_matrix(call, "A"), (uint64_t)1 << 40) == NULL;
 }
@@ -46,11 +57,8 @@ static int hoard(supply_call_t *call) {
 #define MATRIX {"A", SUPPLY_MATRIX, NULL}
 
 const supply_routine_t supply_routines[] = {
-    {"crash", crash, {RANK}, {NULL}},
-    {"fail", fail, {RANK}, {NULL}},
-    {"wait", wait, {{NULL}}, {NULL}},
-    {"copy", copy, {MATRIX}, {"B"}},
-    {"forget", forget, {{NULL}}, {"B"}},
-    {"hoard", hoard, {MATRIX}, {"B"}},
-    {.name = NULL},
+    {"crash", crash, {RANK}, {NULL}},      {"fail", fail, {RANK}, {NULL}},
+    {"wait", wait, {{NULL}}, {NULL}},      {"copy", copy, {MATRIX}, {"B"}},
+    {"forget", forget, {{NULL}}, {"B"}},   {"hoard", hoard, {MATRIX}, {"B"}},
+    {"entries", entries, {MATRIX}, {"B"}}, {.name = NULL},
 };

@@ -117,6 +117,20 @@ def test_vectors_of_spark_ml_are_rows_of_a_matrix(spark, ranks):
     assert sorted(ranks.matrix(df, features="vector").to_numpy().tolist()) == [[0.0, 3.0], [1.0, 2.0]]
 
 
+def test_sparse_vectors_are_a_sparse_matrix(spark, ranks):
+    from pyspark.ml.linalg import Vectors
+    from supply.spark import SupplierError
+
+    rows = [(Vectors.sparse(4, {1: 3.0, 3: -1.0}),), (Vectors.dense(0, 0, 2, 0),), (Vectors.sparse(4, {}),)]
+    matrix = ranks.matrix(spark.createDataFrame(rows, ["vector"]), features="vector", sparse=True)
+    assert matrix.shape == (3, 4)
+    assert ranks.call("entries", matrix).to_numpy().tolist() == [0.0, 3.0, 2.0, -1.0]
+    with pytest.raises(SupplierError, match="a sparse matrix cannot be fetched"):
+        matrix.to_numpy()
+    with pytest.raises(SupplierError, match="a sparse matrix comes from one column of vectors"):
+        ranks.matrix(spark.range(3), features=["id"], sparse=True)
+
+
 def test_more_ranks_than_rows(ranks, spark):
     one = ranks.matrix(spark.range(1).selectExpr("array(5.0D) as x"), features="x")
     assert one.to_numpy().tolist() == [[5.0]]
@@ -126,7 +140,10 @@ def test_more_ranks_than_rows(ranks, spark):
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        (lambda ranks, df, a: ranks.call("nothing", a), "has no routine 'nothing'; it has: crash fail wait copy"),
+        (
+            lambda ranks, df, a: ranks.call("nothing", a),
+            "has no routine 'nothing'; it has: crash fail wait copy forget hoard entries",
+        ),
         (lambda ranks, df, a: ranks.call("copy", a, library="libnone.so"), "cannot load the library libnone.so"),
         (lambda ranks, df, a: ranks.call("copy", a, library="../libroutines.so"), "is no file name of a library"),
         (lambda ranks, df, a: ranks.call("copy"), "needs the parameter 'A', a matrix"),

@@ -81,15 +81,16 @@ class Ranks:
             self._remove()
             raise
 
-    def matrix(self, df: Any, features: str | list[str], key: str | None = None) -> Matrix:
+    def matrix(self, df: Any, features: str | list[str], key: str | None = None, sparse: bool = False) -> Matrix:
         """Sends the rows of a DataFrame to the ranks: a handle.
 
         features: a column of arrays of numbers or of Spark ML's vectors, or columns of numbers. key: a column that
-        names the rows; it comes back with results. Raises SupplierError for nulls, NaN, or too little memory.
+        names the rows; it comes back with results. sparse: keep only the entries of vectors that are not 0, for routines
+        that take sparse matrices. Raises SupplierError for nulls, NaN, or too little memory.
         """
         names = [features] if isinstance(features, str) else list(features)
         offload = self._spark._jvm.supply.python.Offload
-        return self._held(self.ask(lambda: offload.matrix(self._ranks, df._jdf, names, key)))
+        return self._held(self.ask(lambda: offload.matrix(self._ranks, df._jdf, names, key, sparse)))
 
     def call(self, routine: str, *arguments: Any, library: str | None = None, **parameters: Any) -> Any:
         """Calls a routine: its result, or a tuple of its results.

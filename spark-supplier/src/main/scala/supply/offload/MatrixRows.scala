@@ -9,29 +9,43 @@ import supply.core.ConfigException
 /**
  * Which columns of a DataFrame are the rows of a matrix. features: one column of arrays of numbers
  * or of Spark ML's vectors, or several columns of numbers. key: of a row, comes back with results.
+ * sparse: keep only the entries of vectors that are not 0.
  */
-final case class MatrixRows(features: Seq[String], key: Option[String] = None) {
-  /** The columns of a sparse matrix; None: it is dense. */
-  private[offload] def sparseColumns: Option[Long] = None
+final case class MatrixRows(
+    features: Seq[String], key: Option[String] = None, sparse: Boolean = false) {
+  import MatrixRows._
+
+  /** The columns of a sparse matrix, by its first row; None: it is dense. */
+  private[offload] def sparseColumns(data: DataFrame): Option[Long] =
+    if (sparse) data.select(col(quoted(features.head))).where(col(quoted(features.head)).isNotNull)
+      .take(1).headOption.map(row => SparseVectors.size(row.getAs[AnyRef](0)))
+    else None
 
   private[offload] def of(data: DataFrame): DataFrame = {
     key.foreach(typeOf(data, _))
-    val row = features match {
-      case Seq() => throw new ConfigException("a matrix needs at least one column of features")
-      case Seq(one) => rowOf(data, one)
-      case many =>
-        many.foreach { name =>
-          if (!typeOf(data, name).isInstanceOf[NumericType]) refuse(data, name, "a number")
-        }
-        array(many.map(name => col(quoted(name)).cast("double")): _*)
-    }
-    data.select(key.map(name => col(quoted(name)).as("key")).toSeq :+ row.as("row"): _*)
+    data.select(key.map(name => col(quoted(name)).as("key")).toSeq ++ rowOf(data): _*)
   }
 
-  private def rowOf(data: DataFrame, name: String): Column = typeOf(data, name) match {
+  private def rowOf(data: DataFrame): Seq[Column] = features match {
+    case Seq() => throw new ConfigException("a matrix needs at least one column of features")
+    case Seq(one) if sparse && typeOf(data, one).typeName == "vector" =>
+      val vector = col(quoted(one))
+      Seq(SparseVectors.indices(vector).as("indices"), SparseVectors.entries(vector).as("entries"))
+    case _ if sparse =>
+      throw new ConfigException(
+        s"a sparse matrix comes from one column of vectors, not from ${features.mkString(", ")}")
+    case Seq(one) => Seq(denseRow(data, one).as("row"))
+    case many =>
+      many.foreach { name =>
+        if (!typeOf(data, name).isInstanceOf[NumericType]) refuse(data, name, "a number")
+      }
+      Seq(array(many.map(name => col(quoted(name)).cast("double")): _*).as("row"))
+  }
+
+  private def denseRow(data: DataFrame, name: String): Column = typeOf(data, name) match {
     case ArrayType(_: NumericType, _) => col(quoted(name))
     case _: NumericType => array(col(quoted(name)).cast("double"))
-    case vector if vector.typeName == "vector" => MatrixRows.vectorToArray(col(quoted(name)))
+    case vector if vector.typeName == "vector" => vectorToArray(col(quoted(name)))
     case _ => refuse(data, name, "an array of numbers, a vector or a number")
   }
 

@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 import supply.core.{ConfigException, RankEndedException, RankException}
 import supply.driver.{NodeJob, SupplyJob}
 import supply.executor.SupplySettings
-import supply.plan.Hostfile
+import supply.plan.{Hostfile, Shuffle}
 import supply.sources.rows.{ListLengths, RowSource}
 
 /**
@@ -26,6 +26,8 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   private val sc = spark.sparkContext
   settings.check()
   private val hosts: Hostfile = settings.readHosts()
+  // So that matrices of one DataFrame have the same rows on the same ranks.
+  private val inOrder = settings.copy(shuffle = Shuffle.Off)
   private var nextHandle = 1L
   private var lost = Option.empty[String]
 
@@ -45,9 +47,9 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   def matrix(data: DataFrame, rows: MatrixRows): Matrix = synchronized {
     val handle = take(1)
     val selected = rows.of(data)
-    ask(Command.of("receive")(_.put("handle", handle).put("columns",
-          rows.sparseColumns.getOrElse(0L))))
-    SupplyJob.run(sc, settings)(RowSource.of(selected, new ListLengths))
+    val columns = rows.sparseColumns(data).getOrElse(0L)
+    ask(Command.of("receive")(_.put("handle", handle).put("columns", columns)))
+    SupplyJob.run(sc, inOrder)(RowSource.of(selected, new ListLengths))
     val answers = ask(Command.of("received")(_.put("handle", handle)))
     Matrix.of(this, answers.head.status)
   }

@@ -17,8 +17,9 @@ object Offload {
       resultsFolder)
 
   /** key: null if rows have none. */
-  def matrix(ranks: Ranks, data: DataFrame, features: java.util.List[String], key: String): Matrix =
-    ranks.matrix(data, MatrixRows(features.asScala.toSeq, Option(key)))
+  def matrix(ranks: Ranks, data: DataFrame, features: java.util.List[String], key: String,
+      sparse: Boolean): Matrix =
+    ranks.matrix(data, MatrixRows(features.asScala.toSeq, Option(key), sparse))
 
   def call(ranks: Ranks, library: String, routine: String, arguments: java.util.List[Any],
       parameters: java.util.Map[String, Any]): java.util.List[Matrix] =
