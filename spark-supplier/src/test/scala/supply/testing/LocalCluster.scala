@@ -7,6 +7,8 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.{SparkConf, SparkContext, SparkEnv}
 import org.apache.spark.sql.SparkSession
 
+import supply.core.BuiltFor
+
 /** A Spark whose executors are processes of their own, on this machine. */
 object LocalCluster {
   /** Runs `body` with `executors` of them, each with one core. */
@@ -46,10 +48,14 @@ object LocalCluster {
     }.collect().toMap
   }
 
+  /** PySpark of this Spark's version, which `make build` installs. */
   private def home: Path = {
-    val folders = Files.list(Paths.get("../build/venv/lib").toAbsolutePath.normalize)
+    val environment = Seq(s"../build/spark-${BuiltFor.sparkLine}/venv", "../build/venv")
+      .map(Paths.get(_).toAbsolutePath.normalize).find(Files.isDirectory(_)).getOrElse(
+        sys.error("there is no build/venv: make build"))
+    val folders = Files.list(environment.resolve("lib"))
     try folders.iterator.asScala.map(_.resolve("site-packages/pyspark")).find(Files.isDirectory(_))
-        .getOrElse(sys.error("build/venv has no PySpark: make build"))
+        .getOrElse(sys.error(s"$environment has no PySpark: make build"))
     finally folders.close()
   }
 }
