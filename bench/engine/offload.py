@@ -1,7 +1,7 @@
 """Jobs of MLlib and of MPI ranks, round by round in turn: of bench/offload and of make run-offload."""
 
+import itertools
 import os
-import statistics
 from typing import NamedTuple
 
 from engine import machine
@@ -16,13 +16,22 @@ LIBRARY = machine.ROOT / "build" / "mpi-client" / "libsupply_linalg.so"
 
 
 class Case(NamedTuple):
-    """job: of bench/py/offload_jobs.py. ways: MLlib's. with_vectors: it takes those of pyspark.ml."""
+    """job: of bench/py/offload_jobs.py. ways: MLlib's. with_vectors: it takes those of pyspark.ml.
+
+    right_columns: of the matrix to multiply with. random_features: MLlib begins with that many of each row.
+    """
 
     job: str
     rows: int
     columns: int
     ways: tuple
     with_vectors: bool = False
+    right_columns: int = 1
+    random_features: int = 0
+
+    def matrix(self):
+        """What the driver program makes of it."""
+        return {key: getattr(self, key) for key in ("rows", "columns", "right_columns", "random_features")}
 
 
 def truncated_svd(rows, columns):
@@ -43,6 +52,21 @@ def ridge(rows, columns):
 
 def gram_vector(rows, columns):
     return Case("gram_vector", rows, columns, ("multiplyGramianMatrixBy",))
+
+
+def multiply(rows, columns, right_columns):
+    return Case("multiply", rows, columns, ("RowMatrix.multiply",), right_columns=right_columns)
+
+
+def conjugate_gradient(rows, columns, features):
+    """On random features: `columns` are sent, and the ranks expand them."""
+    job = f"conjugate_gradient_{features}"
+    return Case(job, rows, columns, ("multiplyGramianMatrixBy",), random_features=features)
+
+
+def sending(rows, columns):
+    """ranks.matrix alone."""
+    return Case("matrix", rows, columns, ())
 
 
 def started_driver(heap):
@@ -74,14 +98,13 @@ def blas_text(driver):
 
 
 def measure(driver, cases, rounds, warm_up, results):
-    """Measures cases one after another. Those of one matrix should be together. Yields each with its figures."""
-    shape = None
-    for case in cases:
-        if shape != (case.rows, case.columns):
-            shape = (case.rows, case.columns)
-            of_matrix = [one for one in cases if (one.rows, one.columns) == shape]
-            driver.round(rows=case.rows, columns=case.columns, with_vectors=any(one.with_vectors for one in of_matrix))
-        yield case, compare(driver, case, rounds, warm_up, results)
+    """Measures cases one after another; those of one matrix should be together. Yields each with its figures."""
+    for about, group in itertools.groupby(cases, key=Case.matrix):
+        of_matrix = list(group)
+        answer = driver.round(**about, with_vectors=any(case.with_vectors for case in of_matrix))
+        results.case({"matrix": about}, answer)
+        for case in of_matrix:
+            yield case, compare(driver, case, rounds, warm_up, results)
 
 
 def compare(driver, case, rounds, warm_up, results):
@@ -92,11 +115,10 @@ def compare(driver, case, rounds, warm_up, results):
         results.case({**case._asdict(), "round": number, "load": os.getloadavg()[0]}, one)
         measured.append(one)
     counted = measured[warm_up:]
-    ours = [one["seconds"][OURS] for one in counted]
-    return {
+    ours = spread([one["seconds"][OURS] for one in counted])
+    return {OURS: {"s": ours}} | {
         way: {
-            "ours_s": spread(ours),
-            "theirs_s": spread([one["seconds"][way] for one in counted]),
+            "s": spread([one["seconds"][way] for one in counted]),
             "ratio": spread([one["seconds"][way] / one["seconds"][OURS] for one in counted]),
             "apart": max(one["differences"][way] for one in counted),
         }
@@ -104,9 +126,13 @@ def compare(driver, case, rounds, warm_up, results):
     }
 
 
-def better_way(figures):
+def better_way(case, figures):
     """MLlib's faster way."""
-    return min(figures, key=lambda way: statistics.median(figures[way]["theirs_s"]["values"]))
+    return min(case.ways, key=lambda way: figures[way]["s"]["median"])
+
+
+def better_ratio(case, figures):
+    return figures[better_way(case, figures)]["ratio"]["median"]
 
 
 def table(title):
@@ -114,14 +140,14 @@ def table(title):
 
 
 def add_rows(made, case, figures):
-    for way, of_way in figures.items():
+    for way in case.ways:
         made.add(
             case.job,
             case.rows,
             case.columns,
             way,
-            spread_text(of_way["ours_s"], 3),
-            spread_text(of_way["theirs_s"], 3),
-            spread_text(of_way["ratio"], 1),
-            f"{of_way['apart']:.1g}",
+            spread_text(figures[OURS]["s"], 3),
+            spread_text(figures[way]["s"], 3),
+            spread_text(figures[way]["ratio"], 1),
+            f"{figures[way]['apart']:.1g}",
         )

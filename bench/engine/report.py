@@ -72,6 +72,8 @@ TARGETS = {
     "offload_kmeans": 8,
     "offload_ridge": 3,
     "offload_gram_vector": 9,
+    "offload_transfer_vs_socket": 3,
+    "offload_transfer_vs_cycle": 0.67,
 }
 # Figures that must not be larger.
 LIMITS = {

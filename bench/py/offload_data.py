@@ -1,5 +1,6 @@
 """The matrices of bench/offload, as DataFrames in Spark's memory."""
 
+import numpy
 from pyspark.sql import functions
 
 # Arrow batches of mapInArrow, and seeds, are for that many rows.
@@ -31,3 +32,8 @@ def matrix(spark, rows, columns, partitions):
     frame = spark.range(0, rows, 1, partitions).mapInArrow(make, SCHEMA).persist()
     assert frame.agg(functions.count("*")).first()[0] == rows
     return frame
+
+
+def collected(frame):
+    """A small one, in numpy."""
+    return numpy.array([row.features for row in frame.orderBy("id").collect()])

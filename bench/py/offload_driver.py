@@ -16,18 +16,22 @@ OURS = "ranks"
 
 
 class Matrix:
-    """One matrix at a time is in Spark's memory, in both forms."""
+    """A matrix in Spark's memory, in the forms of both sides. `right`: a small one, to multiply it with."""
 
-    def __init__(self, spark, ranks, rows, columns, with_vectors, partitions):
-        self._frame = offload_data.matrix(spark, rows, columns, partitions)
-        self._ones = spark.range(0, columns, 1, partitions).selectExpr("1.0D AS one").persist()
-        self._ones.count()
-        self.mllib = MLlib(spark, self._frame, with_vectors)
-        self.on_ranks = OnRanks(ranks, self._frame, self._ones)
+    def __init__(self, spark, ranks, about):
+        columns = about["columns"]
+        self._frame = offload_data.matrix(spark, about["rows"], columns, 2 * about["ranks"])
+        # The ranks keep the order of rows if each has one partition.
+        self._right = offload_data.matrix(spark, columns, about["right_columns"], about["ranks"])
+        self.on_ranks = OnRanks(ranks, self._frame, self._right)
+        frame, self.right = self._frame, offload_data.collected(self._right)
+        if about["random_features"]:
+            frame, self.right = self.on_ranks.expanded(about["random_features"])
+        self.mllib = MLlib(spark, frame, about["with_vectors"])
 
     def release(self):
         self.mllib.release()
-        for frame in (self._frame, self._ones):
+        for frame in (self._frame, self._right):
             frame.unpersist(blocking=True)
 
 
@@ -35,7 +39,7 @@ def one_round(matrix, name, ways):
     """ways: those of MLlib. Returns seconds by way, the differences of MLlib's answers from ours, and what is wrong."""
     job = JOBS[name]
     calls = {OURS: lambda: job.ours(matrix.on_ranks)}
-    calls |= {way: lambda way=way: job.theirs[way](matrix.mllib) for way in ways}
+    calls |= {way: lambda way=way: job.theirs[way](matrix.mllib, matrix.right) for way in ways}
     seconds, answers = {}, {}
     for way, call in calls.items():
         start = time.perf_counter()
@@ -50,17 +54,18 @@ def one_round(matrix, name, ways):
     return {"seconds": seconds, "differences": differences, "wrong": wrong}
 
 
-def answers(spark, ranks, partitions):
+def answers(spark, ranks, count):
+    """count: ranks."""
     matrix = None
     for line in sys.stdin:
         what = json.loads(line)
-        if "rows" in what:
-            if matrix is not None:
-                matrix.release()
-            matrix = Matrix(spark, ranks, what["rows"], what["columns"], what["with_vectors"], partitions)
-            yield {"conversion_s": matrix.mllib.conversion_s}
-        else:
+        if "job" in what:
             yield one_round(matrix, what["job"], what["ways"])
+            continue
+        if matrix is not None:
+            matrix.release()
+        matrix = Matrix(spark, ranks, {"ranks": count, **what})
+        yield {"conversion_s": matrix.mllib.conversion_s}
 
 
 def main():
@@ -69,7 +74,7 @@ def main():
     try:
         with Ranks(spark, ranks) as of_session:
             print(json.dumps({"blas": native_blas(spark)}), flush=True)
-            for answer in answers(spark, of_session, 2 * ranks):
+            for answer in answers(spark, of_session, ranks):
                 print(json.dumps(answer), flush=True)
     except Exception as error:
         traceback.print_exc()

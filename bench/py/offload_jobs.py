@@ -10,9 +10,13 @@ L2 = 1.0
 # A number that doubles hold without scaling, and about what Lanczos takes for 20 vectors.
 GRAM_ITERATIONS = 50
 
+RANDOM_FEATURES = (500, 1000, 2000)
+CG_L2, CG_TOLERANCE = 1.0, 1e-8
+ROWS_COMPARED = 100
+
 
 class Job(NamedTuple):
-    """ours: of OnRanks. theirs: name → of MLlib. difference: of our answer and theirs, at most `limit`.
+    """ours: of OnRanks. theirs: name → of MLlib and a matrix. difference: of our answer and theirs, at most `limit`.
 
     per: times are divided by it.
     """
@@ -32,6 +36,11 @@ def relative(name):
         return float(numpy.max(numpy.abs(ours[name] - theirs[name])) / numpy.max(numpy.abs(theirs[name])))
 
     return difference
+
+
+def first_rows(ours, theirs):
+    ours, theirs = (numpy.array(answer["rows"](ROWS_COMPARED)) for answer in (ours, theirs))
+    return float(numpy.max(numpy.abs(ours - theirs)) / numpy.max(numpy.abs(theirs)))
 
 
 def directions(name):
@@ -54,16 +63,16 @@ def unit_columns(values):
 JOBS = {
     "truncated_svd": Job(
         lambda ranks: ranks.truncated_svd(K),
-        {"computeSVD": lambda mllib: mllib.compute_svd(K), "PCA": lambda mllib: mllib.pca(K)},
+        {"computeSVD": lambda mllib, _: mllib.compute_svd(K), "PCA": lambda mllib, _: mllib.pca(K)},
         relative("singular values"),
         1e-6,
     ),
-    "pca": Job(lambda ranks: ranks.pca(K), {"PCA": lambda mllib: mllib.pca(K)}, directions("components"), 1e-6),
+    "pca": Job(lambda ranks: ranks.pca(K), {"PCA": lambda mllib, _: mllib.pca(K)}, directions("components"), 1e-6),
     "kmeans": Job(
         lambda ranks: ranks.kmeans(CLUSTERS, LLOYD_ITERATIONS),
         {
-            "row": lambda mllib: mllib.kmeans("row", CLUSTERS, LLOYD_ITERATIONS),
-            "block": lambda mllib: mllib.kmeans("block", CLUSTERS, LLOYD_ITERATIONS),
+            "row": lambda mllib, _: mllib.kmeans("row", CLUSTERS, LLOYD_ITERATIONS),
+            "block": lambda mllib, _: mllib.kmeans("block", CLUSTERS, LLOYD_ITERATIONS),
         },
         relative("cost"),
         # Both begin at random.
@@ -71,16 +80,32 @@ JOBS = {
     ),
     "ridge": Job(
         lambda ranks: ranks.ridge(L2),
-        {"normal": lambda mllib: mllib.ridge("normal", L2), "l-bfgs": lambda mllib: mllib.ridge("l-bfgs", L2)},
+        {"normal": lambda mllib, _: mllib.ridge("normal", L2), "l-bfgs": lambda mllib, _: mllib.ridge("l-bfgs", L2)},
         relative("coefficients"),
         # The tolerance of l-bfgs.
         1e-3,
     ),
     "gram_vector": Job(
         lambda ranks: ranks.gram_vector(GRAM_ITERATIONS),
-        {"multiplyGramianMatrixBy": lambda mllib: mllib.gram_vector(GRAM_ITERATIONS)},
+        {"multiplyGramianMatrixBy": lambda mllib, right: mllib.gram_vector(right.ravel(), GRAM_ITERATIONS)},
         directions("vector"),
         1e-6,
         GRAM_ITERATIONS,
     ),
+    "matrix": Job(lambda ranks: ranks.matrix(), {}, None, 0.0),
+    "multiply": Job(
+        lambda ranks: ranks.multiply(),
+        {"RowMatrix.multiply": lambda mllib, right: mllib.multiply(right)},
+        first_rows,
+        1e-6,
+    ),
+    **{
+        f"conjugate_gradient_{features}": Job(
+            lambda ranks, features=features: ranks.conjugate_gradient(features, CG_L2, CG_TOLERANCE),
+            {"multiplyGramianMatrixBy": lambda mllib, right: mllib.conjugate_gradient(right, CG_L2, CG_TOLERANCE)},
+            relative("X"),
+            1e-3,
+        )
+        for features in RANDOM_FEATURES
+    },
 }

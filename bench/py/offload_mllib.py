@@ -10,7 +10,7 @@ from pyspark.ml.clustering import KMeans
 from pyspark.ml.functions import array_to_vector
 from pyspark.ml.regression import LinearRegression
 from pyspark.mllib.common import _java2py, _py2java
-from pyspark.mllib.linalg import Vectors
+from pyspark.mllib.linalg import DenseMatrix, Vectors
 from pyspark.mllib.linalg.distributed import RowMatrix
 from pyspark.mllib.util import MLUtils
 from pyspark.sql import functions
@@ -70,14 +70,40 @@ class MLlib:
         model = regression.fit(self.vectors)
         return {"coefficients": model.coefficients.toArray()}
 
-    def gram_vector(self, iterations):
+    def gram_vector(self, right, iterations):
         """The power method, as far as doubles reach without scaling. The vectors stay in the JVM."""
-        vector = _py2java(self._context, Vectors.dense(numpy.ones(self.matrix.numCols()))).asBreeze()
+        vector = self._breeze(right)
         for _ in range(iterations):
             # computeSVD calls it, too.
             vector = self._java.multiplyGramianMatrixBy(vector)
+        return {"vector": self._numpy(vector)}
+
+    def multiply(self, right):
+        rows, columns = right.shape
+        product = self.matrix.multiply(DenseMatrix(rows, columns, right.ravel(order="F")))
+        compute(product)
+        return {"rows": lambda count: [row.toArray() for row in product.rows.take(count)]}
+
+    def conjugate_gradient(self, right, l2, tolerance):
+        """As the routine of that name, with MLlib's Aᵀ(Av)."""
+        solution, residual, direction = numpy.zeros_like(right), right.copy(), right.copy()
+        square = right @ right
+        limit = square * tolerance**2
+        while square > limit:
+            product = self._numpy(self._java.multiplyGramianMatrixBy(self._breeze(direction))) + l2 * direction
+            step = square / (direction @ product)
+            solution += step * direction
+            residual -= step * product
+            before, square = square, residual @ residual
+            direction = residual + (square / before) * direction
+        return {"X": solution}
+
+    def _breeze(self, values):
+        return _py2java(self._context, Vectors.dense(values)).asBreeze()
+
+    def _numpy(self, vector):
         values = self._jvm.org.apache.spark.mllib.linalg.Vectors.dense(vector.data())
-        return {"vector": _java2py(self._context, values).toArray()}
+        return _java2py(self._context, values).toArray()
 
 
 def compute(matrix):

@@ -1,11 +1,18 @@
 """The jobs of bench/offload on MPI ranks: a DataFrame in, numpy arrays and a DataFrame out."""
 
+# About the norm of a row.
+BANDWIDTH = 2.0
+
 
 class OnRanks:
-    """ranks: supply.spark.Ranks. frame: of offload_data. ones: a DataFrame with a row of 1 for each column."""
+    """ranks: supply.spark.Ranks. frame: of offload_data. right: the same, with a row for each column of frame."""
 
-    def __init__(self, ranks, frame, ones):
-        self._ranks, self._frame, self._ones = ranks, frame, ones
+    def __init__(self, ranks, frame, right):
+        self._ranks, self._frame, self._right = ranks, frame, right
+
+    def matrix(self):
+        self._ranks.matrix(self._frame, features="features")
+        return {}
 
     def truncated_svd(self, k):
         matrix = self._ranks.matrix(self._frame, features="features", key="id")
@@ -36,10 +43,36 @@ class OnRanks:
 
     def gram_vector(self, iterations):
         matrix = self._ranks.matrix(self._frame, features="features")
-        vector = self._ranks.matrix(self._ones, features="one")
+        vector = self._ranks.matrix(self._right, features="features")
         return {"vector": self._ranks.call("gram_vector", matrix, vector, iterations=iterations).to_numpy()}
+
+    def multiply(self):
+        matrix = self._ranks.matrix(self._frame, features="features", key="id")
+        right = self._ranks.matrix(self._right, features="features")
+        rows = compute(self._ranks.call("multiply", matrix, right))
+        return {"rows": lambda count: [row["row"] for row in rows.where(f"key < {count}").orderBy("key").collect()]}
+
+    def conjugate_gradient(self, features, l2, tolerance):
+        label = self._ranks.matrix(self._frame, features="label")
+        expanded = self._random_features(features)
+        solution = self._ranks.call("conjugate_gradient", expanded, label, l2=l2, tolerance=tolerance)
+        return {"X": solution.to_numpy()}
+
+    def _random_features(self, features):
+        matrix = self._ranks.matrix(self._frame, features="features", key="id")
+        return self._ranks.call("random_features", matrix, features=features, bandwidth=BANDWIDTH)
+
+    def expanded(self, features):
+        """A DataFrame of the random features with the labels, and the right side of the normal equations."""
+        label = self._ranks.matrix(self._frame, features="label")
+        expanded = self._random_features(features)
+        labels = self._frame.select("id", "label")
+        rows = expanded.to_df().withColumnsRenamed({"key": "id", "row": "features"})
+        return labels.join(rows, "id"), self._ranks.call("transpose_multiply", expanded, label).to_numpy()
 
 
 def compute(matrix):
-    """Reads all rows of a result."""
-    matrix.to_numpy()
+    """Reads all rows of a result. Returns them."""
+    rows = matrix.to_df()
+    rows.write.format("noop").mode("overwrite").save()
+    return rows

@@ -174,6 +174,14 @@ static json_t *drop(struct server *server, const json_t *command) {
     return json_object();
 }
 
+/* The handles that the program has forgotten since its last command. */
+static void drop_forgotten(struct server *server, const json_t *command) {
+    size_t i;
+    const json_t *handle;
+    json_array_foreach(json_object_get(command, "drop"), i, handle)
+        matrices_drop(&server->matrices, (uint64_t)json_integer_value(handle));
+}
+
 static json_t *end(struct server *server, const json_t *command) {
     (void)command;
     server->ended = true;
@@ -207,6 +215,7 @@ static json_t *answer(struct server *server, const json_t *command) {
     if (name == NULL || id == NULL || strlen(id) >= sizeof server->last_id)
         return json_pack("{s:s}", "error", "a command has a name and an id");
     if (server->last_answer != NULL && strcmp(id, server->last_id) == 0) return json_incref(server->last_answer);
+    drop_forgotten(server, command);
     json_t *done = run(server, name, command);
     json_decref(server->last_answer);
     server->last_answer = done != NULL ? json_pack("{s:o}", "done", done) : json_pack("{s:s}", "error", server->text);

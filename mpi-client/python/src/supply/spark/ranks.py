@@ -132,14 +132,14 @@ class Ranks:
         return Matrix(self, matrix, self._dropped.append)
 
     def ask(self, call: Callable[[], Any]) -> Any:
-        """What a call into the JVM returns that talks to the ranks. Drops first what Python has collected."""
+        """What a call into the JVM returns that talks to the ranks. They drop first what Python has collected."""
 
-        def dropping() -> Any:
+        def forgetting() -> Any:
             while self._dropped:
-                self._dropped.pop().drop()
+                self._dropped.pop().forget()
             return call()
 
-        return run_cancellable(self._spark.sparkContext, dropping)
+        return run_cancellable(self._spark.sparkContext, forgetting)
 
     def _remove(self) -> None:
         if hasattr(self, "_mpirun"):

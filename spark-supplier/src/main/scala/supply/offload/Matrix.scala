@@ -41,6 +41,9 @@ final class Matrix private (private[offload] val ranks: Ranks, private[offload] 
   /** Frees its memory. The handle must not be used any more. */
   def drop(): Unit = ranks.drop(this)
 
+  /** The same with the next command to these ranks, so that it costs no Spark job of its own. */
+  def forget(): Unit = ranks.forget(this)
+
   override def toString: String = s"Matrix $handle of $rows × $columns"
 }
 

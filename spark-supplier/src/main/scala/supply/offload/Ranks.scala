@@ -1,6 +1,7 @@
 package supply.offload
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
 import scala.jdk.CollectionConverters._
@@ -30,15 +31,15 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   private val inOrder = settings.copy(shuffle = Shuffle.Off)
   private var nextHandle = 1L
   private var lost = Option.empty[String]
+  private var forgotten = Seq.empty[Long]
 
   /** Checks that all ranks answer, and that there are as many as the settings say. */
-  def check(): Unit =
-    ask(Command.of("status")(_ => ())).zipWithIndex.foreach { case (answer, place) =>
-      val (rank, ranks) = (answer.status.path("rank").asInt, answer.status.path("ranks").asInt)
-      if (rank != place || ranks != settings.ranks) throw new ConfigException(
-        s"the server of place $place says that it is rank $rank of $ranks, not $place of ${settings.ranks}: " +
-          "give both sides the same host file and number of ranks")
-    }
+  def check(): Unit = ask("status")(_ => ()).zipWithIndex.foreach { case (answer, place) =>
+    val (rank, ranks) = (answer.status.path("rank").asInt, answer.status.path("ranks").asInt)
+    if (rank != place || ranks != settings.ranks) throw new ConfigException(
+      s"the server of place $place says that it is rank $rank of $ranks, not $place of ${settings.ranks}: " +
+        "give both sides the same host file and number of ranks")
+  }
 
   /**
    * Sends the rows of a DataFrame to the ranks. They stay on the node of their partition, in its
@@ -48,9 +49,9 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     val handle = take(1)
     val selected = rows.of(data)
     val columns = rows.sparseColumns(data).getOrElse(0L)
-    ask(Command.of("receive")(_.put("handle", handle).put("columns", columns)))
+    ask("receive")(_.put("handle", handle).put("columns", columns))
     SupplyJob.run(sc, inOrder)(RowSource.of(selected, new ListLengths))
-    val answers = ask(Command.of("received")(_.put("handle", handle)))
+    val answers = ask("received")(_.put("handle", handle))
     Matrix.of(this, answers.head.status)
   }
 
@@ -61,7 +62,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
    */
   def call(library: String, routine: String, arguments: Seq[Any], parameters: Map[String, Any])
       : Seq[(String, Matrix)] = synchronized {
-    val command = Command.of("call") { command =>
+    val replies = ask("call") { command =>
       command.put("library", library).put("routine", routine).put("handle", take(resultsMax))
       val inOrder = command.putArray("arguments")
       arguments.zipWithIndex.foreach { case (value, i) =>
@@ -72,7 +73,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
         named.set[JsonNode](name, encoded(s"'$name'", value))
       }
     }
-    ask(command).head.status.path("results").elements.asScala.map { result =>
+    replies.head.status.path("results").elements.asScala.map { result =>
       result.path("name").asText -> Matrix.of(this, result)
     }.toSeq
   }
@@ -87,7 +88,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   }
 
   private[offload] def fetch(matrix: Matrix): Seq[Array[Byte]] = {
-    val answers = ask(Command.of("fetch")(_.put("handle", matrix.handle)))
+    val answers = ask("fetch")(_.put("handle", matrix.handle))
     // All ranks have the same array.
     (if (matrix.isArray) answers.take(1) else answers).map(_.data)
   }
@@ -95,7 +96,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   /** The rows of the matrix, where the ranks are: "key", if they have keys, and "row". */
   private[offload] def read(matrix: Matrix): DataFrame = synchronized {
     val folder = s"$resultsFolder-${take(1)}"
-    ask(Command.of("write")(_.put("handle", matrix.handle).put("folder", folder)))
+    ask("write")(_.put("handle", matrix.handle).put("folder", folder))
     val options = Map("results" -> "matrix", "results-folder" -> folder,
       "ranks" -> settings.ranks.toString, "mapped-files" -> settings.mappedFiles,
       "named-pipes" -> settings.namedPipes, "timeout" -> settings.timeout.toString) ++
@@ -104,13 +105,18 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   }
 
   private[offload] def drop(matrix: Matrix): Unit = {
-    ask(Command.of("drop")(_.put("handle", matrix.handle)))
+    ask("drop")(_.put("handle", matrix.handle))
     ()
+  }
+
+  /** The next command drops it, before anything else. */
+  private[offload] def forget(matrix: Matrix): Unit = synchronized {
+    forgotten :+= matrix.handle
   }
 
   /** Ends the ranks. Their matrices are gone. */
   override def close(): Unit = if (lost.isEmpty) {
-    ask(Command.of("end")(_ => ()))
+    ask("end")(_ => ())
     lost = Some("the ranks were closed")
   }
 
@@ -121,11 +127,17 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   }
 
   /** Sends a command to all ranks, and returns their answers in rank order. */
-  private def ask(command: Command): Seq[Reply] = synchronized {
+  private def ask(name: String)(fill: ObjectNode => Unit): Seq[Reply] = synchronized {
     lost.foreach(text => throw new RankEndedException(s"all matrices are gone: $text"))
+    val command = Command.of(name) { command =>
+      fill(command)
+      val drop = command.putArray("drop")
+      forgotten.foreach(drop.add(_))
+    }
     val node = new NodeCommand(settings.configFiles, hosts, command, settings.timeout)
     val answers = NodeJob.run(sc, hosts, "supply: a command to the ranks")(_ => node.execute())
       .flatten.sortBy(_._1).map(_._2)
+    forgotten = Seq.empty
     // What a rank says comes before what the end of another one looks like.
     answers.collectFirst { case Answer.Failed(text) => text }.foreach { text =>
       if (answers.exists(_.isInstanceOf[Answer.Lost])) lose(text)
