@@ -224,6 +224,26 @@ def test_eigenvalues(ranks, symmetric, which):
     assert_close(found_vectors, reference.with_positive_largest(vectors[:, order]))
 
 
+@needs_slepc
+def test_sparse_rows(spark, ranks):
+    from pyspark.ml.linalg import Vectors
+
+    random = numpy.random.default_rng(6)
+    a = random.normal(size=(40, 40)) * (random.uniform(size=(40, 40)) < 0.2)
+    a += a.T
+    vectors = [(Vectors.sparse(40, row.nonzero()[0].tolist(), row[row.nonzero()].tolist()),) for row in a]
+    sparse = ranks.matrix(spark.createDataFrame(vectors, ["v"]).coalesce(1), "v", sparse=True)
+    u, s, v = reference.singular_values(a, 3)
+    for one, expected in zip(call(ranks, "truncated_svd", sparse, k=3), (u, s, v), strict=True):
+        assert_close(one, expected)
+    values, basis = numpy.linalg.eigh(a)
+    found_vectors, found = call(ranks, "eigenvalues", sparse, k=2)
+    assert_close(found, values[:-3:-1])
+    assert_close(found_vectors, reference.with_positive_largest(basis[:, :-3:-1]))
+    right = ranks.call("random_features", sparse, features=2)
+    assert_close(call(ranks, "multiply", sparse, right), a @ right.to_numpy())
+
+
 WRONG = {
     "k is 0: it must be from 1 to 12": lambda ranks, a: ranks.call("pca", a["dense"], k=0),
     "k is 13: it must be from 1 to 12": lambda ranks, a: ranks.call("truncated_svd", a["dense"], k=13),
