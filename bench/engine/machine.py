@@ -122,3 +122,14 @@ def forget_peak_memory_of_all(pid):
 def growth_of_all(pid, before):
     """The most that they have grown together since then, new processes included."""
     return sum(peak - before.get(one, 0) for one, peak in _of_each(peak_memory, pid).items())
+
+
+def processor_seconds(pid):
+    """Processor time of a process and its descendants, with those that have ended."""
+    ticks = 0
+    for one in tree(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            # After the name in parentheses; user and system time, and those of children that were waited for.
+            fields = pathlib.Path(f"/proc/{one}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")

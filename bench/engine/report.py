@@ -64,6 +64,8 @@ TARGETS = {
     "call_vs_partition_files_first_batch_400k": 5,
     "call_vs_partition_files": 2,
     "call_vs_partition_files_400k": 2,
+    "results_vs_map_in_pandas": 3,
+    "results_vs_map_in_pandas_processor": 3,
     "offload_svd_200k": 3.5,
     "offload_svd_200k_vs_compute_svd": 6,
     "offload_svd_20k": 1,

@@ -1,0 +1,107 @@
+"""A driver program that predicts for bench/results. It does one run for each line of JSON on stdin."""
+
+import json
+import sys
+import time
+
+import numpy
+import results_model as model
+import session
+from pyspark.sql.functions import pandas_udf
+from supply.spark import Supplier, release
+
+TOTALS = [f"count({model.SCORE})", f"sum({model.KEY})", f"sum({model.SCORE})"]
+SCANS = 3
+
+
+def small_rows(spark, rows, partitions):
+    """A key and eight numbers, in Spark's memory."""
+    features = [f"cast((id * {number + 3}) % 17 as float) as {name}" for number, name in enumerate(model.FEATURES)]
+    frame = spark.range(0, rows, 1, partitions).selectExpr("id", *features).cache()
+    frame.count()
+    return frame
+
+
+def native(frame):
+    """Spark's own expression."""
+    return totals(frame.selectExpr(model.KEY, f"{model.EXPRESSION} as {model.SCORE}"))
+
+
+def map_in_pandas(frame):
+    return totals(frame.mapInPandas(model.predict_frames, model.SCHEMA.replace(" not null", "")))
+
+
+def map_in_arrow(frame):
+    return totals(frame.mapInArrow(model.predict_arrow, model.SCHEMA.replace(" not null", "")))
+
+
+def pandas_function(frame):
+    predict = pandas_udf(model.predict_series, "float")
+    return totals(frame.select(model.KEY, predict(*model.FEATURES).alias(model.SCORE)))
+
+
+def totals(predictions):
+    count, keys, scores = predictions.selectExpr(*TOTALS).first()
+    return {"count": count, "keys": keys, "scores": scores}
+
+
+WAYS = {"native": native, "mapInPandas": map_in_pandas, "mapInArrow": map_in_arrow, "pandas_udf": pandas_function}
+
+
+def timed(call, *arguments):
+    """The seconds of a call, and what it returns."""
+    start = time.monotonic()
+    value = call(*arguments)
+    return time.monotonic() - start, value
+
+
+def run(way, frame, ranks):
+    if way != "results":
+        seconds, found = timed(WAYS[way], frame)
+        return {"seconds": seconds, "totals": found}
+    start = time.monotonic()
+    predictions = predicted(frame, ranks)
+    found = totals(predictions)
+    seconds = time.monotonic() - start
+    scans = [timed(totals, predictions)[0] for _ in range(SCANS)]
+    release(predictions)
+    return {"seconds": seconds, "totals": found, "scan": min(scans)}
+
+
+def predicted(frame, ranks):
+    return (
+        Supplier(ranks)
+        .run(
+            model.predict_on_rank, frame, columns=[model.KEY, *model.FEATURES], batch_size=model.BATCH, backend=None,
+            results=model.SCHEMA, zero_copy=True,
+        )
+        .results
+    )  # fmt: skip
+
+
+def plain_read(size):
+    """The seconds that one thread takes to read `size` bytes of memory."""
+    memory = numpy.ones(size // 8, "int64")
+    return min(timed(memory.sum)[0] for _ in range(SCANS))
+
+
+def main():
+    local_dir, jar, heap_mib, ranks, *sizes = (*sys.argv[1:3], *map(int, sys.argv[3:]))
+    # A slot for each rank, and one that starts them.
+    spark = session.start(local_dir, heap_mib, ranks + 1, {"spark.jars": jar})
+    try:
+        frames = {rows: small_rows(spark, rows, ranks) for rows in sizes}
+        print(json.dumps({"totals": {rows: native(frame) for rows, frame in frames.items()}}), flush=True)
+        for line in sys.stdin:
+            what = json.loads(line)
+            if "read" in what:
+                answer = {"seconds": plain_read(what["read"])}
+            else:
+                answer = run(what["way"], frames[what["rows"]], ranks)
+            print(json.dumps(answer), flush=True)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
