@@ -83,14 +83,15 @@ const char *supply_call_text(const supply_call_t *call, const char *name);
 
 /**
  * Makes a result with as many rows as `like` and the same keys, on the same ranks; it stays with the ranks, and Spark's
- * program gets a handle. The values are 0. NULL: there is no memory; return what supply_call_fail() returns.
+ * program gets a handle. The values are 0. Collective. NULL, on all ranks: one of them has no memory, and the call has
+ * failed with a text that names its node; return a number that is not 0.
  */
 supply_matrix_t *supply_call_rows(supply_call_t *call, const char *result, const supply_matrix_t *like,
                                   uint64_t columns);
 
 /**
  * Makes a small result, which all ranks compute alike, row after row. Spark's program gets the values of rank 0. The
- * values are 0. NULL: there is no memory.
+ * values are 0. Collective. NULL: as for supply_call_rows().
  */
 double *supply_call_array(supply_call_t *call, const char *result, uint64_t rows, uint64_t columns);
 

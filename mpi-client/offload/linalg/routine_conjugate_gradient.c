@@ -8,7 +8,7 @@ static int run(struct workspace *workspace) {
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     const supply_matrix_t *B = supply_call_matrix(call, "B");
     const uint64_t count = A->columns * B->columns;
-    double *X = array_result(call, "X", A->columns, B->columns);
+    double *X = supply_call_array(call, "X", A->columns, B->columns);
     double *right = workspace_add(workspace, count);
     struct row_operator op;
     row_operator_init(&op, workspace, A, NULL, B->columns);

@@ -10,8 +10,8 @@ static int run(struct workspace *workspace, enum eigenvalues_which which) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     const uint64_t k = (uint64_t)supply_call_integer(call, "k");
-    const supply_matrix_t *vectors = rows_result(call, "vectors", A, k);
-    double *values = array_result(call, "values", k, 1);
+    const supply_matrix_t *vectors = supply_call_rows(call, "vectors", A, k);
+    double *values = supply_call_array(call, "values", k, 1);
     struct row_operator op;
     row_operator_init(&op, workspace, A, NULL, 2);
     if (vectors == NULL || values == NULL || workspace_check(workspace) != 0) return 1;

@@ -6,7 +6,7 @@
 static int run(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
-    double *gram = array_result(call, "gram", A->columns, A->columns);
+    double *gram = supply_call_array(call, "gram", A->columns, A->columns);
     if (gram == NULL || gram_matrix(workspace, A, NULL, gram) != 0) return 1;
     sum_over_ranks(call, gram, A->columns * A->columns);
     complete_symmetric(gram, A->columns);

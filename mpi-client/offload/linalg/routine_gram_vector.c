@@ -29,7 +29,7 @@ static int run(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     const int64_t iterations = supply_call_integer(call, "iterations");
-    double *result = array_result(call, "vector", A->columns, 1);
+    double *result = supply_call_array(call, "vector", A->columns, 1);
     double *vector = workspace_add(workspace, A->columns);
     struct row_operator op;
     row_operator_init(&op, workspace, A, NULL, 1);

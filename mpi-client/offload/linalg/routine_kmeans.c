@@ -76,9 +76,9 @@ static int run(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     struct lloyd lloyd = {.call = call, .k = (uint64_t)supply_call_integer(call, "k")};
-    lloyd.centers = array_result(call, "centers", lloyd.k, A->columns);
-    const supply_matrix_t *labels = rows_result(call, "labels", A, 1);
-    double *cost = array_result(call, "cost", 1, 1);
+    lloyd.centers = supply_call_array(call, "centers", lloyd.k, A->columns);
+    const supply_matrix_t *labels = supply_call_rows(call, "labels", A, 1);
+    double *cost = supply_call_array(call, "cost", 1, 1);
     double *mean = workspace_add(workspace, A->columns);
     struct portions portions;
     portions_init(&portions, workspace, A, mean, CACHED_PORTION);

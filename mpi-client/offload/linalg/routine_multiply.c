@@ -67,7 +67,7 @@ static int multiply_rows(struct product *product, struct workspace *workspace) {
 static int run(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     struct product product = {.call = call, .A = supply_call_matrix(call, "A"), .B = supply_call_matrix(call, "B")};
-    const supply_matrix_t *C = rows_result(call, "C", product.A, product.B->columns);
+    const supply_matrix_t *C = supply_call_rows(call, "C", product.A, product.B->columns);
     if (C == NULL) return 1;
     product.C = C->values;
     if (!is_small_array(call, "B")) return multiply_rows(&product, workspace);

@@ -126,9 +126,9 @@ static int run(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     struct factorization f = {.call = call, .A = A, .k = (uint64_t)supply_call_integer(call, "k")};
-    const supply_matrix_t *W = rows_result(call, "W", A, f.k);
-    f.H = array_result(call, "H", f.k, A->columns);
-    double *distance = array_result(call, "residual", 1, 1);
+    const supply_matrix_t *W = supply_call_rows(call, "W", A, f.k);
+    f.H = supply_call_array(call, "H", f.k, A->columns);
+    double *distance = supply_call_array(call, "residual", 1, 1);
     portions_init(&f.portions, workspace, A, NULL, CACHED_PORTION);
     f.HH = workspace_add(workspace, f.k * f.k);
     f.WA = workspace_add(workspace, f.k * (A->columns + f.k));

@@ -9,10 +9,10 @@ static int run(struct workspace *workspace, enum singular_method method) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     const uint64_t k = (uint64_t)supply_call_integer(call, "k");
-    double *components = array_result(call, "components", A->columns, k);
-    double *variance = array_result(call, "variance", k, 1);
-    double *mean = array_result(call, "mean", A->columns, 1);
-    const supply_matrix_t *scores = rows_result(call, "scores", A, k);
+    double *components = supply_call_array(call, "components", A->columns, k);
+    double *variance = supply_call_array(call, "variance", k, 1);
+    double *mean = supply_call_array(call, "mean", A->columns, 1);
+    const supply_matrix_t *scores = supply_call_rows(call, "scores", A, k);
     if (components == NULL || variance == NULL || mean == NULL || scores == NULL) return 1;
     column_means(call, A, mean);
     if (check_finite(call, "A", mean, A->columns) != 0) return 1;

@@ -8,8 +8,8 @@
 static int run(struct workspace *workspace) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
-    const supply_matrix_t *Q = rows_result(call, "Q", A, A->columns);
-    double *R = array_result(call, "R", A->columns, A->columns);
+    const supply_matrix_t *Q = supply_call_rows(call, "Q", A, A->columns);
+    double *R = supply_call_array(call, "R", A->columns, A->columns);
     if (Q == NULL || R == NULL) return 1;
     if (A->local_rows > 0) memcpy(Q->values, A->values, A->local_rows * A->columns * sizeof *A->values);
     if (tsqr(workspace, Q->values, A->local_rows, A->columns, R) != 0) return 1;

@@ -31,7 +31,7 @@ static int run(struct workspace *workspace) {
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     struct map map = {.features = (uint64_t)supply_call_integer(call, "features")};
     struct row_operator op;
-    const supply_matrix_t *Z = rows_result(call, "Z", A, map.features);
+    const supply_matrix_t *Z = supply_call_rows(call, "Z", A, map.features);
     map.weights = workspace_add(workspace, A->columns * map.features);
     map.shifts = workspace_add(workspace, map.features);
     double *mean = workspace_add(workspace, A->columns);

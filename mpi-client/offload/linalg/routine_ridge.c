@@ -38,8 +38,8 @@ static int run(struct workspace *workspace, int given) {
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     const supply_matrix_t *b = supply_call_matrix(call, "b");
     const bool has_intercept = supply_call_integer(call, "intercept") != 0;
-    double *w = array_result(call, "coefficients", A->columns, 1);
-    double *intercept = array_result(call, "intercept", 1, 1);
+    double *w = supply_call_array(call, "coefficients", A->columns, 1);
+    double *intercept = supply_call_array(call, "intercept", 1, 1);
     double *mean = has_intercept ? workspace_add(workspace, A->columns) : NULL;
     double *centred = workspace_add(workspace, A->local_rows);
     struct row_operator op;

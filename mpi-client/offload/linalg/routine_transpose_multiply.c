@@ -9,7 +9,7 @@ static int run(struct workspace *workspace) {
     const supply_matrix_t *B = supply_call_matrix(call, "B");
     struct row_operator op;
     row_operator_init(&op, workspace, A, NULL, 0);
-    double *C = array_result(call, "C", A->columns, B->columns);
+    double *C = supply_call_array(call, "C", A->columns, B->columns);
     if (C == NULL || workspace_check(workspace) != 0) return 1;
     row_operator_apply_transpose(&op, B->values, B->columns, C);
     sum_over_ranks(call, C, A->columns * B->columns);

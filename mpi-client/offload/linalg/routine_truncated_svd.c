@@ -6,9 +6,9 @@ static int run(struct workspace *workspace, enum singular_method method) {
     supply_call_t *call = workspace->call;
     const supply_matrix_t *A = supply_call_matrix(call, "A");
     const uint64_t k = (uint64_t)supply_call_integer(call, "k");
-    const supply_matrix_t *U = rows_result(call, "U", A, k);
-    double *S = array_result(call, "S", k, 1);
-    double *V = array_result(call, "V", A->columns, k);
+    const supply_matrix_t *U = supply_call_rows(call, "U", A, k);
+    double *S = supply_call_array(call, "S", k, 1);
+    double *V = supply_call_array(call, "V", A->columns, k);
     if (U == NULL || S == NULL || V == NULL) return 1;
     return singular_values(workspace, "A", method, &(struct singular_values){A, NULL, k, U->values, S, V});
 }

@@ -38,13 +38,3 @@ int workspace_check(struct workspace *workspace) {
 void workspace_free(struct workspace *workspace) {
     while (workspace->count > 0) free(workspace->blocks[--workspace->count]);
 }
-
-supply_matrix_t *rows_result(supply_call_t *call, const char *name, const supply_matrix_t *like, uint64_t columns) {
-    supply_matrix_t *rows = supply_call_rows(call, name, like, columns);
-    return agree(call, rows != NULL, like->local_rows * columns * sizeof(double)) == 0 ? rows : NULL;
-}
-
-double *array_result(supply_call_t *call, const char *name, uint64_t rows, uint64_t columns) {
-    double *values = supply_call_array(call, name, rows, columns);
-    return agree(call, values != NULL, rows * columns * sizeof(double)) == 0 ? values : NULL;
-}

@@ -24,8 +24,4 @@ int workspace_check(struct workspace *workspace);
 
 void workspace_free(struct workspace *workspace);
 
-/** As supply_call_rows() and supply_call_array(), but NULL on all ranks if one of them has no memory. Collective. */
-supply_matrix_t *rows_result(supply_call_t *call, const char *name, const supply_matrix_t *like, uint64_t columns);
-double *array_result(supply_call_t *call, const char *name, uint64_t rows, uint64_t columns);
-
 #endif

@@ -163,16 +163,26 @@ static struct keys *keys_of(const supply_call_t *call, const supply_matrix_t *li
     return NULL;
 }
 
-static bool allocate(supply_call_t *call, struct held *held, uint64_t rows, uint64_t columns) {
-    if (held == NULL) return false;
-    const size_t bytes = rows * columns * sizeof(double);
+static bool add_values(struct held *held, uint64_t rows, uint64_t columns) {
+    size_t bytes;
+    if (held == NULL || __builtin_mul_overflow(rows, columns, &bytes) ||
+        __builtin_mul_overflow(bytes, sizeof(double), &bytes))
+        return false;
     held->part.columns = columns;
     /* A rank without rows has an address, too. */
     held->part.values = growing_add(&held->values, bytes > 0 ? bytes : sizeof(double));
-    if (held->part.values != NULL) return true;
-    supply_call_fail(call, "a result of the routine %s needs %.1f GB on node %s, and %.1f GB are free there",
-                     call->routine->name, (double)bytes / 1e9, call->ranks->node,
-                     (double)node_memory_available() / 1e9);
+    return held->part.values != NULL;
+}
+
+/* Collective: nodes differ in their memory, and no rank may continue alone. */
+static bool allocate(supply_call_t *call, struct held *held, uint64_t rows, uint64_t columns) {
+    char text[FAILURE_TEXT_BYTES] = "";
+    if (!add_values(held, rows, columns))
+        snprintf(text, sizeof text, "a result of the routine %s needs %.1f GB on node %s, and %.1f GB are free there",
+                 call->routine->name, (double)rows * (double)columns * sizeof(double) / 1e9, call->ranks->node,
+                 (double)node_memory_available() / 1e9);
+    if (ranks_agree(call->ranks, text)) return true;
+    supply_call_fail(call, "%s", text);
     return false;
 }
 
@@ -225,7 +235,6 @@ bool call_run(struct supply_call *call, struct channel *channel) {
         return ranks_agree(call->ranks, call->text);
     }
     const int status = call->routine->run(call);
-    heartbeat_stop(&heartbeat);
     if (status != 0 && call->text[0] == '\0')
         snprintf(call->text, sizeof call->text, "the routine %s failed with %d and no text", call->routine->name,
                  status);
@@ -233,7 +242,10 @@ bool call_run(struct supply_call *call, struct channel *channel) {
         call->text[0] = '\0';
         check_results(call);
     }
-    return ranks_agree(call->ranks, call->text);
+    /* This rank may be the first to end: Spark hears from it until the last one has. */
+    const bool succeeded = ranks_agree(call->ranks, call->text);
+    heartbeat_stop(&heartbeat);
+    return succeeded;
 }
 
 void call_free(struct supply_call *call) {

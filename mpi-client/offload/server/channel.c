@@ -29,7 +29,7 @@ static bool is_in_use(const struct sockaddr_un *address) {
 
 bool channel_open(struct channel *channel, const char *path, char *text, size_t text_bytes) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    *channel = (struct channel){.listening = -1, .connection = -1};
+    *channel = CHANNEL_NONE;
     pthread_mutex_init(&channel->lock, NULL);
     if (strlen(path) >= sizeof address.sun_path) {
         snprintf(text, text_bytes, "the socket %s: its path has more than %zu bytes: choose a shorter folder", path,

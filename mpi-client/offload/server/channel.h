@@ -14,6 +14,8 @@ struct channel {
     pthread_mutex_t lock; /**< of what is written to the connection */
 };
 
+#define CHANNEL_NONE ((struct channel){.listening = -1, .connection = -1})
+
 /** Creates the socket. False: *text says why. */
 bool channel_open(struct channel *channel, const char *path, char *text, size_t text_bytes);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failure.h"
 #include "supply_mpi.h"
 
 /* The columns of a block, by their parts in a matrix. */
@@ -44,14 +45,17 @@ static void *add(struct intake *intake, struct growing *memory, size_t bytes) {
 /* "key 17", or "row 3 of rank 1": where the program looks for a wrong row. */
 static const char *name_row(const struct intake *intake, const struct row_columns *columns, uint32_t element,
                             char name[64]) {
+    char key[40];
     if (columns->has_key && strcmp(columns->key.format, "l") == 0)
         snprintf(name, 64, "the row with key %" PRId64, ((const int64_t *)columns->key.data)[element]);
     else if (columns->has_key && strcmp(columns->key.format, "i") == 0)
         snprintf(name, 64, "the row with key %" PRId32, ((const int32_t *)columns->key.data)[element]);
-    else if (columns->has_key && columns->key.offsets != NULL)
-        snprintf(name, 64, "the row with key '%.*s'", columns->key.offsets[element + 1] - columns->key.offsets[element],
-                 (const char *)columns->key.data + columns->key.offsets[element]);
-    else
+    else if (columns->has_key && columns->key.offsets != NULL) {
+        const int32_t *offsets = &columns->key.offsets[element];
+        supply_copy_line(key, sizeof key, (const char *)columns->key.data + offsets[0],
+                         (size_t)(offsets[1] - offsets[0]));
+        snprintf(name, 64, "the row with key '%s'", key);
+    } else
         snprintf(name, 64, "row %" PRIu64 " of rank %d", intake->rows + element, intake->ranks->rank);
     return name;
 }

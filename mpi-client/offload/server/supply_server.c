@@ -78,13 +78,15 @@ static uint64_t number_in(const json_t *command, const char *name) {
 /* Opens the pair, and answers before the rows come: Spark's task that asks must not keep a slot from those that supply.
  */
 static json_t *receive(struct server *server, const json_t *command) {
-    server->reception =
-        (struct reception){.handle = number_in(command, "handle"), .columns = number_in(command, "columns")};
+    struct reception *reception = &server->reception;
+    *reception = (struct reception){.handle = number_in(command, "handle"), .columns = number_in(command, "columns")};
     supply_options_t options = server->options;
-    if (supply_open(&server->reception.supply, &options) == SUPPLY_OK) return json_object();
-    fail(server, "%s", supply_error(server->reception.supply));
-    supply_close(server->reception.supply);
-    server->reception.supply = NULL;
+    server->text[0] = '\0';
+    if (supply_open(&reception->supply, &options) != SUPPLY_OK) fail(server, "%s", supply_error(reception->supply));
+    /* No rank waits for rows, or for the others, if one of them cannot take its own. */
+    if (ranks_agree(&server->ranks, server->text)) return json_object();
+    supply_abort(reception->supply, server->text);
+    reception->supply = NULL;
     return NULL;
 }
 
@@ -166,7 +168,9 @@ static json_t *write_result(struct server *server, const json_t *command) {
         fail(server, "the command names no folder");
     else
         write_matrix(held, &server->ranks, &options, "matrix", server->text);
-    return ranks_agree(&server->ranks, server->text) ? json_object() : NULL;
+    if (ranks_agree(&server->ranks, server->text)) return json_object();
+    if (folder != NULL) remove_written(&options);
+    return NULL;
 }
 
 static json_t *drop(struct server *server, const json_t *command) {
@@ -208,6 +212,17 @@ static json_t *run(struct server *server, const char *name, const json_t *comman
                 supply_version());
 }
 
+/* JSON has no place for a text that is not UTF-8, such as one that was cut: its other characters remain. */
+static json_t *error_answer(char *text) {
+    json_t *valid = json_string(text);
+    if (valid == NULL) {
+        for (char *one = text; *one != '\0'; one++)
+            if ((unsigned char)*one > 0x7F) *one = '?';
+        valid = json_string(text);
+    }
+    return json_pack("{s:o}", "error", valid);
+}
+
 /* A command that comes again, from a task that Spark retries, gets its first answer. */
 static json_t *answer(struct server *server, const json_t *command) {
     const char *name = json_string_value(json_object_get(command, "command"));
@@ -218,7 +233,7 @@ static json_t *answer(struct server *server, const json_t *command) {
     drop_forgotten(server, command);
     json_t *done = run(server, name, command);
     json_decref(server->last_answer);
-    server->last_answer = done != NULL ? json_pack("{s:o}", "done", done) : json_pack("{s:s}", "error", server->text);
+    server->last_answer = done != NULL ? json_pack("{s:o}", "done", done) : error_answer(server->text);
     memcpy(server->last_id, id, strlen(id) + 1);
     return json_incref(server->last_answer);
 }
@@ -271,7 +286,7 @@ static bool open_server(struct server *server) {
 int main(int argc, char **argv) {
     int threads;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);
-    struct server server = {.libraries.folder = getenv("SUPPLY_LIBRARIES")};
+    struct server server = {.channel = CHANNEL_NONE, .libraries.folder = getenv("SUPPLY_LIBRARIES")};
     struct pair_selection selection = NO_PAIR_SELECTION;
     supply_options_init(&server.options);
     for (int option; (option = command_line_next(&tool, argc, argv, &selection)) != -1;) {

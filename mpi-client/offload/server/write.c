@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "supply_result.h"
 
@@ -84,4 +85,13 @@ bool write_matrix(const struct held *held, const struct ranks *ranks, const supp
     supply_abort(supply, "it was open only to write a result");
     free(output.offsets);
     return written;
+}
+
+void remove_written(const supply_options_t *options) {
+    supply_t *supply = NULL;
+    /* To open a pair removes its results. */
+    supply_open(&supply, options);
+    supply_abort(supply, "it was open only to remove a result");
+    /* The last rank succeeds. */
+    if (options->results_folder != NULL) rmdir(options->results_folder);
 }

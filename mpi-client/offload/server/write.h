@@ -13,4 +13,7 @@
 bool write_matrix(const struct held *held, const struct ranks *ranks, const supply_options_t *options, const char *name,
                   char *text);
 
+/** Removes what write_matrix() has written with these options, because Spark will not read it: a rank has failed. */
+void remove_written(const supply_options_t *options);
+
 #endif

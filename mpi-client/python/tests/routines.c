@@ -53,12 +53,50 @@ static int hoard(supply_call_t *call) {
     return supply_call_rows(call, "B", supply_call_matrix(call, "A"), (uint64_t)1 << 40) == NULL;
 }
 
+/* One rank asks for more than there is. The others would wait for it. */
+static int hoard_alone(supply_call_t *call) {
+    const uint64_t columns = rank_of(call) == supply_call_integer(call, "rank") ? (uint64_t)1 << 61 : 1;
+    if (supply_call_array(call, "B", 1, columns) == NULL) return 1;
+    MPI_Barrier(supply_call_comm(call));
+    return 0;
+}
+
+/* One rank ends long before the others. */
+static int linger(supply_call_t *call) {
+    if (rank_of(call) != 0) sleep((unsigned)supply_call_integer(call, "seconds"));
+    return 0;
+}
+
+/* An array whose values nobody touches takes no memory. */
+static int large(supply_call_t *call) {
+    return supply_call_array(call, "B", 1, (uint64_t)supply_call_integer(call, "columns")) == NULL;
+}
+
+/* A text that is not UTF-8. */
+static int mumble(supply_call_t *call) { return supply_call_fail(call, "caf\xe9 closed"); }
+
+/* One rank asks for what the routine has not declared. */
+static int blunder(supply_call_t *call) {
+    if (rank_of(call) == supply_call_integer(call, "rank")) supply_call_integer(call, "undeclared");
+    MPI_Barrier(supply_call_comm(call));
+    return 0;
+}
+
 #define RANK {"rank", SUPPLY_INTEGER, "1"}
 #define MATRIX {"A", SUPPLY_MATRIX, NULL}
 
 const supply_routine_t supply_routines[] = {
-    {"crash", crash, {RANK}, {NULL}},      {"fail", fail, {RANK}, {NULL}},
-    {"wait", wait, {{NULL}}, {NULL}},      {"copy", copy, {MATRIX}, {"B"}},
-    {"forget", forget, {{NULL}}, {"B"}},   {"hoard", hoard, {MATRIX}, {"B"}},
-    {"entries", entries, {MATRIX}, {"B"}}, {.name = NULL},
+    {"crash", crash, {RANK}, {NULL}},
+    {"fail", fail, {RANK}, {NULL}},
+    {"wait", wait, {{NULL}}, {NULL}},
+    {"copy", copy, {MATRIX}, {"B"}},
+    {"forget", forget, {{NULL}}, {"B"}},
+    {"hoard", hoard, {MATRIX}, {"B"}},
+    {"entries", entries, {MATRIX}, {"B"}},
+    {"hoard_alone", hoard_alone, {RANK}, {"B"}},
+    {"linger", linger, {{"seconds", SUPPLY_INTEGER, NULL}}, {NULL}},
+    {"large", large, {{"columns", SUPPLY_INTEGER, NULL}}, {"B"}},
+    {"mumble", mumble, {{NULL}}, {NULL}},
+    {"blunder", blunder, {RANK}, {NULL}},
+    {.name = NULL},
 };

@@ -154,6 +154,8 @@ def test_more_ranks_than_rows(ranks, spark):
         (lambda ranks, df, a: ranks.call("fail"), 'rank 1: no "luck" today'),
         (lambda ranks, df, a: ranks.call("forget"), "has not made its result 'B'"),
         (lambda ranks, df, a: ranks.call("hoard", a), "needs 4398.0 GB|needs 439804.7 GB|GB are free there"),
+        (lambda ranks, df, a: ranks.call("hoard_alone"), "rank 1: a result .* needs .* GB on node"),
+        (lambda ranks, df, a: ranks.call("mumble"), r"caf\? closed"),
         (lambda ranks, df, a: ranks.matrix(df, "feature"), "there is no column 'feature'; there are id, features"),
         (lambda ranks, df, a: ranks.matrix(df, ["id", "features"]), "column 'features' is array<.*>, not a number"),
         (lambda ranks, df, a: ranks.matrix(df.where("id < 0"), "features"), "the DataFrame has no rows"),
@@ -162,6 +164,12 @@ def test_more_ranks_than_rows(ranks, spark):
                 df.selectExpr("id", "array(if(id = 7, double('nan'), 1)) as x"), "x", "id"
             ),
             "the row with key 7 has NaN in place 0",
+        ),
+        (
+            lambda ranks, df, a: ranks.matrix(
+                df.selectExpr("'x' || repeat('ü', 99) as k", "sqrt(-1) as x"), ["x"], "k"
+            ),
+            "the row with key 'xü+' has NaN in place 0",
         ),
         (
             lambda ranks, df, a: ranks.matrix(df.selectExpr("id", "if(id = 7, null, features) as x"), "x"),
@@ -179,6 +187,63 @@ def test_bad_input_leaves_other_handles_as_they_were(ranks, numbers, matrix, wro
     with pytest.raises(SupplierError, match=text):
         wrong(ranks, numbers, matrix)
     assert ranks.call("copy", matrix).shape == (NUMBERS, 3)
+
+
+@contextlib.contextmanager
+def unusable_pair(folder, rank):
+    """A rank that cannot open its pair, alone."""
+    (file,) = (
+        run / f"matrix-{rank}.mapped"
+        for run in pathlib.Path(folder).iterdir()
+        if (run / "matrix-0.mapped.server").exists()
+    )
+    file.mkdir()
+    yield
+    file.rmdir()
+
+
+def test_one_rank_that_cannot_open_its_pair_fails_the_command_on_all(spark, libraries, numbers):
+    from supply.spark import Ranks, SupplierError
+
+    with (
+        shared_memory() as folder,
+        Ranks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks,
+    ):
+        with unusable_pair(folder, 1), pytest.raises(SupplierError, match="rank 1: .* is not a regular file"):
+            ranks.matrix(numbers, features="features")
+        matrix = ranks.matrix(numbers, features="features")
+        with unusable_pair(folder, 1), pytest.raises(SupplierError, match="rank 1: .* is not a regular file"):
+            matrix.to_df()
+        assert not list(pathlib.Path(folder).glob("*-results-*"))
+        assert matrix.to_numpy().shape == (NUMBERS, 3)
+
+
+def test_a_rank_that_ends_first_sends_heartbeats_until_the_last_one_has_ended(spark, libraries):
+    with started(spark, libraries, timeout=10) as ranks:
+        assert ranks.call("linger", seconds=14) == ()
+
+
+def test_more_than_the_driver_takes_is_refused(ranks):
+    from supply.spark import SupplierError
+
+    array = ranks.call("large", columns=1 << 28)
+    with pytest.raises(SupplierError, match=r"has 2\.1 GB, and to_numpy\(\) brings at most 2 GB"):
+        array.to_numpy()
+
+
+def test_the_last_words_of_a_rank_are_in_the_error(spark, libraries):
+    from supply.spark import SupplierError
+
+    with (
+        started(spark, libraries) as ranks,
+        pytest.raises(SupplierError, match=r"(?s)signal: SIGABRT.*has not declared the parameter 'undeclared'"),
+    ):
+        ranks.call("blunder")
+
+
+def test_ranks_may_be_closed_twice(spark, libraries):
+    with started(spark, libraries) as ranks:
+        ranks.close()
 
 
 def test_a_dropped_handle_is_refused(ranks, numbers):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _END_SECONDS = 15
+# mpirun says why a rank has ended when it has ended the others.
+_LAST_WORDS_SECONDS = 5
 
 
 class Ranks:
@@ -52,6 +54,7 @@ class Ranks:
         self._library = library
         self._dropped: list[Any] = []
         self._ended: queue.SimpleQueue[MpirunEnded] = queue.SimpleQueue()
+        self._mpirun: Mpirun | None = None
         self._files = RunFiles(os.fspath(folder), f"supply-{uuid.uuid4().hex[:12]}", ("matrix",), n, ring, block)
         mapped_files, named_pipes = self._files.config("matrix")
         environment = {
@@ -85,8 +88,8 @@ class Ranks:
         """Sends the rows of a DataFrame to the ranks: a handle.
 
         features: a column of arrays of numbers or of Spark ML's vectors, or columns of numbers. key: a column that
-        names the rows; it comes back with results. sparse: keep only the entries of vectors that are not 0, for routines
-        that take sparse matrices. Raises SupplierError for nulls, NaN, or too little memory.
+        names the rows; it comes back with results. sparse: keep only the entries of vectors that are not 0, for
+        routines that take sparse matrices. Raises SupplierError for nulls, NaN, or too little memory.
         """
         names = [features] if isinstance(features, str) else list(features)
         offload = self._spark._jvm.supply.python.Offload
@@ -111,7 +114,7 @@ class Ranks:
         return DataFrame(self.ask(matrix.java.toDF), self._spark)
 
     def close(self) -> None:
-        """Ends the ranks. Their matrices are gone."""
+        """Ends the ranks. Their matrices are gone. Does nothing if they were closed."""
         try:
             self.ask(self._ranks.close)
         finally:
@@ -139,17 +142,38 @@ class Ranks:
                 self._dropped.pop().forget()
             return call()
 
-        return run_cancellable(self._spark.sparkContext, forgetting)
+        try:
+            return run_cancellable(self._spark.sparkContext, forgetting)
+        except SupplierError as error:
+            if not _is_end_of_ranks(error):
+                raise
+            raise SupplierError(f"{error}{self._last_words()}") from error
+
+    def _last_words(self) -> str:
+        """What mpirun and the ranks have printed last, if mpirun has ended."""
+        try:
+            mpirun = self._ended.get(timeout=_LAST_WORDS_SECONDS)
+        except queue.Empty:
+            return ""
+        # For who waits for its end.
+        self._ended.put(mpirun)
+        return f"\nThe last output of mpirun and the ranks:\n{mpirun.text}"
 
     def _remove(self) -> None:
-        if hasattr(self, "_mpirun"):
-            self._mpirun.stop()
+        mpirun, self._mpirun = self._mpirun, None
+        if mpirun is not None:
+            mpirun.stop()
             try:
                 self._ended.get(timeout=_END_SECONDS)
             except queue.Empty:
                 raise SupplierError("mpirun did not end within 15 s: end it by its process id") from None
         # DataFrames may still read what the ranks have written.
         self._files.remove(keep_results=True)
+
+
+def _is_end_of_ranks(error: SupplierError) -> bool:
+    java = getattr(error.__cause__, "java_exception", None)
+    return java is not None and java.getClass().getSimpleName() == "RankEndedException"
 
 
 def _plain(value: Any) -> Any:
