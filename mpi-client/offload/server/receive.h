@@ -11,8 +11,6 @@ struct reception {
     supply_t *supply; /**< NULL: none */
     uint64_t handle;
     uint64_t columns; /**< of a sparse matrix, whose rows do not tell it; 0: it is dense */
-    uint64_t run;
-    uint32_t task_pid;
 };
 
 /**

@@ -11,7 +11,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import supply.core.Deadline
 
 /**
- * One command to one rank, by the socket beside its mapped file. Never waits: [[RankSockets]] waits
+ * One command to one rank, by the socket beside its mapped file. Never waits: [[NodeCommand]] waits
  * for all ranks of a node.
  */
 private[offload] final class RankSocket(val rank: Int, path: String, command: Command,
