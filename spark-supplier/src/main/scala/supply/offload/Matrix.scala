@@ -11,7 +11,7 @@ import org.apache.spark.sql.DataFrame
  */
 final class Matrix private (private[offload] val ranks: Ranks, private[offload] val handle: Long,
     val rows: Long, val columns: Long, val isArray: Boolean) {
-  /** All values, row after row, in the driver's memory. */
+  /** All values, row after row, in the driver's memory: at most 2 GiB. */
   def toArray: Array[Double] = {
     val parts = ranks.fetch(this)
     val values = new Array[Double](Math.toIntExact(rows * columns))

@@ -2,6 +2,7 @@ package supply.offload
 
 import java.nio.ByteBuffer
 import java.nio.channels.Selector
+import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.jdk.CollectionConverters._
 
@@ -26,7 +27,7 @@ private[offload] final class NodeCommand(configFiles: ConfigFiles, hosts: Hostfi
     val pairs = configFiles.read(ranks.map(hosts.places(_).localRank).max + 1)
     val sockets = ranks.map { rank =>
       val path = s"${pairs(hosts.places(rank).localRank).mappedFile}.server"
-      if (path.length > pathMax) throw new ConfigException(
+      if (path.getBytes(UTF_8).length > pathMax) throw new ConfigException(
         s"the socket $path has more than $pathMax bytes: choose a shorter folder")
       new RankSocket(rank, path, command, timeout)
     }

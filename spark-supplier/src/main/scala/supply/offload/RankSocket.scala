@@ -26,13 +26,11 @@ private[offload] final class RankSocket(val rank: Int, path: String, command: Co
   /** What the rank answered; None: nothing yet. */
   var answer = Option.empty[Answer]
 
-  /** How much of a routine is done, from 0 to 1. */
-  var progress = 0.0
-
-  private val channel = SocketChannel.open(StandardProtocolFamily.UNIX)
+  private var channel: SocketChannel = _
 
   def open(selector: Selector): Unit =
     try {
+      channel = SocketChannel.open(StandardProtocolFamily.UNIX)
       channel.connect(UnixDomainSocketAddress.of(path))
       channel.write(ByteBuffer.wrap(s"${command.line}\n".getBytes(UTF_8)))
       channel.configureBlocking(false)
@@ -64,7 +62,7 @@ private[offload] final class RankSocket(val rank: Int, path: String, command: Co
 
   private def takeLine(content: JsonNode): Unit = {
     line.reset()
-    if (content.has("progress")) progress = content.get("progress").asDouble
+    // Others say how much of a routine is done. They are heartbeats here.
     if (content.has("error")) answer = Some(Answer.Failed(content.get("error").asText))
     if (content.has("done")) {
       done = Some(content.get("done"))
@@ -90,7 +88,7 @@ private[offload] final class RankSocket(val rank: Int, path: String, command: Co
   private def lose(text: String): Unit =
     if (answer.isEmpty) answer = Some(Answer.Lost(s"rank $rank $text"))
 
-  override def close(): Unit = channel.close()
+  override def close(): Unit = if (channel != null) channel.close()
 }
 
 private[offload] object RankSocket {

@@ -88,6 +88,10 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   }
 
   private[offload] def fetch(matrix: Matrix): Seq[Array[Byte]] = {
+    val bytes = matrix.rows.toDouble * matrix.columns * java.lang.Double.BYTES
+    if (bytes > fetchedBytesMax) throw new ConfigException(
+      f"$matrix has ${bytes / 1e9}%.1f GB, and the driver's memory takes at most ${fetchedBytesMax / 1e9}%.1f GB of a " +
+        "matrix: read its rows as a DataFrame (to_df, toDF)")
     val answers = ask("fetch")(_.put("handle", matrix.handle))
     // All ranks have the same array.
     (if (matrix.isArray) answers.take(1) else answers).map(_.data)
@@ -104,8 +108,9 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     spark.read.format("supply").options(options).load()
   }
 
-  private[offload] def drop(matrix: Matrix): Unit = {
-    ask("drop")(_.put("handle", matrix.handle))
+  /** Ranks that are gone hold nothing. */
+  private[offload] def drop(matrix: Matrix): Unit = synchronized {
+    if (lost.isEmpty) ask("drop")(_.put("handle", matrix.handle))
     ()
   }
 
@@ -157,6 +162,9 @@ private object Ranks {
   final case class Reply(status: JsonNode, data: Array[Byte])
 
   private val json = new ObjectMapper
+
+  /** The JVM's longest array of bytes. */
+  private val fetchedBytesMax = Int.MaxValue - 8
 
   /** SUPPLY_ROUTINE_RESULTS_MAX of supply_routine.h. */
   private val resultsMax = 8L
