@@ -12,11 +12,18 @@ static supply_status_t remove_one(const struct named_path *path, struct failure 
                        path->path, path->origin);
 }
 
-supply_status_t supply_old_results_remove(const struct settings *settings, struct failure *failure) {
+static supply_status_t remove_listed(const struct settings *settings, bool sealed, struct failure *failure) {
     struct result_files files;
     supply_status_t status = supply_result_files_find(
         &settings->results_folder, supply_folder_name(&settings->files.mapped_file), &files, failure);
-    for (size_t i = 0; i < files.count && status == SUPPLY_OK; i++) status = remove_one(&files.paths[i], failure);
+    for (size_t i = 0; i < files.count && status == SUPPLY_OK; i++)
+        if (supply_result_is_sealed(&files.paths[i]) == sealed) status = remove_one(&files.paths[i], failure);
     supply_result_files_free(&files);
     return status;
+}
+
+supply_status_t supply_old_results_remove(const struct settings *settings, struct failure *failure) {
+    /* A rank that has closed its pair may seal a result between two lists. */
+    const supply_status_t status = remove_listed(settings, false, failure);
+    return status == SUPPLY_OK ? remove_listed(settings, true, failure) : status;
 }

@@ -4,13 +4,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "launcher.h"
 #include "layout.h"
 #include "result_names.h"
 #include "sized.h"
+#include "generation.h"
 
 #define DEFAULT_TIMEOUT 120.0
 #define DEFAULT_BLOCK_BYTES (2u << 20)
@@ -171,15 +171,6 @@ static supply_status_t set_group(const supply_options_t *options, struct setting
     return name ? supply_group_find(name, origin, &settings->group, failure) : SUPPLY_OK;
 }
 
-static supply_status_t set_generation(struct settings *settings, struct failure *failure) {
-    do {
-        ssize_t got = getrandom(&settings->generation, sizeof settings->generation, 0);
-        if (got < 0 && errno != EINTR) return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "getrandom failed: %m");
-        if (got != sizeof settings->generation) settings->generation = 0;
-    } while (settings->generation == 0);
-    return SUPPLY_OK;
-}
-
 supply_status_t supply_settings_files(const supply_options_t *given, struct settings *settings,
                                       struct failure *failure) {
     supply_options_t options;
@@ -200,7 +191,7 @@ supply_status_t supply_settings(const supply_options_t *given, struct settings *
     if (status == SUPPLY_OK)
         status = supply_results_folder(options.results_folder, &settings->files.mapped_file, &settings->results_folder,
                                        failure);
-    if (status == SUPPLY_OK) status = set_generation(settings, failure);
+    if (status == SUPPLY_OK) status = supply_generation_make(&settings->generation, failure);
     settings->rank_pid = (uint32_t)getpid();
     settings->interrupted = options.interrupted;
     settings->interrupted_context = options.interrupted_context;

@@ -11,6 +11,7 @@
 #include "file_lock.h"
 #include "file_space.h"
 #include "folder.h"
+#include "generation.h"
 #include "result_names.h"
 
 /* The header's fields after `sealed` are texts, and stay empty until W5. */
@@ -49,7 +50,6 @@ static void fill(struct mapped_file_header *header, const struct pair *pair, con
     const struct mapped_file_header *of_pair = supply_mapped_header(&pair->mapped_file);
     *header = (struct mapped_file_header){
         .byte_order = BYTE_ORDER_MARK,
-        .generation = settings->generation,
         .file_bytes = RING_OFFSET,
         .ring_offset = RING_OFFSET,
         .block_bytes = settings->block_bytes,
@@ -93,7 +93,8 @@ supply_status_t supply_result_file_create(struct result_file *result, const stru
                                           const struct schema *schema, struct failure *failure) {
     *result = RESULT_FILE_NONE;
     fill(&result->header, pair, schema);
-    supply_status_t status = set_paths(result, pair, name, failure);
+    supply_status_t status = supply_generation_make(&result->header.generation, failure);
+    if (status == SUPPLY_OK) status = set_paths(result, pair, name, failure);
     if (status == SUPPLY_OK)
         status = supply_claim(&result->file, FILE_RESULT, &result->unsealed, pair->settings.group, failure);
     if (status == SUPPLY_OK) status = check_not_sealed(result, name, failure);

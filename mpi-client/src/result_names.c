@@ -21,6 +21,11 @@ bool supply_result_name_is_valid(const char *name) {
     return length > 0 && name[length] == '\0';
 }
 
+bool supply_result_is_sealed(const struct named_path *path) {
+    const size_t length = strlen(path->path), suffix = strlen(UNSEALED_SUFFIX);
+    return length < suffix || strcmp(path->path + length - suffix, UNSEALED_SUFFIX) != 0;
+}
+
 supply_status_t supply_results_folder(const char *given, const struct named_path *mapped_file,
                                       struct named_path *folder, struct failure *failure) {
     const char *environment = getenv("SUPPLY_RESULTS_FOLDER");

@@ -21,6 +21,9 @@ bool supply_result_name_is_valid(const char *name);
 supply_status_t supply_results_folder(const char *given, const struct named_path *mapped_file,
                                       struct named_path *folder, struct failure *failure);
 
+/** Whether a file of a result has its sealed name. */
+bool supply_result_is_sealed(const struct named_path *path);
+
 /** Paths of files, each with the origin of its folder. Free it with supply_result_files_free(). */
 struct result_files {
     struct named_path *paths;

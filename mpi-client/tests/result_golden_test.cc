@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "handle.h"
+#include "result.h"
 }
 
 namespace supply_test {
@@ -12,10 +13,13 @@ namespace {
 
 class ResultGoldenTest : public RankTest {
   protected:
+    uint64_t generation = 0;
+
     /** The pair of the golden files. A task of that run has attached. */
     Handle open_golden() {
         Handle handle(static_cast<supply_t *>(calloc(1, sizeof(struct supply))));
         struct settings settings = golden_settings(files);
+        generation = settings.generation;
         EXPECT_EQ(SUPPLY_OK, supply_open_settings(handle.get(), &settings)) << supply_error(handle.get());
         mapped_file_header *header = supply_mapped_header(&handle->pair.mapped_file);
         header->run = 0x1112131415161718;
@@ -29,6 +33,9 @@ class ResultGoldenTest : public RankTest {
         const std::vector<supply_field_t> fields = fields_of(columns);
         ASSERT_EQ(SUPPLY_OK, supply_result_open(&result, handle.get(), name, fields.data(), int(fields.size())))
             << supply_result_error(result);
+        EXPECT_NE(generation, result->file.header.generation) << "a result has its own";
+        // Sealing writes the header again.
+        result->file.header.generation = generation;
         const std::vector<supply_column_t> written = rows_of(columns, rows);
         ASSERT_EQ(SUPPLY_OK, supply_result_write(result, written.data(), int(written.size())))
             << supply_result_error(result);

@@ -3,6 +3,10 @@
 
 #include "result_rows.h"
 
+extern "C" {
+#include "result.h"
+}
+
 namespace supply_test {
 namespace {
 
@@ -117,6 +121,7 @@ TEST_F(ResultValuesTest, RowsInPiecesAreTheSameFileAsRowsAtOnce) {
     const std::vector<Column> columns = every_format();
     Handle handle = open();
     Result at_once = begin(handle, columns, "at-once"), in_pieces = begin(handle, columns, "in-pieces");
+    in_pieces.get()->file.header.generation = at_once.get()->file.header.generation;
     write(at_once, columns, ROWS);
     for (uint32_t from = 0, count = 0; from < ROWS; from += count) {
         count = std::min(ROWS - from, from % 37 + 1);

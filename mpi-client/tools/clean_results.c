@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "claimed_file.h"
@@ -13,10 +12,13 @@
 #include "layout.h"
 #include "result_names.h"
 
-/* A sealed result is Spark's: of its readers, and of the executor that fed the rank. */
+/*
+ * A sealed result is Spark's: of its readers, and of the executor that fed the rank. The lock keeps readers out until
+ * the file is closed.
+ */
 static supply_status_t check_unused(const struct claimed_file *file, struct failure *failure) {
     struct mapped_file_header header;
-    if (supply_file_is_locked(file->fd, F_WRLCK, READER_LOCK_BYTE))
+    if (supply_file_lock(file->fd, F_WRLCK, READER_LOCK_BYTE) != 0)
         return supply_fail(failure, SUPPLY_ERROR_IN_USE,
                            "result %s (%s) is read by Spark: release it there (supply.spark.release), or end Spark",
                            file->name->path, file->name->origin);
@@ -30,18 +32,13 @@ static supply_status_t check_unused(const struct claimed_file *file, struct fail
     return SUPPLY_OK;
 }
 
-static bool is_sealed(const struct named_path *path) {
-    const size_t length = strlen(path->path), suffix = strlen(UNSEALED_SUFFIX);
-    return length < suffix || strcmp(path->path + length - suffix, UNSEALED_SUFFIX) != 0;
-}
-
 static supply_status_t clean(const struct named_path *path, const struct cleaning *cleaning, struct failure *failure) {
     struct claimed_file file;
-    if (cleaning->keep_results && is_sealed(path)) return SUPPLY_OK;
+    if (cleaning->keep_results && supply_result_is_sealed(path)) return SUPPLY_OK;
     supply_status_t status = supply_claim_stale(&file, FILE_RESULT, path, failure);
     if (status != SUPPLY_OK) return status;
     const bool exists = file.fd >= 0;
-    if (exists && is_sealed(path)) status = check_unused(&file, failure);
+    if (exists && supply_result_is_sealed(path)) status = check_unused(&file, failure);
     if (status == SUPPLY_OK && !cleaning->dry_run && !supply_claim_remove(&file))
         status = supply_fail(failure, SUPPLY_ERROR_SYSTEM, "result %s (%s) cannot be removed: %m: remove it by hand",
                              path->path, path->origin);
