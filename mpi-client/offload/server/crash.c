@@ -45,6 +45,6 @@ void crash_report_to(int connection, const char *text) {
     if (text == NULL) return;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         faults[i].bytes =
-            (size_t)snprintf(faults[i].line, sizeof faults[i].line, "{\"error\":\"%s: %s\"}\n", text, faults[i].name);
+            (size_t)snprintf(faults[i].line, sizeof faults[i].line, "{\"ended\":true,\"error\":\"%s: %s\"}\n", text, faults[i].name);
     report_to = connection;
 }

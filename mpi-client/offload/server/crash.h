@@ -6,7 +6,7 @@
 void crash_install(void);
 
 /**
- * From now on a crash writes {"error": "TEXT: signal N (NAME)"} to this descriptor. NULL: no routine runs. The text is
+ * From now on a crash writes {"ended": true, "error": "TEXT: SIGNAL"} to this descriptor. NULL: no routine runs. The text is
  * copied.
  */
 void crash_report_to(int connection, const char *text);

@@ -52,7 +52,7 @@ def ranks(spark, request):
         shared_memory() as folder,
         Ranks(spark, request.param[0], libraries=LIBRARY.parent, server=SERVER, folder=folder, timeout=60) as ranks,
     ):
-        ranks.count, ranks.partitions = request.param
+        vars(ranks).update(zip(("count", "partitions"), request.param))
         yield ranks
 
 

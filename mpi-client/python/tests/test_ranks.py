@@ -280,6 +280,9 @@ def test_a_crash_is_told_with_rank_and_signal(spark, libraries, numbers):
             ranks.call("crash", rank=1)
         with pytest.raises(SupplierError, match="all matrices are gone: rank 1"):
             matrix.to_numpy()
+    gone = "by signal: SIGSEGV; all matrices of these ranks are gone"
+    with started(spark, libraries) as ranks, pytest.raises(SupplierError, match=gone):
+        ranks.call("crash", rank=-1)
 
 
 def test_a_killed_rank_is_told(spark, libraries):

@@ -28,7 +28,7 @@ _LAST_WORDS_SECONDS = 5
 class Ranks:
     """MPI ranks that hold matrices of this session. Starts `supply-server` on this machine by mpirun.
 
-    spark: the session. It needs a free task slot for each rank. n: ranks.
+    spark: the session, with executors on this machine only. It needs a free task slot for each rank. n: ranks.
     library: the shared library whose routines call() calls if it names no other.
     libraries: the folder of the libraries. server: the program. Not set: as installed, or SUPPLY_LIBRARIES and
     SUPPLY_SERVER of the environment.
@@ -50,6 +50,12 @@ class Ranks:
         block: int | None = None,
         timeout: float = 120,
     ) -> None:
+        nodes = spark._jvm.supply.python.Nodes.slots(spark._jsc.sc())
+        if len(nodes) > 1:
+            raise SupplierError(
+                f"this session has executors on {len(nodes)} nodes ({', '.join(sorted(nodes))}), and Ranks starts ranks "
+                "on this machine only: use a session with executors on one node"
+            )
         self._spark = spark
         self._library = library
         self._dropped: list[Any] = []

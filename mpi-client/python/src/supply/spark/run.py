@@ -15,6 +15,7 @@ from supply.ranks.control import Control, Peer
 from supply.ranks.messages import Failure, Output, Progress, RankStarted, Result, Stop, Work
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
+from supply.spark.cancellable import run_cancellable
 from supply.spark.failures import Cause, Priority
 from supply.spark.launcher import Launcher
 from supply.spark.progress import ProgressBar
@@ -146,8 +147,8 @@ class Run:
             **self._file_options("train"), "ranks": self._ranks, "timeout": self._timeout,
             "results": "results", "results-folder": self._files.results_folder,
         }  # fmt: skip
-        session = self._supplied[0].df.sparkSession
-        return session.read.format("supply").options(**options).load()
+        reader = self._supplied[0].df.sparkSession.read.format("supply").options(**options)
+        return run_cancellable(self._context, reader.load)
 
     def _missing(self, present: Container[int]) -> str:
         missing = [str(rank) for rank in range(self._ranks) if rank not in present]

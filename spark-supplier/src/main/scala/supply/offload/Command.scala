@@ -29,6 +29,6 @@ private[offload] object Answer {
   /** text: why the rank, or all of them, could not do it. */
   final case class Failed(text: String) extends Answer
 
-  /** The rank is gone, or does not answer. */
-  final case class Lost(text: String) extends Answer
+  /** The rank is gone, or does not answer. isOwnText: its last words, not what its end looks like. */
+  final case class Lost(text: String, isOwnText: Boolean = false) extends Answer
 }

@@ -63,7 +63,11 @@ private[offload] final class RankSocket(val rank: Int, path: String, command: Co
   private def takeLine(content: JsonNode): Unit = {
     line.reset()
     // Others say how much of a routine is done. They are heartbeats here.
-    if (content.has("error")) answer = Some(Answer.Failed(content.get("error").asText))
+    if (content.has("error")) {
+      val text = content.get("error").asText
+      answer =
+        Some(if (content.has("ended")) Answer.Lost(text, isOwnText = true) else Answer.Failed(text))
+    }
     if (content.has("done")) {
       done = Some(content.get("done"))
       data = ByteBuffer.allocate(content.get("done").path("bytes").asInt)

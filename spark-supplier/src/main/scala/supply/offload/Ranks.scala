@@ -143,12 +143,13 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     val answers = NodeJob.run(sc, hosts, "supply: a command to the ranks")(_ => node.execute())
       .flatten.sortBy(_._1).map(_._2)
     forgotten = Seq.empty
+    val failed = answers.collectFirst { case Answer.Failed(text) => text }
     // What a rank says comes before what the end of another one looks like.
-    answers.collectFirst { case Answer.Failed(text) => text }.foreach { text =>
-      if (answers.exists(_.isInstanceOf[Answer.Lost])) lose(text)
-      throw new RankException(text)
+    val lastWords = answers.collectFirst { case Answer.Lost(text, true) => text }
+    answers.collectFirst { case Answer.Lost(text, _) => text }.foreach { text =>
+      lose(lastWords.orElse(failed).getOrElse(text))
     }
-    answers.collectFirst { case Answer.Lost(text) => text }.foreach(lose)
+    failed.foreach(text => throw new RankException(text))
     answers.collect { case Answer.Done(line, data) => Reply(json.readTree(line), data) }
   }
 

@@ -2,6 +2,10 @@ package supply.results
 
 import java.util.concurrent.{Callable, ExecutionException, TimeUnit}
 
+import scala.util.control.NonFatal
+
+import org.slf4j.LoggerFactory
+
 import supply.core.Threads
 
 /**
@@ -10,6 +14,7 @@ import supply.core.Threads
  * of a file is closed, the JVM drops all its locks on the file.
  */
 private[results] object FileThread {
+  private val log = LoggerFactory.getLogger(getClass)
   private val thread = Threads.scheduler("supply-results")
 
   /** Runs `body` there and waits for it, also if this thread is interrupted: it is short. */
@@ -27,9 +32,12 @@ private[results] object FileThread {
     finally if (wasInterrupted) Thread.currentThread().interrupt()
   }
 
-  /** Runs `body` there periodically. */
+  /** Runs `body` there periodically, also after it has failed. */
   def repeat(seconds: Long)(body: => Unit): Unit = {
-    thread.scheduleWithFixedDelay(() => body, seconds, seconds, TimeUnit.SECONDS)
+    def once(): Unit =
+      try body
+      catch { case NonFatal(e) => log.warn("cannot look after open results; trying again", e) }
+    thread.scheduleWithFixedDelay(() => once(), seconds, seconds, TimeUnit.SECONDS)
     ()
   }
 }
