@@ -53,8 +53,8 @@ class Ranks:
         nodes = spark._jvm.supply.python.Nodes.slots(spark._jsc.sc())
         if len(nodes) > 1:
             raise SupplierError(
-                f"this session has executors on {len(nodes)} nodes ({', '.join(sorted(nodes))}), and Ranks starts ranks "
-                "on this machine only: use a session with executors on one node"
+                f"this session has executors on {len(nodes)} nodes ({', '.join(sorted(nodes))}), and Ranks starts "
+                "ranks on this machine only: use a session with executors on one node"
             )
         self._spark = spark
         self._library = library
