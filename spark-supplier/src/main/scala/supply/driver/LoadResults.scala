@@ -18,7 +18,19 @@ private[supply] object LoadResults {
     val found = NodeJob.runWhile(sc, hosts, s"waiting for the result '${settings.name}'",
       settings.timeout + startSeconds)(_ => SessionResults.inTask(node.find()))(
       _.left.toOption).flatMap(_.toOption.get).sortBy(_.rank).toIndexedSeq
+    requireOneRun(settings.name, found)
     new LoadedResults(sc, hosts, settings.name, found, commonSchema(settings.name, found))
+  }
+
+  /** Refuses a file of an earlier run. A rank that no task had supplied when it wrote has run 0. */
+  private def requireOneRun(name: String, found: Seq[FoundResult]): Unit = {
+    def ranksOf(run: Long) = found.filter(_.run == run).map(_.rank).mkString(", ")
+    found.map(_.run).distinct.filter(_ != 0) match {
+      case Seq(one, other, _*) => throw new ContractException(
+          s"the ranks ${ranksOf(one)} and ${ranksOf(other)} of the result '$name' are of different runs: " +
+            "let all ranks write it in one run, and load it again")
+      case _ => ()
+    }
   }
 
   /** The columns of all ranks. One that is nullable on any rank is nullable. */

@@ -33,7 +33,7 @@ private[driver] final class NodeResults(settings: ResultsSettings, hosts: Hostfi
         val header = result.find()
         header.foreach { header =>
           found += FoundResult(rank, PinnedTask.host, result.path, header.generation,
-            header.blockCount, header.elements, header.fileBytes, header.schema)
+            header.run, header.blockCount, header.elements, header.fileBytes, header.schema)
         }
         header.isEmpty
       }

@@ -14,10 +14,11 @@ import supply.core.ConfigException
 
 /**
  * One of a pair's three files. Check and use look its name up in the open folder, which nobody can
- * replace between them. docs/SECURITY.md says what is refused, and why.
+ * replace between them. docs/SECURITY.md says what is refused, and why. `key`: device and inode of
+ * the checked file.
  */
 final class PairFile private (
-    path: Path, folder: SecureDirectoryStream[Path]) extends AutoCloseable {
+    path: Path, folder: SecureDirectoryStream[Path], val key: AnyRef) extends AutoCloseable {
   def open(end: StandardOpenOption*): FileChannel = {
     val options: Set[OpenOption] = end.toSet[OpenOption] + LinkOption.NOFOLLOW_LINKS
     folder.newByteChannel(path.getFileName, options.asJava).asInstanceOf[FileChannel]
@@ -55,9 +56,9 @@ object PairFile {
     val folder = openFolder(path, group)
     var found = false
     try {
-      check(path, kind, group.map(named), folder)
+      val key = check(path, kind, group.map(named), folder)
       found = true
-      new PairFile(path, folder)
+      new PairFile(path, folder, key)
     } finally if (!found) folder.close()
   }
 
@@ -97,7 +98,7 @@ object PairFile {
     }
 
   private def check(path: Path, kind: Kind, group: Option[GroupPrincipal],
-      opened: SecureDirectoryStream[Path]): Unit = {
+      opened: SecureDirectoryStream[Path]): AnyRef = {
     def refuse(text: String): Nothing = throw new ConfigException(s"$path $text")
     val folder = opened.getFileAttributeView(classOf[PosixFileAttributeView]).readAttributes()
     val file = opened.getFileAttributeView(path.getFileName, classOf[PosixFileAttributeView],
@@ -114,6 +115,7 @@ object PairFile {
       refuse(
         "can be used by everybody: a rank makes it for its own user alone; what else has made or changed it?")
     }
+    file.fileKey
   }
 
   private def has(attributes: PosixFileAttributes, any: Set[PosixFilePermission]): Boolean =

@@ -4,12 +4,8 @@ import java.nio.ByteBuffer
 import java.nio.ByteOrder.{LITTLE_ENDIAN, nativeOrder}
 import java.nio.channels.FileChannel
 import java.nio.file.Path
-import java.nio.file.StandardOpenOption.READ
-
-import scala.util.Using
 
 import supply.core.{ContractException, PairException}
-import supply.pair.PairFile
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 
 /**
@@ -17,13 +13,22 @@ import supply.protocol.Layout.{Constant, MappedFileHeader => At}
  * from one thread that nobody interrupts ([[OpenResults]]): an interrupt closes the channel, and
  * with it the lock.
  */
-final class BlockFile private (val path: Path, channel: FileChannel, val header: BlockFileHeader)
+final class BlockFile private (file: NamedFile, val header: BlockFileHeader)
     extends AutoCloseable {
-  private val mapping = new FileMapping(channel, header)
+  private val mapping = new FileMapping(file.channel, header)
+  private val removal = new BlockFileRemoval(file)
+
+  def path: Path = file.path
+
+  /** Device and inode. */
+  private[results] def key: AnyRef = file.key
+
+  /** Whether the name still leads to this file. */
+  private[results] def isNamed: Boolean = file.isNamed
 
   /** Refuses a file that was cut after it was sealed. */
   private[results] def requireWhole(): Unit = {
-    val size = channel.size()
+    val size = file.channel.size()
     if (size < header.fileBytes)
       throw new ContractException(
         s"$path was cut after it was sealed: it has $size bytes, and its header's file_bytes is " +
@@ -35,51 +40,77 @@ final class BlockFile private (val path: Path, channel: FileChannel, val header:
     new BlockCheck(path, header, index, mapping.address(index)).block(
       firstElement)
 
+  /** As [[BlockFileRemoval.apply]]. The file stays mapped. */
+  private[results] def remove(): Unit = removal()
+
   /** Unmaps the file: the memory of its blocks must not be used afterwards. */
   override def close(): Unit = {
     mapping.unmap()
-    channel.close()
+    removal.close()
+    file.close()
   }
 }
 
 object BlockFile {
   /**
-   * Opens a sealed file of this user or a member of `group`. Throws a NoSuchFileException, or a
-   * NotSharedYetException if the group has no access yet.
+   * Opens a sealed file of this user or a member of `group`. Throws a NoSuchFileException, a
+   * NotSharedYetException if the group has no access yet, or a PairException if another try may
+   * succeed.
    */
   private[results] def open(path: Path, group: Option[String]): BlockFile =
-    withChannel(path, group) { channel =>
-      val header = BlockFileHeader.read(path, headerOf(path, channel), channel.size())
-      if (channel.tryLock(Constant.READER_LOCK_BYTE, 1, true) == null)
+    open(NamedFile.open(path, group))
+
+  /** X1, from the check of the header on. Closes `file` if it fails. */
+  private[results] def open(file: NamedFile): BlockFile = {
+    var opened = false
+    try {
+      val header =
+        BlockFileHeader.read(file.path, headerOf(file.path, file.channel), file.channel.size())
+      if (file.channel.tryLock(Constant.READER_LOCK_BYTE, 1, true) == null)
         throw new PairException(
-          s"$path: another process holds READER_LOCK_BYTE for itself alone: a remover may be at work")
-      new BlockFile(path, channel, header)
+          s"${file.path}: another process holds READER_LOCK_BYTE for itself alone: a remover may be at work")
+      if (!file.isNamed)
+        throw new PairException(s"${file.path} was removed or replaced while it was opened")
+      val result = new BlockFile(file, header)
+      opened = true
+      result
+    } finally if (!opened) file.close()
+  }
+
+  /** What an unsealed file says of its rank. Throws a NoSuchFileException if there is none. (X2) */
+  private[results] def progress(path: Path, group: Option[String]): Progress = {
+    val file = NamedFile.open(path, group)
+    try progress(file, file.isLockedByRank)
+    finally file.close()
+  }
+
+  /**
+   * The steps of X2. A rank renames or aborts its file before it drops its lock, so the lock
+   * (`isLocked`) is tested first.
+   */
+  private[results] def progress(file: NamedFile, isLocked: => Boolean): Progress =
+    if (!BlockFileHeader.hasMagic(read(file.channel, At.SIZE))) Created
+    else {
+      val wasLocked = isLocked
+      val bytes = read(file.channel, At.SIZE)
+      if (bytes.getInt(At.version) != 0) BlockFileHeader.requireKnown(file.path, bytes)
+      if (bytes.getInt(At.`sealed`) == Constant.SEALED_ABORTED)
+        Aborted(BlockFileHeader.rankFailure(bytes))
+      else if (wasLocked) Writing
+      else if (file.isNamed) Died
+      else Renamed
     }
 
-  /** What an unsealed file says: nothing yet, that its rank is alive or has died, or why it failed. */
-  private[results] def progress(path: Path, group: Option[String]): Progress = {
-    val channel = openChannel(path, group)
-    try {
-      val bytes = if (channel.size() < At.SIZE) ByteBuffer.allocate(At.SIZE)
-      else read(channel, At.SIZE)
-      val aborted = bytes.getInt(At.version) != 0 && {
-        BlockFileHeader.requireKnown(path, bytes)
-        bytes.getInt(At.`sealed`) == Constant.SEALED_ABORTED
-      }
-      if (aborted) Aborted(BlockFileHeader.rankFailure(bytes))
-      else Unsealed(rankLives(channel))
-    } finally channel.close()
-  }
-
   sealed trait Progress
-  final case class Unsealed(rankLives: Boolean) extends Progress
-  final case class Aborted(reason: String) extends Progress
 
-  private def rankLives(channel: FileChannel): Boolean = {
-    val lock = channel.tryLock(Constant.RANK_LOCK_BYTE, 1, true)
-    if (lock != null) lock.release()
-    lock == null
-  }
+  /** Its rank has just created the file, and has not locked it yet. */
+  case object Created extends Progress
+  case object Writing extends Progress
+  case object Died extends Progress
+
+  /** The name no longer leads to this file: the rank has sealed it, or it is removed. */
+  case object Renamed extends Progress
+  final case class Aborted(reason: String) extends Progress
 
   private def headerOf(path: Path, channel: FileChannel): ByteBuffer = {
     if (nativeOrder != LITTLE_ENDIAN)
@@ -95,19 +126,5 @@ object BlockFile {
     val buffer = ByteBuffer.allocate(bytes).order(LITTLE_ENDIAN)
     while (buffer.hasRemaining && channel.read(buffer, buffer.position()) >= 0) {}
     buffer
-  }
-
-  private def openChannel(path: Path, group: Option[String]): FileChannel =
-    Using.resource(PairFile.find(path, PairFile.Blocks, group))(_.open(READ))
-
-  private def withChannel(path: Path, group: Option[String])(
-      body: FileChannel => BlockFile): BlockFile = {
-    val channel = openChannel(path, group)
-    var opened = false
-    try {
-      val file = body(channel)
-      opened = true
-      file
-    } finally if (!opened) channel.close()
   }
 }

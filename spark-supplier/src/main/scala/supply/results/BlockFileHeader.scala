@@ -10,10 +10,14 @@ import supply.protocol.Layout.{Constant, MappedFileHeader => At, SchemaEntry => 
 import supply.protocol.{Format, Layout, Schema, Text}
 import supply.types.SparkTypes
 
-/** What the header of a sealed block file says, copied once: the file may change later. */
+/**
+ * What the header of a sealed block file says, copied once: the file may change later. `run`: that
+ * of the rank's pair, or 0.
+ */
 final case class BlockFileHeader(
     generation: Long,
     rank: Int,
+    run: Long,
     fileBytes: Long,
     blockBytes: Int,
     blockCount: Int,
@@ -59,16 +63,13 @@ object BlockFileHeader {
       try Schema.read(bytes, bytes.getInt(At.schemaColumns))
       catch { case e: ContractException => throw new ContractException(s"$path: ${e.getMessage}") }
     requireTypes(path, schema)
-    BlockFileHeader(bytes.getLong(At.generation), bytes.getInt(At.rank), fileBytes,
-      blockBytes.toInt,
-      count, elements, schema)
+    BlockFileHeader(bytes.getLong(At.generation), bytes.getInt(At.rank), bytes.getLong(At.run),
+      fileBytes, blockBytes.toInt, count, elements, schema)
   }
 
   /** Refuses a file that is no block file of this major version and byte order. */
   private[results] def requireKnown(path: Path, bytes: ByteBuffer): Unit = {
-    val magic = new Array[Byte](Layout.BlockFileMagic.length)
-    bytes.get(At.magic, magic)
-    if (!magic.sameElements(Layout.BlockFileMagic))
+    if (!magicOf(bytes).sameElements(Layout.BlockFileMagic))
       throw new ContractException(s"$path is not a block file of a rank (its magic is wrong)")
     val version = bytes.getInt(At.version)
     if (version >>> 16 != Constant.VERSION_MAJOR)
@@ -79,6 +80,15 @@ object BlockFileHeader {
       throw new ContractException(
         f"$path: the header's byte_order is 0x${bytes.getInt(At.byteOrder)}%08x: it is from a machine with " +
           "another byte order")
+  }
+
+  /** Whether the rank has written its magic, right or wrong: from then on it holds its lock. */
+  private[results] def hasMagic(bytes: ByteBuffer): Boolean = magicOf(bytes).exists(_ != 0)
+
+  private def magicOf(bytes: ByteBuffer): Array[Byte] = {
+    val magic = new Array[Byte](Layout.BlockFileMagic.length)
+    bytes.get(At.magic, magic)
+    magic
   }
 
   private def requireEndOfTexts(path: Path, bytes: ByteBuffer): Unit =

@@ -1,8 +1,7 @@
 package supply.results
 
 import java.io.IOException
-import java.nio.file.{Files, LinkOption, NoSuchFileException, Path}
-import java.nio.file.attribute.BasicFileAttributes
+import java.nio.file.{Files, NoSuchFileException, Path}
 
 import scala.collection.mutable
 import scala.util.control.NonFatal
@@ -24,8 +23,7 @@ object OpenResults {
   private val open = mutable.Map.empty[AnyRef, Entry]
   private var sweeps = false
 
-  private final class Entry(
-      val file: BlockFile, val key: AnyRef, val isInOwnFolder: Boolean) {
+  private final class Entry(val file: BlockFile, val isInOwnFolder: Boolean) {
     var users = 0
     var isReleased = false
   }
@@ -98,13 +96,13 @@ object OpenResults {
   def removeAll(): Unit = FileThread.run {
     open.values.toSeq.filter(isLinked).foreach { entry =>
       try delete(entry)
-      catch { case e: IOException => log.warn(s"cannot remove ${entry.file.path}", e) }
+      catch { case NonFatal(e) => log.warn(s"cannot remove ${entry.file.path}", e) }
     }
     sweep()
   }
 
   private def delete(entry: Entry): Unit = {
-    Files.deleteIfExists(entry.file.path)
+    entry.file.remove()
     if (entry.isInOwnFolder) {
       try Files.delete(entry.file.path.getParent)
       catch { case _: IOException => () } // Another result is in it.
@@ -119,26 +117,23 @@ object OpenResults {
     cause)
 
   private def entryOf(path: ResultPath): Entry =
-    open.getOrElse(keyOf(path.whenSealed), {
-        val file = BlockFile.open(path.whenSealed, path.group)
-        val entry = new Entry(file, keyOf(path.whenSealed), path.isInOwnFolder)
-        open.update(entry.key, entry)
+    open.getOrElse(NamedFile.keyOf(path.whenSealed), {
+        val entry = new Entry(BlockFile.open(path.whenSealed, path.group), path.isInOwnFolder)
+        open.update(entry.file.key, entry)
         startSweeping()
         entry
       })
 
-  private def keyOf(path: Path): AnyRef =
-    Files.readAttributes(path, classOf[BasicFileAttributes], LinkOption.NOFOLLOW_LINKS).fileKey
-
+  /** Whether the file can still be found. */
   private def isLinked(entry: Entry): Boolean =
-    try keyOf(entry.file.path) == entry.key
+    try entry.file.isNamed
     catch { case _: IOException => false }
 
   /** Unmaps what is released, and what another executor of this node or a rank has removed. */
   private def sweep(): Unit =
     open.values.toSeq.filter(_.users == 0).filter(entry => entry.isReleased || !isLinked(entry))
       .foreach { entry =>
-        open.remove(entry.key)
+        open.remove(entry.file.key)
         entry.file.close()
       }
 

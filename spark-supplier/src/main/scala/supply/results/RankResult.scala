@@ -8,7 +8,6 @@ import supply.pair.{Pair, PairFile, PairPaths}
 
 /** The result of one rank, on its node: steps X1 to X3 of proto/PROTOCOL.md. For one thread. */
 final class RankResult(rank: Int, pair: PairPaths, val path: ResultPath, name: String) {
-  private var freeBefore = false
   private var state = "nothing"
 
   /** One check. None: the rank has not sealed it yet. Throws a SupplyException if it never will. */
@@ -42,20 +41,14 @@ final class RankResult(rank: Int, pair: PairPaths, val path: ResultPath, name: S
     try OpenResults.progress(path) match {
         case BlockFile.Aborted(reason) =>
           throw new RankEndedException(s"rank $rank aborted its result '$name': $reason")
-        case BlockFile.Unsealed(true) =>
-          freeBefore = false
+        case BlockFile.Created => state = s"${path.unsealed.getFileName}, which is empty"
+        case BlockFile.Writing =>
           state = s"${path.unsealed.getFileName}, which is being written"
-        // A rank that has just created the file locks it at once.
-        case BlockFile.Unsealed(false) if !freeBefore => freeBefore = true
-        case BlockFile.Unsealed(false) =>
-          if (sealedFile.isEmpty) throw new RankEndedException(
+        case BlockFile.Died => throw new RankEndedException(
             s"rank $rank died before it sealed its result '$name' (${path.unsealed})")
+        case BlockFile.Renamed => ()
       }
-    catch {
-      case _: NoSuchFileException =>
-        freeBefore = false
-        state = s"no file of '$name'"
-    }
+    catch { case _: NoSuchFileException => state = s"no file of '$name'" }
 
   private def requireRank(header: BlockFileHeader): Unit =
     if (header.rank >= 0 && header.rank != rank) throw new PlacementException(

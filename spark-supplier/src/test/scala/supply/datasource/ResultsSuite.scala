@@ -131,6 +131,31 @@ class ResultsSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
+  test("a file that its rank has just created is waited for") {
+    ResultFiles(1) { files =>
+      val created = BlockFileBytes.write(files.unsealed(0), Array.emptyByteArray)
+      assert(refusal[RankException](files, "timeout" -> 0.5).contains(
+          s"${created.getFileName}, which is empty"))
+      val loading = inBackground(files.load(spark))
+      intercept[java.util.concurrent.TimeoutException](loading.get(1, TimeUnit.SECONDS))
+      Files.delete(created)
+      files.seal(0, Seq(1L))
+      assert(ids(result(loading)) == Seq(1))
+    }
+  }
+
+  test("files of different runs are refused; a rank without a run fits any") {
+    ResultFiles(3) { files =>
+      def write(rank: Int, run: Long) =
+        BlockFileBytes.write(files.path(rank), ResultFiles.bytes(rank, Seq(rank), run = run))
+      Seq(7L, 0L, 7L).zipWithIndex.foreach { case (run, rank) => write(rank, run) }
+      assert(ids(files.load(spark)) == Seq(0, 1, 2))
+      write(1, run = -8)
+      assert(refusal[ContractException](files).startsWith(
+          "the ranks 0, 2 and 1 of the result 'r' are of different runs"))
+    }
+  }
+
   test("ranks with other columns, and the file of another rank, are refused") {
     ResultFiles(2) { files =>
       files.seal(0, Seq(1L))
@@ -184,7 +209,7 @@ class ResultsSuite extends AnyFunSuite with LocalSpark {
       files.load(spark) // It opens the driver's endpoint.
       val driver = SessionResults.calls
       val found = FoundResult(0, "192.0.2.1", ResultPath(files.path(0).toString, None),
-        BlockFileBytes.Generation, 1, 1, 1, ResultFiles.schema)
+        BlockFileBytes.Generation, 0, 1, 1, 1, ResultFiles.schema)
       val texts = sc.range(0, 1, 1, 1).map { _ =>
         (0 until PinnedTask.MisplacedLimit).map { _ =>
           try new ResultsReader(found, Array(0), driver).toString

@@ -6,11 +6,14 @@ import java.nio.file.{Files, Path}
 import java.nio.file.StandardOpenOption.WRITE
 import java.nio.file.attribute.PosixFilePermissions
 
+import scala.util.Using
+
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.{ConfigException, ContractException}
+import supply.core.{ConfigException, ContractException, PairException}
+import supply.protocol.Layout.Constant
 import supply.protocol.{Column, Schema}
-import supply.testing.{BlockFileBytes, TemporaryFolder}
+import supply.testing.{BlockFileBytes, LockingProcess, TemporaryFolder}
 
 /** What Spark reads from a block file, type by type, and which files it refuses. */
 class BlockFileSuite extends AnyFunSuite {
@@ -95,6 +98,33 @@ class BlockFileSuite extends AnyFunSuite {
         text.contains(s"file_bytes is ${bytes.length}"))
       assert(intercept[ContractException](BlockFile.open(path, None)).getMessage.contains(
           "file_bytes"))
+    }
+  }
+
+  test("a file that is removed or replaced before it is locked is not opened") {
+    val bytes = BlockFileBytes(Schema(IndexedSeq(Column("a", "i"))), Nil)
+    TemporaryFolder { folder =>
+      Seq[Path => Any](Files.delete(_), BlockFileBytes.write(_, bytes)).foreach { change =>
+        val path = BlockFileBytes.write(folder.resolve("pair.r.result"), bytes)
+        val file = NamedFile.open(path, None)
+        change(path)
+        assert(intercept[PairException](BlockFile.open(file)).getMessage.contains(
+            "removed or replaced"))
+        assert(!file.channel.isOpen)
+      }
+    }
+  }
+
+  test("a file is not opened while a cleaner has it locked") {
+    TemporaryFolder { folder =>
+      val path = BlockFileBytes.write(folder.resolve("pair.r.result"),
+        BlockFileBytes(Schema(IndexedSeq(Column("a", "i"))), Nil))
+      Using.resource(new LockingProcess(path, Constant.READER_LOCK_BYTE)) { cleaner =>
+        assert(cleaner.hasLock)
+        assert(intercept[PairException](BlockFile.open(path, None)).getMessage.contains(
+            "READER_LOCK_BYTE"))
+      }
+      BlockFile.open(path, None).close()
     }
   }
 

@@ -16,7 +16,7 @@ object BlockFileBytes {
   final val Generation = 0x0102030405060708L
 
   def apply(schema: Schema, blocks: Seq[Seq[Seq[Any]]], rank: Int = 0,
-      generation: Long = Generation, blockBytes: Int = 4096): Array[Byte] = {
+      generation: Long = Generation, blockBytes: Int = 4096, run: Long = 0): Array[Byte] = {
     val encoded = blocks.map(values => block(schema, values))
     encoded.foreach(bytes =>
       require(bytes.length <= blockBytes, s"a block has ${bytes.length} bytes"))
@@ -33,6 +33,7 @@ object BlockFileBytes {
     file.putInt(At.blockCount, blocks.size)
     file.putInt(At.rank, rank)
     file.putLong(At.published, blocks.size)
+    file.putLong(At.run, run)
     file.putInt(At.schemaColumns, schema.columns.size)
     file.putLong(At.epochElements, blocks.map(_.head.size.toLong).sum)
     file.putInt(At.fileUse, Constant.FILE_USE_RESULT)

@@ -41,7 +41,7 @@ object ResultFiles {
   def apply[A](ranks: Int)(body: ResultFiles => A): A =
     TemporaryFolder(folder => body(new ResultFiles(folder, ranks)))
 
-  def bytes(rank: Int, ids: Seq[Long], blockRows: Int = 100): Array[Byte] =
+  def bytes(rank: Int, ids: Seq[Long], blockRows: Int = 100, run: Long = 0): Array[Byte] =
     BlockFileBytes(schema, ids.grouped(blockRows).map(in => Seq(in, in.map(_.toString))).toSeq,
-      rank)
+      rank, run = run)
 }
