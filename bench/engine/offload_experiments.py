@@ -48,7 +48,7 @@ def measure(driver, rounds, warm_up, results, divided=1):
     )
     add_table(
         results,
-        "Conjugate gradients on random features of 100 columns, to 1e-8; MLlib begins with the features",
+        "Conjugate gradients on random features, to 1e-8",
         measured(conjugate_gradients),
         lambda case: f"{case.rows}×{case.random_features}",
     )
