@@ -44,7 +44,7 @@ void crash_report_to(int connection, const char *text) {
     report_to = -1;
     if (text == NULL) return;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        faults[i].bytes =
-            (size_t)snprintf(faults[i].line, sizeof faults[i].line, "{\"ended\":true,\"error\":\"%s: %s\"}\n", text, faults[i].name);
+        faults[i].bytes = (size_t)snprintf(faults[i].line, sizeof faults[i].line,
+                                           "{\"ended\":true,\"error\":\"%s: %s\"}\n", text, faults[i].name);
     report_to = connection;
 }

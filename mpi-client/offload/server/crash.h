@@ -6,8 +6,8 @@
 void crash_install(void);
 
 /**
- * From now on a crash writes {"ended": true, "error": "TEXT: SIGNAL"} to this descriptor. NULL: no routine runs. The text is
- * copied.
+ * From now on a crash writes {"ended": true, "error": "TEXT: SIGNAL"} to this descriptor. NULL: no routine runs. The
+ * text is copied.
  */
 void crash_report_to(int connection, const char *text);
 
