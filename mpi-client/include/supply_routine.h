@@ -69,7 +69,7 @@ typedef struct supply_matrix {
     const double *entries;
 } supply_matrix_t;
 
-/** Of all ranks that run the routine. The routine must not free it. */
+/** Of all ranks that run the routine, and of this call alone. The routine must not free it. */
 MPI_Comm supply_call_comm(const supply_call_t *call);
 
 /**
@@ -83,8 +83,8 @@ const char *supply_call_text(const supply_call_t *call, const char *name);
 
 /**
  * Makes a result with as many rows as `like` and the same keys, on the same ranks; it stays with the ranks, and Spark's
- * program gets a handle. The values are 0. Collective. NULL, on all ranks: one of them has no memory, and the call has
- * failed with a text that names its node; return a number that is not 0.
+ * program gets a handle. The values are 0. A routine makes each result once. Collective. NULL, on all ranks: one of
+ * them has no memory, and the call has failed with a text that names its node; return a number that is not 0.
  */
 supply_matrix_t *supply_call_rows(supply_call_t *call, const char *result, const supply_matrix_t *like,
                                   uint64_t columns);
@@ -95,8 +95,8 @@ supply_matrix_t *supply_call_rows(supply_call_t *call, const char *result, const
  */
 double *supply_call_array(supply_call_t *call, const char *result, uint64_t rows, uint64_t columns);
 
-/** How much is done, from 0 to 1. Any rank may call it, at any time. */
-void supply_call_progress(supply_call_t *call, double done);
+/** How much is done: `step` of at most `of` steps, such as iterations. Any rank may call it, at any time. */
+void supply_call_progress(supply_call_t *call, uint64_t step, uint64_t of);
 
 /**
  * Whether the call was cancelled, for example by Ctrl-C in the notebook. All ranks must call it alike, and get the same

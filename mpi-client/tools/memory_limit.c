@@ -14,10 +14,11 @@ struct version {
     const char *controller; /* in /proc/self/cgroup and in the mount's options */
     const char *limit;
     const char *used;
+    const char *cached; /* in memory.stat */
 };
 static const struct version versions[] = {
-    {"cgroup2", "", "memory.max", "memory.current"},
-    {"cgroup", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"},
+    {"cgroup2", "", "memory.max", "memory.current", "inactive_file"},
+    {"cgroup", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
 };
 
 static bool read_number(const char *folder, const char *file, uint64_t *number) {
@@ -30,6 +31,19 @@ static bool read_number(const char *folder, const char *file, uint64_t *number) 
     if (fgets(text, sizeof text, stream) != NULL) *number = strtoull(text, &end, 10);
     fclose(stream);
     return end != text;
+}
+
+/* The number after a name in memory.stat; 0: it is not there. */
+static uint64_t read_statistic(const char *folder, const char *name) {
+    char path[PATH_MAX + 64], line[128];
+    uint64_t number = 0;
+    if ((size_t)snprintf(path, sizeof path, "%s/memory.stat", folder) >= sizeof path) return 0;
+    FILE *stream = fopen(path, "re");
+    const size_t length = strlen(name);
+    while (stream != NULL && fgets(line, sizeof line, stream) != NULL)
+        if (strncmp(line, name, length) == 0 && line[length] == ' ') number = strtoull(line + length, NULL, 10);
+    if (stream != NULL) fclose(stream);
+    return number;
 }
 
 static bool has_word(const char *list, const char *word) {
@@ -79,6 +93,7 @@ static void apply_group(struct memory_limit *limit, const struct version *versio
     if (!read_number(folder, version->limit, &found.limit_bytes) || found.limit_bytes >= NO_LIMIT) return;
     if (limit->limited && found.limit_bytes >= limit->limit_bytes) return;
     read_number(folder, version->used, &found.used_bytes);
+    found.cached_bytes = read_statistic(folder, version->cached);
     snprintf(found.place, sizeof found.place, "%s", folder);
     *limit = found;
 }

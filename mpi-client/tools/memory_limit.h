@@ -7,9 +7,10 @@
 
 struct memory_limit {
     bool limited;
-    uint64_t limit_bytes; /**< the smallest limit of the group and its ancestors */
-    uint64_t used_bytes;  /**< of that group, including the page cache */
-    char place[4096];     /**< that group's folder */
+    uint64_t limit_bytes;  /**< the smallest limit of the group and its ancestors */
+    uint64_t used_bytes;   /**< of that group, including the page cache */
+    uint64_t cached_bytes; /**< of these, files that the kernel would drop first */
+    char place[4096];      /**< that group's folder */
 };
 
 /** Reads the limit. root is the folder that holds proc and sys: "" except in tests. */

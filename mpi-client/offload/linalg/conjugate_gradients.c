@@ -96,7 +96,7 @@ int conjugate_gradients(struct workspace *workspace, const struct conjugate_grad
     int64_t iteration = 0;
     while (!decided_by_first(call, is_solved(&state) || iteration >= problem->iterations)) {
         iterate(problem, &state, scalars + 3 * state.vectors, X);
-        if (report_progress(call, (double)++iteration / (double)problem->iterations) != 0) return 1;
+        if (report_progress(call, (uint64_t)++iteration, (uint64_t)problem->iterations) != 0) return 1;
     }
     /* Rounding makes the residual that is carried along too small in the end. */
     const double residual = final_residual(problem, &state, X);

@@ -30,7 +30,7 @@ int gram_matrix(struct workspace *workspace, const supply_matrix_t *A, const dou
         const uint64_t rows = portion_rows(&portions, first);
         if (rows > 0) add_product(portion_values(&portions, first), rows, A->columns, gram);
         first += rows;
-        if (report_progress(workspace->call, (double)i / (double)count) != 0) return 1;
+        if (report_progress(workspace->call, i, count) != 0) return 1;
     }
     return 0;
 }

@@ -50,7 +50,7 @@ static PetscErrorCode stop(SVD svd, PetscInt iteration, PetscInt most, PetscInt 
     struct shell *shell = context;
     PetscCall(SVDStoppingBasic(svd, iteration, most, converged, wanted, reason, NULL));
     if (*reason == SVD_CONVERGED_ITERATING &&
-        report_progress(shell->op->call, (double)converged / (double)wanted) != 0) {
+        report_progress(shell->op->call, (uint64_t)converged, (uint64_t)wanted) != 0) {
         shell->is_cancelled = true;
         *reason = SVD_CONVERGED_USER;
     }
@@ -82,7 +82,7 @@ static PetscErrorCode solve(struct shell *shell, const struct singular_values *v
     const PetscInt k = (PetscInt)values->k;
     Mat matrix;
     SVD svd;
-    PetscCall(slepc_session(shell->op->call));
+    PetscCall(slepc_session());
     PetscCall(MatCreateShell(comm, (PetscInt)values->A->local_rows, (PetscInt)shell->columns.count, PETSC_DETERMINE,
                              PETSC_DETERMINE, shell, &matrix));
     PetscCall(MatShellSetOperation(matrix, MATOP_MULT, (void (*)(void))multiply));

@@ -1,5 +1,7 @@
 #include "ranks_of_call.h"
 
+#include <inttypes.h>
+
 /* MPI counts in 32 bits. */
 #define PART ((size_t)1 << 27)
 
@@ -44,7 +46,9 @@ bool is_first_rank(supply_call_t *call) {
     return rank == 0;
 }
 
-int report_progress(supply_call_t *call, double done) {
-    supply_call_progress(call, done);
-    return supply_call_cancelled(call) ? supply_call_fail(call, "cancelled when %.0f %% was done", done * 100) : 0;
+int report_progress(supply_call_t *call, uint64_t step, uint64_t of) {
+    supply_call_progress(call, step, of);
+    return supply_call_cancelled(call)
+               ? supply_call_fail(call, "cancelled at step %" PRIu64 " of at most %" PRIu64, step, of)
+               : 0;
 }

@@ -24,7 +24,7 @@ bool decided_by_first(supply_call_t *call, bool decision);
 
 bool is_first_rank(supply_call_t *call);
 
-/** Tells Spark how much is done. Not 0: the call was cancelled. */
-int report_progress(supply_call_t *call, double done);
+/** Tells Spark that `step` of at most `of` steps are done. Not 0: the call was cancelled. */
+int report_progress(supply_call_t *call, uint64_t step, uint64_t of);
 
 #endif

@@ -39,7 +39,7 @@ static int run(struct workspace *workspace) {
         if (i > 0) memcpy(vector, result, A->columns * sizeof *vector);
         if (i > 0) normalize(vector, A->columns);
         row_operator_apply_gram(&op, vector, 1, result);
-        if (report_progress(call, (double)i / (double)iterations) != 0) return 1;
+        if (report_progress(call, (uint64_t)i, (uint64_t)iterations) != 0) return 1;
     }
     return check_all_finite(call, "A or v", result, A->columns);
 }

@@ -62,7 +62,7 @@ static int iterate(struct lloyd *lloyd, double *cost) {
     const int64_t iterations = supply_call_integer(lloyd->call, "iterations");
     bool is_done = false;
     for (int64_t i = 0; i < iterations && !is_done; i++) {
-        if (report_progress(lloyd->call, (double)i / (double)iterations) != 0) return 1;
+        if (report_progress(lloyd->call, (uint64_t)i, (uint64_t)iterations) != 0) return 1;
         assign(lloyd);
         is_done = decided_by_first(lloyd->call, move_centers(lloyd) <= tolerance);
     }

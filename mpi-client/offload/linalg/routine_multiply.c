@@ -45,7 +45,7 @@ static int add_rows_of(const struct product *product, int owner, uint64_t first,
         double *part = rank == owner ? B->values + done * q : product->part;
         MPI_Bcast(part, (int)(rows * q), MPI_DOUBLE, owner, supply_call_comm(product->call));
         add_part(product, first + done, rows, part);
-        if (report_progress(product->call, (double)(first + done) / (double)B->rows) != 0) return 1;
+        if (report_progress(product->call, first + done, B->rows) != 0) return 1;
     }
     return 0;
 }

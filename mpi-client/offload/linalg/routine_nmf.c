@@ -114,7 +114,7 @@ static int iterate(const struct factorization *f) {
     const double tolerance = supply_call_number(f->call, "tolerance");
     bool is_done = false;
     for (int64_t i = 0; i < iterations && !is_done; i++) {
-        if (report_progress(f->call, (double)i / (double)iterations) != 0) return 1;
+        if (report_progress(f->call, (uint64_t)i, (uint64_t)iterations) != 0) return 1;
         update_W(f);
         const double change = update_H(f);
         is_done = decided_by_first(f->call, change <= tolerance * largest_of(f->H, f->k * f->A->columns));

@@ -1,10 +1,9 @@
 #include "slepc_session.h"
 
-PetscErrorCode slepc_session(supply_call_t *call) {
+PetscErrorCode slepc_session(void) {
     PetscBool started;
     PetscCall(SlepcInitialized(&started));
     if (started) return 0;
-    PETSC_COMM_WORLD = supply_call_comm(call);
     PetscCall(PetscOptionsSetValue(NULL, "-no_signal_handler", "true"));
     PetscCall(PetscOptionsSetValue(NULL, "-skip_petscrc", "true"));
     PetscCall(SlepcInitializeNoArguments());

@@ -10,7 +10,7 @@
  * Starts PETSc at the first call: with this call's ranks, without its signal handlers and its output. The program ends
  * it by exiting. Collective.
  */
-PetscErrorCode slepc_session(supply_call_t *call);
+PetscErrorCode slepc_session(void);
 
 /** Fails the call with PETSc's text of an error. */
 int slepc_fail(supply_call_t *call, const char *solver, PetscErrorCode error);

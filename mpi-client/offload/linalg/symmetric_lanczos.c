@@ -40,7 +40,7 @@ static PetscErrorCode stop(EPS eps, PetscInt iteration, PetscInt most, PetscInt 
     struct shell *shell = context;
     PetscCall(EPSStoppingBasic(eps, iteration, most, converged, wanted, reason, NULL));
     if (*reason == EPS_CONVERGED_ITERATING &&
-        report_progress(shell->op->call, (double)converged / (double)wanted) != 0) {
+        report_progress(shell->op->call, (uint64_t)converged, (uint64_t)wanted) != 0) {
         shell->is_cancelled = true;
         *reason = EPS_CONVERGED_USER;
     }
@@ -111,7 +111,7 @@ static PetscErrorCode solve(struct shell *shell, const struct eigenvalues *wante
     const PetscInt k = (PetscInt)wanted->k;
     Mat matrix;
     EPS eps;
-    PetscCall(slepc_session(shell->op->call));
+    PetscCall(slepc_session());
     PetscCall(MatCreateShell(comm, rows, rows, PETSC_DETERMINE, PETSC_DETERMINE, shell, &matrix));
     PetscCall(MatShellSetOperation(matrix, MATOP_MULT, (void (*)(void))multiply));
     PetscCall(EPSCreate(comm, &eps));

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "heartbeat.h"
+#include "node_memory.h"
 
 static const char *type_name(supply_parameter_type_t type) {
     static const char *const names[] = {"nothing", "a matrix", "an integer", "a number", "a text"};
@@ -126,16 +126,13 @@ static const union value *value_of(const supply_call_t *call, const char *name, 
     refuse_name(call, "parameter", name);
 }
 
-static struct held **result_of(supply_call_t *call, const char *name) {
+static size_t number_of_result(const supply_call_t *call, const char *name) {
     for (size_t i = 0; i < SUPPLY_ROUTINE_RESULTS_MAX && call->routine->results[i] != NULL; i++)
-        if (strcmp(call->routine->results[i], name) == 0) {
-            if (call->results[i] == NULL) call->results[i] = held_new(call->first_handle + i);
-            return &call->results[i];
-        }
+        if (strcmp(call->routine->results[i], name) == 0) return i;
     refuse_name(call, "result", name);
 }
 
-MPI_Comm supply_call_comm(const supply_call_t *call) { return call->ranks->comm; }
+MPI_Comm supply_call_comm(const supply_call_t *call) { return call->comm; }
 
 const supply_matrix_t *supply_call_matrix(const supply_call_t *call, const char *name) {
     return &value_of(call, name, SUPPLY_MATRIX)->matrix->part;
@@ -175,21 +172,28 @@ static bool add_values(struct held *held, uint64_t rows, uint64_t columns) {
 }
 
 /* Collective: nodes differ in their memory, and no rank may continue alone. */
-static bool allocate(supply_call_t *call, struct held *held, uint64_t rows, uint64_t columns) {
+static struct held *make_result(supply_call_t *call, const char *name, uint64_t rows, uint64_t columns) {
     char text[FAILURE_TEXT_BYTES] = "";
+    const size_t number = number_of_result(call, name);
+    if (call->results[number] != NULL) {
+        supply_call_fail(call, "the routine %s makes its result '%s' twice", call->routine->name, name);
+        return NULL;
+    }
+    struct held *held = held_new(call->first_handle + number);
     if (!add_values(held, rows, columns))
         snprintf(text, sizeof text, "a result of the routine %s needs %.1f GB on node %s, and %.1f GB are free there",
                  call->routine->name, (double)rows * (double)columns * sizeof(double) / 1e9, call->ranks->node,
-                 (double)node_memory_available() / 1e9);
-    if (ranks_agree(call->ranks, text)) return true;
+                 (double)node_memory_available("") / 1e9);
+    if (ranks_agree(call->ranks, text)) return call->results[number] = held;
     supply_call_fail(call, "%s", text);
-    return false;
+    held_free(held);
+    return NULL;
 }
 
 supply_matrix_t *supply_call_rows(supply_call_t *call, const char *result, const supply_matrix_t *like,
                                   uint64_t columns) {
-    struct held *held = *result_of(call, result);
-    if (!allocate(call, held, like->local_rows, columns)) return NULL;
+    struct held *held = make_result(call, result, like->local_rows, columns);
+    if (held == NULL) return NULL;
     held->part.rows = like->rows;
     held->part.first_row = like->first_row;
     held->part.local_rows = like->local_rows;
@@ -198,17 +202,17 @@ supply_matrix_t *supply_call_rows(supply_call_t *call, const char *result, const
 }
 
 double *supply_call_array(supply_call_t *call, const char *result, uint64_t rows, uint64_t columns) {
-    struct held *held = *result_of(call, result);
-    if (!allocate(call, held, rows, columns)) return NULL;
+    struct held *held = make_result(call, result, rows, columns);
+    if (held == NULL) return NULL;
     held->is_array = true;
     held->part.rows = held->part.local_rows = rows;
     return held->part.values;
 }
 
-void supply_call_progress(supply_call_t *call, double done) { atomic_store(&call->done, done); }
+void supply_call_progress(supply_call_t *call, uint64_t step, uint64_t of) { progress_set(call->progress, step, of); }
 
 bool supply_call_cancelled(supply_call_t *call) {
-    int cancelled = atomic_load(&call->is_cancelled);
+    int cancelled = atomic_load(&call->progress->is_cancelled);
     MPI_Allreduce(MPI_IN_PLACE, &cancelled, 1, MPI_INT, MPI_MAX, call->ranks->comm);
     return cancelled != 0;
 }
@@ -228,12 +232,8 @@ static void check_results(struct supply_call *call) {
                      call->routine->results[i]);
 }
 
-bool call_run(struct supply_call *call, struct channel *channel) {
-    struct heartbeat heartbeat;
-    if (!heartbeat_start(&heartbeat, call, channel)) {
-        snprintf(call->text, sizeof call->text, "no thread for a heartbeat");
-        return ranks_agree(call->ranks, call->text);
-    }
+bool call_run(struct supply_call *call) {
+    MPI_Comm_dup(call->ranks->comm, &call->comm);
     const int status = call->routine->run(call);
     if (status != 0 && call->text[0] == '\0')
         snprintf(call->text, sizeof call->text, "the routine %s failed with %d and no text", call->routine->name,
@@ -242,9 +242,8 @@ bool call_run(struct supply_call *call, struct channel *channel) {
         call->text[0] = '\0';
         check_results(call);
     }
-    /* This rank may be the first to end: Spark hears from it until the last one has. */
     const bool succeeded = ranks_agree(call->ranks, call->text);
-    heartbeat_stop(&heartbeat);
+    MPI_Comm_free(&call->comm);
     return succeeded;
 }
 

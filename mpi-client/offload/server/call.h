@@ -2,10 +2,8 @@
 #ifndef CALL_H
 #define CALL_H
 
-#include <stdatomic.h>
-
-#include "channel.h"
 #include "matrices.h"
+#include "progress.h"
 #include "ranks.h"
 
 /** The value of a parameter. */
@@ -19,11 +17,11 @@ union value {
 struct supply_call {
     const supply_routine_t *routine;
     const struct ranks *ranks;
+    MPI_Comm comm; /**< of this call alone: a message that it leaves reaches no other one */
+    struct progress *progress;
     union value values[SUPPLY_ROUTINE_PARAMETERS_MAX];
     struct held *results[SUPPLY_ROUTINE_RESULTS_MAX];
     uint64_t first_handle; /**< of the results, in their order */
-    _Atomic double done;
-    atomic_bool is_cancelled; /**< on this rank */
     char text[FAILURE_TEXT_BYTES];
 };
 
@@ -33,9 +31,8 @@ struct supply_call {
  */
 bool call_prepare(struct supply_call *call, const struct matrices *matrices, const json_t *command);
 
-/** Runs the routine. Meanwhile Spark is notified of its progress twice a second. False: call->text says why.
- * Collective. */
-bool call_run(struct supply_call *call, struct channel *channel);
+/** Runs the routine. False: call->text says why. Collective. */
+bool call_run(struct supply_call *call);
 
 /** Frees the results that nobody has taken. */
 void call_free(struct supply_call *call);

@@ -70,23 +70,28 @@ static void set_limits(int connection) {
     setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
-/* One line; NULL: the other side sent none. */
-static json_t *read_command(int connection) {
+/* One line. NULL: the other side sent none, or one that is no command: *wrong says why. */
+static json_t *read_command(int connection, const char **wrong) {
     size_t bytes = 0;
     char *line = malloc(COMMAND_BYTES_MAX);
     json_t *command = NULL;
-    while (line != NULL && bytes < COMMAND_BYTES_MAX) {
+    while (line != NULL) {
+        if (bytes == COMMAND_BYTES_MAX) {
+            /* The other side reads the answer when it has sent the whole line. */
+            *wrong = "the command has more than 1 MiB: give shorter texts";
+            bytes = 0;
+        }
         const ssize_t got = recv(connection, line + bytes, COMMAND_BYTES_MAX - bytes, 0);
         if (got < 0 && errno == EINTR && interruption_signal() == 0) continue;
         if (got <= 0) break;
         bytes += (size_t)got;
-        if (line[bytes - 1] == '\n') {
-            command = json_loadb(line, bytes, 0, NULL);
-            break;
-        }
+        if (line[bytes - 1] != '\n') continue;
+        if (*wrong == NULL) command = json_loadb(line, bytes, 0, NULL);
+        if (*wrong == NULL && !json_is_object(command)) *wrong = "a command is a JSON object on one line";
+        break;
     }
     free(line);
-    if (json_is_object(command)) return command;
+    if (*wrong == NULL) return command;
     json_decref(command);
     return NULL;
 }
@@ -100,14 +105,14 @@ json_t *channel_next(struct channel *channel) {
         const int connection = accept4(channel->listening, NULL, NULL, SOCK_CLOEXEC);
         if (connection < 0) continue;
         set_limits(connection);
-        json_t *command = is_own_user(connection) ? read_command(connection) : NULL;
-        if (command != NULL) {
-            pthread_mutex_lock(&channel->lock);
-            channel->connection = connection;
-            pthread_mutex_unlock(&channel->lock);
-            return command;
-        }
-        close(connection);
+        const char *wrong = NULL;
+        json_t *command = is_own_user(connection) ? read_command(connection, &wrong) : NULL;
+        pthread_mutex_lock(&channel->lock);
+        channel->connection = connection;
+        pthread_mutex_unlock(&channel->lock);
+        if (command != NULL) return command;
+        if (wrong != NULL) channel_send(channel, json_pack("{s:s}", "error", wrong), NULL, 0);
+        channel_end_answer(channel);
     }
 }
 

@@ -21,7 +21,8 @@ bool channel_open(struct channel *channel, const char *path, char *text, size_t 
 
 /**
  * Waits for the next command: one JSON object on one line. The connection stays open for the answer. NULL: a signal
- * asks this program to end. What is no command of this user or root is dropped.
+ * asks this program to end. What is no command, or too long, gets an error; other users than this one and root get no
+ * answer.
  */
 json_t *channel_next(struct channel *channel);
 

@@ -1,26 +1,15 @@
 #include "growing.h"
 
-#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "node_memory.h"
+
 #define FIRST_BYTES ((size_t)1 << 20)
-/* Left to the rest of the node: without it the kernel would end a process, and not necessarily this one. */
-#define RESERVE_BYTES ((size_t)128 << 20)
 
 static size_t whole_pages(size_t bytes) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     return (bytes + page - 1) / page * page;
-}
-
-size_t node_memory_available(void) {
-    FILE *file = fopen("/proc/meminfo", "re");
-    if (file == NULL) return SIZE_MAX;
-    char line[128];
-    size_t kibibytes = SIZE_MAX >> 10;
-    while (fgets(line, sizeof line, file) != NULL && sscanf(line, "MemAvailable: %zu kB", &kibibytes) != 1) continue;
-    fclose(file);
-    return kibibytes << 10;
 }
 
 size_t growing_needed(const struct growing *memory, size_t bytes) {
@@ -40,8 +29,8 @@ static bool resize(struct growing *memory, size_t capacity) {
 void *growing_add(struct growing *memory, size_t bytes) {
     const size_t needed = growing_needed(memory, bytes);
     if (needed > 0) {
-        const size_t available = node_memory_available();
-        if (available < RESERVE_BYTES || needed > available - RESERVE_BYTES) return NULL;
+        const size_t available = node_memory_available("");
+        if (available < NODE_MEMORY_RESERVE || needed > available - NODE_MEMORY_RESERVE) return NULL;
         size_t capacity = memory->capacity + memory->capacity / 2;
         if (capacity < memory->bytes + bytes) capacity = memory->bytes + bytes;
         if (capacity < FIRST_BYTES) capacity = FIRST_BYTES;

@@ -26,7 +26,4 @@ void growing_fit(struct growing *memory);
 
 void growing_free(struct growing *memory);
 
-/** Bytes that this node can still give to programs, by /proc/meminfo. */
-size_t node_memory_available(void);
-
 #endif

@@ -1,8 +1,14 @@
 #include "heartbeat.h"
 
+#include <signal.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "interruption.h"
 
 #define PERIOD_NANOSECONDS 500000000L
+/* For a routine that asks whether it was cancelled. */
+#define BEATS_AFTER_SIGNAL 4
 
 static bool wait_until_stopped(struct heartbeat *heartbeat) {
     struct timespec next;
@@ -17,24 +23,39 @@ static bool wait_until_stopped(struct heartbeat *heartbeat) {
     return stop;
 }
 
+static json_t *describe(const struct progress *progress) {
+    const uint64_t step = atomic_load(&progress->step), of = atomic_load(&progress->of);
+    return json_pack("{s:f, s:I, s:I}", "progress", of == 0 ? 0 : (double)step / (double)of, "step", (json_int_t)step,
+                     "of", (json_int_t)of);
+}
+
+/* A routine that does not ask would run on. */
+static void end_by_signal(const struct channel *channel) {
+    unlink(channel->path);
+    signal(interruption_signal(), SIG_DFL);
+    raise(interruption_signal());
+}
+
 static void *beat(void *context) {
     struct heartbeat *heartbeat = context;
-    while (!wait_until_stopped(heartbeat)) {
-        json_t *line = json_pack("{s:f}", "progress", atomic_load(&heartbeat->call->done));
-        if (!channel_send(heartbeat->channel, line, NULL, 0) || channel_is_closed(heartbeat->channel))
-            atomic_store(&heartbeat->call->is_cancelled, true);
+    for (int after_signal = 0; !wait_until_stopped(heartbeat);) {
+        const bool is_heard = channel_send(heartbeat->channel, describe(heartbeat->progress), NULL, 0) &&
+                              !channel_is_closed(heartbeat->channel);
+        if (!is_heard || interruption_signal() != 0) atomic_store(&heartbeat->progress->is_cancelled, true);
+        if (interruption_signal() != 0 && ++after_signal > BEATS_AFTER_SIGNAL) end_by_signal(heartbeat->channel);
     }
     return NULL;
 }
 
-bool heartbeat_start(struct heartbeat *heartbeat, struct supply_call *call, struct channel *channel) {
-    *heartbeat = (struct heartbeat){.call = call, .channel = channel};
+void heartbeat_start(struct heartbeat *heartbeat, struct progress *progress, struct channel *channel) {
+    *heartbeat = (struct heartbeat){.progress = progress, .channel = channel};
     pthread_mutex_init(&heartbeat->lock, NULL);
     pthread_cond_init(&heartbeat->stopped, NULL);
-    return pthread_create(&heartbeat->thread, NULL, beat, heartbeat) == 0;
+    heartbeat->is_running = pthread_create(&heartbeat->thread, NULL, beat, heartbeat) == 0;
 }
 
 void heartbeat_stop(struct heartbeat *heartbeat) {
+    if (!heartbeat->is_running) return;
     pthread_mutex_lock(&heartbeat->lock);
     heartbeat->stop = true;
     pthread_cond_signal(&heartbeat->stopped);

@@ -9,6 +9,7 @@ void ranks_init(struct ranks *ranks) {
     MPI_Comm_rank(ranks->comm, &ranks->rank);
     MPI_Comm_size(ranks->comm, &ranks->count);
     MPI_Get_processor_name(ranks->node, &length);
+    MPI_Comm_split_type(ranks->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &ranks->of_node);
 }
 
 bool ranks_agree(const struct ranks *ranks, char *text) {

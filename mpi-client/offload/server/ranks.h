@@ -10,6 +10,7 @@
 
 struct ranks {
     MPI_Comm comm;
+    MPI_Comm of_node; /**< of the ranks on this node */
     int rank;
     int count;
     char node[MPI_MAX_PROCESSOR_NAME];

@@ -1,5 +1,6 @@
 #include "receive.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +8,9 @@
 #include <string.h>
 
 #include "failure.h"
+#include "node_memory.h"
 #include "supply_mpi.h"
+#include "unique_keys.h"
 
 /* The columns of a block, by their parts in a matrix. */
 struct row_columns {
@@ -38,7 +41,7 @@ static void *add(struct intake *intake, struct growing *memory, size_t bytes) {
                "matrix %" PRIu64 " needs %.1f GB more memory on node %s after %" PRIu64
                " of its rows, and %.1f GB are free there: use more nodes, or drop other matrices",
                intake->reception->handle, (double)growing_needed(memory, bytes) / 1e9, intake->ranks->node,
-               intake->rows, (double)node_memory_available() / 1e9);
+               intake->rows, (double)node_memory_available("") / 1e9);
     return added;
 }
 
@@ -89,6 +92,8 @@ static bool find_columns(struct intake *intake, const supply_block_t *block, str
 
 static bool take_keys(struct intake *intake, const supply_column_t *key) {
     struct keys *keys = intake->held->keys;
+    if (key->format[0] == 'b' || key->format[0] == '+')
+        return refuse(intake, "column 'key' has booleans or lists, which are no keys: choose numbers, texts or dates");
     snprintf(keys->format, sizeof keys->format, "%s", key->format);
     keys->count += key->element_count;
     const uint64_t before = keys->values.bytes;
@@ -213,49 +218,79 @@ static bool begin_sparse(struct intake *intake) {
 }
 
 /* The rows of the other ranks, which may have none. */
-static void place_rows(struct intake *intake) {
-    supply_matrix_t *part = &intake->held->part;
-    part->local_rows = intake->rows;
+static void place_rows(struct held *held, const struct ranks *ranks, bool is_sparse) {
+    supply_matrix_t *part = &held->part;
     part->first_row = 0;
-    MPI_Exscan(&part->local_rows, &part->first_row, 1, MPI_UINT64_T, MPI_SUM, intake->ranks->comm);
-    if (intake->ranks->rank == 0) part->first_row = 0;
-    MPI_Allreduce(&part->local_rows, &part->rows, 1, MPI_UINT64_T, MPI_SUM, intake->ranks->comm);
-    MPI_Allreduce(MPI_IN_PLACE, &part->columns, 1, MPI_UINT64_T, MPI_MAX, intake->ranks->comm);
-    part->values = (double *)intake->held->values.address;
-    if (intake->reception->columns == 0) return;
+    MPI_Exscan(&part->local_rows, &part->first_row, 1, MPI_UINT64_T, MPI_SUM, ranks->comm);
+    if (ranks->rank == 0) part->first_row = 0;
+    MPI_Allreduce(&part->local_rows, &part->rows, 1, MPI_UINT64_T, MPI_SUM, ranks->comm);
+    MPI_Allreduce(MPI_IN_PLACE, &part->columns, 1, MPI_UINT64_T, MPI_MAX, ranks->comm);
+    growing_fit(&held->values);
+    part->values = (double *)held->values.address;
+    if (!is_sparse) return;
     part->entries = part->values;
     part->values = NULL;
-    part->row_offsets = (const uint64_t *)intake->held->offsets.address;
-    part->column_indices = (const uint32_t *)intake->held->columns.address;
+    part->row_offsets = (const uint64_t *)held->offsets.address;
+    part->column_indices = (const uint32_t *)held->columns.address;
 }
 
-static bool has_rows(struct intake *intake) {
-    if (intake->held->part.rows > 0) return true;
-    return refuse(intake, "the DataFrame has no rows: a matrix needs at least one");
+/* The handle of the pair is gone, and with it its text. */
+static const char *reason_of(supply_status_t status) {
+    switch (status) {
+        case SUPPLY_ERROR_TIMEOUT:
+            return "Spark's task did not confirm the end of the rows within the timeout";
+        case SUPPLY_ERROR_SPARK:
+            return "Spark's run failed on another rank";
+        case SUPPLY_ERROR_CONTRACT:
+            return "another program wrote into its pipe";
+        case SUPPLY_INTERRUPTED:
+            return "supply-server was asked to end";
+        default:
+            return strerror(errno);
+    }
 }
 
-struct held *receive_matrix(struct reception *reception, const struct ranks *ranks, char *text) {
-    text[0] = '\0';
-    struct intake intake = {.reception = reception, .ranks = ranks, .held = held_new(reception->handle), .text = text};
-    struct keys *keys = keys_new();
+void reception_take_rows(struct reception *reception, const struct ranks *ranks) {
+    struct intake intake = {.reception = reception, .ranks = ranks, .text = reception->text};
     bool received = false;
-    if (intake.held == NULL || keys == NULL) {
+    reception->held = intake.held = held_new(reception->handle);
+    if (intake.held == NULL || (intake.held->keys = keys_new()) == NULL)
         refuse(&intake, "no memory for a matrix");
-        keys_release(keys);
-    } else {
-        intake.held->keys = keys;
+    else
         received = begin_sparse(&intake) && take_blocks(&intake);
+    if (received) {
+        intake.held->part.local_rows = intake.rows;
+        const supply_status_t status = supply_close(reception->supply);
+        if (status != SUPPLY_OK)
+            refuse(&intake, "all rows came, but the pair could not be closed: %s", reason_of(status));
+        if (status != SUPPLY_INTERRUPTED) reception->supply = NULL;
     }
-    if (!received)
-        supply_abort(reception->supply, text);
-    else if (supply_close(reception->supply) != SUPPLY_OK)
-        refuse(&intake, "the pair could not be closed");
+    supply_abort(reception->supply, reception->text);
     reception->supply = NULL;
+}
+
+static bool check_rows(const struct held *held, const struct ranks *ranks, struct progress *progress, char *text) {
+    if (held->part.rows > 0) return keys_are_unique(held->keys, ranks, KEYS_PORTION, progress, text);
+    snprintf(text, FAILURE_TEXT_BYTES, "the DataFrame has no rows: a matrix needs at least one");
+    return false;
+}
+
+struct held *reception_finish(struct reception *reception, const struct ranks *ranks, struct progress *progress,
+                              char *text) {
+    struct held *held = reception->held;
+    memcpy(text, reception->text, sizeof reception->text);
     if (ranks_agree(ranks, text)) {
-        place_rows(&intake);
-        growing_fit(&intake.held->values);
-        if (has_rows(&intake)) return intake.held;
+        place_rows(held, ranks, reception->columns > 0);
+        if (check_rows(held, ranks, progress, text)) {
+            *reception = (struct reception){0};
+            return held;
+        }
     }
-    held_free(intake.held);
+    reception_drop(reception);
     return NULL;
+}
+
+void reception_drop(struct reception *reception) {
+    held_free(reception->held);
+    *reception = (struct reception){0};
 }

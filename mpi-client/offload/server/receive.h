@@ -3,21 +3,34 @@
 #define RECEIVE_H
 
 #include "matrices.h"
+#include "progress.h"
 #include "ranks.h"
 #include "supply.h"
 
-/** A run that Spark has been told about: its pair is open, and its rows have not come yet. */
+/** A run that Spark has been told about, until Spark asks how it went. */
 struct reception {
-    supply_t *supply; /**< NULL: none */
-    uint64_t handle;
+    supply_t *supply; /**< NULL: no rows are to come */
+    uint64_t handle;  /**< 0: there is no run */
     uint64_t columns; /**< of a sparse matrix, whose rows do not tell it; 0: it is dense */
+    struct held *held;
+    char text[FAILURE_TEXT_BYTES]; /**< why this rank does not have its rows */
 };
 
 /**
- * Receives all rows into *held, and closes the pair. The columns of the rows are "row", a list of numbers, or for a
- * sparse matrix "indices" and "entries" (bytes: 32-bit integers, doubles); and "key" if the rows have keys. NULL: text
- * says why, with the key or the number of the row. Collective: on all ranks, or on none.
+ * Receives the rows of this rank, and closes the pair. The columns of the rows are "row", a list of numbers, or for a
+ * sparse matrix "indices" and "entries" (bytes: 32-bit integers, doubles); and "key" if the rows have keys. A failure
+ * is in reception->text, with the key or the number of the row.
  */
-struct held *receive_matrix(struct reception *reception, const struct ranks *ranks, char *text);
+void reception_take_rows(struct reception *reception, const struct ranks *ranks);
+
+/**
+ * The matrix, when all ranks have their rows and each key is there once. NULL: text says why. Ends the reception.
+ * Collective.
+ */
+struct held *reception_finish(struct reception *reception, const struct ranks *ranks, struct progress *progress,
+                              char *text);
+
+/** Frees rows that nobody has asked for. */
+void reception_drop(struct reception *reception);
 
 #endif

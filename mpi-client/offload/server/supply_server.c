@@ -9,9 +9,12 @@
 #include "call.h"
 #include "command_line.h"
 #include "crash.h"
+#include "expected_rows.h"
 #include "folder.h"
+#include "heartbeat.h"
 #include "interruption.h"
 #include "library.h"
+#include "node_memory.h"
 #include "options.h"
 #include "receive.h"
 #include "supply_mpi.h"
@@ -52,8 +55,9 @@ struct server {
     struct matrices matrices;
     struct libraries libraries;
     struct reception reception;
-    char last_id[64];    /**< of the command that was answered last, */
-    json_t *last_answer; /**< and its answer */
+    struct progress progress; /**< of the command that is being carried out */
+    char last_id[64];         /**< of the command that was answered last, */
+    json_t *last_answer;      /**< and its answer */
     bool ended;
     char text[FAILURE_TEXT_BYTES];
 };
@@ -82,26 +86,25 @@ static json_t *receive(struct server *server, const json_t *command) {
     *reception = (struct reception){.handle = number_in(command, "handle"), .columns = number_in(command, "columns")};
     supply_options_t options = server->options;
     server->text[0] = '\0';
-    if (supply_open(&reception->supply, &options) != SUPPLY_OK) fail(server, "%s", supply_error(reception->supply));
+    check_expected_rows(&server->ranks, number_in(command, "expected_rows"), number_in(command, "row_bytes"),
+                        server->text);
+    if (server->text[0] == '\0' && supply_open(&reception->supply, &options) != SUPPLY_OK)
+        fail(server, "%s", supply_error(reception->supply));
     /* No rank waits for rows, or for the others, if one of them cannot take its own. */
     if (ranks_agree(&server->ranks, server->text)) return json_object();
     supply_abort(reception->supply, server->text);
-    reception->supply = NULL;
+    *reception = (struct reception){0};
     return NULL;
 }
 
-/* After the answer to "receive". The next command, "received", tells Spark how it went. */
-static void take_rows(struct server *server) {
-    struct held *held = receive_matrix(&server->reception, &server->ranks, server->text);
-    if (held != NULL) matrices_add(&server->matrices, held);
-}
-
+/* After the rows of "receive" have come: all ranks compare them. */
 static json_t *received(struct server *server, const json_t *command) {
-    const struct held *held = matrices_find(&server->matrices, number_in(command, "handle"));
-    if (held != NULL) return held_describe(held);
-    return server->reception.handle == number_in(command, "handle") && server->text[0] != '\0'
-               ? NULL
-               : fail(server, "there is no matrix %" PRIu64, number_in(command, "handle"));
+    const uint64_t handle = number_in(command, "handle");
+    if (server->reception.handle != handle || handle == 0) return fail(server, "there is no matrix %" PRIu64, handle);
+    struct held *held = reception_finish(&server->reception, &server->ranks, &server->progress, server->text);
+    if (held == NULL) return NULL;
+    matrices_add(&server->matrices, held);
+    return held_describe(held);
 }
 
 static json_t *describe_results(struct server *server, struct supply_call *call) {
@@ -121,7 +124,7 @@ static json_t *run_call(struct server *server, struct supply_call *call) {
     snprintf(about, sizeof about, "rank %d on node %s was ended in the routine %s by signal", server->ranks.rank,
              server->ranks.node, call->routine->name);
     crash_report_to(server->channel.connection, about);
-    const bool succeeded = call_run(call, &server->channel);
+    const bool succeeded = call_run(call);
     crash_report_to(-1, NULL);
     return succeeded ? describe_results(server, call) : fail(server, "%s", call->text);
 }
@@ -135,6 +138,7 @@ static json_t *call_routine(struct server *server, const json_t *command) {
         return fail(server, "a call names a library and a routine");
     }
     call->ranks = &server->ranks;
+    call->progress = &server->progress;
     call->first_handle = number_in(command, "handle");
     call->routine = libraries_find(&server->libraries, library, routine, call->text, sizeof call->text);
     if (call->routine != NULL) call_prepare(call, &server->matrices, command);
@@ -195,7 +199,7 @@ static json_t *end(struct server *server, const json_t *command) {
 static json_t *status(struct server *server, const json_t *command) {
     (void)command;
     return json_pack("{s:i, s:i, s:s, s:I, s:s}", "rank", server->ranks.rank, "ranks", server->ranks.count, "node",
-                     server->ranks.node, "memory_available", (json_int_t)node_memory_available(), "version",
+                     server->ranks.node, "memory_available", (json_int_t)node_memory_available(""), "version",
                      supply_version());
 }
 
@@ -231,6 +235,8 @@ static json_t *answer(struct server *server, const json_t *command) {
         return json_pack("{s:s}", "error", "a command has a name and an id");
     if (server->last_answer != NULL && strcmp(id, server->last_id) == 0) return json_incref(server->last_answer);
     drop_forgotten(server, command);
+    /* Its run has failed in Spark. */
+    if (strcmp(name, "received") != 0) reception_drop(&server->reception);
     json_t *done = run(server, name, command);
     json_decref(server->last_answer);
     server->last_answer = done != NULL ? json_pack("{s:o}", "done", done) : error_answer(server->text);
@@ -238,8 +244,18 @@ static json_t *answer(struct server *server, const json_t *command) {
     return json_incref(server->last_answer);
 }
 
-static void send_answer(struct server *server, const json_t *command) {
+/* A command may take long: to open the pair, to compare keys, to run a routine, to write. */
+static json_t *answer_with_heartbeats(struct server *server, const json_t *command) {
+    struct heartbeat heartbeat;
+    server->progress = (struct progress){0};
+    heartbeat_start(&heartbeat, &server->progress, &server->channel);
     json_t *line = answer(server, command);
+    heartbeat_stop(&heartbeat);
+    return line;
+}
+
+static void send_answer(struct server *server, const json_t *command) {
+    json_t *line = answer_with_heartbeats(server, command);
     const json_t *bytes = json_object_get(json_object_get(line, "done"), "bytes");
     const struct held *held = bytes == NULL ? NULL : matrices_find(&server->matrices, number_in(command, "handle"));
     channel_send(&server->channel, line, held == NULL ? "" : (const void *)held->part.values,
@@ -253,7 +269,7 @@ static void serve(struct server *server) {
         if (command == NULL) return;
         send_answer(server, command);
         json_decref(command);
-        if (server->reception.supply != NULL) take_rows(server);
+        if (server->reception.supply != NULL) reception_take_rows(&server->reception, &server->ranks);
     }
 }
 
@@ -305,6 +321,7 @@ int main(int argc, char **argv) {
     const bool opened = open_server(&server);
     if (opened) serve(&server);
     channel_close(&server.channel);
+    reception_drop(&server.reception);
     matrices_drop_all(&server.matrices);
     json_decref(server.last_answer);
     if (interruption_signal() != 0) {

@@ -84,6 +84,38 @@ static int blunder(supply_call_t *call) {
     return 0;
 }
 
+/* Leaves a message that nobody receives. */
+static int litter(supply_call_t *call) {
+    MPI_Request request;
+    double value = 1;
+    if (rank_of(call) == 0) MPI_Isend(&value, 1, MPI_DOUBLE, 1, 0, supply_call_comm(call), &request);
+    if (rank_of(call) == 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return 0;
+}
+
+/* The message that rank 1 gets from rank 0: 2. */
+static int tidy(supply_call_t *call) {
+    const MPI_Comm comm = supply_call_comm(call);
+    double value = 2;
+    if (rank_of(call) == 0) MPI_Send(&value, 1, MPI_DOUBLE, 1, 0, comm);
+    if (rank_of(call) == 1) MPI_Recv(&value, 1, MPI_DOUBLE, 0, 0, comm, MPI_STATUS_IGNORE);
+    MPI_Bcast(&value, 1, MPI_DOUBLE, 1, comm);
+    double *result = supply_call_array(call, "B", 1, 1);
+    if (result != NULL) *result = value;
+    return result == NULL;
+}
+
+/* Never asks whether it was cancelled. */
+static int deaf(supply_call_t *call) {
+    supply_call_progress(call, 1, 3);
+    for (;;) usleep(10000);
+}
+
+/* Asks for one result twice. */
+static int twice(supply_call_t *call) {
+    return supply_call_array(call, "B", 1, 1) == NULL || supply_call_array(call, "B", 1, 1) == NULL;
+}
+
 #define RANK {"rank", SUPPLY_INTEGER, "1"}
 #define MATRIX {"A", SUPPLY_MATRIX, NULL}
 
@@ -100,5 +132,9 @@ const supply_routine_t supply_routines[] = {
     {"large", large, {{"columns", SUPPLY_INTEGER, NULL}}, {"B"}},
     {"mumble", mumble, {{NULL}}, {NULL}},
     {"blunder", blunder, {RANK}, {NULL}},
+    {"litter", litter, {{NULL}}, {NULL}},
+    {"tidy", tidy, {{NULL}}, {"B"}},
+    {"deaf", deaf, {{NULL}}, {NULL}},
+    {"twice", twice, {{NULL}}, {"B"}},
     {.name = NULL},
 };

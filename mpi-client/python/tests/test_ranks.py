@@ -1,9 +1,11 @@
 """supply.spark.Ranks: matrices of a session that real ranks hold, and routines of libraries that a test compiles."""
 
 import contextlib
+import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -179,6 +181,24 @@ def test_more_ranks_than_rows(ranks, spark):
             lambda ranks, df, a: ranks.matrix(df.selectExpr("if(id = 7, null, id) as k", "features"), "features", "k"),
             "column 'key' has a null",
         ),
+        (
+            lambda ranks, df, a: ranks.matrix(df.selectExpr("if(id = 99, 3, id) as k", "features"), "features", "k"),
+            r"the key 3 \(rank [01]\) is in more than one row",
+        ),
+        (
+            lambda ranks, df, a: ranks.matrix(df.selectExpr("'ü' || id % 99 as k", "features"), "features", "k"),
+            r"the key 'ü0' \(rank [01]\) is in more than one row",
+        ),
+        (
+            lambda ranks, df, a: ranks.matrix(df.selectExpr("id > 0 as k", "features"), "features", "k"),
+            "column 'key' has booleans or lists",
+        ),
+        (
+            lambda ranks, df, a: ranks.matrix(df.sparkSession.range(10**13), ["id"], "id"),
+            r"the matrix needs 160000.0 GB on node \S+, and [0-9.]+ GB are free there",
+        ),
+        (lambda ranks, df, a: ranks.call("twice"), "the routine twice makes its result 'B' twice"),
+        (lambda ranks, df, a: ranks.call("fail", rank="x" * (2 << 20)), "the command has more than 1 MiB"),
     ],
 )
 def test_bad_input_leaves_other_handles_as_they_were(ranks, numbers, matrix, wrong, text):
@@ -221,6 +241,45 @@ def test_one_rank_that_cannot_open_its_pair_fails_the_command_on_all(spark, libr
 def test_a_rank_that_ends_first_sends_heartbeats_until_the_last_one_has_ended(spark, libraries):
     with started(spark, libraries, timeout=10) as ranks:
         assert ranks.call("linger", seconds=14) == ()
+
+
+def test_a_message_that_a_routine_leaves_reaches_no_other_call(ranks):
+    ranks.call("litter")
+    assert ranks.call("tidy").to_numpy().tolist() == [2.0]
+
+
+def send(folder, command):
+    """A command by hand to all ranks: the lines of rank 0's answer."""
+    sockets = []
+    for path in sorted(pathlib.Path(folder).glob("*/matrix-*.mapped.server")):
+        sockets.append(socket.socket(socket.AF_UNIX))
+        sockets[-1].settimeout(60)
+        sockets[-1].connect(str(path))
+        sockets[-1].sendall(json.dumps({"id": command["command"], **command}).encode() + b"\n")
+    with contextlib.ExitStack() as stack:
+        for one in sockets:
+            stack.enter_context(one)
+        for line in stack.enter_context(sockets[0].makefile()):
+            yield json.loads(line)
+
+
+def test_heartbeats_say_the_step_and_of_how_many(spark, libraries):
+    from supply.spark import Ranks, SupplierError
+
+    others = servers()
+    with (
+        shared_memory() as folder,
+        pytest.raises(SupplierError, match="all matrices of these ranks are gone"),
+        Ranks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks,
+    ):
+        call = {"command": "call", "library": "libroutines.so", "routine": "deaf", "handle": 1}
+        lines = send(folder, call)
+        assert {"progress": 1 / 3, "step": 1, "of": 3} in [next(lines), next(lines)]
+        # A signal ends a routine that does not ask whether it was cancelled.
+        os.kill(next(process for process in servers() if process not in others), signal.SIGTERM)
+        while next(lines, None) is not None:
+            pass
+        ranks.call("wait", library="libroutines.so")
 
 
 def test_more_than_the_driver_takes_is_refused(ranks):

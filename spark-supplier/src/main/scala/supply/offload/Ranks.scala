@@ -49,8 +49,14 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     val handle = take(1)
     val selected = rows.of(data)
     val columns = rows.sparseColumns(data).getOrElse(0L)
-    ask("receive")(_.put("handle", handle).put("columns", columns))
-    SupplyJob.run(sc, inOrder)(RowSource.of(selected, new ListLengths))
+    // Refuses wrong columns before a rank waits for them.
+    val source = RowSource.of(selected, new ListLengths)
+    ask("receive") {
+      _.put("handle", handle).put("columns", columns)
+        .put("expected_rows", ExpectedRows.count(selected))
+        .put("row_bytes", ExpectedRows.bytesOfRow(source.schema))
+    }
+    SupplyJob.run(sc, inOrder)(source)
     val answers = ask("received")(_.put("handle", handle))
     Matrix.of(this, answers.head.status)
   }

@@ -1,0 +1,54 @@
+// The memory that a node can still give, read from files as Linux has them.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "temporary_folder.h"
+
+extern "C" {
+#include "node_memory.h"
+}
+
+namespace supply_test {
+namespace {
+
+class NodeMemoryTest : public ::testing::Test {
+  protected:
+    void write(const std::string &path, const std::string &content) {
+        std::filesystem::create_directories(std::filesystem::path(folder.file(path)).parent_path());
+        folder.write(path, content);
+    }
+    void limit(const std::string &bytes, const std::string &used, const std::string &cached) {
+        write("proc/self/cgroup", "0::/\n");
+        write("proc/self/mountinfo", "30 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        write("sys/fs/cgroup/memory.max", bytes + "\n");
+        write("sys/fs/cgroup/memory.current", used + "\n");
+        write("sys/fs/cgroup/memory.stat", "inactive_file " + cached + "\n");
+    }
+    size_t available() const { return node_memory_available(folder.path().c_str()); }
+    TemporaryFolder folder;
+};
+
+TEST_F(NodeMemoryTest, WithoutFilesNothingIsKnown) { EXPECT_EQ(SIZE_MAX, available()); }
+
+TEST_F(NodeMemoryTest, TheSmallerOfNodeAndGroupCounts) {
+    write("proc/meminfo", "MemTotal:  90 kB\nMemFree:  10 kB\nMemAvailable:   50 kB\n");
+    EXPECT_EQ(50u << 10, available());
+    limit("70000", "20000", "0");
+    EXPECT_EQ(50000u, available());
+    limit("max", "20000", "0");
+    EXPECT_EQ(50u << 10, available());
+}
+
+TEST_F(NodeMemoryTest, CachedFilesAreFreeAndAFullGroupHasNothing) {
+    write("proc/meminfo", "MemAvailable:   50 kB\n");
+    limit("30000", "30000", "1000");
+    EXPECT_EQ(1000u, available());
+    limit("30000", "40000", "0");
+    EXPECT_EQ(0u, available());
+    limit("30000", "10", "20");
+    EXPECT_EQ(30000u, available());
+}
+
+} // namespace
+} // namespace supply_test
