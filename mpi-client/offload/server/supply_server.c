@@ -154,7 +154,9 @@ static json_t *fetch(struct server *server, const json_t *command) {
     if (held == NULL)
         return fail(server, "there is no matrix %" PRIu64 ": it was dropped", number_in(command, "handle"));
     if (held->part.row_offsets != NULL) return fail(server, "a sparse matrix cannot be fetched: multiply it first");
-    const uint64_t bytes = held->part.local_rows * held->part.columns * sizeof(double);
+    /* All ranks have the same array: the first one sends it. */
+    const bool is_sent = !held->is_array || server->ranks.rank == 0;
+    const uint64_t bytes = is_sent ? held->part.local_rows * held->part.columns * sizeof(double) : 0;
     return json_pack("{s:I}", "bytes", (json_int_t)bytes);
 }
 

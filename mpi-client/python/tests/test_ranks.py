@@ -286,7 +286,7 @@ def test_more_than_the_driver_takes_is_refused(ranks):
     from supply.spark import SupplierError
 
     array = ranks.call("large", columns=1 << 28)
-    with pytest.raises(SupplierError, match=r"has 2\.1 GB, and to_numpy\(\) brings at most 2 GB"):
+    with pytest.raises(SupplierError, match=r"has 2\.1 GB, and the driver takes at most 2 GiB"):
         array.to_numpy()
 
 

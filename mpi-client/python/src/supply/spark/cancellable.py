@@ -16,9 +16,12 @@ _CANCEL_SECONDS = 10
 _Returned = TypeVar("_Returned")
 
 
-def run_cancellable(context: Any, call: Callable[[], _Returned]) -> _Returned:
-    """What the call returns. Its Spark jobs end with Ctrl-C. Raises SupplierError for the product's own errors.
+def run_cancellable(
+    context: Any, call: Callable[[], _Returned], cancel: Callable[[], None] = lambda: None
+) -> _Returned:
+    """What the call returns. Raises SupplierError for the product's own errors.
 
+    Ctrl-C ends its Spark jobs; cancel: ends what else it does.
     It runs on a thread of its own: a signal's handler, PySpark's also, cannot use the JVM during a call of its thread.
     """
     tag = f"supply-{uuid.uuid4().hex[:12]}"
@@ -37,6 +40,7 @@ def run_cancellable(context: Any, call: Callable[[], _Returned]) -> _Returned:
     try:
         thread.join()
     except BaseException:
+        cancel()
         context.cancelJobsWithTag(tag)
         thread.join(_CANCEL_SECONDS)
         raise

@@ -8,11 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from supply.errors import SupplierError
-
-# The largest array of the JVM.
-_BYTES_MAX = (1 << 31) - 1
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -51,12 +46,6 @@ class Matrix:
 
         The array is read-only. Raises SupplierError above 2 GB.
         """
-        rows, columns = self.shape
-        if rows * columns * 8 > _BYTES_MAX:
-            raise SupplierError(
-                f"{self!r} has {rows * columns * 8 / 1e9:.1f} GB, and to_numpy() brings at most 2 GB to the driver: "
-                "use to_df()"
-            )
         values = numpy.frombuffer(self._ranks.ask(self.java.toBytes), dtype="<f8").reshape(self.shape)
         return values.ravel() if self.java.isArray() and 1 in self.shape else values
 

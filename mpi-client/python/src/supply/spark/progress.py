@@ -5,14 +5,21 @@ from __future__ import annotations
 import importlib.util
 import logging
 import sys
+import threading
 import time
+from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 import tqdm
+from pyspark import InheritableThread
 
 from supply.ranks.messages import Progress
 
 _LINE_SECONDS = 10
+# A routine that ends sooner shows nothing.
+_QUIET_SECONDS = 2
+_POLL_SECONDS = 0.5
 _log = logging.getLogger("supply.spark")
 
 
@@ -21,7 +28,7 @@ class ProgressBar:
 
     def __init__(self, epochs: int) -> None:
         self._epochs = epochs
-        self._lines = not (sys.stderr.isatty() or _in_notebook())
+        self._lines = _shows_lines()
         self._bar = _bar_class()(unit=" elements", desc="rank 0", disable=self._lines)
         self._next_line = time.monotonic() + _LINE_SECONDS
 
@@ -42,6 +49,43 @@ class ProgressBar:
 
     def close(self) -> None:
         self._bar.close()
+
+
+class RoutineProgress:
+    """Shows how much of a routine is done, while its context lasts. done: returns that, from 0 to 1."""
+
+    def __init__(self, routine: str, done: Callable[[], float]) -> None:
+        self._routine = routine
+        self._done = done
+        self._ended = threading.Event()
+        self._thread = InheritableThread(target=self._run, name="supply: progress", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        if not self._ended.wait(_QUIET_SECONDS):
+            with _bar_class()(total=100, unit=" %", desc=self._routine, disable=_shows_lines()) as bar:
+                self._show(bar)
+
+    def _show(self, bar: Any) -> None:
+        next_line = time.monotonic() + _LINE_SECONDS
+        while not self._ended.wait(_POLL_SECONDS):
+            percent = round(100 * self._done())
+            bar.update(percent - bar.n)
+            if bar.disable and time.monotonic() >= next_line:
+                next_line = time.monotonic() + _LINE_SECONDS
+                _log.info("%s: %d %% done", self._routine, percent)
+
+
+def _shows_lines() -> bool:
+    return not (sys.stderr.isatty() or _in_notebook())
 
 
 def _in_notebook() -> bool:

@@ -15,6 +15,7 @@ from supply.ranks.run_files import RunFiles
 from supply.spark.cancellable import run_cancellable
 from supply.spark.matrix import Matrix
 from supply.spark.mpirun import Mpirun, MpirunEnded, command, files_of_mpi
+from supply.spark.progress import RoutineProgress
 from supply.spark.server_sockets import wait_for_sockets
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ _LAST_WORDS_SECONDS = 5
 class Ranks:
     """MPI ranks that hold matrices of this session. Starts `supply-server` on this machine by mpirun.
 
-    spark: the session, with executors on this machine only. It needs a free task slot for each rank. n: ranks.
+    spark: the session, with executors on this machine only. It needs a free task slot for each rank while a matrix is
+    sent. n: ranks.
     library: the shared library whose routines call() calls if it names no other.
     libraries: the folder of the libraries. server: the program. Not set: as installed, or SUPPLY_LIBRARIES and
     SUPPLY_SERVER of the environment.
@@ -109,7 +111,8 @@ class Ranks:
         values = [_plain(value) for value in arguments]
         named = {name: _plain(value) for name, value in parameters.items()}
         offload = self._spark._jvm.supply.python.Offload
-        results = self.ask(lambda: offload.call(self._ranks, library or self._library, routine, values, named))
+        with RoutineProgress(routine, self._ranks.progress):
+            results = self.ask(lambda: offload.call(self._ranks, library or self._library, routine, values, named))
         held = tuple(self._held(result) for result in results)
         return held[0] if len(held) == 1 else held
 
@@ -149,7 +152,7 @@ class Ranks:
             return call()
 
         try:
-            return run_cancellable(self._spark.sparkContext, forgetting)
+            return run_cancellable(self._spark.sparkContext, forgetting, self._ranks.cancel)
         except SupplierError as error:
             if not _is_end_of_ranks(error):
                 raise

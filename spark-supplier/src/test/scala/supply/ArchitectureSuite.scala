@@ -92,7 +92,7 @@ private object ArchitectureSuite {
     "executor" -> executor,
     "failure" -> (failure :+ internals),
     "driver" -> (driver :+ internals),
-    "offload" -> entryPoint,
+    "offload" -> (entryPoint :+ internals),
     "datasource" -> entryPoint,
     root -> (entryPoint :+ "datasource"),
     "cli" -> entryPoint,

@@ -114,6 +114,13 @@ object PinnedTask {
   /** This executor's host, as Spark knows it. */
   def host: String = SparkEnv.get.blockManager.blockManagerId.host
 
+  /** The ranks of this node with the files of their pairs. */
+  def pairsHere(configFiles: ConfigFiles, hosts: Hostfile): Seq[(Int, PairPaths)] = {
+    val ranks = hosts.ranksOn(host)
+    val pairs = configFiles.read(ranks.map(hosts.places(_).localRank + 1).max)
+    ranks.map(rank => rank -> pairs(hosts.places(rank).localRank))
+  }
+
   /** The files of the pair of a rank, on its own node. */
   def paths(configFiles: ConfigFiles, hosts: Hostfile, rank: Int): PairPaths = {
     val localRank = hosts.places(rank).localRank

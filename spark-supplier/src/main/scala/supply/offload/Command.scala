@@ -5,17 +5,20 @@ import java.util.UUID
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 
-/** One command to all ranks of a supply-server: a line of JSON. A retried task sends the same. */
-private[offload] final case class Command(line: String)
+/**
+ * One command to all ranks of a supply-server: a line of JSON. A retried task sends the same.
+ * dataMax: the most bytes of data that a rank may answer with.
+ */
+private[offload] final case class Command(line: String, dataMax: Long)
 
 private[offload] object Command {
   private val json = new ObjectMapper
 
-  def of(name: String)(fill: ObjectNode => Unit): Command = {
+  def of(name: String, dataMax: Long)(fill: ObjectNode => Unit): Command = {
     val command = json.createObjectNode()
     command.put("command", name).put("id", UUID.randomUUID().toString)
     fill(command)
-    Command(json.writeValueAsString(command))
+    Command(json.writeValueAsString(command), dataMax)
   }
 }
 

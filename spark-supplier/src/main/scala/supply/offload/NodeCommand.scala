@@ -6,8 +6,6 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.{TaskContext, TaskKilledException}
-
 import supply.core.{ConfigException, Deadline}
 import supply.executor.PinnedTask
 import supply.pair.ConfigFiles
@@ -15,26 +13,27 @@ import supply.plan.Hostfile
 
 /**
  * Sends one command to all ranks of its node at once, because a routine begins only when all have
- * it, and returns their answers by rank. If its task is cancelled it closes the sockets, and the
- * ranks learn of it.
+ * it, and returns their answers by rank.
  */
 private[offload] final class NodeCommand(configFiles: ConfigFiles, hosts: Hostfile,
     command: Command, timeout: Double) extends Serializable {
   import NodeCommand._
 
-  def execute(): Seq[(Int, Answer)] = {
-    val ranks = hosts.places.indices.filter(rank => hosts.places(rank).isOn(PinnedTask.host))
-    val pairs = configFiles.read(ranks.map(hosts.places(_).localRank).max + 1)
-    val sockets = ranks.map { rank =>
-      val path = s"${pairs(hosts.places(rank).localRank).mappedFile}.server"
-      if (path.getBytes(UTF_8).length > pathMax) throw new ConfigException(
-        s"the socket $path has more than $pathMax bytes: choose a shorter folder")
-      new RankSocket(rank, path, command, timeout)
+  /**
+   * progress: gets how much of a routine is done on the first rank of the node. checkCancelled: is
+   * called often, and throws if the caller is cancelled. The sockets are closed then, and the ranks
+   * learn of it.
+   */
+  def execute(progress: Double => Unit)(checkCancelled: => Unit): Seq[(Int, Answer)] = {
+    val pairs = PinnedTask.pairsHere(configFiles, hosts)
+    val sockets = pairs.map { case (rank, pair) =>
+      val show = if (rank == pairs.head._1) progress else (_: Double) => ()
+      new RankSocket(rank, socketOf(pair.mappedFile), command, timeout, show)
     }
     val selector = Selector.open()
     try {
       sockets.foreach(_.open(selector))
-      waitForAll(sockets, selector)
+      waitForAll(sockets, selector)(checkCancelled)
       sockets.map(socket => socket.rank -> socket.answer.get)
     } finally {
       sockets.foreach(_.close())
@@ -42,22 +41,21 @@ private[offload] final class NodeCommand(configFiles: ConfigFiles, hosts: Hostfi
     }
   }
 
-  private def waitForAll(sockets: Seq[RankSocket], selector: Selector): Unit = {
+  private def waitForAll(sockets: Seq[RankSocket], selector: Selector)(
+      checkCancelled: => Unit): Unit = {
     val buffer = ByteBuffer.allocate(bufferBytes)
     var last = Option.empty[Deadline]
     while (sockets.exists(_.answer.isEmpty)) {
       selector.select(pollMillis)
-      if (TaskContext.get().isInterrupted()) throw new TaskKilledException("cancelled")
-      selector.selectedKeys.asScala.foreach(_.attachment.asInstanceOf[RankSocket].read(buffer))
+      checkCancelled
+      selector.selectedKeys.asScala.foreach { key =>
+        key.attachment.asInstanceOf[RankSocket].proceed(key, buffer)
+      }
       selector.selectedKeys.clear()
       sockets.foreach(_.checkDeadline())
       // When one rank is gone, mpirun ends the others, too: only their last words are waited for.
       if (last.isEmpty && sockets.exists(isOver)) last = Some(new Deadline(lastWordsSeconds))
-      if (last.exists(_.passed)) sockets.foreach { socket =>
-        if (socket.answer.isEmpty)
-          socket.answer =
-            Some(Answer.Lost(s"rank ${socket.rank} did not answer after another had ended"))
-      }
+      if (last.exists(_.passed)) sockets.foreach(_.lose("did not answer after another had ended"))
     }
   }
 
@@ -74,4 +72,11 @@ private[offload] object NodeCommand {
 
   /** Of a Unix domain socket's address, without the zero byte. */
   private val pathMax = 107
+
+  private def socketOf(mappedFile: String): String = {
+    val path = s"$mappedFile.server"
+    if (path.getBytes(UTF_8).length > pathMax) throw new ConfigException(
+      s"the socket $path has more than $pathMax bytes: choose a shorter folder")
+    path
+  }
 }

@@ -6,16 +6,16 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 
 import scala.jdk.CollectionConverters._
 
-import supply.core.{ConfigException, RankEndedException, RankException}
-import supply.driver.{NodeJob, SupplyJob}
+import supply.core.{ConfigException, ContractException, RankEndedException, RankException}
+import supply.driver.SupplyJob
 import supply.executor.SupplySettings
-import supply.plan.{Hostfile, Shuffle}
+import supply.plan.Shuffle
 import supply.sources.rows.{ListLengths, RowSource}
 
 /**
  * The ranks of a running `supply-server`, which hold matrices of this Spark program and run
- * routines on them (docs/OFFLOAD.md). Not the ranks but Spark's tasks talk to them, one on each
- * node, so a command needs a free task slot on each. For several threads: one command at a time.
+ * routines on them (docs/OFFLOAD.md). If they are on other nodes than the driver, a command is a job
+ * with a task on each of their nodes. For several threads: one command at a time.
  *
  * settings: ranks, config files, host file and timeout, as those of the ranks. resultsFolder: beginning
  * of the names of folders on each node for the rows of [[Matrix.toDF]].
@@ -26,7 +26,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
 
   private val sc = spark.sparkContext
   settings.check()
-  private val hosts: Hostfile = settings.readHosts()
+  private val commands = new RankCommands(sc, settings, settings.readHosts())
   // So that matrices of one DataFrame have the same rows on the same ranks.
   private val inOrder = settings.copy(shuffle = Shuffle.Off)
   private var nextHandle = 1L
@@ -46,19 +46,20 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
    * order. Throws a SupplyException for bad rows, or too little memory.
    */
   def matrix(data: DataFrame, rows: MatrixRows): Matrix = synchronized {
-    val handle = take(1)
     val selected = rows.of(data)
     val columns = rows.sparseColumns(data).getOrElse(0L)
     // Refuses wrong columns before a rank waits for them.
     val source = RowSource.of(selected, new ListLengths)
-    ask("receive") {
-      _.put("handle", handle).put("columns", columns)
-        .put("expected_rows", ExpectedRows.count(selected))
-        .put("row_bytes", ExpectedRows.bytesOfRow(source.schema))
+    newHandles(1) { handle =>
+      ask("receive") {
+        _.put("handle", handle).put("columns", columns)
+          .put("expected_rows", ExpectedRows.count(selected))
+          .put("row_bytes", ExpectedRows.bytesOfRow(source.schema))
+      }
+      SupplyJob.run(sc, inOrder)(source)
+      val answers = ask("received")(_.put("handle", handle))
+      Matrix.of(this, answers.head.status)
     }
-    SupplyJob.run(sc, inOrder)(source)
-    val answers = ask("received")(_.put("handle", handle))
-    Matrix.of(this, answers.head.status)
   }
 
   /**
@@ -67,9 +68,9 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
    * text.
    */
   def call(library: String, routine: String, arguments: Seq[Any], parameters: Map[String, Any])
-      : Seq[(String, Matrix)] = synchronized {
+      : Seq[(String, Matrix)] = newHandles(resultsMax) { handle =>
     val replies = ask("call") { command =>
-      command.put("library", library).put("routine", routine).put("handle", take(resultsMax))
+      command.put("library", library).put("routine", routine).put("handle", handle)
       val inOrder = command.putArray("arguments")
       arguments.zipWithIndex.foreach { case (value, i) =>
         inOrder.add(encoded(s"number $i", value))
@@ -94,18 +95,21 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   }
 
   private[offload] def fetch(matrix: Matrix): Seq[Array[Byte]] = {
-    val bytes = matrix.rows.toDouble * matrix.columns * java.lang.Double.BYTES
+    val bytes = BigInt(matrix.rows) * matrix.columns * java.lang.Double.BYTES
     if (bytes > fetchedBytesMax) throw new ConfigException(
-      f"$matrix has ${bytes / 1e9}%.1f GB, and the driver's memory takes at most ${fetchedBytesMax / 1e9}%.1f GB of a " +
-        "matrix: read its rows as a DataFrame (to_df, toDF)")
-    val answers = ask("fetch")(_.put("handle", matrix.handle))
-    // All ranks have the same array.
-    (if (matrix.isArray) answers.take(1) else answers).map(_.data)
+      f"$matrix has ${bytes.toDouble / 1e9}%.1f GB, and the driver takes at most 2 GiB of a matrix: " +
+        "read its rows as a DataFrame (to_df, toDF)")
+    val parts = ask("fetch", bytes.toLong)(_.put("handle", matrix.handle)).map(_.data)
+    val received = parts.map(_.length.toLong).sum
+    if (received != bytes) throw new ContractException(
+      s"the ranks have sent $received bytes of $matrix, which has $bytes")
+    parts.filter(_.nonEmpty)
   }
 
   /** The rows of the matrix, where the ranks are: "key", if they have keys, and "row". */
   private[offload] def read(matrix: Matrix): DataFrame = synchronized {
-    val folder = s"$resultsFolder-${take(1)}"
+    val folder = s"$resultsFolder-$nextHandle"
+    nextHandle += 1
     ask("write")(_.put("handle", matrix.handle).put("folder", folder))
     val options = Map("results" -> "matrix", "results-folder" -> folder,
       "ranks" -> settings.ranks.toString, "mapped-files" -> settings.mappedFiles,
@@ -125,39 +129,54 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     forgotten :+= matrix.handle
   }
 
+  /** How much of the running routine is done, from 0 to 1, as it says. Any thread may ask. */
+  def progress: Double = commands.progress
+
+  /**
+   * Cancels the command that runs, from another thread: the call throws. A command that is a job
+   * is cancelled with the job.
+   */
+  def cancel(): Unit = commands.cancel()
+
   /** Ends the ranks. Their matrices are gone. */
-  override def close(): Unit = if (lost.isEmpty) {
-    ask("end")(_ => ())
+  override def close(): Unit = {
+    try if (lost.isEmpty) ask("end")(_ => ())
+    finally commands.close()
     lost = Some("the ranks were closed")
   }
 
-  private def take(handles: Long): Long = {
+  /** body: gets the first of new handles. If it fails, the ranks drop what they made of them. */
+  private def newHandles[A](count: Long)(body: Long => A): A = synchronized {
     val first = nextHandle
-    nextHandle += handles
-    first
+    nextHandle += count
+    try body(first)
+    catch {
+      case e: Throwable =>
+        forgotten ++= first until nextHandle
+        throw e
+    }
   }
 
-  /** Sends a command to all ranks, and returns their answers in rank order. */
-  private def ask(name: String)(fill: ObjectNode => Unit): Seq[Reply] = synchronized {
-    lost.foreach(text => throw new RankEndedException(s"all matrices are gone: $text"))
-    val command = Command.of(name) { command =>
-      fill(command)
-      val drop = command.putArray("drop")
-      forgotten.foreach(drop.add(_))
+  /** Sends a command to all ranks, and returns their answers in rank order; dataMax: of one rank. */
+  private def ask(name: String, dataMax: Long = 0)(fill: ObjectNode => Unit): Seq[Reply] =
+    synchronized {
+      lost.foreach(text => throw new RankEndedException(s"all matrices are gone: $text"))
+      val command = Command.of(name, dataMax) { command =>
+        fill(command)
+        val drop = command.putArray("drop")
+        forgotten.foreach(drop.add(_))
+      }
+      val answers = commands.send(command)
+      forgotten = Seq.empty
+      val failed = answers.collectFirst { case Answer.Failed(text) => text }
+      // What a rank says comes before what the end of another one looks like.
+      val lastWords = answers.collectFirst { case Answer.Lost(text, true) => text }
+      answers.collectFirst { case Answer.Lost(text, _) => text }.foreach { text =>
+        lose(lastWords.orElse(failed).getOrElse(text))
+      }
+      failed.foreach(text => throw new RankException(text))
+      answers.collect { case Answer.Done(line, data) => Reply(json.readTree(line), data) }
     }
-    val node = new NodeCommand(settings.configFiles, hosts, command, settings.timeout)
-    val answers = NodeJob.run(sc, hosts, "supply: a command to the ranks")(_ => node.execute())
-      .flatten.sortBy(_._1).map(_._2)
-    forgotten = Seq.empty
-    val failed = answers.collectFirst { case Answer.Failed(text) => text }
-    // What a rank says comes before what the end of another one looks like.
-    val lastWords = answers.collectFirst { case Answer.Lost(text, true) => text }
-    answers.collectFirst { case Answer.Lost(text, _) => text }.foreach { text =>
-      lose(lastWords.orElse(failed).getOrElse(text))
-    }
-    failed.foreach(text => throw new RankException(text))
-    answers.collect { case Answer.Done(line, data) => Reply(json.readTree(line), data) }
-  }
 
   private def lose(text: String): Nothing = {
     lost = Some(text)

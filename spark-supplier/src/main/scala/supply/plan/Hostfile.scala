@@ -29,6 +29,9 @@ final case class Hostfile(places: IndexedSeq[RankPlacement]) {
   /** The places of each host, in the order of the host file; empty if there is no host file. */
   def byHost: Seq[(String, Seq[RankPlacement])] =
     places.flatMap(_.host).distinct.map(host => host -> places.filter(_.host.contains(host)))
+
+  /** host: as Spark knows it. */
+  def ranksOn(host: String): Seq[Int] = places.indices.filter(places(_).isOn(host))
 }
 
 object Hostfile {
