@@ -22,8 +22,9 @@ private[driver] final class ReleaseResults(
 
   /** Removes the files. Throws a SupplyException if a node does not answer. */
   def now(): Unit = {
-    loads.synchronized(loads.remove(key))
     remove()
+    loads.synchronized(loads.remove(key))
+    ()
   }
 
   private def remove(): Unit = if (!sc.isStopped) {

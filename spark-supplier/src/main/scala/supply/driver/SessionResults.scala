@@ -1,6 +1,7 @@
 package supply.driver
 
 import scala.collection.mutable
+import scala.util.Try
 
 import org.apache.spark.{SparkContext, TaskContext, TaskKilledException}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
@@ -30,8 +31,11 @@ private[supply] object SessionResults {
   private val moves = mutable.Map.empty[MayMove, Int]
   private lazy val hook: Unit = {
     val driver = new SessionProbe(Endpoint)
-    SparkInternals.atShutdown(() =>
-      if (driver.ask[Boolean](IsOver).getOrElse(true)) OpenResults.removeAll())
+    SparkInternals.atShutdown { () =>
+      // If the driver does not answer, another executor of this node may still read them.
+      val isOver = Try(driver.ask[Boolean](IsOver).getOrElse(true)).getOrElse(false)
+      if (isOver) OpenResults.removeAll()
+    }
     ()
   }
 

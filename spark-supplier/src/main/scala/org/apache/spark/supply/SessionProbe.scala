@@ -1,5 +1,7 @@
 package org.apache.spark.supply
 
+import java.util.concurrent.TimeoutException
+
 import scala.util.control.NonFatal
 
 import org.apache.spark.{SparkContext, SparkEnv}
@@ -25,7 +27,10 @@ final class SessionProbe(name: String) {
     .set("spark.rpc.io.connectionTimeout", SessionProbe.Limit)
     .set("spark.rpc.io.maxRetries", "0")
 
-  /** The answer to `question`; None: the driver is gone. */
+  /**
+   * The answer to `question`; None: the driver is gone. Throws a TimeoutException if it does not
+   * answer: it may be suspended, or collect garbage.
+   */
   def ask[A](question: java.io.Serializable): Option[A] =
     try {
       val env = RpcEnv.create("supply-session", host, 0, conf, security, clientMode = true)
@@ -33,7 +38,7 @@ final class SessionProbe(name: String) {
         val driver = RpcUtils.makeDriverRef(name, conf, env)
         Some(EndpointCalls.read[A](driver.askSync[Array[Byte]](EndpointCalls.bytes(question))))
       } finally env.shutdown()
-    } catch { case NonFatal(_) => None }
+    } catch { case NonFatal(e) if !e.isInstanceOf[TimeoutException] => None }
 }
 
 object SessionProbe {
