@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
-from supply.errors import SupplierError
+from supply.spark.cancellable import run_cancellable
 
 
 def release(df: DataFrame) -> None:
@@ -15,8 +14,5 @@ def release(df: DataFrame) -> None:
     cached. Without this call, the files go when no DataFrame refers to them, or when the session ends. Raises
     SupplierError if df reads no result, or if a node does not answer.
     """
-    jvm = df.sparkSession.sparkContext._jvm
-    try:
-        jvm.supply.Results.release(df._jdf)
-    except Py4JJavaError as error:
-        raise SupplierError(error.java_exception.getMessage()) from error
+    context = df.sparkSession.sparkContext
+    run_cancellable(context, lambda: context._jvm.supply.Results.release(df._jdf))

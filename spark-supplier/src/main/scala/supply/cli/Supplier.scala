@@ -52,7 +52,7 @@ object Supplier {
       .setIfMissing("spark.executor.heartbeatInterval", "2s")
     // A task can do nothing on another node than its rank's, so it waits there for a core for the
     // whole time limit.
-    if (options.run.hosts != null)
+    if (options.run.pairs.hosts != null)
       conf.setIfMissing("spark.locality.wait", s"${math.ceil(options.run.timeout).toLong}s")
     val sc = SparkContext.getOrCreate(conf)
     try {
@@ -99,7 +99,7 @@ object Supplier {
           throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
         val level = storageLevel(options.storageLevel)
         val lmdb = LmdbOpener.open(sc, options.lmdb, partitions,
-          Hostfile(Option(options.run.hosts), options.run.ranks),
+          Hostfile(Option(options.run.pairs.hosts), options.run.ranks),
           options.cache.settings(options.run.timeout))
         if (level == StorageLevel.NONE) new LmdbSource(lmdb): Source
         else {

@@ -2,13 +2,17 @@ package supply.core
 
 import java.util.concurrent.{ScheduledThreadPoolExecutor, TimeUnit}
 
+import scala.concurrent.ExecutionContext
 import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
-/** Daemon threads for work that is due at a certain time. They do not keep the JVM alive. */
+/** Where work runs: daemon threads, which do not keep the JVM alive, and threads that are there. */
 object Threads {
   private val log = LoggerFactory.getLogger(getClass)
+
+  /** Continues in the thread that completes a future: for very little work. */
+  val completing: ExecutionContext = ExecutionContext.fromExecutor(_.run())
 
   /** One daemon thread, started with the first work. */
   def scheduler(name: String): ScheduledThreadPoolExecutor = {

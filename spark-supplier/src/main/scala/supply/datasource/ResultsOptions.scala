@@ -1,9 +1,9 @@
 package supply.datasource
 
-import picocli.CommandLine.{Command, Option => Opt}
+import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.{ConfigException, NamedOptions}
-import supply.driver.ResultsSettings
+import supply.driver.{PairOptions, ResultsSettings}
 import supply.pair.ConfigFiles
 
 /** The options of `spark.read.format("supply")`. */
@@ -17,17 +17,8 @@ private[supply] final class ResultsOptions {
     description = Array("Number of MPI ranks on all nodes together. Default: ${DEFAULT-VALUE}."))
   var ranks: Int = _
 
-  @Opt(names = Array("--mapped-files"), paramLabel = "FILE", required = true,
-    description = Array("mapped-files.conf of the run."))
-  var mappedFiles: String = _
-
-  @Opt(names = Array("--named-pipes"), paramLabel = "FILE", required = true,
-    description = Array("named-pipes.conf of the run."))
-  var namedPipes: String = _
-
-  @Opt(names = Array("--hosts"), paramLabel = "FILE",
-    description = Array("The host file of mpirun. Default: all ranks are on this node."))
-  var hosts: String = _
+  @Mixin
+  var pairs: PairOptions = _
 
   @Opt(
     names = Array("--results-folder"),
@@ -48,8 +39,8 @@ private[supply] final class ResultsOptions {
   def settings: ResultsSettings = ResultsSettings(
     name = results,
     ranks = ranks,
-    configFiles = ConfigFiles(mappedFiles, namedPipes),
-    hosts = Option(hosts),
+    configFiles = ConfigFiles(pairs.mappedFiles, pairs.namedPipes),
+    hosts = Option(pairs.hosts),
     folder = Option(resultsFolder),
     timeout = timeout)
 }

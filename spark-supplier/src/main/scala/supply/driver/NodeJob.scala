@@ -3,14 +3,14 @@ package supply.driver
 import java.util.UUID
 import java.util.concurrent.TimeoutException
 
-import scala.concurrent.{Await, ExecutionContext, Future, Promise}
+import scala.concurrent.{Await, Future, Promise}
 import scala.concurrent.duration.DurationDouble
 import scala.reflect.ClassTag
 
 import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 
-import supply.core.{MisplacedException, PlacementException, SupplyException}
+import supply.core.{MisplacedException, PlacementException, SupplyException, Threads}
 import supply.executor.PinnedTask
 import supply.plan.Hostfile
 
@@ -50,7 +50,8 @@ private[supply] object NodeJob {
         },
         received.toSeq)
       try
-        Await.result(Future.firstCompletedOf(Seq(failed.future, job))(sameThread), seconds.seconds)
+        Await.result(Future.firstCompletedOf(Seq(failed.future, job))(Threads.completing),
+          seconds.seconds)
       catch {
         case _: TimeoutException => throw new PlacementException(
             s"$description: not every node has answered within $seconds s (timeout): Spark needs an executor with a " +
@@ -58,9 +59,6 @@ private[supply] object NodeJob {
         case e: Exception => throw RankJob.causeOf(e)
       } finally job.cancel()
     }
-
-  /** Continues in the thread that completes a future: there is very little to do. */
-  private val sameThread: ExecutionContext = ExecutionContext.fromExecutor(_.run())
 
   private val throwMisplaced: String => Nothing = text => throw new MisplacedException(text)
 

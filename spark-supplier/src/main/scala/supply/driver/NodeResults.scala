@@ -4,6 +4,7 @@ import scala.util.control.NonFatal
 
 import supply.core.{Deadline, PairException, SupplyException}
 import supply.executor.PinnedTask
+import supply.pair.PairPaths
 import supply.plan.Hostfile
 import supply.results.{RankResult, ResultPath}
 
@@ -12,17 +13,15 @@ private[driver] final class NodeResults(settings: ResultsSettings, hosts: Hostfi
     extends Serializable {
   /** An error is an answer, and no failure of the task, which Spark would try again. */
   def find(): Either[SupplyException, Seq[FoundResult]] =
-    try Right(wait(hosts.places.indices.filter(rank => hosts.places(rank).isOn(PinnedTask.host))))
+    try Right(wait(PinnedTask.pairsHere(settings.configFiles, hosts)))
     catch {
       case e: SupplyException => Left(e)
       case NonFatal(e) if !e.isInstanceOf[InterruptedException] =>
         Left(new PairException(s"cannot look for the result '${settings.name}': $e", e))
     }
 
-  private def wait(ranks: Seq[Int]): Seq[FoundResult] = {
-    val pairs = settings.configFiles.read(ranks.map(hosts.places(_).localRank + 1).max)
-    var missing = ranks.map { rank =>
-      val pair = pairs(hosts.places(rank).localRank)
+  private def wait(pairs: Seq[(Int, PairPaths)]): Seq[FoundResult] = {
+    var missing = pairs.map { case (rank, pair) =>
       val path = ResultPath.of(pair, settings.folder, settings.name)
       rank -> new RankResult(rank, pair, path, settings.name)
     }

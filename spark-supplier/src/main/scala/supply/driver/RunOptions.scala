@@ -1,6 +1,6 @@
 package supply.driver
 
-import picocli.CommandLine.{Command, Option => Opt}
+import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.NamedOptions
 import supply.executor.SupplySettings
@@ -77,30 +77,8 @@ final class RunOptions {
         "not fit, the run fails with a message that names the sizes that they need."))
   var resident: Boolean = _
 
-  @Opt(
-    names = Array("--mapped-files"),
-    paramLabel = "FILE",
-    required = true,
-    description = Array(
-      "mapped-files.conf: line i names the mapped file of local rank i. The ranks use the same file."))
-  var mappedFiles: String = _
-
-  @Opt(
-    names = Array("--named-pipes"),
-    paramLabel = "FILE",
-    required = true,
-    description = Array(
-      "named-pipes.conf: line i names the request pipe and the notification pipe of local rank i. The ranks use the " +
-        "same file."))
-  var namedPipes: String = _
-
-  @Opt(
-    names = Array("--hosts"),
-    paramLabel = "FILE",
-    description = Array(
-      "The host file of mpirun, in Open MPI's format (host slots=n): it says on which node each rank is. " +
-        "Default: all ranks are on this node."))
-  var hosts: String = _
+  @Mixin
+  var pairs: PairOptions = _
 
   @Opt(
     names = Array("--timeout"),
@@ -131,14 +109,14 @@ final class RunOptions {
 
   def settings: SupplySettings = SupplySettings(
     ranks = ranks,
-    mappedFiles = mappedFiles,
-    namedPipes = namedPipes,
+    mappedFiles = pairs.mappedFiles,
+    namedPipes = pairs.namedPipes,
     epochs = epochs,
     seed = seed,
     shuffle = Shuffle.named(shuffle, shuffleBuffer),
     uneven = Uneven.named(uneven),
     blockElements = Option(blockElements).map(_.toInt),
-    hosts = Option(hosts),
+    hosts = Option(pairs.hosts),
     timeout = timeout,
     waitForRank = waitForRank,
     resident = resident,

@@ -8,7 +8,7 @@ import supply.plan.Hostfile
 private[supply] final class StreamSignal(
     configFiles: ConfigFiles, hosts: Hostfile, run: Long) extends Serializable {
   def send(): Unit =
-    hosts.places.indices.filter(rank => hosts.places(rank).isOn(PinnedTask.host)).foreach { rank =>
+    hosts.ranksOn(PinnedTask.host).foreach { rank =>
       try if (Pair.hasRank(PinnedTask.paths(configFiles, hosts, rank)))
           PinnedTask.attach(configFiles, hosts, rank, 0, timeout = 0, run).close()
       catch { case _: SupplyException => () } // The next batch fails with the same error.

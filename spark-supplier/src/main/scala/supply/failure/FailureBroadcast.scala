@@ -1,12 +1,13 @@
 package supply.failure
 
 import scala.collection.mutable
-import scala.concurrent.{Await, ExecutionContext, Future, Promise}
+import scala.concurrent.{Await, Future, Promise}
 import scala.concurrent.duration.DurationDouble
 
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.DriverEndpoint
 
+import supply.core.Threads
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 
@@ -14,9 +15,6 @@ import supply.plan.Hostfile
 private[supply] object FailureBroadcast {
   /** How long Spark may take to start the tasks: without executors it waits for ever. */
   private val startSeconds = 10.0
-
-  /** Continues in the thread that completes a future: there is very little to do. */
-  private val sameThread: ExecutionContext = ExecutionContext.fromExecutor(_.run())
 
   /**
    * Returns when all ranks are notified; waits `wait` seconds for the first one to come, but not
@@ -43,12 +41,12 @@ private[supply] object FailureBroadcast {
       (_: Iterator[Int]) => node.execute(), 0 until executors,
       (_: Int, outcome: NodeFailureTask.Outcome) => done(outcome), ())
     def await(end: Future[Unit], seconds: Double): Unit = {
-      Await.ready(Future.firstCompletedOf(Seq(job, end))(sameThread), seconds.seconds)
+      Await.ready(Future.firstCompletedOf(Seq(job, end))(Threads.completing), seconds.seconds)
       ()
     }
     // A task on an executor that is stuck never ends: another task of its node is enough.
     try {
-      await(Future.firstCompletedOf(Seq(oneWasThere.future, allAreDone.future))(sameThread),
+      await(Future.firstCompletedOf(Seq(oneWasThere.future, allAreDone.future))(Threads.completing),
         wait + startSeconds)
       await(allAreDone.future, NodeFailureTask.othersSeconds + startSeconds)
     } finally {

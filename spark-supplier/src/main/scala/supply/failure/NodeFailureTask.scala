@@ -21,7 +21,7 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
   import NodeFailureTask._
 
   def execute(): Outcome = {
-    val ranks = hosts.places.indices.filter(rank => hosts.places(rank).isOn(PinnedTask.host))
+    val ranks = hosts.ranksOn(PinnedTask.host)
     val seen = mutable.Set(ranks.filter(attached): _*)
     try {
       val pairs = configFiles.read()

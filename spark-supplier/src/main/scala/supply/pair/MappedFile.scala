@@ -8,6 +8,8 @@ import java.nio.file.StandardOpenOption.{READ, WRITE}
 
 import scala.util.Using
 
+import sun.misc.Unsafe
+
 import supply.core.{ContractException, PairException}
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 import supply.protocol.{EpochCounts, Layout, Position, Schema, Text}
@@ -44,8 +46,7 @@ final class MappedFile private (
       refuse("byte_order", f"0x${header.getInt(At.byteOrder)}%08x")
     if (generation == 0) refuse("generation", generation)
     val wideBlockBytes = header.getLong(At.blockBytes)
-    if (wideBlockBytes < Constant.BLOCK_BYTES_UNIT || wideBlockBytes > Constant.BLOCK_BYTES_MAX ||
-      wideBlockBytes % Constant.BLOCK_BYTES_UNIT != 0) refuse("block_bytes", wideBlockBytes)
+    if (!Layout.isBlockBytes(wideBlockBytes)) refuse("block_bytes", wideBlockBytes)
     if (blockCount < Constant.BLOCK_COUNT_MIN) refuse("block_count", blockCount)
     if (ringOffset != Constant.RING_OFFSET) refuse("ring_offset", ringOffset)
     val fileBytes = header.getLong(At.fileBytes)
@@ -168,11 +169,7 @@ final class MappedFile private (
   }
 
   /** Whether the rank that made this file lives: it holds its lock. */
-  def rankLives: Boolean = {
-    val lock = channel.tryLock(Constant.RANK_LOCK_BYTE, 1, true)
-    if (lock != null) lock.release()
-    lock == null
-  }
+  def rankLives: Boolean = MappedFile.isLockedByRank(channel)
 
   /** Takes the lock that keeps other attempts of this task out; false: another attempt holds it. */
   def lockForTask(): Boolean =
@@ -232,11 +229,19 @@ object MappedFile {
     buffer
   }
 
-  /** Unmaps at once. The JVM would keep the memory until it collects garbage. */
-  private[supply] val unmap: MappedByteBuffer => Unit = {
-    val field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe")
-    field.setAccessible(true)
-    val unsafe = field.get(null).asInstanceOf[sun.misc.Unsafe]
-    buffer => unsafe.invokeCleaner(buffer)
+  /** Tests the rank's lock with a query, which is a shared lock. */
+  private[supply] def isLockedByRank(channel: FileChannel): Boolean = {
+    val lock = channel.tryLock(Constant.RANK_LOCK_BYTE, 1, true)
+    if (lock != null) lock.release()
+    lock == null
   }
+
+  private[supply] val unsafe: Unsafe = {
+    val field = classOf[Unsafe].getDeclaredField("theUnsafe")
+    field.setAccessible(true)
+    field.get(null).asInstanceOf[Unsafe]
+  }
+
+  /** Unmaps at once. The JVM would keep the memory until it collects garbage. */
+  private[supply] def unmap(buffer: MappedByteBuffer): Unit = unsafe.invokeCleaner(buffer)
 }

@@ -137,6 +137,9 @@ object Layout {
 
   def versionText(version: Int): String = s"${version >>> 16}.${version & 0xffff}"
 
+  def isBlockBytes(bytes: Long): Boolean = bytes >= Constant.BLOCK_BYTES_UNIT &&
+    bytes <= Constant.BLOCK_BYTES_MAX && bytes % Constant.BLOCK_BYTES_UNIT == 0
+
   /** Bytes of a block header with the column table, as a multiple of the buffer alignment. */
   def blockHeaderBytes(columns: Int): Int = aligned(BlockHeader.SIZE + columns * BlockColumn.SIZE)
 

@@ -45,8 +45,7 @@ object BlockFileHeader {
     if (bytes.getLong(At.ringOffset) != Constant.RING_OFFSET)
       refuse("ring_offset", bytes.getLong(At.ringOffset))
     val blockBytes = bytes.getLong(At.blockBytes)
-    if (blockBytes < Constant.BLOCK_BYTES_UNIT || blockBytes > Constant.BLOCK_BYTES_MAX ||
-      blockBytes % Constant.BLOCK_BYTES_UNIT != 0) refuse("block_bytes", blockBytes)
+    if (!Layout.isBlockBytes(blockBytes)) refuse("block_bytes", blockBytes)
     val count = bytes.getInt(At.blockCount)
     if (count < 0) refuse("block_count", Integer.toUnsignedLong(count))
     if (bytes.getLong(At.published) != count)

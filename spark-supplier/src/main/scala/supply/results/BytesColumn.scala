@@ -8,7 +8,6 @@ import org.apache.spark.unsafe.types.UTF8String
 private final class BytesColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
   private val offsets = in.offsets
-  private val data = in.data
   private val dataBytes = in.dataBytes
 
   /** Points into the file. */

@@ -7,7 +7,6 @@ import org.apache.spark.sql.types.{Decimal, DecimalType}
 /** 128 bits, two's complement. */
 private final class DecimalColumn(in: ColumnBuffers, decimal: DecimalType)
     extends MappedColumn(in, decimal) {
-  private val data = in.data
   private val largest = if (decimal.precision > Decimal.MAX_LONG_DIGITS) Long.MaxValue
   else BigInteger.TEN.pow(decimal.precision).longValue - 1
 
@@ -34,8 +33,6 @@ private final class DecimalColumn(in: ColumnBuffers, decimal: DecimalType)
 /** 64 bits without a sign, which only a decimal of Spark can hold. */
 private final class UnsignedLongColumn(in: ColumnBuffers, decimal: DecimalType)
     extends MappedColumn(in, decimal) {
-  private val data = in.data
-
   override def getDecimal(row: Int, precision: Int, scale: Int): Decimal =
     if (isNullAt(row)) null
     else Decimal(new BigDecimal(UnsignedLong.toBigInteger(memory.long(data + 8L * row))),

@@ -29,11 +29,9 @@ private[results] final class FileMapping(channel: FileChannel, header: BlockFile
 private object FileMapping {
   final val WindowBytes = 1 << 30
 
-  private val addressOf: MappedByteBuffer => Long = {
-    val field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe")
-    field.setAccessible(true)
-    val unsafe = field.get(null).asInstanceOf[sun.misc.Unsafe]
-    val at = unsafe.objectFieldOffset(classOf[Buffer].getDeclaredField("address"))
-    buffer => unsafe.getLong(buffer, at)
-  }
+  private val addressOffset =
+    MappedFile.unsafe.objectFieldOffset(classOf[Buffer].getDeclaredField("address"))
+
+  private def addressOf(buffer: MappedByteBuffer): Long =
+    MappedFile.unsafe.getLong(buffer, addressOffset)
 }

@@ -15,6 +15,7 @@ import supply.types.SparkTypes
 abstract class MappedColumn private[results] (in: ColumnBuffers, dataType: DataType)
     extends ColumnVector(dataType) {
   private[results] val memory = in.memory
+  private[results] val data = in.data
   private val validity = if (in.column.nullable) in.validity else 0L
 
   override def close(): Unit = ()
@@ -74,8 +75,6 @@ private[results] object MappedColumn {
 }
 
 private final class BooleanColumn(in: ColumnBuffers) extends MappedColumn(in, BooleanType) {
-  private val data = in.data
-
   override def getBoolean(row: Int): Boolean = memory.bit(data, row)
 }
 

@@ -7,8 +7,7 @@ import java.nio.file.attribute.BasicFileAttributes
 
 import scala.util.Using
 
-import supply.pair.PairFile
-import supply.protocol.Layout.Constant
+import supply.pair.{MappedFile, PairFile}
 
 /**
  * A block file of this user or a member of `group`, open for reading. Its name may lead to another
@@ -22,12 +21,8 @@ private[results] final class NamedFile private (
     try NamedFile.keyOf(path) == key
     catch { case _: NoSuchFileException => false }
 
-  /** Tests the rank's lock with a query, which is a shared lock. */
-  def isLockedByRank: Boolean = {
-    val lock = channel.tryLock(Constant.RANK_LOCK_BYTE, 1, true)
-    if (lock != null) lock.release()
-    lock == null
-  }
+  /** Whether the rank that writes it lives. */
+  def isLockedByRank: Boolean = MappedFile.isLockedByRank(channel)
 
   /** What the name leads to now, open for writing. */
   def openForWriting(): FileChannel =

@@ -30,8 +30,6 @@ private[results] object NumberColumn {
 
 private final class ByteColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
-  private val data = in.data
-
   override def getByte(row: Int): Byte = memory.byte(data + row)
 
   override def getBytes(row: Int, count: Int): Array[Byte] =
@@ -40,29 +38,21 @@ private final class ByteColumn(in: ColumnBuffers, dataType: DataType)
 
 private final class UnsignedByteColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
-  private val data = in.data
-
   override def getShort(row: Int): Short = (memory.byte(data + row) & 0xff).toShort
 }
 
 private final class ShortColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
-  private val data = in.data
-
   override def getShort(row: Int): Short = memory.short(data + 2L * row)
 }
 
 private final class UnsignedShortColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
-  private val data = in.data
-
   override def getInt(row: Int): Int = memory.short(data + 2L * row) & 0xffff
 }
 
 private final class IntColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
-  private val data = in.data
-
   override def getInt(row: Int): Int = memory.int(data + 4L * row)
 
   override def getInts(row: Int, count: Int): Array[Int] =
@@ -71,16 +61,12 @@ private final class IntColumn(in: ColumnBuffers, dataType: DataType)
 
 private final class UnsignedIntColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
-  private val data = in.data
-
   override def getLong(row: Int): Long = memory.int(data + 4L * row) & 0xffffffffL
 }
 
 /** Integers and instants. */
 private final class LongColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
-  private val data = in.data
-
   override def getLong(row: Int): Long = memory.long(data + 8L * row)
 
   override def getLongs(row: Int, count: Int): Array[Long] =
@@ -89,8 +75,6 @@ private final class LongColumn(in: ColumnBuffers, dataType: DataType)
 
 private final class FloatColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
-  private val data = in.data
-
   override def getFloat(row: Int): Float = memory.float(data + 4L * row)
 
   override def getFloats(row: Int, count: Int): Array[Float] =
@@ -99,8 +83,6 @@ private final class FloatColumn(in: ColumnBuffers, dataType: DataType)
 
 private final class DoubleColumn(in: ColumnBuffers, dataType: DataType)
     extends MappedColumn(in, dataType) {
-  private val data = in.data
-
   override def getDouble(row: Int): Double = memory.double(data + 8L * row)
 
   override def getDoubles(row: Int, count: Int): Array[Double] =

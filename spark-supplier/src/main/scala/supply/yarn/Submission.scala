@@ -26,8 +26,8 @@ object Submission {
         new CommandLine(parsed).parseArgs(arguments.drop(2): _*)
         val run = parsed.supplier.run
         val overhead = ContainerMemory.overheadMiB(
-          parsed.conf(executorMemory), ConfigFiles(run.mappedFiles, run.namedPipes),
-          Hostfile(Option(run.hosts), run.ranks))
+          parsed.conf(executorMemory), ConfigFiles(run.pairs.mappedFiles, run.pairs.namedPipes),
+          Hostfile(Option(run.pairs.hosts), run.ranks))
         println(s"spark.executor.memoryOverhead=${overhead}m")
         // Replaces the `kill %p` that Spark adds on YARN: docs/design/decisions.md says why.
         println("spark.executor.defaultJavaOptions=-XX:OnOutOfMemoryError=true")
