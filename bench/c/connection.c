@@ -10,15 +10,20 @@
 
 #include "messages.h"
 
-int accept_sender(void) {
+int listen_to_senders(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
-    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 1) < 0 ||
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 8) < 0 ||
         getsockname(listener, (struct sockaddr *)&address, &length) < 0)
         die("no socket on the loopback: %m");
     printf("{\"port\": %d}\n", ntohs(address.sin_port));
     fflush(stdout);
+    return listener;
+}
+
+int accept_sender(void) {
+    const int listener = listen_to_senders(), on = 1;
     const int connected = accept(listener, NULL, NULL);
     if (connected < 0) die("accept: %m");
     close(listener);

@@ -74,6 +74,12 @@ def describe():
     }
 
 
+def available_memory():
+    """Bytes that programs can still get."""
+    with open("/proc/meminfo", encoding="utf-8") as file:
+        return int(_first(r"^MemAvailable:\s*(\d+) kB", file.read())) << 10
+
+
 def resident_memory(pid):
     """Resident bytes of a living process, shared pages included."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:

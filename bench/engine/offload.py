@@ -19,6 +19,7 @@ class Case(NamedTuple):
     """job: of bench/py/offload_jobs.py. ways: MLlib's. with_vectors: it takes those of pyspark.ml.
 
     right_columns: of the matrix to multiply with. random_features: MLlib begins with that many of each row.
+    mllib: MLlib has the matrix, too. sockets: receivers of rows wait for it.
     """
 
     job: str
@@ -28,10 +29,13 @@ class Case(NamedTuple):
     with_vectors: bool = False
     right_columns: int = 1
     random_features: int = 0
+    mllib: bool = True
+    sockets: bool = False
 
     def matrix(self):
         """What the driver program makes of it."""
-        return {key: getattr(self, key) for key in ("rows", "columns", "right_columns", "random_features")}
+        keys = ("rows", "columns", "right_columns", "random_features", "mllib", "sockets")
+        return {key: getattr(self, key) for key in keys}
 
 
 def truncated_svd(rows, columns):
@@ -65,8 +69,8 @@ def conjugate_gradient(rows, columns, features):
 
 
 def sending(rows, columns):
-    """ranks.matrix alone."""
-    return Case("matrix", rows, columns, ())
+    """ranks.matrix alone, and rows of the same DataFrame over sockets."""
+    return Case("matrix", rows, columns, ("socket",), mllib=False, sockets=True)
 
 
 def started_driver(heap):
@@ -75,6 +79,9 @@ def started_driver(heap):
         raise BenchError(
             f"no {LIBRARY}: it needs OpenBLAS and SLEPc (on Debian: make packages-offload, as root), then make build"
         )
+    jar = machine.spark().jar
+    # Only the sockets need it.
+    bench_jar = jar.with_name("spark-supplier-bench.jar")
     python_path = os.pathsep.join([machine.pyspark(), str(machine.ROOT / "bench" / "py")])
     environment = {
         "PYTHONPATH": python_path,
@@ -84,7 +91,8 @@ def started_driver(heap):
     }
     return PythonSpark(
         "offload_driver.py",
-        machine.spark().jar,
+        ",".join(map(str, [jar, bench_jar] if bench_jar.exists() else [jar])),
+        machine.PROGRAMS / "bench-rows",
         heap >> 20,
         RANKS,
         python=machine.SUPPLY_PYTHON,
@@ -105,6 +113,7 @@ def measure(driver, cases, rounds, warm_up, results):
         results.case({"matrix": about}, answer)
         for case in of_matrix:
             yield case, compare(driver, case, rounds, warm_up, results)
+        results.case({"matrix": about, "released": True}, driver.round(release=True))
 
 
 def compare(driver, case, rounds, warm_up, results):

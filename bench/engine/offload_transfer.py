@@ -1,9 +1,8 @@
-"""How fast ranks.matrix sends rows, beside the cycle and beside a socket with one write for each row."""
+"""How fast ranks.matrix sends rows, beside rows over sockets, and beside the cycle."""
 
 import argparse
-import contextlib
 
-from engine import alternatives, cycle, data, offload
+from engine import cycle, data, offload
 from engine.figures import Table, spread, spread_text
 from engine.spark import Spark
 
@@ -11,36 +10,41 @@ ROWS, COLUMNS = 200_000, 500
 ROW_BYTES = 8 * COLUMNS
 PARTITIONS = 8
 HEAP = 3 << 30
-SOCKET = "tcp-rows"
+SOCKET = "socket"
 
 
-def sent(driver, rounds, warm_up, divided, results):
-    """GB/s of ranks.matrix, from the call to the handle."""
-    case = offload.sending(ROWS // divided, COLUMNS)
-    [(_, figures)] = offload.measure(driver, [case], rounds, warm_up, results)
-    return spread([case.rows * ROW_BYTES / 1e9 / seconds for seconds in figures[offload.OURS]["s"]["values"]])
+def case(divided):
+    return offload.sending(ROWS // divided, COLUMNS)
 
 
-def compare(options, sent_gb_s, results):
-    """Adds the table. The cycle and the socket have elements of a row's bytes, and one task for each rank, too.
+def sent(driver, cases, rounds, warm_up, results):
+    """The case and its figures: ranks.matrix, from the call to the handle, and the sockets, in turn. None: no case."""
+    measured = list(offload.measure(driver, cases, rounds, warm_up, results))
+    return measured[0] if measured else None
 
-    sent_gb_s: of sent(). Elements are tuples, not the Supplier's batches of an LMDB: a row is an object, too.
+
+def compare(options, sent_case, results):
+    """Adds the table, and returns GB/s of ranks.matrix. The bound is the cycle: it moves byte arrays and keeps nothing.
+
+    sent_case: of sent(). Elements are tuples, not the Supplier's batches of an LMDB: a row is an object, too.
     """
     rounds = argparse.Namespace(**{**vars(options), "repetitions": min(options.repetitions, 5), "warm_up": 2})
-    with Spark(tasks=offload.RANKS, heap=HEAP) as spark, contextlib.ExitStack() as consumers:
+    with Spark(tasks=offload.RANKS, heap=HEAP) as spark:
         source = data.generate(spark, ROW_BYTES, options.bytes // 4, PARTITIONS, batches=False)
-        started = [
-            consumers.enter_context(alternatives.consumer(SOCKET, options.timeout)) for _ in range(offload.RANKS)
-        ]
-        words = [of_consumer for _, of_consumer in started]
-        figures = cycle.run(spark, source, offload.RANKS, options.ring, options.block, rounds, baselines=words)
-        figures["wrong"] += cycle.check_received(source, [consumer.end() for consumer, _ in started])
-    results.case({"way": SOCKET}, figures)
+        bound = cycle.run(spark, source, offload.RANKS, options.ring, options.block, rounds)
+    results.case({"way": "cycle"}, bound)
+    sending, figures = sent_case
+    size = sending.rows * ROW_BYTES
+
+    def gb_s(way):
+        return spread([size / 1e9 / seconds for seconds in figures[way]["s"]["values"]])
+
+    ours = gb_s(offload.OURS)
     table = Table(f"Sending rows of {COLUMNS} doubles to {offload.RANKS} ranks", ["way", "GB/s"], {"x": 0, "bars": [1]})
-    table.add("ranks.matrix, the whole call", spread_text(sent_gb_s))
-    table.add("the cycle", spread_text(figures["cycle_gb_s"]))
-    table.add("a socket, one write for each row", spread_text(figures["baseline_gb_s"]))
+    table.add("ranks.matrix, the whole call", spread_text(ours))
+    table.add("a socket, one write for each row", spread_text(gb_s(SOCKET)))
+    table.add("the cycle", spread_text(bound["cycle_gb_s"]))
     results.table(table)
-    median = sent_gb_s["median"]
-    results.summary["offload_transfer_vs_socket"] = median / figures["baseline_gb_s"]["median"]
-    results.summary["offload_transfer_vs_cycle"] = median / figures["cycle_gb_s"]["median"]
+    results.summary["offload_transfer_vs_socket"] = figures[SOCKET]["ratio"]["median"]
+    results.summary["offload_transfer_vs_cycle"] = ours["median"] / bound["cycle_gb_s"]["median"]
+    return ours

@@ -21,11 +21,25 @@ def _name(table, row, picture):
     return f"{name}\n{table['columns'][picture['group']]}: {row[picture['group']]}" if "group" in picture else name
 
 
-def draw(table, file):
-    """Draws a table of a benchmark's JSON. Returns False if it has no picture."""
+# Of a page, and the style of pictures on it.
+STYLES = {"light": "default", "dark": "dark_background"}
+
+
+def draw(table, folder, name):
+    """Draws a table of a benchmark's JSON, for light and dark pages. Returns its Markdown; "": it has no picture."""
+    if not table["picture"]:
+        return ""
+    for page, style in STYLES.items():
+        with pyplot.style.context(style):
+            _draw(table, folder / f"{name}-{page}.png")
+    return (
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{name}-dark.png">'
+        f'<img alt="{table["title"]}" src="{name}-light.png"></picture>'
+    )
+
+
+def _draw(table, file):
     picture = table["picture"]
-    if not picture:
-        return False
     figure, axes = pyplot.subplots(figsize=(max(6, 0.9 * len(table["rows"])), 4), layout="constrained")
     names = [_name(table, row, picture) for row in table["rows"]]
     if "line" in picture:
@@ -44,7 +58,6 @@ def draw(table, file):
     axes.grid(axis="y", alpha=0.3)
     figure.savefig(file, dpi=120)
     pyplot.close(figure)
-    return True
 
 
 TARGETS = {
@@ -131,9 +144,9 @@ def write(file, outputs, summary):
         lines += [f"## {output['benchmark']}", ""]
         for number, table in enumerate(output["tables"]):
             lines += [f"### {table['title']}", "", as_table(table).markdown(), ""]
-            name = f"{output['benchmark']}-{number}.png"
-            if draw(table, file.parent / name):
-                lines += [f"![{table['title']}]({name})", ""]
+            picture = draw(table, file.parent, f"{output['benchmark']}-{number}")
+            if picture:
+                lines += [picture, ""]
         lines += [f"WRONG: {line}" for line in output["wrong"]]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -3,9 +3,8 @@
 import numpy
 from pyspark.sql import functions
 
-# Arrow batches of mapInArrow, and seeds, are for that many rows.
-BATCH_ROWS = 1000
-SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS}
+# Arrow batches of mapInArrow, and seeds, are for that many rows, or numbers if rows are long.
+BATCH_ROWS, BATCH_NUMBERS = 1000, 4_000_000
 SCHEMA = "id long, label double, features array<double>"
 
 
@@ -29,6 +28,8 @@ def matrix(spark, rows, columns, partitions):
             lists = pyarrow.ListArray.from_arrays(offsets, values.ravel())
             yield pyarrow.RecordBatch.from_arrays([batch.column(0), label, lists], ["id", "label", "features"])
 
+    batch = max(1, min(BATCH_ROWS, BATCH_NUMBERS // columns))
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch)
     frame = spark.range(0, rows, 1, partitions).mapInArrow(make, SCHEMA).persist()
     assert frame.agg(functions.count("*")).first()[0] == rows
     return frame

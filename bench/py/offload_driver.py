@@ -10,36 +10,50 @@ import session
 from offload_jobs import JOBS
 from offload_mllib import MLlib, native_blas
 from offload_ranks import OnRanks
+from offload_sockets import RowReceivers
 from supply.spark import Ranks
 
 OURS = "ranks"
 
 
 class Matrix:
-    """A matrix in Spark's memory, in the forms of both sides. `right`: a small one, to multiply it with."""
+    """A matrix in Spark's memory, in the forms that the ways take. `right`: a small one, to multiply it with."""
 
-    def __init__(self, spark, ranks, about):
+    def __init__(self, spark, ranks, receiver, about):
         columns = about["columns"]
         self._frame = offload_data.matrix(spark, about["rows"], columns, 2 * about["ranks"])
         # The ranks keep the order of rows if each has one partition.
         self._right = offload_data.matrix(spark, columns, about["right_columns"], about["ranks"])
         self.on_ranks = OnRanks(ranks, self._frame, self._right)
-        frame, self.right = self._frame, offload_data.collected(self._right)
-        if about["random_features"]:
-            frame, self.right = self.on_ranks.expanded(about["random_features"])
-        self.mllib = MLlib(spark, frame, about["with_vectors"])
+        self._receivers = RowReceivers(spark, receiver, about["ranks"]) if about["sockets"] else None
+        self.mllib = None
+        if about["mllib"]:
+            frame, self.right = self._frame, offload_data.collected(self._right)
+            if about["random_features"]:
+                frame, self.right = self.on_ranks.expanded(about["random_features"])
+            self.mllib = MLlib(spark, frame, about["with_vectors"])
+
+    def by_sockets(self):
+        return {"rows": self._receivers.send(self._frame)}
 
     def release(self):
-        self.mllib.release()
+        """Returns what is wrong with what has been sent by sockets."""
+        wrong = []
+        if self._receivers is not None:
+            wrong = self._receivers.check()
+            self._receivers.close()
+        if self.mllib is not None:
+            self.mllib.release()
         for frame in (self._frame, self._right):
             frame.unpersist(blocking=True)
+        return wrong
 
 
 def one_round(matrix, name, ways):
-    """ways: those of MLlib. Returns seconds by way, the differences of MLlib's answers from ours, and what is wrong."""
+    """ways: the others. Returns seconds by way, the differences of their answers from ours, and what is wrong."""
     job = JOBS[name]
     calls = {OURS: lambda: job.ours(matrix.on_ranks)}
-    calls |= {way: lambda way=way: job.theirs[way](matrix.mllib, matrix.right) for way in ways}
+    calls |= {way: lambda way=way: job.theirs[way](matrix) for way in ways}
     seconds, answers = {}, {}
     for way, call in calls.items():
         start = time.perf_counter()
@@ -47,14 +61,14 @@ def one_round(matrix, name, ways):
         seconds[way] = (time.perf_counter() - start) / job.per
     differences = {way: job.difference(answers[OURS], answers[way]) for way in ways}
     wrong = [
-        f"the answer of MLlib's {way} is {difference:.2g} apart, more than {job.limit:g}"
+        f"the answer of {way} is {difference:.2g} apart, more than {job.limit:g}"
         for way, difference in differences.items()
         if not difference <= job.limit
     ]
     return {"seconds": seconds, "differences": differences, "wrong": wrong}
 
 
-def answers(spark, ranks, count):
+def answers(spark, ranks, receiver, count):
     """count: ranks."""
     matrix = None
     for line in sys.stdin:
@@ -62,19 +76,21 @@ def answers(spark, ranks, count):
         if "job" in what:
             yield one_round(matrix, what["job"], what["ways"])
             continue
-        if matrix is not None:
-            matrix.release()
-        matrix = Matrix(spark, ranks, {"ranks": count, **what})
-        yield {"conversion_s": matrix.mllib.conversion_s}
+        wrong = [] if matrix is None else matrix.release()
+        matrix = None
+        if "rows" in what:
+            matrix = Matrix(spark, ranks, receiver, {"ranks": count, **what})
+        conversion = None if matrix is None or matrix.mllib is None else matrix.mllib.conversion_s
+        yield {"wrong": wrong, "conversion_s": conversion}
 
 
 def main():
-    local_dir, jar, heap_mib, ranks = (*sys.argv[1:3], *map(int, sys.argv[3:]))
-    spark = session.start(local_dir, heap_mib, ranks, {"spark.jars": jar, **offload_data.SETTINGS})
+    local_dir, jars, receiver, heap_mib, ranks = (*sys.argv[1:4], *map(int, sys.argv[4:]))
+    spark = session.start(local_dir, heap_mib, ranks, {"spark.jars": jars})
     try:
         with Ranks(spark, ranks) as of_session:
             print(json.dumps({"blas": native_blas(spark)}), flush=True)
-            for answer in answers(spark, of_session, ranks):
+            for answer in answers(spark, of_session, receiver, ranks):
                 print(json.dumps(answer), flush=True)
     except Exception as error:
         traceback.print_exc()

@@ -16,7 +16,7 @@ ROWS_COMPARED = 100
 
 
 class Job(NamedTuple):
-    """ours: of OnRanks. theirs: name → of MLlib and a matrix. difference: of our answer and theirs, at most `limit`.
+    """ours: of OnRanks. theirs: name → of a Matrix of offload_driver. difference: of both answers, at most `limit`.
 
     per: times are divided by it.
     """
@@ -36,6 +36,10 @@ def relative(name):
         return float(numpy.max(numpy.abs(ours[name] - theirs[name])) / numpy.max(numpy.abs(theirs[name])))
 
     return difference
+
+
+def other_rows(ours, theirs):
+    return abs(ours["rows"] - theirs["rows"])
 
 
 def first_rows(ours, theirs):
@@ -63,16 +67,16 @@ def unit_columns(values):
 JOBS = {
     "truncated_svd": Job(
         lambda ranks: ranks.truncated_svd(K),
-        {"computeSVD": lambda mllib, _: mllib.compute_svd(K), "PCA": lambda mllib, _: mllib.pca(K)},
+        {"computeSVD": lambda matrix: matrix.mllib.compute_svd(K), "PCA": lambda matrix: matrix.mllib.pca(K)},
         relative("singular values"),
         1e-6,
     ),
-    "pca": Job(lambda ranks: ranks.pca(K), {"PCA": lambda mllib, _: mllib.pca(K)}, directions("components"), 1e-6),
+    "pca": Job(lambda ranks: ranks.pca(K), {"PCA": lambda matrix: matrix.mllib.pca(K)}, directions("components"), 1e-6),
     "kmeans": Job(
         lambda ranks: ranks.kmeans(CLUSTERS, LLOYD_ITERATIONS),
         {
-            "row": lambda mllib, _: mllib.kmeans("row", CLUSTERS, LLOYD_ITERATIONS),
-            "block": lambda mllib, _: mllib.kmeans("block", CLUSTERS, LLOYD_ITERATIONS),
+            "row": lambda matrix: matrix.mllib.kmeans("row", CLUSTERS, LLOYD_ITERATIONS),
+            "block": lambda matrix: matrix.mllib.kmeans("block", CLUSTERS, LLOYD_ITERATIONS),
         },
         relative("cost"),
         # Both begin at random.
@@ -80,29 +84,36 @@ JOBS = {
     ),
     "ridge": Job(
         lambda ranks: ranks.ridge(L2),
-        {"normal": lambda mllib, _: mllib.ridge("normal", L2), "l-bfgs": lambda mllib, _: mllib.ridge("l-bfgs", L2)},
+        {
+            "normal": lambda matrix: matrix.mllib.ridge("normal", L2),
+            "l-bfgs": lambda matrix: matrix.mllib.ridge("l-bfgs", L2),
+        },
         relative("coefficients"),
         # The tolerance of l-bfgs.
         1e-3,
     ),
     "gram_vector": Job(
         lambda ranks: ranks.gram_vector(GRAM_ITERATIONS),
-        {"multiplyGramianMatrixBy": lambda mllib, right: mllib.gram_vector(right.ravel(), GRAM_ITERATIONS)},
+        {"multiplyGramianMatrixBy": lambda matrix: matrix.mllib.gram_vector(matrix.right.ravel(), GRAM_ITERATIONS)},
         directions("vector"),
         1e-6,
         GRAM_ITERATIONS,
     ),
-    "matrix": Job(lambda ranks: ranks.matrix(), {}, None, 0.0),
+    "matrix": Job(lambda ranks: ranks.matrix(), {"socket": lambda matrix: matrix.by_sockets()}, other_rows, 0.0),
     "multiply": Job(
         lambda ranks: ranks.multiply(),
-        {"RowMatrix.multiply": lambda mllib, right: mllib.multiply(right)},
+        {"RowMatrix.multiply": lambda matrix: matrix.mllib.multiply(matrix.right)},
         first_rows,
         1e-6,
     ),
     **{
         f"conjugate_gradient_{features}": Job(
             lambda ranks, features=features: ranks.conjugate_gradient(features, CG_L2, CG_TOLERANCE),
-            {"multiplyGramianMatrixBy": lambda mllib, right: mllib.conjugate_gradient(right, CG_L2, CG_TOLERANCE)},
+            {
+                "multiplyGramianMatrixBy": lambda matrix: matrix.mllib.conjugate_gradient(
+                    matrix.right, CG_L2, CG_TOLERANCE
+                )
+            },
             relative("X"),
             1e-3,
         )

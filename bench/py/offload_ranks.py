@@ -11,8 +11,7 @@ class OnRanks:
         self._ranks, self._frame, self._right = ranks, frame, right
 
     def matrix(self):
-        self._ranks.matrix(self._frame, features="features")
-        return {}
+        return {"rows": self._ranks.matrix(self._frame, features="features").shape[0]}
 
     def truncated_svd(self, k):
         matrix = self._ranks.matrix(self._frame, features="features", key="id")

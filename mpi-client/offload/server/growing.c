@@ -6,6 +6,8 @@
 #include "node_memory.h"
 
 #define FIRST_BYTES ((size_t)1 << 20)
+/* Of the kernel's large pages. A page fault for each small page takes longer than copying into it. */
+#define LARGE_PAGE ((size_t)2 << 20)
 
 static size_t whole_pages(size_t bytes) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -16,11 +18,28 @@ size_t growing_needed(const struct growing *memory, size_t bytes) {
     return memory->bytes + bytes > memory->capacity ? memory->bytes + bytes - memory->capacity : 0;
 }
 
-static bool resize(struct growing *memory, size_t capacity) {
+/* Addresses for `capacity` bytes that begin with a large page, if there is one. NULL: none are free. */
+static void *find_addresses(size_t capacity) {
+    uint8_t *first = mmap(NULL, capacity + LARGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (first == MAP_FAILED) return NULL;
+    const size_t before = (LARGE_PAGE - (uintptr_t)first % LARGE_PAGE) % LARGE_PAGE;
+    if (before > 0) munmap(first, before);
+    munmap(first + before + capacity, LARGE_PAGE - before);
+    return first + before;
+}
+
+static bool grow(struct growing *memory, size_t capacity) {
+    void *to = find_addresses(capacity);
+    if (to == NULL) return false;
     void *address = memory->address == NULL
-                        ? mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                        : mremap(memory->address, memory->capacity, capacity, MREMAP_MAYMOVE);
-    if (address == MAP_FAILED) return false;
+                        ? mmap(to, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)
+                        : mremap(memory->address, memory->capacity, capacity, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+    if (address == MAP_FAILED) {
+        munmap(to, capacity);
+        return false;
+    }
+    /* Without it, small pages do. */
+    madvise(address, capacity, MADV_HUGEPAGE);
     memory->address = address;
     memory->capacity = capacity;
     return true;
@@ -34,7 +53,7 @@ void *growing_add(struct growing *memory, size_t bytes) {
         size_t capacity = memory->capacity + memory->capacity / 2;
         if (capacity < memory->bytes + bytes) capacity = memory->bytes + bytes;
         if (capacity < FIRST_BYTES) capacity = FIRST_BYTES;
-        if (!resize(memory, whole_pages(capacity))) return NULL;
+        if (!grow(memory, whole_pages(capacity))) return NULL;
     }
     uint8_t *added = memory->address + memory->bytes;
     memory->bytes += bytes;
@@ -42,7 +61,10 @@ void *growing_add(struct growing *memory, size_t bytes) {
 }
 
 void growing_fit(struct growing *memory) {
-    if (memory->bytes > 0 && memory->bytes < memory->capacity) resize(memory, whole_pages(memory->bytes));
+    const size_t kept = whole_pages(memory->bytes);
+    if (memory->bytes == 0 || kept == memory->capacity) return;
+    munmap(memory->address + kept, memory->capacity - kept);
+    memory->capacity = kept;
 }
 
 void growing_free(struct growing *memory) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doubles.h"
 #include "failure.h"
 #include "node_memory.h"
 #include "supply_mpi.h"
@@ -107,56 +108,38 @@ static bool take_keys(struct intake *intake, const supply_column_t *key) {
     return true;
 }
 
-/* Copies numbers of any type as doubles. */
-static bool to_doubles(double *to, const void *data, const char *format, size_t count) {
-#define CONVERT(type)                                                                                                  \
-    for (size_t i = 0; i < count; i++) to[i] = (double)((const type *)data)[i];                                        \
-    return true
-    switch (format[0]) {
-        case 'g':
-            memcpy(to, data, count * sizeof *to);
-            return true;
-        case 'f':
-            CONVERT(float);
-        case 'l':
-            CONVERT(int64_t);
-        case 'i':
-            CONVERT(int32_t);
-        case 's':
-            CONVERT(int16_t);
-        case 'c':
-            CONVERT(int8_t);
-        default:
-            return false;
+/* The bytes of each row are the numbers of its array: all rows have as many as the first one. */
+static bool check_lengths(struct intake *intake, const struct row_columns *columns) {
+    const supply_column_t *row = &columns->row;
+    uint64_t *length = &intake->held->part.columns;
+    const size_t number = doubles_number_bytes(intake->reception->numbers);
+    if (intake->rows == 0 && row->element_count > 0) *length = (uint64_t)(row->offsets[1] - row->offsets[0]) / number;
+    for (uint32_t i = 0; i < row->element_count; i++) {
+        char name[64];
+        const uint64_t bytes = (uint64_t)(row->offsets[i + 1] - row->offsets[i]);
+        if (bytes != *length * number)
+            return refuse(intake,
+                          "%s has %" PRIu64 " numbers, and the first row has %" PRIu64
+                          ": all rows of a matrix have the same length",
+                          name_row(intake, columns, i, name), bytes / number, *length);
     }
-#undef CONVERT
-}
-
-static bool check_finite(struct intake *intake, const struct row_columns *columns, const double *values, size_t count,
-                         uint64_t width) {
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(values[i])) {
-            char name[64];
-            return refuse(intake, "%s has %s in place %" PRIu64 " (from 0): fill it, or drop the row",
-                          name_row(intake, columns, (uint32_t)(i / width), name),
-                          isnan(values[i]) ? "NaN" : "an infinity", (uint64_t)(i % width));
-        }
-    return true;
+    return *length > 0 || refuse(intake, "the rows are empty: a matrix needs at least one column");
 }
 
 static bool take_dense(struct intake *intake, const struct row_columns *columns) {
     const supply_column_t *row = &columns->row;
-    if (row->format == NULL || strncmp(row->format, "+w:", 3) != 0)
-        return refuse(intake, "column 'row' is not a list of numbers");
-    const uint64_t width = strtoull(row->format + 3, NULL, 10);
-    supply_matrix_t *part = &intake->held->part;
-    part->columns = width;
+    if (row->offsets == NULL) return refuse(intake, "column 'row' has no bytes of numbers");
+    if (!check_lengths(intake, columns)) return false;
+    const uint64_t width = intake->held->part.columns;
     const size_t count = row->element_count * width;
     double *values = add(intake, &intake->held->values, count * sizeof *values);
     if (values == NULL) return false;
-    if (!to_doubles(values, row->data, row->child_format, count))
-        return refuse(intake, "column 'row' has values of the type '%s', not numbers", row->child_format);
-    return check_finite(intake, columns, values, count, width);
+    const size_t wrong = doubles_copy(values, row->data, intake->reception->numbers, count);
+    if (wrong == count) return true;
+    char name[64];
+    return refuse(intake, "%s has %s in place %" PRIu64 " (from 0): fill it, or drop the row",
+                  name_row(intake, columns, (uint32_t)(wrong / width), name),
+                  isnan(values[wrong]) ? "NaN" : "an infinity", (uint64_t)(wrong % width));
 }
 
 static bool take_sparse(struct intake *intake, const struct row_columns *columns) {
@@ -269,10 +252,18 @@ void reception_take_rows(struct reception *reception, const struct ranks *ranks)
     reception->supply = NULL;
 }
 
-static bool check_rows(const struct held *held, const struct ranks *ranks, struct progress *progress, char *text) {
-    if (held->part.rows > 0) return keys_are_unique(held->keys, ranks, KEYS_PORTION, progress, text);
-    snprintf(text, FAILURE_TEXT_BYTES, "the DataFrame has no rows: a matrix needs at least one");
-    return false;
+/* own_columns: of this rank's rows. */
+static bool check_rows(const struct held *held, uint64_t own_columns, const struct ranks *ranks,
+                       struct progress *progress, char *text) {
+    const supply_matrix_t *part = &held->part;
+    if (part->rows == 0)
+        snprintf(text, FAILURE_TEXT_BYTES, "the DataFrame has no rows: a matrix needs at least one");
+    else if (part->local_rows > 0 && own_columns != part->columns)
+        snprintf(text, FAILURE_TEXT_BYTES,
+                 "row 0 of rank %d has %" PRIu64 " numbers, and rows of another rank have %" PRIu64
+                 ": all rows of a matrix have the same length",
+                 ranks->rank, own_columns, part->columns);
+    return ranks_agree(ranks, text) && keys_are_unique(held->keys, ranks, KEYS_PORTION, progress, text);
 }
 
 struct held *reception_finish(struct reception *reception, const struct ranks *ranks, struct progress *progress,
@@ -280,8 +271,9 @@ struct held *reception_finish(struct reception *reception, const struct ranks *r
     struct held *held = reception->held;
     memcpy(text, reception->text, sizeof reception->text);
     if (ranks_agree(ranks, text)) {
+        const uint64_t own_columns = held->part.columns;
         place_rows(held, ranks, reception->columns > 0);
-        if (check_rows(held, ranks, progress, text)) {
+        if (check_rows(held, own_columns, ranks, progress, text)) {
             *reception = (struct reception){0};
             return held;
         }

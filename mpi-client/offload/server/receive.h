@@ -12,14 +12,15 @@ struct reception {
     supply_t *supply; /**< NULL: no rows are to come */
     uint64_t handle;  /**< 0: there is no run */
     uint64_t columns; /**< of a sparse matrix, whose rows do not tell it; 0: it is dense */
+    char numbers;     /**< of a dense one: their format in the Arrow C Data Interface */
     struct held *held;
     char text[FAILURE_TEXT_BYTES]; /**< why this rank does not have its rows */
 };
 
 /**
- * Receives the rows of this rank, and closes the pair. The columns of the rows are "row", a list of numbers, or for a
- * sparse matrix "indices" and "entries" (bytes: 32-bit integers, doubles); and "key" if the rows have keys. A failure
- * is in reception->text, with the key or the number of the row.
+ * Receives the rows of this rank, and closes the pair. The columns of the rows are "row" (bytes: the numbers of an
+ * array), or for a sparse matrix "indices" and "entries" (bytes: 32-bit integers, doubles); and "key" if the rows have
+ * keys. A failure is in reception->text, with the key or the number of the row.
  */
 void reception_take_rows(struct reception *reception, const struct ranks *ranks);
 

@@ -9,6 +9,7 @@
 #include "call.h"
 #include "command_line.h"
 #include "crash.h"
+#include "doubles.h"
 #include "expected_rows.h"
 #include "folder.h"
 #include "heartbeat.h"
@@ -83,12 +84,17 @@ static uint64_t number_in(const json_t *command, const char *name) {
  */
 static json_t *receive(struct server *server, const json_t *command) {
     struct reception *reception = &server->reception;
-    *reception = (struct reception){.handle = number_in(command, "handle"), .columns = number_in(command, "columns")};
+    const char *numbers = json_string_value(json_object_get(command, "numbers"));
+    *reception = (struct reception){.handle = number_in(command, "handle"),
+                                    .columns = number_in(command, "columns"),
+                                    .numbers = numbers == NULL ? '\0' : numbers[0]};
     supply_options_t options = server->options;
     server->text[0] = '\0';
     check_expected_rows(&server->ranks, number_in(command, "expected_rows"), number_in(command, "row_bytes"),
                         server->text);
-    if (server->text[0] == '\0' && supply_open(&reception->supply, &options) != SUPPLY_OK)
+    if (reception->columns == 0 && doubles_number_bytes(reception->numbers) == 0)
+        fail(server, "the command does not say which numbers the rows have");
+    else if (server->text[0] == '\0' && supply_open(&reception->supply, &options) != SUPPLY_OK)
         fail(server, "%s", supply_error(reception->supply));
     /* No rank waits for rows, or for the others, if one of them cannot take its own. */
     if (ranks_agree(&server->ranks, server->text)) return json_object();

@@ -112,6 +112,12 @@ def test_columns_of_numbers_are_rows_of_a_matrix(ranks, numbers):
     assert sorted(rows.tolist()) == [[2.0 * i, float(i)] for i in range(NUMBERS)]
 
 
+@pytest.mark.parametrize("kind", ["tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9,2)"])
+def test_numbers_of_all_types_become_doubles(ranks, numbers, kind):
+    rows = ranks.matrix(numbers.selectExpr(f"array(cast(id as {kind}), cast(-3 as {kind})) as x"), "x").to_numpy()
+    assert sorted(rows.tolist()) == [[float(i), -3.0] for i in range(NUMBERS)]
+
+
 def test_vectors_of_spark_ml_are_rows_of_a_matrix(spark, ranks):
     from pyspark.ml.linalg import Vectors
 
@@ -172,6 +178,22 @@ def test_more_ranks_than_rows(ranks, spark):
                 df.selectExpr("'x' || repeat('ü', 99) as k", "sqrt(-1) as x"), ["x"], "k"
             ),
             "the row with key 'xü+' has NaN in place 0",
+        ),
+        (
+            lambda ranks, df, a: ranks.matrix(
+                df.selectExpr("id", "if(id = 7, array(1, 2, 3), array(1, 2)) as x"), "x", "id"
+            ),
+            "the row with key 7 has 3 numbers, and the first row has 2: all rows of a matrix have the same length",
+        ),
+        (
+            lambda ranks, df, a: ranks.matrix(
+                df.sparkSession.range(0, 100, 1, 2).selectExpr("sequence(1, if(id < 50, 2, 3)) as x"), "x"
+            ),
+            "row 0 of rank 0 has 2 numbers, and rows of another rank have 3",
+        ),
+        (
+            lambda ranks, df, a: ranks.matrix(df.selectExpr("slice(features, 1, 0) as x"), "x"),
+            "the rows are empty: a matrix needs at least one column",
         ),
         (
             lambda ranks, df, a: ranks.matrix(df.selectExpr("id", "if(id = 7, null, features) as x"), "x"),

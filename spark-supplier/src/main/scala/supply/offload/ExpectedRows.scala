@@ -3,12 +3,14 @@ package supply.offload
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Project, Range}
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.types.ArrayType
 
-import supply.protocol.Schema
+import supply.sources.rows.ListLengths
 
 /** What Spark knows of a matrix before it computes the rows, so that ranks can ask for memory. */
 private[offload] object ExpectedRows {
   private val bytesOfNumber = 8L
+  private val smallBytes = 1L << 30
 
   /** The number of rows; 0: unknown. Known of a DataFrame that is cached and computed. */
   def count(data: DataFrame): Long = count(data.queryExecution.optimizedPlan)
@@ -22,10 +24,16 @@ private[offload] object ExpectedRows {
     case _ => 0
   }
 
-  /** What a rank keeps of each row; 0: unknown. All numbers become doubles. */
-  def bytesOfRow(schema: Schema): Long =
-    schema.columns.find(_.name == "row").fold(0L) { row =>
-      val numbers = row.format.stripPrefix("+w:").toLong + schema.columns.count(_.name == "key")
-      numbers * bytesOfNumber
+  /**
+   * What a rank keeps of each row, by the first one; 0: unknown. A small matrix is not worth the
+   * job that looks: the ranks ask for memory while its rows come, too.
+   */
+  def bytesOfRow(data: DataFrame): Long =
+    if (data.queryExecution.optimizedPlan.stats.sizeInBytes < smallBytes) 0
+    else data.schema.head.dataType match {
+      case _: ArrayType =>
+        val length = new ListLengths().of(column = 0, data.queryExecution.toRdd)
+        length.fold(0L)(_ + data.columns.length - 1L) * bytesOfNumber
+      case _ => 0
     }
 }

@@ -2,9 +2,10 @@ package supply.offload
 
 import org.apache.spark.sql.{Column, DataFrame}
 import org.apache.spark.sql.functions.{array, col}
-import org.apache.spark.sql.types.{ArrayType, DataType, NumericType}
+import org.apache.spark.sql.types.{ArrayType, DataType, DecimalType, NumericType}
 
 import supply.core.ConfigException
+import supply.types.SparkTypes
 
 /**
  * Which columns of a DataFrame are the rows of a matrix. features: one column of arrays of numbers
@@ -21,28 +22,43 @@ final case class MatrixRows(
       .take(1).headOption.map(row => SparseVectors.size(row.getAs[AnyRef](0)))
     else None
 
+  /** The columns of the rows, then the keys: the rows are written straight into a block. */
   private[offload] def of(data: DataFrame): DataFrame = {
-    key.foreach(typeOf(data, _))
-    data.select(key.map(name => col(quoted(name)).as("key")).toSeq ++ rowOf(data): _*)
+    key.foreach { name =>
+      if (typeOf(data, name).isInstanceOf[ArrayType])
+        refuse(data, name, "a number, a text or a date")
+    }
+    data.select(rowOf(data) ++ key.map(name => col(quoted(name))): _*)
+  }
+
+  /** The names that ranks know those columns by. An alias would make Spark copy each row. */
+  private[offload] def names: Seq[String] =
+    (if (sparse) Seq("indices", "entries") else Seq("row")) ++ key.map(_ => "key")
+
+  /** The format of the numbers of [[of]]'s arrays in the contract; "": the matrix is sparse. */
+  private[offload] def numbers(selected: DataFrame): String = selected.schema.head.dataType match {
+    case ArrayType(number, _) => SparkTypes.numberFormatOf(number).get
+    case _ => ""
   }
 
   private def rowOf(data: DataFrame): Seq[Column] = features match {
     case Seq() => throw new ConfigException("a matrix needs at least one column of features")
     case Seq(one) if sparse && typeOf(data, one).typeName == "vector" =>
       val vector = col(quoted(one))
-      Seq(SparseVectors.indices(vector).as("indices"), SparseVectors.entries(vector).as("entries"))
+      Seq(SparseVectors.indices(vector), SparseVectors.entries(vector))
     case _ if sparse =>
       throw new ConfigException(
         s"a sparse matrix comes from one column of vectors, not from ${features.mkString(", ")}")
-    case Seq(one) => Seq(denseRow(data, one).as("row"))
+    case Seq(one) => Seq(denseRow(data, one))
     case many =>
       many.foreach { name =>
         if (!typeOf(data, name).isInstanceOf[NumericType]) refuse(data, name, "a number")
       }
-      Seq(array(many.map(name => col(quoted(name)).cast("double")): _*).as("row"))
+      Seq(array(many.map(name => col(quoted(name)).cast("double")): _*))
   }
 
   private def denseRow(data: DataFrame, name: String): Column = typeOf(data, name) match {
+    case ArrayType(_: DecimalType, _) => col(quoted(name)).cast("array<double>")
     case ArrayType(_: NumericType, _) => col(quoted(name))
     case _: NumericType => array(col(quoted(name)).cast("double"))
     case vector if vector.typeName == "vector" => vectorToArray(col(quoted(name)))

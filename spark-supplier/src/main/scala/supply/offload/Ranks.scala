@@ -10,7 +10,7 @@ import supply.core.{ConfigException, ContractException, RankEndedException, Rank
 import supply.driver.SupplyJob
 import supply.executor.SupplySettings
 import supply.plan.Shuffle
-import supply.sources.rows.{ListLengths, RowSource}
+import supply.sources.rows.RowSource
 
 /**
  * The ranks of a running `supply-server`, which hold matrices of this Spark program and run
@@ -49,12 +49,12 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     val selected = rows.of(data)
     val columns = rows.sparseColumns(data).getOrElse(0L)
     // Refuses wrong columns before a rank waits for them.
-    val source = RowSource.of(selected, new ListLengths)
+    val source = RowSource.withBytesOfLists(selected, rows.names)
     newHandles(1) { handle =>
       ask("receive") {
-        _.put("handle", handle).put("columns", columns)
+        _.put("handle", handle).put("columns", columns).put("numbers", rows.numbers(selected))
           .put("expected_rows", ExpectedRows.count(selected))
-          .put("row_bytes", ExpectedRows.bytesOfRow(source.schema))
+          .put("row_bytes", ExpectedRows.bytesOfRow(selected))
       }
       SupplyJob.run(sc, inOrder)(source)
       val answers = ask("received")(_.put("handle", handle))

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.{SpecializedGetters, UnsafeArra
 import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.unsafe.Platform
 
+import supply.core.SourceException
 import supply.data.ElementWriter
 
 /** Copies values from Spark's memory into a block, in the machine's byte order. */
@@ -41,7 +42,12 @@ private[rows] object RowBytes {
       ()
   }
 
-  def hasNull(list: ArrayData): Boolean = list match {
+  /** Throws a SourceException if there is a null in a list of the column `name`. */
+  def refuseNull(list: ArrayData, name: String): Unit = if (hasNull(list))
+    throw new SourceException(
+      s"column '$name' has an array with a null in it: fill it, or drop the row")
+
+  private def hasNull(list: ArrayData): Boolean = list match {
     case unsafe: UnsafeArrayData =>
       // The null bits fill whole words between the number of values and the values.
       val end = UnsafeArrayData.calculateHeaderPortionInBytes(unsafe.numElements())

@@ -36,6 +36,20 @@ private[rows] object RowColumn {
     schema.fields.toIndexedSeq.zipWithIndex.flatMap { case (field, i) => of(field, listLength(i)) }
   }
 
+  /**
+   * The same with names of their own, and each array as the bytes of its numbers, so that nobody
+   * needs to know its length.
+   */
+  def withBytesOfLists(schema: StructType, names: Seq[String]): IndexedSeq[RowColumn] =
+    of(schema, _ => 1).zip(schema.fields).zip(names).map { case ((made, field), name) =>
+      field.dataType match {
+        case ArrayType(_, containsNull) =>
+          val bytes = new ListBytes(field.name, made.column.childFormat, made.width, containsNull)
+          new RowColumn(Column(name, "z", field.nullable), 0, bytes)
+        case _ => new RowColumn(made.column.copy(name = name), made.width, made.value)
+      }
+    }
+
   private def of(field: StructField, listLength: => Int): Option[RowColumn] = field.dataType match {
     case ArrayType(number, containsNull) =>
       SparkTypes.numberFormatOf(number).map { format =>
@@ -99,9 +113,17 @@ private final class ListValue(name: String, format: String, length: Int, width: 
       throw new SourceException(
         s"column '$name' has an array of ${list.numElements()} numbers, and one of $length: they must all " +
           "have the same length")
-    if (containsNull && RowBytes.hasNull(list))
-      throw new SourceException(
-        s"column '$name' has an array with a null in it: fill it, or drop the row")
+    if (containsNull) RowBytes.refuseNull(list, name)
     RowBytes.write(list, format, to.reserve(i, width))
+  }
+}
+
+/** The numbers of an array of any length. */
+private final class ListBytes(name: String, format: String, numberBytes: Int,
+    containsNull: Boolean) extends RowValue {
+  override def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit = {
+    val list = row.getArray(i)
+    if (containsNull) RowBytes.refuseNull(list, name)
+    RowBytes.write(list, format, to.reserve(i, Math.multiplyExact(list.numElements(), numberBytes)))
   }
 }

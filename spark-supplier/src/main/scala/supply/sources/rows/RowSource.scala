@@ -51,6 +51,12 @@ private[supply] object RowSource {
     // If there is no row, the columns do not matter.
     new RowSource(rows, if (areKnown) columns else IndexedSeq.empty)
   }
+
+  /** The same with other names, and arrays as bytes, so that no job asks for their length. */
+  def withBytesOfLists(data: DataFrame, names: Seq[String]): RowSource = {
+    val columns = RowColumn.withBytesOfLists(data.schema, names)
+    new RowSource(data.queryExecution.toRdd, columns)
+  }
 }
 
 private final class RowCursor(
