@@ -24,8 +24,11 @@ class Launcher:
         self.is_mpich = version.stdout.startswith(b"HYDRA")
         self._as_root = [] if os.geteuid() or self.is_mpich else ["--allow-run-as-root"]
 
-    def command(self, ranks, hosts=None):
-        """Starts `ranks` ranks on the slots of a host file in its order, as the Supplier numbers them, too."""
+    def command(self, ranks, hosts=None, variables=()):
+        """
+        Starts `ranks` ranks on the slots of a host file in its order, as the Supplier numbers them, too. variables:
+        names of others that ranks on other nodes get, too.
+        """
         command = [*self._words, "-n", str(ranks)]
         if self.is_mpich:
             # It passes the whole environment on.
@@ -33,9 +36,11 @@ class Launcher:
             return [*command, "-bind-to", "none", *(["-hosts", nodes] if nodes else [])]
         command += ["--oversubscribe", "--map-by", "slot", "--bind-to", "none", *self._as_root]
         command += ["--hostfile", str(hosts)] if hosts else []
-        command += ["-x", "SUPPLY_MAPPED_FILES", "-x", "SUPPLY_NAMED_PIPES", "-x", "SUPPLY_TIMEOUT"]
         # Open MPI warns of a variable that is not set.
-        return command + (["-x", "SUPPLY_RESULTS_FOLDER"] if "SUPPLY_RESULTS_FOLDER" in os.environ else [])
+        settable = [name for name in ("SUPPLY_RESULTS_FOLDER", "SUPPLY_LIBRARIES") if name in os.environ]
+        for name in ("SUPPLY_MAPPED_FILES", "SUPPLY_NAMED_PIPES", "SUPPLY_TIMEOUT", *settable, *variables):
+            command += ["-x", name]
+        return command
 
     def temporary_files_in(self, folder, memory):
         """Options of Open MPI: what a killed mpirun leaves on this node is in these folders; `memory` is on tmpfs."""

@@ -1,17 +1,12 @@
-"""launch/supply-run: one run on this machine; the Supplier and its ranks, started together and ended together."""
+"""launch/supply-run: one run on this machine; both sides started together and ended together."""
 
 import os
-import pathlib
 import shutil
-import subprocess
 import sys
-import tempfile
 
-from . import config_files, last_words
-from .command import ROOT, Failure, Parser, add_config_options, add_run_options, split_at_program
-from .last_words import failed_side
-from .mpi import Launcher
-from .processes import Sides, remove_folders, signal_name
+from .command import Failure, Parser, add_config_options, add_run_options, split_at_program
+from .run import Run
+from .serving_run import ServingRun
 
 DESCRIPTION = """\
 Starts the Supplier (launch/supplier, by spark-submit) and 'mpirun -n RANKS PROGRAM ARGUMENT...' and waits for both. If
@@ -20,23 +15,22 @@ Nothing is left: no process, no mapped file, no named pipe, no temporary folder.
 
 Without --mapped-files and --named-pipes the run makes config files for pairs in a folder of its own in /dev/shm;
 --ring, --block and --group are for these. All other options are those of the Supplier (docs/OPTIONS.md) and of
-launch/supplier."""
+launch/supplier.
+
+With --serve PROGRAM is a Spark program of your own, for example 'python program.py' or 'spark-submit program.py', and
+the ranks are those of supply-server (docs/OFFLOAD.md). supply.spark.Ranks.attach(spark) finds them in the environment.
+When the program ends, the ranks are ended, and the exit status is the program's."""
 EPILOG = """
 The ranks' stdout is passed on to stdout as mpirun writes it: lines of different ranks may be mixed, and MPICH writes
-there that a rank was killed. Everything else goes to stderr, the Supplier's table too.
+there that a rank was killed. Everything else goes to stderr, the Supplier's table too. With --serve the program's
+stdout is passed on, too.
 
 Environment:
   MPIRUN      Open MPI's mpirun or MPICH's mpiexec, followed by options of your own (default: mpirun)
   SPARK_HOME, SPARK_CONF_DIR, TMPDIR  as in launch/supplier --help
+  SUPPLY_SERVER, SUPPLY_LIBRARIES     with --serve: the program supply-server (default: the one in build), and the
+                                      folder of its libraries
 """
-
-# Seconds that the other side gets to end by itself after one has failed: the failure travels through the pairs, or
-# through YARN.
-GRACE, GRACE_ON_YARN = 10, 60
-# Seconds that a side gets to end when it is asked to. On YARN a JVM starts, which finds the application and ends it.
-ENDING, ENDING_ON_YARN = 5, 60
-# Seconds beyond its own timeout that the Supplier gets in all after its ranks have ended well.
-SPARK_START = 60
 
 
 def main(arguments):
@@ -48,11 +42,16 @@ def main(arguments):
         "submit the Supplier to YARN (launch/submit-supplier), with HADOOP_CONF_DIR set. --hosts names the nodes: they "
         "must see the files of --mapped-files and --named-pipes at the same paths",
     )
+    parser.add_argument(
+        "--serve",
+        action="store_true",
+        help="start supply-server with --ranks ranks, and PROGRAM, which attaches to them, instead of the Supplier",
+    )
     add_config_options(parser)
     words, program = split_at_program(arguments)
     options, supplier_options = parser.parse_known_args(words)
     if program is None:
-        parser.error("no '--': put the program of the ranks after it")
+        parser.error("no '--': put the program after it")
     if not program:
         parser.error("no program after '--'")
     if bool(options.mapped_files) != bool(options.named_pipes):
@@ -61,14 +60,14 @@ def main(arguments):
         parser.error("--ring, --block and --group stand in the config files: do not give them with --mapped-files")
     if options.yarn and not (options.mapped_files and options.hosts):
         parser.error("--yarn needs --hosts, --mapped-files and --named-pipes: files that every node sees")
-    path = shutil.which(program[0])
-    if not path and os.path.exists(program[0]):
-        raise Failure(f"the program '{program[0]}' is not executable: chmod +x, or put its interpreter in front", 126)
-    if not path:
-        raise Failure(f"there is no program '{program[0]}', neither as a path nor on PATH", 127)
-    run = Run(options)
+    if options.serve and supplier_options:
+        parser.error(f"unknown argument '{supplier_options[0]}': with --serve, put the program's after '--'")
+    if options.serve and options.yarn:
+        parser.error("--yarn submits the Supplier, and --serve starts a program of your own: choose one")
+    command = [find_program(program[0]), *program[1:]]
+    run = ServingRun(options) if options.serve else Run(options)
     try:
-        status, failure = run.supply(supplier_options, [path, *program[1:]])
+        status, failure = run.execute(supplier_options, command)
     finally:
         run.clean_up()
     if failure:
@@ -76,127 +75,11 @@ def main(arguments):
     return status
 
 
-class Run:
-    """A run: its two sides, its config files and its folders."""
-
-    def __init__(self, options):
-        self._options = options
-        self._launcher = Launcher()
-        self._sides = Sides()
-        self._folders: list[pathlib.Path] = []
-        self._configs = [options.mapped_files, options.named_pipes]
-        self._ended_well = False
-        self._ending = ENDING_ON_YARN if options.yarn else ENDING
-
-    def _make_folder(self, parent):
-        self._folders.append(pathlib.Path(tempfile.mkdtemp(prefix=f"supply-{os.getuid()}-", dir=parent)))
-        return self._folders[-1]
-
-    def supply(self, supplier_options, program):
-        """Starts both sides and waits until they have ended. Returns the exit status, and the reason of a failure."""
-        options = self._options
-        work = self._make_folder(tempfile.gettempdir())
-        in_memory = self._make_folder("/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
-        if not options.mapped_files:
-            self._configs = config_files.write(
-                options.ranks, in_memory, in_memory, options.ring, options.block, options.group
-            )
-            # Executors of another user must get through the folder.
-            config_files.share(in_memory, options.group, 0o750)
-        supplier = self._start_supplier(work, supplier_options)
-        ranks, errors, folder = self._start_ranks(work, in_memory, program)
-        first = self._sides.wait()
-        limit = None if first == "signal" else self._limit_after(first, ranks if first == "ranks" else supplier)
-        if first == "signal" or self._sides.wait(limit, but=first) == "signal":
-            return 128 + self._sides.signal, None
-        # A side without a status here is ended by this command.
-        status = {"supplier": supplier.status, "ranks": ranks.status}
-        self._sides.end(self._ending)
-        failed = failed_side(first, status)
-        self._ended_well = not failed
-        if not failed:
-            return 0, None
-        if failed == "supplier":
-            return self._failure_of_supplier(supplier, status["supplier"], limit)
-        if ranks.killed:
-            return ranks.status, f"mpirun was killed ({signal_name(ranks.status)})"
-        words = last_words.of_ranks(errors.lines(), folder, ranks.status)
-        return ranks.status, f"the ranks failed (status {ranks.status}): {words}"
-
-    def _start_supplier(self, work, supplier_options):
-        options = self._options
-        command: list[object] = [ROOT / "launch/supplier"]
-        if options.yarn:
-            command = [ROOT / "launch/submit-supplier", *options.yarn.split(",")]
-        command += [*supplier_options, "--ranks", options.ranks, "--timeout", options.timeout]
-        command += ["--mapped-files", self._configs[0], "--named-pipes", self._configs[1]]
-        command += ["--hosts", options.hosts] if options.hosts else []
-        environment = {**os.environ, "TMPDIR": str(work)}
-        if sys.stderr.isatty():
-            # The Supplier sees a pipe.
-            environment["SUPPLY_TERMINAL"] = "1"
-        return self._sides.start("supplier", command, relay="both", env=environment)
-
-    def _start_ranks(self, work, in_memory, program):
-        """Returns the side, what its ranks write to stderr, and the folder with the files of each rank."""
-        options = self._options
-        command = self._launcher.command(options.ranks, options.hosts)
-        environment = config_files.environment(self._configs[0], self._configs[1], options.timeout)
-        if self._launcher.is_mpich:
-            # It writes the ranks' stderr there, and its own lines to its stderr.
-            reader, writer = os.pipe()
-            command += ["-errfile-pattern", f"/dev/fd/{writer}", *program]
-            ranks = self._sides.start("ranks", command, relay="stderr", env=environment, pass_fds=[writer])
-            os.close(writer)
-            return ranks, self._sides.read(os.fdopen(reader, "rb")), None
-        if not options.hosts:
-            # Other nodes do not have these folders.
-            command += self._launcher.temporary_files_in(work, in_memory)
-        # Every node sees the folder of the config files.
-        shared = os.path.dirname(os.path.abspath(self._configs[0])) if options.hosts else work
-        of_ranks, folder = [], None
-        if os.access(shared, os.W_OK):
-            of_ranks, folder = self._launcher.files_of_ranks(self._make_folder(shared), options.ranks)
-        ranks = self._sides.start("ranks", [*command, *of_ranks, *program], relay="stderr", env=environment)
-        return ranks, ranks.output, folder
-
-    def _limit_after(self, first, side):
-        """How long the other side may still run, in seconds, when one side has ended. None: without a limit."""
-        if (first, side.status) == ("supplier", 2):
-            # Its options are wrong: it has notified no rank.
-            return 0.1
-        if side.status:
-            return GRACE_ON_YARN if self._options.yarn else GRACE
-        return int(float(self._options.timeout)) + SPARK_START if first == "ranks" else None
-
-    @staticmethod
-    def _failure_of_supplier(supplier, status, limit):
-        if status is None:
-            return 1, f"the Supplier failed: it still ran {limit} s after its ranks had ended"
-        if supplier.killed:
-            return status, f"the Supplier was killed ({signal_name(status)})"
-        last = (supplier.output.lines() or ["no message on stderr"])[-1]
-        return status, f"the Supplier failed (status {status}): {last}"
-
-    def clean_up(self):
-        """Ends both sides and removes what the run has made."""
-        self._sides.end(self._ending)
-        try:
-            if self._options.mapped_files:
-                self._clean_pairs()
-        except (OSError, Failure) as error:
-            print(f"supply-run: the pairs cannot be cleaned: {error}", file=sys.stderr)
-        remove_folders(self._folders)
-
-    def _clean_pairs(self):
-        """Removes the pairs of killed ranks in the user's config files. The run's own pairs go with their folder.
-
-        Results stay, because another Spark program may read them.
-        """
-        options = self._options
-        command = [ROOT / "build/mpi-client/supply-clean", "--mapped-files", options.mapped_files]
-        command += ["--named-pipes", options.named_pipes, "--keep-results"]
-        if not options.hosts:
-            subprocess.run(command, stdout=sys.stderr, check=False)
-        elif not (self._ended_well or "SUPPLY_NODES_CLEAN" in os.environ):  # slurm-run cleans the nodes itself.
-            self._launcher.on_each_node(options.hosts, command)
+def find_program(name):
+    """Its path."""
+    path = shutil.which(name)
+    if path:
+        return path
+    if os.path.exists(name):
+        raise Failure(f"the program '{name}' is not executable: chmod +x, or put its interpreter in front", 126)
+    raise Failure(f"there is no program '{name}', neither as a path nor on PATH", 127)

@@ -45,13 +45,13 @@ class ClusterRun:
         """The options of both sides."""
         return ["--hosts", self.hosts, "--mapped-files", self.mapped_files, "--named-pipes", self.named_pipes]
 
-    def start(self, *arguments):
-        """Starts the ranks, all by one mpirun."""
+    def start(self, *arguments, program=SUPPLY_CAT, **environment):
+        """Starts the ranks, all by one mpirun. environment: variables for them."""
         shutil.rmtree(self._output, ignore_errors=True)
-        command = [LAUNCH / "run-ranks", *self.options(), "--timeout", self.timeout, "--", SUPPLY_CAT, *arguments]
+        command = [LAUNCH / "run-ranks", *self.options(), "--timeout", self.timeout, "--", program, *arguments]
         self.process = subprocess.Popen(
             self._cluster.on("head", *map(str, command)),
-            env=self.environment,
+            env={**self.environment, **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -37,8 +37,8 @@ def report(launcher, found):
     print(f"{launcher}:", places, len(ids), ids == list(range(1000)))
 
 
-def main():
-    jar, driver, epochs, *launchers = sys.argv[1:]
+def session(jar, driver):
+    """On YARN, with an executor on each of two nodes."""
     settings = {
         "spark.driver.host": driver,
         "spark.driver.bindAddress": "0.0.0.0",
@@ -52,7 +52,12 @@ def main():
         "spark.yarn.am.memory": "256m",
         "spark.ui.enabled": "false",
     }
-    spark = SparkSession.builder.master("yarn").config(map=settings).getOrCreate()
+    return SparkSession.builder.master("yarn").config(map=settings).getOrCreate()
+
+
+def main():
+    jar, driver, epochs, *launchers = sys.argv[1:]
+    spark = session(jar, driver)
     options = {"df": spark.range(0, 1000, 1, 8), "columns": ["id"], "batch_size": 16, "epochs": int(epochs)}
     for words in launchers:
         launcher, _, hosts = words.partition("=")

@@ -18,6 +18,7 @@
 /* How long a connected program may take to send a command, or to read a part of its answer. */
 #define PEER_SECONDS 30
 #define BACKLOG 16
+#define ATTEND_MILLISECONDS 100
 
 /* A socket whose name is in use belongs to a living server if a program accepts a connection on it. */
 static bool is_in_use(const struct sockaddr_un *address) {
@@ -96,12 +97,13 @@ static json_t *read_command(int connection, const char **wrong) {
     return NULL;
 }
 
-json_t *channel_next(struct channel *channel) {
+json_t *channel_next(struct channel *channel, void (*attend)(void *), void *context) {
     for (;;) {
         struct pollfd ready[] = {{.fd = channel->listening, .events = POLLIN},
                                  {.fd = interruption_fd(), .events = POLLIN}};
-        poll(ready, 2, -1);
+        poll(ready, 2, attend == NULL ? -1 : ATTEND_MILLISECONDS);
         if (interruption_signal() != 0) return NULL;
+        if (attend != NULL) attend(context);
         const int connection = accept4(channel->listening, NULL, NULL, SOCK_CLOEXEC);
         if (connection < 0) continue;
         set_limits(connection);

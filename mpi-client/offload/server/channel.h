@@ -22,9 +22,9 @@ bool channel_open(struct channel *channel, const char *path, char *text, size_t 
 /**
  * Waits for the next command: one JSON object on one line. The connection stays open for the answer. NULL: a signal
  * asks this program to end. What is no command, or too long, gets an error; other users than this one and root get no
- * answer.
+ * answer. attend: called ten times a second meanwhile, if it is not NULL.
  */
-json_t *channel_next(struct channel *channel);
+json_t *channel_next(struct channel *channel, void (*attend)(void *context), void *context);
 
 /** Sends one line, and then `bytes` bytes. Frees the line. False: the other side has closed the connection. */
 bool channel_send(struct channel *channel, json_t *line, const void *data, size_t bytes);

@@ -1,67 +1,17 @@
-/** supply-server: ranks that hold matrices of Spark's program, and run routines on them. */
+#include "supply_server.h"
+
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "call.h"
-#include "command_line.h"
 #include "crash.h"
 #include "doubles.h"
 #include "expected_rows.h"
-#include "folder.h"
 #include "heartbeat.h"
-#include "interruption.h"
-#include "library.h"
 #include "node_memory.h"
-#include "options.h"
-#include "receive.h"
-#include "supply_mpi.h"
 #include "write.h"
-
-enum { TIMEOUT = COMMAND_LINE_OWN, LIBRARIES };
-static const struct option option_names[] = {
-    COMMAND_LINE_COMMON,
-    {"timeout", required_argument, NULL, TIMEOUT},
-    {"libraries", required_argument, NULL, LIBRARIES},
-    COMMAND_LINE_END,
-};
-
-static const struct tool tool = {
-    .name = "supply-server",
-    .options = option_names,
-    .usage =
-        "usage: mpirun -n N supply-server [options]\n"
-        "Holds matrices of a Spark program, and runs routines of shared libraries on them, until the program or a\n"
-        "signal ends it. docs/OFFLOAD.md describes the program's side.\n"
-        "\n"
-        "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
-        "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
-        "  --local-rank N        line of the config files, from 0 (default: from the MPI launcher)\n"
-        "  --timeout SECONDS     timeout of each wait for rows (default: SUPPLY_TIMEOUT, or 120)\n"
-        "  --libraries FOLDER    the folder whose shared libraries may be called (default: SUPPLY_LIBRARIES, or\n"
-        "                        those that are installed with it)\n"
-        "  --help, --version\n"
-        "\n"
-        "The commands come through a socket beside the mapped file, PATH.server, which only this user can open.\n"
-        "Exit status: 0 when the program has ended it, 1 on a failure, 2 on a wrong option, 128 + N after signal N.\n",
-};
-
-struct server {
-    struct ranks ranks;
-    struct channel channel;
-    supply_options_t options;
-    struct matrices matrices;
-    struct libraries libraries;
-    struct reception reception;
-    struct progress progress; /**< of the command that is being carried out */
-    char last_id[64];         /**< of the command that was answered last, */
-    json_t *last_answer;      /**< and its answer */
-    bool ended;
-    char text[FAILURE_TEXT_BYTES];
-};
 
 __attribute__((format(printf, 2, 3))) static json_t *fail(struct server *server, const char *format, ...) {
     va_list arguments;
@@ -69,11 +19,6 @@ __attribute__((format(printf, 2, 3))) static json_t *fail(struct server *server,
     vsnprintf(server->text, sizeof server->text, format, arguments);
     va_end(arguments);
     return NULL;
-}
-
-static bool is_interrupted(void *unused) {
-    (void)unused;
-    return interruption_signal() != 0;
 }
 
 static uint64_t number_in(const json_t *command, const char *name) {
@@ -211,17 +156,43 @@ static json_t *status(struct server *server, const json_t *command) {
                      supply_version());
 }
 
-static const struct {
+static void drop_all(struct server *server) {
+    reception_drop(&server->reception);
+    matrices_drop_all(&server->matrices);
+}
+
+/* The matrices of the program before are gone. */
+static json_t *attach(struct server *server, const json_t *command) {
+    program_attach(&server->program, command);
+    drop_all(server);
+    return status(server, command);
+}
+
+static json_t *detach(struct server *server, const json_t *command) {
+    (void)command;
+    server->program = (struct program){.id = ""};
+    drop_all(server);
+    return json_object();
+}
+
+/* is_collective: all ranks begin it, or none. */
+static const struct command {
     const char *name;
     json_t *(*run)(struct server *, const json_t *);
-} commands[] = {{"status", status}, {"receive", receive},    {"received", received}, {"call", call_routine},
-                {"fetch", fetch},   {"write", write_result}, {"drop", drop},         {"end", end}};
+    bool is_collective;
+    bool is_of_any_program;
+} commands[] = {{"status", status, false, true},     {"attach", attach, true, true},
+                {"detach", detach, true, false},     {"receive", receive, true, false},
+                {"received", received, true, false}, {"call", call_routine, true, false},
+                {"fetch", fetch, false, false},      {"write", write_result, true, false},
+                {"drop", drop, false, false},        {"end", end, true, false}};
 
-static json_t *run(struct server *server, const char *name, const json_t *command) {
+static const struct command *find_command(struct server *server, const char *name) {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(name, commands[i].name) == 0) return commands[i].run(server, command);
-    return fail(server, "there is no command '%s' in supply-server %s: use the same version on both sides", name,
-                supply_version());
+        if (strcmp(name, commands[i].name) == 0) return &commands[i];
+    fail(server, "there is no command '%s' in supply-server %s: use the same version on both sides", name,
+         supply_version());
+    return NULL;
 }
 
 /* JSON has no place for a text that is not UTF-8, such as one that was cut: its other characters remain. */
@@ -235,6 +206,26 @@ static json_t *error_answer(char *text) {
     return json_pack("{s:o}", "error", valid);
 }
 
+static json_t *run(struct server *server, const char *name, const char *id, const json_t *command) {
+    const struct command *known = find_command(server, name);
+    if (known == NULL) return error_answer(server->text);
+    /* Now, so that this keeps no rank from a command of the attached program. */
+    if (known->run == attach && !program_may_attach(&server->program, command, server->text))
+        return error_answer(server->text);
+    if (!known->is_of_any_program && !program_sends(&server->program, command, server->text)) {
+        json_t *ended = error_answer(server->text);
+        json_object_set_new(ended, "ended", json_true());
+        return ended;
+    }
+    if (known->is_collective && !agreement_reach(&server->agreement, id, &server->channel, server->text))
+        return error_answer(server->text);
+    if (!known->is_of_any_program) drop_forgotten(server, command);
+    /* Its run has failed in Spark. */
+    if (!known->is_of_any_program && known->run != received) reception_drop(&server->reception);
+    json_t *done = known->run(server, command);
+    return done != NULL ? json_pack("{s:o}", "done", done) : error_answer(server->text);
+}
+
 /* A command that comes again, from a task that Spark retries, gets its first answer. */
 static json_t *answer(struct server *server, const json_t *command) {
     const char *name = json_string_value(json_object_get(command, "command"));
@@ -242,12 +233,9 @@ static json_t *answer(struct server *server, const json_t *command) {
     if (name == NULL || id == NULL || strlen(id) >= sizeof server->last_id)
         return json_pack("{s:s}", "error", "a command has a name and an id");
     if (server->last_answer != NULL && strcmp(id, server->last_id) == 0) return json_incref(server->last_answer);
-    drop_forgotten(server, command);
-    /* Its run has failed in Spark. */
-    if (strcmp(name, "received") != 0) reception_drop(&server->reception);
-    json_t *done = run(server, name, command);
+    json_t *first_answer = run(server, name, id, command);
     json_decref(server->last_answer);
-    server->last_answer = done != NULL ? json_pack("{s:o}", "done", done) : error_answer(server->text);
+    server->last_answer = first_answer;
     memcpy(server->last_id, id, strlen(id) + 1);
     return json_incref(server->last_answer);
 }
@@ -271,9 +259,12 @@ static void send_answer(struct server *server, const json_t *command) {
     channel_end_answer(&server->channel);
 }
 
-static void serve(struct server *server) {
+static void attend(void *agreement) { agreement_attend(agreement); }
+
+void server_serve(struct server *server) {
+    const bool decides = server->ranks.rank == 0 && server->ranks.count > 1;
     while (!server->ended) {
-        json_t *command = channel_next(&server->channel);
+        json_t *command = channel_next(&server->channel, decides ? attend : NULL, &server->agreement);
         if (command == NULL) return;
         send_answer(server, command);
         json_decref(command);
@@ -281,62 +272,8 @@ static void serve(struct server *server) {
     }
 }
 
-/* The path of the socket, in the folder of the pair, which is made and checked as a pair's. NULL: text says why. */
-static char *socket_path(const supply_options_t *options, char *text) {
-    struct settings settings;
-    struct failure failure = {.text = "no memory"};
-    char *path = NULL;
-    int folder = -1;
-    if (supply_settings_files(options, &settings, &failure) != SUPPLY_OK ||
-        supply_folder_prepare(&folder, "socket", &settings.files.mapped_file, NO_GROUP, &failure) != SUPPLY_OK ||
-        asprintf(&path, "%s.server", settings.files.mapped_file.path) < 0) {
-        snprintf(text, FAILURE_TEXT_BYTES, "%s", failure.text);
-        path = NULL;
-    }
-    if (folder >= 0) close(folder);
-    supply_settings_free(&settings);
-    return path;
-}
-
-static bool open_server(struct server *server) {
-    char *path = socket_path(&server->options, server->text);
-    if (path != NULL) channel_open(&server->channel, path, server->text, sizeof server->text);
-    free(path);
-    if (ranks_agree(&server->ranks, server->text)) return true;
-    if (server->ranks.rank == 0) fprintf(stderr, "%s: %s\n", tool.name, server->text);
-    return false;
-}
-
-int main(int argc, char **argv) {
-    int threads;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);
-    struct server server = {.channel = CHANNEL_NONE, .libraries.folder = getenv("SUPPLY_LIBRARIES")};
-    struct pair_selection selection = NO_PAIR_SELECTION;
-    supply_options_init(&server.options);
-    for (int option; (option = command_line_next(&tool, argc, argv, &selection)) != -1;) {
-        if (option == TIMEOUT) server.options.timeout = command_line_seconds(&tool, "--timeout", optarg);
-        if (option == LIBRARIES) server.libraries.folder = optarg;
-    }
-    ranks_init(&server.ranks);
-    supply_options_from_comm(&server.options, server.ranks.comm);
-    server.options.mapped_files = selection.mapped_files;
-    server.options.named_pipes = selection.named_pipes;
-    if (selection.local_rank >= 0) server.options.local_rank = selection.local_rank;
-    server.options.interrupted = is_interrupted;
-    if (server.libraries.folder == NULL) server.libraries.folder = libraries_default_folder();
-    interruption_install();
-    crash_install();
-    const bool opened = open_server(&server);
-    if (opened) serve(&server);
-    channel_close(&server.channel);
-    reception_drop(&server.reception);
-    matrices_drop_all(&server.matrices);
-    json_decref(server.last_answer);
-    if (interruption_signal() != 0) {
-        /* The other ranks may be in a routine, or not be signalled at all. */
-        signal(interruption_signal(), SIG_DFL);
-        raise(interruption_signal());
-    }
-    MPI_Finalize();
-    return opened ? 0 : 1;
+void server_free(struct server *server) {
+    drop_all(server);
+    agreement_close(&server->agreement);
+    json_decref(server->last_answer);
 }

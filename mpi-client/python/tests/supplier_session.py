@@ -11,7 +11,7 @@ import pytest
 _ENDS_SECONDS = 60
 _MARK = "SUPPLY_TEST"
 # An argument of mpirun's command, too, and of keepers.
-_OF_RUN = {b"supply.ranks.rank", b"supply.ranks.node", b"supply.ranks.mpi_rank"}
+_OF_RUN = {b"supply.ranks.rank", b"supply.ranks.node", b"supply.ranks.mpi_rank", b"supply.ranks.server_rank"}
 
 
 def prepare_environment():
@@ -45,22 +45,23 @@ def rows(spark, count, partitions=8):
 
 @contextlib.contextmanager
 def shared_memory():
-    """A folder for the files of runs. At the end it is empty, and no process of a run is left."""
+    """A folder for the files of runs. At the end it is empty, and no process is left of the runs since then."""
+    others = _processes()
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="supply-test-") as folder:
         yield folder
         end = time.monotonic() + _ENDS_SECONDS
-        while (left := os.listdir(folder) + _processes()) and time.monotonic() < end:
+        while (left := {*os.listdir(folder), *_processes() - others}) and time.monotonic() < end:
             time.sleep(0.1)
-        assert left == []
+        assert left == set()
 
 
 def _processes():
-    """What this test has started on nodes, and mpirun."""
+    """What this test has started on nodes, and mpirun: number and command of each process."""
     mark = f"{_MARK}={os.environ[_MARK]}".encode()
-    found = []
+    found = set()
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             command = (process / "cmdline").read_bytes().split(b"\0")
             if _OF_RUN & set(command) and mark in (process / "environ").read_bytes().split(b"\0"):
-                found.append(b" ".join(command).decode())
+                found.add(f"{process.name} {b' '.join(command).decode()}")
     return found

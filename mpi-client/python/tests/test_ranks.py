@@ -6,17 +6,15 @@ import os
 import pathlib
 import signal
 import socket
-import subprocess
 import threading
 import time
 
 import pytest
 
-from layout import ROOT
+from rank_server import SERVER, compile_routines
 from supplier_session import prepare_environment, session_fixture, shared_memory
 
 pytest.importorskip("pyspark", reason="no PySpark in this environment")
-SERVER = ROOT / "build" / "mpi-client" / "supply-server"
 if not SERVER.exists():
     pytest.skip("no supply-server: libsupply was built without MPI", allow_module_level=True)
 
@@ -28,13 +26,7 @@ NUMBERS = 100
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory):
-    """The example of the documents, and routines that fail in all ways, compiled as a user would."""
-    folder = tmp_path_factory.mktemp("libraries")
-    for source in (ROOT / "mpi-client/examples/column_sums.c", ROOT / "mpi-client/python/tests/routines.c"):
-        library = folder / f"lib{source.stem}.so"
-        include = ROOT / "mpi-client" / "include"
-        subprocess.run(["mpicc", "-shared", "-fPIC", "-I", include, source, "-o", library], check=True)
-    return folder
+    return compile_routines(tmp_path_factory.mktemp("libraries"))
 
 
 @contextlib.contextmanager
@@ -294,8 +286,10 @@ def test_heartbeats_say_the_step_and_of_how_many(spark, libraries):
         pytest.raises(SupplierError, match="all matrices of these ranks are gone"),
         Ranks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks,
     ):
+        program = {"program": "stranger", "take_over": True}
+        assert any("done" in line for line in send(folder, {"command": "attach", **program}))
         call = {"command": "call", "library": "libroutines.so", "routine": "deaf", "handle": 1}
-        lines = send(folder, call)
+        lines = send(folder, {**call, **program})
         assert {"progress": 1 / 3, "step": 1, "of": 3} in [next(lines), next(lines)]
         # A signal ends a routine that does not ask whether it was cancelled.
         os.kill(next(process for process in servers() if process not in others), signal.SIGTERM)

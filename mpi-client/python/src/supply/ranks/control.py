@@ -50,6 +50,10 @@ class Peer:
         except OSError:
             return None
 
+    def keep_for_program(self) -> None:
+        """The program that replaces this process keeps the connection open until it ends."""
+        os.set_inheritable(self._connection.fileno(), True)
+
     def close(self) -> None:
         with self._lock:
             self._connection.close()

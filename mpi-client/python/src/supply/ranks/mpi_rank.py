@@ -2,64 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import socket
 import sys
 
-from supply.errors import SupplierError
 from supply.ranks import rank
-from supply.ranks.control import connect
-from supply.ranks.keeper import start_keeper
-from supply.ranks.messages import NodeFailed
-from supply.ranks.mpi_spec import VARIABLE, MpiSpec
-
-# torchrun's name of a variable, Open MPI's, and MPICH's.
-_VARIABLES = (
-    ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"),
-    ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"),
-    ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"),
-    ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"),
-)
-
-
-def main() -> int:
-    spec = MpiSpec.of(dict(os.environ))
-    del os.environ[VARIABLE]
-    host = next(filter(_is_here, spec.spark_hosts), platform.node())
-    os.environ.update({**_of_torchrun(), "SUPPLY_HOST": host, "SUPPLY_PARENT": str(os.getppid())})
-    start_keeper(int(os.environ["RANK"]), spec.files)
-    try:
-        spec.versions.check(host)
-        if os.environ["LOCAL_RANK"] == "0":
-            # The other ranks of this node read the files when all ranks have started.
-            spec.files.write_config()
-            spec.files.require_space(int(os.environ["LOCAL_WORLD_SIZE"]), host)
-    except SupplierError as error:
-        connect().send(NodeFailed(str(error)))
-        return 1
-    return rank.main()
-
-
-def _is_here(host: str) -> bool:
-    """Whether it is this machine: a socket can only listen on an address of its own."""
-    try:
-        socket.create_server((host, 0)).close()
-    except OSError:
-        return False
-    return True
-
-
-def _of_torchrun() -> dict[str, str]:
-    """torchrun's variables, from those of the launcher."""
-    found = {}
-    for name, *others in _VARIABLES:
-        value = next((os.environ[other] for other in others if other in os.environ), None)
-        if value is None:
-            sys.exit(f"supply: {' or '.join(others)} is not set: is MPIRUN the mpirun of Open MPI or MPICH?")
-        found[name] = value
-    return found
-
+from supply.ranks.mpi_node import prepare_rank
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rank.main() if prepare_rank() else 1)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from supply.errors import SupplierError
+from supply.spark.host_file import read_host_file
 
 # How long ranks may take to return when they are asked to, and mpirun to end them.
 _GRACE_SECONDS = 3
@@ -62,7 +63,8 @@ def command(ranks: int, host_file: str | os.PathLike[str] | None) -> Command:
     words = [*mpirun, "-n", str(ranks)]
     # Hydra is the launcher of MPICH.
     if version.stdout.startswith(b"HYDRA"):
-        return Command([*words, *(["-hosts", _of_hydra(host_file)] if host_file is not None else [])], True)
+        hosts = "" if host_file is None else ",".join(f"{host}:{slots}" for host, slots in read_host_file(host_file))
+        return Command([*words, *(["-hosts", hosts] if hosts else [])], True)
     words += ["--map-by", "slot", "--bind-to", "none"]
     if host_file is not None:
         words += ["--hostfile", os.fspath(host_file)]
@@ -70,17 +72,6 @@ def command(ranks: int, host_file: str | os.PathLike[str] | None) -> Command:
         # Its default is one rank for each core.
         words += ["--oversubscribe"]
     return Command([*words, *([] if os.geteuid() else ["--allow-run-as-root"])], False)
-
-
-def _of_hydra(host_file: str | os.PathLike[str]) -> str:
-    """The hosts of a file in Open MPI's format, as MPICH takes them."""
-    hosts = []
-    for line in pathlib.Path(host_file).read_text().splitlines():
-        host, *words = line.partition("#")[0].split() or [""]
-        slots = next((word.removeprefix("slots=") for word in words if word.startswith("slots=")), "1")
-        if host:
-            hosts.append(f"{host}:{slots}")
-    return ",".join(hosts)
 
 
 def files_of_mpi(folder: pathlib.Path) -> dict[str, str]:

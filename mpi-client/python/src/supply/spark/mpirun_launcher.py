@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from supply.errors import SupplierError
@@ -21,10 +21,21 @@ from supply.spark.spark_jobs import SparkJobs
 
 
 class MpirunLauncher:
-    """A Launcher. mpirun places the ranks, and each rank says where it is."""
+    """A Launcher. mpirun places the ranks, and each rank says where it is.
 
-    def __init__(self, ranks: int, host_file: str | os.PathLike[str] | None) -> None:
+    module, arguments: what each rank runs, of this package.
+    """
+
+    def __init__(
+        self,
+        ranks: int,
+        host_file: str | os.PathLike[str] | None,
+        module: str = "supply.ranks.mpi_rank",
+        arguments: Sequence[str] = (),
+    ) -> None:
         self._ranks = ranks
+        self._module = module
+        self._arguments = arguments
         self._command = command(ranks, host_file)
         self._spark_hosts: list[str] = []
         self._mpirun: Mpirun | None = None
@@ -41,10 +52,12 @@ class MpirunLauncher:
         self._spark_hosts = wait_for_slots(context, self._ranks, tasks_per_rank, timeout)
         return self._ranks
 
-    def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
+    def start(
+        self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs | None, post: Callable[[Any], None]
+    ) -> None:
         of_python = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         of_run = MpiSpec(files, self._spark_hosts).environment()
-        program = [sys.executable, "-u", "-m", "supply.ranks.mpi_rank"]
+        program = [sys.executable, "-u", "-m", self._module, *self._arguments]
         self._mpirun = Mpirun(
             self._command, program, {**files_of_mpi(files.pair_folder), **of_python, **environment, **of_run}, post
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import queue
 import shutil
+import time
 import uuid
 from collections.abc import Callable
 from types import TracebackType
@@ -14,26 +15,26 @@ from supply.errors import SupplierError
 from supply.ranks.run_files import RunFiles
 from supply.spark.cancellable import run_cancellable
 from supply.spark.matrix import Matrix
-from supply.spark.mpirun import Mpirun, MpirunEnded, command, files_of_mpi
 from supply.spark.progress import RoutineProgress
-from supply.spark.server_sockets import wait_for_sockets
+from supply.spark.rank_files import RankFiles, find_rank_files
+from supply.spark.server import Server
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_END_SECONDS = 15
-# mpirun says why a rank has ended when it has ended the others.
-_LAST_WORDS_SECONDS = 5
+_ATTACH_POLL_SECONDS = 0.1
+# A server that cannot start says why.
+_EXPLAIN_SECONDS = 10
 
 
 class Ranks:
-    """MPI ranks that hold matrices of this session. Starts `supply-server` on this machine by mpirun.
+    """MPI ranks that hold matrices of this session. Starts `supply-server` by mpirun; attach() does not.
 
-    spark: the session, with executors on this machine only. It needs a free task slot for each rank while a matrix is
-    sent. n: ranks.
+    spark: the session. It needs a free task slot for each rank, on the rank's node, while a matrix is sent. n: ranks.
     library: the shared library whose routines call() calls if it names no other.
+    host_file: the nodes of the ranks, in Open MPI's format. Not set: those of Slurm's job, else this machine.
     libraries: the folder of the libraries. server: the program. Not set: as installed, or SUPPLY_LIBRARIES and
-    SUPPLY_SERVER of the environment.
+    SUPPLY_SERVER of the environment. Both are at the same paths on every node, and so is this Python.
     folder: in memory, for the rings. ring, block: bytes. timeout: seconds of each wait.
 
     As a context manager it ends the ranks. Raises SupplierError if they do not start.
@@ -45,6 +46,7 @@ class Ranks:
         n: int,
         library: str = "libsupply_linalg.so",
         *,
+        host_file: str | os.PathLike[str] | None = None,
         libraries: str | os.PathLike[str] | None = None,
         server: str | os.PathLike[str] | None = None,
         folder: str | os.PathLike[str] = "/dev/shm",
@@ -52,21 +54,9 @@ class Ranks:
         block: int | None = None,
         timeout: float = 120,
     ) -> None:
-        nodes = spark._jvm.supply.python.Nodes.slots(spark._jsc.sc())
-        if len(nodes) > 1:
-            raise SupplierError(
-                f"this session has executors on {len(nodes)} nodes ({', '.join(sorted(nodes))}), and Ranks starts "
-                "ranks on this machine only: use a session with executors on one node"
-            )
-        self._spark = spark
-        self._library = library
-        self._dropped: list[Any] = []
-        self._ended: queue.SimpleQueue[MpirunEnded] = queue.SimpleQueue()
-        self._mpirun: Mpirun | None = None
-        self._files = RunFiles(os.fspath(folder), f"supply-{uuid.uuid4().hex[:12]}", ("matrix",), n, ring, block)
-        mapped_files, named_pipes = self._files.config("matrix")
+        files = RunFiles(os.fspath(folder), f"supply-{uuid.uuid4().hex[:12]}", ("matrix",), n, ring, block)
+        mapped_files, named_pipes = files.config("matrix")
         environment = {
-            **files_of_mpi(self._files.pair_folder),
             "SUPPLY_MAPPED_FILES": mapped_files,
             "SUPPLY_NAMED_PIPES": named_pipes,
             "SUPPLY_TIMEOUT": str(timeout),
@@ -75,22 +65,77 @@ class Ranks:
         }
         folder_of_libraries = libraries or os.environ.get("SUPPLY_LIBRARIES")
         if folder_of_libraries:
-            environment["SUPPLY_LIBRARIES"] = os.fspath(folder_of_libraries)
-        program = _server(server)
-        self._files.write_config()
-        self._files.pair_folder.mkdir(mode=0o700)
+            environment["SUPPLY_LIBRARIES"] = os.path.abspath(folder_of_libraries)
+        started = Server(spark.sparkContext, n, host_file, _server(server), files, environment, timeout)
+        ranks = RankFiles(n, mapped_files, named_pipes, started.host_file, str(files.results_folder))
+        self._begin(spark, library, ranks, started, timeout, take_over=False)
+
+    @classmethod
+    def attach(
+        cls,
+        spark: Any,
+        n: int | None = None,
+        library: str = "libsupply_linalg.so",
+        *,
+        mapped_files: str | os.PathLike[str] | None = None,
+        named_pipes: str | os.PathLike[str] | None = None,
+        hosts: str | os.PathLike[str] | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        timeout: float = 120,
+        take_over: bool = False,
+    ) -> Ranks:
+        """Ranks that the program does not start: those of launch/supply-run --serve, launch/run-ranks, mpirun or srun.
+
+        n, mapped_files, named_pipes, hosts: as the ranks have them. Not set: SUPPLY_RANKS (or the slots of hosts),
+        SUPPLY_MAPPED_FILES, SUPPLY_NAMED_PIPES and SUPPLY_HOSTS of the environment. Without hosts, all ranks are on
+        this node. folder: in memory, on each node, for the rows of Matrix.to_df(). Not set: SUPPLY_RESULTS_FOLDER, else
+        /dev/shm. timeout: seconds of each wait, also for the ranks to start. take_over: a program that is attached to
+        the ranks loses its matrices; otherwise that is an error.
+
+        As a context manager it drops its matrices, and the ranks wait for another program. close(end_ranks=True) ends
+        them.
+        """
+        in_memory = os.path.abspath(folder or os.environ.get("SUPPLY_RESULTS_FOLDER") or "/dev/shm")
+        results_folder = f"{in_memory}/supply-{uuid.uuid4().hex[:12]}-results"
+        ranks = find_rank_files(n, mapped_files, named_pipes, hosts, results_folder)
+        attached = cls.__new__(cls)
+        attached._begin(spark, library, ranks, None, timeout, take_over)
+        return attached
+
+    def _begin(
+        self, spark: Any, library: str, ranks: RankFiles, server: Server | None, timeout: float, take_over: bool
+    ) -> None:
+        self._spark = spark
+        self._library = library
+        self._dropped: list[Any] = []
+        self._server = server
+        self._is_open = False
         try:
-            self._mpirun = Mpirun(command(n, None), [program], environment, self._ended.put)
-            wait_for_sockets(self._files, self._ended, timeout)
-            offload = spark._jvm.supply.python.Offload
-            results_folder = str(self._files.results_folder)
-            self._ranks = offload.ranks(
-                spark._jsparkSession, n, mapped_files, named_pipes, None, results_folder, float(timeout)
-            )
-            self.ask(self._ranks.check)
+            self._ranks = self._attached(ranks, timeout, take_over)
+            self._is_open = True
         except BaseException:
             self._remove()
             raise
+
+    def _attached(self, ranks: RankFiles, timeout: float, take_over: bool) -> Any:
+        """The ranks as the JVM sees them. Waits for them."""
+        offload = self._spark._jvm.supply.python.Offload
+        end = time.monotonic() + timeout
+        while True:
+            java = offload.ranks(
+                self._spark._jsparkSession, ranks.ranks, ranks.mapped_files, ranks.named_pipes, ranks.hosts,
+                ranks.results_folder, float(timeout),
+            )  # fmt: skip
+            try:
+                run_cancellable(self._spark.sparkContext, lambda: java.attach(take_over), java.cancel)  # noqa: B023  now
+                return java
+            except Exception as error:
+                is_retried = _is_end_of_ranks(error) and time.monotonic() < end
+                if self._server is not None:
+                    self._server.check(0 if is_retried else _EXPLAIN_SECONDS)
+                if not is_retried:
+                    raise
+            time.sleep(_ATTACH_POLL_SECONDS)
 
     def matrix(self, df: Any, features: str | list[str], key: str | None = None, sparse: bool = False) -> Matrix:
         """Sends the rows of a DataFrame to the ranks: a handle.
@@ -122,10 +167,16 @@ class Ranks:
 
         return DataFrame(self.ask(matrix.java.toDF), self._spark)
 
-    def close(self) -> None:
-        """Ends the ranks. Their matrices are gone. Does nothing if they were closed."""
+    def close(self, end_ranks: bool = False) -> None:
+        """Drops all matrices. Ends the ranks if this object has started them, or if end_ranks.
+
+        Does nothing if it was closed.
+        """
+        if not self._is_open:
+            return
+        self._is_open = False
         try:
-            self.ask(self._ranks.close)
+            self.ask(self._ranks.close if end_ranks or self._server is not None else self._ranks.detach)
         finally:
             self._remove()
 
@@ -137,8 +188,13 @@ class Ranks:
     ) -> None:
         if kind is None:
             self.close()
-        else:
+        elif self._server is not None:
+            self._is_open = False
             self._remove()
+        else:
+            # The first error counts.
+            with contextlib.suppress(SupplierError):
+                self.close()
 
     def _held(self, matrix: Any) -> Matrix:
         return Matrix(self, matrix, self._dropped.append)
@@ -156,31 +212,16 @@ class Ranks:
         except SupplierError as error:
             if not _is_end_of_ranks(error):
                 raise
-            raise SupplierError(f"{error}{self._last_words()}") from error
-
-    def _last_words(self) -> str:
-        """What mpirun and the ranks have printed last, if mpirun has ended."""
-        try:
-            mpirun = self._ended.get(timeout=_LAST_WORDS_SECONDS)
-        except queue.Empty:
-            return ""
-        # For who waits for its end.
-        self._ended.put(mpirun)
-        return f"\nThe last output of mpirun and the ranks:\n{mpirun.text}"
+            last_words = "" if self._server is None else self._server.last_words()
+            raise SupplierError(f"{error}{last_words}") from error
 
     def _remove(self) -> None:
-        mpirun, self._mpirun = self._mpirun, None
-        if mpirun is not None:
-            mpirun.stop()
-            try:
-                self._ended.get(timeout=_END_SECONDS)
-            except queue.Empty:
-                raise SupplierError("mpirun did not end within 15 s: end it by its process id") from None
-        # DataFrames may still read what the ranks have written.
-        self._files.remove(keep_results=True)
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
 
 
-def _is_end_of_ranks(error: SupplierError) -> bool:
+def _is_end_of_ranks(error: Exception) -> bool:
     java = getattr(error.__cause__, "java_exception", None)
     return java is not None and java.getClass().getSimpleName() == "RankEndedException"
 

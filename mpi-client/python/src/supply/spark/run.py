@@ -16,6 +16,7 @@ from supply.ranks.messages import Failure, Output, Progress, RankStarted, Result
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.cancellable import run_cancellable
+from supply.spark.driver_addresses import driver_addresses
 from supply.spark.failures import Cause, Priority
 from supply.spark.launcher import Launcher
 from supply.spark.progress import ProgressBar
@@ -83,7 +84,7 @@ class Run:
             ends.callback(self._bar.close)
             ends.callback(lambda: self._files.remove(keep_results=self._rows is not None))
             self._files.write_config()
-            address, host = self._addresses()
+            address, host = driver_addresses(self._context)
             control = ends.enter_context(
                 contextlib.closing(Control(address, lambda peer, message: self._events.put((peer, message))))
             )
@@ -99,24 +100,17 @@ class Run:
         value = _unpickled(self._results[0].payload)
         return RunResult(value, self._rows) if self._reads_results else value
 
-    def _addresses(self) -> tuple[str, str]:
-        """The address to listen on, and the driver's name on the nodes."""
-        if self._is_local:
-            return "127.0.0.1", "127.0.0.1"
-        conf = self._context.getConf()
-        host = conf.get("spark.driver.host")
-        return conf.get("spark.driver.bindAddress", host), host
-
     def _wait(self) -> None:
         """Until every rank has returned a result, and every job has ended."""
         begin = time.monotonic()
         while len(self._started) < self._ranks:
             self._handle_next()
             if time.monotonic() - begin > self._timeout:
+                driver = driver_addresses(self._context)[1]
                 raise SupplierError(
                     f"{self._missing(self._started)} not started within {self._timeout:g} s: if nodes are slow, set "
-                    f"timeout larger. If they cannot connect to the driver at {self._addresses()[1]}, which the "
-                    "executors' logs say, set spark.driver.host"
+                    f"timeout larger. If they cannot connect to the driver at {driver}, which the executors' logs say, "
+                    "set spark.driver.host"
                 )
         first = self._started[0][1]
         for peer, _ in self._started.values():

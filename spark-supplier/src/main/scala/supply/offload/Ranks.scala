@@ -1,5 +1,7 @@
 package supply.offload
 
+import java.util.UUID
+
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.{DataFrame, SparkSession}
@@ -7,7 +9,7 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import scala.jdk.CollectionConverters._
 
 import supply.core.{ConfigException, ContractException, RankEndedException, RankException}
-import supply.driver.SupplyJob
+import supply.driver.{SupplyJob, TaskSlots}
 import supply.executor.SupplySettings
 import supply.plan.Shuffle
 import supply.sources.rows.RowSource
@@ -16,6 +18,7 @@ import supply.sources.rows.RowSource
  * The ranks of a running `supply-server`, which hold matrices of this Spark program and run
  * routines on them (docs/OFFLOAD.md). If they are on other nodes than the driver, a command is a job
  * with a task on each of their nodes. For several threads: one command at a time.
+ * Call [[attach]] first, and [[detach]] or [[close]] at the end.
  *
  * settings: ranks, config files, host file and timeout, as those of the ranks. resultsFolder: beginning
  * of the names of folders on each node for the rows of [[Matrix.toDF]].
@@ -29,12 +32,37 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   private val commands = new RankCommands(sc, settings, settings.readHosts())
   // So that matrices of one DataFrame have the same rows on the same ranks.
   private val inOrder = settings.copy(shuffle = Shuffle.Off)
+  /** Of this object. The ranks refuse commands of others until it detaches. */
+  private val program = UUID.randomUUID().toString
+  private var isAttached = false
   private var nextHandle = 1L
   private var lost = Option.empty[String]
   private var forgotten = Seq.empty[Long]
 
-  /** Checks that all ranks answer, and that there are as many as the settings say. */
-  def check(): Unit = ask("status")(_ => ()).zipWithIndex.foreach { case (answer, place) =>
+  /**
+   * Makes the ranks those of this program, before anything else, and checks that there are as many as
+   * the settings say. Waits for an executor with a slot for each rank on its node. takeOver: a program
+   * that they already belong to loses its matrices; otherwise that is a RankException.
+   */
+  def attach(takeOver: Boolean = false): Unit =
+    try {
+      TaskSlots.require(sc, commands.hosts, settings.timeout)
+      // Each rank answers this alone, also if the settings say too few.
+      ask("status")(_ => ()).zipWithIndex.foreach { case (answer, place) =>
+        checkPlace(answer, place)
+      }
+      ask("attach")(_.put("name", programName).put("take_over", takeOver))
+      isAttached = true
+    } catch {
+      case e: Throwable =>
+        commands.close()
+        throw e
+    }
+
+  private def programName: String =
+    s"'${sc.appName}' (${sc.applicationId}, on ${sc.getConf.get("spark.driver.host", "this node")})"
+
+  private def checkPlace(answer: Reply, place: Int): Unit = {
     val (rank, ranks) = (answer.status.path("rank").asInt, answer.status.path("ranks").asInt)
     if (rank != place || ranks != settings.ranks) throw new ConfigException(
       s"the server of place $place says that it is rank $rank of $ranks, not $place of ${settings.ranks}: " +
@@ -138,6 +166,13 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
    */
   def cancel(): Unit = commands.cancel()
 
+  /** Drops all matrices. The ranks wait for another program. */
+  def detach(): Unit = {
+    try if (lost.isEmpty) ask("detach")(_ => ())
+    finally commands.close()
+    lost = Some("this program has left the ranks")
+  }
+
   /** Ends the ranks. Their matrices are gone. */
   override def close(): Unit = {
     try if (lost.isEmpty) ask("end")(_ => ())
@@ -162,6 +197,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     synchronized {
       lost.foreach(text => throw new RankEndedException(s"all matrices are gone: $text"))
       val command = Command.of(name, dataMax) { command =>
+        command.put("program", program)
         fill(command)
         val drop = command.putArray("drop")
         forgotten.foreach(drop.add(_))
@@ -180,7 +216,8 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
 
   private def lose(text: String): Nothing = {
     lost = Some(text)
-    throw new RankEndedException(s"$text; all matrices of these ranks are gone")
+    throw new RankEndedException(
+      if (isAttached) s"$text; all matrices of these ranks are gone" else text)
   }
 }
 

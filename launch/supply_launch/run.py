@@ -1,0 +1,160 @@
+"""One run on this machine: the Supplier and its ranks, started together and ended together."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from . import config_files, last_words
+from .command import ROOT, Failure
+from .last_words import failed_side
+from .mpi import Launcher
+from .processes import Sides, remove_folders, signal_name
+
+# Seconds that the other side gets to end by itself after one has failed: the failure travels through the pairs, or
+# through YARN.
+GRACE, GRACE_ON_YARN = 10, 60
+# Seconds that a side gets to end when it is asked to. On YARN a JVM starts, which finds the application and ends it.
+ENDING, ENDING_ON_YARN = 5, 60
+# Seconds beyond its own timeout that the Supplier gets in all after its ranks have ended well.
+SPARK_START = 60
+
+
+class Run:
+    """A run: its two sides, its config files and its folders."""
+
+    def __init__(self, options):
+        self._options = options
+        self._launcher = Launcher()
+        self._sides = Sides()
+        self._folders: list[pathlib.Path] = []
+        self._configs = [options.mapped_files, options.named_pipes]
+        self._ended_well = False
+        self._ending = ENDING_ON_YARN if options.yarn else ENDING
+
+    def _make_folder(self, parent):
+        self._folders.append(pathlib.Path(tempfile.mkdtemp(prefix=f"supply-{os.getuid()}-", dir=parent)))
+        return self._folders[-1]
+
+    def execute(self, supplier_options, program):
+        """Starts both sides and waits until they have ended. Returns the exit status, and the reason of a failure."""
+        work, in_memory = self._prepare()
+        supplier = self._start_supplier(work, supplier_options)
+        ranks, errors, folder = self._start_ranks(work, in_memory, program)
+        first = self._sides.wait()
+        limit = None if first == "signal" else self._limit_after(first, ranks if first == "ranks" else supplier)
+        if first == "signal" or self._sides.wait(limit, but=first) == "signal":
+            return 128 + self._sides.signal, None
+        # A side without a status here is ended by this command.
+        status = {"supplier": supplier.status, "ranks": ranks.status}
+        self._sides.end(self._ending)
+        failed = failed_side(first, status)
+        self._ended_well = not failed
+        if not failed:
+            return 0, None
+        if failed == "supplier":
+            return self._failure_of_supplier(supplier, status["supplier"], limit)
+        return self._failure_of_ranks(ranks, errors, folder)
+
+    def _prepare(self):
+        """Makes what both sides need. Returns a folder for temporary files, and one in memory."""
+        options = self._options
+        work = self._make_folder(tempfile.gettempdir())
+        in_memory = self._make_folder("/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
+        if not options.mapped_files:
+            self._configs = config_files.write(
+                options.ranks, in_memory, in_memory, options.ring, options.block, options.group
+            )
+            # Executors of another user must get through the folder.
+            config_files.share(in_memory, options.group, 0o750)
+        return work, in_memory
+
+    def _start_supplier(self, work, supplier_options):
+        options = self._options
+        command: list[object] = [ROOT / "launch/supplier"]
+        if options.yarn:
+            command = [ROOT / "launch/submit-supplier", *options.yarn.split(",")]
+        command += [*supplier_options, "--ranks", options.ranks, "--timeout", options.timeout]
+        command += ["--mapped-files", self._configs[0], "--named-pipes", self._configs[1]]
+        command += ["--hosts", options.hosts] if options.hosts else []
+        environment = {**os.environ, "TMPDIR": str(work)}
+        if sys.stderr.isatty():
+            # The Supplier sees a pipe.
+            environment["SUPPLY_TERMINAL"] = "1"
+        return self._sides.start("supplier", command, relay="both", env=environment)
+
+    def _start_ranks(self, work, in_memory, program, **variables):
+        """
+        Returns the side, what its ranks write to stderr, and the folder with the files of each rank. variables: for
+        their environment.
+        """
+        options = self._options
+        command = self._launcher.command(options.ranks, options.hosts, variables)
+        environment = config_files.environment(self._configs[0], self._configs[1], options.timeout)
+        environment.update(variables)
+        if self._launcher.is_mpich:
+            # It writes the ranks' stderr there, and its own lines to its stderr.
+            reader, writer = os.pipe()
+            command += ["-errfile-pattern", f"/dev/fd/{writer}", *program]
+            ranks = self._sides.start("ranks", command, relay="stderr", env=environment, pass_fds=[writer])
+            os.close(writer)
+            return ranks, self._sides.read(os.fdopen(reader, "rb")), None
+        if not options.hosts:
+            # Other nodes do not have these folders.
+            command += self._launcher.temporary_files_in(work, in_memory)
+        # Every node sees the folder of the config files.
+        shared = os.path.dirname(os.path.abspath(self._configs[0])) if options.hosts else work
+        of_ranks, folder = [], None
+        if os.access(shared, os.W_OK):
+            of_ranks, folder = self._launcher.files_of_ranks(self._make_folder(shared), options.ranks)
+        ranks = self._sides.start("ranks", [*command, *of_ranks, *program], relay="stderr", env=environment)
+        return ranks, ranks.output, folder
+
+    def _limit_after(self, first, side):
+        """How long the other side may still run, in seconds, when one side has ended. None: without a limit."""
+        if (first, side.status) == ("supplier", 2):
+            # Its options are wrong: it has notified no rank.
+            return 0.1
+        if side.status:
+            return GRACE_ON_YARN if self._options.yarn else GRACE
+        return int(float(self._options.timeout)) + SPARK_START if first == "ranks" else None
+
+    @staticmethod
+    def _failure_of_ranks(ranks, errors, folder):
+        if ranks.killed:
+            return ranks.status, f"mpirun was killed ({signal_name(ranks.status)})"
+        words = last_words.of_ranks(errors.lines(), folder, ranks.status)
+        return ranks.status, f"the ranks failed (status {ranks.status}): {words}"
+
+    @staticmethod
+    def _failure_of_supplier(supplier, status, limit):
+        if status is None:
+            return 1, f"the Supplier failed: it still ran {limit} s after its ranks had ended"
+        if supplier.killed:
+            return status, f"the Supplier was killed ({signal_name(status)})"
+        last = (supplier.output.lines() or ["no message on stderr"])[-1]
+        return status, f"the Supplier failed (status {status}): {last}"
+
+    def clean_up(self):
+        """Ends both sides and removes what the run has made."""
+        self._sides.end(self._ending)
+        try:
+            if self._options.mapped_files:
+                self._clean_pairs()
+        except (OSError, Failure) as error:
+            print(f"supply-run: the pairs cannot be cleaned: {error}", file=sys.stderr)
+        remove_folders(self._folders)
+
+    def _clean_pairs(self):
+        """Removes the pairs of killed ranks in the user's config files. The run's own pairs go with their folder.
+
+        Results stay, because another Spark program may read them.
+        """
+        options = self._options
+        command = [ROOT / "build/mpi-client/supply-clean", "--mapped-files", options.mapped_files]
+        command += ["--named-pipes", options.named_pipes, "--keep-results"]
+        if not options.hosts:
+            subprocess.run(command, stdout=sys.stderr, check=False)
+        elif not (self._ended_well or "SUPPLY_NODES_CLEAN" in os.environ):  # slurm-run cleans the nodes itself.
+            self._launcher.on_each_node(options.hosts, command)

@@ -1,0 +1,85 @@
+"""One run of a Spark program of the user's own, and of the supply-server whose ranks it attaches to."""
+
+import os
+import pathlib
+import shutil
+import time
+
+from . import config_files
+from .command import ROOT, Failure
+from .processes import signal_name
+from .run import GRACE, Run
+
+_POLL_SECONDS = 0.05
+
+
+class ServingRun(Run):
+    """The sides are called "ranks" and "program"."""
+
+    def execute(self, supplier_options, program):
+        """As for a run with the Supplier, which this run does not have."""
+        work, in_memory = self._prepare()
+        # Ranks share the node's cores.
+        threads = os.environ.get("OPENBLAS_NUM_THREADS", "1")
+        ranks, errors, folder = self._start_ranks(work, in_memory, [_server()], OPENBLAS_NUM_THREADS=threads)
+        started = self._wait_for_ranks()
+        if started is None:
+            user = self._sides.start("program", program, env=self._environment(in_memory))
+            started = self._sides.wait()
+            # A program that ends its ranks continues.
+            if started == "ranks" and self._sides.wait(GRACE if ranks.status else None, but="ranks") == "program":
+                started = "program" if not (ranks.status and user.status) else "ranks"
+        if self._sides.signal:
+            return 128 + self._sides.signal, None
+        if started == "program":
+            self._ended_well = True
+            return self._of_program(user)
+        self._sides.end(self._ending)
+        return self._failure_of_ranks(ranks, errors, folder)
+
+    def _wait_for_ranks(self):
+        """Waits for their sockets. Returns None if they are there, or what has ended first, as Sides.wait does.
+
+        Those of other nodes cannot be seen from here: the program waits for them.
+        """
+        options = self._options
+        if options.hosts:
+            return None
+        lines = pathlib.Path(self._configs[0]).read_text().splitlines()
+        files = [line.split()[0] for line in lines if line.strip() and not line.strip().startswith("#")]
+        latest = time.monotonic() + float(options.timeout)
+        while not all(os.path.exists(f"{file}.server") for file in files[: options.ranks]):
+            ended = self._sides.wait(_POLL_SECONDS)
+            if ended:
+                return ended
+            if time.monotonic() > latest:
+                raise Failure(f"the ranks of supply-server did not start within {options.timeout} s (--timeout)")
+        return None
+
+    def _environment(self, in_memory):
+        """That of the program: Ranks.attach(spark) finds the ranks in it."""
+        options = self._options
+        environment = config_files.environment(self._configs[0], self._configs[1], options.timeout)
+        environment["SUPPLY_RANKS"] = str(options.ranks)
+        environment.pop("SUPPLY_HOSTS", None)
+        if options.hosts:
+            environment["SUPPLY_HOSTS"] = os.path.abspath(options.hosts)
+        else:
+            environment.setdefault("SUPPLY_RESULTS_FOLDER", str(in_memory))
+        return environment
+
+    @staticmethod
+    def _of_program(program):
+        if program.killed:
+            return program.status, f"the program was killed ({signal_name(program.status)})"
+        return program.status, f"the program failed (status {program.status})" if program.status else None
+
+
+def _server():
+    """The path of supply-server."""
+    built = ROOT / "build/mpi-client/supply-server"
+    wanted = os.environ.get("SUPPLY_SERVER") or (str(built) if built.exists() else "supply-server")
+    found = shutil.which(wanted)
+    if not found:
+        raise Failure(f"there is no program '{wanted}': install MPI and run 'make build', or set SUPPLY_SERVER", 127)
+    return found

@@ -1,0 +1,28 @@
+"""A rank of supply-server: `python -m supply.ranks.server_rank SERVER...` prepares the node, and becomes the server."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from supply.ranks.control import KEY, connect
+from supply.ranks.die_with_parent import die_with_parent
+from supply.ranks.messages import RankStarted
+from supply.ranks.mpi_node import prepare_rank
+
+
+def main(server: list[str]) -> None:
+    if not prepare_rank():
+        sys.exit(1)
+    die_with_parent(int(os.environ.pop("SUPPLY_PARENT")))
+    driver = connect()
+    # Routines, and tools that record the environment, must not get it.
+    del os.environ[KEY]
+    driver.send(RankStarted(int(os.environ["RANK"]), os.environ["SUPPLY_HOST"], 0))
+    # The server never uses the connection: its end tells the driver that the rank has ended.
+    driver.keep_for_program()
+    os.execv(server[0], server)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

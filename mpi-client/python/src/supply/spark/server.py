@@ -1,0 +1,121 @@
+"""A supply-server that the driver has started by mpirun: its ranks on all nodes, their files, and what they print."""
+
+from __future__ import annotations
+
+import collections
+import os
+import threading
+from typing import Any
+
+from supply.errors import RankError, SupplierError
+from supply.ranks.control import Control, Peer
+from supply.ranks.messages import Output, Stop
+from supply.ranks.run_files import RunFiles
+from supply.spark.driver_addresses import driver_addresses
+from supply.spark.failures import Cause
+from supply.spark.mpirun import MpirunEnded
+from supply.spark.mpirun_launcher import MpirunLauncher
+
+_END_SECONDS = 15
+# mpirun says why a rank has ended when it has ended the others.
+_LAST_WORDS_SECONDS = 5
+_LINES = 40
+
+
+class Server:
+    """program: supply-server, at the same path on every node. environment: for it. timeout: seconds of each wait.
+
+    Raises SupplierError if the ranks do not start, or if one is on a node without an executor.
+    """
+
+    def __init__(
+        self,
+        context: Any,
+        ranks: int,
+        host_file: str | os.PathLike[str] | None,
+        program: str,
+        files: RunFiles,
+        environment: dict[str, str],
+        timeout: float,
+    ) -> None:
+        self._launcher = MpirunLauncher(ranks, host_file, "supply.ranks.server_rank", [program])
+        self._launcher.reserve(context, 1, timeout)
+        self._files = files
+        self._causes: list[Cause] = []
+        self._lines: collections.deque[str] = collections.deque(maxlen=_LINES)
+        self._changed = threading.Condition()
+        address, host = driver_addresses(context)
+        self._control = Control(address, self._handle)
+        try:
+            files.write_config()
+            with self._changed:
+                self._launcher.start(files, {**environment, **self._control.environment(host)}, None, self._post)
+            self._place(context, ranks, timeout)
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def host_file(self) -> str | None:
+        """Where the ranks are, for Spark. None: on this machine, as Spark is."""
+        return str(self._files.host_file) if self._files.host_file.exists() else None
+
+    def check(self, seconds: float = 0) -> None:
+        """Raises SupplierError if the ranks have ended, or end within this time."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._causes, seconds):
+                return
+        error = self._causes[0].error
+        # Why a rank has ended is in its output.
+        text = self._output() if isinstance(error, RankError) else ""
+        raise SupplierError(f"supply-server did not start: {text or error}") from error
+
+    def last_words(self) -> str:
+        """What the ranks and mpirun have printed last, if they have ended."""
+        output = self._output()
+        return f"\nThe last output of the ranks and mpirun:\n{output}" if output else ""
+
+    def stop(self) -> None:
+        """Ends the ranks. Nothing is left of them but the rows that Spark may still read."""
+        with self._changed:
+            self._launcher.stop(Stop(keep_results=True))
+            ended = self._changed.wait_for(lambda: self._launcher.has_ended, _END_SECONDS)
+        self._control.close()
+        self._files.remove(keep_results=True)
+        if not ended:
+            raise SupplierError(f"mpirun did not end within {_END_SECONDS} s: end it by its process id")
+
+    def _place(self, context: Any, ranks: int, timeout: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._launcher.hosts is not None or self._causes, timeout)
+            hosts = self._launcher.hosts
+        self.check()
+        if hosts is None:
+            raise SupplierError(
+                f"not all of the {ranks} ranks have started within {timeout:g} s: if their nodes cannot connect to the "
+                f"driver at {driver_addresses(context)[1]}, set spark.driver.host"
+            )
+        if not context._jsc.sc().isLocal():
+            slots = (f"{host} slots={len(of_host)}\n" for host, of_host in hosts.items())
+            self._files.host_file.write_text("".join(slots))
+
+    def _output(self) -> str:
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._launcher.has_ended, _LAST_WORDS_SECONDS):
+                return ""
+            return "\n".join(self._lines)
+
+    def _post(self, message: Any) -> None:
+        self._handle(None, message)
+
+    def _handle(self, peer: Peer | None, message: Any) -> None:
+        """On any thread."""
+        with self._changed:
+            if isinstance(message, Output):
+                self._lines.append(f"[rank {message.rank}] {message.line}")
+            if isinstance(message, MpirunEnded):
+                self._lines.extend(message.text.splitlines())
+            cause = self._launcher.handle(peer, message)
+            if cause is not None:
+                self._causes.append(cause)
+            self._changed.notify_all()

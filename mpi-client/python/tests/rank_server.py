@@ -1,0 +1,80 @@
+"""A supply-server that a test starts itself, as a user does by mpirun."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+
+from layout import ROOT
+from task import wait_until
+
+SERVER = ROOT / "build" / "mpi-client" / "supply-server"
+_END_SECONDS = 60
+
+
+def compile_routines(folder):
+    """The example of the documents, and routines that fail in all ways, compiled as a user would."""
+    for source in (ROOT / "mpi-client/examples/column_sums.c", ROOT / "mpi-client/python/tests/routines.c"):
+        library = folder / f"lib{source.stem}.so"
+        include = ROOT / "mpi-client" / "include"
+        subprocess.run(["mpicc", "-shared", "-fPIC", "-I", include, source, "-o", library], check=True)
+    return folder
+
+
+class RankServer:
+    """folder: in memory, for the pairs and the config files."""
+
+    def __init__(self, folder, ranks, libraries):
+        self.ranks = ranks
+        self.folder = pathlib.Path(folder)
+        self.mapped_files, self.named_pipes = self.folder / "mapped-files.conf", self.folder / "named-pipes.conf"
+        pairs = [self.folder / "pairs" / f"pair-{i}" for i in range(ranks)]
+        self.mapped_files.write_text("".join(f"{pair}.mapped\n" for pair in pairs))
+        self.named_pipes.write_text("".join(f"{pair}.request {pair}.notification\n" for pair in pairs))
+        self.environment = {"SUPPLY_MAPPED_FILES": str(self.mapped_files), "SUPPLY_NAMED_PIPES": str(self.named_pipes)}
+        self._libraries = str(libraries)
+        self._mpirun: subprocess.Popen[bytes] | None = None
+
+    def files(self):
+        """The arguments of Ranks.attach that name them."""
+        return {"n": self.ranks, "mapped_files": self.mapped_files, "named_pipes": self.named_pipes}
+
+    def start(self, timeout=60):
+        root = [] if os.geteuid() else ["--allow-run-as-root"]
+        self._mpirun = subprocess.Popen(
+            ["mpirun", "-n", str(self.ranks), "--oversubscribe", *root, SERVER],
+            env={**os.environ, **self.environment, "SUPPLY_LIBRARIES": self._libraries, "SUPPLY_TIMEOUT": str(timeout)},
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def wait(self):
+        """Waits until the ranks can be reached."""
+        wait_until("the sockets", lambda: all(self._socket(rank).exists() for rank in range(self.ranks)))
+
+    def finish(self):
+        """Waits until the ranks have ended. The exit status of mpirun."""
+        assert self._mpirun is not None
+        return self._mpirun.wait(_END_SECONDS)
+
+    def end(self):
+        if self._mpirun is not None and self._mpirun.poll() is None:
+            self._mpirun.terminate()
+            self.finish()
+
+    def _socket(self, rank):
+        return self.folder / "pairs" / f"pair-{rank}.mapped.server"
+
+    def send(self, rank, name, identity, **values):
+        """Sends a command to one rank alone. A socket with the answer: see answer_on()."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_END_SECONDS)
+        connection.connect(str(self._socket(rank)))
+        connection.sendall(json.dumps({"command": name, "id": identity, **values}).encode() + b"\n")
+        return connection
+
+
+def answer_on(connection):
+    """The last line that a rank sends."""
+    with connection, connection.makefile() as lines:
+        return json.loads(list(lines)[-1])

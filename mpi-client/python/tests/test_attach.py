@@ -1,0 +1,165 @@
+"""supply.spark.Ranks.attach: ranks that a test starts by mpirun, one program after the other, and lost commands."""
+
+import re
+import shutil
+import threading
+
+import numpy
+import pytest
+
+from rank_server import SERVER, RankServer, answer_on, compile_routines
+from supplier_session import prepare_environment, session_fixture, shared_memory
+
+pytest.importorskip("pyspark", reason="no PySpark in this environment")
+if not SERVER.exists():
+    pytest.skip("no supply-server: libsupply was built without MPI", allow_module_level=True)
+
+prepare_environment()
+spark = session_fixture(2)
+RANKS = 2
+# How long ranks wait for the others.
+LATE_SECONDS = 3
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    return compile_routines(tmp_path_factory.mktemp("libraries"))
+
+
+@pytest.fixture
+def server(libraries):
+    """Not started yet."""
+    with shared_memory() as folder:
+        made = RankServer(folder, RANKS, libraries)
+        yield made
+        made.end()
+        for file in (made.mapped_files, made.named_pipes):
+            file.unlink()
+        # A rank that mpirun has killed leaves its socket.
+        shutil.rmtree(made.folder / "pairs", ignore_errors=True)
+
+
+@pytest.fixture
+def running(server):
+    server.start()
+    server.wait()
+    return server
+
+
+def attach(spark, server, **options):
+    from supply.spark import Ranks
+
+    options = {"library": "libroutines.so", "folder": server.folder, "timeout": 60, **options}
+    return Ranks.attach(spark, **{**server.files(), **options})
+
+
+def numbers(spark):
+    return spark.range(0, 40, 1, 4).selectExpr("id", "array(double(id), 1.0D) as features")
+
+
+def use(spark, ranks):
+    """Sends a matrix, calls a routine, and brings the result back."""
+    from supply.spark import release
+
+    copied = ranks.call("copy", ranks.matrix(numbers(spark), features="features", key="id"))
+    df = copied.to_df()
+    assert sorted(tuple(row["row"]) for row in df.where("key = row[0]").collect()) == [(i, 1) for i in range(40)]
+    release(df)
+    return copied
+
+
+def test_one_program_after_the_other(spark, running):
+    from supply.spark import SupplierError
+
+    with attach(spark, running) as first:
+        left = use(spark, first)
+    with pytest.raises(SupplierError, match="all matrices are gone: this program has left the ranks"):
+        left.to_numpy()
+    with attach(spark, running) as second:
+        assert (use(spark, second).to_numpy()[:, 1] == numpy.ones(40)).all()
+        second.close(end_ranks=True)
+    assert running.finish() == 0
+
+
+def test_ranks_that_come_late_are_found_in_the_environment(spark, server, monkeypatch):
+    from supply.spark import Ranks
+
+    for name, value in {**server.environment, "SUPPLY_RANKS": str(RANKS)}.items():
+        monkeypatch.setenv(name, value)
+    threading.Timer(2, server.start).start()
+    with Ranks.attach(spark, library="libroutines.so", folder=server.folder) as ranks:
+        use(spark, ranks)
+
+
+def test_a_program_does_not_get_the_ranks_of_another(spark, running):
+    from supply.spark import SupplierError
+
+    with attach(spark, running) as first:
+        matrix = use(spark, first)
+        with pytest.raises(SupplierError, match=r"the ranks hold matrices for the program 'pyspark-shell' \(local-.*"):
+            attach(spark, running)
+        assert matrix.to_numpy().shape == (40, 2)
+        with attach(spark, running, take_over=True) as second:
+            with pytest.raises(SupplierError, match="the program 'pyspark-shell' .* has taken the ranks over; all"):
+                matrix.to_numpy()
+            use(spark, second)
+
+
+def test_another_number_of_ranks_is_refused(spark, running):
+    from supply.spark import SupplierError
+
+    with pytest.raises(SupplierError, match="says that it is rank 0 of 2, not 0 of 1"):
+        attach(spark, running, n=1)
+    with attach(spark, running) as ranks:
+        use(spark, ranks)
+
+
+def test_ranks_that_nobody_has_started(spark, server):
+    from supply.spark import SupplierError
+
+    with pytest.raises(SupplierError, match="has no supply-server at .*or was never started with these config files"):
+        attach(spark, server, timeout=1)
+
+
+def test_files_that_nobody_has_named(spark, monkeypatch):
+    from supply.spark import Ranks, SupplierError
+
+    for name in ("SUPPLY_RANKS", "SUPPLY_HOSTS", "SUPPLY_MAPPED_FILES", "SUPPLY_NAMED_PIPES"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SupplierError, match="set n= or SUPPLY_RANKS"):
+        Ranks.attach(spark)
+    with pytest.raises(SupplierError, match="set named_pipes= or SUPPLY_NAMED_PIPES"):
+        Ranks.attach(spark, 1, mapped_files="mapped-files.conf")
+    with pytest.raises(SupplierError, match="cannot read the host file no-hosts"):
+        Ranks.attach(spark, hosts="no-hosts")
+
+
+def assert_error(answer, pattern):
+    assert re.search(pattern, answer["error"]), answer
+
+
+@pytest.mark.parametrize("rank", range(RANKS))
+def test_a_command_that_reaches_one_rank_only_is_begun_by_none(spark, server, rank):
+    server.start(LATE_SECONDS)
+    server.wait()
+    answer = answer_on(server.send(rank, "attach", "one", program="stranger"))
+    missing = f"the command did not reach rank {1 - rank} on node .* within {LATE_SECONDS} s, so no rank has begun it"
+    assert_error(answer, missing)
+    # The other rank gets it when nobody waits any more.
+    assert_error(answer_on(server.send(1 - rank, "attach", "one", program="stranger")), missing)
+    with attach(spark, server) as ranks:
+        assert ranks.call("large", columns=4).to_numpy().tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("rank", range(RANKS))
+def test_a_program_that_leaves_one_rank_is_not_waited_for(spark, running, rank):
+    running.send(rank, "attach", "one", program="stranger").close()
+    with attach(spark, running) as ranks:
+        use(spark, ranks)
+
+
+def test_two_programs_that_send_at_once(running):
+    first = running.send(0, "attach", "one", program="first")
+    assert_error(answer_on(running.send(1, "attach", "two", program="second")), "another program has sent a command")
+    on_other_rank = running.send(1, "attach", "one", program="first")
+    assert [answer_on(connection)["done"]["rank"] for connection in (first, on_other_rank)] == [0, 1]
