@@ -27,7 +27,8 @@ int routine_pca(supply_call_t *call);
 
 /**
  * A B → `C`: rows like A, m × q. B: n × q, a small array or rows; a part of B's rows is on each rank at a time, and
- * the whole B nowhere (the one-dimensional case of SUMMA, van de Geijn and Watts, 1997). A may be sparse.
+ * the whole B nowhere (the one-dimensional case of SUMMA, van de Geijn and Watts, 1997). Both may be large. A may be
+ * sparse.
  */
 int routine_multiply(supply_call_t *call);
 

@@ -12,8 +12,12 @@
 #include "symmetric.h"
 #include "tsqr.h"
 
-/* With more columns, Lanczos takes less time than AᵀA and its eigenvalues, which one rank computes. */
-#define GRAM_COLUMNS_MAX 4000
+/*
+ * With more columns than this, and at least a hundred of them for each vector, Lanczos takes less time than AᵀA and its
+ * eigenvalues, which one rank computes: docs/design/offload.md has the measured times.
+ */
+#define GRAM_COLUMNS_MAX 3000
+#define COLUMNS_FOR_A_VECTOR 100
 /* Of the largest singular value. AᵀA costs half of the digits, a wrong result all of them. */
 #define RESIDUAL_MAX 1e-7
 
@@ -22,7 +26,8 @@ const char *const singular_methods[] = {"auto", "gram", "lanczos", NULL};
 static enum singular_method choose(const struct singular_values *values) {
     const uint64_t n = values->A->columns;
     if (values->A->row_offsets != NULL) return METHOD_LANCZOS;
-    return lanczos_is_available() && n > GRAM_COLUMNS_MAX && values->k < n / 10 ? METHOD_LANCZOS : METHOD_GRAM;
+    return lanczos_is_available() && n > GRAM_COLUMNS_MAX && values->k <= n / COLUMNS_FOR_A_VECTOR ? METHOD_LANCZOS
+                                                                                                   : METHOD_GRAM;
 }
 
 /* L = Vr S Ursᵀ, k × k, on rank 0. L is R, row after row. */

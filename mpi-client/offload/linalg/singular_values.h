@@ -21,8 +21,8 @@ struct singular_values {
 /**
  * METHOD_GRAM: eigenvectors of AᵀA, then a Rayleigh-Ritz step with A itself (Golub and Van Loan, "Matrix Computations",
  * 4th edition, section 8.6), so that U is orthonormal to the last digits. Singular values below 1e-8 of the largest one
- * are not precise. METHOD_LANCZOS: SLEPc. METHOD_AUTO: `lanczos` for a sparse matrix, and for more than 4,000 columns
- * if k is less than a tenth of them. Checks the residual AᵀU − V S. Not 0: the call has failed. Collective.
+ * are not precise. METHOD_LANCZOS: SLEPc. METHOD_AUTO: `lanczos` for a sparse matrix, and for more than 3,000 columns
+ * if k is at most a hundredth of them. Checks the residual AᵀU − V S. Not 0: the call has failed. Collective.
  */
 int singular_values(struct workspace *workspace, const char *name, enum singular_method method,
                     const struct singular_values *values);

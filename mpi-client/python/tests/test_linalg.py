@@ -143,6 +143,13 @@ def test_multiply_by_rows_and_by_an_array(ranks, matrices, small):
     assert_close((matrices["dense"].T @ matrices["dense"]).to_numpy(), a.T @ a, 1e-14)
 
 
+def test_multiply_takes_many_rows_in_parts(ranks, symmetric):
+    # Rows of 480 kB: ranks have some of them at a time.
+    large = ranks.call("random_features", symmetric, features=60000)
+    product = (symmetric @ large).to_numpy()
+    assert_close(product, symmetric.to_numpy() @ large.to_numpy(), 1e-14)
+
+
 @pytest.mark.parametrize("method", ["auto", "cholesky", "cg"])
 @pytest.mark.parametrize("intercept", [0, 1])
 @pytest.mark.parametrize("l2", [0.0, 2.5])
