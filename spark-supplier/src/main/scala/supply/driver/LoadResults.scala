@@ -3,9 +3,13 @@ package supply.driver
 import org.apache.spark.SparkContext
 
 import supply.core.ContractException
+import supply.plan.Hostfile
 import supply.protocol.{Column, Schema}
 
-/** Finds the results of all ranks by a job on the nodes. Returns when all are sealed. */
+/**
+ * Finds the results of all ranks by a job on the nodes, or without one if all are sealed and on this
+ * node. Returns when all are sealed.
+ */
 private[supply] object LoadResults {
   /** How long Spark may take to start the tasks and return what they found. */
   private val startSeconds = 10.0
@@ -13,13 +17,26 @@ private[supply] object LoadResults {
   def apply(sc: SparkContext, settings: ResultsSettings): LoadedResults = {
     val hosts = settings.readHosts()
     SessionResults.begin(sc)
-    val end = System.currentTimeMillis() + (settings.timeout * 1000).toLong
-    val node = new NodeResults(settings, hosts, end)
-    val found = NodeJob.runWhile(sc, hosts, s"waiting for the result '${settings.name}'",
-      settings.timeout + startSeconds)(_ => SessionResults.inTask(node.find()))(
-      _.left.toOption).flatMap(_.toOption.get).sortBy(_.rank).toIndexedSeq
+    val found = sealedHere(sc, settings, hosts).getOrElse(byJob(sc, settings, hosts))
+      .sortBy(_.rank).toIndexedSeq
     requireOneRun(settings.name, found)
     new LoadedResults(sc, hosts, settings.name, found, commonSchema(settings.name, found))
+  }
+
+  /** None: not all of them are there, and the job waits for them or says why. */
+  private def sealedHere(
+      sc: SparkContext, settings: ResultsSettings, hosts: Hostfile): Option[Seq[FoundResult]] =
+    if (sc.isLocal)
+      new NodeResults(settings, hosts, end = System.currentTimeMillis()).find().toOption
+    else None
+
+  private def byJob(
+      sc: SparkContext, settings: ResultsSettings, hosts: Hostfile): Seq[FoundResult] = {
+    val end = System.currentTimeMillis() + (settings.timeout * 1000).toLong
+    val node = new NodeResults(settings, hosts, end)
+    NodeJob.runWhile(sc, hosts, s"waiting for the result '${settings.name}'",
+      settings.timeout + startSeconds)(_ => SessionResults.inTask(node.find()))(
+      _.left.toOption).flatMap(_.toOption.get)
   }
 
   /** Refuses a file of an earlier run. A rank that no task had supplied when it wrote has run 0. */
