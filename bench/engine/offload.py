@@ -11,7 +11,8 @@ from engine.spark import PythonSpark
 
 RANKS = 2
 OURS = "ranks"
-COLUMNS = ["job", "rows", "columns", "MLlib's way", "ranks s", "MLlib s", "MLlib / ranks", "answers apart"]
+COLUMNS = ["job", "rows", "columns", "MLlib's way", "ranks s", "MLlib s", "MLlib / ranks"]
+COLUMNS += ["processor time, MLlib / ranks", "answers apart"]
 LIBRARY = machine.ROOT / "build" / "mpi-client" / "libsupply_linalg.so"
 
 
@@ -82,7 +83,9 @@ def started_driver(heap):
     jar = machine.spark().jar
     # Only the sockets need it.
     bench_jar = jar.with_name("spark-supplier-bench.jar")
-    python_path = os.pathsep.join([machine.pyspark(), str(machine.ROOT / "bench" / "py")])
+    python_path = os.pathsep.join(
+        [machine.pyspark(), *(str(machine.ROOT / folder) for folder in ("bench/py", "bench", "launch"))]
+    )
     environment = {
         "PYTHONPATH": python_path,
         "PYSPARK_PYTHON": str(machine.SUPPLY_PYTHON),
@@ -112,12 +115,19 @@ def measure(driver, cases, rounds, warm_up, results):
         answer = driver.round(**about, with_vectors=any(case.with_vectors for case in of_matrix))
         results.case({"matrix": about}, answer)
         for case in of_matrix:
-            yield case, compare(driver, case, rounds, warm_up, results)
+            figures = compare(driver, case, rounds, warm_up, results)
+            print(f"measured: {case.job}, {case.rows} × {case.columns}: {_ratios(case, figures)}", flush=True)
+            yield case, figures
         results.case({"matrix": about, "released": True}, driver.round(release=True))
 
 
+def _ratios(case, figures):
+    ratios = [f"{way} / ranks {spread_text(figures[way]['ratio'], 1)}" for way in case.ways]
+    return ", ".join([f"{spread_text(figures[OURS]['s'], 3)} s", *ratios])
+
+
 def compare(driver, case, rounds, warm_up, results):
-    """Returns the figures of each way: its seconds, the ratio to ours, how far its answer is apart."""
+    """Returns the figures of each way: its seconds, the ratios to ours, how far its answer is apart."""
     measured = []
     for number in range(warm_up + rounds):
         one = driver.round(job=case.job, ways=case.ways)
@@ -129,6 +139,9 @@ def compare(driver, case, rounds, warm_up, results):
         way: {
             "s": spread([one["seconds"][way] for one in counted]),
             "ratio": spread([one["seconds"][way] / one["seconds"][OURS] for one in counted]),
+            # A clock tick is 10 ms: a round may have none.
+            "processor_ratio": sum(one["processor"][way] for one in counted)
+            / max(0.01, sum(one["processor"][OURS] for one in counted)),
             "apart": max(one["differences"][way] for one in counted),
         }
         for way in case.ways
@@ -158,5 +171,6 @@ def add_rows(made, case, figures):
             spread_text(figures[OURS]["s"], 3),
             spread_text(figures[way]["s"], 3),
             spread_text(figures[way]["ratio"], 1),
+            f"{figures[way]['processor_ratio']:.1f}",
             f"{figures[way]['apart']:.1g}",
         )

@@ -1,12 +1,14 @@
 """A driver program for bench/offload. It does one round of a job, or makes a matrix, for each line of JSON on stdin."""
 
 import json
+import os
 import sys
 import time
 import traceback
 
 import offload_data
 import session
+from engine.machine import processor_seconds
 from offload_jobs import JOBS
 from offload_mllib import MLlib, native_blas
 from offload_ranks import OnRanks
@@ -50,22 +52,23 @@ class Matrix:
 
 
 def one_round(matrix, name, ways):
-    """ways: the others. Returns seconds by way, the differences of their answers from ours, and what is wrong."""
+    """ways: the others. Returns times by way, the differences of their answers from ours, and what is wrong."""
     job = JOBS[name]
     calls = {OURS: lambda: job.ours(matrix.on_ranks)}
     calls |= {way: lambda way=way: job.theirs[way](matrix) for way in ways}
-    seconds, answers = {}, {}
+    seconds, processor, answers = {}, {}, {}
     for way, call in calls.items():
-        start = time.perf_counter()
+        before, start = processor_seconds(os.getpid()), time.perf_counter()
         answers[way] = call()
         seconds[way] = (time.perf_counter() - start) / job.per
+        processor[way] = (processor_seconds(os.getpid()) - before) / job.per
     differences = {way: job.difference(answers[OURS], answers[way]) for way in ways}
     wrong = [
         f"the answer of {way} is {difference:.2g} apart, more than {job.limit:g}"
         for way, difference in differences.items()
         if not difference <= job.limit
     ]
-    return {"seconds": seconds, "differences": differences, "wrong": wrong}
+    return {"seconds": seconds, "processor": processor, "differences": differences, "wrong": wrong}
 
 
 def answers(spark, ranks, receiver, count):

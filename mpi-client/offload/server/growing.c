@@ -9,6 +9,9 @@
 /* Of the kernel's large pages. A page fault for each small page takes longer than copying into it. */
 #define LARGE_PAGE ((size_t)2 << 20)
 
+/* The largest memory that was freed. The kernel may take its pages back, and until then they cost no page faults. */
+static struct growing spare;
+
 static size_t whole_pages(size_t bytes) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     return (bytes + page - 1) / page * page;
@@ -60,14 +63,36 @@ void *growing_add(struct growing *memory, size_t bytes) {
     return added;
 }
 
+static void release(uint8_t *address, size_t capacity) {
+    if (capacity > spare.capacity) {
+        const struct growing smaller = spare;
+        madvise(address, capacity, MADV_FREE);
+        spare = (struct growing){.address = address, .capacity = capacity};
+        address = smaller.address;
+        capacity = smaller.capacity;
+    }
+    if (capacity > 0) munmap(address, capacity);
+}
+
+void growing_reuse(struct growing *memory) {
+    const size_t available = node_memory_available("");
+    /* The kernel may have given its pages to others. */
+    if (available < NODE_MEMORY_RESERVE || spare.capacity > available - NODE_MEMORY_RESERVE) return;
+    *memory = spare;
+    spare = (struct growing){0};
+}
+
 void growing_fit(struct growing *memory) {
-    const size_t kept = whole_pages(memory->bytes);
-    if (memory->bytes == 0 || kept == memory->capacity) return;
-    munmap(memory->address + kept, memory->capacity - kept);
+    /* A large page is not divided. */
+    const size_t unit = memory->bytes < LARGE_PAGE ? whole_pages(1) : LARGE_PAGE;
+    const size_t kept = (memory->bytes + unit - 1) / unit * unit;
+    if (kept >= memory->capacity) return;
+    release(memory->address + kept, memory->capacity - kept);
     memory->capacity = kept;
+    if (kept == 0) memory->address = NULL;
 }
 
 void growing_free(struct growing *memory) {
-    if (memory->address != NULL) munmap(memory->address, memory->capacity);
+    if (memory->address != NULL) release(memory->address, memory->capacity);
     *memory = (struct growing){0};
 }

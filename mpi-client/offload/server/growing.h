@@ -21,6 +21,12 @@ void *growing_add(struct growing *memory, size_t bytes);
 /** Bytes that are needed for `bytes` more, beside what the memory has already. */
 size_t growing_needed(const struct growing *memory, size_t bytes);
 
+/**
+ * For empty memory whose bytes are all written before they are read: begins with memory that was freed earlier, if
+ * there is some. Otherwise added bytes are 0.
+ */
+void growing_reuse(struct growing *memory);
+
 /** Releases what is not used. */
 void growing_fit(struct growing *memory);
 

@@ -239,8 +239,10 @@ void reception_take_rows(struct reception *reception, const struct ranks *ranks)
     reception->held = intake.held = held_new(reception->handle);
     if (intake.held == NULL || (intake.held->keys = keys_new()) == NULL)
         refuse(&intake, "no memory for a matrix");
-    else
+    else {
+        growing_reuse(&intake.held->values);
         received = begin_sparse(&intake) && take_blocks(&intake);
+    }
     if (received) {
         intake.held->part.local_rows = intake.rows;
         const supply_status_t status = supply_close(reception->supply);
