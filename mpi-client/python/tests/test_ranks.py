@@ -262,6 +262,18 @@ def test_a_message_that_a_routine_leaves_reaches_no_other_call(ranks):
     assert ranks.call("tidy").to_numpy().tolist() == [2.0]
 
 
+def test_spark_knows_how_many_rows_it_has_computed(spark):
+    even = spark.range(1000).where("id % 2 = 0").cache()
+
+    def expected_rows():
+        return spark._jvm.supply.offload.ExpectedRows.count(even.selectExpr("double(id) as x")._jdf)
+
+    assert expected_rows() == 0
+    even.count()
+    assert expected_rows() == 500
+    even.unpersist()
+
+
 def send(folder, command):
     """A command by hand to all ranks: the lines of rank 0's answer."""
     sockets = []
