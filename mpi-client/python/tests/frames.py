@@ -3,6 +3,7 @@
 import json
 import pathlib
 import sys
+import tempfile
 
 import pyarrow
 from pyspark.sql import SparkSession
@@ -20,6 +21,8 @@ EVERY_TYPE = """
     transform(sequence(1, 4), i -> cast(i * id as float)) as vector, transform(sequence(1, 3), i -> i + id) as longs
 """
 
+FOLDER = tempfile.TemporaryDirectory(prefix="supply-test-")
+
 # Each column is null in some rows, and not in the same rows as its neighbour.
 NULLABLE = ", ".join(
     f"if(id % {5 + i} = {i % 5}, null, {name}) as {name}"
@@ -35,6 +38,17 @@ def frame(spark, name):
         return everything
     if name == "nullable":
         return everything.selectExpr("id", *split(NULLABLE))
+    if name in ("parquet", "orc"):
+        path = f"{FOLDER.name}/{name}"
+        everything.selectExpr("id", "number % 5 as few", *split(NULLABLE)).write.mode("overwrite").format(name).save(
+            path
+        )
+        return spark.read.format(name).load(path)
+    if name == "cached":
+        # Spark's cache has columns of these types only.
+        names = ("flag", "tiny", "small", "number", "single", "root")
+        nullable = [f"if(id % 3 = {i % 3}, null, {name}) as {name}_or_null" for i, name in enumerate(names)]
+        return everything.selectExpr("id", *names, *nullable).cache()
     if name == "numbers":
         return everything.select("id", "root")
     if name == "empty":

@@ -76,7 +76,7 @@ def counts(s):
     return s.epoch_elements, s.epoch_steps
 
 
-@pytest.mark.parametrize("name", ["every-type", "nullable", "numbers", "shuffled"])
+@pytest.mark.parametrize("name", ["every-type", "nullable", "numbers", "shuffled", "parquet", "orc", "cached"])
 def test_every_row_arrives_unchanged_in_every_epoch(files, spark, tmp_path, name):
     spark.write(files, name, tmp_path / "rows.arrow", epochs=2, seed=7, **{"block-elements": 48})
     tables, counts = read(files, epochs=2)
@@ -87,7 +87,7 @@ def test_every_row_arrives_unchanged_in_every_epoch(files, spark, tmp_path, name
     assert max(counts) == 48
 
 
-@pytest.mark.parametrize("name", ["every-type", "nullable"])
+@pytest.mark.parametrize("name", ["every-type", "nullable", "parquet", "cached"])
 def test_every_row_goes_back_unchanged_as_a_result(files, spark, tmp_path, name):
     spark.write(files, name, tmp_path / "rows.arrow")
     with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
@@ -107,9 +107,10 @@ def test_every_row_goes_back_unchanged_as_a_result(files, spark, tmp_path, name)
     os.kill(get(header, "mapped_file_header", "task_pid"), 0)
 
 
-def test_shuffled_rows_come_in_whole_blocks(files, spark):
+@pytest.mark.parametrize("name", ["numbers", "cached"])
+def test_shuffled_rows_come_in_whole_blocks(files, spark, name):
     # A partition has 250 rows: 4 blocks of 64 with padding, in another order in each epoch.
-    spark.write(files, "numbers", epochs=2, shuffle="elements", uneven="pad", **{"block-elements": 64})
+    spark.write(files, name, epochs=2, shuffle="elements", uneven="pad", **{"block-elements": 64})
     with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         epochs = [[(block.partition, block.numpy("id", copy=True).tolist()) for block in s.epoch()] for _ in range(2)]
         assert counts(s) == (16 * 64, 16)

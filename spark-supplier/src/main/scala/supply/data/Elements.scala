@@ -28,8 +28,14 @@ trait ElementWriter {
   def reserve(column: Int, bytes: Int): ByteBuffer
 }
 
-/** Takes the values of many elements at once, from arrays. The elements must fit. */
-trait BatchWriter {
+/**
+ * Takes the values of many elements, column after column. The elements must fit, and each column
+ * must get as many values.
+ */
+trait BatchWriter extends ElementWriter {
+  /** Space for `count` values of a column that `reserve` is for, and whose values have one width. */
+  def reserveValues(column: Int, count: Int): ByteBuffer
+
   /** `count` values from `values(from)` on. */
   def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit
 
@@ -62,7 +68,7 @@ trait BatchCursor extends ElementCursor {
   /** The number of elements that can be written at once, the current one included. */
   def ready: Int
 
-  /** Bytes of the first `count` of them in the columns of variable width. */
+  /** Bytes of the first `count` of them that a writer reserves. */
   def bytes(count: Int): Long
 
   /** Writes the first `count` of them, and moves to the last one written. */
@@ -80,7 +86,7 @@ trait KeepingCursor extends ElementCursor {
 
 /** A cursor that can write elements of many places at once: `count` from `places(from)` on. */
 trait GatheringCursor extends KeepingCursor {
-  /** Bytes of these elements in the columns of variable width. */
+  /** Bytes of these elements that a writer reserves. */
   def bytes(places: Array[Int], from: Int, count: Int): Long
 
   /** Writes these elements in this order. */

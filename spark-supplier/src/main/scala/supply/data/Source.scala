@@ -20,4 +20,8 @@ trait Source extends java.io.Serializable {
 
   /** The elements of one partition. */
   def open(partition: Partition, context: TaskContext): KeepingCursor
+
+  /** The same if nobody keeps elements: a source may then read many at once. */
+  def openInOrder(partition: Partition, context: TaskContext): ElementCursor =
+    open(partition, context)
 }

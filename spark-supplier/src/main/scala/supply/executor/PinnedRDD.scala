@@ -4,7 +4,7 @@ import org.apache.spark.{NarrowDependency, Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 
 import supply.core.SourceException
-import supply.data.{ElementCursor, KeepingCursor, ShuffledCursor, Source}
+import supply.data.{ElementCursor, ShuffledCursor, Source}
 import supply.plan.{Hostfile, Part, Plan, Share, Shuffle}
 
 /**
@@ -64,15 +64,16 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
         () =>
           plan.parts(rank, epoch).iterator.map { case Part(index, done, share) =>
             PlannedPartition(index, done, determinism == "DETERMINATE", share,
-              () => shuffled(source.open(parents(index), context), index, epoch))
+              () => open(parents(index), context, index, epoch))
           })
     })
   }
 
-  private def shuffled(cursor: KeepingCursor, partition: Int, epoch: Int): ElementCursor =
+  private def open(
+      partition: Partition, context: TaskContext, index: Int, epoch: Int): ElementCursor =
     plan.shuffle match {
       case Shuffle.Elements(buffer) =>
-        new ShuffledCursor(cursor, buffer, plan.elementSeed(partition, epoch))
-      case Shuffle.Partitions | Shuffle.Off => cursor
+        new ShuffledCursor(source.open(partition, context), buffer, plan.elementSeed(index, epoch))
+      case Shuffle.Partitions | Shuffle.Off => source.openInOrder(partition, context)
     }
 }

@@ -78,6 +78,13 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
     space
   }
 
+  /** As BatchWriter.reserveValues. */
+  def reserveValues(count: Int): ByteBuffer = {
+    val space = bytes.reserve(count * width)
+    valid(count)
+    space
+  }
+
   /** As BatchWriter.putBytes. */
   def putBytes(more: Array[Byte], start: Int, ends: Array[Int], from: Int, count: Int): Unit = {
     val length = ends(from + count - 1) - start

@@ -3,7 +3,7 @@ package supply.pair
 import java.nio.ByteBuffer
 
 import supply.core.{ConfigException, ElementTooLargeException}
-import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter}
+import supply.data.{BatchCursor, BatchWriter, ElementCursor}
 import supply.protocol.Layout.Constant
 import supply.protocol.{Layout, Schema}
 
@@ -15,7 +15,7 @@ import supply.protocol.{Layout, Schema}
  */
 final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blockElements: Int,
     wholeBlocks: Boolean = false)
-    extends ElementWriter with BatchWriter {
+    extends BatchWriter {
   private val blockBytes = pair.blockBytes
   private val headerBytes = Layout.blockHeaderBytes(schema.columns.size)
   private val main = new BytesInSlot(headerBytes)
@@ -75,9 +75,10 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     while (count > 0 && usedAtMost + batch.bytes(count) + count.toLong * elementBytes > blockBytes)
       count /= 2
     if (count > 0) {
-      usedAtMost += batch.bytes(count) + count.toLong * elementBytes
+      val used = usedAtMost + batch.bytes(count) + count.toLong * elementBytes
       elements += count
       batch.write(this, count)
+      usedAtMost = used
     }
     count
   }
@@ -167,6 +168,9 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     usedAtMost += bytes
     columns(column).reserve(bytes)
   }
+
+  override def reserveValues(column: Int, count: Int): ByteBuffer =
+    columns(column).reserveValues(count)
 
   override def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit =
     columns(column).putInts(values, from, count)

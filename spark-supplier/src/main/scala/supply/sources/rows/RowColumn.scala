@@ -16,7 +16,17 @@ private[rows] abstract class RowValue extends Serializable {
 
 /** One column of a DataFrame as a column of blocks; `width` is 0 if values differ in size. */
 private[rows] final class RowColumn(val column: Column, val width: Int, val value: RowValue)
-    extends Serializable
+    extends Serializable {
+  /** Whether a writer reserves space for its values, and they have one width. */
+  def isReserved: Boolean = Format.of(column) match {
+    case Format.Fixed(bytes) => bytes != Integer.BYTES || column.childFormat.nonEmpty
+    case _ => false
+  }
+
+  /** Writes value `i` of the row, or null, as the value of column `i`. */
+  def write(row: SpecializedGetters, i: Int, to: ElementWriter): Unit =
+    if (column.nullable && row.isNullAt(i)) to.putNull(i) else value.write(row, i, to)
+}
 
 private[rows] object RowColumn {
   private val Castable =

@@ -10,30 +10,18 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
 import supply.core.SourceException
 import supply.data.{ElementWriter, KeepingCursor, Source}
-import supply.protocol.Schema
 
 /** The rows of a DataFrame, which Spark computes or has cached. */
-private[supply] final class RowSource(override val rdd: RDD[InternalRow],
-    columns: IndexedSeq[RowColumn]) extends Source {
-  override def schema: Schema = Schema(columns.map(_.column))
-
-  /** The widest column. Text and bytes count as wider than any number. */
-  override def mainColumn: Option[Int] = {
-    val weights = columns.map(column => if (column.width > 0) column.width else RowSource.AnyLength)
-    if (weights.isEmpty) None
-    else Some(weights.indexOf(weights.max)).filter(weights(_) > RowSource.SmallBytes)
-  }
-
+private[supply] final class RowSource(
+    override val rdd: RDD[InternalRow], columns: IndexedSeq[RowColumn])
+    extends DataFrameSource(columns) {
   override def open(partition: Partition, context: TaskContext): KeepingCursor =
     new RowCursor(rdd.iterator(partition, context), columns.toArray)
 }
 
 private[supply] object RowSource {
-  private final val SmallBytes = 16
-  private final val AnyLength = 256
-
   /** Throws a SupplyException if these rows cannot be supplied. A stream keeps its `lengths`. */
-  def of(data: DataFrame, lengths: ListLengths): RowSource = {
+  def of(data: DataFrame, lengths: ListLengths): Source = {
     // Lazy, because it computes the stages in front of a shuffle: columns are refused before that.
     lazy val rows = data.queryExecution.toRdd
     var areKnown = true
@@ -49,7 +37,11 @@ private[supply] object RowSource {
           1
         })
     // If there is no row, the columns do not matter.
-    new RowSource(rows, if (areKnown) columns else IndexedSeq.empty)
+    if (!areKnown) new RowSource(rows, IndexedSeq.empty)
+    else ColumnarPlan.batches(data) match {
+      case Some(batches) => new ColumnSource(batches, columns, data.schema)
+      case None => new RowSource(rows, columns)
+    }
   }
 
   /** The same with other names, and arrays as bytes, so that no job asks for their length. */
@@ -59,7 +51,7 @@ private[supply] object RowSource {
   }
 }
 
-private final class RowCursor(
+private[rows] final class RowCursor(
     rows: Iterator[InternalRow], columns: Array[RowColumn]) extends KeepingCursor {
   private var row: InternalRow = _
   private var number = -1L
@@ -89,9 +81,7 @@ private final class RowCursor(
   override def write(to: ElementWriter): Unit = {
     var i = 0
     while (i < columns.length) {
-      val column = columns(i)
-      if (column.column.nullable && row.isNullAt(i)) to.putNull(i)
-      else column.value.write(row, i, to)
+      columns(i).write(row, i, to)
       i += 1
     }
   }

@@ -1,0 +1,22 @@
+package supply.sources.rows
+
+import supply.data.Source
+import supply.protocol.Schema
+
+/** The columns of a DataFrame as those of blocks. */
+private[rows] abstract class DataFrameSource(columns: IndexedSeq[RowColumn]) extends Source {
+  override def schema: Schema = Schema(columns.map(_.column))
+
+  /** The widest column. Text and bytes count as wider than any number. */
+  override def mainColumn: Option[Int] = {
+    val weights =
+      columns.map(column => if (column.width > 0) column.width else DataFrameSource.AnyLength)
+    if (weights.isEmpty) None
+    else Some(weights.indexOf(weights.max)).filter(weights(_) > DataFrameSource.SmallBytes)
+  }
+}
+
+private object DataFrameSource {
+  private final val SmallBytes = 16
+  private final val AnyLength = 256
+}
