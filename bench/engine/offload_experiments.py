@@ -3,7 +3,7 @@
 import os
 from typing import NamedTuple
 
-from engine import offload, offload_memory, offload_transfer
+from engine import offload, offload_memory
 from engine.figures import Table, spread_text
 
 
@@ -70,12 +70,12 @@ def measure(driver, divided, rounds, warm_up, results):
     return rows
 
 
-def compare(rows, sent, results):
-    """Adds the table of Alchemist's figures and ours. sent: GB/s of ranks.matrix."""
+def compare(rows, sent_case, gb_s, results):
+    """Adds the table of Alchemist's figures and ours. gb_s: of ranks.matrix, for the case that was sent."""
     here = f"ours, {offload.RANKS} ranks on {os.cpu_count()} cores"
     table = Table("Alchemist and ranks", ["experiment", "theirs, on nodes of Cori with 32 cores", here])
     for row in rows:
         table.add(*row)
-    size = f"{offload_transfer.ROWS:,} × {offload_transfer.COLUMNS}"
-    table.add("Sending a matrix", SENDING, f"{size}: {spread_text(sent)} GB/s, through memory")
+    size = f"{sent_case.rows:,} × {sent_case.columns}"
+    table.add("Sending a matrix", SENDING, f"{size}: {spread_text(gb_s)} GB/s, through memory")
     results.table(table)
