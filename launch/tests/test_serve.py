@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 
 import pytest
 
@@ -88,9 +89,10 @@ def test_the_program_is_killed(serve):
 
 def test_ranks_that_do_not_start(serve, tmp_path):
     started = tmp_path / "started"
-    pairs = Pairs(pathlib.Path("/dev/shm", "supply-test-" + "x" * 100), 2)
-    run = serve(f"touch {started}", "--ranks", 2, *pairs.options())
-    assert run.finish() == 1
+    with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
+        pairs = Pairs(pathlib.Path(folder, "x" * 100), 2)
+        run = serve(f"touch {started}", "--ranks", 2, *pairs.options())
+        assert run.finish() == 1
     assert last_message(run).startswith("the ranks failed (status 1): supply-server: "), run.errors
     assert "has more than 107 bytes" in last_message(run)
     assert not started.exists()

@@ -7,6 +7,8 @@ import slurm
 from places import DIGITS, JAR, LAUNCH, PROGRAMS, SUPPLY_CAT
 from processes import Mark
 from ranks import END_OF_PATIENCE
+from test_offload import PROGRAM as OFFLOAD
+from test_offload import compile_routines, needs_server
 from test_one_call import ON_BOTH_NODES, PROGRAM, PYTHON, needs_pytorch
 from waiting import wait_until
 
@@ -128,3 +130,13 @@ def test_one_call_that_is_cancelled(cluster, manager, submit, tmp_path):
     manager("scancel", job)
     output_of(manager, job, tmp_path)
     assert manager.state(job) == "CANCELLED"
+
+
+@needs_server
+def test_routines_of_ranks_in_the_allocation(manager, submit, tmp_path):
+    libraries = [f"{name}={value}" for name, value in compile_routines(tmp_path / "libraries").items()]
+    words = ["env", "-u", "SPARK_HOME", f"PYSPARK_PYTHON={PYTHON}", *libraries, PYTHON, OFFLOAD, JAR, "$(hostname)"]
+    job = submit("--wrap", f"'exec {' '.join(map(str, words))} start'", patience=END_OF_PATIENCE)
+    output = output_of(manager, job, tmp_path)
+    assert manager.state(job) == "COMPLETED", output
+    assert "start: True" in output
