@@ -5,6 +5,7 @@
 
 const supply_routine_t supply_routines[] = {
     {"gram", routine_gram, {{"A", SUPPLY_MATRIX, NULL}}, {"gram"}},
+    {"column_statistics", routine_column_statistics, {{"A", SUPPLY_MATRIX, NULL}}, {"mean", "variance"}},
     {"truncated_svd",
      routine_truncated_svd,
      {{"A", SUPPLY_MATRIX, NULL}, {"k", SUPPLY_INTEGER, NULL}, {"method", SUPPLY_TEXT, "auto"}},

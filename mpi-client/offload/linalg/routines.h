@@ -12,6 +12,12 @@
 int routine_gram(supply_call_t *call);
 
 /**
+ * The means of the columns of A (dense or sparse), and their variances of m − 1 degrees of freedom → `mean`,
+ * `variance`: arrays, n × 1. m must be 2 or more.
+ */
+int routine_column_statistics(supply_call_t *call);
+
+/**
  * A (dense or sparse), `k` from 1 to min(m, n), `method` → the `k` largest singular values and their vectors: `U`:
  * rows, m × k; `S`: array, k × 1, descending; `V`: array, n × k. Each column of V has a positive largest value, so that
  * the signs do not depend on the number of ranks. Methods: singular_values.h; a sparse matrix takes `lanczos`.

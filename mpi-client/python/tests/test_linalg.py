@@ -104,6 +104,13 @@ def test_gram(ranks, matrices):
     assert_close(call(ranks, "gram", matrices["dense"]), a.T @ a, 1e-14)
 
 
+def test_column_statistics(ranks, matrices):
+    a = matrices["points"].to_numpy()
+    mean, variance = call(ranks, "column_statistics", matrices["points"])
+    assert_close(mean, a.mean(0), 1e-14)
+    assert_close(variance, a.var(0, ddof=1), 1e-12)
+
+
 @pytest.mark.parametrize("method", ["auto", "gram", LANCZOS])
 @pytest.mark.parametrize("k", [2, COLUMNS])
 def test_truncated_svd(ranks, matrices, method, k):
@@ -247,6 +254,9 @@ def test_sparse_rows(spark, ranks):
     found_vectors, found = call(ranks, "eigenvalues", sparse, k=2)
     assert_close(found, values[:-3:-1])
     assert_close(found_vectors, reference.with_positive_largest(basis[:, :-3:-1]))
+    mean, variance = call(ranks, "column_statistics", sparse)
+    assert_close(mean, a.mean(0), 1e-13)
+    assert_close(variance, a.var(0, ddof=1), 1e-13)
     right = ranks.call("random_features", sparse, features=2)
     assert_close(call(ranks, "multiply", sparse, right), a @ right.to_numpy())
 
