@@ -298,7 +298,7 @@ test-scala:
 # Everything is compiled; what meets Spark's and Scala's own classes is run. launch/tests has whole runs.
 test-scala-3.5:
 	@$(MAKE) --no-print-directory SPARK=3.5 test-scala SCALA_REPORTS=$(REPORTS)/scala-3.5 \
-		SUITES='-Dsuites=supply.driver.SupplyJobSuite,supply.driver.ResumeSuite,supply.driver.RankJobSuite -DwildcardSuites=supply.core,supply.plan,supply.sources'
+		SUITES='-Dsuites=supply.driver.SupplyJobSuite,supply.driver.ResumeSuite,supply.driver.RankJobSuite -DwildcardSuites=supply.core,supply.linalg,supply.plan,supply.sources'
 
 test-python:
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/mpich launch/tests

@@ -37,6 +37,12 @@ def test_the_client_in_the_readme_is_the_example():
     assert code == (ROOT / "mpi-client/examples/minimal.c").read_text()
 
 
+def test_the_scala_example_is_compiled():
+    code = re.search(r"```scala\n(.*?)```", (ROOT / "docs/OFFLOAD.md").read_text(), re.DOTALL).group(1)
+    compiled = (ROOT / "spark-supplier/src/test/scala/supply/testing/OnRanks.scala").read_text()
+    assert compiled == f"package supply.testing\n\n{code}"
+
+
 @each_document
 def test_every_link_leads_to_a_file_and_a_heading(document):
     for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from supply.spark.mllib import MLlibMatrix
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from supply.spark.ranks import Ranks
 
 
-class Matrix:
+class Matrix(MLlibMatrix):
     """A handle of a matrix. The ranks free it when Python no longer has the handle.
 
     `A.T @ B` and `A @ B` call routines of libsupply_linalg: the results are matrices, too.

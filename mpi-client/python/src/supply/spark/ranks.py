@@ -15,6 +15,7 @@ from supply.errors import SupplierError
 from supply.ranks.run_files import RunFiles
 from supply.spark.cancellable import run_cancellable
 from supply.spark.matrix import Matrix
+from supply.spark.mllib import java_matrix
 from supply.spark.progress import RoutineProgress
 from supply.spark.rank_files import RankFiles, find_rank_files
 from supply.spark.server import Server
@@ -137,13 +138,38 @@ class Ranks:
                     raise
             time.sleep(_ATTACH_POLL_SECONDS)
 
-    def matrix(self, df: Any, features: str | list[str], key: str | None = None, sparse: bool = False) -> Matrix:
-        """Sends the rows of a DataFrame to the ranks: a handle.
+    @property
+    def jvm(self) -> Any:
+        """The view of the session's JVM."""
+        return self._spark._jvm
+
+    @property
+    def java(self) -> Any:
+        """The same ranks, as Scala sees them."""
+        return self._ranks
+
+    def matrix(
+        self, df: Any, features: str | list[str] | None = None, key: str | None = None, sparse: bool = False
+    ) -> Matrix:
+        """Sends the rows of a DataFrame, or of a distributed matrix of pyspark.mllib, to the ranks: a handle.
 
         features: a column of arrays of numbers or of Spark ML's vectors, or columns of numbers. key: a column that
         names the rows; it comes back with results. sparse: keep only the entries of vectors that are not 0, for
         routines that take sparse matrices. Raises SupplierError for nulls, NaN, or too little memory.
+
+        A distributed matrix has neither features nor key: an IndexedRowMatrix, CoordinateMatrix or BlockMatrix has its
+        rows in the order of their indices, which are the keys, and a RowMatrix has its rows in their order.
         """
+        mllib = java_matrix(df)
+        if mllib is not None and (features is not None or key is not None):
+            raise SupplierError(f"a {type(df).__name__} has rows and indices of its own: leave out features and key")
+        if mllib is not None:
+            from_mllib = self.jvm.supply.linalg.FromMLlib
+            return self._held(self.ask(lambda: from_mllib.matrix(self._ranks, mllib, sparse)))
+        if features is None:
+            raise SupplierError(
+                "features is not set: name the columns of the DataFrame that are the rows of the matrix"
+            )
         names = [features] if isinstance(features, str) else list(features)
         offload = self._spark._jvm.supply.python.Offload
         return self._held(self.ask(lambda: offload.matrix(self._ranks, df._jdf, names, key, sparse)))

@@ -37,11 +37,19 @@ final class ArchitectureSuite extends AnyFunSuite {
         "org.fusesource..", "org.deephacks.."))
   }
 
-  test("only org.apache.spark.supply lies in Spark's packages and imports its internals") {
-    check(outside("org.apache.spark.supply..").should().resideInAPackage("org.apache.spark.."))
+  test(
+    "only two packages lie in Spark's packages, and only org.apache.spark.supply imports its internals") {
+    check(outside("org.apache.spark.supply..", "org.apache.spark.ml.supply..").should()
+        .resideInAPackage("org.apache.spark.."))
     check(outside("org.apache.spark.supply..").should().dependOnClassesThat().resideInAnyPackage(
         Seq("deploy", "executor", "internal", "metrics", "network", "rpc", "ui").map(
           "org.apache.spark." + _ + ".."): _*))
+  }
+
+  test("everything but linalg runs without MLlib") {
+    check(outside("supply.linalg..", "org.apache.spark.ml.supply..").should()
+        .dependOnClassesThat().resideInAnyPackage("org.apache.spark.ml..",
+          "org.apache.spark.mllib.."))
   }
 
   test("core, protocol, plan and pair know nothing of Spark SQL") {
@@ -93,20 +101,24 @@ private object ArchitectureSuite {
     "failure" -> (failure :+ internals),
     "driver" -> (driver :+ internals),
     "offload" -> (entryPoint :+ internals),
+    "linalg" -> Seq("core", "driver", "offload", modelsOfMLlib),
     "datasource" -> entryPoint,
     root -> (entryPoint :+ "datasource"),
     "cli" -> entryPoint,
     "yarn" -> entryPoint,
     "python" -> (entryPoint :+ "offload"),
-    internals -> Seq("core"))
+    internals -> Seq("core"),
+    modelsOfMLlib -> Nil)
 
   private def internals = "org.apache.spark.supply"
+
+  private def modelsOfMLlib = "org.apache.spark.ml.supply"
 
   /** What Scala programs call. */
   private def root = "supply"
 
   private def packageOf(name: String) =
-    if (name == internals || name == root) name
+    if (Seq(internals, modelsOfMLlib, root).contains(name)) name
     else if (name == "sources") "supply.sources"
     else s"supply.$name.."
 

@@ -78,7 +78,7 @@ final case class MatrixRows(
 }
 
 object MatrixRows {
-  /** Of Spark ML, which is there at run time, and which this jar does not need to compile. */
+  /** Of Spark ML, by reflection, because this package runs without it. */
   private def vectorToArray(vector: Column): Column = Class.forName("org.apache.spark.ml.functions")
     .getMethod("vector_to_array", classOf[Column], classOf[String])
     .invoke(null, vector, "float64").asInstanceOf[Column]

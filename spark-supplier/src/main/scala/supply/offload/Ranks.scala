@@ -39,6 +39,9 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   private var lost = Option.empty[String]
   private var forgotten = Seq.empty[Long]
 
+  /** How many there are. */
+  def size: Int = settings.ranks
+
   /**
    * Makes the ranks those of this program, before anything else, and checks that there are as many as
    * the settings say. Waits for an executor with a slot for each rank on its node. takeOver: a program

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.BinaryType
 
 /**
  * Spark ML's vectors as two columns of bytes, little-endian: the indices of their entries, 32-bit
- * integers, and the entries, doubles. By reflection, because this jar compiles without Spark ML.
+ * integers, and the entries, doubles. By reflection, because this package runs without Spark ML.
  */
 private[offload] object SparseVectors {
   def indices(vector: Column): Column = bytes(vector) { sparse =>

@@ -1,0 +1,63 @@
+"""What the estimators share."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param.shared import HasInputCol, HasOutputCol
+from pyspark.ml.wrapper import JavaEstimator, JavaModel
+
+from supply.spark.ranks import Ranks
+
+_Model = TypeVar("_Model", bound=JavaModel)
+
+
+class HasK(Params):
+    k: Param[int] = Param(Params._dummy(), "k", "how many are computed (> 0)", typeConverter=TypeConverters.toInt)
+
+    def setK(self, value: int) -> Any:  # noqa: N802  as pyspark.ml has it
+        return self._set(k=value)
+
+    def getK(self) -> int:  # noqa: N802
+        return int(self.getOrDefault(self.k))
+
+
+class HasSparse(Params):
+    sparse: Param[bool] = Param(
+        Params._dummy(),
+        "sparse",
+        "whether the ranks keep only the entries of vectors that are not 0",
+        typeConverter=TypeConverters.toBoolean,
+    )
+
+    def setSparse(self, value: bool) -> Any:  # noqa: N802
+        return self._set(sparse=value)
+
+    def getSparse(self) -> bool:  # noqa: N802
+        return bool(self.getOrDefault(self.sparse))
+
+
+class VectorColumns(HasInputCol, HasOutputCol):
+    def setInputCol(self, value: str) -> Any:  # noqa: N802
+        return self._set(inputCol=value)
+
+    def setOutputCol(self, value: str) -> Any:  # noqa: N802
+        return self._set(outputCol=value)
+
+
+class RanksEstimator(JavaEstimator[_Model]):
+    """An estimator of the JVM's package supply.linalg, with the name of the Python class.
+
+    Persistence (MLWritable) is not supported, because an estimator refers to running ranks. The models have it.
+    """
+
+    def __init__(self, ranks: Ranks, **params: Any) -> None:
+        super().__init__()
+        self._ranks = ranks
+        self._java_obj = self._new_java_obj(f"supply.linalg.{type(self).__name__}", self.uid, ranks.java)
+        self._set(**{name: value for name, value in params.items() if value is not None})
+
+    def _fit_java(self, dataset: Any) -> Any:
+        # Ctrl-C ends it, and errors of ranks are SupplierErrors.
+        return self._ranks.ask(lambda: super(RanksEstimator, self)._fit_java(dataset))

@@ -1,0 +1,77 @@
+package supply.linalg
+
+import java.nio.file.Files
+
+import org.apache.spark.ml.{Estimator, PipelineStage}
+import org.apache.spark.ml.linalg.SQLDataTypes
+import org.apache.spark.ml.param.ParamMap
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.types.{DoubleType, StructType}
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.executor.SupplySettings
+import supply.offload.Ranks
+import supply.testing.{LocalSpark, TemporaryFolder}
+
+/** Params of the estimators. Their fits are tested with ranks, from PySpark. */
+class EstimatorsSuite extends AnyFunSuite with LocalSpark {
+  // Estimators ask nothing of ranks before a fit.
+  private lazy val ranks = TemporaryFolder { folder =>
+    val files = Seq("mapped-files" -> s"$folder/mapped", "named-pipes" -> s"$folder/a $folder/b")
+      .map { case (name, line) => Files.write(folder.resolve(name), line.getBytes).toString }
+    new Ranks(SparkSession.builder().config(sc.getConf).getOrCreate(),
+      SupplySettings(1, files.head, files.last), "results")
+  }
+  private lazy val pca = new PCA(ranks).setInputCol("features").setOutputCol("reduced").setK(3)
+  private lazy val svd =
+    new TruncatedSVD(ranks).setInputCol("features").setOutputCol("reduced").setK(3)
+  private lazy val squares = new LinearLeastSquares(ranks)
+  private lazy val kmeans = new KMeans(ranks)
+  private lazy val estimators: Seq[Estimator[_]] = Seq(pca, svd, squares, kmeans)
+
+  private val schema = new StructType().add("features", SQLDataTypes.VectorType)
+    .add("label", DoubleType)
+
+  test("each param has a text, and defaults are those of MLlib") {
+    estimators.foreach { estimator =>
+      val explained = estimator.explainParams()
+      assert(estimator.params.forall(param =>
+          param.doc.nonEmpty &&
+            explained.contains(s"${param.name}: ${param.doc}")))
+    }
+    assert(kmeans.getK == 2 && kmeans.getMaxIter == 20 && kmeans.getTol == 1e-4)
+    assert(squares.getRegParam == 0 && squares.getFitIntercept && squares.getLabelCol == "label")
+    assert(!pca.getSparse && pca.getK == 3)
+    assert(intercept[IllegalArgumentException](kmeans.setK(0)).getMessage.contains(
+        "k given invalid value 0"))
+  }
+
+  test("a copy keeps the uid, and has extra params") {
+    estimators.foreach { estimator =>
+      val copy = estimator.copy(ParamMap.empty)
+      assert(copy.uid == estimator.uid && copy.getClass == estimator.getClass)
+    }
+    val extra = ParamMap.empty.put(pca.k, 7).put(pca.sparse, true)
+    val copy = pca.copy(extra)
+    assert(copy.getK == 7 && copy.getSparse && copy.getInputCol == "features" && pca.getK == 3)
+  }
+
+  test("schemas are those of the models") {
+    def names(stage: PipelineStage) = stage.transformSchema(schema).fieldNames.toSeq
+    assert(names(pca) == Seq("features", "label", "reduced"))
+    assert(names(svd) == Seq("features", "label", "reduced"))
+    assert(names(squares) == Seq("features", "label", "prediction"))
+    assert(names(kmeans) == Seq("features", "label", "prediction"))
+  }
+
+  test("columns that do not fit are refused as MLlib does") {
+    def refusal(stage: PipelineStage) =
+      intercept[IllegalArgumentException](stage.transformSchema(schema)).getMessage
+    assert(refusal(new PCA(ranks).setInputCol("label").setOutputCol("x")).contains(
+        "Column label must be of vectors, and is double."))
+    assert(refusal(new TruncatedSVD(ranks).setInputCol("none").setOutputCol("x")).contains("none"))
+    assert(refusal(new KMeans(ranks).setPredictionCol("label")).contains(
+        "Column label already exists."))
+    assert(refusal(new LinearLeastSquares(ranks).setFeaturesCol("label")).contains("label"))
+  }
+}
