@@ -37,11 +37,10 @@ def python_of_workers():
 def ranks(spark):
     from supply.spark import Ranks
 
-    with (
-        shared_memory() as folder,
-        Ranks(spark, RANKS, libraries=LIBRARY.parent, server=SERVER, folder=folder, timeout=60) as ranks,
-    ):
-        yield ranks
+    with shared_memory() as folder:
+        with Ranks(spark, RANKS, libraries=LIBRARY.parent, server=SERVER, folder=folder, timeout=60) as ranks:
+            yield ranks
+        release_unreachable(spark, folder)
 
 
 def row_matrix(spark):
