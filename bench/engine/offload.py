@@ -56,7 +56,13 @@ def ridge(rows, columns):
 
 
 def gram_vector(rows, columns):
+    """An iteration on a matrix that is there."""
     return Case("gram_vector", rows, columns, ("multiplyGramianMatrixBy",))
+
+
+def gram_vector_sent(rows, columns):
+    """The ranks get the matrix first."""
+    return gram_vector(rows, columns)._replace(job="gram_vector_sent")
 
 
 def multiply(rows, columns, right_columns):

@@ -92,13 +92,19 @@ JOBS = {
         # The tolerance of l-bfgs.
         1e-3,
     ),
-    "gram_vector": Job(
-        lambda ranks: ranks.gram_vector(GRAM_ITERATIONS),
-        {"multiplyGramianMatrixBy": lambda matrix: matrix.mllib.gram_vector(matrix.right.ravel(), GRAM_ITERATIONS)},
-        directions("vector"),
-        1e-6,
-        GRAM_ITERATIONS,
-    ),
+    **{
+        name: Job(
+            ours,
+            {"multiplyGramianMatrixBy": lambda matrix: matrix.mllib.gram_vector(matrix.right.ravel(), GRAM_ITERATIONS)},
+            directions("vector"),
+            1e-6,
+            GRAM_ITERATIONS,
+        )
+        for name, ours in (
+            ("gram_vector", lambda ranks: ranks.gram_vector(GRAM_ITERATIONS)),
+            ("gram_vector_sent", lambda ranks: ranks.gram_vector_sent(GRAM_ITERATIONS)),
+        )
+    },
     "matrix": Job(lambda ranks: ranks.matrix(), {"socket": lambda matrix: matrix.by_sockets()}, other_rows, 0.0),
     "multiply": Job(
         lambda ranks: ranks.multiply(),

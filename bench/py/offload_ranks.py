@@ -1,5 +1,7 @@
 """The jobs of bench/offload on MPI ranks: a DataFrame in, numpy arrays and a DataFrame out."""
 
+import functools
+
 # About the norm of a row.
 BANDWIDTH = 2.0
 
@@ -41,8 +43,21 @@ class OnRanks:
         return {"coefficients": coefficients.to_numpy()}
 
     def gram_vector(self, iterations):
-        matrix = self._ranks.matrix(self._frame, features="features")
-        vector = self._ranks.matrix(self._right, features="features")
+        """On matrices that the ranks hold, as MLlib has its own in Spark's memory."""
+        return self._gram_vector(*self._held, iterations)
+
+    def gram_vector_sent(self, iterations):
+        return self._gram_vector(*self._sent(), iterations)
+
+    @functools.cached_property
+    def _held(self):
+        return self._sent()
+
+    def _sent(self):
+        matrices = self._frame, self._right
+        return [self._ranks.matrix(frame, features="features") for frame in matrices]
+
+    def _gram_vector(self, matrix, vector, iterations):
         return {"vector": self._ranks.call("gram_vector", matrix, vector, iterations=iterations).to_numpy()}
 
     def multiply(self):
