@@ -111,13 +111,16 @@ lint-prose:
 		$(LINT)/vale --minAlertLevel=error $$(git ls-files '*.md' '*.scala' '*.py' '*.[ch]'); \
 	else echo 'lint: skipped: Vale checks documents and comments and needs Go, which is not installed' >&2; fi
 
-# Every suite runs, also where an earlier one fails; the last command counts and gives the verdict. Both sides are tested at the same
-# time: a suite keeps one process busy, or waits for one. What the rank's side prints comes last. (A shell starts a background
+# Every suite runs, also if an earlier one fails; the last command counts and gives the verdict. Three rows of suites run at the same
+# time: a suite keeps one process busy, or waits for one. What the other rows print comes last. (A shell starts a background
 # command with SIGINT ignored.)
+IN_BACKGROUND = env --default-signal=INT,QUIT $(MAKE) --no-print-directory
 test: built-for-tests ## every test: C, Scala, Python, both languages together, and the model of their protocol
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
-	@env --default-signal=INT,QUIT $(MAKE) --no-print-directory test-ranks-side > $(REPORTS)/ranks-side.log 2>&1 & $(MAKE) --no-print-directory test-spark-side; \
-		wait; cat $(REPORTS)/ranks-side.log
+	@$(IN_BACKGROUND) test-ranks-side > $(REPORTS)/ranks-side.log 2>&1 & \
+		$(IN_BACKGROUND) test-wheel > $(REPORTS)/package.log 2>&1 & \
+		$(MAKE) --no-print-directory test-spark-side; \
+		wait; cat $(REPORTS)/ranks-side.log $(REPORTS)/package.log
 	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml sanitized.xml fuzz.xml model.xml scala scala-3.5 pytest.xml wheel.xml faults.xml cluster.xml mpich.xml)
 
 # After the packages, two things at a time: what one waits for is seldom what the other does.
@@ -130,15 +133,14 @@ test-ranks-side:
 	-@$(MAKE) --no-print-directory test-sanitized
 	-@$(MAKE) --no-print-directory test-fuzz
 	-@$(MAKE) --no-print-directory test-model MODEL='--kinds holds,ends'
-	-@$(MAKE) --no-print-directory test-wheel
+	-@$(MAKE) --no-print-directory test-mpich
+	-@$(MAKE) --no-print-directory test-python-faults
 
 test-spark-side:
 	-@$(MAKE) --no-print-directory test-scala
 	-@$(MAKE) --no-print-directory test-scala-3.5
 	-@$(MAKE) --no-print-directory test-python
 	-@$(MAKE) --no-print-directory test-python-cluster
-	-@$(MAKE) --no-print-directory test-mpich
-	-@$(MAKE) --no-print-directory test-python-faults
 
 test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
