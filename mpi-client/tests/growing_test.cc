@@ -55,5 +55,13 @@ TEST(Growing, ReusesWhatWasFreedAndReturnsWhatIsTooMuch) {
     growing_free(&second);
 }
 
+TEST(Growing, GrowsByShortStepsSoThatEachIsChecked) {
+    growing memory = {};
+    ASSERT_NE(growing_add(&memory, 12 * LARGE), nullptr);
+    ASSERT_NE(growing_add(&memory, 1), nullptr);
+    EXPECT_LE(memory.capacity, 16 * LARGE);
+    growing_free(&memory);
+}
+
 } // namespace
 } // namespace supply_test

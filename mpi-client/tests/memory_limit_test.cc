@@ -81,14 +81,14 @@ TEST_F(MemoryLimitTest, Version1WithAnEmptyVersion2) {
     expect(700, 0, "sys/fs/cgroup/memory/job");
 }
 
-TEST_F(MemoryLimitTest, FilesThatTheKernelWouldGiveUpAreCounted) {
+TEST_F(MemoryLimitTest, FilesThatTheKernelCanDropAreCounted) {
     groups("0::/\n", v2_mount);
     write("sys/fs/cgroup/memory.max", "64\n");
-    write("sys/fs/cgroup/memory.stat", "anon 3\ninactive_file_x 5\ninactive_file 7\nactive_file 9\n");
+    write("sys/fs/cgroup/memory.stat", "anon 3\nfile_mapped 5\nfile 9\ninactive_file 8\nshmem 2\n");
     EXPECT_EQ(7u, read().cached_bytes);
     groups("4:memory:/\n", "34 22 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
     write("sys/fs/cgroup/memory/memory.limit_in_bytes", "60\n");
-    write("sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 8\n");
+    write("sys/fs/cgroup/memory/memory.stat", "cache 1\ntotal_cache 8\n");
     EXPECT_EQ(8u, read().cached_bytes);
 }
 

@@ -23,7 +23,11 @@ class NodeMemoryTest : public ::testing::Test {
         write("proc/self/mountinfo", "30 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
         write("sys/fs/cgroup/memory.max", bytes + "\n");
         write("sys/fs/cgroup/memory.current", used + "\n");
-        write("sys/fs/cgroup/memory.stat", "inactive_file " + cached + "\n");
+        write("sys/fs/cgroup/memory.stat", "file " + cached + "\n");
+    }
+    // Beside MemAvailable, there is always as much free.
+    void meminfo(const std::string &available) {
+        write("proc/meminfo", "MemTotal:  90 kB\nMemFree:   60 kB\nMemAvailable:   " + available + " kB\n");
     }
     size_t available() const { return node_memory_available(folder.path().c_str()); }
     TemporaryFolder folder;
@@ -32,7 +36,7 @@ class NodeMemoryTest : public ::testing::Test {
 TEST_F(NodeMemoryTest, WithoutFilesNothingIsKnown) { EXPECT_EQ(SIZE_MAX, available()); }
 
 TEST_F(NodeMemoryTest, TheSmallerOfNodeAndGroupCounts) {
-    write("proc/meminfo", "MemTotal:  90 kB\nMemFree:  10 kB\nMemAvailable:   50 kB\n");
+    meminfo("50");
     EXPECT_EQ(50u << 10, available());
     limit("70000", "20000", "0");
     EXPECT_EQ(50000u, available());
@@ -40,8 +44,15 @@ TEST_F(NodeMemoryTest, TheSmallerOfNodeAndGroupCounts) {
     EXPECT_EQ(50u << 10, available());
 }
 
+// Linux counts such pages as available, even when they were written again.
+TEST_F(NodeMemoryTest, PagesThatMadviseHasFreedAreNotAvailable) {
+    write("proc/meminfo", "MemFree: 10 kB\nMemAvailable: 90 kB\nBuffers: 1 kB\nCached: 20 kB\nSwapCached: 9 kB\n"
+                          "Inactive(file): 80 kB\nShmem: 5 kB\nSReclaimable: 2 kB\n");
+    EXPECT_EQ(28u << 10, available());
+}
+
 TEST_F(NodeMemoryTest, CachedFilesAreFreeAndAFullGroupHasNothing) {
-    write("proc/meminfo", "MemAvailable:   50 kB\n");
+    meminfo("50");
     limit("30000", "30000", "1000");
     EXPECT_EQ(1000u, available());
     limit("30000", "40000", "0");

@@ -14,11 +14,12 @@ struct version {
     const char *controller; /* in /proc/self/cgroup and in the mount's options */
     const char *limit;
     const char *used;
-    const char *cached; /* in memory.stat */
+    const char *cached; /* in memory.stat, with */
+    const char *shared; /* files in memory */
 };
 static const struct version versions[] = {
-    {"cgroup2", "", "memory.max", "memory.current", "inactive_file"},
-    {"cgroup", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
+    {"cgroup2", "", "memory.max", "memory.current", "file", "shmem"},
+    {"cgroup", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache", "total_shmem"},
 };
 
 static bool read_number(const char *folder, const char *file, uint64_t *number) {
@@ -93,7 +94,8 @@ static void apply_group(struct memory_limit *limit, const struct version *versio
     if (!read_number(folder, version->limit, &found.limit_bytes) || found.limit_bytes >= NO_LIMIT) return;
     if (limit->limited && found.limit_bytes >= limit->limit_bytes) return;
     read_number(folder, version->used, &found.used_bytes);
-    found.cached_bytes = read_statistic(folder, version->cached);
+    const uint64_t cached = read_statistic(folder, version->cached), shared = read_statistic(folder, version->shared);
+    found.cached_bytes = cached > shared ? cached - shared : 0;
     snprintf(found.place, sizeof found.place, "%s", folder);
     *limit = found;
 }

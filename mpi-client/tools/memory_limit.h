@@ -9,7 +9,7 @@ struct memory_limit {
     bool limited;
     uint64_t limit_bytes;  /**< the smallest limit of the group and its ancestors */
     uint64_t used_bytes;   /**< of that group, including the page cache */
-    uint64_t cached_bytes; /**< of these, files that the kernel would drop first */
+    uint64_t cached_bytes; /**< of these, files that the kernel can drop */
     char place[4096];      /**< that group's folder */
 };
 

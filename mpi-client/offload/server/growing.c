@@ -5,12 +5,30 @@
 
 #include "node_memory.h"
 
-#define FIRST_BYTES ((size_t)1 << 20)
+/* More than is needed now. A long step would be used up without a further check of the node's memory. */
+#define STEP_MIN ((size_t)1 << 20)
+#define STEP_MAX ((size_t)256 << 20)
 /* Of the kernel's large pages. A page fault for each small page takes longer than copying into it. */
 #define LARGE_PAGE ((size_t)2 << 20)
 
 /* The largest memory that was freed. The kernel may take its pages back, and until then they cost no page faults. */
 static struct growing spare;
+
+void growing_drop_spare(void) {
+    if (spare.address != NULL) munmap(spare.address, spare.capacity);
+    spare = (struct growing){0};
+}
+
+static bool is_free(size_t bytes) {
+    const size_t available = node_memory_available("");
+    return available >= NODE_MEMORY_RESERVE && bytes <= available - NODE_MEMORY_RESERVE;
+}
+
+static bool make_free(size_t bytes) {
+    if (is_free(bytes)) return true;
+    growing_drop_spare();
+    return is_free(bytes);
+}
 
 static size_t whole_pages(size_t bytes) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -51,12 +69,10 @@ static bool grow(struct growing *memory, size_t capacity) {
 void *growing_add(struct growing *memory, size_t bytes) {
     const size_t needed = growing_needed(memory, bytes);
     if (needed > 0) {
-        const size_t available = node_memory_available("");
-        if (available < NODE_MEMORY_RESERVE || needed > available - NODE_MEMORY_RESERVE) return NULL;
-        size_t capacity = memory->capacity + memory->capacity / 2;
-        if (capacity < memory->bytes + bytes) capacity = memory->bytes + bytes;
-        if (capacity < FIRST_BYTES) capacity = FIRST_BYTES;
-        if (!grow(memory, whole_pages(capacity))) return NULL;
+        size_t step = memory->capacity / 2 < STEP_MAX ? memory->capacity / 2 : STEP_MAX;
+        if (step < STEP_MIN) step = STEP_MIN;
+        if (step < needed || !is_free(step)) step = needed;
+        if (!make_free(step) || !grow(memory, whole_pages(memory->capacity + step))) return NULL;
     }
     uint8_t *added = memory->address + memory->bytes;
     memory->bytes += bytes;
@@ -75,9 +91,11 @@ static void release(uint8_t *address, size_t capacity) {
 }
 
 void growing_reuse(struct growing *memory) {
-    const size_t available = node_memory_available("");
     /* The kernel may have given its pages to others. */
-    if (available < NODE_MEMORY_RESERVE || spare.capacity > available - NODE_MEMORY_RESERVE) return;
+    if (!is_free(spare.capacity)) {
+        growing_drop_spare();
+        return;
+    }
     *memory = spare;
     spare = (struct growing){0};
 }

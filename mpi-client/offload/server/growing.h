@@ -27,6 +27,9 @@ size_t growing_needed(const struct growing *memory, size_t bytes);
  */
 void growing_reuse(struct growing *memory);
 
+/** Returns to the kernel what growing_reuse() would use. */
+void growing_drop_spare(void);
+
 /** Releases what is not used. */
 void growing_fit(struct growing *memory);
 

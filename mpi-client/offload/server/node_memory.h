@@ -9,8 +9,8 @@
 
 /**
  * Bytes, by /proc/meminfo and, if it has less, by this process's control group: its limit without what is used, where
- * cached files that the kernel would drop do not count. root: the folder that holds proc and sys, "" except in
- * tests.
+ * cached files do not count. Memory that a process has marked by MADV_FREE is not available. root: the folder that
+ * holds proc and sys, "" except in tests.
  */
 size_t node_memory_available(const char *root);
 
