@@ -33,7 +33,8 @@ static uint64_t murmur(uint64_t x) {
 struct key_digest key_digest(const struct keys *keys, uint64_t index) {
     size_t bytes;
     const uint8_t *key = bytes_of(keys, index, &bytes);
-    struct key_digest digest = {bytes + UINT64_C(0x9E3779B97F4A7C15), bytes};
+    /* The length counts, because zeros fill up the last word. It changes the parts differently. */
+    struct key_digest digest = {bytes * UINT64_C(0x9E3779B97F4A7C15), bytes};
     for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
         uint64_t word = 0;
         memcpy(&word, key + at, bytes - at < sizeof word ? bytes - at : sizeof word);

@@ -5,8 +5,8 @@
 #include "matrices.h"
 
 /**
- * Keys of up to 8 bytes have the same digest only if they are equal; longer ones with a probability of 2^-127. Both
- * parts are spread evenly. `low` is odd.
+ * Keys of the same length of up to 8 bytes have the same digest only if they are equal; others with a probability of
+ * 2^-127. Both parts are spread evenly. `low` is odd.
  */
 struct key_digest {
     uint64_t high;

@@ -1,6 +1,7 @@
 /**
- * Checks N keys that are spread over the ranks: check-keys PORTION N FORMAT SAME. Each is its number, as "l" or "u",
- * but the last SAME ones are as the first. Prints what is wrong, or "unique", and the time it took.
+ * Checks N keys that are spread over the ranks: check-keys PORTION N FORMAT SAME. Each is its number, as "l" or "u", or
+ * half of it in 4 or 6 bytes, as "z", but the last SAME ones are as the first. Prints what is wrong, or "unique", and
+ * the time it took.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,12 +16,16 @@ static void add(struct growing *memory, const void *data, size_t bytes) {
 
 static void add_key(struct keys *keys, uint64_t number) {
     char text[64];
+    const uint64_t half = number / 2;
     keys->count++;
     if (strcmp(keys->format, "l") == 0) {
         add(&keys->values, &number, sizeof number);
         return;
     }
-    add(&keys->values, text, (size_t)snprintf(text, sizeof text, "key number %" PRIu64, number));
+    if (strcmp(keys->format, "z") == 0)
+        add(&keys->values, &half, number % 2 == 0 ? 4 : 6);
+    else
+        add(&keys->values, text, (size_t)snprintf(text, sizeof text, "key number %" PRIu64, number));
     add(&keys->ends, &(uint64_t){keys->values.bytes}, sizeof(uint64_t));
 }
 

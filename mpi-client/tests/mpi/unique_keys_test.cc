@@ -30,6 +30,8 @@ TEST(UniqueKeysTest, UniqueKeysInOneAndInManyPortions) {
         for (const int portion : {100, 1 << 20}) expect_unique(check(2, portion, 5000, format, 0));
 }
 
+TEST(UniqueKeysTest, ShortKeysThatDifferInTheirLengthOnly) { expect_unique(check(2, 1 << 20, 100, "z", 0)); }
+
 TEST(UniqueKeysTest, ADuplicateOnAnotherRankIsFound) {
     expect_duplicate(check(2, 1 << 20, 5000, "l", 1), "0");
     expect_duplicate(check(2, 100, 5000, "u", 1), "'key number 0'");
