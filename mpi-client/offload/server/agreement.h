@@ -28,7 +28,10 @@ struct agreement {
     struct decision refused; /**< the last one, for ranks that get that command later */
 };
 
-/** timeout: how long ranks wait for the others, in seconds. Collective. False on all ranks: text says why. */
+/**
+ * timeout: how long ranks wait for the others, in seconds. text: why this rank cannot take part; "": it can.
+ * Collective. False on all ranks: text says why.
+ */
 bool agreement_open(struct agreement *agreement, const struct ranks *ranks, double timeout, char *text);
 void agreement_close(struct agreement *agreement);
 

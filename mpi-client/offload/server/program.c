@@ -13,7 +13,7 @@ static const char *text_in(const json_t *command, const char *name) {
 }
 
 bool program_sends(struct program *program, const json_t *command, char *text) {
-    if (strcmp(program->id, text_in(command, "program")) == 0) {
+    if (program->id[0] != '\0' && strcmp(program->id, text_in(command, "program")) == 0) {
         program->last_command = supply_clock_now();
         return true;
     }

@@ -72,6 +72,8 @@ static bool find(struct intake *intake, const supply_block_t *block, const char 
     if (index == SUPPLY_ERROR_NO_COLUMN) return true;
     if (index < 0 || supply_column(supply, block, index, column) != SUPPLY_OK)
         return refuse(intake, "%s", supply_error(supply));
+    if (column->offsets != NULL && column->offsets[0] != 0)
+        return refuse(intake, "column '%s' has bytes in front of its first row", name);
     if (column->null_count == 0) return true;
     uint32_t element = 0;
     while (element < column->element_count - 1 && (column->validity[element / 8] >> element % 8 & 1) != 0) element++;
@@ -86,8 +88,8 @@ static bool find_columns(struct intake *intake, const supply_block_t *block, str
         !find(intake, block, "indices", &columns->indices, &columns->is_sparse) ||
         !find(intake, block, "entries", &columns->entries, &has_entries))
         return false;
-    if (columns->is_sparse ? !has_entries || intake->reception->columns == 0 : !has_row)
-        return refuse(intake, "a matrix has a column 'row', or the columns 'indices' and 'entries'");
+    if (columns->is_sparse != (intake->reception->columns > 0) || !(columns->is_sparse ? has_entries : has_row))
+        return refuse(intake, "a dense matrix has a column 'row', and a sparse one has 'indices' and 'entries'");
     return true;
 }
 
@@ -157,7 +159,8 @@ static bool take_sparse(struct intake *intake, const struct row_columns *columns
     for (uint32_t i = 0; i < indices->element_count; i++) {
         char name[64];
         const int32_t begin = indices->offsets[i], end = indices->offsets[i + 1];
-        if ((end - begin) % 4 != 0 || (end - begin) * 2 != entries->offsets[i + 1] - entries->offsets[i])
+        const int32_t entry_bytes = entries->offsets[i + 1] - entries->offsets[i];
+        if (entry_bytes % 8 != 0 || entry_bytes / 2 != end - begin)
             return refuse(intake, "%s has not as many indices as entries", name_row(intake, columns, i, name));
         for (int32_t k = begin / 4; k < end / 4; k++)
             if (to_columns[k] >= held->part.columns || !isfinite(to_entries[k]))

@@ -51,8 +51,11 @@ static json_t *receive(struct server *server, const json_t *command) {
 /* After the rows of "receive" have come: all ranks compare them. */
 static json_t *received(struct server *server, const json_t *command) {
     const uint64_t handle = number_in(command, "handle");
-    if (server->reception.handle != handle || handle == 0) return fail(server, "there is no matrix %" PRIu64, handle);
-    struct held *held = reception_finish(&server->reception, &server->ranks, &server->progress, server->text);
+    struct reception *reception = &server->reception;
+    /* Other ranks may have it: they learn that this one does not. */
+    if (reception->handle != handle || handle == 0)
+        snprintf(reception->text, sizeof reception->text, "there are no rows for a matrix %" PRIu64, handle);
+    struct held *held = reception_finish(reception, &server->ranks, &server->progress, server->text);
     if (held == NULL) return NULL;
     matrices_add(&server->matrices, held);
     return held_describe(held);
@@ -83,20 +86,14 @@ static json_t *run_call(struct server *server, struct supply_call *call) {
 static json_t *call_routine(struct server *server, const json_t *command) {
     const char *library = json_string_value(json_object_get(command, "library"));
     const char *routine = json_string_value(json_object_get(command, "routine"));
-    struct supply_call *call = calloc(1, sizeof *call);
-    if (call == NULL || library == NULL || routine == NULL) {
-        free(call);
-        return fail(server, "a call names a library and a routine");
-    }
-    call->ranks = &server->ranks;
-    call->progress = &server->progress;
-    call->first_handle = number_in(command, "handle");
-    call->routine = libraries_find(&server->libraries, library, routine, call->text, sizeof call->text);
-    if (call->routine != NULL) call_prepare(call, &server->matrices, command);
+    if (library == NULL || routine == NULL) return fail(server, "a call names a library and a routine");
+    struct supply_call call = {
+        .ranks = &server->ranks, .progress = &server->progress, .first_handle = number_in(command, "handle")};
+    call.routine = libraries_find(&server->libraries, library, routine, call.text, sizeof call.text);
+    if (call.routine != NULL) call_prepare(&call, &server->matrices, command);
     /* No rank enters the routine if another one cannot. */
-    json_t *answer = ranks_agree(&server->ranks, call->text) ? run_call(server, call) : fail(server, "%s", call->text);
-    call_free(call);
-    free(call);
+    json_t *answer = ranks_agree(&server->ranks, call.text) ? run_call(server, &call) : fail(server, "%s", call.text);
+    call_free(&call);
     return answer;
 }
 
@@ -108,7 +105,7 @@ static json_t *fetch(struct server *server, const json_t *command) {
     /* All ranks have the same array: the first one sends it. */
     const bool is_sent = !held->is_array || server->ranks.rank == 0;
     const uint64_t bytes = is_sent ? held->part.local_rows * held->part.columns * sizeof(double) : 0;
-    return json_pack("{s:I}", "bytes", (json_int_t)bytes);
+    return json_pack("{s:I, s:I}", "bytes", (json_int_t)bytes, "handle", (json_int_t)held->handle);
 }
 
 static json_t *write_result(struct server *server, const json_t *command) {
@@ -230,7 +227,7 @@ static json_t *run(struct server *server, const char *name, const char *id, cons
 static json_t *answer(struct server *server, const json_t *command) {
     const char *name = json_string_value(json_object_get(command, "command"));
     const char *id = json_string_value(json_object_get(command, "id"));
-    if (name == NULL || id == NULL || strlen(id) >= sizeof server->last_id)
+    if (name == NULL || id == NULL || id[0] == '\0' || strlen(id) >= sizeof server->last_id)
         return json_pack("{s:s}", "error", "a command has a name and an id");
     if (server->last_answer != NULL && strcmp(id, server->last_id) == 0) return json_incref(server->last_answer);
     json_t *first_answer = run(server, name, id, command);
@@ -252,8 +249,8 @@ static json_t *answer_with_heartbeats(struct server *server, const json_t *comma
 
 static void send_answer(struct server *server, const json_t *command) {
     json_t *line = answer_with_heartbeats(server, command);
-    const json_t *bytes = json_object_get(json_object_get(line, "done"), "bytes");
-    const struct held *held = bytes == NULL ? NULL : matrices_find(&server->matrices, number_in(command, "handle"));
+    const json_t *done = json_object_get(line, "done"), *bytes = json_object_get(done, "bytes");
+    const struct held *held = bytes == NULL ? NULL : matrices_find(&server->matrices, number_in(done, "handle"));
     channel_send(&server->channel, line, held == NULL ? "" : (const void *)held->part.values,
                  held == NULL ? 0 : (size_t)json_integer_value(bytes));
     channel_end_answer(&server->channel);

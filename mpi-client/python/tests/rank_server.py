@@ -73,6 +73,15 @@ class RankServer:
         connection.sendall(json.dumps({"command": name, "id": identity, **values}).encode() + b"\n")
         return connection
 
+    def send_to_all(self, name, identity, **values):
+        """The last line that each rank sends."""
+        connections = [self.send(rank, name, identity, **values) for rank in range(self.ranks)]
+        return [answer_on(connection) for connection in connections]
+
+    def pair(self, rank):
+        """The paths of its mapped file and pipes."""
+        return [self.folder / "pairs" / f"pair-{rank}.{name}" for name in ("mapped", "request", "notification")]
+
 
 def answer_on(connection):
     """The last line that a rank sends."""

@@ -5,10 +5,12 @@ import shutil
 import threading
 
 import numpy
+import pyarrow
 import pytest
 
 from rank_server import SERVER, RankServer, answer_on, compile_routines
 from supplier_session import prepare_environment, session_fixture, shared_memory
+from task import Task
 
 pytest.importorskip("pyspark", reason="no PySpark in this environment")
 if not SERVER.exists():
@@ -163,3 +165,42 @@ def test_two_programs_that_send_at_once(running):
     assert_error(answer_on(running.send(1, "attach", "two", program="second")), "another program has sent a command")
     on_other_rank = running.send(1, "attach", "one", program="first")
     assert [answer_on(connection)["done"]["rank"] for connection in (first, on_other_rank)] == [0, 1]
+
+
+STRANGER = {"program": "stranger"}
+
+
+def test_commands_that_no_program_sends(running):
+    assert_error(answer_on(running.send(0, "status", "")), "a command has a name and an id")
+    assert_error(answer_on(running.send(0, "fetch", "one", handle=1)), "attach to them again")
+    running.send_to_all("attach", "two", **STRANGER)
+    for handle, columns in ((1, 1 << 20), (2, 4)):
+        large = {"library": "libroutines.so", "routine": "large", "parameters": {"columns": columns}}
+        answers = running.send_to_all("call", f"call {handle}", handle=handle, **large, **STRANGER)
+        assert all("done" in answer for answer in answers), answers
+
+    def fetched(handle):
+        """The id of a command that was answered gets the same answer."""
+        with running.send(0, "fetch", "three", handle=handle, **STRANGER) as connection:
+            return connection.makefile("rb").read()
+
+    assert len(fetched(1)) > 8 << 20
+    assert fetched(2) == fetched(1)
+
+
+def test_rows_that_do_not_come_as_the_command_says(server):
+    server.start(LATE_SECONDS)
+    server.wait()
+    server.send_to_all("attach", "one", **STRANGER)
+    # Sparse rows are announced, and one rank gets a dense one.
+    server.send_to_all("receive", "two", handle=1, columns=4, **STRANGER)
+    task = Task(*server.pair(0))
+    task.supply(pyarrow.record_batch([pyarrow.array([bytes(8)], pyarrow.binary())], names=["row"]))
+    for answer in server.send_to_all("received", "three", handle=1, **STRANGER):
+        assert_error(answer, "a dense matrix has a column 'row', and a sparse one has")
+    task.leave()
+    # One rank forgets that rows have come: the other must not wait for it.
+    server.send_to_all("receive", "four", handle=2, columns=4, **STRANGER)
+    answer_on(server.send(1, "drop", "five", handle=1, **STRANGER))
+    for answer in server.send_to_all("received", "six", handle=2, **STRANGER):
+        assert_error(answer, "within 3 s|timeout")
