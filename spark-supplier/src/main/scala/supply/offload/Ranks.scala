@@ -206,14 +206,15 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
         forgotten.foreach(drop.add(_))
       }
       val answers = commands.send(command)
-      forgotten = Seq.empty
       val failed = answers.collectFirst { case Answer.Failed(text) => text }
       // What a rank says comes before what the end of another one looks like.
       val lastWords = answers.collectFirst { case Answer.Lost(text, true) => text }
       answers.collectFirst { case Answer.Lost(text, _) => text }.foreach { text =>
         lose(lastWords.orElse(failed).getOrElse(text))
       }
+      // A command that no rank has begun has dropped nothing.
       failed.foreach(text => throw new RankException(text))
+      forgotten = Seq.empty
       answers.collect { case Answer.Done(line, data) => Reply(json.readTree(line), data) }
     }
 
