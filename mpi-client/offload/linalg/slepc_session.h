@@ -7,7 +7,7 @@
 #include "supply_routine.h"
 
 /**
- * Starts PETSc at the first call: with this call's ranks, without its signal handlers and its output. The program ends
+ * Starts PETSc at the first call: with all ranks, without its signal handlers and its output. The program ends
  * it by exiting. Collective.
  */
 PetscErrorCode slepc_session(void);

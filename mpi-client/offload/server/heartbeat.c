@@ -12,7 +12,7 @@
 
 static bool wait_until_stopped(struct heartbeat *heartbeat) {
     struct timespec next;
-    clock_gettime(CLOCK_REALTIME, &next);
+    clock_gettime(CLOCK_MONOTONIC, &next);
     next.tv_nsec += PERIOD_NANOSECONDS;
     next.tv_sec += next.tv_nsec / 1000000000L;
     next.tv_nsec %= 1000000000L;
@@ -50,7 +50,11 @@ static void *beat(void *context) {
 void heartbeat_start(struct heartbeat *heartbeat, struct progress *progress, struct channel *channel) {
     *heartbeat = (struct heartbeat){.progress = progress, .channel = channel};
     pthread_mutex_init(&heartbeat->lock, NULL);
-    pthread_cond_init(&heartbeat->stopped, NULL);
+    /* The other clock can be set. */
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&heartbeat->stopped, &monotonic);
     heartbeat->is_running = pthread_create(&heartbeat->thread, NULL, beat, heartbeat) == 0;
 }
 
