@@ -22,16 +22,16 @@ class ServingRun(Run):
         # Ranks share the node's cores.
         threads = os.environ.get("OPENBLAS_NUM_THREADS", "1")
         ranks, errors, folder = self._start_ranks(work, in_memory, [_server()], OPENBLAS_NUM_THREADS=threads)
-        started = self._wait_for_ranks()
-        if started is None:
+        first = self._wait_for_ranks()
+        if first is None:
             user = self._sides.start("program", program, env=self._environment(in_memory))
-            started = self._sides.wait()
+            first = self._sides.wait()
             # A program that ends its ranks continues.
-            if started == "ranks" and self._sides.wait(GRACE if ranks.status else None, but="ranks") == "program":
-                started = "program" if not (ranks.status and user.status) else "ranks"
+            if first == "ranks" and self._sides.wait(GRACE if ranks.status else None, but="ranks") == "program":
+                first = "ranks" if ranks.status and user.status else "program"
         if self._sides.signal:
             return 128 + self._sides.signal, None
-        if started == "program":
+        if first == "program":
             self._ended_well = True
             return self._of_program(user)
         self._sides.end(self._ending)

@@ -254,7 +254,7 @@ def test_one_rank_that_cannot_open_its_pair_fails_the_command_on_all(spark, libr
 
 def test_a_rank_that_ends_first_sends_heartbeats_until_the_last_one_has_ended(spark, libraries):
     with started(spark, libraries, timeout=10) as ranks:
-        assert ranks.call("linger", seconds=14) == ()
+        assert ranks.call("linger", seconds=12) == ()
 
 
 def test_a_message_that_a_routine_leaves_reaches_no_other_call(ranks):
@@ -326,11 +326,6 @@ def test_the_last_words_of_a_rank_are_in_the_error(spark, libraries):
         pytest.raises(SupplierError, match=r"(?s)signal: SIGABRT.*has not declared the parameter 'undeclared'"),
     ):
         ranks.call("blunder")
-
-
-def test_ranks_may_be_closed_twice(spark, libraries):
-    with started(spark, libraries) as ranks:
-        ranks.close()
 
 
 def test_a_dropped_handle_is_refused(ranks, numbers):
@@ -413,10 +408,11 @@ def servers():
     return sorted(found)
 
 
-def test_ranks_leave_nothing(spark, libraries):
+def test_ranks_leave_nothing_and_may_be_closed_twice(spark, libraries):
     others = servers()
-    with started(spark, libraries):
+    with started(spark, libraries) as ranks:
         assert len(servers()) == len(others) + RANKS
+        ranks.close()
     end = time.monotonic() + 60
     while servers() != others and time.monotonic() < end:
         time.sleep(0.1)
