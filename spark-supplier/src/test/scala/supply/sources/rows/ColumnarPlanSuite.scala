@@ -28,16 +28,16 @@ class ColumnarPlanSuite extends AnyFunSuite with LocalSpark {
         assert(!isColumnar(read.where("id > 3")))
         assert(!isColumnar(read.selectExpr("id + 1")))
         assert(!isColumnar(read.repartition(2)))
+        assert(!isColumnar(read.limit(5)))
+        assert(!isColumnar(read.union(read)))
       }
     }
 
-  test("Spark's cache has columns if all its types are primitive") {
+  test("Spark's cache is taken as rows: it keeps batches of columns until a task ends") {
     val cached = numbers.cache()
-    assert(isColumnar(cached))
+    val read = numbers
+    assert(!isColumnar(cached) && !isColumnar(read.select("id")) && !isColumnar(read.union(read)))
     cached.unpersist(blocking = true)
-    val texts = numbers.selectExpr("cast(id as string)").cache()
-    assert(!isColumnar(texts))
-    texts.unpersist(blocking = true)
   }
 
   test("computed rows are taken as rows") {
