@@ -72,10 +72,10 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   private def appendMany(batch: BatchCursor, limit: Long): Int = {
     if (claim == null) open()
     var count = math.min(math.min(batch.ready, blockElements - elements).toLong, limit).toInt
-    while (count > 0 && usedAtMost + batch.bytes(count) + count.toLong * elementBytes > blockBytes)
-      count /= 2
+    def usedAfter = usedAtMost + batch.bytes(count) + count.toLong * elementBytes
+    while (count > 0 && usedAfter > blockBytes) count /= 2
     if (count > 0) {
-      val used = usedAtMost + batch.bytes(count) + count.toLong * elementBytes
+      val used = usedAfter
       elements += count
       batch.write(this, count)
       usedAtMost = used

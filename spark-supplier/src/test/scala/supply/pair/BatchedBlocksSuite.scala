@@ -1,15 +1,12 @@
 package supply.pair
 
-import java.nio.ByteBuffer
-
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, KeepingCursor, ShuffledCursor}
-import supply.protocol.Layout.{BlockColumn, BlockHeader, Notification}
 import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumCursor}
 
 /** Elements that are written many at once make the same blocks as one by one. */
-class BatchedBlocksSuite extends AnyFunSuite with PairWithRank {
+class BatchedBlocksSuite extends AnyFunSuite with WrittenBlocks {
 
   /**
    * Elements of all sizes up to nearly a block. Many are so small that a block has more elements
@@ -28,35 +25,10 @@ class BatchedBlocksSuite extends AnyFunSuite with PairWithRank {
   private def shuffled(cursor: KeepingCursor): ShuffledCursor =
     new ShuffledCursor(cursor, buffer = 1000, seed = 4)
 
-  /** The ring is so large that nothing is overwritten. */
   private def blocks(cursor: ElementCursor, blockElements: Int, first: Long): Seq[Seq[Any]] = {
-    var written = Seq.empty[Seq[Any]]
-    withPair(ringBytes = 2000L * 4096) { (_, pair) =>
-      val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), blockElements)
-      (0L until first).foreach(_ => cursor.next())
-      writer.startAt(0, 0, first)
-      while (cursor.next()) writer.append(cursor)
-      writer.flush()
-      assert(pair.publishedElements == tuples.size - first)
-      written = pair.ring.map(contents).takeWhile(_.nonEmpty).toVector
-    }
+    val written = blocks(cursor, Datum.schema, Some(Datum.Data), blockElements, first)
+    assert(elements(written) == tuples.size - first)
     written
-  }
-
-  /** A block's position in the source and its columns' buffers; empty for an unused slot. */
-  private def contents(slot: ByteBuffer): Seq[Any] = slot.getInt(Notification.elementCount) match {
-    case 0 => Seq.empty
-    case elements =>
-      val columns = Datum.schema.columns.indices.flatMap { column =>
-        val at = BlockHeader.SIZE + column * BlockColumn.SIZE
-        Seq(BlockColumn.offsetsOffset, BlockColumn.dataOffset).map { buffer =>
-          val bytes = new Array[Byte](slot.getInt(at + buffer + Integer.BYTES))
-          slot.get(slot.getInt(at + buffer), bytes)
-          (slot.getInt(at + buffer), bytes.toSeq)
-        }
-      }
-      Seq(elements, slot.getLong(Notification.firstElement),
-        slot.getLong(Notification.size)) ++ columns
   }
 
   for (blockElements <- Seq(Int.MaxValue, 7); first <- Seq(0L, 1234L)) {

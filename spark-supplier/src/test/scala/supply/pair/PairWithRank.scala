@@ -21,10 +21,10 @@ trait PairWithRank {
     }
   }
 
-  /** A rank that has opened its pair, with blocks of 4096 bytes, and a task attached to it. */
-  protected def withPair(ringBytes: Long = 8192, seconds: Double = timeout)(
-      body: (TestRank, Pair) => Unit): Unit = withRank { rank =>
-    assert(rank.open(ringBytes) == "OK")
+  /** A rank that has opened its pair, and a task attached to it. */
+  protected def withPair(ringBytes: Long = 8192, seconds: Double = timeout,
+      blockBytes: Long = 4096)(body: (TestRank, Pair) => Unit): Unit = withRank { rank =>
+    assert(rank.open(ringBytes, blockBytes) == "OK")
     attached(rank, seconds = seconds)(body(rank, _))
   }
 

@@ -1,10 +1,10 @@
 package supply.sources.rows
 
-import org.apache.spark.sql.vectorized.{ColumnarBatch, ColumnarBatchRow}
+import org.apache.spark.sql.vectorized.ColumnarBatch
 
 import supply.data.{BatchCursor, BatchWriter, ElementWriter}
 
-/** Rows in batches of columns, as Spark reads files and its cache: columns are copied whole. */
+/** Rows in batches of columns, as Spark reads files: columns are copied whole. */
 private[rows] final class ColumnCursor(
     batches: Iterator[ColumnarBatch], columns: Array[RowColumn]) extends BatchCursor {
   private val many = columns.map(column => ColumnValues.of(column.column.format))
@@ -16,7 +16,6 @@ private[rows] final class ColumnCursor(
     new TextEnds(i, columns(i))).toArray
 
   private var batch: ColumnarBatch = _
-  private var row: ColumnarBatchRow = _
   private var size = 0
 
   /** The current row in the batch. */
@@ -32,7 +31,6 @@ private[rows] final class ColumnCursor(
   private def load(next: ColumnarBatch): Unit = {
     rowsBefore += size
     batch = next
-    row = new ColumnarBatchRow(Array.tabulate(next.numCols)(next.column))
     size = next.numRows
     at = 0
     texts.foreach(_.load(next))
@@ -65,15 +63,15 @@ private[rows] final class ColumnCursor(
 
   private def writeEach(i: Int, count: Int, to: BatchWriter): Unit = {
     val column = columns(i)
-    row.rowId = at
-    while (row.rowId < at + count) {
-      column.write(row, i, to)
-      row.rowId += 1
+    var row = at
+    while (row < at + count) {
+      column.write(batch.getRow(row), i, to)
+      row += 1
     }
   }
 
   override def write(to: ElementWriter): Unit = {
-    row.rowId = at
+    val row = batch.getRow(at)
     var i = 0
     while (i < columns.length) {
       columns(i).write(row, i, to)
