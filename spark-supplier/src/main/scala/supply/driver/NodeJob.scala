@@ -1,10 +1,11 @@
 package supply.driver
 
 import java.util.UUID
-import java.util.concurrent.TimeoutException
+import java.util.concurrent.{ConcurrentSkipListMap, TimeoutException}
 
 import scala.concurrent.{Await, Future, Promise}
-import scala.concurrent.duration.DurationDouble
+import scala.concurrent.duration.{Duration, DurationDouble}
+import scala.jdk.CollectionConverters._
 import scala.reflect.ClassTag
 
 import org.apache.spark.SparkContext
@@ -58,6 +59,34 @@ private[supply] object NodeJob {
               "free core on each node that has ranks")
         case e: Exception => throw RankJob.causeOf(e)
       } finally job.cancel()
+    }
+
+  /**
+   * The same as run, but waits at most `seconds` for the other nodes once an answer `isLast`: Spark
+   * waits for ever for a slot on a node that has lost its executor. Returns the answers that came.
+   */
+  def runUntil[A: ClassTag](sc: SparkContext, hosts: Hostfile, description: String,
+      seconds: Double)(work: Boolean => A)(isLast: A => Boolean): Seq[A] =
+    JobGroup(sc, s"supply-nodes-${UUID.randomUUID()}", description) {
+      val received = new ConcurrentSkipListMap[Int, A]
+      val last = Promise[Unit]()
+      val job = sc.submitJob(
+        answers(sc, hosts, description, throwMisplaced)(work),
+        (answer: Iterator[A]) => answer.next(),
+        0 until nodes(hosts),
+        (node: Int, answer: A) => {
+          received.put(node, answer)
+          if (isLast(answer)) last.trySuccess(())
+        }, ())
+      try {
+        Await.result(Future.firstCompletedOf(Seq(last.future, job))(Threads.completing),
+          Duration.Inf)
+        Await.ready(job, seconds.seconds)
+      } catch {
+        case _: TimeoutException => ()
+        case e: Exception => throw RankJob.causeOf(e)
+      } finally job.cancel()
+      received.values.asScala.toSeq
     }
 
   private val throwMisplaced: String => Nothing = text => throw new MisplacedException(text)

@@ -33,7 +33,10 @@ private[offload] final class RankCommands(
   /** Cancels the command that runs, from another thread. */
   def cancel(): Unit = isCancelled.set(true)
 
-  /** The ranks' answers in rank order. */
+  /**
+   * The ranks' answers in rank order. If one has failed, those of a node that has not got the command
+   * are missing.
+   */
   def send(command: Command): Seq[Answer] = {
     isCancelled.set(false)
     done = 0
@@ -43,21 +46,25 @@ private[offload] final class RankCommands(
 
   private def here(node: NodeCommand): Seq[(Int, Answer)] = node.execute(done = _) {
     if (isCancelled.get) throw new RankException("the command was cancelled")
+    if (Thread.interrupted()) throw new InterruptedException("the command was interrupted")
   }
 
   private def byJob(node: NodeCommand): Seq[(Int, Answer)] = {
     val driver = endpoint.calls
-    NodeJob.run(sc, hosts, "supply: a command to the ranks") { isFirst =>
+    NodeJob.runUntil(sc, hosts, "supply: a command to the ranks", othersSeconds) { isFirst =>
       node.execute(part => if (isFirst) driver.ask[Unit](Progress(part))) {
         if (TaskContext.get().isInterrupted()) throw new TaskKilledException("cancelled")
       }
-    }.flatten
+    }(_.exists { case (_, answer) => !answer.isInstanceOf[Answer.Done] }).flatten
   }
 
   override def close(): Unit = if (!areHere) endpoint.close()
 }
 
 private object RankCommands {
+  /** All ranks fail together, but Spark may never start the task that waits for a slot. */
+  private val othersSeconds = 10.0
+
   /** To the driver: how much of a routine is done. */
   final case class Progress(done: Double)
 }

@@ -170,17 +170,15 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   def cancel(): Unit = commands.cancel()
 
   /** Drops all matrices. The ranks wait for another program. */
-  def detach(): Unit = {
-    try if (lost.isEmpty) ask("detach")(_ => ())
-    finally commands.close()
-    lost = Some("this program has left the ranks")
-  }
+  def detach(): Unit = leave("detach", "this program has left the ranks")
 
   /** Ends the ranks. Their matrices are gone. */
-  override def close(): Unit = {
-    try if (lost.isEmpty) ask("end")(_ => ())
+  override def close(): Unit = leave("end", "the ranks were closed")
+
+  private def leave(command: String, text: String): Unit = synchronized {
+    try if (lost.isEmpty) ask(command)(_ => ())
     finally commands.close()
-    lost = Some("the ranks were closed")
+    lost = Some(text)
   }
 
   /** body: gets the first of new handles. If it fails, the ranks drop what they made of them. */
