@@ -1,5 +1,7 @@
 package supply.linalg
 
+import scala.annotation.tailrec
+
 import org.apache.spark.ml.linalg.{Vector, Vectors}
 import org.apache.spark.ml.param.ParamMap
 import org.apache.spark.ml.param.shared.{HasFitIntercept, HasRegParam}
@@ -8,6 +10,8 @@ import org.apache.spark.ml.supply.Models
 import org.apache.spark.ml.util.Identifiable
 import org.apache.spark.ml.Predictor
 import org.apache.spark.sql.{DataFrame, Dataset}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.functions.{avg, col, count, lit, stddev_pop}
 import org.apache.spark.sql.types.DoubleType
 import org.apache.spark.storage.StorageLevel
@@ -51,7 +55,7 @@ final class LinearLeastSquares(override val uid: String, ranks: Ranks)
   private def kept[A](dataset: Dataset[_])(body: DataFrame => A): A = {
     val data =
       dataset.select(col($(featuresCol)), col($(labelCol)).cast(DoubleType).as($(labelCol)))
-    if (dataset.storageLevel != StorageLevel.NONE) body(data)
+    if (LinearLeastSquares.isCached(data.queryExecution.optimizedPlan)) body(data)
     else {
       data.persist(StorageLevel.MEMORY_AND_DISK)
       try body(data)
@@ -73,4 +77,13 @@ final class LinearLeastSquares(override val uid: String, ranks: Ranks)
 
   override def copy(extra: ParamMap): LinearLeastSquares =
     copyValues(new LinearLeastSquares(uid, ranks), extra)
+}
+
+private[linalg] object LinearLeastSquares {
+  /** Dataset.storageLevel does not tell it: Spark ML has cast the label on top of what is cached. */
+  @tailrec def isCached(plan: LogicalPlan): Boolean = plan match {
+    case Project(columns, child) => columns.forall(_.deterministic) && isCached(child)
+    case _: InMemoryRelation => true
+    case _ => false
+  }
 }

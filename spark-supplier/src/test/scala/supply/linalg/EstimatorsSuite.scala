@@ -5,7 +5,8 @@ import java.nio.file.Files
 import org.apache.spark.ml.{Estimator, PipelineStage}
 import org.apache.spark.ml.linalg.SQLDataTypes
 import org.apache.spark.ml.param.ParamMap
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.functions.{col, rand}
 import org.apache.spark.sql.types.{DoubleType, StructType}
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -15,11 +16,12 @@ import supply.testing.{LocalSpark, TemporaryFolder}
 
 /** Params of the estimators. Their fits are tested with ranks, from PySpark. */
 class EstimatorsSuite extends AnyFunSuite with LocalSpark {
+  private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
   // Estimators ask nothing of ranks before a fit.
   private lazy val ranks = TemporaryFolder { folder =>
     val files = Seq("mapped-files" -> s"$folder/mapped", "named-pipes" -> s"$folder/a $folder/b")
       .map { case (name, line) => Files.write(folder.resolve(name), line.getBytes).toString }
-    new Ranks(SparkSession.builder().config(sc.getConf).getOrCreate(),
+    new Ranks(spark,
       SupplySettings(1, files.head, files.last), "results")
   }
   private lazy val pca = new PCA(ranks).setInputCol("features").setOutputCol("reduced").setK(3)
@@ -54,6 +56,19 @@ class EstimatorsSuite extends AnyFunSuite with LocalSpark {
     val extra = ParamMap.empty.put(pca.k, 7).put(pca.sparse, true)
     val copy = pca.copy(extra)
     assert(copy.getK == 7 && copy.getSparse && copy.getInputCol == "features" && pca.getK == 3)
+  }
+
+  test("data under Spark ML's cast of the label are known as cached, unless they change") {
+    val data = spark.range(3).selectExpr("id", "int(id) as label")
+    val label = col("label").cast(DoubleType)
+    def isCached(used: DataFrame) =
+      LinearLeastSquares.isCached(used.queryExecution.optimizedPlan)
+    assert(!isCached(data.withColumn("label", label)))
+    data.cache()
+    assert(isCached(data) && isCached(data.withColumn("label", label).select("id", "label")))
+    assert(!isCached(data.withColumn("label", rand())))
+    assert(!isCached(data.repartition(2)))
+    data.unpersist(blocking = true)
   }
 
   test("schemas are those of the models") {
