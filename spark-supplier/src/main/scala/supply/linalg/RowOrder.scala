@@ -40,10 +40,10 @@ private[linalg] object Neighbours extends PartitionCoalescer with Serializable {
   override def coalesce(most: Int, parent: RDD[_]): Array[PartitionGroup] = {
     val partitions = parent.partitions
     val groups = math.min(most, partitions.length)
+    def begin(i: Int) = (partitions.length.toLong * i / groups).toInt
     Array.tabulate(groups) { i =>
       val group = new PartitionGroup(None)
-      group.partitions ++=
-        partitions.slice(partitions.length * i / groups, partitions.length * (i + 1) / groups)
+      group.partitions ++= partitions.slice(begin(i), begin(i + 1))
       group
     }
   }

@@ -2,7 +2,7 @@ package supply.linalg
 
 import org.apache.spark.Partitioner
 import org.apache.spark.mllib.linalg.{Vector, Vectors}
-import org.apache.spark.mllib.linalg.distributed.{BlockMatrix, CoordinateMatrix, IndexedRow}
+import org.apache.spark.mllib.linalg.distributed.{BlockMatrix, CoordinateMatrix, DistributedMatrix, IndexedRow}
 import org.apache.spark.rdd.RDD
 
 import supply.core.{ConfigException, SourceException}
@@ -16,8 +16,7 @@ private[linalg] object WholeRows {
   private type Piece = ((Long, Long), Vector)
 
   def of(matrix: CoordinateMatrix, ranks: Int): RDD[IndexedRow] =
-    of(matrix.entries.map(entry => (entry.i, entry.j) -> Vectors.dense(entry.value)),
-      matrix.numRows(), matrix.numCols(), ranks)
+    of(matrix, matrix.entries.map(entry => (entry.i, entry.j) -> Vectors.dense(entry.value)), ranks)
 
   def of(matrix: BlockMatrix, ranks: Int): RDD[IndexedRow] = {
     val (height, width) = (matrix.rowsPerBlock.toLong, matrix.colsPerBlock.toLong)
@@ -26,10 +25,11 @@ private[linalg] object WholeRows {
         (i * height + row, j * width) -> values
       }
     }
-    of(pieces, matrix.numRows(), matrix.numCols(), ranks)
+    of(matrix, pieces, ranks)
   }
 
-  private def of(pieces: RDD[Piece], rows: Long, columns: Long, ranks: Int): RDD[IndexedRow] = {
+  private def of(matrix: DistributedMatrix, pieces: RDD[Piece], ranks: Int): RDD[IndexedRow] = {
+    val (rows, columns) = size(matrix)
     if (columns > Int.MaxValue) throw new ConfigException(
       s"the matrix has $columns columns, and a row of ranks has at most ${Int.MaxValue}")
     val ranges = new RowRanges(rows, ranks)
@@ -44,6 +44,16 @@ private[linalg] object WholeRows {
       new AssembledRows(ranges.first(part), ranges.first(part + 1), columns.toInt, pieces.buffered)
     }
   }
+
+  /** Rows and columns. MLlib looks for the largest indices if it was not given them. */
+  private def size(matrix: DistributedMatrix): (Long, Long) =
+    try {
+      (matrix.numRows(), matrix.numCols())
+    } catch {
+      case e: UnsupportedOperationException => throw new ConfigException(
+          "the matrix has no entries, so MLlib does not know its size: give its rows and columns when you make it",
+          e)
+    }
 
   /** Rows `row` until `end`, of pieces that are sorted by row and column. */
   private final class AssembledRows(private var row: Long, end: Long, columns: Int,

@@ -35,6 +35,13 @@ class WholeRowsSuite extends AnyFunSuite with LocalSpark with ScalaCheckProperty
     assert(parts.last.head.vector.asInstanceOf[SparseVector].indices.toSeq == Seq(0, 2))
   }
 
+  test("a matrix without entries has zeros, if its size is known") {
+    val rows = WholeRows.of(coordinates(2, 3), 2).collect()
+    assert(values(rows.toSeq) == Seq.fill(2)(Seq(0, 0, 0)))
+    assert(intercept[ConfigException](WholeRows.of(coordinates(0, 0), 2)).getMessage.contains(
+        "the matrix has no entries"))
+  }
+
   test("more ranks than rows") {
     assert(WholeRows.of(coordinates(2, 1, MatrixEntry(1, 0, 3)), 5).collect().map(
       _.index).toSeq == Seq(0L, 1L))
