@@ -14,8 +14,9 @@ private[supply] final class SourceClock {
 }
 
 /**
- * Measures how long the source takes for the first element of a partition, and for every 16th of
- * the others, counted 16-fold: reading the clock takes as long as copying a small element.
+ * Measures how long the source takes for the first element of a partition, and for every 17th of
+ * the others, counted 17-fold: reading the clock takes as long as copying a small element. Sources
+ * fetch after 2^n elements, so if the clock were read after 2^n, it would time every fetch, or none.
  */
 private[supply] final class TimedCursor(cursor: ElementCursor, clock: SourceClock) {
   private var count = 0L
@@ -30,5 +31,5 @@ private[supply] final class TimedCursor(cursor: ElementCursor, clock: SourceCloc
 }
 
 private[supply] object TimedCursor {
-  final val Stride = 16L
+  final val Stride = 17L
 }
