@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any
 
 import tqdm
-from pyspark import InheritableThread
 
 from supply.ranks.messages import Progress
 
@@ -58,7 +57,7 @@ class RoutineProgress:
         self._routine = routine
         self._done = done
         self._ended = threading.Event()
-        self._thread = InheritableThread(target=self._run, name="supply: progress", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="supply: progress", daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()
