@@ -223,6 +223,14 @@ def test_bad_input_leaves_other_handles_as_they_were(ranks, numbers, matrix, wro
     assert ranks.call("copy", matrix).shape == (NUMBERS, 3)
 
 
+def test_rows_that_are_refused_wait_for_no_last_words_of_the_ranks(ranks, numbers, monkeypatch):
+    from supply.spark import SupplierError
+
+    monkeypatch.setattr(ranks._server, "last_words", lambda: pytest.fail("the ranks have not ended"))
+    with pytest.raises(SupplierError, match="has NaN in place 0"):
+        ranks.matrix(numbers.selectExpr("sqrt(-1) as x"), ["x"])
+
+
 @contextlib.contextmanager
 def unusable_pair(folder, rank):
     """A rank that cannot open its pair, alone."""

@@ -236,7 +236,8 @@ class Ranks:
         try:
             return run_cancellable(self._spark.sparkContext, forgetting, self._ranks.cancel)
         except SupplierError as error:
-            if not _is_end_of_ranks(error):
+            # A rank that refuses rows ends its run, too.
+            if not self._ranks.areGone():
                 raise
             last_words = "" if self._server is None else self._server.last_words()
             raise SupplierError(f"{error}{last_words}") from error

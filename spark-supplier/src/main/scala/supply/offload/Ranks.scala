@@ -36,11 +36,14 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   private val program = UUID.randomUUID().toString
   private var isAttached = false
   private var nextHandle = 1L
-  private var lost = Option.empty[String]
+  @volatile private var lost = Option.empty[String]
   private var forgotten = Seq.empty[Long]
 
   /** How many there are. */
   def size: Int = settings.ranks
+
+  /** Whether they have ended, or this program has left them: all matrices are gone. */
+  def areGone: Boolean = lost.isDefined
 
   /**
    * Makes the ranks those of this program, before anything else, and checks that there are as many as
