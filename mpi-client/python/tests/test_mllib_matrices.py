@@ -78,13 +78,22 @@ def close(found, expected):
     return True
 
 
+@pytest.fixture(scope="module")
+def square(spark, ranks):
+    return ranks.matrix(indexed_of(spark, VALUES @ VALUES.T))
+
+
+@pytest.fixture(scope="module")
+def identity(spark, ranks):
+    return ranks.matrix(indexed_of(spark, numpy.eye(COLUMNS)))
+
+
 @pytest.mark.parametrize("kind", MATRICES)
-def test_rows_are_on_the_ranks_in_the_order_of_their_index(spark, ranks, kind):
+def test_rows_are_on_the_ranks_in_the_order_of_their_index(spark, ranks, square, kind):
     matrix = ranks.matrix(MATRICES[kind](spark))
     assert matrix.shape == (ROWS, COLUMNS)
     assert (matrix.to_numpy() == VALUES).all()
     # A row of the right side belongs to a column of the left one, so the order of rows matters.
-    square = ranks.matrix(indexed_of(spark, VALUES @ VALUES.T))
     close((square @ matrix).to_numpy(), VALUES @ VALUES.T @ VALUES)
 
 
@@ -96,11 +105,10 @@ def indexed_of(spark, values):
 
 
 @pytest.mark.parametrize("kind", MATRICES)
-def test_sparse_rows(spark, ranks, kind):
+def test_sparse_rows(spark, ranks, identity, kind):
     matrix = ranks.matrix(MATRICES[kind](spark), sparse=True)
     assert matrix.shape == (ROWS, COLUMNS)
-    right = ranks.matrix(indexed_of(spark, numpy.eye(COLUMNS)))
-    product = ranks.call("multiply", matrix, right)
+    product = ranks.call("multiply", matrix, identity)
     assert (product.to_numpy() == VALUES).all()
 
 
