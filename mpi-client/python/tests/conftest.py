@@ -10,6 +10,7 @@ import supply
 
 from feeding import supply_epochs
 from layout import ROOT, get
+from rank_server import NUMBERS, compile_routines
 from task import Task
 
 assert not pathlib.Path(supply.__file__).is_relative_to(ROOT / "mpi-client"), (
@@ -87,3 +88,17 @@ def dataset(files):
         dataset.close()
     for thread in feeding:
         thread.join()
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory):
+    """The folder with routines for ranks of supply-server."""
+    return compile_routines(tmp_path_factory.mktemp("libraries"))
+
+
+@pytest.fixture(scope="module")
+def numbers(spark):
+    """spark: of the module."""
+    return spark.range(0, NUMBERS, 1, 5).selectExpr(
+        "id", "array(double(id), 1, id * id) as features", "id * 2 as twice"
+    )

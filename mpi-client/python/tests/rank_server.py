@@ -1,16 +1,52 @@
 """A supply-server that a test starts itself, as a user does by mpirun."""
 
+import contextlib
 import json
 import os
 import pathlib
 import socket
 import subprocess
 
+import pytest
+
 from layout import ROOT
+from supplier_session import shared_memory
 from task import wait_until
 
 SERVER = ROOT / "build" / "mpi-client" / "supply-server"
+LINALG = ROOT / "build" / "mpi-client" / "libsupply_linalg.so"
+# Of the tests with matrices of their own routines, and rows of the fixture `numbers`.
+RANKS, NUMBERS = 2, 100
 _END_SECONDS = 60
+
+
+def skip_without_server():
+    """Skips the module if this environment cannot start ranks from PySpark."""
+    pytest.importorskip("pyspark", reason="no PySpark in this environment")
+    if not SERVER.exists():
+        pytest.skip("no supply-server: libsupply was built without MPI", allow_module_level=True)
+
+
+def skip_without_linalg():
+    skip_without_server()
+    if not LINALG.exists():
+        pytest.skip("no libsupply_linalg: libsupply was built without OpenBLAS", allow_module_level=True)
+
+
+def has_slepc():
+    """Without SLEPc, libsupply_linalg has no Lanczos method and no sparse matrices."""
+    return b"SVDCreate" in LINALG.read_bytes()
+
+
+@contextlib.contextmanager
+def started(spark, libraries, **options):
+    """Ranks of supply.spark with the routines that `libraries` has."""
+    from supply.spark import Ranks
+
+    with shared_memory() as folder:
+        options = {"n": RANKS, "library": "libroutines.so", "timeout": 60, **options}
+        with Ranks(spark, libraries=libraries, server=SERVER, folder=folder, **options) as ranks:
+            yield ranks
 
 
 def compile_routines(folder):

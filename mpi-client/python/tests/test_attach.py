@@ -8,24 +8,15 @@ import numpy
 import pyarrow
 import pytest
 
-from rank_server import SERVER, RankServer, answer_on, compile_routines
+from rank_server import RANKS, RankServer, answer_on, skip_without_server
 from supplier_session import prepare_environment, session_fixture, shared_memory
 from task import Task
 
-pytest.importorskip("pyspark", reason="no PySpark in this environment")
-if not SERVER.exists():
-    pytest.skip("no supply-server: libsupply was built without MPI", allow_module_level=True)
-
+skip_without_server()
 prepare_environment()
 spark = session_fixture(2)
-RANKS = 2
 # How long ranks wait for the others.
 LATE_SECONDS = 3
-
-
-@pytest.fixture(scope="module")
-def libraries(tmp_path_factory):
-    return compile_routines(tmp_path_factory.mktemp("libraries"))
 
 
 @pytest.fixture

@@ -4,20 +4,14 @@ import numpy
 import pytest
 
 import linalg_reference as reference
-from layout import ROOT
+from rank_server import LINALG, SERVER, has_slepc, skip_without_linalg
 from supplier_session import prepare_environment, session_fixture, shared_memory
 
-pytest.importorskip("pyspark", reason="no PySpark in this environment")
-SERVER = ROOT / "build" / "mpi-client" / "supply-server"
-LIBRARY = ROOT / "build" / "mpi-client" / "libsupply_linalg.so"
-if not (SERVER.exists() and LIBRARY.exists()):
-    pytest.skip("no libsupply_linalg: libsupply was built without OpenBLAS or MPI", allow_module_level=True)
-
+skip_without_linalg()
 prepare_environment()
 spark = session_fixture(3)
 ROWS, COLUMNS = 90, 12
-# Without SLEPc there is no Lanczos method.
-HAS_SLEPC = b"SVDCreate" in LIBRARY.read_bytes()
+HAS_SLEPC = has_slepc()
 needs_slepc = pytest.mark.skipif(not HAS_SLEPC, reason="libsupply_linalg was built without SLEPc")
 LANCZOS = pytest.param("lanczos", marks=needs_slepc)
 
@@ -50,7 +44,7 @@ def ranks(spark, request):
 
     with (
         shared_memory() as folder,
-        Ranks(spark, request.param[0], libraries=LIBRARY.parent, server=SERVER, folder=folder, timeout=60) as ranks,
+        Ranks(spark, request.param[0], libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks,
     ):
         vars(ranks).update(partitions=request.param[1])
         yield ranks

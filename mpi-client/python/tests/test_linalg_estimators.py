@@ -10,14 +10,11 @@ import numpy
 import pytest
 
 from layout import ROOT
+from rank_server import LINALG, SERVER, has_slepc, skip_without_linalg
 from supplier_session import prepare_environment, session_fixture, shared_memory
 
-pytest.importorskip("pyspark", reason="no PySpark in this environment")
-SERVER = ROOT / "build" / "mpi-client" / "supply-server"
-LIBRARY = ROOT / "build" / "mpi-client" / "libsupply_linalg.so"
-if not (SERVER.exists() and LIBRARY.exists()):
-    pytest.skip("no libsupply_linalg: libsupply was built without OpenBLAS or MPI", allow_module_level=True)
-HAS_SLEPC = b"SVDCreate" in LIBRARY.read_bytes()
+skip_without_linalg()
+HAS_SLEPC = has_slepc()
 
 prepare_environment()
 spark = session_fixture(3)
@@ -47,7 +44,7 @@ def ranks(spark):
 
     with (
         shared_memory() as folder,
-        Ranks(spark, 2, libraries=LIBRARY.parent, server=SERVER, folder=folder, timeout=60) as ranks,
+        Ranks(spark, 2, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks,
     ):
         yield ranks
 
@@ -166,7 +163,7 @@ def test_a_pipeline_outlives_its_ranks_and_is_saved(spark, df, tmp_path):
 
     with (
         shared_memory() as folder,
-        Ranks(spark, 2, libraries=LIBRARY.parent, server=SERVER, folder=folder, timeout=60) as ranks,
+        Ranks(spark, 2, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks,
     ):
         stages = [
             TruncatedSVD(ranks, k=4, inputCol="features", outputCol="svd"),
@@ -224,7 +221,7 @@ def test_the_examples_of_the_page(tmp_path):
     code = [example for example in found if "Ranks(spark" in example and "PCA(ranks" in example or "mllib" in example]
     assert len(code) == 2
     environment = {
-        **os.environ, "SUPPLY_SERVER": str(SERVER), "SUPPLY_LIBRARIES": str(LIBRARY.parent),
+        **os.environ, "SUPPLY_SERVER": str(SERVER), "SUPPLY_LIBRARIES": str(LINALG.parent),
         "PYSPARK_PYTHON": sys.executable,
     }  # fmt: skip
     program = subprocess.run(

@@ -9,15 +9,10 @@ from unittest import mock
 import numpy
 import pytest
 
-from layout import ROOT
+from rank_server import LINALG, SERVER, skip_without_linalg
 from supplier_session import prepare_environment, session_fixture, shared_memory
 
-pytest.importorskip("pyspark", reason="no PySpark in this environment")
-SERVER = ROOT / "build" / "mpi-client" / "supply-server"
-LIBRARY = ROOT / "build" / "mpi-client" / "libsupply_linalg.so"
-if not (SERVER.exists() and LIBRARY.exists()):
-    pytest.skip("no libsupply_linalg: libsupply was built without OpenBLAS or MPI", allow_module_level=True)
-
+skip_without_linalg()
 prepare_environment()
 spark = session_fixture(3)
 ROWS, COLUMNS, RANKS = 23, 4, 2
@@ -38,7 +33,7 @@ def ranks(spark):
     from supply.spark import Ranks
 
     with shared_memory() as folder:
-        with Ranks(spark, RANKS, libraries=LIBRARY.parent, server=SERVER, folder=folder, timeout=60) as ranks:
+        with Ranks(spark, RANKS, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks:
             yield ranks
         release_unreachable(spark, folder)
 
@@ -207,7 +202,7 @@ def test_rows_that_mllib_has_outlive_the_ranks(spark):
     from supply.spark import Ranks
 
     with shared_memory() as folder:
-        with Ranks(spark, RANKS, libraries=LIBRARY.parent, server=SERVER, folder=folder, timeout=60) as ranks:
+        with Ranks(spark, RANKS, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks:
             rows = ranks.matrix(indexed(spark)).to_indexed_row_matrix()
             spark._jvm.System.gc()
         assert (rows.toBlockMatrix().toLocalMatrix().toArray() == VALUES).all()
