@@ -43,25 +43,48 @@ struct rank {
     size_t copy_bytes;
 };
 
-static void tally_block(struct rank *rank, const supply_column_t *data) {
-    for (uint32_t i = 0; i < data->element_count; i++)
-        tally_element(&rank->tally, (const char *)data->data + data->offsets[i],
-                      (size_t)(data->offsets[i + 1] - data->offsets[i]));
+static const void *value(const supply_column_t *data, uint32_t index, size_t *bytes) {
+    const void *address;
+    if (supply_value(data, index, &address, bytes) != SUPPLY_OK) die("element %u cannot be read", index);
+    return address;
 }
 
-/** Reads every byte of the block's columns. */
-static void sum_block(struct rank *rank, const supply_block_t *block) {
+static void tally_block(struct rank *rank, const supply_column_t *data) {
+    for (uint32_t i = 0; i < data->element_count; i++) {
+        size_t bytes;
+        const void *address = value(data, i, &bytes);
+        tally_element(&rank->tally, address, bytes);
+    }
+}
+
+/** Returns the bytes of values that lie in a foreign file. */
+static uint64_t sum_views(struct rank *rank, const supply_column_t *data) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < data->element_count; i++) {
+        size_t bytes;
+        const void *address = value(data, i, &bytes);
+        rank->current.data += sum_of_words(address, bytes);
+        total += bytes;
+    }
+    return total;
+}
+
+/** Reads every byte of the block's columns. Returns those of the data. */
+static uint64_t sum_block(struct rank *rank, const supply_block_t *block) {
+    uint64_t total = 0;
     const int data = supply_column_index(rank->supply, "data");
     for (int i = 0; i < block->column_count; i++) {
         supply_column_t column;
         if (supply_column(rank->supply, block, i, &column) != SUPPLY_OK) die_of(rank->supply);
-        if (i == data)
+        if (i == data) total += column.views != NULL ? sum_views(rank, &column) : column.data_bytes;
+        if (i == data && column.views == NULL)
             rank->current.data += sum_of_words(column.data, column.data_bytes);
         else
             rank->current.other += sum_of_words(column.data, column.data_bytes);
         if (column.offsets != NULL)
             rank->current.other += sum_of_words(column.offsets, 4 * ((size_t)block->element_count + 1));
     }
+    return total;
 }
 
 static void copy_block(struct rank *rank, const supply_block_t *block, const supply_column_t *data) {
@@ -91,16 +114,15 @@ static void add_to_span(struct rank *rank, const supply_block_t *block, uint64_t
 static void take(struct rank *rank, const supply_block_t *block) {
     if (rank->current.elements == 0) rank->current.first = clock_nanos();
     const supply_column_t data = data_column(rank->supply, block);
-    if (block->epoch == 0) {
-        tally_block(rank, &data);
-        sum_block(rank, block);
-    } else if (rank->consumption == CONSUME_SUM) {
-        sum_block(rank, block);
+    uint64_t data_bytes = data.data_bytes;
+    if (block->epoch == 0) tally_block(rank, &data);
+    if (block->epoch == 0 || rank->consumption == CONSUME_SUM) {
+        data_bytes = sum_block(rank, block);
     } else if (rank->consumption == CONSUME_COPY) {
         copy_block(rank, block, &data);
     }
     rank->current.elements += block->element_count;
-    add_to_span(rank, block, data.data_bytes, clock_nanos());
+    add_to_span(rank, block, data_bytes, clock_nanos());
 }
 
 static void end_epoch(struct rank *rank, uint32_t epoch) {

@@ -173,6 +173,20 @@ static inline supply_status_t supply_field(supply_t *supply, int index, supply_f
     return supply_field_sized(supply, index, field, sizeof *field);
 }
 
+/** A value of a column of views (format "vz"), as in Arrow's BinaryView. supply_value() finds its bytes. */
+typedef struct supply_view {
+    int32_t bytes;    /**< of the value */
+    uint8_t start[4]; /**< its first bytes. A value of at most 12 bytes stands here, and in the next two fields */
+    int32_t window;   /**< of a longer value: index of its window */
+    int32_t offset;   /**< of a longer value: where it begins in its window */
+} supply_view_t;
+
+/** A part of a file that is not the pair's, mapped read-only, for example of an LMDB. */
+typedef struct supply_window {
+    const void *address;
+    size_t bytes; /**< below 2 GiB */
+} supply_window_t;
+
 /** Buffers of one column of one block, in Arrow's columnar layout, in place. */
 typedef struct supply_column {
     const char *name;         /**< as in supply_field_t */
@@ -184,6 +198,9 @@ typedef struct supply_column {
     const void *data;         /**< the values, 64-byte aligned; never NULL. Of a list "+w:N": N numbers an element */
     size_t data_bytes;        /**< of data */
     const char *child_format; /**< as in supply_field_t */
+    const supply_view_t *views;     /**< the same as data, if it holds views: the values are in place; else NULL */
+    const supply_window_t *windows; /**< where they are; valid as long as the handle */
+    uint32_t window_count;          /**< windows */
 } supply_column_t;
 
 /**
@@ -197,7 +214,32 @@ static inline supply_status_t supply_column(supply_t *supply, const supply_block
     return supply_column_sized(supply, block, index, column, sizeof *column);
 }
 
-/** A Datum in the mapped file: seven values, nothing copied. */
+/**
+ * Value `index` of a column of bytes, text or views: where it is, and how long. Nothing is copied. It is checked
+ * against the column once more. SUPPLY_OK, or _ARGUMENT (no such element, or another format), _CONTRACT (something else
+ * has written into the mapped file).
+ */
+SUPPLY_API supply_status_t supply_value_sized(const supply_column_t *column, size_t struct_bytes, uint32_t index,
+                                              const void **data, size_t *bytes);
+static inline supply_status_t supply_value(const supply_column_t *column, uint32_t index, const void **data,
+                                           size_t *bytes) {
+    return supply_value_sized(column, sizeof *column, index, data, bytes);
+}
+
+/**
+ * Copies `count` values of such a column, from element `first` on, one after the other to `to`, which has `to_bytes`
+ * bytes. Stores the place of each value's end in `ends`, unless that is NULL. With `to` NULL it copies nothing: call it
+ * so first, and the last end is the space that the copy needs. Returns as supply_value(); _ARGUMENT also if the values
+ * do not fit.
+ */
+SUPPLY_API supply_status_t supply_gather_sized(const supply_column_t *column, size_t struct_bytes, uint32_t first,
+                                               uint32_t count, int64_t *ends, void *to, size_t to_bytes);
+static inline supply_status_t supply_gather(const supply_column_t *column, uint32_t first, uint32_t count,
+                                            int64_t *ends, void *to, size_t to_bytes) {
+    return supply_gather_sized(column, sizeof *column, first, count, ends, to, to_bytes);
+}
+
+/** A Datum in the mapped file, or in its LMDB: seven values, nothing copied. */
 typedef struct supply_datum {
     const void *key; /**< the LMDB key; not terminated */
     size_t key_bytes;
@@ -271,7 +313,7 @@ static inline supply_status_t supply_counts(supply_t *supply, supply_counts_t *c
 typedef struct supply_statistics {
     uint64_t elements;     /**< elements in received blocks */
     uint64_t blocks;       /**< received blocks */
-    uint64_t bytes;        /**< bytes of those blocks */
+    uint64_t bytes;        /**< bytes of those blocks, and of the values that they refer to */
     double seconds_waited; /**< time without a block to hand out, with supply_try_next() from its first SUPPLY_AGAIN */
 } supply_statistics_t;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arrow_views.h"
 #include "handle.h"
 
 /* A schema is one piece of memory, an array another. Each is freed when the last of its structures is released. */
@@ -34,7 +35,7 @@ struct array_export {
     uint64_t sequence;
     struct ArrowArray **columns;
     const void *no_validity;
-    int32_t *offsets; /* where the next column's copy begins */
+    uint8_t *copies; /* of offsets and views: where the next column's begins */
     struct array_node nodes[];
 };
 
@@ -65,12 +66,12 @@ static struct schema_export *new_schema(size_t count) {
     return export;
 }
 
-static struct array_export *new_array(size_t count, size_t offsets) {
+static struct array_export *new_array(size_t count, size_t copied_bytes) {
     const size_t bytes = sizeof(struct array_export) + 2 * count * sizeof(struct array_node);
-    struct array_export *export = calloc(1, bytes + count * sizeof *export->columns + offsets * sizeof(int32_t));
+    struct array_export *export = calloc(1, bytes + count * sizeof *export->columns + copied_bytes);
     if (export == NULL) return NULL;
     export->columns = (struct ArrowArray **)((uint8_t *)export + bytes);
-    export->offsets = (int32_t *)(export->columns + count);
+    export->copies = (uint8_t *)(export->columns + count);
     return export;
 }
 
@@ -115,7 +116,8 @@ static void fill_array(struct array_export *export, struct array_node *node, con
                        uint32_t list_size, struct ArrowArray *array) {
     const bool is_list = list_size > 0;
     node[0].buffers[0] = column->validity;
-    node[0].buffers[1] = column->offsets != NULL ? (const void *)column->offsets : column->data;
+    /* Of a column with offsets, use_copies() sets the second one. */
+    node[0].buffers[1] = column->data;
     node[0].buffers[2] = column->data;
     *array = (struct ArrowArray){
         .length = column->element_count,
@@ -158,6 +160,28 @@ static void export_schema(struct schema_export *export, const struct schema *fro
                                    .private_data = export};
 }
 
+/* How many bytes of offsets or views are copied of that column. */
+static size_t copied_bytes(const struct schema *schema, const struct block *block, size_t index) {
+    const uint32_t elements = block->notification.element_count;
+    switch (supply_schema_format(&schema->entries[index]).layout) {
+        case FORMAT_VARIABLE:
+            return (elements / 2 + (size_t)1) * 2 * sizeof(int32_t); /* the next copy is aligned to 8 bytes */
+        case FORMAT_VIEWS:
+            return supply_arrow_views_bytes(elements, block->windows[index].count);
+        default:
+            return 0;
+    }
+}
+
+/* Gives the array copies of the column's offsets or views. False: they have changed since they were checked. */
+static bool use_copies(supply_column_t *column, uint8_t *copies, struct ArrowArray *array) {
+    if (column->views != NULL) return supply_arrow_views(column, copies, array);
+    if (column->offsets == NULL) return true;
+    if (!copy_offsets(column, (int32_t *)copies)) return false;
+    array->buffers[1] = copies;
+    return true;
+}
+
 /* SUPPLY_OK, or _CONTRACT. */
 static supply_status_t export_array(struct array_export *export, supply_t *supply, const struct block *block,
                                     size_t first, size_t count, bool all, struct ArrowArray *array) {
@@ -168,15 +192,13 @@ static supply_status_t export_array(struct array_export *export, supply_t *suppl
         supply_status_t status =
             supply_block_column(&supply->blocks, &supply->pair, block, index, &column, &supply->failure);
         if (status != SUPPLY_OK) return status;
-        if (column.offsets != NULL) {
-            if (!copy_offsets(&column, export->offsets)) return supply_fail_by_offsets(supply);
-            column.offsets = export->offsets;
-            export->offsets += column.element_count + (size_t)1;
-        }
         struct array_node *node = &export->nodes[2 * i];
+        struct ArrowArray *filled = all ? &node->array : &only;
         export->columns[i] = &node->array;
         fill_array(export, node, &column, supply_schema_format(&supply->blocks.schema.entries[index]).list_size,
-                   all ? &node->array : &only);
+                   filled);
+        if (!use_copies(&column, export->copies, filled)) return supply_fail_by_offsets(supply);
+        export->copies += copied_bytes(&supply->blocks.schema, block, index);
     }
     export->references += all;
     *array = all ? (struct ArrowArray){.length = block->notification.element_count,
@@ -203,12 +225,11 @@ static supply_status_t check(supply_t *supply, const supply_block_t *block, int 
     return supply_schema_learn(supply);
 }
 
-/* How many offsets these columns have together. */
-static size_t offset_count(const struct schema *schema, size_t first, size_t count, uint32_t elements) {
-    size_t variable = 0;
-    for (size_t i = first; i < first + count; i++)
-        variable += supply_schema_format(&schema->entries[i]).layout == FORMAT_VARIABLE;
-    return variable * (elements + (size_t)1);
+/* The same of these columns together. */
+static size_t all_copied_bytes(const struct schema *schema, const struct block *block, size_t first, size_t count) {
+    size_t bytes = 0;
+    for (size_t i = first; i < first + count; i++) bytes += copied_bytes(schema, block, i);
+    return bytes;
 }
 
 supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *block, int index,
@@ -225,7 +246,7 @@ supply_status_t supply_export_arrow(supply_t *supply, const supply_block_t *bloc
     struct ArrowArray exported;
     if (array != NULL) {
         const struct block *held = supply_blocks_at(&supply->blocks, &supply->pair, block->sequence);
-        of_array = new_array(count, offset_count(known, first, count, held->notification.element_count));
+        of_array = new_array(count, all_copied_bytes(known, held, first, count));
         if (of_array != NULL) status = export_array(of_array, supply, held, first, count, all, &exported);
     }
     if ((schema != NULL && of_schema == NULL) || (array != NULL && of_array == NULL))

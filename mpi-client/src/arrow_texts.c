@@ -7,23 +7,8 @@
 #define NO_MEMORY "cannot be converted: out of memory"
 #define BROKEN "is no valid Arrow array: a value lies outside its buffers"
 
-/* A value of at most this number of bytes stands in its view. */
-#define INLINE_MAX 12
-
 /* Validity, views, and the sizes of the other buffers. */
 #define VIEW_BUFFERS 3
-
-struct view {
-    int32_t bytes;
-    union {
-        uint8_t value[INLINE_MAX];
-        struct {
-            uint8_t prefix[4];
-            int32_t buffer;
-            int32_t offset;
-        };
-    };
-};
 
 static bool is_view(const char *format) { return format[0] == 'v'; }
 
@@ -51,13 +36,13 @@ static const char *convert_offsets(const struct ArrowArray *array, uint64_t coun
 }
 
 /* The bytes of a view; NULL: outside of its buffer. */
-static const uint8_t *bytes_of(const struct ArrowArray *array, const struct view *view) {
-    if (view->bytes <= INLINE_MAX) return view->value;
+static const uint8_t *bytes_of(const struct ArrowArray *array, const supply_view_t *view) {
+    if (view->bytes <= VIEW_INLINE_MAX) return view->start;
     const int64_t count = array->n_buffers - VIEW_BUFFERS;
-    if (view->buffer < 0 || view->buffer >= count || view->offset < 0) return NULL;
+    if (view->window < 0 || view->window >= count || view->offset < 0) return NULL;
     const int64_t *sizes = array->buffers[array->n_buffers - 1];
-    if (view->offset + (int64_t)view->bytes > sizes[view->buffer]) return NULL;
-    return (const uint8_t *)array->buffers[2 + view->buffer] + view->offset;
+    if (view->offset + (int64_t)view->bytes > sizes[view->window]) return NULL;
+    return (const uint8_t *)array->buffers[2 + view->window] + view->offset;
 }
 
 static bool is_valid(const struct ArrowArray *array, uint64_t row) {
@@ -68,7 +53,7 @@ static bool is_valid(const struct ArrowArray *array, uint64_t row) {
 /* The view of a null need not be valid. */
 static const char *copy_views(const struct ArrowArray *array, uint64_t count, int32_t *to, struct arrow_text *text,
                               struct column_rows *rows) {
-    const struct view *views = (const struct view *)array->buffers[1] + rows->first;
+    const supply_view_t *views = (const supply_view_t *)array->buffers[1] + rows->first;
     uint64_t end = 0;
     to[0] = 0;
     for (uint64_t i = 0; i < count; i++) {

@@ -28,10 +28,36 @@ supply_status_t supply_blocks_allocate(struct blocks *blocks, const struct pair 
 }
 
 void supply_blocks_free(struct blocks *blocks) {
+    for (size_t i = 0; i < blocks->windows_count; i++) free(blocks->windows[i].list);
     supply_schema_free(&blocks->schema);
+    free(blocks->windows);
     free(blocks->columns);
     free(blocks->slots);
     *blocks = (struct blocks){0};
+}
+
+static bool has_views(const struct schema *schema) {
+    for (uint32_t i = 0; i < schema->count; i++)
+        if (supply_schema_format(&schema->entries[i]).layout == FORMAT_VIEWS) return true;
+    return false;
+}
+
+/* What was allocated before a failure is freed with the blocks. */
+static bool allocate_columns(struct blocks *blocks, uint32_t block_count, const struct schema *schema) {
+    const size_t count = (size_t)block_count * schema->count;
+    free(blocks->columns);
+    blocks->columns = calloc(count, sizeof *blocks->columns);
+    if (blocks->columns == NULL) return false;
+    if (has_views(schema)) {
+        blocks->windows = calloc(count, sizeof *blocks->windows);
+        if (blocks->windows == NULL) return false;
+        blocks->windows_count = count;
+    }
+    for (uint32_t i = 0; i < block_count; i++) {
+        blocks->slots[i].columns = blocks->columns + (size_t)i * schema->count;
+        blocks->slots[i].windows = blocks->windows ? blocks->windows + (size_t)i * schema->count : NULL;
+    }
+    return true;
 }
 
 supply_status_t supply_blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
@@ -39,14 +65,11 @@ supply_status_t supply_blocks_learn_schema(struct blocks *blocks, const struct p
     struct schema schema;
     supply_status_t status = supply_schema_read(&schema, supply_mapped_header(&pair->mapped_file), failure);
     if (status != SUPPLY_OK) return status;
-    blocks->columns = calloc(pair->settings.block_count, schema.count * sizeof *blocks->columns);
-    if (blocks->columns == NULL) {
+    if (!allocate_columns(blocks, pair->settings.block_count, &schema)) {
         supply_schema_free(&schema);
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", pair->name);
     }
     blocks->schema = schema;
-    for (uint32_t i = 0; i < pair->settings.block_count; i++)
-        blocks->slots[i].columns = blocks->columns + (size_t)i * schema.count;
     return SUPPLY_OK;
 }
 
@@ -157,6 +180,22 @@ static supply_status_t check_first_copy(const struct pair *pair, const struct re
     return check_copy(&first, copy, failure);
 }
 
+static supply_status_t check_views(struct blocks *blocks, const struct pair *pair, struct block *block, uint32_t index,
+                                   struct failure *failure) {
+    const struct block_column *column = &block->columns[index];
+    const struct block_views views = {
+        .windows = (const struct window *)(block->address + column->offsets_offset),
+        .views = (const struct view *)(block->address + column->data_offset),
+        .window_count = column->offsets_bytes / (uint32_t)sizeof(struct window),
+        .element_count = block->notification.element_count,
+    };
+    supply_status_t status = supply_block_views_check(&block->windows[index], &views, &blocks->foreign_files,
+                                                      supply_mapped_header(&pair->mapped_file), failure);
+    if (status == SUPPLY_ERROR_CONTRACT)
+        supply_fail(failure, status, "column '%s': %s", blocks->schema.entries[index].name, failure->text);
+    return status;
+}
+
 static supply_status_t check_columns(struct blocks *blocks, const struct pair *pair, struct block *block,
                                      uint32_t column_count, struct failure *failure) {
     supply_status_t status = supply_blocks_learn_schema(blocks, pair, failure);
@@ -171,9 +210,12 @@ static supply_status_t check_columns(struct blocks *blocks, const struct pair *p
         return fail("notification.size", block->notification.size, "at least, with its columns,", buffers_offset,
                     failure);
     memcpy(block->columns, block->address + sizeof(struct block_header), table_bytes);
-    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++)
+    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++) {
         status = supply_block_column_check(block, &block->columns[i], &schema->entries[i], (uint32_t)buffers_offset,
                                            failure);
+        if (status == SUPPLY_OK && supply_schema_format(&schema->entries[i]).layout == FORMAT_VIEWS)
+            status = check_views(blocks, pair, block, i, failure);
+    }
     return status;
 }
 
@@ -190,7 +232,9 @@ static supply_status_t check(struct blocks *blocks, const struct pair *pair, con
     status = is_replay(&resident, notification)
                  ? check_first_copy(pair, &resident, notification, &header.notification, failure)
                  : check_copy(notification, &header.notification, failure);
+    if (status == SUPPLY_OK) status = supply_foreign_files_check(&blocks->foreign_files, failure);
     if (status != SUPPLY_OK) return status;
+    block->referenced_bytes = header.referenced_bytes;
     if (notification->kind == NOTIFICATION_BLOCK)
         return check_columns(blocks, pair, block, header.column_count, failure);
     if (header.column_count != 0)
@@ -228,5 +272,9 @@ supply_status_t supply_block_column(const struct blocks *blocks, const struct pa
         .data_bytes = from->data_bytes,
         .child_format = entry->child_format,
     };
+    if (format.layout != FORMAT_VIEWS) return SUPPLY_OK;
+    column->views = column->data;
+    column->windows = block->windows[index].list;
+    column->window_count = block->windows[index].count;
     return SUPPLY_OK;
 }

@@ -2,6 +2,7 @@
 #ifndef SUPPLY_BLOCK_H
 #define SUPPLY_BLOCK_H
 
+#include "block_views.h"
 #include "pair.h"
 #include "schema.h"
 
@@ -9,7 +10,9 @@
 struct block {
     struct notification notification;
     const uint8_t *address;
-    struct block_column *columns; /**< schema.count of them, if the kind of the notification is BLOCK */
+    struct block_column *columns;  /**< schema.count of them, if the kind of the notification is BLOCK */
+    struct block_windows *windows; /**< as many; NULL: no column has views */
+    uint32_t referenced_bytes;     /**< in foreign files */
 };
 
 /** The blocks of a ring, one for each slot, and their schema. */
@@ -17,6 +20,9 @@ struct blocks {
     struct schema schema;
     struct block *slots;
     struct block_column *columns;
+    struct block_windows *windows; /**< NULL: no column has views */
+    size_t windows_count;
+    struct foreign_files foreign_files;
 };
 
 /** SUPPLY_OK, or _MEMORY. Free *blocks with supply_blocks_free(). */

@@ -63,9 +63,22 @@ static supply_status_t check_offsets(const struct check *check, const struct blo
 
 static supply_status_t check_data_bytes(const struct check *check, const struct block_column *column,
                                         uint64_t expected) {
-    if (column->offsets_bytes != 0) return fail(check, "offsets_bytes", column->offsets_bytes, "for this format", 0);
     if (column->data_bytes != expected) return fail(check, "data_bytes", column->data_bytes, "exactly", expected);
     return SUPPLY_OK;
+}
+
+static supply_status_t check_fixed(const struct check *check, const struct block_column *column, uint64_t expected) {
+    if (column->offsets_bytes != 0) return fail(check, "offsets_bytes", column->offsets_bytes, "for this format", 0);
+    return check_data_bytes(check, column, expected);
+}
+
+/* Where the windows and views are; supply_block_views_check() checks what they say. */
+static supply_status_t check_windows(const struct check *check, const struct block_column *column) {
+    if (column->offsets_bytes % sizeof(struct window) != 0)
+        return fail(check, "offsets_bytes", column->offsets_bytes, "a multiple of", sizeof(struct window));
+    supply_status_t status = check_place(check, "offsets_offset", column->offsets_offset, column->offsets_bytes);
+    if (status != SUPPLY_OK) return status;
+    return check_data_bytes(check, column, check->block->notification.element_count * sizeof(struct view));
 }
 
 supply_status_t supply_block_column_check(const struct block *block, const struct block_column *column,
@@ -80,13 +93,16 @@ supply_status_t supply_block_column_check(const struct block *block, const struc
         case FORMAT_UNKNOWN:
             return SUPPLY_OK;
         case FORMAT_BITS:
-            status = check_data_bytes(&check, column, elements / 8 + (elements % 8 != 0));
+            status = check_fixed(&check, column, elements / 8 + (elements % 8 != 0));
             break;
         case FORMAT_FIXED:
-            status = check_data_bytes(&check, column, elements * format.bytes);
+            status = check_fixed(&check, column, elements * format.bytes);
             break;
         case FORMAT_VARIABLE:
             status = check_offsets(&check, column);
+            break;
+        case FORMAT_VIEWS:
+            status = check_windows(&check, column);
             break;
     }
     if (status == SUPPLY_OK) status = check_validity(&check, column);

@@ -1,5 +1,6 @@
 /** Datums: of a held block by index, and one after the other. */
 #include "handle.h"
+#include "values.h"
 
 static supply_status_t find_columns(supply_t *supply, const struct block *block, struct datum_columns *columns) {
     const char *name = supply->pair.name;
@@ -14,33 +15,24 @@ static supply_status_t find_columns(supply_t *supply, const struct block *block,
     return status;
 }
 
-/* The offsets are in shared memory and were checked once. Here each is read once, checked again, and used. */
-static bool slice(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
-    const volatile int32_t *offsets = column->offsets;
-    const int32_t begin = offsets[index], end = offsets[index + 1];
-    if (begin < 0 || end < begin || (size_t)end > column->data_bytes) return false;
-    *data = (const uint8_t *)column->data + begin;
-    *bytes = (size_t)(end - begin);
-    return true;
-}
-
 static int32_t int32_at(const supply_column_t *column, uint32_t index) {
     return ((const int32_t *)column->data)[index];
 }
 
 supply_status_t supply_fail_by_offsets(supply_t *supply) {
-    return supply_fail(&supply->failure, SUPPLY_ERROR_CONTRACT,
-                       "%s: offsets of a block changed while it was held: is something else writing into the mapped "
-                       "file?",
-                       supply->pair.name);
+    return supply_fail(
+        &supply->failure, SUPPLY_ERROR_CONTRACT,
+        "%s: offsets or views of a block changed while it was held: is something else writing into the mapped "
+        "file?",
+        supply->pair.name);
 }
 
 static supply_status_t fill(supply_t *supply, const struct datum_columns *columns, uint32_t epoch, uint32_t index,
                             supply_datum_t *to, size_t struct_bytes) {
     const supply_column_t *column = columns->column;
     supply_datum_t datum;
-    if (!slice(&column[DATUM_KEY], index, &datum.key, &datum.key_bytes) ||
-        !slice(&column[DATUM_DATA], index, &datum.data, &datum.data_bytes))
+    if (!supply_value_find(&column[DATUM_KEY], index, &datum.key, &datum.key_bytes) ||
+        !supply_value_find(&column[DATUM_DATA], index, &datum.data, &datum.data_bytes))
         return supply_fail_by_offsets(supply);
     datum.label = int32_at(&column[DATUM_LABEL], index);
     datum.channels = int32_at(&column[DATUM_CHANNELS], index);

@@ -22,7 +22,8 @@ void supply_exports_add(struct exports *exports) { __atomic_add_fetch(&exports->
 
 void supply_exports_drop(struct exports *exports) {
     if (__atomic_sub_fetch(&exports->references, 1, __ATOMIC_ACQ_REL) != 0) return;
-    if (exports->address != NULL) munmap(exports->address, exports->bytes);
+    for (uint32_t i = 0; i < exports->mappings.count; i++)
+        munmap(exports->mappings.list[i].address, exports->mappings.list[i].bytes);
     pthread_mutex_destroy(&exports->lock);
     free(exports);
 }
@@ -42,9 +43,7 @@ void supply_exports_detach(struct exports *exports) {
     pthread_mutex_unlock(&exports->lock);
 }
 
-void supply_exports_leave(struct exports *exports, uint8_t *address, size_t bytes) {
-    if (exports == NULL) return;
-    exports->address = address;
-    exports->bytes = bytes;
+void supply_exports_leave(struct exports *exports, const struct exported_mappings *mappings) {
+    exports->mappings = *mappings;
     supply_exports_drop(exports);
 }

@@ -7,15 +7,24 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "layout.h"
 #include "supply.h"
+
+/** Mappings that outlive the handle: of the mapped file, and of the foreign files. */
+struct exported_mappings {
+    struct {
+        void *address;
+        size_t bytes;
+    } list[1 + FOREIGN_FILES_MAX];
+    uint32_t count;
+};
 
 struct exports {
     pthread_mutex_t lock; /**< of the pair's `held`, `exported`, `expected`, `released` */
-    uint32_t references;  /**< one of the handle, and one of each export; dropping the last unmaps the file */
+    uint32_t references;  /**< one of the handle, and one of each export; dropping the last unmaps the files */
     supply_t *supply;     /**< NULL: it has been closed */
     pid_t process;        /**< the opener: a forked child must not release the blocks of its parent */
-    uint8_t *address;     /**< the mapping, after the handle is closed */
-    size_t bytes;
+    struct exported_mappings mappings; /**< empty until the handle is closed */
 };
 
 /** NULL: no memory. */
@@ -34,7 +43,7 @@ void supply_exports_remove(struct exports *exports, uint64_t sequence);
 /** The handle is being closed: from now on only its own thread changes it. */
 void supply_exports_detach(struct exports *exports);
 
-/** The handle leaves the mapping to the exports that are not released; without any, it is unmapped. NULL is allowed. */
-void supply_exports_leave(struct exports *exports, uint8_t *address, size_t bytes);
+/** The handle leaves its mappings to the exports that are not released; without any, they are unmapped. */
+void supply_exports_leave(struct exports *exports, const struct exported_mappings *mappings);
 
 #endif

@@ -147,7 +147,7 @@ static supply_status_t hand_out(supply_t *supply, const struct notification *not
     }
     supply->statistics.blocks++;
     supply->statistics.elements += block->element_count;
-    supply->statistics.bytes += block->bytes;
+    supply->statistics.bytes += block->bytes + checked->referenced_bytes;
     return SUPPLY_OK;
 }
 

@@ -46,6 +46,7 @@ supply_status_t supply_result_set_field(supply_result_t *result, struct schema *
     const bool known = field->format != NULL && copy_text(entry->format, sizeof entry->format, field->format) &&
                        copy_text(entry->child_format, sizeof entry->child_format, child_format) &&
                        supply_schema_format(entry).layout != FORMAT_UNKNOWN &&
+                       supply_schema_format(entry).layout != FORMAT_VIEWS &&
                        (child_format[0] == '\0' || supply_schema_format(entry).list_size > 0);
     if (known) return SUPPLY_OK;
     return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,

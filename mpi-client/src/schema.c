@@ -16,12 +16,17 @@ static const struct {
     [DATUM_DATA] = {"data", "z"},
 };
 
+/* The data is in place if it has the format of views. */
+static bool is_datum_column(const struct schema_entry *entry, uint32_t index) {
+    return strcmp(entry->name, datum_columns[index].name) == 0 &&
+           (strcmp(entry->format, datum_columns[index].format) == 0 ||
+            (index == DATUM_DATA && strcmp(entry->format, "vz") == 0));
+}
+
 static bool is_datum(const struct schema *schema) {
     if (schema->count != DATUM_COLUMNS) return false;
-    for (int i = 0; i < DATUM_COLUMNS; i++)
-        if (strcmp(schema->entries[i].name, datum_columns[i].name) != 0 ||
-            strcmp(schema->entries[i].format, datum_columns[i].format) != 0)
-            return false;
+    for (uint32_t i = 0; i < DATUM_COLUMNS; i++)
+        if (!is_datum_column(&schema->entries[i], i)) return false;
     return true;
 }
 
@@ -109,6 +114,7 @@ static bool is_decimal(const char *format) {
 struct format supply_schema_format(const struct schema_entry *entry) {
     const char *format = entry->format;
     if (strncmp(format, LIST_PREFIX, strlen(LIST_PREFIX)) == 0) return list_format(entry);
+    if (strcmp(format, "vz") == 0) return (struct format){FORMAT_VIEWS, 0, 0};
     if (strcmp(format, "tdD") == 0) return (struct format){FORMAT_FIXED, 4, 0};
     if (strncmp(format, "tsu:", 4) == 0) return (struct format){FORMAT_FIXED, 8, 0};
     if (is_decimal(format)) return (struct format){FORMAT_FIXED, 16, 0};
@@ -119,7 +125,7 @@ supply_status_t supply_schema_check_datum(const struct schema *schema, const cha
     if (schema->is_datum) return SUPPLY_OK;
     for (uint32_t i = 0; i < DATUM_COLUMNS && i < schema->count; i++) {
         const struct schema_entry *entry = &schema->entries[i];
-        if (strcmp(entry->name, datum_columns[i].name) != 0 || strcmp(entry->format, datum_columns[i].format) != 0)
+        if (!is_datum_column(entry, i))
             return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
                                "%s: column %u is '%s' of format '%s', a Datum's is '%s' of format '%s': use "
                                "supply_next() and supply_column()",

@@ -16,7 +16,7 @@ struct schema {
 
 /** How the values of a format are laid out. */
 struct format {
-    enum { FORMAT_UNKNOWN, FORMAT_BITS, FORMAT_FIXED, FORMAT_VARIABLE } layout;
+    enum { FORMAT_UNKNOWN, FORMAT_BITS, FORMAT_FIXED, FORMAT_VARIABLE, FORMAT_VIEWS } layout;
     uint32_t bytes;     /**< of an element, if layout is FORMAT_FIXED */
     uint32_t list_size; /**< values of an element, if it is a list; else 0 */
 };

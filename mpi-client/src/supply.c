@@ -70,11 +70,11 @@ supply_status_t supply_open_settings(supply_t *supply, struct settings *settings
 static bool close_pair(supply_t *supply) {
     if (!supply->is_open) return true;
     struct mapped_file *mapped = &supply->pair.mapped_file;
-    uint8_t *address = mapped->address;
-    const size_t bytes = mapped->bytes;
+    struct exported_mappings mappings = {.list[0] = {mapped->address, mapped->bytes}, .count = 1};
+    supply_foreign_files_close(&supply->blocks.foreign_files, &mappings);
     if (supply->exports != NULL) mapped->address = NULL;
     const bool gone = supply_pair_close(&supply->pair);
-    supply_exports_leave(supply->exports, address, bytes);
+    if (supply->exports != NULL) supply_exports_leave(supply->exports, &mappings);
     supply->exports = NULL;
     supply->is_open = false;
     return gone;
@@ -159,6 +159,8 @@ supply_status_t supply_abandon_in_child(supply_t *supply) {
         /* For streams of the handle. Without the lock: a thread that does not exist here may hold it. */
         supply->exports->supply = NULL;
         supply_exports_drop(supply->exports);
+        struct exported_mappings kept = {0};
+        supply_foreign_files_close(&supply->blocks.foreign_files, &kept);
         supply_pair_abandon(&supply->pair);
     }
     free_handle(supply);

@@ -20,10 +20,10 @@ private[bench] final class BenchSession(sc: SparkContext) {
       if (generate.batches) persistBatches(
         tuples.mapPartitions(part => DatumBatch.of(new DatumCursor(part))), generate.storageLevel)
       else persistTuples(tuples, generate.storageLevel)
-    case OpenLmdb(path, partitions, "NONE") =>
-      open(new LmdbSource(LmdbRDD.open(sc, path, partitions)))
+    case OpenLmdb(path, partitions, "NONE", inPlace) =>
+      open(new LmdbSource(LmdbRDD.open(sc, path, partitions), inPlace))
       Done()
-    case OpenLmdb(path, partitions, level) =>
+    case OpenLmdb(path, partitions, level, _) =>
       persistTuples(LmdbRDD.open(sc, path, partitions), level)
     case cycle: Cycle => new CycleJob(sc, opened, cycle).run()
     case Supply(ranks, hosts, mappedFiles, namedPipes, epochs, timeout) =>

@@ -24,7 +24,8 @@ final case class Generate(
     storageLevel: String) extends Command
 
 /** Opens an LMDB; answers [[Done]] if `storageLevel` is NONE, else [[Tally]] once persisted. */
-final case class OpenLmdb(path: String, partitions: Int, storageLevel: String) extends Command
+final case class OpenLmdb(path: String, partitions: Int, storageLevel: String,
+    inPlace: Boolean = false) extends Command
 
 /** Supplies `pairs` ranks and measures the baselines ([[Baseline.of]]); answers [[Rounds]]. */
 final case class Cycle(

@@ -101,7 +101,9 @@ object Supplier {
         val lmdb = LmdbOpener.open(sc, options.lmdb, partitions,
           Hostfile(Option(options.run.pairs.hosts), options.run.ranks),
           options.cache.settings(options.run.timeout))
-        if (level == StorageLevel.NONE) new LmdbSource(lmdb): Source
+        if (level == StorageLevel.NONE) new LmdbSource(lmdb, options.inPlace): Source
+        else if (options.inPlace) throw new ConfigException(
+          s"--in-place reads the LMDB where it lies, and --storage-level ${options.storageLevel} would copy it: use one of the two")
         else {
           val batches = lmdb.batches.persist(level)
           persisted = Some(batches)

@@ -26,6 +26,15 @@ trait ElementWriter {
    * For the main column this is the mapped file itself.
    */
   def reserve(column: Int, bytes: Int): ByteBuffer
+
+  /**
+   * For a column of views: a value of more than 12 bytes that stays where it is. A shorter one gets
+   * its space from `reserve`.
+   *
+   * @param bytes of the value
+   * @param start its first four bytes, little-endian
+   */
+  def refer(column: Int, file: ForeignFile, offset: Long, bytes: Int, start: Int): Unit
 }
 
 /**

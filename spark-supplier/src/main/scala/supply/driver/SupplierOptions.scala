@@ -46,6 +46,14 @@ final class SupplierOptions {
         "arrays, so a level with _SER is the same as one without. Default: ${DEFAULT-VALUE}."))
   var storageLevel: String = _
 
+  @Opt(
+    names = Array("--in-place"),
+    description = Array(
+      "The ranks read the data of the elements in the LMDB itself: only keys, labels and shapes are copied. The file " +
+        "must be on a local file system of the ranks' node, or in HDFS, and the ranks' user must be able to read it. Nobody may write to " +
+        "it during the run, or have it open for writing: the ranks fail if they find it. Only with --storage-level none."))
+  var inPlace: Boolean = _
+
   @Mixin
   val cache: LmdbCacheOptions = new LmdbCacheOptions
 

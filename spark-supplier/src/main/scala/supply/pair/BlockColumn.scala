@@ -2,7 +2,8 @@ package supply.pair
 
 import java.nio.ByteBuffer
 
-import supply.protocol.Layout.{BlockColumn => At}
+import supply.data.ForeignFile
+import supply.protocol.Layout.{BlockColumn => At, View}
 import supply.protocol.{Column, Format, Layout}
 
 /**
@@ -23,9 +24,13 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
   private val offsets = if (format == Format.Variable) new StagedInts else null
   if (offsets != null) offsets.put(0)
 
+  /** Where the values are to which views refer; null: the values are in the block. */
+  private val windows = if (format == Format.Views) new StagedWindows else null
+
   /** The width of a value in `bytes`; 1 otherwise, because `values` then counts elements. */
   private val width = format match {
     case Format.Fixed(width) if bytes != null => width
+    case Format.Views => View.SIZE
     case _ => 1
   }
 
@@ -34,15 +39,19 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
 
   /** Bytes of an element at most, besides those that are reserved for it. */
   val elementBytes: Int =
-    (if (bits != null) 1 else if (ints != null || offsets != null) Integer.BYTES else 0) +
+    (if (bits != null) 1
+     else if (ints != null || offsets != null) Integer.BYTES
+     else if (windows != null) View.SIZE
+     else 0) +
       (if (validity == null) 0 else 1)
 
   /** Bytes that aligning the buffers takes at most. */
   val paddingBytes: Int =
-    Seq(validity, offsets, values).count(_ != null) * Layout.Constant.BUFFER_ALIGNMENT
+    Seq(validity, offsets, windows, values).count(_ != null) * Layout.Constant.BUFFER_ALIGNMENT
 
   /** Bytes of all buffers, alignment included. */
-  def alignedBytes: Int = aligned(validity) + aligned(offsets) + aligned(values)
+  def alignedBytes: Int =
+    aligned(validity) + aligned(offsets) + aligned(windows) + aligned(values)
 
   private def aligned(buffer: ColumnBuffer): Int =
     if (buffer == null) 0 else Layout.aligned(buffer.size)
@@ -68,7 +77,8 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
   }
 
   /** Space for the next value. Throws [[BlockFull]] if there is none. */
-  def reserve(count: Int): ByteBuffer = {
+  def reserve(count: Int): ByteBuffer = if (windows != null) reserveInView(count)
+  else {
     if (offsets == null && count != width)
       throw new IllegalArgumentException(
         s"column '${column.name}' has values of $width bytes, not $count")
@@ -76,6 +86,24 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
     if (offsets != null) offsets.put(bytes.size)
     valid(1)
     space
+  }
+
+  private def reserveInView(count: Int): ByteBuffer = {
+    val view = bytes.reserve(View.SIZE)
+    val start = view.position() + View.start
+    view.putInt(count).putLong(0).putInt(0).limit(start + count).position(start)
+    valid(1)
+    view
+  }
+
+  /** As ElementWriter.refer; `number` is that of the file. Returns bytes of the block used. */
+  def refer(number: Int, file: ForeignFile, offset: Long, length: Int, start: Int): Int = {
+    val before = windows.size
+    val window = windows.find(number, file, offset)
+    bytes.reserve(View.SIZE).putInt(length).putInt(start).putInt(window)
+      .putInt((offset % StagedWindows.Stride).toInt)
+    valid(1)
+    windows.size - before
   }
 
   /** As BatchWriter.reserveValues. */
@@ -132,6 +160,7 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
   /** Keeps the first `elements` elements. */
   def truncate(elements: Int): Unit = {
     if (validity != null) validity.truncate(elements)
+    if (windows != null) windows.truncate(elements)
     if (offsets == null) values.truncate(width * elements)
     else {
       offsets.truncate(elements + 1)
@@ -146,7 +175,8 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
     slot.putInt(describedAt + At.reserved, 0)
     val afterValidity =
       append(slot, describedAt + At.validityOffset, at, if (nulls == 0) null else validity)
-    val afterOffsets = append(slot, describedAt + At.offsetsOffset, afterValidity, offsets)
+    val afterOffsets = append(slot, describedAt + At.offsetsOffset, afterValidity,
+      if (windows == null) offsets else windows)
     append(slot, describedAt + At.dataOffset, afterOffsets, values)
   }
 

@@ -2,13 +2,15 @@ package supply.pair
 
 import java.nio.{ByteBuffer, ByteOrder}
 
-import supply.data.{ElementCursor, ElementWriter}
+import supply.data.{ElementCursor, ElementWriter, ForeignFile}
 import supply.protocol.{Layout, Schema}
 
 /** Counts the blocks that a BlockWriter with the same arguments would make, without a pair. */
 final class BlockCount(blockBytes: Int, schema: Schema, blockElements: Int) extends ElementWriter {
   private val headerBytes = Layout.blockHeaderBytes(schema.columns.size)
   private val columns = schema.columns.map(new BlockColumn(_, new CountedBytes))
+  private val referencedMax = BlockWriter.referencedMax(blockElements, blockBytes)
+  private var referenced = 0L
   private var elements = 0
   private var count = 0L
 
@@ -17,7 +19,8 @@ final class BlockCount(blockBytes: Int, schema: Schema, blockElements: Int) exte
   def append(cursor: ElementCursor): Unit = {
     if (elements == blockElements) close()
     cursor.write(this)
-    if (elements > 0 && headerBytes + columns.map(_.alignedBytes.toLong).sum > blockBytes) {
+    if (elements > 0 && (referenced > referencedMax ||
+        headerBytes + columns.map(_.alignedBytes.toLong).sum > blockBytes)) {
       close()
       cursor.write(this)
     }
@@ -28,6 +31,7 @@ final class BlockCount(blockBytes: Int, schema: Schema, blockElements: Int) exte
   /** Ends the current block: a block holds elements of one partition. */
   def close(): Unit = {
     elements = 0
+    referenced = 0
     columns.foreach(_.truncate(0))
   }
 
@@ -38,6 +42,12 @@ final class BlockCount(blockBytes: Int, schema: Schema, blockElements: Int) exte
   override def putNull(column: Int): Unit = { columns(column).putNull(); () }
 
   override def reserve(column: Int, bytes: Int): ByteBuffer = columns(column).reserve(bytes)
+
+  override def refer(
+      column: Int, file: ForeignFile, offset: Long, bytes: Int, start: Int): Unit = {
+    columns(column).refer(1, file, offset, bytes, start)
+    referenced += bytes
+  }
 }
 
 /** Keeps the number of bytes, and not the bytes. */

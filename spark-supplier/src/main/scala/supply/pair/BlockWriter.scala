@@ -3,7 +3,7 @@ package supply.pair
 import java.nio.ByteBuffer
 
 import supply.core.{ConfigException, ElementTooLargeException}
-import supply.data.{BatchCursor, BatchWriter, ElementCursor}
+import supply.data.{BatchCursor, BatchWriter, ElementCursor, ForeignFile}
 import supply.protocol.Layout.Constant
 import supply.protocol.{Layout, Schema}
 
@@ -34,6 +34,10 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 
   /** At least [[usedBytes]], cheaper: the exact sum is needed only near the end of a block. */
   private var usedAtMost = 0L
+
+  /** Bytes of values in place to which the block refers, and how many may be. */
+  private var referenced = 0L
+  private val referencedMax = BlockWriter.referencedMax(blockElements, blockBytes)
   private var epoch = 0
   private var partition = 0
   private var firstElement = 0L
@@ -91,6 +95,12 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 
   private def tryAppend(cursor: ElementCursor): Boolean = {
     if (claim == null) open()
+    val referencedBefore = referenced
+    def forgetLast(): Unit = {
+      elements -= 1
+      columns.foreach(_.truncate(elements))
+      referenced = referencedBefore
+    }
     try {
       cursor.write(this)
       elements += 1
@@ -107,17 +117,14 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     claim = pair.claim()
     main.writeInto(claim.slot)
     columns.foreach(_.truncate(0))
+    referenced = 0
     usedAtMost = headerBytes.toLong + paddingBytes
-  }
-
-  private def forgetLast(): Unit = {
-    elements -= 1
-    columns.foreach(_.truncate(elements))
   }
 
   private def fits: Boolean = {
     usedAtMost += elementBytes
-    usedAtMost <= blockBytes || usedBytes <= blockBytes
+    (referenced <= referencedMax || elements == 1) &&
+    (usedAtMost <= blockBytes || usedBytes <= blockBytes)
   }
 
   private def usedBytes: Long = {
@@ -140,7 +147,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
       i += 1
     }
     claim.commit(Constant.NOTIFICATION_BLOCK, epoch, partition, firstElement, elements,
-      columns.length, at)
+      columns.length, at, referenced.toInt)
     firstElement += elements
     elements = 0
     claim = null
@@ -169,6 +176,15 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     columns(column).reserve(bytes)
   }
 
+  override def refer(
+      column: Int, file: ForeignFile, offset: Long, bytes: Int, start: Int): Unit = {
+    if (bytes > StagedWindows.Stride) throw new ElementTooLargeException(
+      s"${pair.name}: an element has $bytes bytes, and in place (--in-place) it may have " +
+        s"${StagedWindows.Stride}: supply it without that option")
+    usedAtMost += columns(column).refer(pair.numberOf(file), file, offset, bytes, start)
+    referenced += bytes
+  }
+
   override def reserveValues(column: Int, count: Int): ByteBuffer =
     columns(column).reserveValues(count)
 
@@ -184,4 +200,16 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   override def gatherBytes(column: Int, bytes: Array[Array[Byte]], starts: Array[Int],
       lengths: Array[Int], count: Int): Unit =
     columns(column).gatherBytes(bytes, starts, lengths, count)
+}
+
+private[pair] object BlockWriter {
+  private final val ReferencedBlocks = 8
+
+  /**
+   * Bytes of values in place to which a block of more than one element may refer: some times the
+   * size of a block. More would let the rank wait longer for its first block, fewer cost more
+   * notifications. If the user has fixed the number of elements, only the contract bounds them.
+   */
+  def referencedMax(blockElements: Int, blockBytes: Int): Long =
+    if (blockElements < Int.MaxValue) Int.MaxValue else ReferencedBlocks.toLong * blockBytes
 }

@@ -3,9 +3,12 @@ package supply.pair
 import java.nio.{ByteBuffer, ByteOrder}
 import java.util.Arrays
 
+import scala.collection.mutable.ArrayBuffer
 import scala.util.control.ControlThrowable
 
+import supply.data.ForeignFile
 import supply.protocol.Layout
+import supply.protocol.Layout.{Constant, Window => At}
 
 /** One buffer of a column: staged in memory that is reused, or already in the slot. */
 private[pair] abstract class ColumnBuffer {
@@ -114,6 +117,52 @@ private[pair] final class StagedBits extends ColumnBuffer {
     slot.put(at, bytes, 0, size)
     at
   }
+}
+
+/**
+ * The windows of a column of views. Each begins at a multiple of `StagedWindows.Stride` and reaches
+ * beyond the next one, so that each value of that size lies in one.
+ */
+private[pair] final class StagedWindows extends ColumnBuffer {
+  import StagedWindows.{Stride, Window}
+
+  private val windows = new ArrayBuffer[Window]
+
+  /** The index of the window in which a value at `offset` of the file begins. */
+  def find(number: Int, file: ForeignFile, offset: Long): Int = {
+    val start = offset / Stride * Stride
+    // Values mostly follow each other.
+    var i = windows.size - 1
+    while (i >= 0 && !(windows(i).start == start && windows(i).number == number)) i -= 1
+    if (i >= 0) i
+    else {
+      val bytes = math.min(file.bytes - start, Constant.WINDOW_BYTES_MAX.toLong)
+      windows += Window(number, start, bytes)
+      windows.size - 1
+    }
+  }
+
+  override def size: Int = At.SIZE * windows.size
+
+  /** Keeps windows of values that are gone: they do no harm. */
+  override def truncate(count: Int): Unit = if (count == 0) windows.clear()
+
+  override def appendTo(slot: ByteBuffer, at: Int): Int = {
+    windows.indices.foreach { i =>
+      val window = at + At.SIZE * i
+      slot.putLong(window + At.file, windows(i).number.toLong) // and the free bytes after it
+      slot.putLong(window + At.offset, windows(i).start)
+      slot.putLong(window + At.windowBytes, windows(i).bytes)
+    }
+    at
+  }
+}
+
+private[pair] object StagedWindows {
+  /** A value in place has at most so many bytes. */
+  final val Stride = 1L << 30
+
+  private final case class Window(number: Int, start: Long, bytes: Long)
 }
 
 /** Bytes that the source fills in itself. */

@@ -10,8 +10,9 @@ import scala.util.Using
 
 import sun.misc.Unsafe
 
-import supply.core.{ContractException, PairException}
-import supply.protocol.Layout.{Constant, MappedFileHeader => At}
+import supply.core.{ContractException, PairException, SourceException}
+import supply.data.ForeignFile
+import supply.protocol.Layout.{Constant, ForeignFile => Foreign, MappedFileHeader => At}
 import supply.protocol.{EpochCounts, Layout, Position, Schema, Text}
 
 /** The mapped file that the rank has made, a header and a ring of slots. For one thread. */
@@ -130,6 +131,52 @@ final class MappedFile private (
       throw new ContractException(
         s"$path: an earlier attempt has announced other columns: start the ranks anew")
     }
+  }
+
+  /** Whether the rank reads columns of views. */
+  def acceptsReferences: Boolean =
+    (header.getInt(At.accepts) & Constant.ACCEPTS_REFERENCES) != 0
+
+  /** The number of a foreign file, from 1. It gets one if no attempt has given it one. */
+  def numberOf(file: ForeignFile): Int = {
+    val count = acquireInt(At.foreignCount)
+    if (count < 0 || count > Constant.FOREIGN_FILES_MAX)
+      throw new ContractException(s"$path: the header's foreign_count is $count")
+    val known = (0 until count).map(readForeignFile)
+    known.find(_.path == file.path).filter(_ != file).foreach { _ =>
+      throw new SourceException(
+        s"${file.path} has changed during the run: nobody may write to what is supplied in place")
+    }
+    known.indexOf(file) match {
+      case -1 =>
+        if (count == Constant.FOREIGN_FILES_MAX)
+          throw new SourceException(
+            s"$path: values of more than ${Constant.FOREIGN_FILES_MAX} files cannot be supplied in place: supply without --in-place")
+        writeForeignFile(count, file)
+        ints.setRelease(header, At.foreignCount, count + 1)
+        count + 1
+      case index => index + 1
+    }
+  }
+
+  private def foreignFileAt(index: Int): Int =
+    Constant.FOREIGN_FILES_OFFSET + index * Layout.ForeignFile.SIZE
+
+  private def readForeignFile(index: Int): ForeignFile = {
+    val at = foreignFileAt(index)
+    ForeignFile(Text.read(header, at + Foreign.path, Foreign.device),
+      header.getLong(at + Foreign.device), header.getLong(at + Foreign.inode),
+      header.getLong(at + Foreign.fileBytes), header.getLong(at + Foreign.modified))
+  }
+
+  private def writeForeignFile(index: Int, file: ForeignFile): Unit = {
+    val at = foreignFileAt(index)
+    Text.write(header, at + Foreign.path, Foreign.device, file.path)
+    header.putLong(at + Foreign.device, file.device)
+    header.putLong(at + Foreign.inode, file.inode)
+    header.putLong(at + Foreign.fileBytes, file.bytes)
+    header.putLong(at + Foreign.modified, file.modifiedNanos)
+    ()
   }
 
   // A message in a pipe follows each of these texts, and orders it: FAILURE, and STOP or the end of

@@ -8,8 +8,9 @@ import java.nio.file.Paths
 import scala.util.control.ControlThrowable
 
 import supply.core.{ConfigException, Deadline, FailPoint}
+import supply.data.ForeignFile
 import supply.protocol.Layout.{BlockHeader, Constant}
-import supply.protocol.{EpochCounts, Notification, Position, Schema}
+import supply.protocol.{EpochCounts, Layout, Notification, Position, Schema}
 
 /**
  * Publishes blocks into slots that the rank has released. Steps (A1, P1, …) are those of
@@ -28,6 +29,8 @@ final class Pair private[pair] (
   private var elementsBefore = 0L
   private var bytesBefore = 0L
   private val credit = new Credit(name, file, requests, timeout, sequence)
+  private var lastForeign: ForeignFile = _
+  private var lastForeignNumber = 0
   private var closed = false
 
   /** Size of a slot. */
@@ -60,13 +63,26 @@ final class Pair private[pair] (
   /** Elements that all attempts together have published. */
   def publishedElements: Long = elementsBefore
 
-  /** Bytes of the blocks of these elements. */
+  /** Bytes of the blocks of these elements, and of the values to which they refer. */
   def publishedBytes: Long = bytesBefore
 
   /** Tells the rank which columns its blocks have. (A6) */
   def writeOrCheckSchema(schema: Schema): Unit = {
+    if (schema.hasViews && !file.acceptsReferences)
+      throw new ConfigException(
+        s"$name: its rank cannot read values in place (--in-place): its libsupply implements contract " +
+          s"${Layout.versionText(file.version)}. Build it from this release, or supply without that option")
     file.writeOrCheckSchema(schema)
     FailPoint("A6")
+  }
+
+  /** The number under which blocks refer to the file. */
+  def numberOf(foreign: ForeignFile): Int = {
+    if (foreign ne lastForeign) {
+      lastForeignNumber = file.numberOf(foreign)
+      lastForeign = foreign
+    }
+    lastForeignNumber
   }
 
   /** Tells the rank its plan; refuses a position that it saved under another plan. (A6) */
@@ -116,12 +132,13 @@ final class Pair private[pair] (
 
     /** P2 to P4. Publishes the block. `size` is in bytes and includes the header. */
     def commit(kind: Int, epoch: Int, partition: Int, firstElement: Long, elements: Int,
-        columns: Int, size: Int): Unit = {
+        columns: Int, size: Int, referencedBytes: Int = 0): Unit = {
       FailPoint("P1")
       val notification =
         Notification(file.generation, kind, elements, sequence, epoch, partition, firstElement,
           file.slotOffset(blocks.slotOf(place)), size.toLong)
       slot.putInt(BlockHeader.columnCount, columns)
+      slot.putInt(BlockHeader.referencedBytes, referencedBytes)
       slot.putLong(BlockHeader.elementsBefore, elementsBefore)
       slot.putLong(BlockHeader.bytesBefore, bytesBefore)
       notification.write(slot, BlockHeader.notification)
@@ -169,7 +186,7 @@ final class Pair private[pair] (
   private def count(notification: Notification): Unit =
     if (notification.kind == Constant.NOTIFICATION_BLOCK) {
       elementsBefore += notification.elementCount
-      bytesBefore += notification.size
+      bytesBefore += notification.size + blocks.referencedBytes(notification.offset)
     }
 
   private def send(notification: Notification): Unit = {

@@ -34,6 +34,12 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
     } else read(number, number)
   }
 
+  /** Bytes of values to which the block at that offset of the mapped file refers. */
+  def referencedBytes(offset: Long): Long = {
+    val index = ((offset - file.ringOffset) / file.blockBytes).toInt
+    Integer.toUnsignedLong(file.slot(index).getInt(BlockHeader.referencedBytes))
+  }
+
   /** Elements in all blocks before that number, and the bytes of these blocks. */
   def totalsBefore(number: Long): (Long, Long) = {
     val slot = file.slot(slotOf(number))

@@ -13,12 +13,16 @@ object Format {
   /** Bytes of any length. */
   case object Variable extends Format
 
+  /** Bytes of any length, each value in a foreign file or, if it is short, in its view. */
+  case object Views extends Format
+
   private val List = """\+w:([1-9][0-9]*)""".r
   private val Decimal = """d:[0-9]+,[0-9]+""".r
 
   def of(column: Column): Format = column.format match {
     case "b" => Bits
     case "z" | "u" => Variable
+    case "vz" => Views
     case "tdD" => Fixed(4)
     case Decimal() => Fixed(16)
     case List(count) =>

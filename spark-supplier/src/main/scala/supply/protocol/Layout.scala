@@ -34,6 +34,7 @@ object Layout {
     final val epochElements = 192
     final val epochSteps = 200
     final val countsKnown = 208
+    final val foreignCount = 220
     final val fileUse = 244
     final val `sealed` = 248
     final val taskFailure = 256
@@ -47,6 +48,15 @@ object Layout {
     final val childFormat = 160
     final val flags = 176
     final val SIZE = 192
+  }
+
+  object ForeignFile {
+    final val path = 0
+    final val device = 400
+    final val inode = 408
+    final val fileBytes = 416
+    final val modified = 424
+    final val SIZE = 448
   }
 
   object Notification {
@@ -78,6 +88,7 @@ object Layout {
     final val replaySequence = 88
     final val replayBlock = 96
     final val replayEpoch = 104
+    final val referencedBytes = 108
     final val replayElementsBefore = 112
     final val replayBytesBefore = 120
     final val SIZE = 128
@@ -95,6 +106,21 @@ object Layout {
     final val SIZE = 32
   }
 
+  object Window {
+    final val file = 0
+    final val offset = 8
+    final val windowBytes = 16
+    final val SIZE = 24
+  }
+
+  object View {
+    final val valueBytes = 0
+    final val start = 4
+    final val window = 8
+    final val offset = 12
+    final val SIZE = 16
+  }
+
   object Constant {
     final val VERSION_MAJOR = 1
     final val VERSION_MINOR = 1
@@ -102,10 +128,15 @@ object Layout {
     final val SCHEMA_OFFSET = 4096
     final val SCHEMA_COLUMNS_MAX = 320
     final val RING_OFFSET = 65536
+    final val FOREIGN_FILES_OFFSET = 2304
+    final val FOREIGN_FILES_MAX = 4
     final val BLOCK_BYTES_UNIT = 4096
     final val BLOCK_BYTES_MAX = 1 << 30
     final val BLOCK_COUNT_MIN = 2
     final val BUFFER_ALIGNMENT = 64
+    final val WINDOW_BYTES_MAX = 2147483647
+    final val VIEW_INLINE_MAX = 12
+    final val ACCEPTS_REFERENCES = 1
     final val RANK_LOCK_BYTE = 0
     final val TASK_LOCK_BYTE = 1
     final val REMOVER_LOCK_BYTE = 2

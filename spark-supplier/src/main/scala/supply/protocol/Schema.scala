@@ -33,6 +33,9 @@ final case class Schema(columns: IndexedSeq[Column]) {
   /** Whether there are columns. */
   def isKnown: Boolean = columns.nonEmpty
 
+  /** Whether values may be in foreign files. */
+  def hasViews: Boolean = columns.exists(Format.of(_) == Format.Views)
+
   /** Writes the entries into the header of a mapped file. */
   def write(to: ByteBuffer): Unit = columns.zipWithIndex.foreach { case (column, i) =>
     val at = Constant.SCHEMA_OFFSET + i * At.SIZE

@@ -66,6 +66,8 @@ private[results] final class BlockCheck(path: Path, header: BlockFileHeader, ind
       case Format.Bits => must(column, "data_bytes", dataBytes, bitmapBytes)
       case Format.Fixed(bytes) => must(column, "data_bytes", dataBytes, elements * bytes)
       case Format.Variable => ()
+      case Format.Views =>
+        refuse(s"column '${column.name}' has views, and a result has its own values")
     }
     def place(name: String, at: Int, bytes: Long): Long = {
       val offset = field(at)

@@ -3,7 +3,7 @@ package supply.sources
 import scala.collection.mutable.ArrayBuffer
 
 import supply.core.SourceException
-import supply.data.{ElementWriter, KeepingCursor}
+import supply.data.{ElementWriter, ForeignFile, KeepingCursor}
 import supply.protocol.{Column, Schema}
 
 /** Caffe's Datum: the paper's tuple of seven values, and the columns of a block. */
@@ -24,6 +24,9 @@ object Datum {
       Column("encoded", "b"),
       Column("data", "z")))
 
+  /** The same, with views of data that ranks read in place. */
+  val inPlaceSchema: Schema = Schema(schema.columns.updated(6, Column("data", "vz")))
+
   final val Key = 0
   final val Label = 1
   final val Channels = 2
@@ -39,9 +42,13 @@ object Datum {
   }.mkString
 }
 
-/** Takes Datums, which have no nulls. */
+/** Takes copies of Datums, which have no nulls. */
 trait DatumWriter extends ElementWriter {
   override final def putNull(column: Int): Unit = throw new UnsupportedOperationException
+
+  override final def refer(
+      column: Int, file: ForeignFile, offset: Long, bytes: Int, start: Int): Unit =
+    throw new UnsupportedOperationException
 }
 
 /** A cursor over tuples that Spark computes, caches or reads back from its spill. */

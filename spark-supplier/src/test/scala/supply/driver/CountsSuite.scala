@@ -45,7 +45,7 @@ class CountsSuite extends AnyFunSuite with RunsWithRanks {
     TemporaryFolder { folder =>
       val database = TestLmdb.numbered(folder.resolve("db"), 20).toString
       val (seen, outcome) = supply(2, epochs = 2, take = counts)(
-        new LmdbSource(LmdbRDD.open(sc, database, 3)))
+        new LmdbSource(LmdbRDD.open(sc, database, 3), inPlace = false))
       val elements = outcome.toOption.get.map(_.elements / 2)
       assert(elements.sum == 20 && elements.head != elements.last)
       assert(seen == elements.map(n => Seq.fill(3)(s"OK $n 0")))
@@ -101,7 +101,7 @@ class CountsSuite extends AnyFunSuite with RunsWithRanks {
       val database = TestLmdb.numbered(folder.resolve("db"), 20).toString
       val (seen, _) = supply(2, epochs = 3, take = counts,
         resumePositions = Some("position-1:0:1:0:3:0000000000000000"))(
-        new LmdbSource(LmdbRDD.open(sc, database, 4)))
+        new LmdbSource(LmdbRDD.open(sc, database, 4), inPlace = false))
       assert(seen == Seq.fill(2)(Seq("AGAIN", "AGAIN", "OK 10 0", "OK 10 0")))
     }
   }

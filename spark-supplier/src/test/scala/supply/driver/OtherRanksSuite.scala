@@ -44,7 +44,7 @@ class OtherRanksSuite extends AnyFunSuite with LocalSpark {
     val path = TestLmdb.write(folder.resolve("lmdb"),
       (0 until Elements).map(i =>
         TestLmdb.key(i) -> TestLmdb.datum(1).toBuilder.setLabel(i).build().toByteArray))
-    body(new LmdbSource(LmdbRDD.open(sc, path.toString, Partitions)))
+    body(new LmdbSource(LmdbRDD.open(sc, path.toString, Partitions), inPlace = false))
   }
 
   /**

@@ -2,7 +2,7 @@ package supply.testing
 
 import java.nio.{ByteBuffer, ByteOrder}
 
-import supply.data.{ElementCursor, ElementWriter}
+import supply.data.{ElementCursor, ElementWriter, ForeignFile}
 
 object Elements {
 
@@ -29,6 +29,10 @@ object Elements {
       val space = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN)
       values += (() => column -> space.array.toSeq)
       space
+    }
+    override def refer(
+        column: Int, file: ForeignFile, offset: Long, bytes: Int, start: Int): Unit = {
+      values += (() => (column, file, offset, bytes, start)); ()
     }
   }
 }

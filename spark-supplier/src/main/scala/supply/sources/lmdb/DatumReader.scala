@@ -24,6 +24,12 @@ final class DatumReader {
   private var dataAt = 0
   private var dataLength = 0
   private var floats = 0
+  private var floatsAt = 0
+  private var floatPieces = 0
+
+  /** Where in the value [[dataBytes]] bytes lie one after the other; -1: they do not. */
+  def dataOffset: Int =
+    if (dataLength > 0 || floats == 0) dataAt else if (floatPieces == 1) floatsAt else -1
 
   /** Bytes of `data`, or of `float_data` as float32 if there is no data. */
   def dataBytes: Int = if (dataLength > 0) dataLength else floats * java.lang.Float.BYTES
@@ -48,6 +54,7 @@ final class DatumReader {
     dataAt = 0
     dataLength = 0
     floats = 0
+    floatPieces = 0
     var known = end == 0 // an empty value is a Datum of defaults
     while (at < end) {
       val tag = varint().toInt
@@ -72,11 +79,11 @@ final class DatumReader {
       val n = length()
       if (n % java.lang.Float.BYTES != 0) fail(s"its packed float_data has $n bytes")
       floats += n / java.lang.Float.BYTES
-      at += n
+      addFloats(n)
     case Proto.FLOAT_DATA_FIELD_NUMBER =>
       if (wireType != WireFormat.WIRETYPE_FIXED32) mistyped(field, wireType)
       floats += 1
-      advance(java.lang.Float.BYTES)
+      addFloats(java.lang.Float.BYTES)
     case _ =>
       if (wireType != WireFormat.WIRETYPE_VARINT) mistyped(field, wireType)
       val number = varint()
@@ -87,6 +94,12 @@ final class DatumReader {
         case Proto.LABEL_FIELD_NUMBER => label = number.toInt
         case Proto.ENCODED_FIELD_NUMBER => encoded = number != 0
       }
+  }
+
+  private def addFloats(bytes: Int): Unit = {
+    floatsAt = at
+    floatPieces += 1
+    advance(bytes)
   }
 
   /** The floats are packed, or each follows a tag of its own: a second walk gathers them. */

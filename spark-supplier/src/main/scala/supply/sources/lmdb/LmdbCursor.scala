@@ -4,7 +4,6 @@ import java.nio.charset.StandardCharsets.ISO_8859_1
 
 import org.fusesource.lmdbjni.DirectBuffer
 
-import supply.core.SourceException
 import supply.data.{ElementWriter, KeepingCursor}
 import supply.sources.Datum
 
@@ -14,19 +13,13 @@ import supply.sources.Datum
  */
 final class LmdbCursor(file: String, partition: LmdbPartition, window: Long = MappedWindow.bytes)
     extends KeepingCursor {
-  private val walk = new LmdbWalk(file, window)
+  private val entries = new PartitionWalk(file, partition, window)
+  private val walk = entries.walk
   private val kept = if (window < Long.MaxValue) new CopiedEntries else new MappedEntries
   private var key = walk.key
   private val datum = new DatumReader
-  private var taken = 0L
 
-  override def next(): Boolean = taken < partition.entries && {
-    val found = if (taken == 0) walk.seek(partition.firstKey) else walk.next()
-    if (!found)
-      throw new SourceException(
-        s"the LMDB $file has changed since it was planned: partition ${partition.index} ended after " +
-          s"$taken of ${partition.entries} entries. It must not be written to during a run")
-    taken += 1
+  override def next(): Boolean = entries.next() && {
     read(walk.key, walk.value, walk.value.capacity())
     true
   }
@@ -40,12 +33,7 @@ final class LmdbCursor(file: String, partition: LmdbPartition, window: Long = Ma
 
   private def read(key: DirectBuffer, value: DirectBuffer, valueBytes: Int): Unit = {
     this.key = key
-    try datum.read(value, valueBytes)
-    catch {
-      case e: DatumReader.NotADatum =>
-        throw new SourceException(
-          s"the value of key '$printableKey' of the LMDB $file is not a Datum: ${e.getMessage}")
-    }
+    entries.read(datum, key, value, valueBytes)
   }
 
   override def write(to: ElementWriter): Unit = {
@@ -85,9 +73,8 @@ final class LmdbCursor(file: String, partition: LmdbPartition, window: Long = Ma
     }
   }
 
-  override def describe: String = s"the element '$printableKey' (${datum.dataBytes} bytes of data)"
+  override def describe: String =
+    s"the element '${entries.printable(key)}' (${datum.dataBytes} bytes of data)"
 
-  private def printableKey: String = Datum.printable(LmdbWalk.bytes(key))
-
-  override def close(): Unit = walk.close()
+  override def close(): Unit = entries.close()
 }

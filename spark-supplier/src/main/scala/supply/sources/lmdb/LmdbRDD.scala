@@ -5,6 +5,7 @@ import scala.reflect.ClassTag
 import org.apache.spark.{Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 
+import supply.data.ForeignFile
 import supply.sources.{Datum, DatumBatch}
 
 /**
@@ -27,6 +28,14 @@ final class LmdbRDD private[supply] (
     val window = MappedWindow.bytes
     if (window == Long.MaxValue) LmdbEnvironments.keepFor(context, path)
     new LmdbCursor(path, partition.asInstanceOf[LmdbPartition], window)
+  }
+
+  /** The same for ranks that read the data in place. */
+  def inPlaceCursor(partition: Partition, context: TaskContext): LmdbInPlaceCursor = {
+    val file = ForeignFile.find(location.local())
+    val window = MappedWindow.bytes
+    if (window == Long.MaxValue) LmdbEnvironments.keepFor(context, file.path)
+    new LmdbInPlaceCursor(file, partition.asInstanceOf[LmdbPartition], window)
   }
 
   /** The same partitions, each as what `read` makes of its cursor, which the task closes. */

@@ -79,7 +79,7 @@ private[rows] object RowColumn {
   private def width(column: Column): Int = Format.of(column) match {
     case Format.Bits => 1
     case Format.Fixed(bytes) => bytes
-    case Format.Variable => 0
+    case Format.Variable | Format.Views => 0
   }
 
   private def valueOf(dataType: DataType): RowValue = dataType match {

@@ -1,0 +1,89 @@
+#include "foreign_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+#define IN_PLACE "%s, which Spark supplies in place (--in-place), "
+
+static supply_status_t fail(struct failure *failure, const struct foreign_file *entry, int error, const char *why) {
+    errno = error;
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, IN_PLACE "%s", entry->path, why);
+}
+
+static supply_status_t fail_by_errno(struct failure *failure, const struct foreign_file *entry, const char *what) {
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
+                       IN_PLACE "cannot be %s by this rank: %m. It must be on this node, and readable for the rank's "
+                                "user; or supply it without --in-place",
+                       entry->path, what);
+}
+
+static supply_status_t fail_by_writer(struct failure *failure, const struct foreign_file *entry) {
+    return fail(failure, entry, EBUSY,
+                "is open for writing in another process: values that were read from it may be wrong. Close it there, "
+                "or supply it without --in-place");
+}
+
+/*
+ * A read lease: whoever opens the file for writing, or cuts it, waits until the lease is dropped, at most
+ * /proc/sys/fs/lease-break-time. Only the file's owner may have one, and not on every file system.
+ */
+static supply_status_t take_lease(struct foreign_file_mapping *file, struct failure *failure) {
+    /* The kernel would signal the owner of the descriptor. By default that is this process, and SIGIO would end it. */
+    if (fcntl(file->fd, F_SETSIG, SIGURG) != 0) return SUPPLY_OK;
+    file->has_lease = fcntl(file->fd, F_SETLEASE, F_RDLCK) == 0;
+    if (!file->has_lease) return errno == EAGAIN ? fail_by_writer(failure, &file->entry) : SUPPLY_OK;
+    fcntl(file->fd, F_SETOWN, 0);
+    return SUPPLY_OK;
+}
+
+static bool is_same(const struct foreign_file *entry, const struct stat *found) {
+    return S_ISREG(found->st_mode) && found->st_dev == entry->device && found->st_ino == entry->inode &&
+           (uint64_t)found->st_size == entry->file_bytes &&
+           (uint64_t)found->st_mtim.tv_sec * NANOSECONDS + (uint64_t)found->st_mtim.tv_nsec == entry->modified;
+}
+
+supply_status_t supply_foreign_file_check(const struct foreign_file_mapping *file, struct failure *failure) {
+    struct stat found;
+    if (fstat(file->fd, &found) != 0) return fail_by_errno(failure, &file->entry, "examined");
+    if (!is_same(&file->entry, &found))
+        return fail(failure, &file->entry, ESTALE,
+                    "has changed since Spark opened it: values that were read from it may be wrong. Nobody may write "
+                    "to it during a run");
+    if (file->has_lease && fcntl(file->fd, F_GETLEASE) != F_RDLCK) return fail_by_writer(failure, &file->entry);
+    return SUPPLY_OK;
+}
+
+static supply_status_t map(struct foreign_file_mapping *file, struct failure *failure) {
+    void *address = mmap(NULL, file->entry.file_bytes, PROT_READ, MAP_SHARED, file->fd, 0);
+    if (address == MAP_FAILED) return fail_by_errno(failure, &file->entry, "mapped");
+    file->address = address;
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, const struct foreign_file *entry,
+                                         struct failure *failure) {
+    *file = (struct foreign_file_mapping){.entry = *entry, .fd = -1};
+    if (memchr(file->entry.path, '\0', sizeof file->entry.path) == NULL || file->entry.path[0] != '/' ||
+        file->entry.file_bytes == 0)
+        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "a foreign_file entry has no absolute path, or no bytes");
+    /* Without blocking, because the path could lead to a pipe. */
+    file->fd = open(file->entry.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (file->fd < 0) return fail_by_errno(failure, &file->entry, "opened");
+    supply_status_t status = take_lease(file, failure);
+    if (status == SUPPLY_OK) status = supply_foreign_file_check(file, failure);
+    if (status == SUPPLY_OK) status = map(file, failure);
+    if (status != SUPPLY_OK) supply_foreign_file_close(file);
+    return status;
+}
+
+void supply_foreign_file_close(struct foreign_file_mapping *file) {
+    if (file->fd >= 0) close(file->fd);
+    file->fd = -1;
+}

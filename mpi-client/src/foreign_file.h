@@ -1,0 +1,30 @@
+/** A file that is not the rank's, to which blocks refer: opened, checked and mapped read-only. */
+#ifndef SUPPLY_FOREIGN_FILE_H
+#define SUPPLY_FOREIGN_FILE_H
+
+#include <stdbool.h>
+
+#include "failure.h"
+#include "layout.h"
+
+struct foreign_file_mapping {
+    struct foreign_file entry; /**< a copy, which the task cannot change */
+    int fd;
+    bool has_lease; /**< the kernel delays whoever opens the file for writing, or cuts it */
+    const uint8_t *address;
+};
+
+/**
+ * Opens the file of that entry. SUPPLY_OK, or _CONTRACT (the entry is wrong), _SYSTEM: the file cannot be read here
+ * (errno), or is not the one of the entry (ESTALE), or is open for writing (EBUSY). On failure nothing is left.
+ */
+supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, const struct foreign_file *entry,
+                                         struct failure *failure);
+
+/** SUPPLY_OK: nobody has written to the file since then. Else _SYSTEM: ESTALE, EBUSY. */
+supply_status_t supply_foreign_file_check(const struct foreign_file_mapping *file, struct failure *failure);
+
+/** Closes the descriptor, and with it the lease. The mapping stays. */
+void supply_foreign_file_close(struct foreign_file_mapping *file);
+
+#endif

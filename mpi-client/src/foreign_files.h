@@ -1,0 +1,24 @@
+/** The foreign files of a pair: each is opened when a block first refers to it. */
+#ifndef SUPPLY_FOREIGN_FILES_H
+#define SUPPLY_FOREIGN_FILES_H
+
+#include "exports.h"
+#include "foreign_file.h"
+
+struct foreign_files {
+    struct foreign_file_mapping files[FOREIGN_FILES_MAX];
+    uint32_t opened; /**< bit i: files[i] is open */
+};
+
+/** Foreign file `number` of that mapped file, from 1; opened if it is not. SUPPLY_OK, or _CONTRACT, _SYSTEM. */
+supply_status_t supply_foreign_files_find(struct foreign_files *files, const struct mapped_file_header *header,
+                                          uint32_t number, const struct foreign_file_mapping **found,
+                                          struct failure *failure);
+
+/** SUPPLY_OK: nobody has written to any of them. Else _SYSTEM. */
+supply_status_t supply_foreign_files_check(const struct foreign_files *files, struct failure *failure);
+
+/** Closes the descriptors, and adds the mappings, which stay. */
+void supply_foreign_files_close(struct foreign_files *files, struct exported_mappings *mappings);
+
+#endif

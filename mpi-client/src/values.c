@@ -1,0 +1,67 @@
+/** supply_value() and supply_gather(). */
+#include "values.h"
+
+#include <string.h>
+
+#include "sized.h"
+
+/* Offsets are in shared memory and were checked once. Here each is read once, checked again, and used. */
+static bool find_by_offsets(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
+    const volatile int32_t *offsets = column->offsets;
+    const int32_t begin = offsets[index], end = offsets[index + 1];
+    if (begin < 0 || end < begin || (size_t)end > column->data_bytes) return false;
+    *data = (const uint8_t *)column->data + begin;
+    *bytes = (size_t)(end - begin);
+    return true;
+}
+
+/* The same for a view. */
+static bool find_by_view(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
+    const volatile supply_view_t *shared = &column->views[index];
+    const supply_view_t view = {.bytes = shared->bytes, .window = shared->window, .offset = shared->offset};
+    *bytes = (size_t)view.bytes;
+    if (view.bytes < 0 || view.bytes > VIEW_INLINE_MAX)
+        return supply_view_find(&view, column->windows, column->window_count, data);
+    *data = column->views[index].start;
+    return true;
+}
+
+bool supply_value_find(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
+    return column->views != NULL ? find_by_view(column, index, data, bytes)
+                                 : find_by_offsets(column, index, data, bytes);
+}
+
+/* False: the column has no values of any length, or not those elements. */
+static bool know(supply_column_t *known, const supply_column_t *column, size_t struct_bytes, uint32_t first,
+                 uint32_t count) {
+    if (column == NULL) return false;
+    supply_copy_sized(known, sizeof *known, column, struct_bytes);
+    return (known->views != NULL || known->offsets != NULL) && first <= known->element_count &&
+           count <= known->element_count - first;
+}
+
+supply_status_t supply_value_sized(const supply_column_t *column, size_t struct_bytes, uint32_t index,
+                                   const void **data, size_t *bytes) {
+    supply_column_t known;
+    if (data == NULL || bytes == NULL || !know(&known, column, struct_bytes, index, 1)) return SUPPLY_ERROR_ARGUMENT;
+    return supply_value_find(&known, index, data, bytes) ? SUPPLY_OK : SUPPLY_ERROR_CONTRACT;
+}
+
+supply_status_t supply_gather_sized(const supply_column_t *column, size_t struct_bytes, uint32_t first, uint32_t count,
+                                    int64_t *ends, void *to, size_t to_bytes) {
+    supply_column_t known;
+    if (!know(&known, column, struct_bytes, first, count)) return SUPPLY_ERROR_ARGUMENT;
+    size_t at = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const void *data;
+        size_t bytes;
+        if (!supply_value_find(&known, first + i, &data, &bytes)) return SUPPLY_ERROR_CONTRACT;
+        if (to != NULL) {
+            if (bytes > to_bytes - at) return SUPPLY_ERROR_ARGUMENT;
+            memcpy((uint8_t *)to + at, data, bytes);
+        }
+        at += bytes;
+        if (ends != NULL) ends[i] = (int64_t)at;
+    }
+    return SUPPLY_OK;
+}

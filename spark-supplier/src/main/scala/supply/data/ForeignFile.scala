@@ -1,0 +1,53 @@
+package supply.data
+
+import java.io.IOException
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths}
+import java.nio.file.attribute.FileTime
+import java.util.concurrent.TimeUnit.NANOSECONDS
+
+import supply.core.SourceException
+import supply.protocol.Layout
+
+/**
+ * A file of this node from which ranks read values in place. Device, inode, bytes and time of the
+ * last change (nanoseconds since 1970) say which file it is, and that nobody has written to it.
+ */
+final case class ForeignFile(
+    path: String, device: Long, inode: Long, bytes: Long, modifiedNanos: Long)
+
+object ForeignFile {
+  /** File systems on which another node may write unnoticed, or whose pages are copies. */
+  private val remote = Set("nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "9p", "afs", "ceph",
+    "lustre", "gpfs", "beegfs", "orangefs", "gfs2", "ocfs2", "fuseblk")
+
+  /** The kernel's clock of files may stand still for so long. */
+  private val clockMillis = 20L
+
+  /** The file as it is now. Throws a SourceException if ranks cannot read it in place. */
+  def find(path: String): ForeignFile = {
+    def refuse(why: String, cause: Throwable = null): Nothing =
+      throw new SourceException(
+        s"$path cannot be supplied in place: $why. Supply it without --in-place", cause)
+    try {
+      val real = Paths.get(path).toRealPath()
+      val kind = Files.getFileStore(real).`type`()
+      if (remote(kind) || kind.startsWith("fuse."))
+        refuse(s"it is on a file system of type $kind, which is not local to this node")
+      if (real.toString.getBytes(UTF_8).length >= Layout.ForeignFile.device)
+        refuse(s"its path has more than ${Layout.ForeignFile.device - 1} bytes")
+      val found = Files.readAttributes(real, "unix:dev,ino,size,lastModifiedTime")
+      val modified = found.get("lastModifiedTime").asInstanceOf[FileTime]
+      awaitNextTick(modified)
+      ForeignFile(real.toString, found.get("dev").asInstanceOf[Long],
+        found.get("ino").asInstanceOf[Long], found.get("size").asInstanceOf[Long],
+        modified.to(NANOSECONDS))
+    } catch { case e: IOException => refuse(s"it cannot be examined: $e", e) }
+  }
+
+  /** After this, a change of the file changes its time, too. */
+  private def awaitNextTick(modified: FileTime): Unit = {
+    val age = System.currentTimeMillis() - modified.toMillis
+    if (age >= 0 && age < clockMillis) Thread.sleep(clockMillis - age)
+  }
+}

@@ -1,0 +1,38 @@
+package supply.sources.lmdb
+
+import java.nio.charset.StandardCharsets.ISO_8859_1
+import java.nio.file.{Files, Paths}
+
+import scala.jdk.CollectionConverters._
+
+import supply.core.SourceException
+import supply.data.ForeignFile
+
+/** A range of this process's memory in which a file is mapped, from `fileOffset` on. */
+private[lmdb] final case class MappedRange(start: Long, end: Long, fileOffset: Long) {
+  def contains(address: Long): Boolean = address >= start && address < end
+
+  def offsetOf(address: Long): Long = address - start + fileOffset
+}
+
+private[lmdb] object MappedRange {
+  /** Contains no address. */
+  val Empty: MappedRange = MappedRange(0, 0, 0)
+
+  // Addresses and offset are hexadecimal, the inode is decimal: proc_pid_maps(5).
+  private val Line = """([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ ([0-9]+) .*""".r
+
+  /** The range around an address, which must be one of the file's. liblmdb does not tell it. */
+  def around(address: Long, file: ForeignFile): MappedRange =
+    Files.readAllLines(Paths.get("/proc/self/maps"), ISO_8859_1).asScala.collectFirst {
+      case Line(start, end, offset, inode)
+          if inode.toLong == file.inode && range(start, end, offset).contains(address) =>
+        range(start, end, offset)
+    }.getOrElse(throw new SourceException(
+        s"${file.path} was replaced while it was opened: it must not be written to during a run"))
+
+  private def range(start: String, end: String, offset: String) =
+    MappedRange(unsigned(start), unsigned(end), unsigned(offset))
+
+  private def unsigned(hexadecimal: String) = java.lang.Long.parseUnsignedLong(hexadecimal, 16)
+}
