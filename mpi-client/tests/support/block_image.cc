@@ -40,6 +40,14 @@ Column Column::int32(std::string name, const std::vector<int32_t> &values) {
                  std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(int32_t)));
 }
 
+Column Column::views(std::string name, const std::vector<window> &windows, const std::vector<view> &views) {
+    Column column = fixed(std::move(name), "vz",
+                          std::string(reinterpret_cast<const char *>(views.data()), views.size() * sizeof(view)));
+    column.offsets.resize(windows.size() * sizeof(window) / sizeof(int32_t));
+    if (!windows.empty()) memcpy(column.offsets.data(), windows.data(), windows.size() * sizeof(window));
+    return column;
+}
+
 BlockImage::BlockImage(const std::vector<Column> &columns, uint32_t count) : element_count(count) {
     size_t table_end = sizeof(block_header) + columns.size() * sizeof(block_column);
     bytes.resize((table_end + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT);

@@ -30,6 +30,7 @@ struct Column {
     static Column variable(std::string name, std::string format, const std::vector<std::string> &values);
     static Column bits(std::string name, const std::vector<bool> &values);
     static Column int32(std::string name, const std::vector<int32_t> &values);
+    static Column views(std::string name, const std::vector<window> &windows, const std::vector<view> &views);
 };
 
 /** The bytes of a block, without the notification at its start. */
@@ -45,6 +46,8 @@ class BlockImage {
         return reinterpret_cast<block_column *>(bytes.data() + sizeof(block_header))[index];
     }
     int32_t *offsets(size_t index) { return reinterpret_cast<int32_t *>(bytes.data() + column(index).offsets_offset); }
+    window *windows(size_t index) { return reinterpret_cast<window *>(offsets(index)); }
+    view *views(size_t index) { return reinterpret_cast<view *>(bytes.data() + column(index).data_offset); }
 
   private:
     uint32_t append(const void *buffer, size_t size);

@@ -93,6 +93,13 @@ void Task::write_schema(const std::vector<schema_entry> &entries) {
     __atomic_store_n(&header().schema_columns, static_cast<uint32_t>(entries.size()), __ATOMIC_RELEASE);
 }
 
+uint32_t Task::add_foreign_file(const foreign_file &added) {
+    const uint32_t number = header().foreign_count + 1;
+    entry(number) = added;
+    __atomic_store_n(&header().foreign_count, number, __ATOMIC_RELEASE);
+    return number;
+}
+
 notification Task::next(uint32_t kind, uint32_t element_count, size_t size) {
     notification next = {};
     next.generation = header().generation;

@@ -32,6 +32,12 @@ class Task {
     /** A6, unless an earlier attempt has done so. */
     void write_schema(const std::vector<schema_entry> &entries);
 
+    /** Adds an entry. Returns the file's number. */
+    uint32_t add_foreign_file(const foreign_file &entry);
+    foreign_file &entry(uint32_t number) {
+        return reinterpret_cast<foreign_file *>(mapping_ + FOREIGN_FILES_OFFSET)[number - 1];
+    }
+
     /** The next block's notification. */
     notification next(uint32_t kind, uint32_t element_count, size_t size);
     notification next(const BlockImage &block) {

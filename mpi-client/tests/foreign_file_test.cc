@@ -1,0 +1,131 @@
+// The files of values in place: what the rank opens, and what it refuses.
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+
+#include "in_place_test.h"
+
+namespace supply_test {
+namespace {
+
+class ForeignFileTest : public InPlaceTest {
+  protected:
+    /** A rank gets a block in place, after `change` of the file whose entry the task has written. */
+    void expect_refused(const std::function<void(foreign_file &entry)> &change, int error,
+                        std::initializer_list<const char *> words) {
+        Handle handle = open();
+        Task task(files);
+        foreign_file entry = entry_of(path);
+        change(entry);
+        task.add_foreign_file(entry);
+        supply_in_place(task);
+        expect_failure(handle, error, words);
+        handle.reset();
+        EXPECT_TRUE(says(task.header().rank_failure, {"rank 3 failed", path.c_str()})) << "Spark is told";
+    }
+
+    /** Changes one byte, a clock tick later. */
+    void write_to_file() const {
+        struct stat before, after;
+        ASSERT_EQ(0, stat(path.c_str(), &before));
+        wait_until("a later time of the file", [&] {
+            const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+            const bool written = pwrite(fd, "?", 1, 100) == 1;
+            close(fd);
+            return written && stat(path.c_str(), &after) == 0 &&
+                   (after.st_mtim.tv_sec != before.st_mtim.tv_sec || after.st_mtim.tv_nsec != before.st_mtim.tv_nsec);
+        });
+    }
+};
+
+TEST_F(ForeignFileTest, AFileThatIsNotThere) {
+    expect_refused([&](foreign_file &) { std::filesystem::remove(path); }, ENOENT, {"cannot be opened", "node"});
+}
+
+TEST_F(ForeignFileTest, ADirectoryInItsPlace) {
+    expect_refused(
+        [&](foreign_file &) {
+            std::filesystem::remove(path);
+            std::filesystem::create_directory(path);
+        },
+        ESTALE, {"has changed"});
+}
+
+TEST_F(ForeignFileTest, APipeInItsPlaceIsNotWaitedFor) {
+    expect_refused(
+        [&](foreign_file &) {
+            std::filesystem::remove(path);
+            ASSERT_EQ(0, mkfifo(path.c_str(), 0600));
+        },
+        ESTALE, {"has changed"});
+}
+
+TEST_F(ForeignFileTest, AnotherFileOfTheSameBytesAndTime) {
+    expect_refused(
+        [&](foreign_file &entry) {
+            std::filesystem::rename(path, path + ".old");
+            std::filesystem::copy_file(path + ".old", path);
+            const struct timespec times[] = {
+                {0, UTIME_OMIT},
+                {static_cast<time_t>(entry.modified / 1000000000), static_cast<long>(entry.modified % 1000000000)}};
+            ASSERT_EQ(0, utimensat(AT_FDCWD, path.c_str(), times, 0));
+        },
+        ESTALE, {"has changed"});
+}
+
+TEST_F(ForeignFileTest, AFileOfAnotherDevice) {
+    expect_refused([](foreign_file &entry) { entry.device++; }, ESTALE, {"has changed"});
+}
+
+TEST_F(ForeignFileTest, AFileThatHasGrown) {
+    expect_refused([&](foreign_file &) { std::ofstream(path, std::ios::app) << "more"; }, ESTALE, {"has changed"});
+}
+
+TEST_F(ForeignFileTest, AFileThatSaysItIsLarger) {
+    expect_refused([](foreign_file &entry) { entry.file_bytes = UINT64_MAX; }, ESTALE, {"has changed"});
+}
+
+TEST_F(ForeignFileTest, AFileThatWasWrittenToBefore) {
+    expect_refused([&](foreign_file &) { write_to_file(); }, ESTALE, {"has changed"});
+}
+
+TEST_F(ForeignFileTest, AFileByALinkAndUnderAnotherName) {
+    Handle handle = open();
+    Task task(files);
+    std::filesystem::create_symlink(path, path + ".link");
+    task.add_foreign_file(entry_of(path + ".link"));
+    supply_in_place(task);
+    next(handle);
+    std::filesystem::rename(path, path + ".new");
+    supply_in_place(task);
+    const supply_block_t block = next(handle);
+    supply_datum_t datum;
+    ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, 0, &datum), handle);
+    EXPECT_EQ(value(0), std::string(static_cast<const char *>(datum.data), datum.data_bytes)) << "its name is gone";
+}
+
+TEST_F(ForeignFileTest, AChangeIsFoundAtTheNextNotification) {
+    using Send = void (*)(Task &task, const BlockImage &image);
+    const Send sends[] = {[](Task &task, const BlockImage &image) { task.supply(image); },
+                          [](Task &task, const BlockImage &) { task.end_of_epoch(0); },
+                          [](Task &task, const BlockImage &) { task.end_of_data(0); }};
+    time_t seconds = 0;
+    for (const Send send : sends) {
+        Handle handle = open();
+        Task task(files);
+        supply_in_place(task);
+        const supply_block_t block = next(handle);
+        const struct timespec times[] = {{0, UTIME_OMIT}, {++seconds, 0}}; // as a writer that no lease stops
+        ASSERT_EQ(0, utimensat(AT_FDCWD, path.c_str(), times, 0));
+        send(task, BlockImage(columns(1), 1));
+        expect_failure(handle, ESTALE, {"has changed since", "may be wrong"});
+        EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    }
+}
+
+} // namespace
+} // namespace supply_test
