@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 namespace supply_fuzz {
 
@@ -23,12 +25,17 @@ class Folder {
         mapped_file = path_ + "/mapped";
         request_pipe = path_ + "/request";
         notification_pipe = path_ + "/notification";
+        foreign_file = path_ + "/foreign";
+        for (size_t i = 0; i < FuzzedPair::foreign_bytes; i++) contents += static_cast<char>(i * i / 7);
+        std::ofstream(foreign_file, std::ios::binary) << contents;
     }
     ~Folder() {
-        for (const std::string &file : {mapped_file, request_pipe, notification_pipe}) unlink(file.c_str());
+        for (const std::string &file : {mapped_file, request_pipe, notification_pipe, foreign_file})
+            unlink(file.c_str());
         rmdir(path_.c_str());
     }
-    std::string mapped_file, request_pipe, notification_pipe;
+    std::string mapped_file, request_pipe, notification_pipe, foreign_file;
+    std::string contents; /**< of the foreign file */
 
   private:
     std::string path_;
@@ -41,13 +48,44 @@ const Folder &folder() {
 
 volatile uint8_t sink;
 
-void read_bytes(const supply_block_t &block, const void *from, size_t count, const char *what) {
+bool is_within(const supply_block_t &block, const void *from, size_t count) {
     const auto *begin = static_cast<const uint8_t *>(block.address);
     const auto *bytes = static_cast<const uint8_t *>(from);
-    if (bytes < begin || count > block.bytes || static_cast<size_t>(bytes - begin) > block.bytes - count) found(what);
+    return bytes >= begin && count <= block.bytes && static_cast<size_t>(bytes - begin) <= block.bytes - count;
+}
+
+void read_bytes(const supply_block_t &block, const void *from, size_t count, const char *what) {
+    if (!is_within(block, from, count)) found(what);
+    const auto *bytes = static_cast<const uint8_t *>(from);
     uint8_t sum = 0;
     for (size_t i = 0; i < count; i++) sum = static_cast<uint8_t>(sum + bytes[i]);
     sink = sum;
+}
+
+/* Such bytes are a part of the foreign file. */
+void read_foreign(const void *from, size_t count, const char *what) {
+    const std::string &all = folder().contents;
+    if (count > all.size() || memmem(all.data(), all.size(), from, count) == nullptr) found(what);
+}
+
+void read_value(const supply_block_t &block, const void *from, size_t count, const char *what) {
+    if (is_within(block, from, count))
+        read_bytes(block, from, count, what);
+    else
+        read_foreign(from, count, what);
+}
+
+void write_entry(uint8_t *mapping) {
+    struct stat entry;
+    if (stat(folder().foreign_file.c_str(), &entry) != 0) found("cannot examine the foreign file");
+    auto &to = *reinterpret_cast<foreign_file *>(mapping + FOREIGN_FILES_OFFSET);
+    folder().foreign_file.copy(to.path, sizeof to.path - 1);
+    to.device = entry.st_dev;
+    to.inode = entry.st_ino;
+    to.file_bytes = static_cast<uint64_t>(entry.st_size);
+    to.modified =
+        static_cast<uint64_t>(entry.st_mtim.tv_sec) * 1000000000 + static_cast<uint64_t>(entry.st_mtim.tv_nsec);
+    reinterpret_cast<mapped_file_header *>(mapping)->foreign_count = 1;
 }
 
 } // namespace
@@ -72,6 +110,7 @@ FuzzedPair::FuzzedPair() {
     if (notifications_ < 0 || file < 0 || address == MAP_FAILED) found("cannot open the task's side");
     close(file);
     mapping_ = static_cast<uint8_t *>(address);
+    write_entry(mapping_);
 }
 
 FuzzedPair::~FuzzedPair() {
@@ -93,6 +132,24 @@ void FuzzedPair::check_error() {
     if (strpbrk(text, "\n\r\t\x1b") != nullptr) found("a text that is not one plain line");
 }
 
+/* One by one, and together. */
+void FuzzedPair::read_values(const supply_block_t &block, const supply_column_t &column) {
+    for (uint32_t i = 0; i < column.window_count; i++)
+        read_foreign(column.windows[i].address, column.windows[i].bytes, "a window outside the foreign file");
+    std::string all;
+    for (uint32_t i = 0; i < column.element_count; i++) {
+        const void *data;
+        size_t bytes;
+        if (supply_value(&column, i, &data, &bytes) != SUPPLY_OK) return;
+        read_value(block, data, bytes, "a value outside the block and its windows");
+        all.append(static_cast<const char *>(data), bytes);
+    }
+    std::string gathered(all.size(), '\0');
+    if (supply_gather(&column, 0, column.element_count, nullptr, gathered.data(), gathered.size()) != SUPPLY_OK ||
+        gathered != all)
+        found("gathered values that are not the values");
+}
+
 void FuzzedPair::read_column(const supply_block_t &block, int index) {
     supply_column_t column;
     if (supply_column(supply_, &block, index, &column) != SUPPLY_OK) {
@@ -107,6 +164,22 @@ void FuzzedPair::read_column(const supply_block_t &block, int index) {
     if (column.offsets != nullptr)
         read_bytes(block, column.offsets, (column.element_count + size_t{1}) * sizeof(int32_t),
                    "offsets outside the block");
+    if (column.offsets != nullptr || column.views != nullptr) read_values(block, column);
+}
+
+/* Views are copies, which are not in the block. */
+void read_views(const ArrowArray &array) {
+    const auto *views = static_cast<const supply_view_t *>(array.buffers[1]);
+    const int64_t windows = array.n_buffers - 3;
+    const auto *lengths = static_cast<const int64_t *>(array.buffers[array.n_buffers - 1]);
+    for (int64_t i = 0; i < array.length; i++) {
+        if (views[i].bytes >= 0 && views[i].bytes <= VIEW_INLINE_MAX) continue;
+        if (views[i].bytes < 0 || views[i].window < 0 || views[i].window >= windows || views[i].offset < 0 ||
+            int64_t{views[i].offset} + views[i].bytes > lengths[views[i].window])
+            found("an exported view outside its window");
+        read_foreign(static_cast<const uint8_t *>(array.buffers[2 + views[i].window]) + views[i].offset,
+                     static_cast<size_t>(views[i].bytes), "an exported value outside the foreign file");
+    }
 }
 
 /* Reads every buffer of an exported array and of its children. */
@@ -114,7 +187,9 @@ void FuzzedPair::read_array(const supply_block_t &block, const ArrowSchema &sche
     if (schema.n_children != array.n_children) found("an array with other children than its schema");
     if (array.n_buffers > 0 && array.buffers[0] != nullptr)
         read_bytes(block, array.buffers[0], static_cast<size_t>(array.length + 7) / 8, "a bitmap outside the block");
-    if (array.n_buffers == 3) {
+    if (strcmp(schema.format, "vz") == 0) {
+        read_views(array);
+    } else if (array.n_buffers == 3) {
         const auto *offsets = static_cast<const int32_t *>(array.buffers[1]); /* a copy, which is not in the block */
         for (int64_t i = 0; i < array.length; i++)
             if (offsets[i] < 0 || offsets[i + 1] < offsets[i]) found("exported offsets that decrease");
@@ -155,7 +230,7 @@ void FuzzedPair::read(const supply_block_t &block) {
             return;
         }
         read_bytes(block, datum.key, datum.key_bytes, "a key outside the block");
-        read_bytes(block, datum.data, datum.data_bytes, "a Datum's data outside the block");
+        read_value(block, datum.data, datum.data_bytes, "a Datum's data outside the block and its windows");
     }
 }
 

@@ -19,6 +19,8 @@ class FuzzedPair {
   public:
     static constexpr size_t block_bytes = BLOCK_BYTES_UNIT;
     static constexpr uint32_t block_count = BLOCK_COUNT_MIN;
+    /** Of the foreign file, whose entry is in the header. */
+    static constexpr size_t foreign_bytes = 4096;
     static constexpr size_t file_bytes = RING_OFFSET + block_count * block_bytes;
 
     FuzzedPair();
@@ -35,8 +37,8 @@ class FuzzedPair {
     void send(const void *bytes, size_t count);
 
     /**
-     * Receives once, and reads every byte that the rank is given. They must lie within the block. False: the end of
-     * the data, or an error.
+     * Receives once, and reads every byte that the rank is given. They must lie within the block or the foreign file.
+     * False: the end of the data, or an error.
      */
     bool receive();
     /** Reads every byte of the held blocks, as receive() does. */
@@ -45,6 +47,7 @@ class FuzzedPair {
 
   private:
     void read(const supply_block_t &block);
+    void read_values(const supply_block_t &block, const supply_column_t &column);
     void read_array(const supply_block_t &block, const ArrowSchema &schema, const ArrowArray &array);
     void read_arrow(const supply_block_t &block, int index);
     void read_column(const supply_block_t &block, int index);

@@ -6,6 +6,7 @@
 
 #include "block_image.h"
 #include "fuzzed_pair.h"
+#include "in_place.h"
 #include "steps.h"
 
 namespace supply_fuzz {
@@ -154,6 +155,36 @@ Seed resident() {
     return seed;
 }
 
+Seed in_place() {
+    const std::string contents(FuzzedPair::foreign_bytes, '\0'); /* only places and lengths matter */
+    const auto block = [&](size_t value_bytes, uint64_t count) {
+        return BlockImage(supply_test::datum_columns_in_place(1, contents, value_bytes, elements(0, count)),
+                          static_cast<uint32_t>(count));
+    };
+    Seed seed;
+    seed.schema(schema_of(supply_test::datum_columns_in_place(1, contents, 1, elements(0, 1))));
+    seed.block(block(100, 3));
+    seed.block(block(VIEW_INLINE_MAX, 2));
+    seed.end(NOTIFICATION_END_OF_EPOCH);
+    seed.block(block(VIEW_INLINE_MAX + 1, 5));
+    seed.end(NOTIFICATION_END_OF_DATA);
+    return seed;
+}
+
+/* Views into several windows, and without any. */
+Seed windows() {
+    using namespace supply_test;
+    const std::vector<Column> columns = {
+        Column::views("one", {window_of(1, 0, 13), window_of(1, 100, 3996), window_of(1, 4096, 0)},
+                      {view_of(std::string(13, 'x'), 0, 0), inline_view("y"), view_of(std::string(996, 'x'), 1, 3000)}),
+        Column::views("two", {}, {inline_view(""), inline_view("twelve bytes"), inline_view("z")})};
+    Seed seed;
+    seed.schema(schema_of(columns));
+    seed.block(BlockImage(columns, 3));
+    seed.end(NOTIFICATION_END_OF_DATA);
+    return seed;
+}
+
 Seed failed() {
     Seed seed;
     seed.failure();
@@ -173,6 +204,8 @@ int main(int argc, char **argv) {
     supply_fuzz::datums().write(folder + "datums");
     supply_fuzz::every_format().write(folder + "every-format");
     supply_fuzz::resident().write(folder + "resident");
+    supply_fuzz::in_place().write(folder + "in-place");
+    supply_fuzz::windows().write(folder + "windows");
     supply_fuzz::failed().write(folder + "failure");
     return 0;
 }
