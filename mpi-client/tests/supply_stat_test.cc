@@ -181,6 +181,25 @@ TEST_F(SupplyStatTest, TheTimesOfThePipesGiveTheWaitingTime) {
     EXPECT_GT(3600, last["waiting_seconds"].number());
 }
 
+TEST_F(SupplyStatTest, ValuesInPlaceCountAsBytes) {
+    Handle handle = open_rank();
+    Task task(pairs[0]);
+    supply_datums(task, 0);
+    const Json copied = snapshot();
+    EXPECT_EQ(0, copied["referenced_bytes"].number());
+    BlockImage image = datum_block({numbered_element(0)});
+    image.header().bytes_before = 5000;
+    image.header().referenced_bytes = static_cast<uint32_t>(9 * image.bytes.size());
+    task.supply(image);
+    const Json pair = snapshot();
+    EXPECT_EQ(9.0 * static_cast<double>(image.bytes.size()), pair["referenced_bytes"].number());
+    EXPECT_EQ(5000 + 10.0 * static_cast<double>(image.bytes.size()), pair["bytes"].number());
+    EXPECT_TRUE(says(run(SUPPLY_TEST_STAT).out, {"90 % of the last block's bytes are in place"}));
+    task.end_of_epoch(0);
+    EXPECT_EQ(0, snapshot()["referenced_bytes"].number());
+    EXPECT_EQ(std::string::npos, run(SUPPLY_TEST_STAT).out.find("in place"));
+}
+
 TEST_F(SupplyStatTest, OnlyOnePair) {
     Handle handle = open_rank();
     EXPECT_EQ(2u, snapshot(config)["pairs"].size());

@@ -8,7 +8,7 @@ struct pair_progress {
     struct pair_snapshot snapshot;
     int64_t changed_after;      /**< time of the last snapshot before the last change seen; 0: not known */
     double elements_per_second; /**< published between the two snapshots; -1: not known */
-    double bytes_per_second;    /**< of their blocks; -1: not known */
+    double bytes_per_second;    /**< of their blocks, values in place included; -1: not known */
     double waiting_seconds;     /**< upper bound; -1: nobody waits, or not known */
 };
 

@@ -49,8 +49,10 @@ struct pair_snapshot {
     uint32_t epoch;
     bool has_partition; /**< that block holds elements: it is not the end of an epoch or of the data */
     uint32_t partition;
-    uint64_t elements; /**< published so far */
-    uint64_t bytes;    /**< of their blocks */
+    uint64_t elements;         /**< published so far */
+    uint64_t bytes;            /**< of their blocks, and of the values in place to which these refer */
+    uint32_t referenced_bytes; /**< of the values in place to which the last block refers */
+    uint64_t last_bytes;       /**< of the last block, these values included */
 };
 
 /** Takes a snapshot of a pair. */

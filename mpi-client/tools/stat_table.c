@@ -74,8 +74,13 @@ static void print_pair(struct page *page, const struct pair_files *files, const 
              waits(waiting, pair), number(rank, snapshot->rank_pid != 0, snapshot->rank_pid, "%.0f"),
              number(task, snapshot->task_pid != 0, snapshot->task_pid, "%.0f"), files->mapped_file);
     print_line(page, line);
-    if (snapshot->text[0] == '\0') return;
-    snprintf(line, sizeof line, "%6s%s", "", snapshot->text);
+    if (snapshot->text[0] != '\0')
+        snprintf(line, sizeof line, "%6s%s", "", snapshot->text);
+    else if (snapshot->referenced_bytes > 0)
+        snprintf(line, sizeof line, "%6s%.0f %% of the last block's bytes are in place, not copied", "",
+                 100.0 * snapshot->referenced_bytes / (double)snapshot->last_bytes);
+    else
+        return;
     print_line(page, line);
 }
 
