@@ -97,11 +97,22 @@ static json_t *call_routine(struct server *server, const json_t *command) {
     return answer;
 }
 
-static json_t *fetch(struct server *server, const json_t *command) {
-    const struct held *held = matrices_find(&server->matrices, number_in(command, "handle"));
+/* The dense matrix of the command. NULL and server->text: there is none. `done` says what the command does with it. */
+static const struct held *find_dense(struct server *server, const json_t *command, const char *done) {
+    const uint64_t handle = number_in(command, "handle");
+    const struct held *held = matrices_find(&server->matrices, handle);
     if (held == NULL)
-        return fail(server, "there is no matrix %" PRIu64 ": it was dropped", number_in(command, "handle"));
-    if (held->part.row_offsets != NULL) return fail(server, "a sparse matrix cannot be fetched: multiply it first");
+        fail(server, "there is no matrix %" PRIu64 ": it was dropped", handle);
+    else if (held->part.row_offsets != NULL)
+        fail(server, "a sparse matrix cannot be %s: multiply it first", done);
+    else
+        return held;
+    return NULL;
+}
+
+static json_t *fetch(struct server *server, const json_t *command) {
+    const struct held *held = find_dense(server, command, "fetched");
+    if (held == NULL) return NULL;
     /* All ranks have the same array: the first one sends it. */
     const bool is_sent = !held->is_array || server->ranks.rank == 0;
     const uint64_t bytes = is_sent ? held->part.local_rows * held->part.columns * sizeof(double) : 0;
@@ -109,18 +120,14 @@ static json_t *fetch(struct server *server, const json_t *command) {
 }
 
 static json_t *write_result(struct server *server, const json_t *command) {
-    const struct held *held = matrices_find(&server->matrices, number_in(command, "handle"));
     const char *folder = json_string_value(json_object_get(command, "folder"));
     supply_options_t options = server->options;
     options.results_folder = folder;
     server->text[0] = '\0';
-    if (held == NULL)
-        fail(server, "there is no matrix %" PRIu64 ": it was dropped", number_in(command, "handle"));
-    else if (held->part.row_offsets != NULL)
-        fail(server, "a sparse matrix cannot be written: multiply it first");
-    else if (folder == NULL)
+    const struct held *held = find_dense(server, command, "written");
+    if (held != NULL && folder == NULL)
         fail(server, "the command names no folder");
-    else
+    else if (held != NULL)
         write_matrix(held, &server->ranks, &options, "matrix", server->text);
     if (ranks_agree(&server->ranks, server->text)) return json_object();
     if (folder != NULL) remove_written(&options);
