@@ -71,8 +71,9 @@ void *growing_add(struct growing *memory, size_t bytes) {
     if (needed > 0) {
         size_t step = memory->capacity / 2 < STEP_MAX ? memory->capacity / 2 : STEP_MAX;
         if (step < STEP_MIN) step = STEP_MIN;
-        if (step < needed || !is_free(step)) step = needed;
-        if (!make_free(step) || !grow(memory, whole_pages(memory->capacity + step))) return NULL;
+        const bool is_large = step > needed && is_free(step);
+        if (!is_large) step = needed;
+        if ((!is_large && !make_free(step)) || !grow(memory, whole_pages(memory->capacity + step))) return NULL;
     }
     uint8_t *added = memory->address + memory->bytes;
     memory->bytes += bytes;
