@@ -1,21 +1,18 @@
 #include "heartbeat.h"
 
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "interruption.h"
 
-#define PERIOD_NANOSECONDS 500000000L
+#define PERIOD_SECONDS 0.5
 /* For a routine that asks whether it was cancelled. */
 #define BEATS_AFTER_SIGNAL 4
 
 static bool wait_until_stopped(struct heartbeat *heartbeat) {
-    struct timespec next;
-    clock_gettime(CLOCK_MONOTONIC, &next);
-    next.tv_nsec += PERIOD_NANOSECONDS;
-    next.tv_sec += next.tv_nsec / 1000000000L;
-    next.tv_nsec %= 1000000000L;
+    const int64_t time = supply_clock_after(PERIOD_SECONDS);
+    const struct timespec next = {.tv_sec = time / NANOSECONDS, .tv_nsec = time % NANOSECONDS};
     pthread_mutex_lock(&heartbeat->lock);
     if (!heartbeat->stop) pthread_cond_timedwait(&heartbeat->stopped, &heartbeat->lock, &next);
     const bool stop = heartbeat->stop;
