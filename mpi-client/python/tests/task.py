@@ -20,6 +20,7 @@ _FORMATS = {
     pyarrow.int8(): "c", pyarrow.uint8(): "C", pyarrow.int16(): "s", pyarrow.uint16(): "S", pyarrow.int32(): "i",
     pyarrow.uint32(): "I", pyarrow.int64(): "l", pyarrow.uint64(): "L", pyarrow.float32(): "f", pyarrow.float64(): "g",
     pyarrow.date32(): "tdD", pyarrow.bool_(): "b", pyarrow.binary(): "z", pyarrow.string(): "u",
+    pyarrow.binary_view(): "vz",
 }  # fmt: skip
 
 
@@ -76,23 +77,20 @@ class Task:
             put(self.memory, "schema_entry", at, name=field.name, format=form, child_format=child, flags=flags)
         put(self.memory, "mapped_file_header", schema_columns=len(schema))
 
-    def supply(self, batch, epoch=0, partition=0, first_element=0):
-        """Publishes a block with the values of a record batch (P1 to P4)."""
+    def supply(self, batch, epoch=0, partition=0, first_element=0, foreign_file=None):
+        """Publishes a block with the values of a record batch (P1 to P4). A binary_view's stay in the file."""
         if self.header("schema_columns") == 0:
             self.write_schema(batch.schema)
+        if foreign_file is not None:
+            put(self.memory, "foreign_file", CONSTANTS["FOREIGN_FILES_OFFSET"], **foreign_file.entry)
+            put(self.memory, "mapped_file_header", foreign_count=1)
         image = bytearray(_aligned(SIZES["block_header"] + batch.num_columns * SIZES["block_column"]))
         put(image, "block_header", column_count=batch.num_columns)
         for index, column in enumerate(batch.columns):
-            values = column.values if pyarrow.types.is_fixed_size_list(column.type) else column
-            validity, *others = column.buffers()[:1] + values.buffers()[1:]
             fields = {"null_count": column.null_count}
-            names = ("offsets", "data") if len(others) == 2 else ("data",)
-            sizes = _sizes(column, values, others)
-            if validity is not None:
-                names, others, sizes = ("validity", *names), [validity, *others], [-(-len(column) // 8), *sizes]
-            for name, buffer, size in zip(names, others, sizes):
-                fields.update({f"{name}_offset": len(image), f"{name}_bytes": size})
-                image += bytes(buffer or b"")[:size].ljust(_aligned(size), b"\0")
+            for name, buffer in _buffers(column, foreign_file).items():
+                fields.update({f"{name}_offset": len(image), f"{name}_bytes": len(buffer)})
+                image += buffer.ljust(_aligned(len(buffer)), b"\0")
             put(image, "block_column", SIZES["block_header"] + index * SIZES["block_column"], **fields)
         self._publish("NOTIFICATION_BLOCK", image, batch.num_rows, epoch, partition, first_element)
 
@@ -137,9 +135,19 @@ class Task:
         os.write(self._notifications, notification)
 
 
-def _sizes(column, values, buffers):
+def _buffers(column, foreign_file):
+    if column.type == pyarrow.binary_view():
+        return {"offsets": foreign_file.windows(), "data": foreign_file.views(column.to_pylist())}
+    values = column.values if pyarrow.types.is_fixed_size_list(column.type) else column
+    validity, *others = column.buffers()[:1] + values.buffers()[1:]
+    names = ("offsets", "data") if len(others) == 2 else ("data",)
+    found = {name: bytes(buffer or b"")[:size] for name, buffer, size in zip(names, others, _sizes(values, others))}
+    return found if validity is None else {"validity": bytes(validity)[: -(-len(column) // 8)], **found}
+
+
+def _sizes(values, buffers):
     if len(buffers) == 2:
-        offsets = struct.unpack_from(f"<{len(column) + 1}i", buffers[0])
-        return [4 * (len(column) + 1), offsets[-1]]
+        offsets = struct.unpack_from(f"<{len(values) + 1}i", buffers[0])
+        return [4 * (len(values) + 1), offsets[-1]]
     bits = values.type.bit_width * len(values)
     return [-(-bits // 8)]

@@ -11,7 +11,8 @@ Column::Column(Pair &pair, const supply_block_t &block, std::shared_ptr<const Co
     data = static_cast<const uint8_t *>(column.data);
     pair.check(supply_export_arrow(pair.handle(), &block, type->index, nullptr, &array_));
     validity = static_cast<const uint8_t *>(array_.buffers[0]);
-    offsets = array_.n_buffers == 3 ? static_cast<const int32_t *>(array_.buffers[1]) : nullptr;
+    offsets = column.offsets != nullptr ? static_cast<const int32_t *>(array_.buffers[1]) : nullptr;
+    if (column.offsets != nullptr || column.views != nullptr) values_ = std::make_unique<const Values>(column, array_);
 }
 
 std::vector<size_t> Column::shape() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pair.h"
+#include "values.h"
 
 class Column {
   public:
@@ -24,9 +25,12 @@ class Column {
 
     /** Of an array over a plain column. */
     std::vector<size_t> shape() const;
+    /** Of a column of bytes, text or views. */
+    const Values &values() const { return *values_; }
 
   private:
     ArrowArray array_;
+    std::unique_ptr<const Values> values_;
     const References::Place place_;
 };
 

@@ -45,6 +45,43 @@ nb::object array_tensor(nb::handle self, uint8_t kind, uint8_t bits, const std::
     return tensor(array<nb::no_framework>(self, kind, bits, shape, begin));
 }
 
+/* An array over values of a column that lie `step` bytes apart, from element `first` on; shape[0] is their number. */
+template <typename Framework>
+nb::ndarray<Framework, nb::ro> strided_array(nb::handle self, uint8_t kind, uint8_t bits,
+                                             const std::vector<size_t> &shape, uint32_t first, size_t step) {
+    const auto &column = nb::cast<const Column &>(self);
+    std::vector<int64_t> strides(shape.size(), 1);
+    for (size_t i = shape.size() - 1; i > 1; i--) strides[i - 1] = strides[i] * static_cast<int64_t>(shape[i]);
+    strides[0] = static_cast<int64_t>(step / (bits / 8));
+    return nb::ndarray<Framework, nb::ro>(column.values().at(first).data, shape.size(), shape.data(), self,
+                                          strides.data(), nb::dlpack::dtype{kind, bits, 1});
+}
+
+nb::object strided_tensor(nb::handle self, uint8_t kind, uint8_t bits, const std::vector<size_t> &shape, uint32_t first,
+                          size_t step) {
+    return tensor(strided_array<nb::no_framework>(self, kind, bits, shape, first, step));
+}
+
+/* Values of any length: an array of bytes for each. */
+nb::list views(nb::handle self, uint32_t first, uint32_t count) {
+    const auto &column = nb::cast<const Column &>(self);
+    nb::list list;
+    for (uint32_t i = first; i < first + count; i++) {
+        const Values::Value value = column.values().at(i);
+        list.append(nb::ndarray<nb::numpy, const uint8_t>(value.data, 1, &value.bytes, self));
+    }
+    return list;
+}
+
+/* The place of each value's end, if they stand one after the other. */
+void ends(const Column &column, uint32_t first, nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> to) {
+    column.values().gather(first, static_cast<uint32_t>(to.size()), to.data(), nullptr, 0);
+}
+
+void gather(const Column &column, uint32_t first, uint32_t count, nb::ndarray<nb::c_contig, nb::device::cpu> to) {
+    column.values().gather(first, count, nullptr, to.data(), to.nbytes());
+}
+
 nb::object offsets(nb::handle self) {
     const auto &column = nb::cast<const Column &>(self);
     if (column.offsets == nullptr) return nb::none();
@@ -156,6 +193,17 @@ NB_MODULE(_core, module) {
         .def("numpy", &array<nb::numpy>, "kind"_a, "bits"_a, "shape"_a, "begin"_a = 0)
         .def("torch", &plain_tensor)
         .def("torch", &array_tensor, "kind"_a, "bits"_a, "shape"_a, "begin"_a = 0)
+        .def("strided_numpy", &strided_array<nb::numpy>, "kind"_a, "bits"_a, "shape"_a, "first"_a, "step"_a)
+        .def("strided_torch", &strided_tensor, "kind"_a, "bits"_a, "shape"_a, "first"_a, "step"_a)
+        .def(
+            "step",
+            [](const Column &column, uint32_t first, uint32_t count, size_t unit) {
+                return column.values().step(first, count, unit);
+            },
+            "first"_a, "count"_a, "unit"_a)
+        .def("views", &views, "first"_a, "count"_a)
+        .def("ends", &ends, "first"_a, "to"_a)
+        .def("gather", &gather, "first"_a, "count"_a, "to"_a)
         .def("offsets", &offsets)
         .def("validity", &validity)
         .def_prop_ro("is_plain", [](const Column &column) { return column.type->is_plain; })

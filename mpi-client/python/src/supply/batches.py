@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any
+from typing import Any, Union
 
 import torch
 
@@ -11,6 +11,10 @@ from supply.batch import Batch, Jagged, Values, copy_of, joined
 from supply.block import Block
 from supply.block_values import BlockValues, Sliceable
 from supply.errors import SupplyError
+from supply.slices_in_place import JaggedSlice, TensorSlice
+
+# A column of a batch that is not made yet.
+Part = Union[Values, TensorSlice, JaggedSlice]
 
 
 class Batches:
@@ -50,35 +54,44 @@ class Batches:
         if partial.filled:
             yield partial.take(), position
 
-    def _whole(self, part: Batch) -> Batch:
-        if not self._zero_copy:
-            copy = Batch()
-            for name, values in part.items():
-                copy[name] = self._copy(name, values)
-            return copy
-        for name, dtype in self._dtypes.items():
-            values = part[name]
-            if isinstance(values, torch.Tensor):
-                part[name] = values.to(dtype)
-        return part
+    def _whole(self, part: Mapping[str, Part]) -> Batch:
+        take = self._view if self._zero_copy else self.copy
+        return Batch([(name, take(name, values)) for name, values in part.items()])
 
-    def _copy(self, name: str, values: Values) -> Values:
+    def _view(self, name: str, values: Part) -> Values:
+        """The values in place, if they can be a batch so."""
+        if isinstance(values, JaggedSlice) or (isinstance(values, TensorSlice) and self._pin):
+            return self.copy(name, values)
+        if isinstance(values, TensorSlice):
+            values = values.view()
+        if name in self._dtypes and isinstance(values, torch.Tensor):
+            return values.to(self._dtypes[name])
+        return values
+
+    def copy(self, name: str, values: Part) -> Values:
+        """A copy that is independent of the block."""
+        if isinstance(values, JaggedSlice):
+            return values.copy()
+        if isinstance(values, TensorSlice):
+            tensor = self.empty(name, values, len(values))
+            values.copy_to(tensor)
+            return tensor
         if isinstance(values, torch.Tensor) and (name in self._dtypes or self._pin):
             return self.empty(name, values, len(values)).copy_(values)
         return copy_of(values)
 
-    def empty(self, name: str, like: torch.Tensor, length: int) -> torch.Tensor:
+    def empty(self, name: str, like: torch.Tensor | TensorSlice, length: int) -> torch.Tensor:
         """A tensor for `length` elements of the column, in memory that PyTorch pins if it was asked to."""
         shape = (length, *like.shape[1:])
         return torch.empty(shape, dtype=self._dtypes.get(name, like.dtype), pin_memory=self._pin)
 
 
-def _rows(columns: Mapping[str, Sliceable], begin: int, end: int, count: int) -> Batch:
+def _rows(columns: Mapping[str, Sliceable], begin: int, end: int, count: int) -> Mapping[str, Part]:
     """Those elements of a block of `count`."""
     if isinstance(columns, Batch) and end - begin == count:
         # It takes less time than slices of tensors.
         return columns
-    return Batch((name, values[begin:end]) for name, values in columns.items())
+    return {name: values[begin:end] for name, values in columns.items()}
 
 
 class _PartialBatch:
@@ -89,17 +102,17 @@ class _PartialBatch:
         self._parts: dict[str, Any] = {}
         self.filled = 0
 
-    def append(self, part: Batch, count: int) -> None:
+    def append(self, part: Mapping[str, Part], count: int) -> None:
         for name, values in part.items():
-            if isinstance(values, torch.Tensor):
+            if isinstance(values, (torch.Tensor, TensorSlice)):
                 self._append_numbers(name, values)
-            elif isinstance(values, Jagged):
-                self._parts.setdefault(name, []).append(copy_of(values))
+            elif isinstance(values, (Jagged, JaggedSlice)):
+                self._parts.setdefault(name, []).append(self._batches.copy(name, values))
             else:
                 self._parts.setdefault(name, []).extend(values)
         self.filled += count
 
-    def _append_numbers(self, name: str, values: torch.Tensor) -> None:
+    def _append_numbers(self, name: str, values: torch.Tensor | TensorSlice) -> None:
         if name not in self._parts:
             self._parts[name] = self._batches.empty(name, values, self._batches._batch_size)
         whole = self._parts[name]
@@ -108,7 +121,11 @@ class _PartialBatch:
                 f"column '{name}': an element has shape {tuple(values.shape[1:])}, earlier ones of the batch have "
                 f"{tuple(whole.shape[1:])}: make them equal in Spark, or read block by block (supply.open)"
             )
-        whole[self.filled : self.filled + len(values)] = values
+        place = whole[self.filled : self.filled + len(values)]
+        if isinstance(values, TensorSlice):
+            values.copy_to(place)
+        else:
+            place[:] = values
 
     def take(self) -> Batch:
         """The batch. The next one is empty."""

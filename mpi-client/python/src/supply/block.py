@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from supply import _core, column_layout
+from supply.values_in_place import ValuesInPlace
 
 if TYPE_CHECKING:
     import torch
@@ -68,6 +69,17 @@ class Block:
             f"first {self.first_element}, epoch {self.epoch}>"
         )
 
+    def views(self, name: str) -> list[numpy.ndarray]:
+        """The values of a column of bytes or text, of any lengths: for each a read-only array of uint8.
+
+        Nothing is copied. Raises KeyError if there is no such column, and ColumnError for other types and for nulls.
+        """
+        column = self._column(name)
+        if column.format not in ("u", "z", "vz"):
+            raise column_layout.refusal(column, f"views() is for bytes and text: block.numpy({name!r})")
+        column_layout.refuse_nulls(column)
+        return column.views(0, column.element_count)
+
     def numpy(self, name: str, copy: bool = False) -> numpy.ndarray:
         """The values of a column: a read-only array over the mapped file, or with copy=True a writable copy.
 
@@ -77,10 +89,16 @@ class Block:
 
         Raises KeyError if there is no such column, and ColumnError for what an array cannot hold: text, bytes of
         different lengths, dates, decimals, nulls, and bits without a copy. Use pyarrow.record_batch(block) for those.
+
+        Values in place (Supplier --in-place) are one strided array over their file, if they lie at equal distances
+        there, and numbers are aligned. Otherwise they need copy=True, or views().
         """
         column = self._column(name)
         if copy and column.format == "b":
             return column_layout.bits(column)
+        if column.format == "vz":
+            values = self._in_place(column)
+            return values.gathered() if copy else column.strided_numpy(*values.strided())
         layout = column_layout.of(self, column)
         array = column.numpy(*layout)
         if layout and column.format.startswith("tsu:"):
@@ -98,6 +116,9 @@ class Block:
         column = self._column(name)
         if copy and column.format == "b":
             return torch.from_numpy(column_layout.bits(column))
+        if column.format == "vz":
+            values = self._in_place(column)
+            return torch.from_numpy(values.gathered()) if copy else column.strided_torch(*values.strided())
         layout = column_layout.of(self, column)
         try:
             tensor = column.torch(*layout)
@@ -118,6 +139,10 @@ class Block:
     def position_after(self, elements: int) -> str:
         """The position after the block's first `elements` elements, for supply.open(position=...)."""
         return self._core.position_after(elements)
+
+    def _in_place(self, column: _core.Column) -> ValuesInPlace:
+        column_layout.refuse_nulls(column)
+        return ValuesInPlace(self, column, column_layout.common_length(column, column_layout.without_array(column)))
 
     def _column(self, name: str) -> _core.Column:
         return self._core.column(name)

@@ -12,6 +12,8 @@ from supply import _core, column_layout
 from supply.batch import Batch, Jagged
 from supply.block import Block
 from supply.errors import ColumnError
+from supply.slices_in_place import JaggedInPlace, TensorsInPlace
+from supply.values_in_place import ValuesInPlace
 
 MASK = "mask"
 MASK_SUFFIX = "_mask"
@@ -25,17 +27,24 @@ class _Lists:
     """Texts or bytes of a block. A slice is a list, and only its elements are made."""
 
     def __init__(self, column: _core.Column, valid: numpy.ndarray | None) -> None:
+        self._column = column
         self._bounds = column.offsets()
         self._data = memoryview(column.numpy(_UINT, 8, (column.data_bytes,), 0))
         self._make: Callable[[memoryview], Any] = (lambda data: str(data, "utf-8")) if column.format == "u" else bytes
         self._valid = valid
 
     def __getitem__(self, part: slice) -> list[Any]:
-        bounds = self._bounds[part.start : part.stop + 1].tolist()
-        values = [self._make(self._data[begin:end]) for begin, end in zip(bounds, bounds[1:])]
+        values = self._in_place(part) if self._bounds is None else self._in_block(part)
         if self._valid is not None:
             values = [value if valid else None for value, valid in zip(values, self._valid[part].tolist())]
         return values
+
+    def _in_block(self, part: slice) -> list[Any]:
+        bounds = self._bounds[part.start : part.stop + 1].tolist()
+        return [self._make(self._data[begin:end]) for begin, end in zip(bounds, bounds[1:])]
+
+    def _in_place(self, part: slice) -> list[Any]:
+        return list(map(self._make, self._column.views(part.start, part.stop - part.start)))
 
 
 class _JaggedValues:
@@ -50,8 +59,8 @@ class _JaggedValues:
         return Jagged(self._data[bounds[0] : bounds[-1]], torch.from_numpy(bounds - bounds[0]))
 
 
-# A slice of it is what a batch has.
-Sliceable = Union[torch.Tensor, _Lists, _JaggedValues]
+# A slice of it is what a batch has, or of values in place what makes it.
+Sliceable = Union[torch.Tensor, _Lists, _JaggedValues, TensorsInPlace, JaggedInPlace]
 
 
 class BlockValues:
@@ -98,23 +107,27 @@ class BlockValues:
 
     def _is_plain(self, column: _core.Column) -> bool:
         form = column.format
-        return form not in ("u", "b", "tdD") and form[:2] != "d:" and column.name not in (*self._ragged, *self._dtypes)
+        return (
+            form not in ("u", "b", "tdD", "vz")
+            and form[:2] != "d:"
+            and column.name not in (*self._ragged, *self._dtypes)
+        )
 
     def _values(self, block: Block, column: _core.Column, valid: numpy.ndarray | None) -> Sliceable:
         ragged = self._ragged.get(column.name, "list" if column.format == "u" else None)
         if ragged is not None:
-            if column.format not in ("u", "z"):
+            if column.format not in ("u", "z", "vz"):
                 raise column_layout.refusal(column, "ragged is for text and bytes only: leave it out of ragged")
             if ragged == "list":
                 return _Lists(column, valid if column.null_count else None)
             self._refuse_nulls(column)
-            return _JaggedValues(column)
+            return JaggedInPlace(column) if column.format == "vz" else _JaggedValues(column)
         self._refuse_nulls(column)
-        numbers = self._numbers(block, column)
+        values = self._in_place(block, column) if column.format == "vz" else self._numbers(block, column)
         if valid is None:
-            return numbers
+            return values
+        numbers = values.clone()
         fill = self._nulls[column.name]
-        numbers = numbers.clone()
         numbers[~torch.from_numpy(valid)] = 0 if fill == MASK else fill
         return numbers
 
@@ -137,16 +150,15 @@ class BlockValues:
             raise column_layout.refusal(
                 column, "tensors have no decimals: cast the column to double in Spark, col.cast('double')"
             )
-        if form == "z" and len(set(numpy.diff(column.offsets()).tolist())) > 1:
-            raise column_layout.refusal(
-                column,
-                "its values differ in length, which a tensor cannot hold: SupplyDataset(ragged="
-                f"{{{column.name!r}: 'list'}}), or 'jagged'",
-            )
+        if form == "z":
+            _common_length(column)
         layout = column_layout.of(block, column, nulls=True)
         if form in _UNSIGNED and not hasattr(torch, "uint16"):
             return self._converted(column, column.numpy(*layout))
         return column.torch(*layout)
+
+    def _in_place(self, block: Block, column: _core.Column) -> TensorsInPlace:
+        return TensorsInPlace(ValuesInPlace(block, column, _common_length(column)))
 
     def _converted(self, column: _core.Column, array: numpy.ndarray) -> torch.Tensor:
         dtype = self._dtypes.get(column.name)
@@ -157,6 +169,10 @@ class BlockValues:
                 f"{{{column.name!r}: torch.long}}) converts it",
             )
         return torch.from_numpy(array.astype(torch.empty(0, dtype=dtype).numpy().dtype))
+
+
+def _common_length(column: _core.Column) -> int:
+    return column_layout.common_length(column, f"SupplyDataset(ragged={{{column.name!r}: 'list'}}), or 'jagged'")
 
 
 def _valid(column: _core.Column) -> numpy.ndarray:

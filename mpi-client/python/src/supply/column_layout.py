@@ -33,7 +33,7 @@ def of(block: Block, column: _core.Column, nulls: bool = False) -> Layout:
     values of nulls, which are any.
     """
     if not nulls:
-        _refuse_nulls(column)
+        refuse_nulls(column)
     if column.is_plain:
         return ()
     count, form = column.element_count, column.format
@@ -45,13 +45,13 @@ def of(block: Block, column: _core.Column, nulls: bool = False) -> Layout:
         raise refusal(column, f"arrays have no such type without a copy: {_ARROW}")
     if form == "b":
         raise refusal(column, f"booleans are bits, which an array cannot address: copy=True, or {_ARROW}")
-    raise refusal(column, f"its values differ in length, which an array cannot hold: {_ARROW}")
+    raise refusal(column, f"its values differ in length, which an array cannot hold: {without_array(column)}")
 
 
 def bits(column: _core.Column, nulls: bool = False) -> numpy.ndarray:
     """A column of booleans, copied. nulls: as for of()."""
     if not nulls:
-        _refuse_nulls(column)
+        refuse_nulls(column)
     return unpacked(column.numpy(_UINT, 8, (column.data_bytes,), 0), column.element_count)
 
 
@@ -60,7 +60,8 @@ def unpacked(bits: numpy.ndarray, count: int) -> numpy.ndarray:
     return numpy.unpackbits(bits, count=count, bitorder="little").astype(bool)
 
 
-def _refuse_nulls(column: _core.Column) -> None:
+def refuse_nulls(column: _core.Column) -> None:
+    """Raises ColumnError if an element has no value."""
     if column.null_count:
         raise refusal(
             column,
@@ -68,19 +69,44 @@ def _refuse_nulls(column: _core.Column) -> None:
         )
 
 
-def _bytes_layout(block: Block, column: _core.Column) -> Layout:
-    offsets = column.offsets().astype(numpy.int64)
-    lengths = numpy.diff(offsets)
-    length, begin = int(lengths[0]), int(offsets[0])
-    if (lengths != length).any():
+def without_array(column: _core.Column) -> str:
+    """How to read bytes that an array cannot hold."""
+    return f"block.views({column.name!r}), or {_ARROW}"
+
+
+def ends(column: _core.Column, first: int, count: int) -> numpy.ndarray:
+    """The place of each value's end, if these values of bytes or text stand one after the other."""
+    places = numpy.empty(count, numpy.int64)
+    column.ends(first, places)
+    return places
+
+
+def common_length(column: _core.Column, otherwise: str) -> int:
+    """The length of all values of bytes. otherwise: what the user can do if they differ."""
+    lengths = numpy.diff(ends(column, 0, column.element_count), prepend=0)
+    if (lengths != lengths[0]).any():
         range_of_lengths = f"from {lengths.min()} to {lengths.max()} bytes"
-        raise refusal(column, f"its values differ in length, {range_of_lengths}, which an array cannot hold: {_ARROW}")
+        raise refusal(column, f"its values differ in length, {range_of_lengths}: {otherwise}")
+    return int(lengths[0])
+
+
+def of_bytes(block: Block, column: _core.Column, length: int) -> tuple[int, int, tuple[int, ...]]:
+    """DLPack's type code, bits of a number, and shape, of each value of a column whose values have this length."""
     shape = _datum_shape(block) if column.name == "data" else None
     if shape and length == math.prod(shape):
-        return _UINT, 8, (column.element_count, *shape), begin
-    if shape and length == _FLOAT32_BYTES * math.prod(shape) and begin % _FLOAT32_BYTES == 0:
-        return _FLOAT, 32, (column.element_count, *shape), begin
-    return _UINT, 8, (column.element_count, length), begin
+        return _UINT, 8, shape
+    if shape and length == _FLOAT32_BYTES * math.prod(shape):
+        return _FLOAT, 32, shape
+    return _UINT, 8, (length,)
+
+
+def _bytes_layout(block: Block, column: _core.Column) -> Layout:
+    begin = int(column.offsets()[0])
+    length = common_length(column, without_array(column))
+    kind, bits, shape = of_bytes(block, column, length)
+    if bits > 8 and begin % _FLOAT32_BYTES:
+        kind, bits, shape = _UINT, 8, (length,)
+    return kind, bits, (column.element_count, *shape), begin
 
 
 def _datum_shape(block: Block) -> tuple[int, ...] | None:

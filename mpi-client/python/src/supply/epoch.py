@@ -38,12 +38,13 @@ class Epoch(IterableDataset):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The columns as a stream of record batches, one for each block, for pyarrow, polars or DuckDB. Needs pyarrow.
 
-        The record batches are copies, unless zero_copy=True. The options for batches do not apply.
+        The record batches are copies, unless zero_copy=True. Copies of values in place (Arrow's binary_view) are
+        binary. The options for batches do not apply.
         """
         import pyarrow
 
         whole = pyarrow.schema(self.dataset.opened())
-        schema = pyarrow.schema([whole.field(name) for name in self.dataset.columns])
+        schema = pyarrow.schema([self._field(whole.field(name)) for name in self.dataset.columns])
         return pyarrow.RecordBatchReader.from_batches(schema, self._record_batches(schema)).__arrow_c_stream__()
 
     def _record_batches(self, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
@@ -55,9 +56,25 @@ class Epoch(IterableDataset):
             self.dataset.hand_out(Step(Batch(), block.position_after(len(block))))
             # Otherwise they would hold the block during the next wait.
             del block
-            yield rows if self.dataset.is_zero_copy else pyarrow.ipc.read_record_batch(rows.serialize(), schema)
+            yield rows if self.dataset.is_zero_copy else _copied(rows, schema)
             del rows
         self.dataset.finish_epoch()
 
+    def _field(self, field: pyarrow.Field) -> pyarrow.Field:
+        import pyarrow
+
+        # By its name: older versions of pyarrow lack the type.
+        is_in_place = str(field.type) == "binary_view"
+        return field.with_type(pyarrow.binary()) if is_in_place and not self.dataset.is_zero_copy else field
+
     def __repr__(self) -> str:
         return f"<supply.torch.Epoch {self.number}>"
+
+
+def _copied(rows: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+    import pyarrow
+
+    # serialize() copies whole windows of views.
+    columns = [column.cast(field.type) for column, field in zip(rows.columns, schema)]
+    copy = pyarrow.record_batch(columns, schema=schema).serialize()
+    return pyarrow.ipc.read_record_batch(copy, schema)

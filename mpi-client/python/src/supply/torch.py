@@ -100,7 +100,7 @@ class SupplyDataset(Closing, IterableDataset):
         self._pair = (config, local_rank)
         self._options = options
         values = BlockValues(columns, dtypes or {}, ragged or {}, nulls or {})
-        self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin) and not zero_copy)
+        self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin))
         self._batches_of_workers = Batches(values, batch_size, dtypes or {}, zero_copy=True, pin=False)
         self.columns = list(columns)
         self.is_zero_copy = zero_copy
