@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -130,6 +131,7 @@ class Block:
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         """All columns as a record batch, for pyarrow.record_batch(block). Nothing is copied."""
+        self._require_views_of_arrow()
         return self._core.arrow()
 
     def __arrow_c_schema__(self) -> Any:
@@ -139,6 +141,20 @@ class Block:
     def position_after(self, elements: int) -> str:
         """The position after the block's first `elements` elements, for supply.open(position=...)."""
         return self._core.position_after(elements)
+
+    def _require_views_of_arrow(self) -> None:
+        """pyarrow 14 and 15 take the type of values in place for an unknown one, or fail later without a reason."""
+        pyarrow = sys.modules.get("pyarrow")
+        if pyarrow is None or hasattr(pyarrow, "binary_view"):
+            return
+        for name in self.columns:
+            column = self._column(name)
+            if column.format == "vz":
+                raise column_layout.refusal(
+                    column,
+                    f"its values are in place, and pyarrow {pyarrow.__version__} has no binary_view for them: install "
+                    "pyarrow 16 or newer, or supply without --in-place",
+                )
 
     def _in_place(self, column: _core.Column) -> ValuesInPlace:
         column_layout.refuse_nulls(column)
