@@ -13,8 +13,8 @@ sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "launch")]
 
 import databases
 from pairs import Pairs
-from ranks import Rank, multiset
-from supplier import Supplier, rows
+from ranks import Rank, multiset, one_line
+from supplier import Supplier, SupplierFailure, rows
 from supply_run import SupplyRun
 
 
@@ -84,6 +84,23 @@ def supply(supplier, make_pairs, start_ranks):
         assert [int(row["rank"]) for row in table] == list(range(ranks))
         assert [int(row["elements"]) for row in table] == [len(rank.lines) for rank in receivers]
         return receivers
+
+    return run
+
+
+@pytest.fixture
+def both_sides_fail(supplier, make_pairs, start_ranks):
+    """Runs until the Supplier and each rank have failed with the same text. Returns the text."""
+
+    def run(database, *options, ranks=2, **sizes):
+        pairs = make_pairs(ranks, **sizes)
+        receivers = start_ranks(pairs, ranks)
+        with pytest.raises(SupplierFailure) as failure:
+            supplier.start(database, pairs, *options, ranks=ranks).result()
+        text = str(failure.value)
+        assert [rank.finish() for rank in receivers] == [1] * ranks
+        assert [one_line(rank) for rank in receivers] == [text] * ranks
+        return text
 
     return run
 

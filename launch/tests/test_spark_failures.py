@@ -6,8 +6,7 @@ import struct
 import pytest
 
 import databases
-from ranks import one_line
-from supplier import SLOTS, SupplierFailure
+from supplier import SLOTS
 
 META_PAGE_FLAG = 0x08
 MAGIC = 0xBEEFC0DE
@@ -83,23 +82,6 @@ def large_element(folder):
 
 # No rank has all its data before another rank's task fails.
 ENDLESS = ("--epochs", 100_000)
-
-
-@pytest.fixture
-def both_sides_fail(supplier, make_pairs, start_ranks):
-    """Runs until the Supplier and each rank have failed with the same text. Returns the text."""
-
-    def run(database, *options, ranks=2, **sizes):
-        pairs = make_pairs(ranks, **sizes)
-        receivers = start_ranks(pairs, ranks)
-        with pytest.raises(SupplierFailure) as failure:
-            supplier.start(database, pairs, *options, ranks=ranks).result()
-        text = str(failure.value)
-        assert [rank.finish() for rank in receivers] == [1] * ranks
-        assert [one_line(rank) for rank in receivers] == [text] * ranks
-        return text
-
-    return run
 
 
 @pytest.mark.parametrize(

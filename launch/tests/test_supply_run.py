@@ -30,10 +30,12 @@ def last_message(run):
     return run.errors[-1].removeprefix("supply-run: ")
 
 
-def test_every_element_once(supply_run, entries):
-    run = supply_run("--lmdb", entries, "--ranks", 3, "--epochs", 2, "--partitions", 7)
+@pytest.mark.parametrize("options, lines", [((), 1), (("--in-place",), 0)], ids=["copied", "in place"])
+def test_every_element_once(supply_run, entries, options, lines):
+    run = supply_run("--lmdb", entries, "--ranks", 3, "--epochs", 2, "--partitions", 7, *options)
     assert run.finish() == 0
     assert collections.Counter(run.lines) == databases.expected_lines(entries, 2)
+    assert len([line for line in run.errors if line.startswith("supplier: ") and "--in-place" in line]) == lines
 
 
 def test_many_ranks_on_config_files_of_the_user(supply_run, entries):

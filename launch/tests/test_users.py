@@ -1,21 +1,15 @@
 """Ranks of one user, fed by the Supplier of another user: only by a group that the config files name."""
 
 import os
-import shutil
 import subprocess
 
 import pytest
 
 import databases
-from places import LAUNCH, SUPPLY_CAT
+from places import LAUNCH
 from ranks import multiset
 from supplier import SupplierFailure, rows
-
-# These numbers need no entry in /etc/passwd and /etc/group.
-ALICE = 61001
-FEEDERS = 61000
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to start ranks of another user")
+from users import ALICE, FEEDERS, give_to_alice, needs_root
 
 
 @pytest.fixture
@@ -29,17 +23,7 @@ def alice(make_pairs):
 
     def make(**words):
         pairs = make_pairs(2, **words)
-        pairs.folder.parent.chmod(0o755)
-        for path in (pairs.folder, pairs.mapped_files, pairs.named_pipes):
-            os.chown(path, ALICE, FEEDERS)
-        # She may not be able to read the build folder.
-        copy = shutil.copy(SUPPLY_CAT, pairs.folder.parent)
-        program = pairs.folder.parent / "alice-cat"
-        program.write_text(
-            f'#!/bin/sh\nexec setpriv --reuid={ALICE} --regid={ALICE} --groups={FEEDERS} -- {copy} "$@"\n'
-        )
-        program.chmod(0o755)
-        return pairs, program
+        return pairs, give_to_alice(pairs)
 
     return make
 

@@ -27,6 +27,16 @@ def test_executors_die_in_the_middle_of_partitions(start_run, fault):
     run.ends_well()
 
 
+def test_executors_die_while_ranks_read_in_place(start_run, fault):
+    point = fault("P3", "kill", after=40)
+    run = start_run("--in-place", epochs=LONG)
+    killed = point.taken()
+    wait_until(lambda: is_gone(killed))
+    fault("P2", "kill", after=40)
+    point.taken()
+    run.ends_well()
+
+
 def given_to_another(cluster, start_run, fault):
     """Returns a run, and an executor that is stopped until Spark has given its tasks to another executor."""
     point = fault("P3", "stop", after=150)

@@ -8,7 +8,7 @@ import picocli.CommandLine.ParameterException
 
 import supply.core.{BuiltFor, ConfigException, RankEndedException, RankException, SupplyException, UsageError}
 import supply.data.Source
-import supply.driver.{LmdbOpener, Report, ResumePositions, SupplierOptions, SupplyJob}
+import supply.driver.{InPlaceHint, LmdbOpener, Report, ResumePositions, SupplierOptions, SupplyJob}
 import supply.plan.Hostfile
 import supply.sources.DatumBatchSource
 import supply.sources.lmdb.LmdbSource
@@ -98,13 +98,15 @@ object Supplier {
         if (partitions < 1)
           throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
         val level = storageLevel(options.storageLevel)
+        if (options.inPlace && level != StorageLevel.NONE) throw new ConfigException(
+          s"--in-place reads the LMDB where it lies, and --storage-level ${options.storageLevel} would copy it: use one of the two")
         val lmdb = LmdbOpener.open(sc, options.lmdb, partitions,
           Hostfile(Option(options.run.pairs.hosts), options.run.ranks),
           options.cache.settings(options.run.timeout))
-        if (level == StorageLevel.NONE) new LmdbSource(lmdb, options.inPlace): Source
-        else if (options.inPlace) throw new ConfigException(
-          s"--in-place reads the LMDB where it lies, and --storage-level ${options.storageLevel} would copy it: use one of the two")
-        else {
+        if (level == StorageLevel.NONE) {
+          if (!options.inPlace) InPlaceHint.show(lmdb, "--in-place")
+          new LmdbSource(lmdb, options.inPlace): Source
+        } else {
           val batches = lmdb.batches.persist(level)
           persisted = Some(batches)
           new DatumBatchSource(batches, Some(lmdb.partitionEntries)): Source

@@ -31,12 +31,14 @@ final class LmdbDataSource extends RelationProvider with DataSourceRegister {
       context,
       // It is not known yet which executors will read it: one of them plans the partitions.
       LmdbOpener.open(sc, options.path, partitions, Hostfile.oneNode(1),
-        options.cache.settings(options.timeout)))
+        options.cache.settings(options.timeout)),
+      options.inPlace)
   }
 }
 
-private final class LmdbRelation(
-    override val sqlContext: SQLContext, rdd: LmdbRDD) extends BaseRelation with TableScan {
+/** `inPlace`: ranks read the data in the LMDB itself. Spark's own rows have copies all the same. */
+private final class LmdbRelation(override val sqlContext: SQLContext, val rdd: LmdbRDD,
+    val inPlace: Boolean) extends BaseRelation with TableScan {
   override def schema: StructType = DatumRow.Schema
 
   /** The rows are Spark's internal ones, as its own file sources return them. */

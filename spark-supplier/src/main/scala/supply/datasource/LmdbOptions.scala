@@ -28,6 +28,13 @@ private[supply] final class LmdbOptions {
         "Default: ${DEFAULT-VALUE}."))
   var timeout: Double = _
 
+  @Opt(
+    names = Array("--inPlace", "--inplace", "--in-place"),
+    paramLabel = "true",
+    description = Array(
+      "Ranks that the DataFrame is supplied to read the data in the LMDB itself (--in-place). It can only be supplied as it is read."))
+  var inPlace: Boolean = _
+
   @Mixin
   val cache: LmdbCacheOptions = new LmdbCacheOptions
 }

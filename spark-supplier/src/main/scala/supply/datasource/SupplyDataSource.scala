@@ -16,7 +16,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import supply.core.{BuiltFor, ConfigException}
 import supply.driver.{LoadResults, RunOptions, SupplyJob}
-import supply.sources.rows.{ListLengths, RowSource}
+import supply.sources.rows.ListLengths
 
 /**
  * `df.write.format("supply").mode("append").option("ranks", 4)….save()`: supplies the rows of a
@@ -62,8 +62,8 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
       "save() takes no path: the ranks are named by mapped-files and named-pipes")
     if (options.contains(DataSourceUtils.PARTITIONING_COLUMNS_KEY))
       refusePartitionBy("the DataFrame")
-    SupplyJob.run(context.sparkContext, RunOptions.parse(options).settings)(RowSource.of(data,
-        new ListLengths))
+    SupplyJob.run(context.sparkContext, RunOptions.parse(options).settings)(
+      FrameSource.of(data, new ListLengths))
     new SuppliedRelation(context, data.schema)
   }
 

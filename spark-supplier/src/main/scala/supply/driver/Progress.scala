@@ -64,8 +64,11 @@ private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumul
   }
 }
 
-private object Progress {
+private[driver] object Progress {
   private val log = LoggerFactory.getLogger(classOf[Progress])
+
+  /** A line in the log, as those of the progress. */
+  def note(text: String): Unit = log.info(text)
 
   /** A local property of Spark that a caller with a progress bar of its own sets. */
   private val Quiet = "supply.progress.quiet"

@@ -49,9 +49,9 @@ final class SupplierOptions {
   @Opt(
     names = Array("--in-place"),
     description = Array(
-      "The ranks read the data of the elements in the LMDB itself: only keys, labels and shapes are copied. The file " +
-        "must be on a local file system of the ranks' node, or in HDFS, and the ranks' user must be able to read it. Nobody may write to " +
-        "it during the run, or have it open for writing: the ranks fail if they find it. Only with --storage-level none."))
+      "The ranks read the data of the elements in the LMDB itself: only keys, labels and shapes are copied. The file must be on a " +
+        "local file system of the ranks' node, or in HDFS, and the ranks' user must be able to read it. During the run nobody may " +
+        "write to it, or have it open for writing: a rank that notices it fails. Only with --storage-level none."))
   var inPlace: Boolean = _
 
   @Mixin

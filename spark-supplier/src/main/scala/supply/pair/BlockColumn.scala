@@ -99,7 +99,7 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
   /** As ElementWriter.refer; `number` is that of the file. Returns bytes of the block used. */
   def refer(number: Int, file: ForeignFile, offset: Long, length: Int, start: Int): Int = {
     val before = windows.size
-    val window = windows.find(number, file, offset)
+    val window = windows.find(number, file, offset, bytes.size / View.SIZE)
     bytes.reserve(View.SIZE).putInt(length).putInt(start).putInt(window)
       .putInt((offset % StagedWindows.Stride).toInt)
     valid(1)

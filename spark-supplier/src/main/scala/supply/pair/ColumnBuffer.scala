@@ -128,8 +128,8 @@ private[pair] final class StagedWindows extends ColumnBuffer {
 
   private val windows = new ArrayBuffer[Window]
 
-  /** The index of the window in which a value at `offset` of the file begins. */
-  def find(number: Int, file: ForeignFile, offset: Long): Int = {
+  /** The index of the window in which the value of that element, at `offset`, begins. */
+  def find(number: Int, file: ForeignFile, offset: Long, element: Int): Int = {
     val start = offset / Stride * Stride
     // Values mostly follow each other.
     var i = windows.size - 1
@@ -137,15 +137,16 @@ private[pair] final class StagedWindows extends ColumnBuffer {
     if (i >= 0) i
     else {
       val bytes = math.min(file.bytes - start, Constant.WINDOW_BYTES_MAX.toLong)
-      windows += Window(number, start, bytes)
+      windows += Window(number, start, bytes, element)
       windows.size - 1
     }
   }
 
   override def size: Int = At.SIZE * windows.size
 
-  /** Keeps windows of values that are gone: they do no harm. */
-  override def truncate(count: Int): Unit = if (count == 0) windows.clear()
+  /** Keeps the windows of the first `count` elements. */
+  override def truncate(count: Int): Unit =
+    while (windows.nonEmpty && windows.last.firstElement >= count) windows.remove(windows.size - 1)
 
   override def appendTo(slot: ByteBuffer, at: Int): Int = {
     windows.indices.foreach { i =>
@@ -159,10 +160,11 @@ private[pair] final class StagedWindows extends ColumnBuffer {
 }
 
 private[pair] object StagedWindows {
-  /** A value in place has at most so many bytes. */
+  /** A value in place has at most this number of bytes. */
   final val Stride = 1L << 30
 
-  private final case class Window(number: Int, start: Long, bytes: Long)
+  /** `firstElement` is the first one whose value begins in it. */
+  private final case class Window(number: Int, start: Long, bytes: Long, firstElement: Int)
 }
 
 /** Bytes that the source fills in itself. */

@@ -1,13 +1,17 @@
 package supply.datasource
 
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.scalatest.funsuite.AnyFunSuite
 
 import com.google.protobuf.ByteString
 
+import supply.core.ConfigException
+import supply.data.Source
+import supply.sources.Datum
 import supply.sources.lmdb.CaffeProtos.{Datum => Proto}
 import supply.sources.lmdb.TestLmdb
-import supply.testing.{LocalSpark, TemporaryFolder}
+import supply.sources.rows.ListLengths
+import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
 
 class LmdbDataSourceSuite extends AnyFunSuite with LocalSpark {
   private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
@@ -36,6 +40,64 @@ class LmdbDataSourceSuite extends AnyFunSuite with LocalSpark {
       }
       assert(data.select("label").where("encoded").collect().map(_.getInt(0)).toSeq.sorted ==
         (7 to -11 by -2).sorted)
+    }
+  }
+
+  private def numbered(inPlace: Boolean)(body: DataFrame => Unit): Unit = TemporaryFolder {
+    folder =>
+      val path = TestLmdb.numbered(folder.resolve("db"), 30).toString
+      body(spark.read.format("lmdb").option("partitions", 3).option("inPlace", inPlace).load(path))
+  }
+
+  private def source(data: DataFrame): Source = FrameSource.of(data, new ListLengths)
+
+  test("a DataFrame that is read with inPlace is supplied in place if it is the whole LMDB") {
+    numbered(inPlace = true) { data =>
+      assert(source(data).schema == Datum.inPlaceSchema)
+      assert(source(data.select(data.columns.toSeq.map(data(_)): _*)).schema == Datum.inPlaceSchema)
+      assert(source(data.as("renamed")).partitionElements.contains(Seq(10L, 10L, 10L)))
+    }
+    numbered(inPlace = false)(data => assert(source(data).schema == Datum.schema))
+  }
+
+  test("what makes rows of it is refused; queries are not") {
+    numbered(inPlace = true) { data =>
+      data.createOrReplaceTempView("lmdb")
+      val others = Seq(data.select("label", "data"), data.where("label > 3"), data.limit(5),
+        data.repartition(2), data.unionAll(data), data.withColumn("one", data("label") + 1),
+        spark.range(3).toDF("id").where("id in (select label from lmdb)"))
+      others.foreach { other =>
+        val message = intercept[ConfigException](source(other)).getMessage
+        assert(message.startsWith("a DataFrame that was read with inPlace"))
+      }
+      assert(data.count() == 30 && data.where("label > 3").count() == 18)
+      val persisted = data.persist()
+      try intercept[ConfigException](source(persisted))
+      finally persisted.unpersist()
+    }
+  }
+
+  test("ranks get each Datum of a DataFrame that is read with inPlace") {
+    numbered(inPlace = true) { data =>
+      TemporaryFolder { folder =>
+        val configFiles = TestRank.configFiles(folder, 1)
+        val rank = new TestRank(configFiles.read().head)
+        try {
+          assert(rank.open(rank = 0) == "OK")
+          val taken = Background.inBackground {
+            val labels = Iterator.continually(rank("take")).takeWhile(_.startsWith("OK")).toVector
+            labels -> rank("take")
+          }
+          data.write.format("supply").mode("append").option("mapped-files", configFiles.mappedFiles)
+            .option("named-pipes", configFiles.namedPipes).option("shuffle", "none")
+            .option("timeout", 20L).save()
+          val (labels, end) = Background.result(taken)
+          assert(labels == (0 until 30).map(i => s"OK ${i % 10}") && end == "END_OF_DATA")
+        } finally {
+          rank("close")
+          rank.close()
+        }
+      }
     }
   }
 }

@@ -12,6 +12,7 @@ final class LmdbInPlaceCursor(
   private val entries = new PartitionWalk(file.path, partition, window)
   private val datum = new DatumReader
   private var range = MappedRange.Empty
+  private var rangeMapping = 0
   private val kept = new ArrayBuffer[DatumReference]
 
   /** Of the entry that the walk is at. */
@@ -26,7 +27,11 @@ final class LmdbInPlaceCursor(
         s"the float_data of key '${entries.printable(walk.key)}' of the LMDB ${file.path} is not packed, and ranks " +
           "cannot read it in place: supply it without --in-place")
     val address = walk.value.addressOffset + datum.dataOffset
-    if (!range.contains(address)) range = MappedRange.around(address, file)
+    // A later mapping may cover addresses of an earlier one, and begin elsewhere.
+    if (rangeMapping != walk.mappingCount || !range.contains(address)) {
+      range = MappedRange.around(address, file)
+      rangeMapping = walk.mappingCount
+    }
     read.set(walk.key, walk.value, datum, range.offsetOf(address))
     current = read
     true

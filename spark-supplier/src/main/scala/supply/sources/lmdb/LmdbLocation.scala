@@ -1,21 +1,33 @@
 package supply.sources.lmdb
 
+import supply.core.SourceException
+import supply.data.ForeignFile
 import supply.sources.cache.{CacheSettings, NodeCache, RemoteFile}
 
 /** Where the tasks find an LMDB. */
 sealed trait LmdbLocation extends Serializable {
   /** The data file on the node of this JVM. */
   def local(): String
+
+  /** Whether ranks can read the data file in place, as far as this JVM can tell. */
+  def canBeReadInPlace: Boolean
 }
 
 /** A path that every node sees. */
-final case class InPlace(path: String) extends LmdbLocation {
+final case class SharedPath(path: String) extends LmdbLocation {
   override def local(): String = path
+
+  override def canBeReadInPlace: Boolean =
+    try ForeignFile.find(path) != null
+    catch { case _: SourceException => false }
 }
 
 /** A file in HDFS, with a copy on each node that reads it. */
 final case class Remote(file: RemoteFile, cache: CacheSettings) extends LmdbLocation {
   override def local(): String = fetch(_ => ())
+
+  /** A cache is on a local disk. */
+  override def canBeReadInPlace: Boolean = true
 
   def fetch(fetched: Long => Unit): String = NodeCache.get(file, cache, fetched).toString
 }

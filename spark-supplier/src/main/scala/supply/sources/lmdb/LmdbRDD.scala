@@ -38,6 +38,9 @@ final class LmdbRDD private[supply] (
     new LmdbInPlaceCursor(file, partition.asInstanceOf[LmdbPartition], window)
   }
 
+  /** Whether [[inPlaceCursor]] can be used, as far as this JVM can tell. */
+  def canBeReadInPlace: Boolean = location.canBeReadInPlace
+
   /** The same partitions, each as what `read` makes of its cursor, which the task closes. */
   def mapCursors[A: ClassTag](read: LmdbCursor => Iterator[A]): RDD[A] =
     new LmdbCursorRDD(this, read)
@@ -70,6 +73,6 @@ object LmdbRDD {
   def open(sc: SparkContext, path: String, partitions: Int): LmdbRDD = {
     require(partitions >= 1, s"an RDD has at least 1 partition, not $partitions")
     val file = LmdbFile.open(path)
-    new LmdbRDD(sc, InPlace(file.path), file.entries, LmdbPartition.plan(file, partitions))
+    new LmdbRDD(sc, SharedPath(file.path), file.entries, LmdbPartition.plan(file, partitions))
   }
 }

@@ -13,10 +13,14 @@ import supply.core.SourceException
 final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends AutoCloseable {
   private var mapping = new LmdbMapping(file, own = window < Long.MaxValue)
   private var passed = 0L
+  private var mappings = 1
   private var open = true
 
   val key = new DirectBuffer(ByteBuffer.allocateDirect(0))
   val value = new DirectBuffer(ByteBuffer.allocateDirect(0))
+
+  /** How often the file was mapped. Addresses in an earlier mapping mean nothing. */
+  def mappingCount: Int = mappings
 
   /** Moves to the first entry whose key is at least `first`; false if there is none. */
   def seek(first: Array[Byte]): Boolean = {
@@ -38,6 +42,7 @@ final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends Au
     val here = keyBytes
     mapping.close()
     mapping = new LmdbMapping(file, own = true)
+    mappings += 1
     passed = 0
     if (!seek(here)) throw new SourceException(
       s"the LMDB $file has changed during a run: it must not be written to")

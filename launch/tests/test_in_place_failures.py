@@ -1,0 +1,99 @@
+"""Another process writes to an LMDB, or replaces it, while ranks read its data in place (--in-place)."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+import databases
+import headers
+from ranks import END_OF_PATIENCE, one_line
+from supplier import SupplierFailure
+from users import FEEDERS, give_to_alice, needs_root
+from waiting import wait_until
+
+# No run ends by itself.
+IN_PLACE = ("--in-place", "--epochs", 100_000)
+
+WRITE = "printf x | dd of={} bs=1 seek=20000 conv=notrunc status=none"
+
+# A process that opens the file, and its exit status: `truncate` does not wait, and is refused.
+OTHERS = {"opened for writing": (": >> {}", 0), "written to": (WRITE, 0), "cut": ("truncate --size 8192 {}", 1)}
+
+
+@pytest.fixture
+def data_file(tmp_path):
+    return databases.write(tmp_path / "lmdb", databases.numbered(200)) / "data.mdb"
+
+
+@pytest.fixture
+def supplied(supplier, start_ranks):
+    """Starts a run, and waits until both ranks have got blocks in place."""
+
+    def start(pairs, data_file, wait=True, **settings):
+        receivers = start_ranks(pairs, 2, arguments=["--count"], **settings)
+        run = supplier.start(data_file, pairs, *IN_PLACE, ranks=2)
+        for local_rank in range(2) if wait else ():
+            wait_until(lambda: headers.read(pairs.mapped_file(local_rank), "published") > 10)
+        return receivers, run
+
+    return start
+
+
+def fails(receivers, run):
+    """All fail. Returns the Supplier's line, and the lines of the ranks."""
+    with pytest.raises(SupplierFailure) as failure:
+        run.result(timeout=END_OF_PATIENCE)
+    assert [rank.finish() for rank in receivers] == [1, 1]
+    return str(failure.value), [one_line(rank) for rank in receivers]
+
+
+def ranks_refuse(receivers, run, data_file, why):
+    """The Supplier's line has the text of a rank, which names the file."""
+    line, lines = fails(receivers, run)
+    assert "the rank failed: " in line and str(data_file) in line and why in line
+    assert all(str(data_file) in line and why in line for line in lines)
+
+
+def test_a_file_that_is_open_for_writing_before_the_run(supplied, make_pairs, data_file):
+    with open(data_file, "r+b"):
+        ranks_refuse(*supplied(make_pairs(2), data_file, wait=False), data_file, "is open for writing")
+
+
+@pytest.mark.parametrize("command, status", OTHERS.values(), ids=OTHERS)
+def test_nobody_writes_before_the_ranks_have_failed(supplied, make_pairs, data_file, command, status):
+    receivers, run = supplied(make_pairs(2), data_file)
+    with subprocess.Popen(["bash", "-c", command.format(data_file)], stderr=subprocess.DEVNULL) as other:
+        ranks_refuse(receivers, run, data_file, "is open for writing")
+        assert other.wait(timeout=END_OF_PATIENCE) == status
+
+
+def test_a_file_that_is_replaced(supplied, make_pairs, data_file):
+    receivers, run = supplied(make_pairs(2), data_file)
+    os.replace(shutil.copy(data_file, data_file.with_suffix(".new")), data_file)
+    line, lines = fails(receivers, run)
+    assert str(data_file) in line and "during" in line and ("has changed" in line or "was replaced" in line)
+    assert lines == [line] * 2
+
+
+@pytest.fixture
+def of_alice(make_pairs, data_file):
+    """Pairs and ranks of a user who can have no lease of the file, and the file, where she can reach it."""
+    pairs = make_pairs(2, group=FEEDERS)
+    return pairs, give_to_alice(pairs), shutil.copy(data_file, pairs.folder.parent / "data.mdb")
+
+
+@needs_root
+def test_a_rank_without_a_lease_notices_that_a_file_was_written_to(supplied, of_alice):
+    pairs, program, data_file = of_alice
+    receivers, run = supplied(pairs, data_file, program=program)
+    subprocess.run(["bash", "-c", WRITE.format(data_file)], check=True)
+    ranks_refuse(receivers, run, data_file, "has changed since Spark opened it")
+
+
+@needs_root
+def test_a_rank_that_may_not_read_the_file(supplied, of_alice):
+    pairs, program, data_file = of_alice
+    os.chmod(data_file, 0o600)
+    ranks_refuse(*supplied(pairs, data_file, wait=False, program=program), data_file, "cannot be opened by this rank")
