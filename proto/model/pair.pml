@@ -49,6 +49,9 @@
 #ifndef RESIDENT
 #define RESIDENT 0          /* 1: the first whole epoch is resident, and later epochs replay it; 4 SLOTS or more */
 #endif
+#ifndef FOREIGN
+#define FOREIGN 0           /* 1: the values of blocks are in place, those of two blocks in a row in different files */
+#endif
 #ifndef FIRST
 #define FIRST 0             /* resident_first: before it, the rank gets the rest of the epoch of its position; below EPOCH */
 #endif
@@ -135,6 +138,8 @@
 #define MEANT(sequence) (sequence)
 #define PLACE(sequence) SLOT(sequence)
 #endif
+#define FILES 2
+#define FILE_OF(position) (((position) - 1) % FILES + 1)
 #define IS_FULL (expected == released + SLOTS)
 
 mtype = { BLOCK, END_OF_EPOCH, END_OF_DATA, FAILURE, ATTACH, RELEASE, STOP };
@@ -161,6 +166,12 @@ typedef generation_state {
     byte resident_count;
     byte replay_sequence[SLOTS];   /* the record: MARK of a number */
     byte replay_block[SLOTS];      /* and of the replayed block */
+#endif
+
+#if FOREIGN
+    byte foreign_count;
+    byte entry[FILES];             /* foreign_file: 0 is "nothing written yet" */
+    byte window_file[SLOTS];       /* of the block: MARK of an entry's index */
 #endif
 
     byte rank_lock;
@@ -212,6 +223,9 @@ inline start_task(i, delivers, until, job) {
 #endif
 #if RESIDENT
 #include "resident.pml"
+#endif
+#if FOREIGN
+#include "foreign.pml"
 #endif
 #include "rank.pml"
 #include "task.pml"

@@ -223,6 +223,9 @@ R3:     skip;
             resident_first = 0;
             resident_count = 0;
 #endif
+#if FOREIGN
+            check_reference();
+#endif
             /* R4 */
             assert(number == pair[me].taken);
             pair[me].taken++;

@@ -237,6 +237,13 @@ P1:
             ONE_STEP {
             skip;
 P2:         position++;
+#if FOREIGN
+#ifdef MUTATION_ENTRY_AFTER_P3
+            pair[generation].window_file[SLOT(sequence)] = FILE_OF(position);
+#else
+            refer();
+#endif
+#endif
             if
             :: !IS_REPLAY(sequence) ->
                 d_step { assert(pair[generation].attached == 1); pair[generation].values[PLACE(sequence)] = position };
@@ -268,6 +275,11 @@ P3:         pair[generation].published = sequence + 1;
 #endif
 #ifdef MUTATION_RESIDENT_AFTER_P3
             seal_resident(sequence);
+#endif
+#ifdef MUTATION_ENTRY_AFTER_P3
+            sequence--;
+            refer();
+            sequence++;
 #endif
 #ifndef MUTATION_P4_BEFORE_P3
             notify(KIND(START(generation) + sequence - 1), sequence - 1)    /* P4 */
