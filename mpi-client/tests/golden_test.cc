@@ -110,6 +110,44 @@ TEST_P(GoldenFilesTest, TheTasksGoldenFilesWithBlocksThatStayAreRead) {
     supply_abort(handle.release(), nullptr);
 }
 
+TEST_F(GoldenTest, TheTasksGoldenFilesWithValuesInPlaceAreRead) {
+    const std::string contents = read_golden("task-in-place.foreign");
+    const Element expected[] = {
+        {"inline", 1, 1, 2, 6, false, contents.substr(0, 12)},
+        {"short", 2, 1, 1, 13, false, contents.substr(16, 13)},
+        {"long", 3, 1, 5, 10, false, contents.substr(40, 50)},
+        {"none", 4, 0, 0, 0, true, ""},
+    };
+    std::string mapped = read_golden("task-in-place.mapped");
+    const auto &entry = *reinterpret_cast<const foreign_file *>(mapped.data() + FOREIGN_FILES_OFFSET);
+    EXPECT_STREQ("/golden/task-in-place.foreign", entry.path);
+    EXPECT_EQ(0x2122232425262728u, entry.device);
+    EXPECT_EQ(0x3132333435363738u, entry.inode);
+    EXPECT_EQ(contents.size(), entry.file_bytes);
+    EXPECT_EQ(0x4142434445464748u, entry.modified);
+    place_foreign_file(folder, mapped);
+    Handle handle = replay(files, mapped, read_golden("task-in-place.notifications"));
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    EXPECT_EQ(2u, block.partition);
+    EXPECT_EQ(5u, block.first_element);
+    ASSERT_EQ(4u, block.element_count);
+    for (uint32_t i = 0; i < 4; i++) {
+        supply_datum_t datum;
+        ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, i, &datum), handle);
+        EXPECT_EQ(expected[i].key, std::string(static_cast<const char *>(datum.key), datum.key_bytes));
+        EXPECT_EQ(expected[i].data, std::string(static_cast<const char *>(datum.data), datum.data_bytes));
+        EXPECT_EQ(expected[i].label, datum.label);
+        EXPECT_EQ(expected[i].height * expected[i].width, datum.height * datum.width);
+        EXPECT_EQ(expected[i].encoded, datum.encoded);
+    }
+    supply_statistics_t statistics;
+    supply_get_statistics(handle.get(), &statistics);
+    EXPECT_EQ(block.bytes + 13 + 50, statistics.bytes);
+    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
+}
+
 TEST_F(GoldenTest, TheCountsAreRead) {
     supply_counts_t counts;
     Handle handle = replay(files, read_golden("task.mapped"), "");

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "in_place.h"
+
 extern "C" {
 #include "handle.h"
 }
@@ -59,13 +61,19 @@ static void write_as_task(const PairFiles &files, const std::string &mapped) {
     const struct {
         size_t begin, end;
     } ranges[] = {{offsetof(mapped_file_header, published), offsetof(mapped_file_header, rank_failure)},
-                  {SCHEMA_OFFSET, mapped.size()}};
+                  {FOREIGN_FILES_OFFSET, mapped.size()}};
     for (const auto &range : ranges) {
         const auto bytes = static_cast<ssize_t>(range.end - range.begin);
         if (pwrite(fd, mapped.data() + range.begin, range.end - range.begin, static_cast<off_t>(range.begin)) != bytes)
             throw std::runtime_error("cannot write " + files.mapped_file);
     }
     close(fd);
+}
+
+void place_foreign_file(const TemporaryFolder &folder, std::string &mapped) {
+    const std::string path = folder.write("task-in-place.foreign", read_golden("task-in-place.foreign"));
+    const foreign_file entry = entry_of(path);
+    mapped.replace(FOREIGN_FILES_OFFSET, sizeof entry, reinterpret_cast<const char *>(&entry), sizeof entry);
 }
 
 Handle replay(const PairFiles &files, const std::string &task_mapped, const std::string &task_notifications) {

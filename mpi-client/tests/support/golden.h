@@ -27,6 +27,10 @@ void expect_golden(const char *name, const std::string &written);
 /** The settings of the rank of the golden files. With resident blocks the ring has more slots. */
 struct settings golden_settings(const PairFiles &files, uint32_t block_count = 2);
 
+/** Writes a copy of the foreign file of `task-in-place.mapped`, and its path and identity into the entry in `mapped`.
+ */
+void place_foreign_file(const TemporaryFolder &folder, std::string &mapped);
+
 /** A rank of the golden files, after the task's side did what the task's golden files contain. */
 Handle replay(const PairFiles &files, const std::string &task_mapped, const std::string &task_notifications);
 

@@ -8,6 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{RankEndedException, SupplyException, Deadline}
+import supply.data.ForeignFile
 import supply.protocol.Layout.{MappedFileHeader => At}
 import supply.protocol.{EpochCounts, Layout, Notification}
 import supply.sources.{Datum, DatumCursor}
@@ -73,8 +74,24 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     pair.publishEndOfData()
   }
 
-  Seq("task" -> (() => writtenOnce()), "task-resident" -> (() => writtenResident())).foreach {
-    case (name, write) =>
+  /** task-in-place.foreign. A rank that reads it writes the entry of its own copy. */
+  private lazy val foreign = ForeignFile("/golden/task-in-place.foreign", 0x2122232425262728L,
+    0x3132333435363738L, read("task-in-place.foreign").length.toLong, 0x4142434445464748L)
+
+  private def writtenInPlace() = written(fresh) { (pair, _, _) =>
+    val writer = new BlockWriter(pair, Datum.inPlaceSchema, Some(Datum.Data), Int.MaxValue)
+    writer.startAt(epoch = 0, partition = 2, element = 5)
+    val cursor = new InPlaceCursor(read("task-in-place.foreign"), foreign)
+    while (cursor.next()) writer.append(cursor)
+    writer.flush()
+    pair.publishEndOfEpoch(0)
+  }
+
+  Seq(
+    ("task", () => writtenOnce(), versions),
+    ("task-resident", () => writtenResident(), versions),
+    ("task-in-place", () => writtenInPlace(), versions.drop(1))).foreach {
+    case (name, write, versions) =>
       if (sys.env.contains("SUPPLY_WRITE_GOLDEN")) {
         val (mapped, notifications) = write()
         Files.write(golden.resolve(versions.last).resolve(s"$name.mapped"), mapped)
