@@ -25,14 +25,18 @@ static supply_status_t find(supply_t *supply, const supply_block_t *block, const
 static supply_status_t write_means(supply_result_t *result, const supply_column_t *keys, const supply_column_t *data) {
     float *means = malloc(data->element_count * sizeof *means);
     if (means == NULL) return SUPPLY_ERROR_MEMORY;
-    for (uint32_t i = 0; i < data->element_count; i++)
-        means[i] =
-            mean((const uint8_t *)data->data + data->offsets[i], (size_t)(data->offsets[i + 1] - data->offsets[i]));
+    supply_status_t status = SUPPLY_OK;
+    for (uint32_t i = 0; i < data->element_count && status == SUPPLY_OK; i++) {
+        const void *pixels;
+        size_t bytes;
+        status = supply_value(data, i, &pixels, &bytes);
+        if (status == SUPPLY_OK) means[i] = mean(pixels, bytes);
+    }
     const supply_column_t columns[] = {
         *keys,
         {.element_count = data->element_count, .data = means, .data_bytes = data->element_count * sizeof *means},
     };
-    const supply_status_t status = supply_result_write(result, columns, 2);
+    if (status == SUPPLY_OK) status = supply_result_write(result, columns, 2);
     free(means);
     return status;
 }

@@ -3,6 +3,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What the ranks add up in every step. Only doubles, so that one all-reduce adds them. */
 struct step {
@@ -18,32 +19,34 @@ _Noreturn void training_fail(struct training *training, const char *message) {
     exit(1);
 }
 
-static supply_column_t column(struct training *training, const supply_block_t *block, const char *name,
-                              const char *format) {
+static supply_column_t column(struct training *training, const supply_block_t *block, const char *name) {
     supply_column_t column;
     int index = supply_column_index(training->supply, name);
     if (index < 0) training_fail(training, "the elements have no column 'label' or 'data': are they Datums?");
     if (supply_column(training->supply, block, index, &column) != SUPPLY_OK)
         training_fail(training, supply_error(training->supply));
-    if (column.format[0] != format[0]) training_fail(training, "'label' and 'data' are not of a Datum's types");
     return column;
 }
 
 /* Reads the block where Spark wrote it. */
 static void add_block(struct training *training, const supply_block_t *block, struct softmax_sums *sums) {
-    const supply_column_t labels = column(training, block, "label", "i");
-    const supply_column_t data = column(training, block, "data", "z");
+    const supply_column_t labels = column(training, block, "label");
+    const supply_column_t data = column(training, block, "data");
+    if (strcmp(labels.format, "i") != 0) training_fail(training, "'label' is not of a Datum's type");
     for (uint32_t i = 0; i < block->element_count; i++) {
         const int32_t label = ((const int32_t *)labels.data)[i];
-        const int32_t bytes = data.offsets[i + 1] - data.offsets[i];
+        const void *pixels;
+        size_t bytes;
+        if (supply_value(&data, i, &pixels, &bytes) != SUPPLY_OK)
+            training_fail(training, "'data' is not of a Datum's type, or was written to while it was read");
         if (label < 0 || label >= SOFTMAX_CLASSES || bytes != SOFTMAX_PIXELS) {
             char message[160];
             snprintf(message, sizeof message,
-                     "element %llu of partition %u has label %d and %d bytes: not a digit of 8 x 8 pixels",
+                     "element %llu of partition %u has label %d and %zu bytes: not a digit of 8 x 8 pixels",
                      (unsigned long long)block->first_element + i, block->partition, label, bytes);
             training_fail(training, message);
         }
-        softmax_add(&training->model, (const uint8_t *)data.data + data.offsets[i], label, sums);
+        softmax_add(&training->model, pixels, label, sums);
     }
 }
 

@@ -126,7 +126,8 @@ typedef struct supply_block {
  * position before that call.
  *
  * SUPPLY_OK; SUPPLY_END_OF_EPOCH (block->epoch says which; there is nothing to release); SUPPLY_END_OF_DATA;
- * SUPPLY_INTERRUPTED; or _TIMEOUT, _SPARK, _CONTRACT, _SYSTEM, _ALL_HELD, _ARGUMENT. After an error other than
+ * SUPPLY_INTERRUPTED; or _TIMEOUT, _SPARK, _CONTRACT, _SYSTEM (also if a file of values in place cannot be read or has
+ * changed), _MEMORY, _ALL_HELD, _ARGUMENT. After an error other than
  * _TIMEOUT, _ALL_HELD and _ARGUMENT, every later call returns the same error.
  */
 SUPPLY_API supply_status_t supply_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes);
@@ -181,25 +182,30 @@ typedef struct supply_view {
     int32_t offset;   /**< of a longer value: where it begins in its window */
 } supply_view_t;
 
-/** A part of a file that is not the pair's, mapped read-only, for example of an LMDB. */
+/**
+ * A part of a file that is not the pair's, mapped read-only, for example of an LMDB. Nobody may write to that file
+ * during the run: if somebody has, the next call that receives fails with SUPPLY_ERROR_SYSTEM.
+ */
 typedef struct supply_window {
-    const void *address;
-    size_t bytes; /**< below 2 GiB */
+    const void *address; /**< mapped until supply_close(), and longer for an Arrow array */
+    size_t bytes;        /**< below 2 GiB */
 } supply_window_t;
 
 /** Buffers of one column of one block, in Arrow's columnar layout, in place. */
 typedef struct supply_column {
-    const char *name;         /**< as in supply_field_t */
-    const char *format;       /**< as in supply_field_t */
-    uint32_t element_count;   /**< elements */
-    uint32_t null_count;      /**< elements that are null */
-    const uint8_t *validity;  /**< bit i set: element i is valid; NULL: all are */
-    const int32_t *offsets;   /**< element_count + 1; NULL: fixed width. Element i is data[offsets[i] … offsets[i+1]) */
-    const void *data;         /**< the values, 64-byte aligned; never NULL. Of a list "+w:N": N numbers an element */
-    size_t data_bytes;        /**< of data */
-    const char *child_format; /**< as in supply_field_t */
+    const char *name;        /**< as in supply_field_t */
+    const char *format;      /**< as in supply_field_t */
+    uint32_t element_count;  /**< elements */
+    uint32_t null_count;     /**< elements that are null */
+    const uint8_t *validity; /**< bit i set: element i is valid; NULL: all are */
+    const int32_t
+        *offsets; /**< element_count + 1; NULL: fixed width, or views. Element i is data[offsets[i] … offsets[i+1]) */
+    const void
+        *data; /**< the values, or their views, 64-byte aligned; never NULL. Of a list "+w:N": N numbers an element */
+    size_t data_bytes;              /**< of data */
+    const char *child_format;       /**< as in supply_field_t */
     const supply_view_t *views;     /**< the same as data, if it holds views: the values are in place; else NULL */
-    const supply_window_t *windows; /**< where they are; valid as long as the handle */
+    const supply_window_t *windows; /**< where they are; valid until the block is released */
     uint32_t window_count;          /**< windows */
 } supply_column_t;
 
@@ -215,9 +221,10 @@ static inline supply_status_t supply_column(supply_t *supply, const supply_block
 }
 
 /**
- * Value `index` of a column of bytes, text or views: where it is, and how long. Nothing is copied. It is checked
- * against the column once more. SUPPLY_OK, or _ARGUMENT (no such element, or another format), _CONTRACT (something else
- * has written into the mapped file).
+ * Value `index` of a column of bytes, text or views: where it is, and how long. A program that reads values of any
+ * length with this call works with and without --in-place. Nothing is copied. The value is valid until the block is
+ * released. It is checked against the column once more. SUPPLY_OK, or _ARGUMENT (no such element, or another format),
+ * _CONTRACT (something else has written into the mapped file).
  */
 SUPPLY_API supply_status_t supply_value_sized(const supply_column_t *column, size_t struct_bytes, uint32_t index,
                                               const void **data, size_t *bytes);
