@@ -52,7 +52,7 @@ class SoakTally(Tally):
 class SoakRun:
     """One run, its ranks read and compared as they go."""
 
-    def __init__(self, cluster, database, pairs, fail_point, tally):
+    def __init__(self, cluster, database, pairs, fail_point, tally, options):
         self.pairs = pairs
         self._cluster = cluster
         self.ranks = [
@@ -62,7 +62,7 @@ class SoakRun:
         self._threads = [threading.Thread(target=self._check.read, args=[rank.process.stdout]) for rank in self.ranks]
         for thread in self._threads:
             thread.start()
-        self.supplied = cluster.start(database, pairs, "--epochs", EPOCHS, ranks=RANKS, timeout=TIMEOUT)
+        self.supplied = cluster.start(database, pairs, "--epochs", EPOCHS, *options, ranks=RANKS, timeout=TIMEOUT)
 
     def is_over(self):
         return self.supplied.done()
@@ -202,7 +202,8 @@ def soak(minutes, folder, tally, samples):
         with tempfile.TemporaryDirectory(prefix="supply-soak-", dir="/dev/shm") as memory:
             pairs = Pairs(pathlib.Path(memory, "pairs"), RANKS, ring="1MiB", block="256KiB")
             while time.monotonic() < end:
-                run = SoakRun(cluster, database, pairs, fail_point, tally)
+                options = chance.choice([(), ("--in-place",)])
+                run = SoakRun(cluster, database, pairs, fail_point, tally, options)
                 try:
                     mischief = Mischief(run, fail_point, tally, chance)
                     go_through(run, mischief, samples, cluster, end)

@@ -7,6 +7,7 @@ import com.google.protobuf.ByteString
 
 import supply.core.ConfigException
 import supply.data.Source
+import supply.protocol.Column
 import supply.sources.Datum
 import supply.sources.lmdb.CaffeProtos.{Datum => Proto}
 import supply.sources.lmdb.TestLmdb
@@ -63,7 +64,8 @@ class LmdbDataSourceSuite extends AnyFunSuite with LocalSpark {
   test("what makes rows of it is refused; queries are not") {
     numbered(inPlace = true) { data =>
       data.createOrReplaceTempView("lmdb")
-      val others = Seq(data.select("label", "data"), data.where("label > 3"), data.limit(5),
+      val others = Seq(data.selectExpr("label", "data as x"), data.where("label > 3"),
+        data.select("label", "label"), data.limit(5),
         data.repartition(2), data.unionAll(data), data.withColumn("one", data("label") + 1),
         spark.range(3).toDF("id").where("id in (select label from lmdb)"))
       others.foreach { other =>
@@ -74,6 +76,15 @@ class LmdbDataSourceSuite extends AnyFunSuite with LocalSpark {
       val persisted = data.persist()
       try intercept[ConfigException](source(persisted))
       finally persisted.unpersist()
+    }
+  }
+
+  test("some of its columns are supplied in place, too") {
+    numbered(inPlace = true) { data =>
+      val some = source(data.select("data", "label", "encoded").select("label", "data"))
+      assert(some.schema.columns == Seq(Column("label", "i"), Column("data", "vz")))
+      assert(some.mainColumn.contains(1) && some.partitionElements.map(_.sum).contains(30L))
+      assert(source(data.select("key")).mainColumn.isEmpty)
     }
   }
 

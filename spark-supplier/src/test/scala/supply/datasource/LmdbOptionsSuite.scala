@@ -17,6 +17,15 @@ class LmdbOptionsSuite extends AnyFunSuite {
     assert(options.partitions == null)
   }
 
+  test("the ranks read in place if a boolean says so, in any spelling") {
+    def inPlace(options: (String, String)*): Boolean =
+      LmdbOptions.parse((("path" -> "/a") +: options).toMap).inPlace
+    assert(!inPlace() && !inPlace("inPlace" -> "false"))
+    // Spark's readers pass on names in lower case.
+    Seq("inPlace", "inplace", "in-place").foreach(name => assert(inPlace(name -> "true")))
+    assert(failure("path" -> "/a", "inplace" -> "yes").contains("'yes' is not a boolean"))
+  }
+
   test("a wrong or missing option is named") {
     assert(failure().contains("no path"))
     assert(failure("path" -> "/a", "partitions" -> "0").contains(

@@ -1,0 +1,50 @@
+package supply.data
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import supply.sources.{Datum, DatumCursor}
+import supply.testing.Elements
+
+class SelectedSourceSuite extends AnyFunSuite {
+  private val file = ForeignFile("/data.mdb", device = 1, inode = 2, bytes = 4096, 3)
+
+  private def datums: DatumCursor = new DatumCursor((0 until 40).iterator.map(i =>
+      (s"$i", s"${i + 1}", 1, 2, 3, i % 2 == 0, Array.fill(i)(i.toByte))))
+
+  // Data, label and encoded, in this order.
+  private val places = Array(-1, 1, -1, -1, -1, 2, 0)
+
+  private def expected(i: Int): Seq[Any] =
+    Seq(i + 1, 2 -> (i % 2 == 0), 0 -> Seq.fill(i)(i.toByte))
+
+  test("columns that are not selected go nowhere, the others to their new places") {
+    assert(Elements.all(new SelectedCursor(datums, places)) == (0 until 40).map(expected))
+  }
+
+  test("elements are kept and recalled") {
+    def drawn(cursor: KeepingCursor) = Elements.all(new ShuffledCursor(cursor, 7, seed = 5))
+    val labels = drawn(datums).map(_(Datum.Label).asInstanceOf[Int])
+    assert(labels != labels.sorted)
+    assert(drawn(new SelectedCursor(datums, places)) == labels.map(label => expected(label - 1)))
+  }
+
+  test("values in place and nulls follow their column") {
+    val cursor = new KeepingCursor {
+      private var more = true
+      override def next(): Boolean = more && { more = false; true }
+      override def write(to: ElementWriter): Unit = {
+        to.putNull(0)
+        to.refer(1, file, 100, 50, 7)
+        to.refer(2, file, 200, 60, 8)
+        to.putLong(3, 9)
+        to.putNull(4)
+      }
+      override def keep(place: Int): Unit = ()
+      override def recall(place: Int): Unit = ()
+      override def describe: String = "it"
+      override def close(): Unit = ()
+    }
+    assert(Elements.all(new SelectedCursor(cursor, Array(1, -1, 0, -1, -1))) ==
+      Seq(Seq(1 -> null, (0, file, 200L, 60, 8))))
+  }
+}
