@@ -184,7 +184,7 @@ typedef struct supply_view {
 
 /**
  * A part of a file that is not the pair's, mapped read-only, for example of an LMDB. Nobody may write to that file
- * during the run: if somebody has, the next call that receives fails with SUPPLY_ERROR_SYSTEM.
+ * during the run: if a program has, the next call that receives fails with SUPPLY_ERROR_SYSTEM.
  */
 typedef struct supply_window {
     const void *address; /**< mapped until supply_close(), and longer for an Arrow array */

@@ -22,7 +22,7 @@ static const struct {
 };
 
 supply_status_t supply_blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
-    *blocks = (struct blocks){0};
+    *blocks = (struct blocks){.foreign_files.group = pair->settings.group};
     blocks->slots = calloc(pair->settings.block_count, sizeof *blocks->slots);
     return blocks->slots ? SUPPLY_OK : supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", pair->name);
 }

@@ -60,6 +60,20 @@ supply_status_t supply_foreign_file_check(const struct foreign_file_mapping *fil
     return SUPPLY_OK;
 }
 
+/* A task of another user of the group must not see, by this rank, what only the rank's user may read. */
+static supply_status_t check_group(const struct foreign_file_mapping *file, gid_t group, struct failure *failure) {
+    struct stat found;
+    char text[USER_TEXT_BYTES];
+    if (group == NO_GROUP) return SUPPLY_OK;
+    if (fstat(file->fd, &found) != 0) return fail_by_errno(failure, &file->entry, "examined");
+    if ((found.st_mode & S_IROTH) != 0 || ((found.st_mode & S_IRGRP) != 0 && found.st_gid == group)) return SUPPLY_OK;
+    errno = EACCES;
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
+                       IN_PLACE "cannot be read by the pair's group %s: give it to that group (chgrp, chmod g+r), or "
+                                "supply it without --in-place",
+                       file->entry.path, supply_group_text(group, text));
+}
+
 static supply_status_t map(struct foreign_file_mapping *file, struct failure *failure) {
     void *address = mmap(NULL, file->entry.file_bytes, PROT_READ, MAP_SHARED, file->fd, 0);
     if (address == MAP_FAILED) return fail_by_errno(failure, &file->entry, "mapped");
@@ -68,7 +82,7 @@ static supply_status_t map(struct foreign_file_mapping *file, struct failure *fa
 }
 
 supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, const struct foreign_file *entry,
-                                         struct failure *failure) {
+                                         gid_t group, struct failure *failure) {
     *file = (struct foreign_file_mapping){.entry = *entry, .fd = -1};
     if (memchr(file->entry.path, '\0', sizeof file->entry.path) == NULL || file->entry.path[0] != '/' ||
         file->entry.file_bytes == 0)
@@ -78,6 +92,7 @@ supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, cons
     if (file->fd < 0) return fail_by_errno(failure, &file->entry, "opened");
     supply_status_t status = take_lease(file, failure);
     if (status == SUPPLY_OK) status = supply_foreign_file_check(file, failure);
+    if (status == SUPPLY_OK) status = check_group(file, group, failure);
     if (status == SUPPLY_OK) status = map(file, failure);
     if (status != SUPPLY_OK) supply_foreign_file_close(file);
     return status;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "failure.h"
+#include "groups.h"
 #include "layout.h"
 
 struct foreign_file_mapping {
@@ -15,11 +16,12 @@ struct foreign_file_mapping {
 };
 
 /**
- * Opens the file of that entry. SUPPLY_OK, or _CONTRACT (the entry is wrong), _SYSTEM: the file cannot be read here
- * (errno), or is not the one of the entry (ESTALE), or is open for writing (EBUSY). On failure nothing is left.
+ * Opens the file of that entry. `group` may use the pair, too, or NO_GROUP. SUPPLY_OK, or _CONTRACT (the entry is
+ * wrong), _SYSTEM: the file cannot be read here (errno), or is not the one of the entry (ESTALE), is open for writing
+ * (EBUSY), or is none that the group may read (EACCES). On failure nothing is left.
  */
 supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, const struct foreign_file *entry,
-                                         struct failure *failure);
+                                         gid_t group, struct failure *failure);
 
 /** SUPPLY_OK: nobody has written to the file since then. Else _SYSTEM: ESTALE, EBUSY. */
 supply_status_t supply_foreign_file_check(const struct foreign_file_mapping *file, struct failure *failure);

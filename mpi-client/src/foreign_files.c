@@ -20,7 +20,7 @@ supply_status_t supply_foreign_files_find(struct foreign_files *files, const str
     if (is_open(files, index)) return SUPPLY_OK;
     struct foreign_file entry;
     memcpy(&entry, (const uint8_t *)header + FOREIGN_FILES_OFFSET + index * sizeof entry, sizeof entry);
-    supply_status_t status = supply_foreign_file_open(&files->files[index], &entry, failure);
+    supply_status_t status = supply_foreign_file_open(&files->files[index], &entry, files->group, failure);
     if (status == SUPPLY_OK) files->opened |= 1u << index;
     return status;
 }

@@ -8,6 +8,7 @@
 struct foreign_files {
     struct foreign_file_mapping files[FOREIGN_FILES_MAX];
     uint32_t opened; /**< bit i: files[i] is open */
+    gid_t group;     /**< may use the pair, too; or NO_GROUP */
 };
 
 /** Foreign file `number` of that mapped file, from 1; opened if it is not. SUPPLY_OK, or _CONTRACT, _SYSTEM. */

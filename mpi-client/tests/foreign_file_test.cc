@@ -108,6 +108,21 @@ TEST_F(ForeignFileTest, AFileByALinkAndUnderAnotherName) {
     EXPECT_EQ(value(0), std::string(static_cast<const char *>(datum.data), datum.data_bytes)) << "its name is gone";
 }
 
+TEST_F(ForeignFileTest, AFileThatTheGroupOfThePairMayNotRead) {
+    const std::string group = std::to_string(getegid());
+    options.group = group.c_str();
+    for (const mode_t mode : {0600, 0620, 0604, 0640}) {
+        Handle handle = open();
+        Task task(files);
+        ASSERT_EQ(0, chmod(path.c_str(), mode));
+        supply_in_place(task);
+        if (mode == 0604 || mode == 0640)
+            next(handle);
+        else
+            expect_failure(handle, EACCES, {"pair's group", "chgrp"});
+    }
+}
+
 TEST_F(ForeignFileTest, AChangeIsFoundAtTheNextNotification) {
     using Send = void (*)(Task &task, const BlockImage &image);
     const Send sends[] = {[](Task &task, const BlockImage &image) { task.supply(image); },
