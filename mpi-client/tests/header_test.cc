@@ -1,4 +1,5 @@
 // Programs built with an older header, which lacks fields, and with a newer one, which has more.
+#include "in_place.h"
 #include "rank.h"
 
 extern "C" {
@@ -21,17 +22,32 @@ class HeaderTest : public RankTest {
                 auto &[test, task] = *static_cast<decltype(context) *>(opaque);
                 *task = std::make_unique<Task>(test->files);
                 const std::vector<Element> elements = {{"key", 7, 1, 1, 3, false, "abc"}};
-                (*task)->write_schema(schema_of(datum_columns(elements)));
-                (*task)->supply(datum_block(elements));
+                const std::vector<Column> columns =
+                    test->is_in_place ? datum_columns_in_place(1, "abc", 3, elements) : datum_columns(elements);
+                (*task)->write_schema(schema_of(columns));
+                (*task)->supply(BlockImage(columns, 1));
+                (*task)->supply(BlockImage(columns, 1));
             },
             &context);
         EXPECT_EQ(nullptr, problem) << problem;
     }
+
+    bool is_in_place = false;
 };
 
 TEST_F(HeaderTest, AnOlderOne) { expect_no_problem(run_with_older_header); }
 
 TEST_F(HeaderTest, ANewerOne) { expect_no_problem(run_with_newer_header); }
+
+TEST_F(HeaderTest, AColumnOfViewsAndAnOlderOne) {
+    is_in_place = true;
+    expect_no_problem(run_with_older_header);
+}
+
+TEST_F(HeaderTest, AColumnOfViewsAndANewerOne) {
+    is_in_place = true;
+    expect_no_problem(run_with_newer_header);
+}
 
 } // namespace
 } // namespace supply_test

@@ -58,7 +58,8 @@ std::vector<Column> datum_columns_in_place(uint32_t file, const std::string &con
                                                        : view_of(value, 0, static_cast<int32_t>(i * value_bytes)));
     }
     std::vector<Column> columns = datum_columns(elements);
-    columns.back() = Column::views("data", {window_of(file, 0, contents.size())}, views);
+    const std::vector<window> windows = {window_of(file, 0, contents.size())};
+    columns.back() = Column::views("data", value_bytes <= VIEW_INLINE_MAX ? std::vector<window>() : windows, views);
     return columns;
 }
 

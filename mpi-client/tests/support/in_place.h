@@ -22,7 +22,8 @@ view inline_view(const std::string &value);
 /** The view of a value that stands in a window. */
 view view_of(const std::string &value, int32_t window, int32_t offset);
 
-/** Datums whose data is `value_bytes` bytes of a foreign file of these contents, one after the other. */
+/** Datums whose data is `value_bytes` bytes of a foreign file of these contents, one after the other; or in the views.
+ */
 std::vector<Column> datum_columns_in_place(uint32_t file, const std::string &contents, size_t value_bytes,
                                            const std::vector<Element> &elements);
 

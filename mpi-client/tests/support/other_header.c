@@ -22,6 +22,28 @@ static const unsigned char guard[GUARD_BYTES] = {1, 2, 3};
 #define IS_UNKNOWN(name) true
 #endif
 
+/* A block and its last column, whose value has three bytes. Returns what is wrong, or NULL. */
+static const char *receive_by_columns(supply_t *supply) {
+    const char *problem = NULL;
+    GUARDED(supply_block_t, block);
+    GUARDED(supply_column_t, column);
+    if (supply_next(supply, &block.value) != SUPPLY_OK) return "supply_next";
+    if (!IS_INTACT(block) || !IS_UNKNOWN(block)) problem = "the size of supply_block_t";
+    if (supply_column(supply, &block.value, 6, &column.value) != SUPPLY_OK) return "supply_column";
+    if (!IS_INTACT(column) || !IS_UNKNOWN(column)) problem = "the size of supply_column_t";
+    const void *data;
+    size_t bytes;
+    if (supply_value(&column.value, 0, &data, &bytes) != SUPPLY_OK || bytes != 3 || memcmp(data, "abc", 3) != 0)
+        problem = "supply_value";
+    int64_t end = 0;
+    char gathered[3];
+    if (supply_gather(&column.value, 0, 1, &end, gathered, sizeof gathered) != SUPPLY_OK || end != 3 ||
+        memcmp(gathered, "abc", 3) != 0)
+        problem = "supply_gather";
+    if (supply_release(supply, &block.value) != SUPPLY_OK) problem = "supply_release";
+    return problem;
+}
+
 const char *OTHER_HEADER(const char *mapped_file, const char *request_pipe, const char *notification_pipe,
                          void supply_elements(void *), void *context);
 
@@ -45,7 +67,7 @@ const char *OTHER_HEADER(const char *mapped_file, const char *request_pipe, cons
     if (supply_open(&supply, &options.value) != SUPPLY_OK) return "supply_open";
     supply_elements(context);
 
-    const char *problem = NULL;
+    const char *problem = receive_by_columns(supply);
     GUARDED(supply_datum_t, datum);
     GUARDED(supply_statistics_t, statistics);
     if (supply_next_datum(supply, &datum.value) != SUPPLY_OK || datum.value.label != 7) problem = "supply_next_datum";
@@ -55,7 +77,7 @@ const char *OTHER_HEADER(const char *mapped_file, const char *request_pipe, cons
         problem = "supply_counts";
     if (!IS_INTACT(counts) || !IS_UNKNOWN(counts)) problem = "the size of supply_counts_t";
     supply_get_statistics(supply, &statistics.value);
-    if (statistics.value.elements != 1) problem = "supply_get_statistics";
+    if (statistics.value.elements != 2) problem = "supply_get_statistics";
     if (!IS_INTACT(statistics) || !IS_UNKNOWN(statistics)) problem = "the size of supply_statistics_t";
     supply_close(supply);
     return problem;
