@@ -139,6 +139,12 @@ def test_a_record_batch(received, values):
     assert block.columns == ["x"]
 
 
+def test_a_record_batch_has_no_bytes_around_its_values(received):
+    rows = pyarrow.record_batch(received(VALUES, gaps=(100_000, 16, 16)))
+    assert rows.serialize().size < 1000
+    assert pyarrow.ipc.read_record_batch(rows.serialize(), rows.schema).column("x").to_pylist() == VALUES
+
+
 def test_arrays_hold_the_block_and_outlive_the_pair(received, pair):
     rank, task = pair
     block = received(VALUES)

@@ -74,7 +74,7 @@ class Epoch(IterableDataset):
 def _copied(rows: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:
     import pyarrow
 
-    # serialize() copies whole windows of views.
+    # Of views, serialize() copies what lies between the values, too.
     columns = [column.cast(field.type) for column, field in zip(rows.columns, schema)]
     copy = pyarrow.record_batch(columns, schema=schema).serialize()
     return pyarrow.ipc.read_record_batch(copy, schema)
