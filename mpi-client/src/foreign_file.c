@@ -49,13 +49,16 @@ static bool is_same(const struct foreign_file *entry, const struct stat *found) 
            (uint64_t)found->st_mtim.tv_sec * NANOSECONDS + (uint64_t)found->st_mtim.tv_nsec == entry->modified;
 }
 
+static supply_status_t fail_by_change(struct failure *failure, const struct foreign_file *entry) {
+    return fail(failure, entry, ESTALE,
+                "has changed since Spark opened it: values that were read from it may be wrong. Nobody may write to it "
+                "during a run");
+}
+
 supply_status_t supply_foreign_file_check(const struct foreign_file_mapping *file, struct failure *failure) {
     struct stat found;
     if (fstat(file->fd, &found) != 0) return fail_by_errno(failure, &file->entry, "examined");
-    if (!is_same(&file->entry, &found))
-        return fail(failure, &file->entry, ESTALE,
-                    "has changed since Spark opened it: values that were read from it may be wrong. Nobody may write "
-                    "to it during a run");
+    if (!is_same(&file->entry, &found)) return fail_by_change(failure, &file->entry);
     if (file->has_lease && fcntl(file->fd, F_GETLEASE) != F_RDLCK) return fail_by_writer(failure, &file->entry);
     return SUPPLY_OK;
 }
@@ -81,21 +84,34 @@ static supply_status_t map(struct foreign_file_mapping *file, struct failure *fa
     return SUPPLY_OK;
 }
 
+/* Opening a pipe or a device may do something: the task must not be able to make the rank do that. */
+static supply_status_t open_regular(struct foreign_file_mapping *file, struct failure *failure) {
+    struct stat found;
+    if (stat(file->entry.path, &found) != 0) return fail_by_errno(failure, &file->entry, "opened");
+    if (!is_same(&file->entry, &found)) return fail_by_change(failure, &file->entry);
+    /* Without blocking, because the path could lead to a pipe by now. */
+    file->fd = open(file->entry.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    return file->fd >= 0 ? SUPPLY_OK : fail_by_errno(failure, &file->entry, "opened");
+}
+
 supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, const struct foreign_file *entry,
                                          gid_t group, struct failure *failure) {
     *file = (struct foreign_file_mapping){.entry = *entry, .fd = -1};
     if (memchr(file->entry.path, '\0', sizeof file->entry.path) == NULL || file->entry.path[0] != '/' ||
         file->entry.file_bytes == 0)
         return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "a foreign_file entry has no absolute path, or no bytes");
-    /* Without blocking, because the path could lead to a pipe. */
-    file->fd = open(file->entry.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (file->fd < 0) return fail_by_errno(failure, &file->entry, "opened");
-    supply_status_t status = take_lease(file, failure);
+    supply_status_t status = open_regular(file, failure);
+    if (status == SUPPLY_OK) status = take_lease(file, failure);
     if (status == SUPPLY_OK) status = supply_foreign_file_check(file, failure);
     if (status == SUPPLY_OK) status = check_group(file, group, failure);
     if (status == SUPPLY_OK) status = map(file, failure);
     if (status != SUPPLY_OK) supply_foreign_file_close(file);
     return status;
+}
+
+void supply_foreign_file_drop_lease(struct foreign_file_mapping *file) {
+    if (file->has_lease) fcntl(file->fd, F_SETLEASE, F_UNLCK);
+    file->has_lease = false;
 }
 
 void supply_foreign_file_close(struct foreign_file_mapping *file) {

@@ -26,7 +26,10 @@ supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, cons
 /** SUPPLY_OK: nobody has written to the file since then. Else _SYSTEM: ESTALE, EBUSY. */
 supply_status_t supply_foreign_file_check(const struct foreign_file_mapping *file, struct failure *failure);
 
-/** Closes the descriptor, and with it the lease. The mapping stays. */
+/** Lets writers continue, even if a forked child still has the descriptor. */
+void supply_foreign_file_drop_lease(struct foreign_file_mapping *file);
+
+/** Closes the descriptor; the last one of the file that was opened drops the lease, too. The mapping stays. */
 void supply_foreign_file_close(struct foreign_file_mapping *file);
 
 #endif

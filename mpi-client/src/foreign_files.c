@@ -32,10 +32,17 @@ supply_status_t supply_foreign_files_check(const struct foreign_files *files, st
     return status;
 }
 
+void supply_foreign_files_abandon(struct foreign_files *files) {
+    for (uint32_t i = 0; i < FOREIGN_FILES_MAX; i++)
+        if (is_open(files, i)) supply_foreign_file_close(&files->files[i]);
+    files->opened = 0;
+}
+
 void supply_foreign_files_close(struct foreign_files *files, struct exported_mappings *mappings) {
     for (uint32_t i = 0; i < FOREIGN_FILES_MAX; i++) {
         if (!is_open(files, i)) continue;
         struct foreign_file_mapping *file = &files->files[i];
+        supply_foreign_file_drop_lease(file);
         supply_foreign_file_close(file);
         mappings->list[mappings->count].address = (void *)file->address;
         mappings->list[mappings->count++].bytes = file->entry.file_bytes;

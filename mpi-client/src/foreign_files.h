@@ -19,7 +19,10 @@ supply_status_t supply_foreign_files_find(struct foreign_files *files, const str
 /** SUPPLY_OK: nobody has written to any of them. Else _SYSTEM. */
 supply_status_t supply_foreign_files_check(const struct foreign_files *files, struct failure *failure);
 
-/** Closes the descriptors, and adds the mappings, which stay. */
+/** In a forked child: closes its descriptors. The mappings stay, and the parent's lease. */
+void supply_foreign_files_abandon(struct foreign_files *files);
+
+/** Drops the leases, closes the descriptors, and adds the mappings, which stay. */
 void supply_foreign_files_close(struct foreign_files *files, struct exported_mappings *mappings);
 
 #endif

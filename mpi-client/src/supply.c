@@ -159,8 +159,7 @@ supply_status_t supply_abandon_in_child(supply_t *supply) {
         /* For streams of the handle. Without the lock: a thread that does not exist here may hold it. */
         supply->exports->supply = NULL;
         supply_exports_drop(supply->exports);
-        struct exported_mappings kept = {0};
-        supply_foreign_files_close(&supply->blocks.foreign_files, &kept);
+        supply_foreign_files_abandon(&supply->blocks.foreign_files);
         supply_pair_abandon(&supply->pair);
     }
     free_handle(supply);

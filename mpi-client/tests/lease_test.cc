@@ -1,7 +1,9 @@
 // Nobody may write to a file that is read in place: a lease delays writers, and checks find what it does not prevent.
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -101,6 +103,33 @@ TEST_F(LeaseTest, AWriterThatDoesNotWaitIsFoundToo) {
     EXPECT_EQ(EWOULDBLOCK, errno);
     task.end_of_epoch(0);
     expect_failure(handle, EBUSY, {"open for writing"});
+}
+
+TEST_F(LeaseTest, AForkedChildHoldsUpNoWriterOfAClosedRank) {
+    for (const bool abandons : {false, true}) {
+        Handle handle = open();
+        Task task(files);
+        supply_in_place(task);
+        next(handle);
+        supply_t *supply = handle.get();
+        int ready[2];
+        char byte = 1;
+        ASSERT_EQ(0, pipe(ready));
+        const pid_t child = fork();
+        if (child == 0) {
+            if (abandons && supply_abandon_in_child(supply) != SUPPLY_OK) _exit(1);
+            if (write(ready[1], &byte, 1) != 1) _exit(1);
+            for (;;) pause();
+        }
+        ASSERT_EQ(1, read(ready[0], &byte, 1));
+        EXPECT_EQ(-1, ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) << "the rank has its lease";
+        handle.reset();
+        const int writer = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        EXPECT_LE(0, writer);
+        kill(child, SIGKILL);
+        waitpid(child, nullptr, 0);
+        for (int fd : {writer, ready[0], ready[1]}) close(fd);
+    }
 }
 
 /** A rank of a user who does not own the file: the kernel gives no lease. */
