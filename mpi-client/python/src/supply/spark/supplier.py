@@ -12,7 +12,6 @@ from supply.ranks.run_files import RunFiles
 from supply.spark import checks
 from supply.spark.launcher import make_launcher
 from supply.spark.run import Run
-from supply.spark.selection import selected
 from supply.spark.spark_jobs import Supplied
 
 if TYPE_CHECKING:
@@ -156,9 +155,9 @@ class Supplier:
             # While ranks validate, no block of df is released, and the other way round. Run finds stuck ranks then.
             "timeout": timeout if validation is None else _DAY_SECONDS,
         }  # fmt: skip
-        supplied = [Supplied(selected(df, columns), "train", {**options, "resume-positions": positions})]
+        supplied = [Supplied(df.select(*columns), "train", {**options, "resume-positions": positions})]
         if validation is not None:
-            supplied.append(Supplied(selected(validation, columns), "validation", options))
+            supplied.append(Supplied(validation.select(*columns), "validation", options))
         environment = {**self._environment, "SUPPLY_RESULTS_FOLDER": str(files.results_folder)}
         return Run(
             context, launcher, self._ranks, files, supplied, payload, timeout, environment, schema is not None
