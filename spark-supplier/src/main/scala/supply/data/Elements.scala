@@ -27,14 +27,9 @@ trait ElementWriter {
    */
   def reserve(column: Int, bytes: Int): ByteBuffer
 
-  /**
-   * For a column of views: a value of more than 12 bytes that stays where it is. A shorter one gets
-   * its space from `reserve`.
-   *
-   * @param bytes of the value
-   * @param start its first four bytes, little-endian
-   */
-  def refer(column: Int, file: ForeignFile, offset: Long, bytes: Int, start: Int): Unit
+  /** For a column of views: `count` values that stay in the file, from `places(from)` on. */
+  def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int], from: Int,
+      count: Int): Unit
 }
 
 /**
@@ -80,6 +75,9 @@ trait BatchCursor extends ElementCursor {
   /** Bytes of the first `count` of them that a writer reserves. */
   def bytes(count: Int): Long
 
+  /** Bytes of values in foreign files, to which the first `count` of them refer. */
+  def referencedBytes(count: Int): Long = 0
+
   /** Writes the first `count` of them, and moves to the last one written. */
   def write(to: BatchWriter, count: Int): Unit
 }
@@ -97,6 +95,9 @@ trait KeepingCursor extends ElementCursor {
 trait GatheringCursor extends KeepingCursor {
   /** Bytes of these elements that a writer reserves. */
   def bytes(places: Array[Int], from: Int, count: Int): Long
+
+  /** Bytes of values in foreign files, to which these elements refer. */
+  def referencedBytes(places: Array[Int], from: Int, count: Int): Long = 0
 
   /** Writes these elements in this order. */
   def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit

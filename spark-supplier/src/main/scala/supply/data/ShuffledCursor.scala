@@ -78,6 +78,9 @@ final class ShuffledCursor(
 
   override def bytes(count: Int): Long = gathering.get.bytes(drawn, at, count)
 
+  override def referencedBytes(count: Int): Long =
+    gathering.get.referencedBytes(drawn, at, count)
+
   override def write(to: BatchWriter, count: Int): Unit = {
     gathering.get.write(to, drawn, at, count)
     at += count - 1

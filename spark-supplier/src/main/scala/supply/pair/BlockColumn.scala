@@ -2,7 +2,7 @@ package supply.pair
 
 import java.nio.ByteBuffer
 
-import supply.data.ForeignFile
+import supply.data.{ForeignFile, ForeignValues}
 import supply.protocol.Layout.{BlockColumn => At, View}
 import supply.protocol.{Column, Format, Layout}
 
@@ -77,8 +77,7 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
   }
 
   /** Space for the next value. Throws [[BlockFull]] if there is none. */
-  def reserve(count: Int): ByteBuffer = if (windows != null) reserveInView(count)
-  else {
+  def reserve(count: Int): ByteBuffer = {
     if (offsets == null && count != width)
       throw new IllegalArgumentException(
         s"column '${column.name}' has values of $width bytes, not $count")
@@ -88,20 +87,21 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
     space
   }
 
-  private def reserveInView(count: Int): ByteBuffer = {
-    val view = bytes.reserve(View.SIZE)
-    val start = view.position() + View.start
-    view.putInt(count).putLong(0).putInt(0).limit(start + count).position(start)
-    valid(1)
-    view
-  }
-
-  /** As ElementWriter.refer; `number` is that of the file. Returns bytes of the block used. */
-  def refer(number: Int, file: ForeignFile, offset: Long, length: Int, start: Int): Int = {
+  /**
+   * Refers to the value at `place`, whose file has that number. Returns how many bytes of windows
+   * this has added.
+   */
+  def refer(number: Int, file: ForeignFile, values: ForeignValues, place: Int): Int = {
     val before = windows.size
-    val window = windows.find(number, file, offset, bytes.size / View.SIZE)
-    bytes.reserve(View.SIZE).putInt(length).putInt(start).putInt(window)
-      .putInt((offset % StagedWindows.Stride).toInt)
+    val element = bytes.size / View.SIZE
+    val length = values.lengths(place)
+    val view = bytes.reserve(View.SIZE).putInt(length).putInt(values.starts(place))
+    if (length <= Layout.Constant.VIEW_INLINE_MAX) view.putLong(values.rests(place))
+    else {
+      val offset = values.offsets(place)
+      view.putInt(windows.find(number, file, offset, element))
+        .putInt((offset % StagedWindows.Stride).toInt)
+    }
     valid(1)
     windows.size - before
   }

@@ -2,14 +2,13 @@ package supply.pair
 
 import java.nio.{ByteBuffer, ByteOrder}
 
-import supply.data.{ElementCursor, ElementWriter, ForeignFile}
+import supply.data.{ElementCursor, ElementWriter, ForeignFile, ForeignValues}
 import supply.protocol.{Layout, Schema}
 
 /** Counts the blocks that a BlockWriter with the same arguments would make, without a pair. */
 final class BlockCount(blockBytes: Int, schema: Schema, blockElements: Int) extends ElementWriter {
   private val headerBytes = Layout.blockHeaderBytes(schema.columns.size)
   private val columns = schema.columns.map(new BlockColumn(_, new CountedBytes))
-  private val referencedMax = BlockWriter.referencedMax(blockElements, blockBytes)
   private var referenced = 0L
   private var elements = 0
   private var count = 0L
@@ -19,7 +18,7 @@ final class BlockCount(blockBytes: Int, schema: Schema, blockElements: Int) exte
   def append(cursor: ElementCursor): Unit = {
     if (elements == blockElements) close()
     cursor.write(this)
-    if (elements > 0 && (referenced > referencedMax ||
+    if (elements > 0 && (referenced > BlockWriter.ReferencedMax ||
         headerBytes + columns.map(_.alignedBytes.toLong).sum > blockBytes)) {
       close()
       cursor.write(this)
@@ -43,10 +42,10 @@ final class BlockCount(blockBytes: Int, schema: Schema, blockElements: Int) exte
 
   override def reserve(column: Int, bytes: Int): ByteBuffer = columns(column).reserve(bytes)
 
-  override def refer(
-      column: Int, file: ForeignFile, offset: Long, bytes: Int, start: Int): Unit = {
-    columns(column).refer(1, file, offset, bytes, start)
-    referenced += bytes
+  override def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int],
+      from: Int, count: Int): Unit = for (i <- from until from + count) {
+    columns(column).refer(1, file, values, places(i))
+    referenced += values.lengths(places(i))
   }
 }
 

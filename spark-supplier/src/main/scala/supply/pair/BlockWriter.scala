@@ -3,7 +3,7 @@ package supply.pair
 import java.nio.ByteBuffer
 
 import supply.core.{ConfigException, ElementTooLargeException}
-import supply.data.{BatchCursor, BatchWriter, ElementCursor, ForeignFile}
+import supply.data.{BatchCursor, BatchWriter, ElementCursor, ForeignFile, ForeignValues}
 import supply.protocol.Layout.Constant
 import supply.protocol.{Layout, Schema}
 
@@ -16,6 +16,8 @@ import supply.protocol.{Layout, Schema}
 final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blockElements: Int,
     wholeBlocks: Boolean = false)
     extends BatchWriter {
+  import BlockWriter.ReferencedMax
+
   private val blockBytes = pair.blockBytes
   private val headerBytes = Layout.blockHeaderBytes(schema.columns.size)
   private val main = new BytesInSlot(headerBytes)
@@ -35,9 +37,8 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
   /** At least [[usedBytes]], cheaper: the exact sum is needed only near the end of a block. */
   private var usedAtMost = 0L
 
-  /** Bytes of values in place to which the block refers, and how many may be. */
+  /** Bytes of values in place to which the block refers. */
   private var referenced = 0L
-  private val referencedMax = BlockWriter.referencedMax(blockElements, blockBytes)
   private var epoch = 0
   private var partition = 0
   private var firstElement = 0L
@@ -77,7 +78,9 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     if (claim == null) open()
     var count = math.min(math.min(batch.ready, blockElements - elements).toLong, limit).toInt
     def usedAfter = usedAtMost + batch.bytes(count) + count.toLong * elementBytes
-    while (count > 0 && usedAfter > blockBytes) count /= 2
+    while (count > 0 &&
+      (usedAfter > blockBytes || referenced + batch.referencedBytes(count) > ReferencedMax))
+      count /= 2
     if (count > 0) {
       val used = usedAfter
       elements += count
@@ -123,7 +126,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 
   private def fits: Boolean = {
     usedAtMost += elementBytes
-    (referenced <= referencedMax || elements == 1) &&
+    (referenced <= ReferencedMax || elements == 1) &&
     (usedAtMost <= blockBytes || usedBytes <= blockBytes)
   }
 
@@ -176,13 +179,19 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     columns(column).reserve(bytes)
   }
 
-  override def refer(
-      column: Int, file: ForeignFile, offset: Long, bytes: Int, start: Int): Unit = {
-    if (bytes > StagedWindows.Stride) throw new ElementTooLargeException(
-      s"${pair.name}: an element has $bytes bytes, and in place (--in-place) it may have " +
-        s"${StagedWindows.Stride}: supply it without that option")
-    usedAtMost += columns(column).refer(pair.numberOf(file), file, offset, bytes, start)
-    referenced += bytes
+  override def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int],
+      from: Int, count: Int): Unit = {
+    val number = pair.numberOf(file)
+    var i = from
+    while (i < from + count) {
+      val length = values.lengths(places(i))
+      if (length > StagedWindows.Stride) throw new ElementTooLargeException(
+        s"${pair.name}: an element has $length bytes, and in place (--in-place) it may have " +
+          s"${StagedWindows.Stride}: supply it without that option")
+      referenced += length
+      usedAtMost += columns(column).refer(number, file, values, places(i))
+      i += 1
+    }
   }
 
   override def reserveValues(column: Int, count: Int): ByteBuffer =
@@ -203,13 +212,6 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 }
 
 private[pair] object BlockWriter {
-  private final val ReferencedBlocks = 8
-
-  /**
-   * Bytes of values in place to which a block of more than one element may refer: some times the
-   * size of a block. More would let the rank wait longer for its first block, fewer cost more
-   * notifications. If the user has fixed the number of elements, only the contract bounds them.
-   */
-  def referencedMax(blockElements: Int, blockBytes: Int): Long =
-    if (blockElements < Int.MaxValue) Int.MaxValue else ReferencedBlocks.toLong * blockBytes
+  /** Bytes of values in place to which a block of several elements refers. The sum is 32 bits. */
+  final val ReferencedMax = Int.MaxValue
 }

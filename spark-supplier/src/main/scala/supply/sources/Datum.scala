@@ -3,7 +3,7 @@ package supply.sources
 import scala.collection.mutable.ArrayBuffer
 
 import supply.core.SourceException
-import supply.data.{ElementWriter, ForeignFile, KeepingCursor}
+import supply.data.{ElementWriter, ForeignFile, ForeignValues, KeepingCursor}
 import supply.protocol.{Column, Schema}
 
 /** Caffe's Datum: the paper's tuple of seven values, and the columns of a block. */
@@ -46,9 +46,8 @@ object Datum {
 trait DatumWriter extends ElementWriter {
   override final def putNull(column: Int): Unit = throw new UnsupportedOperationException
 
-  override final def refer(
-      column: Int, file: ForeignFile, offset: Long, bytes: Int, start: Int): Unit =
-    throw new UnsupportedOperationException
+  override final def refer(column: Int, file: ForeignFile, values: ForeignValues,
+      places: Array[Int], from: Int, count: Int): Unit = throw new UnsupportedOperationException
 }
 
 /** A cursor over tuples that Spark computes, caches or reads back from its spill. */

@@ -5,7 +5,7 @@ import java.nio.{ByteBuffer, ByteOrder}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ElementTooLargeException
-import supply.data.{ElementCursor, ElementWriter, ForeignFile}
+import supply.data.{ElementCursor, ElementWriter, ForeignFile, ForeignValues}
 import supply.protocol.Layout.{View, Window}
 import supply.protocol.{Column, Schema}
 
@@ -72,13 +72,10 @@ class ViewBlocksSuite extends AnyFunSuite with WrittenBlocks {
     assert(message.contains("1073741825 bytes") && message.contains("--in-place"))
   }
 
-  test("a block refers to eight times its size, or to one element, if the user fixes no number") {
-    val many = Seq.tabulate(200)(i => Value(i * 1000L, 1000))
-    val made = written(many)
-    assert(made.map(_.head) == Seq.fill(6)(32) :+ 8)
-    assert(written(many, blockElements = 50).map(_.head) == Seq.fill(4)(50))
-    val large = Seq(Value(0, 10), Value(0, 1 << 20), Value(0, 1 << 20), Value(0, 100))
-    assert(written(large).map(_.head) == Seq(1, 1, 1, 1))
+  test("a block of several elements refers to less than 2 GiB") {
+    val large = Seq.fill(5)(Value(0, 700 << 20))
+    assert(written(large).map(_.head) == Seq(2, 2, 1))
+    assert(written(Seq.fill(3)(Value(0, 1 << 30))).map(_.head) == Seq(1, 1, 1))
   }
 
   test("an element that does not fit leaves no window behind") {
@@ -120,13 +117,18 @@ private object ViewBlocksSuite {
 
   private final class Values(values: Seq[Value]) extends ElementCursor {
     private var at = -1
+    private val foreign = new ForeignValues()
     override def next(): Boolean = { at += 1; at < values.size }
     override def write(to: ElementWriter): Unit = {
       to.putInt(0, at)
       val value = values(at)
-      if (value.bytes > 12) to.refer(1, file, value.offset, value.bytes, FirstFour)
-      else to.reserve(1, value.bytes).put(short(value.bytes))
-      ()
+      if (value.bytes > 12) foreign.set(0, value.bytes, value.offset, FirstFour, 0)
+      else {
+        val bytes = ByteBuffer.wrap(short(value.bytes).padTo(12, 0: Byte)).order(
+          ByteOrder.LITTLE_ENDIAN)
+        foreign.set(0, value.bytes, 0, bytes.getInt(), bytes.getLong())
+      }
+      to.refer(1, file, foreign, Array(0), 0, 1)
     }
     override def describe: String = s"value $at"
     override def close(): Unit = ()

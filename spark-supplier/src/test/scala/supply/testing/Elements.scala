@@ -2,7 +2,7 @@ package supply.testing
 
 import java.nio.{ByteBuffer, ByteOrder}
 
-import supply.data.{ElementCursor, ElementWriter, ForeignFile}
+import supply.data.{ElementCursor, ElementWriter, ForeignFile, ForeignValues}
 
 object Elements {
 
@@ -30,9 +30,12 @@ object Elements {
       values += (() => column -> space.array.toSeq)
       space
     }
-    override def refer(
-        column: Int, file: ForeignFile, offset: Long, bytes: Int, start: Int): Unit = {
-      values += (() => (column, file, offset, bytes, start)); ()
-    }
+    override def refer(column: Int, file: ForeignFile, foreign: ForeignValues, places: Array[Int],
+        from: Int, count: Int): Unit =
+      for (place <- places.slice(from, from + count)) {
+        val value = (column, file, foreign.offsets(place), foreign.lengths(place),
+          foreign.starts(place), foreign.rests(place))
+        values += (() => value)
+      }
   }
 }

@@ -4,10 +4,19 @@ import org.apache.spark.TaskContext
 import org.fusesource.lmdbjni.{Constants, Env, LMDBException}
 
 import supply.core.SourceException
+import supply.data.ForeignFile
+
+/** An open environment, and its mapping. */
+private[lmdb] final class MappedEnvironment(val env: Env, path: String) {
+  val places = new MappedPlaces
+
+  /** The file, as it was when the first task wanted to refer to it. */
+  lazy val file: ForeignFile = ForeignFile.find(path)
+}
 
 /** The LMDB environments of this process; tasks share one if the file may stay mapped. */
 object LmdbEnvironments {
-  private final class Shared(val env: Env) {
+  private final class Shared(val environment: MappedEnvironment) {
     var users = 0
   }
 
@@ -19,14 +28,14 @@ object LmdbEnvironments {
   private def flags = Constants.RDONLY | Constants.NOLOCK | Constants.NOTLS | Constants.NOSUBDIR
 
   /** The environment of that data file. The caller must [[release]] it. */
-  def acquire(file: String): Env = synchronized {
+  private[lmdb] def acquire(file: String): MappedEnvironment = synchronized {
     val found = shared.getOrElse(file, {
         val made = new Shared(open(file))
         shared += file -> made
         made
       })
     found.users += 1
-    found.env
+    found.environment
   }
 
   def release(file: String): Unit = synchronized {
@@ -34,7 +43,7 @@ object LmdbEnvironments {
     found.users -= 1
     if (found.users == 0) {
       shared -= file
-      found.env.close()
+      found.environment.env.close()
     }
   }
 
@@ -52,6 +61,10 @@ object LmdbEnvironments {
       ()
     }
   }
+
+  /** The data file for views. It is examined once if a task keeps it mapped. */
+  def foreignFile(path: String): ForeignFile =
+    synchronized(shared.get(path)).fold(ForeignFile.find(path))(_.environment.file)
 
   /** Loads lmdbjni's native library. Throws [[SourceException]] if it cannot. */
   def requireLibrary(): Unit = load().close()
@@ -71,11 +84,11 @@ object LmdbEnvironments {
     }
 
   /** An own environment. liblmdb forbids a second one because of its lock file, unused here. */
-  private[lmdb] def open(file: String): Env = {
+  private[lmdb] def open(file: String): MappedEnvironment = {
     val env = load()
     try {
       env.open(file, flags)
-      env
+      new MappedEnvironment(env, file)
     } catch {
       case e: LMDBException =>
         env.close()

@@ -1,57 +1,93 @@
 package supply.sources.lmdb
 
-import scala.collection.mutable.ArrayBuffer
-
 import supply.core.SourceException
-import supply.data.{ElementWriter, ForeignFile, KeepingCursor}
+import supply.data.{BatchCursor, BatchWriter, ElementWriter, ForeignFile, GatheringCursor}
 
-/** The Datums of one partition, for ranks that read the data in the LMDB itself. */
+/**
+ * The Datums of one partition, for ranks that read the data in the LMDB itself. It reads some
+ * hundred entries ahead, because writing them column by column takes a third of the time.
+ */
 final class LmdbInPlaceCursor(
     file: ForeignFile, partition: LmdbPartition, window: Long = MappedWindow.bytes)
-    extends KeepingCursor {
+    extends BatchCursor with GatheringCursor {
   private val entries = new PartitionWalk(file.path, partition, window)
   private val datum = new DatumReader
-  private var range = MappedRange.Empty
-  private var rangeMapping = 0
-  private val kept = new ArrayBuffer[DatumReference]
 
-  /** Of the entry that the walk is at. */
-  private var read = new DatumReference
-  private var current = read
+  /** The entries that were read last, and the number of the newest that was moved to. */
+  private val ahead = new DatumReferences
+  private var aheadCount = 0
+  private var newest = -1
+  private val kept = new DatumReferences
 
-  override def next(): Boolean = entries.next() && {
+  /** The current element: the newest one, or one that was recalled. */
+  private var current = ahead
+  private var at = 0
+
+  override def next(): Boolean = {
+    newest += 1
+    if (newest >= aheadCount) readAhead()
+    current = ahead
+    at = newest
+    newest < aheadCount
+  }
+
+  private def readAhead(): Unit = {
+    newest = 0
+    aheadCount = 0
+    while (aheadCount < DatumReferences.Places && entries.next()) {
+      read(aheadCount)
+      aheadCount += 1
+    }
+  }
+
+  private def read(place: Int): Unit = {
     val walk = entries.walk
     entries.read(datum, walk.key, walk.value, walk.value.capacity())
     if (datum.dataOffset < 0)
       throw new SourceException(
         s"the float_data of key '${entries.printable(walk.key)}' of the LMDB ${file.path} is not packed, and ranks " +
           "cannot read it in place: supply it without --in-place")
-    val address = walk.value.addressOffset + datum.dataOffset
-    // A later mapping may cover addresses of an earlier one, and begin elsewhere.
-    if (rangeMapping != walk.mappingCount || !range.contains(address)) {
-      range = MappedRange.around(address, file)
-      rangeMapping = walk.mappingCount
-    }
-    read.set(walk.key, walk.value, datum, range.offsetOf(address))
-    current = read
-    true
+    ahead.set(place, walk.key, walk.value, datum,
+      walk.offsetOf(walk.value.addressOffset + datum.dataOffset, file))
   }
 
-  override def keep(place: Int): Unit =
-    if (place == kept.size) {
-      kept += read
-      read = new DatumReference
-    } else {
-      val free = kept(place)
-      kept(place) = read
-      read = free
-    }
+  override def write(to: ElementWriter): Unit = current.write(to, file, at)
 
-  override def recall(place: Int): Unit = current = kept(place)
+  override def ready: Int = if (current eq ahead) aheadCount - at else 0
 
-  override def write(to: ElementWriter): Unit = current.write(to, file)
+  override def bytes(count: Int): Long = ahead.bytes(LmdbInPlaceCursor.Places, at, count)
 
-  override def describe: String = current.describe
+  override def referencedBytes(count: Int): Long =
+    ahead.referencedBytes(LmdbInPlaceCursor.Places, at, count)
+
+  override def write(to: BatchWriter, count: Int): Unit = {
+    ahead.write(to, file, LmdbInPlaceCursor.Places, at, count)
+    newest += count - 1
+    at = newest
+  }
+
+  override def keep(place: Int): Unit = kept.copy(place, ahead, newest)
+
+  override def recall(place: Int): Unit = {
+    current = kept
+    at = place
+  }
+
+  override def bytes(places: Array[Int], from: Int, count: Int): Long =
+    kept.bytes(places, from, count)
+
+  override def referencedBytes(places: Array[Int], from: Int, count: Int): Long =
+    kept.referencedBytes(places, from, count)
+
+  override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit =
+    kept.write(to, file, places, from, count)
+
+  override def describe: String = current.describe(at)
 
   override def close(): Unit = entries.close()
+}
+
+private object LmdbInPlaceCursor {
+  /** Entries read ahead lie in their order. */
+  private val Places = Array.range(0, DatumReferences.Places)
 }

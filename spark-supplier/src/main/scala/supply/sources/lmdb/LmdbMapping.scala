@@ -4,7 +4,9 @@ import org.fusesource.lmdbjni.{Cursor, Transaction}
 
 /** A cursor on a mapping of a data file: on the mapping of the process, or on one of its own. */
 private[lmdb] final class LmdbMapping(file: String, own: Boolean) extends AutoCloseable {
-  private val env = if (own) LmdbEnvironments.open(file) else LmdbEnvironments.acquire(file)
+  private val environment =
+    if (own) LmdbEnvironments.open(file) else LmdbEnvironments.acquire(file)
+  private val env = environment.env
   private var transaction: Transaction = null
 
   val cursor: Cursor =
@@ -16,6 +18,9 @@ private[lmdb] final class LmdbMapping(file: String, own: Boolean) extends AutoCl
         release()
         throw e
     }
+
+  /** Where in the file addresses of the entries are. */
+  def places: MappedPlaces = environment.places
 
   private def release(): Unit = {
     if (transaction != null) transaction.close()

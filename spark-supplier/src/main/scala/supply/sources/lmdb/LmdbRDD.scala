@@ -1,11 +1,12 @@
 package supply.sources.lmdb
 
+import java.nio.file.Paths
+
 import scala.reflect.ClassTag
 
 import org.apache.spark.{Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 
-import supply.data.ForeignFile
 import supply.sources.{Datum, DatumBatch}
 
 /**
@@ -32,10 +33,11 @@ final class LmdbRDD private[supply] (
 
   /** The same for ranks that read the data in place. */
   def inPlaceCursor(partition: Partition, context: TaskContext): LmdbInPlaceCursor = {
-    val file = ForeignFile.find(location.local())
+    val path = Paths.get(location.local()).toRealPath().toString
     val window = MappedWindow.bytes
-    if (window == Long.MaxValue) LmdbEnvironments.keepFor(context, file.path)
-    new LmdbInPlaceCursor(file, partition.asInstanceOf[LmdbPartition], window)
+    if (window == Long.MaxValue) LmdbEnvironments.keepFor(context, path)
+    new LmdbInPlaceCursor(LmdbEnvironments.foreignFile(path), partition.asInstanceOf[LmdbPartition],
+      window)
   }
 
   /** Whether [[inPlaceCursor]] can be used, as far as this JVM can tell. */

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer
 import org.fusesource.lmdbjni.{Constants, DirectBuffer, LMDBException, SeekOp}
 
 import supply.core.SourceException
+import supply.data.ForeignFile
 
 /**
  * Walks over an LMDB in key order. `key` and `value` point into its pages until the next move. Maps
@@ -13,14 +14,13 @@ import supply.core.SourceException
 final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends AutoCloseable {
   private var mapping = new LmdbMapping(file, own = window < Long.MaxValue)
   private var passed = 0L
-  private var mappings = 1
   private var open = true
 
   val key = new DirectBuffer(ByteBuffer.allocateDirect(0))
   val value = new DirectBuffer(ByteBuffer.allocateDirect(0))
 
-  /** How often the file was mapped. Addresses in an earlier mapping mean nothing. */
-  def mappingCount: Int = mappings
+  /** Where in the file an address within the current entry is. */
+  def offsetOf(address: Long, of: ForeignFile): Long = mapping.places.offsetOf(address, of)
 
   /** Moves to the first entry whose key is at least `first`; false if there is none. */
   def seek(first: Array[Byte]): Boolean = {
@@ -42,7 +42,6 @@ final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends Au
     val here = keyBytes
     mapping.close()
     mapping = new LmdbMapping(file, own = true)
-    mappings += 1
     passed = 0
     if (!seek(here)) throw new SourceException(
       s"the LMDB $file has changed during a run: it must not be written to")

@@ -15,10 +15,17 @@ private[lmdb] final case class MappedRange(start: Long, end: Long, fileOffset: L
   def offsetOf(address: Long): Long = address - start + fileOffset
 }
 
-private[lmdb] object MappedRange {
-  /** Contains no address. */
-  val Empty: MappedRange = MappedRange(0, 0, 0)
+/** Tells where in the file an address of an environment's mapping is. Any thread may ask. */
+private[lmdb] final class MappedPlaces {
+  @volatile private var range = MappedRange(0, 0, 0)
 
+  def offsetOf(address: Long, file: ForeignFile): Long = {
+    if (!range.contains(address)) range = MappedRange.around(address, file)
+    range.offsetOf(address)
+  }
+}
+
+private[lmdb] object MappedRange {
   // Addresses and offset are hexadecimal, the inode is decimal: proc_pid_maps(5).
   private val Line = """([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ ([0-9]+) .*""".r
 
