@@ -85,7 +85,8 @@ class Task:
             put(self.memory, "foreign_file", CONSTANTS["FOREIGN_FILES_OFFSET"], **foreign_file.entry)
             put(self.memory, "mapped_file_header", foreign_count=1)
         image = bytearray(_aligned(SIZES["block_header"] + batch.num_columns * SIZES["block_column"]))
-        put(image, "block_header", column_count=batch.num_columns)
+        referenced = sum(map(_referenced_bytes, batch.columns))
+        put(image, "block_header", column_count=batch.num_columns, referenced_bytes=referenced)
         for index, column in enumerate(batch.columns):
             fields = {"null_count": column.null_count}
             for name, buffer in _buffers(column, foreign_file).items():
@@ -143,6 +144,12 @@ def _buffers(column, foreign_file):
     names = ("offsets", "data") if len(others) == 2 else ("data",)
     found = {name: bytes(buffer or b"")[:size] for name, buffer, size in zip(names, others, _sizes(values, others))}
     return found if validity is None else {"validity": bytes(validity)[: -(-len(column) // 8)], **found}
+
+
+def _referenced_bytes(column):
+    if column.type != pyarrow.binary_view():
+        return 0
+    return sum(len(value) for value in column.to_pylist() if len(value) > CONSTANTS["VIEW_INLINE_MAX"])
 
 
 def _sizes(values, buffers):

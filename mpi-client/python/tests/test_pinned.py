@@ -2,9 +2,11 @@
 
 import threading
 
+import pyarrow
 import pytest
 import supply
 
+from foreign_file import ForeignFile
 from task import Task
 from values import numbers
 
@@ -138,5 +140,20 @@ def test_copies_that_a_device_starts_late(files):
         copies.append(batch["x"].to("cuda", non_blocking=True))
     supplying.join()
     assert [copy.tolist() for copy in copies] == [list(range(4 * block, 4 * block + 4)) for block in range(count)]
+    data.abort("the test has ended")
+    task.leave()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_values_in_place_are_copied_to_pinned_memory(files, tmp_path):
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin=True)
+    data.opened()
+    task = Task(*files.paths)
+    values = [bytes(range(first, first + 24)) for first in range(0, 80, 20)]
+    rows = pyarrow.record_batch({"x": pyarrow.array(values, pyarrow.binary_view())})
+    task.supply(rows, foreign_file=ForeignFile(tmp_path / "foreign", values, [16] * 4))
+    task.end_of_epoch()
+    [got] = data
+    assert got["x"].is_pinned() and [bytes(row.tolist()) for row in got["x"]] == values
     data.abort("the test has ended")
     task.leave()

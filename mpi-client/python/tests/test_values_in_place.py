@@ -65,6 +65,11 @@ def test_other_values_need_a_copy(received, form):
     assert [row.tobytes() for row in copy] == VALUES and copy.flags.writeable and copy.flags.c_contiguous
 
 
+def test_bytes_in_place_are_counted(received, pair):
+    block = received(VALUES)
+    assert pair[0].statistics.bytes == block.bytes + sum(map(len, VALUES))
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_short_values_stand_in_their_views(received, form):
     block = received(SHORT)

@@ -27,24 +27,31 @@ class _Lists:
     """Texts or bytes of a block. A slice is a list, and only its elements are made."""
 
     def __init__(self, column: _core.Column, valid: numpy.ndarray | None) -> None:
-        self._column = column
         self._bounds = column.offsets()
         self._data = memoryview(column.numpy(_UINT, 8, (column.data_bytes,), 0))
         self._make: Callable[[memoryview], Any] = (lambda data: str(data, "utf-8")) if column.format == "u" else bytes
         self._valid = valid
 
     def __getitem__(self, part: slice) -> list[Any]:
-        values = self._in_place(part) if self._bounds is None else self._in_block(part)
+        values = self._made(part)
         if self._valid is not None:
             values = [value if valid else None for value, valid in zip(values, self._valid[part].tolist())]
         return values
 
-    def _in_block(self, part: slice) -> list[Any]:
+    def _made(self, part: slice) -> list[Any]:
         bounds = self._bounds[part.start : part.stop + 1].tolist()
         return [self._make(self._data[begin:end]) for begin, end in zip(bounds, bounds[1:])]
 
-    def _in_place(self, part: slice) -> list[Any]:
-        return list(map(self._make, self._column.views(part.start, part.stop - part.start)))
+
+class _ListsInPlace(_Lists):
+    """The same of bytes in place."""
+
+    def __init__(self, column: _core.Column, valid: numpy.ndarray | None) -> None:
+        self._column = column
+        self._valid = valid
+
+    def _made(self, part: slice) -> list[Any]:
+        return list(map(bytes, self._column.views(part.start, part.stop - part.start)))
 
 
 class _JaggedValues:
@@ -115,15 +122,17 @@ class BlockValues:
 
     def _values(self, block: Block, column: _core.Column, valid: numpy.ndarray | None) -> Sliceable:
         ragged = self._ragged.get(column.name, "list" if column.format == "u" else None)
+        is_in_place = column.format == "vz"
         if ragged is not None:
             if column.format not in ("u", "z", "vz"):
                 raise column_layout.refusal(column, "ragged is for text and bytes only: leave it out of ragged")
             if ragged == "list":
-                return _Lists(column, valid if column.null_count else None)
+                lists = _ListsInPlace if is_in_place else _Lists
+                return lists(column, valid if column.null_count else None)
             self._refuse_nulls(column)
-            return JaggedInPlace(column) if column.format == "vz" else _JaggedValues(column)
+            return JaggedInPlace(column) if is_in_place else _JaggedValues(column)
         self._refuse_nulls(column)
-        values = self._in_place(block, column) if column.format == "vz" else self._numbers(block, column)
+        values = self._in_place(block, column) if is_in_place else self._numbers(block, column)
         if valid is None:
             return values
         numbers = values.clone()

@@ -62,10 +62,12 @@ class SupplyDataset(Closing, IterableDataset):
     process_group: the torch.distributed group for that, with tensors on the CPU. With workers it must serve nothing
         else. None: a gloo group of its own; then all ranks must make their data sets in the same order.
     zero_copy: a batch inside one block is not copied. Do not change it in place (see Block.torch()); it occupies the
-        block's slot while you keep it. A batch over several blocks is a copy.
+        block's slot while you keep it. A batch over several blocks is a copy, and so is one of values in place
+        (Supplier --in-place) that do not lie at equal distances in their file.
     pin: True: batches are in pinned memory, for copies with non_blocking=True. With zero_copy the ring itself is
-        registered with CUDA. A batch then keeps its slot of the ring until the current stream has done everything that
-        you queued before you asked for the next batch. If you copy on another torch.cuda.Stream, pass that stream.
+        registered with CUDA, and values in place are copied. A batch then keeps its slot of the ring until the current
+        stream has done everything that you queued before you asked for the next batch. If you copy on another
+        torch.cuda.Stream, pass that stream.
     """
 
     def __init__(
