@@ -69,7 +69,8 @@ class LmdbDataSourceSuite extends AnyFunSuite with LocalSpark {
         data.repartition(2), data.unionAll(data), data.withColumn("one", data("label") + 1),
         spark.range(3).toDF("id").where("id in (select label from lmdb)"))
       others.foreach { other =>
-        val message = intercept[ConfigException](source(other)).getMessage
+        val message = withClue(other.queryExecution.analyzed)(
+          intercept[ConfigException](source(other)).getMessage)
         assert(message.startsWith("a DataFrame that was read with inPlace"))
       }
       assert(data.count() == 30 && data.where("label > 3").count() == 18)
