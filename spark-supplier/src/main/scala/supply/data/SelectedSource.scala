@@ -65,7 +65,7 @@ private final class SelectedWriter(places: Array[Int]) extends ElementWriter {
       unwanted.clear().limit(bytes)
     }
 
-  override def refer(
-      column: Int, file: ForeignFile, offset: Long, bytes: Int, start: Int): Unit =
-    if (places(column) >= 0) to.refer(places(column), file, offset, bytes, start)
+  override def refer(column: Int, file: ForeignFile, values: ForeignValues, at: Array[Int],
+      from: Int, count: Int): Unit =
+    if (places(column) >= 0) to.refer(places(column), file, values, at, from, count)
 }

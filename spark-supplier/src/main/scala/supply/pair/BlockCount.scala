@@ -45,7 +45,8 @@ final class BlockCount(blockBytes: Int, schema: Schema, blockElements: Int) exte
   override def refer(column: Int, file: ForeignFile, values: ForeignValues, places: Array[Int],
       from: Int, count: Int): Unit = for (i <- from until from + count) {
     columns(column).refer(1, file, values, places(i))
-    referenced += values.lengths(places(i))
+    val length = values.lengths(places(i))
+    if (length > Layout.Constant.VIEW_INLINE_MAX) referenced += length
   }
 }
 

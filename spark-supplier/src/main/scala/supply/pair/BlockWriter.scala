@@ -188,7 +188,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
       if (length > StagedWindows.Stride) throw new ElementTooLargeException(
         s"${pair.name}: an element has $length bytes, and in place (--in-place) it may have " +
           s"${StagedWindows.Stride}: supply it without that option")
-      referenced += length
+      if (length > Constant.VIEW_INLINE_MAX) referenced += length
       usedAtMost += columns(column).refer(number, file, values, places(i))
       i += 1
     }

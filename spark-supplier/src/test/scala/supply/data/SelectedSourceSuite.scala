@@ -29,13 +29,16 @@ class SelectedSourceSuite extends AnyFunSuite {
   }
 
   test("values in place and nulls follow their column") {
+    val values = new ForeignValues()
+    values.set(5, 50, 100L, 7, 0)
+    values.set(6, 60, 200L, 8, 9)
     val cursor = new KeepingCursor {
       private var more = true
       override def next(): Boolean = more && { more = false; true }
       override def write(to: ElementWriter): Unit = {
         to.putNull(0)
-        to.refer(1, file, 100, 50, 7)
-        to.refer(2, file, 200, 60, 8)
+        to.refer(1, file, values, Array(5), 0, 1)
+        to.refer(2, file, values, Array(0, 6), 1, 1)
         to.putLong(3, 9)
         to.putNull(4)
       }
@@ -45,6 +48,6 @@ class SelectedSourceSuite extends AnyFunSuite {
       override def close(): Unit = ()
     }
     assert(Elements.all(new SelectedCursor(cursor, Array(1, -1, 0, -1, -1))) ==
-      Seq(Seq(1 -> null, (0, file, 200L, 60, 8))))
+      Seq(Seq(1 -> null, (0, file, 200L, 60, 8, 9L))))
   }
 }

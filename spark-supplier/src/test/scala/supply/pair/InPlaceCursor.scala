@@ -3,7 +3,7 @@ package supply.pair
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.charset.StandardCharsets.ISO_8859_1
 
-import supply.data.{ElementCursor, ElementWriter, ForeignFile}
+import supply.data.{ElementCursor, ElementWriter, ForeignFile, ForeignValues}
 import supply.protocol.Layout.Constant
 import supply.sources.Datum
 
@@ -17,6 +17,7 @@ private[pair] final class InPlaceCursor(contents: Array[Byte], file: ForeignFile
     Element("long", 3, 5, 10, encoded = false, 40),
     Element("none", 4, 0, 0, encoded = true, 0))
   private var element: Element = _
+  private val values = new ForeignValues()
 
   override def next(): Boolean = {
     val more = elements.hasNext
@@ -32,10 +33,11 @@ private[pair] final class InPlaceCursor(contents: Array[Byte], file: ForeignFile
     to.putInt(Datum.Width, element.width)
     to.putBoolean(Datum.Encoded, element.encoded)
     val (from, bytes) = (element.from, element.height * element.width)
-    if (bytes <= Constant.VIEW_INLINE_MAX) to.reserve(Datum.Data, bytes).put(contents, from, bytes)
-    else to.refer(Datum.Data, file, from.toLong, bytes,
-      ByteBuffer.wrap(contents).order(ByteOrder.LITTLE_ENDIAN).getInt(from))
-    ()
+    val isInline = bytes <= Constant.VIEW_INLINE_MAX
+    val start = ByteBuffer.wrap(contents.slice(from, from + bytes).padTo(12, 0: Byte)).order(
+      ByteOrder.LITTLE_ENDIAN)
+    values.set(0, bytes, from.toLong, start.getInt(), if (isInline) start.getLong() else 0)
+    to.refer(Datum.Data, file, values, Array(0), 0, 1)
   }
 
   override def describe: String = s"the element '${element.key}'"
