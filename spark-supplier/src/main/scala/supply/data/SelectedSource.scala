@@ -1,7 +1,5 @@
 package supply.data
 
-import java.nio.{ByteBuffer, ByteOrder}
-
 import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 
@@ -17,55 +15,54 @@ final class SelectedSource(source: Source, taken: IndexedSeq[Int]) extends Sourc
 
   override def partitionElements: Option[IndexedSeq[Long]] = source.partitionElements
 
-  override def open(partition: Partition, context: TaskContext): KeepingCursor =
-    new SelectedCursor(source.open(partition, context),
-      source.schema.columns.indices.map(taken.indexOf(_)).toArray)
+  override def open(partition: Partition, context: TaskContext): KeepingCursor = {
+    val columns = source.schema.columns
+    SelectedCursor(source.open(partition, context),
+      new SelectedWriter(columns, columns.indices.map(taken.indexOf(_)).toArray))
+  }
 }
 
-/** `places`: where each column of the cursor goes; -1: nowhere. */
-private final class SelectedCursor(cursor: KeepingCursor, places: Array[Int])
+private sealed class SelectedCursor(cursor: KeepingCursor, selected: SelectedWriter)
     extends KeepingCursor {
-  private val selected = new SelectedWriter(places)
-
   override def next(): Boolean = cursor.next()
 
   override def keep(place: Int): Unit = cursor.keep(place)
 
   override def recall(place: Int): Unit = cursor.recall(place)
 
-  override def write(to: ElementWriter): Unit = {
-    selected.to = to
-    cursor.write(selected)
-  }
+  override def write(to: ElementWriter): Unit = cursor.write(selected.passOnTo(to): ElementWriter)
 
   override def describe: String = cursor.describe
 
   override def close(): Unit = cursor.close()
 }
 
-private final class SelectedWriter(places: Array[Int]) extends ElementWriter {
-  var to: ElementWriter = _
+private object SelectedCursor {
+  def apply(cursor: KeepingCursor, selected: SelectedWriter): SelectedCursor = cursor match {
+    case many: BatchCursor with GatheringCursor => new SelectedBatchCursor(many, selected)
+    case one => new SelectedCursor(one, selected)
+  }
+}
 
-  /** Takes the bytes that nobody wants. */
-  private var unwanted = ByteBuffer.allocate(0)
+/** Bytes of columns that are not selected count, too: that is a bound. */
+private final class SelectedBatchCursor(
+    cursor: BatchCursor with GatheringCursor, selected: SelectedWriter)
+    extends SelectedCursor(cursor, selected) with BatchCursor with GatheringCursor {
+  override def ready: Int = cursor.ready
 
-  override def putInt(column: Int, value: Int): Unit =
-    if (places(column) >= 0) to.putInt(places(column), value)
+  override def bytes(count: Int): Long = cursor.bytes(count)
 
-  override def putBoolean(column: Int, value: Boolean): Unit =
-    if (places(column) >= 0) to.putBoolean(places(column), value)
+  override def referencedBytes(count: Int): Long = cursor.referencedBytes(count)
 
-  override def putNull(column: Int): Unit = if (places(column) >= 0) to.putNull(places(column))
+  override def write(to: BatchWriter, count: Int): Unit =
+    cursor.write(selected.passOnTo(to), count)
 
-  override def reserve(column: Int, bytes: Int): ByteBuffer =
-    if (places(column) >= 0) to.reserve(places(column), bytes)
-    else {
-      if (bytes > unwanted.capacity())
-        unwanted = ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN)
-      unwanted.clear().limit(bytes)
-    }
+  override def bytes(places: Array[Int], from: Int, count: Int): Long =
+    cursor.bytes(places, from, count)
 
-  override def refer(column: Int, file: ForeignFile, values: ForeignValues, at: Array[Int],
-      from: Int, count: Int): Unit =
-    if (places(column) >= 0) to.refer(places(column), file, values, at, from, count)
+  override def referencedBytes(places: Array[Int], from: Int, count: Int): Long =
+    cursor.referencedBytes(places, from, count)
+
+  override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit =
+    cursor.write(selected.passOnTo(to), places, from, count)
 }

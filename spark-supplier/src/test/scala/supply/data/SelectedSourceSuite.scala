@@ -14,18 +14,21 @@ class SelectedSourceSuite extends AnyFunSuite {
   // Data, label and encoded, in this order.
   private val places = Array(-1, 1, -1, -1, -1, 2, 0)
 
+  private def selected(cursor: KeepingCursor, places: Array[Int]): KeepingCursor =
+    SelectedCursor(cursor, new SelectedWriter(Datum.schema.columns, places))
+
   private def expected(i: Int): Seq[Any] =
     Seq(i + 1, 2 -> (i % 2 == 0), 0 -> Seq.fill(i)(i.toByte))
 
   test("columns that are not selected go nowhere, the others to their new places") {
-    assert(Elements.all(new SelectedCursor(datums, places)) == (0 until 40).map(expected))
+    assert(Elements.all(selected(datums, places)) == (0 until 40).map(expected))
   }
 
   test("elements are kept and recalled") {
     def drawn(cursor: KeepingCursor) = Elements.all(new ShuffledCursor(cursor, 7, seed = 5))
     val labels = drawn(datums).map(_(Datum.Label).asInstanceOf[Int])
     assert(labels != labels.sorted)
-    assert(drawn(new SelectedCursor(datums, places)) == labels.map(label => expected(label - 1)))
+    assert(drawn(selected(datums, places)) == labels.map(label => expected(label - 1)))
   }
 
   test("values in place and nulls follow their column") {
@@ -47,7 +50,7 @@ class SelectedSourceSuite extends AnyFunSuite {
       override def describe: String = "it"
       override def close(): Unit = ()
     }
-    assert(Elements.all(new SelectedCursor(cursor, Array(1, -1, 0, -1, -1))) ==
+    assert(Elements.all(selected(cursor, Array(1, -1, 0, -1, -1))) ==
       Seq(Seq(1 -> null, (0, file, 200L, 60, 8, 9L))))
   }
 }

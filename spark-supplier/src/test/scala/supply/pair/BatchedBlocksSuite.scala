@@ -1,8 +1,11 @@
 package supply.pair
 
+import org.apache.spark.{Partition, TaskContext}
+import org.apache.spark.rdd.RDD
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, KeepingCursor, ShuffledCursor}
+import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, KeepingCursor, SelectedSource, ShuffledCursor, Source}
+import supply.protocol.Schema
 import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumCursor}
 
 /** Elements that are written many at once make the same blocks as one by one. */
@@ -44,6 +47,23 @@ class BatchedBlocksSuite extends AnyFunSuite with WrittenBlocks {
       assert(oneByOne != blocks(single, blockElements, first))
       assert(blocks(shuffled(batched), blockElements, first) == oneByOne)
     }
+  }
+
+  test("selected columns, in order and shuffled") {
+    def selected(cursor: => KeepingCursor): Seq[Seq[Any]] = {
+      val all = new Source {
+        override def rdd: RDD[_] = null
+        override def schema: Schema = Datum.schema
+        override def mainColumn: Option[Int] = Some(Datum.Data)
+        override def open(partition: Partition, context: TaskContext): KeepingCursor = cursor
+      }
+      val some = new SelectedSource(all, Vector(Datum.Data, Datum.Encoded, Datum.Label))
+      Seq[KeepingCursor => ElementCursor](identity, shuffled).flatMap(order =>
+        blocks(order(some.open(null, null)), some.schema, some.mainColumn, Int.MaxValue, 0))
+    }
+    val oneByOne = selected(single)
+    assert(elements(oneByOne) == 2 * tuples.size)
+    assert(selected(batched) == oneByOne)
   }
 
   for ((name, cursor) <-
