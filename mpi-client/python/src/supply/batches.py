@@ -55,6 +55,9 @@ class Batches:
             yield partial.take(), position
 
     def _whole(self, part: Mapping[str, Part]) -> Batch:
+        if self._zero_copy and isinstance(part, Batch):
+            # All are tensors, and none needs another type.
+            return part
         take = self._view if self._zero_copy else self.copy
         return Batch([(name, take(name, values)) for name, values in part.items()])
 
@@ -91,7 +94,8 @@ def _rows(columns: Mapping[str, Sliceable], begin: int, end: int, count: int) ->
     if isinstance(columns, Batch) and end - begin == count:
         # It takes less time than slices of tensors.
         return columns
-    return {name: values[begin:end] for name, values in columns.items()}
+    parts = [(name, values[begin:end]) for name, values in columns.items()]
+    return Batch(parts) if isinstance(columns, Batch) else dict(parts)
 
 
 class _PartialBatch:
