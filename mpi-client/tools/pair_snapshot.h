@@ -38,20 +38,20 @@ struct pair_snapshot {
     uint32_t task_attempt;
     uint64_t block_bytes;
     uint32_t block_count;
+    enum pair_waiting waiting;
+    double quiet_seconds; /**< since the last notification or request; -1: not known */
     uint64_t published;
     uint64_t released;
     uint64_t epoch_elements;
     uint64_t epoch_steps; /**< 0: not known */
     bool has_counts;      /**< the task has stored these two counts of a whole epoch */
-    enum pair_waiting waiting;
-    double quiet_seconds; /**< since the last notification or request; -1: not known */
     bool has_progress;    /**< the last published block was valid: the fields below are known */
     uint32_t epoch;
     bool has_partition; /**< that block holds elements: it is not the end of an epoch or of the data */
     uint32_t partition;
+    uint32_t referenced_bytes; /**< of the values in place to which the last block refers */
     uint64_t elements;         /**< published so far */
     uint64_t bytes;            /**< of their blocks, and of the values in place to which these refer */
-    uint32_t referenced_bytes; /**< of the values in place to which the last block refers */
     uint64_t last_bytes;       /**< of the last block, these values included */
 };
 
