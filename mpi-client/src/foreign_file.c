@@ -77,21 +77,37 @@ static supply_status_t check_group(const struct foreign_file_mapping *file, gid_
                        file->entry.path, supply_group_text(group, text));
 }
 
-static supply_status_t map(struct foreign_file_mapping *file, struct failure *failure) {
-    void *address = mmap(NULL, file->entry.file_bytes, PROT_READ, MAP_SHARED, file->fd, 0);
+/* Opening a pipe or a device may do something: the task must not be able to make the rank do that. */
+static supply_status_t open_regular(const struct foreign_file *entry, int *fd, struct failure *failure) {
+    struct stat found;
+    if (stat(entry->path, &found) != 0) return fail_by_errno(failure, entry, "opened");
+    if (!is_same(entry, &found)) return fail_by_change(failure, entry);
+    /* Without blocking, because the path could lead to a pipe by now. */
+    *fd = open(entry->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    return *fd >= 0 ? SUPPLY_OK : fail_by_errno(failure, entry, "opened");
+}
+
+static supply_status_t map_descriptor(struct foreign_file_mapping *file, int fd, struct failure *failure) {
+    struct stat found;
+    if (fstat(fd, &found) != 0) return fail_by_errno(failure, &file->entry, "examined");
+    if (!is_same(&file->entry, &found)) return fail_by_change(failure, &file->entry);
+    void *address = mmap(NULL, file->entry.file_bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED) return fail_by_errno(failure, &file->entry, "mapped");
     file->address = address;
     return SUPPLY_OK;
 }
 
-/* Opening a pipe or a device may do something: the task must not be able to make the rank do that. */
-static supply_status_t open_regular(struct foreign_file_mapping *file, struct failure *failure) {
-    struct stat found;
-    if (stat(file->entry.path, &found) != 0) return fail_by_errno(failure, &file->entry, "opened");
-    if (!is_same(&file->entry, &found)) return fail_by_change(failure, &file->entry);
-    /* Without blocking, because the path could lead to a pipe by now. */
-    file->fd = open(file->entry.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    return file->fd >= 0 ? SUPPLY_OK : fail_by_errno(failure, &file->entry, "opened");
+/*
+ * By a descriptor of its own: the mapping lives on in a forked child, and for an Arrow array that outlives the handle.
+ * It must not keep the lease there.
+ */
+static supply_status_t map(struct foreign_file_mapping *file, struct failure *failure) {
+    int fd;
+    supply_status_t status = open_regular(&file->entry, &fd, failure);
+    if (status != SUPPLY_OK) return status;
+    status = map_descriptor(file, fd, failure);
+    close(fd);
+    return status;
 }
 
 supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, const struct foreign_file *entry,
@@ -100,7 +116,7 @@ supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, cons
     if (memchr(file->entry.path, '\0', sizeof file->entry.path) == NULL || file->entry.path[0] != '/' ||
         file->entry.file_bytes == 0)
         return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "a foreign_file entry has no absolute path, or no bytes");
-    supply_status_t status = open_regular(file, failure);
+    supply_status_t status = open_regular(&file->entry, &file->fd, failure);
     if (status == SUPPLY_OK) status = take_lease(file, failure);
     if (status == SUPPLY_OK) status = supply_foreign_file_check(file, failure);
     if (status == SUPPLY_OK) status = check_group(file, group, failure);

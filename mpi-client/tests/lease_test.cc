@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "in_place_test.h"
+#include "supply_arrow.h"
 #include "user_process.h"
 
 namespace supply_test {
@@ -25,14 +26,17 @@ class LeaseTest : public InPlaceTest {
         if (!has_leases) GTEST_SKIP() << "this file system has no leases";
     }
 
-    /** Supplies blocks until the rank fails; returns its status. */
-    supply_status_t supply_until_failure(const Handle &handle, Task &task) {
+    /** Supplies blocks until the rank fails; returns its status. The last block before that stays held. */
+    supply_status_t supply_until_failure(const Handle &handle, Task &task, supply_block_t &held) {
         supply_status_t status = SUPPLY_OK;
         wait_until("the rank's failure", [&] {
             supply_in_place(task);
             supply_block_t block;
             status = supply_next(handle.get(), &block);
-            if (status == SUPPLY_OK) supply_release(handle.get(), &block);
+            if (status == SUPPLY_OK) {
+                supply_release(handle.get(), &held);
+                held = block;
+            }
             return status < 0;
         });
         return status;
@@ -73,14 +77,14 @@ TEST_F(LeaseTest, AWriterWaitsUntilTheRankHasFailed) {
         Handle handle = open();
         Task task(files);
         supply_in_place(task);
-        const supply_block_t held = next(handle);
+        supply_block_t held = next(handle);
         std::atomic<bool> is_writing{false};
         int written = -1;
         std::thread thread([&] {
             written = writer.write(path.c_str());
             is_writing = true;
         });
-        EXPECT_STATUS(SUPPLY_ERROR_SYSTEM, supply_until_failure(handle, task), handle);
+        EXPECT_STATUS(SUPPLY_ERROR_SYSTEM, supply_until_failure(handle, task, held), handle);
         EXPECT_EQ(EBUSY, supply_error_errno(handle.get()));
         EXPECT_TRUE(says(supply_error(handle.get()), {path.c_str(), "open for writing", "--in-place"}));
         EXPECT_FALSE(is_writing);
@@ -105,31 +109,91 @@ TEST_F(LeaseTest, AWriterThatDoesNotWaitIsFoundToo) {
     expect_failure(handle, EBUSY, {"open for writing"});
 }
 
-TEST_F(LeaseTest, AForkedChildHoldsUpNoWriterOfAClosedRank) {
-    for (const bool abandons : {false, true}) {
-        Handle handle = open();
-        Task task(files);
-        supply_in_place(task);
-        next(handle);
-        supply_t *supply = handle.get();
+/** The rank is this process, and closes its pair; or it is another one, and dies. Its child lives on. */
+class LeaseAndChildTest : public LeaseTest, public ::testing::WithParamInterface<bool> {
+  protected:
+    bool writer_gets_in() const {
+        const int writer = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        if (writer >= 0) close(writer);
+        return writer >= 0;
+    }
+
+    /** A child that keeps its copy of the handle, or abandons it, and does not end. */
+    static pid_t start_child(supply_t *supply, bool abandons) {
         int ready[2];
         char byte = 1;
-        ASSERT_EQ(0, pipe(ready));
+        if (pipe(ready) != 0) return -1;
         const pid_t child = fork();
         if (child == 0) {
             if (abandons && supply_abandon_in_child(supply) != SUPPLY_OK) _exit(1);
             if (write(ready[1], &byte, 1) != 1) _exit(1);
             for (;;) pause();
         }
-        ASSERT_EQ(1, read(ready[0], &byte, 1));
-        EXPECT_EQ(-1, ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) << "the rank has its lease";
-        handle.reset();
-        const int writer = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-        EXPECT_LE(0, writer);
+        EXPECT_EQ(1, read(ready[0], &byte, 1));
+        close(ready[0]);
+        close(ready[1]);
+        return child;
+    }
+
+    static void end(pid_t child) {
         kill(child, SIGKILL);
         waitpid(child, nullptr, 0);
-        for (int fd : {writer, ready[0], ready[1]}) close(fd);
     }
+};
+
+INSTANTIATE_TEST_SUITE_P(, LeaseAndChildTest, ::testing::Bool(),
+                         [](const auto &info) { return info.param ? "Abandons" : "KeepsItsCopy"; });
+
+class LeaseAndDeathTest : public LeaseAndChildTest {};
+
+TEST_P(LeaseAndChildTest, AChildHoldsUpNoWriterOfAClosedRank) {
+    Handle handle = open();
+    Task task(files);
+    supply_in_place(task);
+    next(handle);
+    const pid_t child = start_child(handle.get(), GetParam());
+    EXPECT_FALSE(writer_gets_in()) << "the rank has its lease";
+    handle.reset();
+    EXPECT_TRUE(writer_gets_in());
+    end(child);
+}
+
+TEST_F(LeaseAndDeathTest, AnAbandonedChildHoldsUpNoWriterOfADeadRank) {
+    int said[2];
+    ASSERT_EQ(0, pipe(said));
+    const pid_t rank = fork();
+    if (rank == 0) {
+        supply_t *supply;
+        supply_block_t block;
+        if (supply_open(&supply, &options) != SUPPLY_OK || supply_next(supply, &block) != SUPPLY_OK) _exit(1);
+        const pid_t child = start_child(supply, true);
+        if (write(said[1], &child, sizeof child) != sizeof child) _exit(1);
+        for (;;) pause();
+    }
+    Task task(files);
+    supply_in_place(task);
+    pid_t child = -1;
+    ASSERT_EQ(static_cast<ssize_t>(sizeof child), read(said[0], &child, sizeof child));
+    EXPECT_FALSE(writer_gets_in()) << "the rank has its lease";
+    end(rank);
+    EXPECT_TRUE(writer_gets_in());
+    kill(child, SIGKILL);
+    close(said[0]);
+    close(said[1]);
+}
+
+TEST_F(LeaseTest, AnArrayThatOutlivesTheHandleHoldsUpNoWriter) {
+    Handle handle = open();
+    Task task(files);
+    supply_in_place(task);
+    const supply_block_t block = next(handle);
+    ArrowArray array;
+    ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &block, SUPPLY_ALL_COLUMNS, nullptr, &array), handle);
+    handle.reset();
+    const int writer = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    EXPECT_LE(0, writer);
+    close(writer);
+    array.release(&array);
 }
 
 /** A rank of a user who does not own the file: the kernel gives no lease. */
