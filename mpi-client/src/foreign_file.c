@@ -102,7 +102,7 @@ static supply_status_t map_descriptor(struct foreign_file_mapping *file, int fd,
  * It must not keep the lease there.
  */
 static supply_status_t map(struct foreign_file_mapping *file, struct failure *failure) {
-    int fd;
+    int fd = -1;
     supply_status_t status = open_regular(&file->entry, &fd, failure);
     if (status != SUPPLY_OK) return status;
     status = map_descriptor(file, fd, failure);
