@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "in_place.h"
 #include "process.h"
 #include "rank.h"
 
@@ -58,6 +59,31 @@ TEST_F(SupplyCatTest, PrintsEachElementOnALine) {
               "1\t\t7\t0\t0\t0\t0\t0\t00000000\n",
               ended.out);
     EXPECT_TRUE(pair_is_gone());
+}
+
+TEST_F(SupplyCatTest, PrintsValuesInPlaceAsIfTheyWereCopied) {
+    const std::string contents = foreign_contents(300);
+    std::vector<Element> elements;
+    for (uint64_t i = 0; i < 3; i++) {
+        elements.push_back(numbered_element(i));
+        elements.back().data = contents.substr(100 * i, 100);
+    }
+    const auto printed = [&](const std::vector<Column> &columns) {
+        Process cat(command(), folder.path());
+        Task task(files);
+        task.add_foreign_file(entry_of(folder.write("data.mdb", contents)));
+        task.write_schema(schema_of(columns));
+        task.supply(BlockImage(columns, 3));
+        task.end_of_epoch(0);
+        task.end_of_data(0);
+        task.see_end();
+        const Ended ended = cat.wait();
+        EXPECT_EQ(0, ended.exit_status) << ended.err;
+        return ended.out;
+    };
+    const std::string copied = printed(datum_columns(elements));
+    EXPECT_EQ(3, std::count(copied.begin(), copied.end(), '\n'));
+    EXPECT_EQ(copied, printed(datum_columns_in_place(1, contents, 100, elements)));
 }
 
 TEST_F(SupplyCatTest, PrintsOnlyTheTotals) {
