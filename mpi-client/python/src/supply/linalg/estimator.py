@@ -61,3 +61,18 @@ class RanksEstimator(JavaEstimator[_Model]):
     def _fit_java(self, dataset: Any) -> Any:
         # Ctrl-C ends it, and errors of ranks are SupplierErrors.
         return self._ranks.ask(lambda: super(RanksEstimator, self)._fit_java(dataset))
+
+
+class Decomposition(RanksEstimator[_Model], HasK, VectorColumns, HasSparse):
+    """An estimator that computes k vectors from a column of vectors."""
+
+    def __init__(
+        self,
+        ranks: Ranks,
+        *,
+        k: int | None = None,
+        inputCol: str | None = None,  # noqa: N803
+        outputCol: str | None = None,  # noqa: N803
+        sparse: bool = False,
+    ) -> None:
+        super().__init__(ranks, k=k, inputCol=inputCol, outputCol=outputCol, sparse=sparse)

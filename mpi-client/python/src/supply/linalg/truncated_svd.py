@@ -8,8 +8,7 @@ from pyspark.ml.linalg import DenseMatrix, DenseVector
 from pyspark.ml.util import JavaMLReadable, JavaMLWritable
 from pyspark.ml.wrapper import JavaModel
 
-from supply.linalg.estimator import HasK, HasSparse, RanksEstimator, VectorColumns
-from supply.spark.ranks import Ranks
+from supply.linalg.estimator import Decomposition, HasK, VectorColumns
 
 
 class TruncatedSVDModel(JavaModel, HasK, VectorColumns, JavaMLWritable, JavaMLReadable["TruncatedSVDModel"]):
@@ -29,23 +28,12 @@ class TruncatedSVDModel(JavaModel, HasK, VectorColumns, JavaMLWritable, JavaMLRe
         return self._call_java("singularValues")
 
 
-class TruncatedSVD(RanksEstimator[TruncatedSVDModel], HasK, VectorColumns, HasSparse):
+class TruncatedSVD(Decomposition[TruncatedSVDModel]):
     """The largest singular values of vectors, and their right vectors, on ranks: fit(df) returns a TruncatedSVDModel.
 
     ranks: a supply.spark.Ranks, which must live until fit() returns. k: singular values. inputCol: vectors.
     outputCol: what the model adds. sparse: keep only the entries that are not 0.
     """
-
-    def __init__(
-        self,
-        ranks: Ranks,
-        *,
-        k: int | None = None,
-        inputCol: str | None = None,  # noqa: N803
-        outputCol: str | None = None,  # noqa: N803
-        sparse: bool = False,
-    ) -> None:
-        super().__init__(ranks, k=k, inputCol=inputCol, outputCol=outputCol, sparse=sparse)
 
     def _create_model(self, java_model: Any) -> TruncatedSVDModel:
         return TruncatedSVDModel(java_model)

@@ -17,7 +17,7 @@ final class LmdbInPlaceCursor(
   private val ahead = new DatumReferences
   private var aheadCount = 0
   private var newest = -1
-  private val kept = new DatumReferences
+  private lazy val kept = new DatumReferences
 
   /** The current element: the newest one, or one that was recalled. */
   private var current = ahead

@@ -70,14 +70,7 @@ private[rows] final class ColumnCursor(
     }
   }
 
-  override def write(to: ElementWriter): Unit = {
-    val row = batch.getRow(at)
-    var i = 0
-    while (i < columns.length) {
-      columns(i).write(row, i, to)
-      i += 1
-    }
-  }
+  override def write(to: ElementWriter): Unit = RowColumn.write(columns, batch.getRow(at), to)
 
   override def describe: String = s"row ${rowsBefore + at} of its partition"
 

@@ -33,6 +33,15 @@ private[rows] object RowColumn {
     "cast it to boolean, an integer, float, double, decimal, string, binary, date or timestamp, or to an array of " +
       "numbers that all have the same length"
 
+  /** Writes one row. A loop of its own, because it runs for each row. */
+  def write(columns: Array[RowColumn], row: SpecializedGetters, to: ElementWriter): Unit = {
+    var i = 0
+    while (i < columns.length) {
+      columns(i).write(row, i, to)
+      i += 1
+    }
+  }
+
   /**
    * Throws a ConfigException that names all columns that cannot be supplied. If there is none, asks
    * `listLength` for the length of the arrays of each column of arrays.

@@ -78,13 +78,7 @@ private[rows] final class RowCursor(
     number = kept(place).number
   }
 
-  override def write(to: ElementWriter): Unit = {
-    var i = 0
-    while (i < columns.length) {
-      columns(i).write(row, i, to)
-      i += 1
-    }
-  }
+  override def write(to: ElementWriter): Unit = RowColumn.write(columns, row, to)
 
   override def describe: String = s"row $number of its partition"
 
