@@ -67,7 +67,7 @@ def spark(tmp_path_factory):
 
 @pytest.fixture
 def open_supply(files, spark):
-    """A function that supplies an LMDB and opens the rank's side, with at least three slots of 1 MiB."""
+    """A function that supplies an LMDB and opens the rank's side, with eight slots of 1 MiB."""
 
     def opened(opens, name, *options, **arguments):
         spark.supply(files, name, *options)
@@ -76,14 +76,14 @@ def open_supply(files, spark):
     return opened
 
 
-# Options of a run, and whether its values are in place.
+# Options of a run that copies, and of one in place.
 RUNS = [(), ("--in-place",)]
 
 
 @pytest.mark.parametrize("name, elements", [("images", 20), ("digits", 300), ("encoded", 60)])
 def test_every_value_arrives_as_in_a_copied_run(open_supply, spark, name, elements):
     read = []
-    for options in RUNS:
+    for options in [*RUNS, ("--in-place", "--resident")]:
         rows = []
         with open_supply(supply.open, name, "--epochs", "2", *options) as s:
             for block in s:
@@ -92,8 +92,8 @@ def test_every_value_arrives_as_in_a_copied_run(open_supply, spark, name, elemen
                 rows += pyarrow.record_batch(block).to_pylist()
         assert spark.answer() is None
         read.append(rows)
-    copied, in_place = read
-    assert copied == in_place and len(copied) == 2 * elements
+    copied, in_place, resident = read
+    assert copied == in_place == resident and len(copied) == 2 * elements
 
 
 def test_large_images_are_one_array_over_the_lmdb(open_supply, spark):
