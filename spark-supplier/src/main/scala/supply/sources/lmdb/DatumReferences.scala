@@ -27,7 +27,7 @@ private[lmdb] final class DatumReferences {
   private var zeros = Array.emptyIntArray
   private val single = new Array[Int](1)
 
-  /** Takes over what the reader has found in a value. `offset` is that of the data. */
+  /** Takes over what the reader has found in a value. `offset`: of data that is not short. */
   def set(place: Int, key: DirectBuffer, value: DirectBuffer, datum: DatumReader,
       offset: Long): Unit = {
     val length = key.capacity()

@@ -2,6 +2,7 @@ package supply.sources.lmdb
 
 import supply.core.SourceException
 import supply.data.{BatchCursor, BatchWriter, ElementWriter, ForeignFile, GatheringCursor}
+import supply.protocol.Layout.Constant.VIEW_INLINE_MAX
 
 /**
  * The Datums of one partition, for ranks that read the data in the LMDB itself. It reads some
@@ -47,8 +48,12 @@ final class LmdbInPlaceCursor(
       throw new SourceException(
         s"the float_data of key '${entries.printable(walk.key)}' of the LMDB ${file.path} is not packed, and ranks " +
           "cannot read it in place: supply it without --in-place")
-    ahead.set(place, walk.key, walk.value, datum,
-      walk.offsetOf(walk.value.addressOffset + datum.dataOffset, file))
+    // A short value stands in its view. An empty one may lie at the end of the mapping.
+    val offset =
+      if (datum.dataBytes > VIEW_INLINE_MAX)
+        walk.offsetOf(walk.value.addressOffset + datum.dataOffset, file)
+      else 0
+    ahead.set(place, walk.key, walk.value, datum, offset)
   }
 
   override def write(to: ElementWriter): Unit = current.write(to, file, at)
