@@ -52,7 +52,7 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 .DELETE_ON_ERROR:
 .PHONY: menu format python lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests packages-offload clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
-	test-scala-3.5 test-python test-wheel test-trainers test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
+	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
 
 menu:
@@ -118,10 +118,10 @@ IN_BACKGROUND = env --default-signal=INT,QUIT $(MAKE) --no-print-directory
 test: built-for-tests ## every test: C, Scala, Python, both languages together, and the model of their protocol
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	@$(IN_BACKGROUND) test-ranks-side > $(REPORTS)/ranks-side.log 2>&1 & \
-		$(IN_BACKGROUND) test-wheel > $(REPORTS)/package.log 2>&1 & \
+		$(IN_BACKGROUND) test-package > $(REPORTS)/package.log 2>&1 & \
 		$(MAKE) --no-print-directory test-spark-side; \
 		wait; cat $(REPORTS)/ranks-side.log $(REPORTS)/package.log
-	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml sanitized.xml fuzz.xml model.xml scala scala-3.5 pytest.xml wheel.xml faults.xml cluster.xml mpich.xml)
+	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml sanitized.xml fuzz.xml model.xml scala scala-3.5 pytest.xml package.xml estimators.xml faults.xml cluster.xml mpich.xml)
 
 # After the packages, two things at a time: what one waits for is seldom what the other does.
 built-for-tests: | packages-for-tests
@@ -135,12 +135,13 @@ test-ranks-side:
 	-@$(MAKE) --no-print-directory test-model MODEL='--kinds holds,ends'
 	-@$(MAKE) --no-print-directory test-mpich
 	-@$(MAKE) --no-print-directory test-python-faults
+	-@$(MAKE) --no-print-directory test-python-cluster
 
 test-spark-side:
 	-@$(MAKE) --no-print-directory test-scala
 	-@$(MAKE) --no-print-directory test-scala-3.5
 	-@$(MAKE) --no-print-directory test-python
-	-@$(MAKE) --no-print-directory test-python-cluster
+	-@$(MAKE) --no-print-directory test-estimators
 
 test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
@@ -274,7 +275,7 @@ $(DIGITS): launch/dev/make-digits-lmdb $(DATUM)
 	@rm -rf $@ && launch/dev/make-digits-lmdb $@
 
 # In a test Spark lives for seconds: its second compiler would take longer than it gives back.
-test-python test-wheel test-trainers test-mpich test-python-faults test-faults test-python-cluster test-cluster: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
+test-python test-wheel test-package test-estimators test-trainers test-mpich test-python-faults test-faults test-python-cluster test-cluster: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1
 
 test-c:
 	@ctest --test-dir build/mpi-client --output-on-failure --no-tests=error --output-junit $(CURDIR)/$(REPORTS)/ctest.xml
@@ -308,8 +309,15 @@ test-python:
 # The wheel of mpi-client/python in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
 # from the system: the PyTorch of the package index is a hundred times the size.
 test-wheel: build $(WHEEL_READY) $(DATUM) $(DIGITS) ## the Python package: builds and installs its wheel, and tests it with Spark and mpirun
-	@mkdir -p $(REPORTS)
-	@$(WHEEL_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/wheel.xml mpi-client/python/tests
+	@$(WHEEL_PYTEST) mpi-client/python/tests
+
+# Both together are test-wheel: so the rows of `test` take about as long as each other.
+WHEEL_PYTEST = $(WHEEL_VENV)/bin/python -m pytest -q -p no:cacheprovider
+ESTIMATOR_TESTS := $(addprefix mpi-client/python/tests/,test_linalg.py test_linalg_estimators.py)
+test-package:
+	@$(WHEEL_PYTEST) --junitxml $(REPORTS)/package.xml $(addprefix --ignore=,$(ESTIMATOR_TESTS)) mpi-client/python/tests
+test-estimators:
+	@$(WHEEL_PYTEST) --junitxml $(REPORTS)/estimators.xml $(ESTIMATOR_TESTS)
 
 $(WHEEL_READY): $(WHEEL_SOURCES) $(VENV_READY) | packages-for-tests
 	@echo 'build: the wheel of mpi-client/python'
