@@ -66,7 +66,8 @@ final class RunOptions {
     paramLabel = "N",
     description = Array(
       "Closes a block after N elements, so that a block is a mini-batch. A block is closed earlier when it is full, " +
-        "and at the end of a partition. Default: when it is full."))
+        "and at the end of a partition. Default: when it is full. " +
+        "With --in-place, but without --resident, the default is 4096."))
   var blockElements: Integer = _
 
   @Opt(

@@ -30,14 +30,15 @@ final case class TaskSettings(
     rankElements.map(elements => EpochCounts(elements(rank), steps.getOrElse(0)))
 
   /** Elements after which a block is closed. */
-  def blockElements: Int =
-    user.blockElements.getOrElse(if (schema.hasViews) TaskSettings.InPlace else Int.MaxValue)
+  def blockElements: Int = user.blockElements.getOrElse(
+    if (schema.hasViews && !user.resident) TaskSettings.InPlace else Int.MaxValue)
 }
 
 object TaskSettings {
   /**
    * Elements of a block of values in place. It would have room for more, but the rank could not
-   * begin before the task has walked over all of them.
+   * begin before the task has walked over all of them. A resident block has as many as fit, because
+   * it takes a whole slot of the ring.
    */
   private final val InPlace = 4096
 }

@@ -17,7 +17,8 @@ trait RunsWithRanks extends LocalSpark { this: Suite =>
   protected def supply(
       ranks: Int, epochs: Int = 1, seed: Long = 0, blockElements: Option[Int] = Some(3),
       timeout: Double = 20,
-      resident: Boolean = false, ringBytes: Long = 8192, shuffle: Shuffle = Shuffle.Partitions,
+      resident: Boolean = false, ringBytes: Long = 8192, blockBytes: Long = 4096,
+      shuffle: Shuffle = Shuffle.Partitions,
       uneven: Uneven = Uneven.Keep, position: Option[String] = None,
       resumePositions: Option[String] = None,
       take: TestRank => Seq[String] = _.drain())(
@@ -27,7 +28,8 @@ trait RunsWithRanks extends LocalSpark { this: Suite =>
       val processes = configFiles.read().map(new TestRank(_))
       try {
         processes.zipWithIndex.foreach { case (rank, i) =>
-          assert(rank.open(ringBytes, rank = i, timeout = timeout, position = position) == "OK")
+          assert(rank.open(ringBytes, blockBytes, rank = i, timeout = timeout,
+            position = position) == "OK")
         }
         val taking = processes.map(rank => inBackground(take(rank)))
         val settings = SupplySettings(
