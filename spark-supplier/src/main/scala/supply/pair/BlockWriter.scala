@@ -39,6 +39,9 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 
   /** Bytes of values in place to which the block refers. */
   private var referenced = 0L
+
+  /** Whether the element that did not fit would have made them too many. */
+  private var refersToTooMuch = false
   private var epoch = 0
   private var partition = 0
   private var firstElement = 0L
@@ -78,6 +81,9 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     if (claim == null) open()
     var count = math.min(math.min(batch.ready, blockElements - elements).toLong, limit).toInt
     def usedAfter = usedAtMost + batch.bytes(count) + count.toLong * elementBytes
+    // A cursor counts a window for each value, and most values share one.
+    if (count > 0 && usedAfter > blockBytes)
+      usedAtMost = math.min(usedAtMost, usedBytes + paddingBytes)
     while (count > 0 &&
       (usedAfter > blockBytes || referenced + batch.referencedBytes(count) > ReferencedMax))
       count /= 2
@@ -102,6 +108,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     def forgetLast(): Unit = {
       elements -= 1
       columns.foreach(_.truncate(elements))
+      refersToTooMuch = referenced > ReferencedMax
       referenced = referencedBefore
     }
     try {
@@ -126,8 +133,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 
   private def fits: Boolean = {
     usedAtMost += elementBytes
-    (referenced <= ReferencedMax || elements == 1) &&
-    (usedAtMost <= blockBytes || usedBytes <= blockBytes)
+    referenced <= ReferencedMax && (usedAtMost <= blockBytes || usedBytes <= blockBytes)
   }
 
   private def usedBytes: Long = {
@@ -163,10 +169,15 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     throw new ElementTooLargeException(
       s"${pair.name}: ${cursor.describe} does not fit into a block of $blockBytes bytes: $largerBlock")
 
-  private def refuseFullBlock(): Nothing =
+  private def refuseFullBlock(): Nothing = {
+    val (why, mend) =
+      if (refersToTooMuch)
+        "refers to less than 2 GiB of values in place (--in-place, inPlace), and has" -> "set fewer"
+      else s"of $blockBytes bytes is full with" -> s"$largerBlock, or fewer elements"
     throw new ConfigException(
-      s"${pair.name}: a block of $blockBytes bytes is full with $elements elements, and each must have " +
-        s"$blockElements (--block-elements with --uneven): $largerBlock, or fewer elements")
+      s"${pair.name}: a block $why $elements elements, and each must have " +
+        s"$blockElements (--block-elements with --uneven): $mend")
+  }
 
   override def putInt(column: Int, value: Int): Unit = columns(column).putInt(value)
 
@@ -186,7 +197,7 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
     while (i < from + count) {
       val length = values.lengths(places(i))
       if (length > StagedWindows.Stride) throw new ElementTooLargeException(
-        s"${pair.name}: an element has $length bytes, and in place (--in-place) it may have " +
+        s"${pair.name}: an element has $length bytes, and in place (--in-place, inPlace) it may have " +
           s"${StagedWindows.Stride}: supply it without that option")
       if (length > Constant.VIEW_INLINE_MAX) referenced += length
       usedAtMost += columns(column).refer(number, file, values, places(i))
@@ -212,6 +223,6 @@ final class BlockWriter(pair: Pair, schema: Schema, mainColumn: Option[Int], blo
 }
 
 private[pair] object BlockWriter {
-  /** Bytes of values in place to which a block of several elements refers. The sum is 32 bits. */
+  /** Bytes of values in place to which a block refers. The sum is 32 bits. */
   final val ReferencedMax = Int.MaxValue
 }

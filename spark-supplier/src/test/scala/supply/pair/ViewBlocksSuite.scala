@@ -4,8 +4,8 @@ import java.nio.{ByteBuffer, ByteOrder}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.ElementTooLargeException
-import supply.data.{ElementCursor, ElementWriter, ForeignFile, ForeignValues}
+import supply.core.{ConfigException, ElementTooLargeException}
+import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, ForeignFile, ForeignValues}
 import supply.protocol.Layout.{View, Window}
 import supply.protocol.{Column, Schema}
 
@@ -13,8 +13,13 @@ import supply.protocol.{Column, Schema}
 class ViewBlocksSuite extends AnyFunSuite with WrittenBlocks {
   import ViewBlocksSuite._
 
-  private def written(values: Seq[Value], blockElements: Int = Int.MaxValue): Seq[Seq[Any]] =
-    blocks(new Values(values), schema, None, blockElements, first = 0)
+  /** Elements that are written many at once make the same blocks as one by one. */
+  private def written(values: Seq[Value], blockElements: Int = Int.MaxValue): Seq[Seq[Any]] = {
+    def made(cursor: ElementCursor) = blocks(cursor, schema, None, blockElements, first = 0)
+    val oneByOne = made(new Values(values))
+    Seq(1, 7, 256).foreach(ready => assert(made(new ManyValues(values, ready)) == oneByOne))
+    oneByOne
+  }
 
   private def buffer(block: Seq[Any], index: Int): ByteBuffer =
     ByteBuffer.wrap(block(index).asInstanceOf[(Int, Seq[Byte])]._2.toArray).order(
@@ -67,15 +72,32 @@ class ViewBlocksSuite extends AnyFunSuite with WrittenBlocks {
   }
 
   test("a value that is larger than a window is refused") {
-    val message =
-      intercept[ElementTooLargeException](written(Seq(Value(0, (1 << 30) + 1)))).getMessage
-    assert(message.contains("1073741825 bytes") && message.contains("--in-place"))
+    val values = Seq(Value(0, (1 << 30) + 1))
+    Seq(new Values(values), new ManyValues(values, 1)).foreach { cursor =>
+      val message = intercept[ElementTooLargeException](
+        blocks(cursor, schema, None, Int.MaxValue, first = 0)).getMessage
+      assert(message.contains("1073741825 bytes") && message.contains("(--in-place, inPlace)"))
+    }
   }
 
   test("a block of several elements refers to less than 2 GiB") {
     val large = Seq.fill(5)(Value(0, 700 << 20))
     assert(written(large).map(_.head) == Seq(2, 2, 1))
     assert(written(Seq.fill(3)(Value(0, 1 << 30))).map(_.head) == Seq(1, 1, 1))
+  }
+
+  test("equal steps of more than 2 GiB are refused by that limit") {
+    withPair() { (_, pair) =>
+      val writer = new BlockWriter(pair, schema, None, 3, wholeBlocks = true)
+      writer.startAt(0, 0, 0)
+      val cursor = new Values(Seq.fill(3)(Value(0, 1 << 30)))
+      val message = intercept[ConfigException] {
+        while (cursor.next()) writer.append(cursor)
+      }.getMessage
+      assert(message.contains("a block refers to less than 2 GiB of values in place"))
+      assert(message.contains("has 1 elements, and each must have 3 (--block-elements"))
+      assert(message.endsWith("set fewer"))
+    }
   }
 
   test("an element that does not fit leaves no window behind") {
@@ -115,22 +137,40 @@ private object ViewBlocksSuite {
 
   private def short(bytes: Int): Array[Byte] = Array.tabulate(bytes)(at => (bytes + at + 1).toByte)
 
-  private final class Values(values: Seq[Value]) extends ElementCursor {
-    private var at = -1
+  private sealed class Values(values: Seq[Value]) extends ElementCursor {
+    protected var at: Int = -1
     private val foreign = new ForeignValues()
     override def next(): Boolean = { at += 1; at < values.size }
     override def write(to: ElementWriter): Unit = {
       to.putInt(0, at)
-      val value = values(at)
-      if (value.bytes > 12) foreign.set(0, value.bytes, value.offset, FirstFour, 0)
+      refer(to, 1)
+    }
+    protected def refer(to: ElementWriter, count: Int): Unit = {
+      (0 until count).foreach(i => set(i, values(at + i)))
+      to.refer(1, file, foreign, Array.range(0, count), 0, count)
+    }
+    private def set(place: Int, value: Value): Unit =
+      if (value.bytes > 12) foreign.set(place, value.bytes, value.offset, FirstFour, 0)
       else {
         val bytes = ByteBuffer.wrap(short(value.bytes).padTo(12, 0: Byte)).order(
           ByteOrder.LITTLE_ENDIAN)
-        foreign.set(0, value.bytes, 0, bytes.getInt(), bytes.getLong())
+        foreign.set(place, value.bytes, 0, bytes.getInt(), bytes.getLong())
       }
-      to.refer(1, file, foreign, Array(0), 0, 1)
-    }
     override def describe: String = s"value $at"
     override def close(): Unit = ()
+  }
+
+  /** Writes up to `most` values at once. */
+  private final class ManyValues(values: Seq[Value], most: Int) extends Values(values)
+      with BatchCursor {
+    override def ready: Int = math.min(most, values.size - at)
+    override def bytes(count: Int): Long = count.toLong * Window.SIZE
+    override def referencedBytes(count: Int): Long =
+      values.slice(at, at + count).map(_.bytes.toLong).sum
+    override def write(to: BatchWriter, count: Int): Unit = {
+      to.putInts(0, Array.range(at, at + count), 0, count)
+      refer(to, count)
+      at += count - 1
+    }
   }
 }
