@@ -74,7 +74,7 @@ def test_a_file_that_is_replaced(supplier, start_ranks, make_pairs, data_file, t
     # Nobody reads their output yet, so they are in the middle of the run.
     receivers = start_ranks(pairs, 2)
     run = supplier.start(data_file, pairs, "--in-place", "--epochs", 200, ranks=2)
-    wait_until(lambda: all(headers.read(pairs.mapped_file(rank), "foreign_count") for rank in range(2)))
+    wait_until(lambda: all(headers.read(pairs.mapped_file(rank), "released") > 0 for rank in range(2)))
     expected = databases.expected_lines(data_file, 200)
     other = databases.write(tmp_path / "other", databases.numbered(200, seed=1))
     os.replace(other / "data.mdb", data_file)

@@ -18,32 +18,42 @@ final case class ForeignFile(
 
 object ForeignFile {
   /** File systems on which another node may write unnoticed, or whose pages are copies. */
-  private val remote = Set("nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "9p", "afs", "ceph",
-    "lustre", "gpfs", "beegfs", "orangefs", "gfs2", "ocfs2", "fuseblk")
+  private val remote = Set("nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "9p", "virtiofs", "afs",
+    "ceph", "lustre", "gpfs", "beegfs", "pvfs2", "panfs", "wekafs", "gfs2", "ocfs2", "fuseblk")
 
   /** The kernel's clock of files may stand still for so long. */
   private val clockMillis = 20L
 
   /** The file as it is now. Throws a SourceException if ranks cannot read it in place. */
-  def find(path: String): ForeignFile = {
-    def refuse(why: String, cause: Throwable = null): Nothing =
-      throw new SourceException(
-        s"$path cannot be supplied in place: $why. Supply it without --in-place", cause)
-    try {
-      val real = Paths.get(path).toRealPath()
-      val kind = Files.getFileStore(real).`type`()
-      if (remote(kind) || kind.startsWith("fuse."))
-        refuse(s"it is on a file system of type $kind, which is not local to this node")
-      if (real.toString.getBytes(UTF_8).length >= Layout.ForeignFile.device)
-        refuse(s"its path has more than ${Layout.ForeignFile.device - 1} bytes")
-      val found = Files.readAttributes(real, "unix:dev,ino,size,lastModifiedTime")
-      val modified = found.get("lastModifiedTime").asInstanceOf[FileTime]
-      awaitNextTick(modified)
-      ForeignFile(real.toString, found.get("dev").asInstanceOf[Long],
-        found.get("ino").asInstanceOf[Long], found.get("size").asInstanceOf[Long],
-        modified.to(NANOSECONDS))
-    } catch { case e: IOException => refuse(s"it cannot be examined: $e", e) }
+  def find(path: String): ForeignFile = examine(path) {
+    val real = Paths.get(path).toRealPath()
+    val kind = Files.getFileStore(real).`type`()
+    if (isRemote(kind))
+      refuse(path, s"it is on a file system of type $kind, which is not local to this node")
+    if (real.toString.getBytes(UTF_8).length >= Layout.ForeignFile.device)
+      refuse(path, s"its path has more than ${Layout.ForeignFile.device - 1} bytes")
+    val found = Files.readAttributes(real, "unix:dev,ino,size,lastModifiedTime")
+    val modified = found.get("lastModifiedTime").asInstanceOf[FileTime]
+    awaitNextTick(modified)
+    ForeignFile(real.toString, found.get("dev").asInstanceOf[Long],
+      found.get("ino").asInstanceOf[Long], found.get("size").asInstanceOf[Long],
+      modified.to(NANOSECONDS))
   }
+
+  /** The path without links. Throws a SourceException if it leads to no file. */
+  def realPath(path: String): String = examine(path)(Paths.get(path).toRealPath().toString)
+
+  /** `kind`: a file system's type, as the kernel names it. */
+  private[data] def isRemote(kind: String): Boolean = remote(kind) || kind.startsWith("fuse.")
+
+  private def examine[A](path: String)(body: => A): A =
+    try body
+    catch { case e: IOException => refuse(path, s"it cannot be examined: $e", e) }
+
+  private def refuse(path: String, why: String, cause: Throwable = null): Nothing =
+    throw new SourceException(
+      s"$path cannot be supplied in place (--in-place, inPlace): $why. Supply it without that option",
+      cause)
 
   /** After this, a change of the file changes its time, too. */
   private def awaitNextTick(modified: FileTime): Unit = {

@@ -11,7 +11,7 @@ import supply.sources.Datum
 import supply.sources.lmdb.LmdbSource
 import supply.sources.rows.{ListLengths, RowSource}
 
-/** What ranks get of a DataFrame: its rows, or columns of the LMDB that it is, in place. */
+/** What ranks get of a DataFrame: its rows, or columns of the LMDB that it reads, in place. */
 private[supply] object FrameSource {
   /** Throws a SupplyException if it cannot be supplied. A stream keeps its `lengths`. */
   def of(data: DataFrame, lengths: ListLengths): Source = {

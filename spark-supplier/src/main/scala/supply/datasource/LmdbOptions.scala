@@ -32,7 +32,7 @@ private[supply] final class LmdbOptions {
     names = Array("--inPlace", "--inplace", "--in-place"),
     paramLabel = "true",
     description = Array(
-      "Ranks that the DataFrame is supplied to read the data in the LMDB itself (--in-place). It can only be supplied as it is read, or some of its columns."))
+      "The ranks read the data in the LMDB itself (--in-place). The DataFrame can only be supplied as it is read, or some of its columns."))
   var inPlace: Boolean = _
 
   @Mixin

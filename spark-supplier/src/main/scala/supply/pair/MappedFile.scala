@@ -145,13 +145,14 @@ final class MappedFile private (
     val known = (0 until count).map(readForeignFile)
     known.find(_.path == file.path).filter(_ != file).foreach { _ =>
       throw new SourceException(
-        s"${file.path} has changed during the run: nobody may write to what is supplied in place")
+        s"${file.path} has changed during the run: nobody may write to a file that is supplied in place")
     }
     known.indexOf(file) match {
       case -1 =>
         if (count == Constant.FOREIGN_FILES_MAX)
           throw new SourceException(
-            s"$path: values of more than ${Constant.FOREIGN_FILES_MAX} files cannot be supplied in place: supply without --in-place")
+            s"$path: values of more than ${Constant.FOREIGN_FILES_MAX} files cannot be supplied in place (--in-place, inPlace): " +
+              "supply them without that option")
         writeForeignFile(count, file)
         ints.setRelease(header, At.foreignCount, count + 1)
         count + 1

@@ -70,7 +70,7 @@ final class Pair private[pair] (
   def writeOrCheckSchema(schema: Schema): Unit = {
     if (schema.hasViews && !file.acceptsReferences)
       throw new ConfigException(
-        s"$name: its rank cannot read values in place (--in-place): its libsupply implements contract " +
+        s"$name: its rank cannot read values in place (--in-place, inPlace): its libsupply implements contract " +
           s"${Layout.versionText(file.version)}. Build it from this release, or supply without that option")
     file.writeOrCheckSchema(schema)
     FailPoint("A6")

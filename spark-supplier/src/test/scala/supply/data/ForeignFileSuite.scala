@@ -44,9 +44,27 @@ class ForeignFileSuite extends AnyFunSuite {
   test("a file that is not there is named, with what to do") {
     withFile { path =>
       val message = refused(path.resolveSibling("other.mdb"))
-      assert(message.contains("other.mdb cannot be supplied in place") && message.contains(
-        "without --in-place"))
+      assert(message.contains("other.mdb cannot be supplied in place (--in-place, inPlace): "))
+      assert(message.endsWith("Supply it without that option"))
     }
+  }
+
+  test("a path without links needs a file") {
+    withFile { path =>
+      val link = Files.createSymbolicLink(path.resolveSibling("link"), path)
+      assert(ForeignFile.realPath(link.toString) == path.toRealPath().toString)
+      Files.delete(path)
+      val message = intercept[SourceException](ForeignFile.realPath(link.toString)).getMessage
+      assert(message.contains("link cannot be supplied in place"))
+    }
+  }
+
+  test("file systems of other nodes are known by the kernel's names") {
+    Seq("nfs", "nfs4", "cifs", "9p", "virtiofs", "ceph", "lustre", "gpfs", "beegfs", "pvfs2",
+      "panfs", "wekafs", "gfs2", "fuseblk", "fuse.sshfs").foreach(kind =>
+      assert(ForeignFile.isRemote(kind), kind))
+    Seq("ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay").foreach(kind =>
+      assert(!ForeignFile.isRemote(kind), kind))
   }
 
   test("a path that does not fit into the header is refused") {

@@ -1,5 +1,6 @@
 package supply.driver
 
+import java.nio.file.Files
 import java.util.concurrent.atomic.AtomicInteger
 
 import com.google.protobuf.ByteString
@@ -7,7 +8,7 @@ import org.apache.spark.{Partition, SparkConf, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.data.{ElementWriter, KeepingCursor, Source}
+import supply.data.{BatchCursor, BatchWriter, ElementWriter, GatheringCursor, KeepingCursor, Source}
 import supply.plan.{Shuffle, Uneven}
 import supply.protocol.Schema
 import supply.sources.lmdb.{LmdbRDD, LmdbSource, TestLmdb}
@@ -73,6 +74,31 @@ class InPlaceSuite extends AnyFunSuite with RunsWithRanks {
     }
   }
 
+  test("an LMDB that is gone is named, and no task is tried again") {
+    TemporaryFolder { folder =>
+      val database = TestLmdb.numbered(folder.resolve("db"), 6)
+      val lmdb = LmdbRDD.open(sc, database.toString, 2)
+      Files.delete(database.resolve("data.mdb"))
+      val (seen, outcome) = supply(1)(new LmdbSource(lmdb, inPlace = true))
+      val message = outcome.swap.toOption.get.getMessage
+      assert(message.contains("data.mdb cannot be supplied in place (--in-place, inPlace): "))
+      assert(seen.head.last.contains("cannot be supplied in place"))
+    }
+  }
+
+  test("a block of a run has at most 4096 elements, so that ranks begin soon") {
+    TemporaryFolder { folder =>
+      val value = TestLmdb.datum(1).toByteArray
+      val database =
+        TestLmdb.write(folder.resolve("db"), (0 until 5000).map(TestLmdb.key(_) -> value))
+      val lmdb = LmdbRDD.open(sc, database.toString, 1)
+      val (seen, outcome) = supply(1, blockElements = None, ringBytes = 4 << 20,
+        blockBytes = 1 << 20)(new LmdbSource(lmdb, inPlace = true))
+      assert(outcome.isRight, outcome)
+      assert(seen.head.filter(_.startsWith("OK ")).map(_.split(' ').last) == Seq("4096", "904"))
+    }
+  }
+
   test("a task that fails is tried again, and continues after its blocks") {
     withLmdb { lmdb =>
       def seen(source: Source) = {
@@ -92,28 +118,52 @@ private object InPlaceSuite {
   /** How many tasks fail yet. */
   val failures = new AtomicInteger
 
-  /** Fails at the sixth element of partitions. */
-  final class Failing(source: Source) extends Source {
+  /** The element of a partition at which tasks fail, from 1. */
+  private final val FailsAt = 6
+
+  /** Fails at that element. */
+  final class Failing(source: LmdbSource) extends Source {
     override def rdd: RDD[_] = source.rdd
     override def schema: Schema = source.schema
     override def mainColumn: Option[Int] = source.mainColumn
     override def partitionElements: Option[IndexedSeq[Long]] = source.partitionElements
-    override def open(partition: Partition, context: TaskContext): KeepingCursor = {
-      val cursor = source.open(partition, context)
-      var moves = 0
-      new KeepingCursor {
-        override def next(): Boolean = {
-          moves += 1
-          if (moves == 6 && context.attemptNumber() == 0 && failures.getAndDecrement() > 0)
-            throw new IllegalStateException("once more")
-          cursor.next()
-        }
-        override def keep(place: Int): Unit = cursor.keep(place)
-        override def recall(place: Int): Unit = cursor.recall(place)
-        override def write(to: ElementWriter): Unit = cursor.write(to)
-        override def describe: String = cursor.describe
-        override def close(): Unit = cursor.close()
-      }
+    override def open(partition: Partition, context: TaskContext): KeepingCursor =
+      new FailingCursor(source.rdd.inPlaceCursor(partition, context), context.attemptNumber() == 0)
+  }
+
+  private final class FailingCursor(
+      cursor: BatchCursor with GatheringCursor, mayFail: Boolean)
+      extends BatchCursor with GatheringCursor {
+    private var element = 0
+
+    override def next(): Boolean = {
+      element += 1
+      if (element == FailsAt && mayFail && failures.getAndDecrement() > 0)
+        throw new IllegalStateException("once more")
+      cursor.next()
     }
+
+    /** No batch goes past the element that fails. */
+    override def ready: Int =
+      if (element < FailsAt) math.min(cursor.ready, FailsAt - element) else cursor.ready
+
+    override def write(to: BatchWriter, count: Int): Unit = {
+      cursor.write(to, count)
+      element += count - 1
+    }
+
+    override def bytes(count: Int): Long = cursor.bytes(count)
+    override def referencedBytes(count: Int): Long = cursor.referencedBytes(count)
+    override def bytes(places: Array[Int], from: Int, count: Int): Long =
+      cursor.bytes(places, from, count)
+    override def referencedBytes(places: Array[Int], from: Int, count: Int): Long =
+      cursor.referencedBytes(places, from, count)
+    override def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit =
+      cursor.write(to, places, from, count)
+    override def keep(place: Int): Unit = cursor.keep(place)
+    override def recall(place: Int): Unit = cursor.recall(place)
+    override def write(to: ElementWriter): Unit = cursor.write(to)
+    override def describe: String = cursor.describe
+    override def close(): Unit = cursor.close()
   }
 }

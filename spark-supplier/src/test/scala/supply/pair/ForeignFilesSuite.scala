@@ -42,7 +42,7 @@ class ForeignFilesSuite extends AnyFunSuite with PairWithRank {
     withPair() { (_, pair) =>
       assert((1 to 4).map(i => pair.numberOf(file(s"/$i"))) == (1 to 4))
       val message = intercept[SourceException](pair.numberOf(file("/5"))).getMessage
-      assert(message.contains("more than 4 files") && message.contains("without --in-place"))
+      assert(message.contains("more than 4 files") && message.contains("(--in-place, inPlace)"))
       assert(pair.numberOf(file("/2")) == 2)
     }
   }

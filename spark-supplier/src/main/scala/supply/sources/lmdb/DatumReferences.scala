@@ -10,7 +10,7 @@ import supply.protocol.Layout
 import supply.protocol.Layout.Constant.VIEW_INLINE_MAX
 import supply.sources.Datum
 
-/** Datums whose data stays in its file, in numbered places: all that blocks say about them. */
+/** Keys and numbers of Datums, and references to their data, in numbered places. */
 private[lmdb] final class DatumReferences {
   import DatumReferences.Numbers
 

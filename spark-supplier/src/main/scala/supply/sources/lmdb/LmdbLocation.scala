@@ -18,8 +18,10 @@ final case class SharedPath(path: String) extends LmdbLocation {
   override def local(): String = path
 
   override def canBeReadInPlace: Boolean =
-    try ForeignFile.find(path) != null
-    catch { case _: SourceException => false }
+    try {
+      ForeignFile.find(path)
+      true
+    } catch { case _: SourceException => false }
 }
 
 /** A file in HDFS, with a copy on each node that reads it. */

@@ -1,12 +1,11 @@
 package supply.sources.lmdb
 
-import java.nio.file.Paths
-
 import scala.reflect.ClassTag
 
 import org.apache.spark.{Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
 
+import supply.data.ForeignFile
 import supply.sources.{Datum, DatumBatch}
 
 /**
@@ -26,18 +25,22 @@ final class LmdbRDD private[supply] (
   /** The partition's elements on LMDB's own pages, for this task. The caller closes the cursor. */
   def cursor(partition: Partition, context: TaskContext): LmdbCursor = {
     val path = location.local()
-    val window = MappedWindow.bytes
-    if (window == Long.MaxValue) LmdbEnvironments.keepFor(context, path)
-    new LmdbCursor(path, partition.asInstanceOf[LmdbPartition], window)
+    new LmdbCursor(path, partition.asInstanceOf[LmdbPartition], mappedWindow(path, context))
   }
 
   /** The same for ranks that read the data in place. */
   def inPlaceCursor(partition: Partition, context: TaskContext): LmdbInPlaceCursor = {
-    val path = Paths.get(location.local()).toRealPath().toString
-    val window = MappedWindow.bytes
-    if (window == Long.MaxValue) LmdbEnvironments.keepFor(context, path)
+    val path = ForeignFile.realPath(location.local())
+    val window = mappedWindow(path, context)
     new LmdbInPlaceCursor(LmdbEnvironments.foreignFile(path), partition.asInstanceOf[LmdbPartition],
       window)
+  }
+
+  /** How much of the file the task maps. If it may map all, the file stays mapped until it ends. */
+  private def mappedWindow(path: String, context: TaskContext): Long = {
+    val window = MappedWindow.bytes
+    if (window == Long.MaxValue) LmdbEnvironments.keepFor(context, path)
+    window
   }
 
   /** Whether [[inPlaceCursor]] can be used, as far as this JVM can tell. */

@@ -1,5 +1,6 @@
 package supply.sources.lmdb
 
+import java.lang.Long.parseUnsignedLong
 import java.nio.charset.StandardCharsets.ISO_8859_1
 import java.nio.file.{Files, Paths}
 
@@ -33,7 +34,8 @@ private[lmdb] object MappedRange {
   def around(address: Long, file: ForeignFile): MappedRange =
     Files.readAllLines(Paths.get("/proc/self/maps"), ISO_8859_1).asScala.collectFirst {
       case Line(start, end, offset, inode)
-          if inode.toLong == file.inode && range(start, end, offset).contains(address) =>
+          if range(start, end, offset).contains(address) && parseUnsignedLong(
+            inode) == file.inode =>
         range(start, end, offset)
     }.getOrElse(throw new SourceException(
         s"${file.path} was replaced while it was opened: it must not be written to during a run"))
@@ -41,5 +43,5 @@ private[lmdb] object MappedRange {
   private def range(start: String, end: String, offset: String) =
     MappedRange(unsigned(start), unsigned(end), unsigned(offset))
 
-  private def unsigned(hexadecimal: String) = java.lang.Long.parseUnsignedLong(hexadecimal, 16)
+  private def unsigned(hexadecimal: String) = parseUnsignedLong(hexadecimal, 16)
 }

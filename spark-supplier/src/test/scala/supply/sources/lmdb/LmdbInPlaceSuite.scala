@@ -72,6 +72,19 @@ class LmdbInPlaceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
+  test("more elements than are read ahead, and than there are places to keep them at first") {
+    TemporaryFolder { folder =>
+      val file = write(folder, (0 until 600).map(i => datum(i, i % 30)))
+      val partition = LmdbPartition(0, TestLmdb.key(0), 600)
+      def shuffled(cursor: KeepingCursor) = new ShuffledCursor(cursor, buffer = 400, seed = 5)
+      val copied = elements(new LmdbCursor(file, partition))
+      assert(copied.size == 600)
+      assert(followed(elements(inPlace(file, partition, Long.MaxValue))) == copied)
+      assert(followed(elements(shuffled(inPlace(file, partition, Long.MaxValue)))) ==
+        elements(shuffled(new LmdbCursor(file, partition))))
+    }
+  }
+
   test("a partition begins and ends where the plan says") {
     TemporaryFolder { folder =>
       val file = TestLmdb.numbered(folder.resolve("db"), 300).resolve("data.mdb").toString
