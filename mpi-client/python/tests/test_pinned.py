@@ -116,6 +116,33 @@ def test_a_ring_is_unregistered_after_its_copies_and_before_its_pair_ends(files,
     task.leave()
 
 
+def test_copies_ask_for_pinned_memory(files, tmp_path, monkeypatch):
+    monkeypatch.setattr("supply.pinned.require_device", lambda: None)
+    monkeypatch.setattr("supply.pinned.pin_ring", lambda *_: lambda: None)
+    asked, real_empty = [], torch.empty
+
+    def empty(*shape, pin_memory=False, **options):
+        asked.append(pin_memory)
+        return real_empty(*shape, **options)
+
+    monkeypatch.setattr(torch, "empty", empty)
+    data = SupplyDataset(
+        files.folder, 0, columns=["x", "y"], batch_size=3, timeout=30, zero_copy=True, pin=Stream(),
+        ragged={"x": "jagged"}, dtypes={"y": torch.float64},
+    )  # fmt: skip
+    data.opened()
+    task = Task(*files.paths)
+    values = [b"a value in place", b"short", b"another value in place"]
+    rows = {"x": pyarrow.array(values, pyarrow.binary_view()), "y": pyarrow.array([1, 2, 3], "int32")}
+    task.supply(pyarrow.record_batch(rows), foreign_file=ForeignFile(tmp_path / "foreign", values, [16] * 3))
+    got = next(iter(data))
+    assert bytes(got["x"].values.tolist()) == b"".join(values) and got["x"].offsets.tolist() == [0, 16, 21, 43]
+    assert got["y"].tolist() == [1, 2, 3] and got["y"].dtype == torch.float64
+    assert asked == [True] * 3
+    data.abort("the test has ended")
+    task.leave()
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 @pytest.mark.parametrize("zero_copy", [False, True])
 def test_pin_without_a_device(files, zero_copy):

@@ -68,13 +68,14 @@ class Batches:
         if isinstance(values, TensorSlice):
             values = values.view()
         if name in self._dtypes and isinstance(values, torch.Tensor):
-            return values.to(self._dtypes[name])
+            # Not by to(): it would not pin the copy.
+            return self.copy(name, values) if values.dtype != self._dtypes[name] else values
         return values
 
     def copy(self, name: str, values: Part) -> Values:
         """A copy that is independent of the block."""
         if isinstance(values, JaggedSlice):
-            return values.copy()
+            return values.copy(self._pin)
         if isinstance(values, TensorSlice):
             tensor = self.empty(name, values, len(values))
             values.copy_to(tensor)

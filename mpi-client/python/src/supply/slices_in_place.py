@@ -49,13 +49,14 @@ class JaggedSlice:
         self._first = first
         self._count = count
 
-    def copy(self) -> Jagged:
-        """A copy: one tensor cannot hold them in place."""
-        offsets = numpy.zeros(self._count + 1, numpy.int64)
-        offsets[1:] = column_layout.ends(self._column, self._first, self._count)
-        values = torch.empty(int(offsets[-1]), dtype=torch.uint8)
+    def copy(self, pin: bool) -> Jagged:
+        """A copy, with `pin` in pinned memory: one tensor cannot hold them in place."""
+        offsets = torch.empty(self._count + 1, dtype=torch.int64, pin_memory=pin)
+        offsets[0] = 0
+        offsets[1:] = torch.from_numpy(column_layout.ends(self._column, self._first, self._count))
+        values = torch.empty(int(offsets[-1]), dtype=torch.uint8, pin_memory=pin)
         self._column.gather(self._first, self._count, values.numpy())
-        return Jagged(values, torch.from_numpy(offsets))
+        return Jagged(values, offsets)
 
 
 class TensorsInPlace:

@@ -30,13 +30,14 @@ class ValuesInPlace:
         if found is None:
             raise column_layout.refusal(
                 self.column,
-                "its values do not lie at equal distances in their file, or floats not at multiples of 4 bytes: "
+                "its values do not lie at equal distances in their file, with at most 64 KiB between two, or floats "
+                "not at multiples of 4 bytes: "
                 f"copy=True, or block.views({self.column.name!r})",
             )
         return found
 
     def strided_part(self, first: int, count: int) -> Strided | None:
-        """The array over `count` values from `first` on, if they lie at equal distances and are aligned."""
+        """The array over `count` values from `first` on, if they lie at equal, small distances and are aligned."""
         step = self.column.step(first, count, self.dtype.itemsize)
         return (self._kind, self._bits, (count, *self.shape), first, step) if step else None
 
