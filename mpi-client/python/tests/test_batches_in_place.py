@@ -126,6 +126,13 @@ def test_a_mask(dataset_of, kind):
     assert rows(got) == VALUES and all(each["x_mask"].all() for each in got)
 
 
+def test_an_older_pyarrow_has_no_such_type(dataset_of, monkeypatch):
+    data = dataset_of("binary_view", LENGTHS)
+    monkeypatch.delattr(pyarrow, "binary_view")
+    with pytest.raises(supply.ColumnError, match="'x'.*in place.*no binary_view.*install pyarrow 16"):
+        next(data.epochs()).__arrow_c_stream__()
+
+
 @KINDS
 @ZERO_COPY
 def test_a_stream_of_record_batches(dataset_of, kind, zero_copy):

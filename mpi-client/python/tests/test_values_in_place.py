@@ -13,7 +13,7 @@ from values import NEEDS_TORCH, batch, lies_in_mapping
 FORMS = ["numpy", pytest.param("torch", marks=NEEDS_TORCH)]
 VALUES = [bytes(range(first, first + 24)) for first in (0, 50, 100)]
 SHORT = [b"first", b"other", b"third"]
-# A byte in front of each value but the first: equal distances. The last gap is another one.
+# Gaps in front of the values: 16 bytes between two of them are equal distances. The last gap of UNEQUAL is another one.
 EQUAL, UNEQUAL = (8, 16, 16), (8, 16, 17)
 
 
@@ -41,11 +41,11 @@ def column(block, form, name="x", copy=False):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("windows", [(0,), (0, 40)])
-def test_values_at_equal_distances_are_one_array(received, pair, form, windows):
-    block = received(VALUES, windows=windows)
+@pytest.mark.parametrize("windows, gaps", [((0,), EQUAL), ((0, 8), EQUAL), ((0,), (8, 65536, 65536))])
+def test_values_at_equal_distances_are_one_array(received, pair, form, windows, gaps):
+    block = received(VALUES, gaps=gaps, windows=windows)
     array = column(block, form)
-    assert array.shape == (3, 24) and array.strides == (40, 1)
+    assert array.shape == (3, 24) and array.strides == (24 + gaps[1], 1)
     assert [row.tobytes() for row in array] == VALUES
     assert not lies_in_mapping(pair[0], array.ctypes.data, 1)
 
@@ -57,8 +57,9 @@ def test_an_array_is_read_only(received):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_other_values_need_a_copy(received, form):
-    block = received(VALUES, gaps=UNEQUAL)
+@pytest.mark.parametrize("windows, gaps", [((0,), UNEQUAL), ((0, 40), EQUAL), ((0,), (8, 65537, 65537))])
+def test_other_values_need_a_copy(received, form, windows, gaps):
+    block = received(VALUES, gaps=gaps, windows=windows)
     with pytest.raises(supply.ColumnError, match=r"'x'.*equal distances.*copy=True, or block.views\('x'\)"):
         column(block, form)
     copy = column(block, form, copy=True)
@@ -142,6 +143,21 @@ def test_a_record_batch(received, values):
     assert got.schema == pyarrow.schema(block) and got.schema.field("x").type == pyarrow.binary_view()
     assert got.column("x").to_pylist() == values
     assert block.columns == ["x"]
+
+
+@pytest.mark.parametrize("read", [
+    lambda rank, block: pyarrow.record_batch(block), lambda rank, block: pyarrow.schema(rank),
+    lambda rank, block: rank.__arrow_c_stream__(),
+])  # fmt: skip
+def test_an_older_pyarrow_has_no_such_type(pair, tmp_path, monkeypatch, read):
+    rank, task = pair
+    file = ForeignFile(tmp_path / "foreign", VALUES, EQUAL)
+    for _ in range(2):
+        task.supply(batch(x=(VALUES, pyarrow.binary_view())), foreign_file=file)
+    block = rank.next_block()
+    monkeypatch.delattr(pyarrow, "binary_view")
+    with pytest.raises(supply.ColumnError, match="'x'.*in place.*no binary_view.*install pyarrow 16"):
+        read(rank, block)
 
 
 def test_a_record_batch_has_no_bytes_around_its_values(received):

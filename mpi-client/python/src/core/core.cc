@@ -97,6 +97,19 @@ nb::object validity(nb::handle self) {
     return nb::cast(nb::ndarray<nb::numpy, const uint8_t>(column.validity, 1, shape, self));
 }
 
+/* Name and Arrow format of each column. */
+std::vector<std::pair<std::string, std::string>> formats(const Pair &pair) {
+    const int count = supply_column_count(pair.handle());
+    pair.check(count);
+    std::vector<std::pair<std::string, std::string>> listed;
+    supply_field_t field;
+    for (int i = 0; i < count; i++) {
+        pair.check(supply_field(pair.handle(), i, &field));
+        listed.emplace_back(field.name, field.format);
+    }
+    return listed;
+}
+
 /* For each reference to a block: its sequence, and the name of a view's column or None. */
 std::vector<std::pair<uint64_t, nb::object>> references(const Pair &pair) {
     std::vector<std::pair<uint64_t, nb::object>> listed;
@@ -146,6 +159,7 @@ NB_MODULE(_core, module) {
         .def("finish", &Pair::finish)
         .def("abandon_in_child", &Pair::abandon_in_child)
         .def("references", &references)
+        .def("formats", &formats)
         .def("arrow_schema", &Pair::arrow_schema)
         .def_prop_ro("is_open", &Pair::is_open)
         .def_prop_ro("statistics",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from supply import _core, column_layout
+from supply import _core, arrow_views, column_layout
 from supply.values_in_place import ValuesInPlace
 
 if TYPE_CHECKING:
@@ -18,7 +17,8 @@ class Block:
     """The values of `element_count` elements, in columns. Iterating over a Supply yields blocks.
 
     The block occupies its slot of the ring while you reference it, or an array, tensor or Arrow array that you took of
-    it. Such arrays stay readable after the Supply is closed.
+    it. Such arrays stay readable after the Supply is closed. Those of values in place (Supplier --in-place) stay so only
+    as long as nobody writes to their file: copy what you keep.
     """
 
     __slots__ = ("_core", "__weakref__")
@@ -92,7 +92,7 @@ class Block:
         different lengths, dates, decimals, nulls, and bits without a copy. Use pyarrow.record_batch(block) for those.
 
         Values in place (Supplier --in-place) are one strided array over their file, if they lie at equal distances
-        there, and numbers are aligned. Otherwise they need copy=True, or views().
+        there, with at most 64 KiB between two, and numbers are aligned. Otherwise they need copy=True, or views().
         """
         column = self._column(name)
         if copy and column.format == "b":
@@ -131,7 +131,7 @@ class Block:
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         """All columns as a record batch, for pyarrow.record_batch(block). Nothing is copied."""
-        self._require_views_of_arrow()
+        arrow_views.require((name, self._column(name).format) for name in self.columns)
         return self._core.arrow()
 
     def __arrow_c_schema__(self) -> Any:
@@ -141,20 +141,6 @@ class Block:
     def position_after(self, elements: int) -> str:
         """The position after the block's first `elements` elements, for supply.open(position=...)."""
         return self._core.position_after(elements)
-
-    def _require_views_of_arrow(self) -> None:
-        """pyarrow 14 and 15 take the type of values in place for an unknown one, or fail later without a reason."""
-        pyarrow = sys.modules.get("pyarrow")
-        if pyarrow is None or hasattr(pyarrow, "binary_view"):
-            return
-        for name in self.columns:
-            column = self._column(name)
-            if column.format == "vz":
-                raise column_layout.refusal(
-                    column,
-                    f"its values are in place, and pyarrow {pyarrow.__version__} has no binary_view for them: install "
-                    "pyarrow 16 or newer, or supply without --in-place",
-                )
 
     def _in_place(self, column: _core.Column) -> ValuesInPlace:
         column_layout.refuse_nulls(column)

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
-from supply import _core
+from supply import _core, arrow_views
 from supply.block import Block
 from supply.closing import Closing
 from supply.errors import AllHeldError
@@ -169,6 +169,7 @@ class Supply(Closing):
 
     def __arrow_c_schema__(self) -> Any:
         """The schema of the blocks, for pyarrow.schema(supply). Raises SupplyError before a task has attached."""
+        arrow_views.require(self._pair.formats())
         return self._pair.arrow_schema()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -191,7 +192,7 @@ class Supply(Closing):
         return pyarrow.RecordBatchReader.from_batches(pyarrow.schema(self), batches()).__arrow_c_stream__()
 
     def close(self) -> None:
-        """Closes the pair and removes its files. Arrays that you took of blocks stay readable.
+        """Closes the pair and removes its files. Arrays that you took of blocks stay readable (see Block).
 
         Before the end of the data Spark is told that this rank stopped early, and its run fails. If the last epoch has
         just ended, close() waits for the end of the data, which needs a slot of the ring: AllHeldError if you hold all.
