@@ -100,6 +100,13 @@ class ViewBlocksSuite extends AnyFunSuite with WrittenBlocks {
     }
   }
 
+  test("values of one window are written many at once, nearly to the end of a block") {
+    val cursor = new ManyValues(Seq.tabulate(2000)(i => Value(i * 100L, 13)), 256)
+    val made = blocks(cursor, schema, None, Int.MaxValue, first = 0)
+    assert(made.flatMap(windows).size == made.size)
+    assert(cursor.oneByOne < 250)
+  }
+
   test("an element that does not fit leaves no window behind") {
     // Each value is in another gibibyte, so it needs a window. Blocks are full of views and windows.
     val scattered = Seq.tabulate(1000)(i => Value(i * GiB, 13))
@@ -163,6 +170,11 @@ private object ViewBlocksSuite {
   /** Writes up to `most` values at once. */
   private final class ManyValues(values: Seq[Value], most: Int) extends Values(values)
       with BatchCursor {
+    var oneByOne = 0
+    override def write(to: ElementWriter): Unit = {
+      oneByOne += 1
+      super.write(to)
+    }
     override def ready: Int = math.min(most, values.size - at)
     override def bytes(count: Int): Long = count.toLong * Window.SIZE
     override def referencedBytes(count: Int): Long =
