@@ -1,5 +1,6 @@
 #include "block.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -73,7 +74,7 @@ supply_status_t supply_blocks_learn_schema(struct blocks *blocks, const struct p
     return SUPPLY_OK;
 }
 
-/* The texts name the field; supply_block_check() adds the pair and the block. */
+/* The texts name the field; supply_block_check() adds the pair, and the block. */
 static supply_status_t fail(const char *field, uint64_t is, const char *must, uint64_t be, struct failure *failure) {
     return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s is %" PRIu64 ", must be %s %" PRIu64, field, is, must, be);
 }
@@ -193,6 +194,7 @@ static supply_status_t check_views(struct blocks *blocks, const struct pair *pai
                                                       supply_mapped_header(&pair->mapped_file), failure);
     if (status == SUPPLY_ERROR_CONTRACT)
         supply_fail(failure, status, "column '%s': %s", blocks->schema.entries[index].name, failure->text);
+    if (status == SUPPLY_ERROR_MEMORY) supply_fail(failure, status, "%s: %s", pair->name, failure->text);
     return status;
 }
 
@@ -248,6 +250,11 @@ supply_status_t supply_block_check(struct blocks *blocks, const struct pair *pai
     if (status == SUPPLY_ERROR_CONTRACT)
         supply_fail(failure, status, "%s: the task broke the contract in block %" PRIu64 ": %s", pair->name,
                     pair->expected, failure->text);
+    if (status == SUPPLY_ERROR_SYSTEM) {
+        /* supply_fail() takes it from there. */
+        errno = failure->error;
+        supply_fail(failure, status, "%s: %s", pair->name, failure->text);
+    }
     return status;
 }
 

@@ -40,7 +40,7 @@ static inline const struct block *supply_blocks_at(const struct blocks *blocks, 
 /**
  * Checks a notification of the expected sequence number and its block, and fills in the struct block of the slot.
  * SUPPLY_OK, or _CONTRACT with the wrong field, _SYSTEM with the foreign file that cannot be read or has changed,
- * _MEMORY.
+ * _MEMORY. The text names the pair.
  */
 supply_status_t supply_block_check(struct blocks *blocks, const struct pair *pair,
                                    const struct notification *notification, struct failure *failure);

@@ -117,9 +117,9 @@ supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, cons
         file->entry.file_bytes == 0)
         return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "a foreign_file entry has no absolute path, or no bytes");
     supply_status_t status = open_regular(&file->entry, &file->fd, failure);
+    if (status == SUPPLY_OK) status = check_group(file, group, failure);
     if (status == SUPPLY_OK) status = take_lease(file, failure);
     if (status == SUPPLY_OK) status = supply_foreign_file_check(file, failure);
-    if (status == SUPPLY_OK) status = check_group(file, group, failure);
     if (status == SUPPLY_OK) status = map(file, failure);
     if (status != SUPPLY_OK) supply_foreign_file_close(file);
     return status;

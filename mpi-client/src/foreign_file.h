@@ -29,7 +29,9 @@ supply_status_t supply_foreign_file_check(const struct foreign_file_mapping *fil
 /** Lets writers continue, even if a forked child still has the descriptor. */
 void supply_foreign_file_drop_lease(struct foreign_file_mapping *file);
 
-/** Closes the descriptor; the last one of the file that was opened drops the lease, too. The mapping stays. */
+/**
+ * Closes this process's descriptor. The kernel drops the lease when no process has a copy of it. The mapping stays.
+ */
 void supply_foreign_file_close(struct foreign_file_mapping *file);
 
 #endif

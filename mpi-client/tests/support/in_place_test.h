@@ -41,7 +41,7 @@ class InPlaceTest : public RankTest {
         ASSERT_STATUS(SUPPLY_ERROR_SYSTEM, supply_next(handle.get(), &block), handle);
         EXPECT_EQ(error, supply_error_errno(handle.get()));
         EXPECT_TRUE(says(supply_error(handle.get()), words));
-        EXPECT_TRUE(says(supply_error(handle.get()), {path.c_str(), "--in-place"}));
+        EXPECT_TRUE(says(supply_error(handle.get()), {files.mapped_file.c_str(), path.c_str(), "--in-place"}));
         EXPECT_STATUS(SUPPLY_ERROR_SYSTEM, supply_next(handle.get(), &block), handle) << "it stays";
     }
 
