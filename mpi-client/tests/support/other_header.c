@@ -1,4 +1,7 @@
-/* A program built with another version of supply.h: OTHER_HEADER is its function. Returns what is wrong, or NULL. */
+/*
+ * A program built with another version of supply.h: OTHER_HEADER is its function. Returns what is wrong, or NULL.
+ * expected: the value of the only element of each block, or NULL: supply_value() does not find it.
+ */
 #include <string.h>
 
 #include "supply.h"
@@ -22,8 +25,25 @@ static const unsigned char guard[GUARD_BYTES] = {1, 2, 3};
 #define IS_UNKNOWN(name) true
 #endif
 
-/* A block and its last column, whose value has three bytes. Returns what is wrong, or NULL. */
-static const char *receive_by_columns(supply_t *supply) {
+/* The only value of a column. Returns what is wrong, or NULL. */
+static const char *read_value(const supply_column_t *column, const char *expected) {
+    const void *data;
+    size_t bytes;
+    int64_t end = 0;
+    char gathered[GUARD_BYTES];
+    const supply_status_t value = supply_value(column, 0, &data, &bytes);
+    const supply_status_t gather = supply_gather(column, 0, 1, &end, gathered, sizeof gathered);
+    if (expected == NULL)
+        return value == SUPPLY_ERROR_CONTRACT && gather == SUPPLY_ERROR_CONTRACT ? NULL : "a value that it cannot find";
+    const size_t length = strlen(expected);
+    if (value != SUPPLY_OK || bytes != length || memcmp(data, expected, length) != 0) return "supply_value";
+    if (gather != SUPPLY_OK || end != (int64_t)length || memcmp(gathered, expected, length) != 0)
+        return "supply_gather";
+    return NULL;
+}
+
+/* A block and its last column. Returns what is wrong, or NULL. */
+static const char *receive_by_columns(supply_t *supply, const char *expected) {
     const char *problem = NULL;
     GUARDED(supply_block_t, block);
     GUARDED(supply_column_t, column);
@@ -31,24 +51,16 @@ static const char *receive_by_columns(supply_t *supply) {
     if (!IS_INTACT(block) || !IS_UNKNOWN(block)) problem = "the size of supply_block_t";
     if (supply_column(supply, &block.value, 6, &column.value) != SUPPLY_OK) return "supply_column";
     if (!IS_INTACT(column) || !IS_UNKNOWN(column)) problem = "the size of supply_column_t";
-    const void *data;
-    size_t bytes;
-    if (supply_value(&column.value, 0, &data, &bytes) != SUPPLY_OK || bytes != 3 || memcmp(data, "abc", 3) != 0)
-        problem = "supply_value";
-    int64_t end = 0;
-    char gathered[3];
-    if (supply_gather(&column.value, 0, 1, &end, gathered, sizeof gathered) != SUPPLY_OK || end != 3 ||
-        memcmp(gathered, "abc", 3) != 0)
-        problem = "supply_gather";
+    if (problem == NULL) problem = read_value(&column.value, expected);
     if (supply_release(supply, &block.value) != SUPPLY_OK) problem = "supply_release";
     return problem;
 }
 
 const char *OTHER_HEADER(const char *mapped_file, const char *request_pipe, const char *notification_pipe,
-                         void supply_elements(void *), void *context);
+                         void supply_elements(void *), void *context, const char *expected);
 
 const char *OTHER_HEADER(const char *mapped_file, const char *request_pipe, const char *notification_pipe,
-                         void supply_elements(void *), void *context) {
+                         void supply_elements(void *), void *context, const char *expected) {
     supply_t *supply;
     GUARDED(supply_options_t, options);
     supply_options_init(&options.value);
@@ -67,7 +79,7 @@ const char *OTHER_HEADER(const char *mapped_file, const char *request_pipe, cons
     if (supply_open(&supply, &options.value) != SUPPLY_OK) return "supply_open";
     supply_elements(context);
 
-    const char *problem = receive_by_columns(supply);
+    const char *problem = receive_by_columns(supply, expected);
     GUARDED(supply_datum_t, datum);
     GUARDED(supply_statistics_t, statistics);
     if (supply_next_datum(supply, &datum.value) != SUPPLY_OK || datum.value.label != 7) problem = "supply_next_datum";
