@@ -6,7 +6,6 @@ Values in place lie in a file, at equal distances.
 
 Prints, for each size, the microseconds of a batch in the best of 100 rounds. The wheel's environment has the package
 `supply`. The task of its tests supplies the block, so no Spark runs.
-its tests supplies the block, so no Spark runs.
 """
 
 import os

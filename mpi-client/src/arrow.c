@@ -197,7 +197,7 @@ static supply_status_t export_array(struct array_export *export, supply_t *suppl
         export->columns[i] = &node->array;
         fill_array(export, node, &column, supply_schema_format(&supply->blocks.schema.entries[index]).list_size,
                    filled);
-        if (!use_copies(&column, export->copies, filled)) return supply_fail_by_offsets(supply);
+        if (!use_copies(&column, export->copies, filled)) return supply_fail_by_changed_block(supply);
         export->copies += copied_bytes(&supply->blocks.schema, block, index);
     }
     export->references += all;

@@ -12,8 +12,6 @@ size_t supply_arrow_views_bytes(uint32_t element_count, uint32_t window_count) {
            (window_count + (size_t)BUFFERS_BESIDE_WINDOWS) * sizeof(const void *);
 }
 
-static bool is_inline(const supply_view_t *view) { return view->bytes >= 0 && view->bytes <= VIEW_INLINE_MAX; }
-
 static const uint8_t *start_of(const supply_column_t *column, const supply_view_t *view) {
     return (const uint8_t *)column->windows[view->window].address + view->offset;
 }
@@ -22,7 +20,8 @@ static bool copy_views(const supply_column_t *column, supply_view_t *copy) {
     memcpy(copy, column->views, column->element_count * sizeof *copy);
     const void *data;
     for (uint32_t i = 0; i < column->element_count; i++)
-        if (!is_inline(&copy[i]) && !supply_view_find(&copy[i], column->windows, column->window_count, &data))
+        if (!supply_view_is_inline(&copy[i]) &&
+            !supply_view_find(&copy[i], column->windows, column->window_count, &data))
             return false;
     return true;
 }
@@ -37,13 +36,13 @@ static void trim_windows(const supply_column_t *column, supply_view_t *views, co
         lengths[i] = 0;
     }
     for (uint32_t i = 0; i < column->element_count; i++) {
-        if (is_inline(&views[i])) continue;
+        if (supply_view_is_inline(&views[i])) continue;
         const uint8_t *start = start_of(column, &views[i]);
         if (start < (const uint8_t *)buffers[views[i].window]) buffers[views[i].window] = start;
     }
     for (uint32_t i = 0; i < column->element_count; i++) {
         supply_view_t *view = &views[i];
-        if (is_inline(view)) continue;
+        if (supply_view_is_inline(view)) continue;
         view->offset = (int32_t)(start_of(column, view) - (const uint8_t *)buffers[view->window]);
         const int64_t end = (int64_t)view->offset + view->bytes;
         if (end > lengths[view->window]) lengths[view->window] = end;

@@ -56,8 +56,7 @@ supply_status_t supply_block_views_check(struct block_windows *windows, const st
     for (uint32_t i = 0; i < views->element_count && status == SUPPLY_OK; i++) {
         supply_view_t view;
         memcpy(&view, &views->views[i], sizeof view);
-        const bool is_inline = view.bytes >= 0 && view.bytes <= VIEW_INLINE_MAX;
-        if (!is_inline && !supply_view_find(&view, windows->list, windows->count, &data))
+        if (!supply_view_is_inline(&view) && !supply_view_find(&view, windows->list, windows->count, &data))
             status = supply_fail(failure, SUPPLY_ERROR_CONTRACT,
                                  "the view of element %u has %d bytes at %d of window %d, must be within one of the %u "
                                  "windows",

@@ -27,6 +27,11 @@ supply_status_t supply_block_views_check(struct block_windows *windows, const st
                                          struct foreign_files *files, const struct mapped_file_header *header,
                                          struct failure *failure);
 
+/** Whether the value stands in its view, and not in a window. */
+static inline bool supply_view_is_inline(const supply_view_t *view) {
+    return view->bytes >= 0 && view->bytes <= VIEW_INLINE_MAX;
+}
+
 /** The bytes of a view, which is a copy. False: it does not lie in its window. */
 bool supply_view_find(const supply_view_t *view, const supply_window_t *windows, uint32_t count, const void **data);
 

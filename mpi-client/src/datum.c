@@ -19,7 +19,7 @@ static int32_t int32_at(const supply_column_t *column, uint32_t index) {
     return ((const int32_t *)column->data)[index];
 }
 
-supply_status_t supply_fail_by_offsets(supply_t *supply) {
+supply_status_t supply_fail_by_changed_block(supply_t *supply) {
     return supply_fail(
         &supply->failure, SUPPLY_ERROR_CONTRACT,
         "%s: offsets or views of a block changed while it was held: is something else writing into the mapped "
@@ -33,7 +33,7 @@ static supply_status_t fill(supply_t *supply, const struct datum_columns *column
     supply_datum_t datum;
     if (!supply_value_find(&column[DATUM_KEY], index, &datum.key, &datum.key_bytes) ||
         !supply_value_find(&column[DATUM_DATA], index, &datum.data, &datum.data_bytes))
-        return supply_fail_by_offsets(supply);
+        return supply_fail_by_changed_block(supply);
     datum.label = int32_at(&column[DATUM_LABEL], index);
     datum.channels = int32_at(&column[DATUM_CHANNELS], index);
     datum.height = int32_at(&column[DATUM_HEIGHT], index);

@@ -55,8 +55,8 @@ supply_status_t supply_schema_learn(supply_t *supply);
 /** Learns the schema, and checks that there is such a column. SUPPLY_OK, or the same, or _NO_COLUMN. */
 supply_status_t supply_schema_check_index(supply_t *supply, int index);
 
-/** Fails because the offsets of a held block changed. SUPPLY_ERROR_CONTRACT. */
-supply_status_t supply_fail_by_offsets(supply_t *supply);
+/** Fails because offsets or views of a held block changed. SUPPLY_ERROR_CONTRACT. */
+supply_status_t supply_fail_by_changed_block(supply_t *supply);
 
 /** From now on an Arrow array holds the block, too. */
 void supply_begin_export(supply_t *supply, uint64_t sequence);

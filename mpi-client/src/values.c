@@ -20,8 +20,7 @@ static bool find_by_view(const supply_column_t *column, uint32_t index, const vo
     const volatile supply_view_t *shared = &column->views[index];
     const supply_view_t view = {.bytes = shared->bytes, .window = shared->window, .offset = shared->offset};
     *bytes = (size_t)view.bytes;
-    if (view.bytes < 0 || view.bytes > VIEW_INLINE_MAX)
-        return supply_view_find(&view, column->windows, column->window_count, data);
+    if (!supply_view_is_inline(&view)) return supply_view_find(&view, column->windows, column->window_count, data);
     *data = column->views[index].start;
     return true;
 }

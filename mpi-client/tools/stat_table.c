@@ -13,15 +13,15 @@
 /** Where to print. */
 struct page {
     FILE *stream;
-    bool in_place;
+    bool redraws;
     size_t columns; /* 0: no limit */
-    size_t lines;   /* left, if in_place */
+    size_t lines;   /* left, if redraws */
 };
 
-static struct page open_page(FILE *stream, bool in_place) {
-    struct page page = {.stream = stream, .in_place = in_place};
+static struct page open_page(FILE *stream, bool redraws) {
+    struct page page = {.stream = stream, .redraws = redraws};
     struct winsize window;
-    if (!in_place) return page;
+    if (!redraws) return page;
     const bool known = ioctl(fileno(stream), TIOCGWINSZ, &window) == 0 && window.ws_row > 1 && window.ws_col > 0;
     page.lines = known ? window.ws_row - 1u : 24 - 1;
     page.columns = known ? window.ws_col : 80;
@@ -32,11 +32,11 @@ static struct page open_page(FILE *stream, bool in_place) {
 /* supply_copy_line() removes control characters. */
 static void print_line(struct page *page, const char *line) {
     char text[LINE_BYTES];
-    if (page->in_place && page->lines == 0) return;
-    if (page->in_place) page->lines--;
+    if (page->redraws && page->lines == 0) return;
+    if (page->redraws) page->lines--;
     const bool narrow = page->columns > 0 && page->columns < sizeof text;
     supply_copy_line(text, narrow ? page->columns + 1 : sizeof text, line, LINE_BYTES);
-    fprintf(page->stream, "%s%s\n", text, page->in_place ? CLEAR_LINE : "");
+    fprintf(page->stream, "%s%s\n", text, page->redraws ? CLEAR_LINE : "");
 }
 
 static const char *number(char text[32], bool known, double value, const char *format) {
@@ -84,15 +84,15 @@ static void print_pair(struct page *page, const struct pair_files *files, const 
     print_line(page, line);
 }
 
-void stat_table_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress, bool in_place) {
-    struct page page = open_page(stream, in_place);
+void stat_table_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress, bool redraws) {
+    struct page page = open_page(stream, redraws);
     char line[LINE_BYTES];
     snprintf(line, sizeof line, ROW, "PAIR", "STATE", "EPOCH", "PARTITION", "ELEMENTS/S", "GB/S", "RING", "WAITS",
              "RANK", "TASK", "MAPPED FILE");
     print_line(&page, line);
     for (size_t i = 0; i < list->count; i++) {
         /* A pair may take two lines. */
-        if (in_place && page.lines < 3 && i + 1 < list->count) {
+        if (redraws && page.lines < 3 && i + 1 < list->count) {
             snprintf(line, sizeof line, "%6s(%zu pairs more: make the window larger, or select some with --local-rank)",
                      "", list->count - i);
             print_line(&page, line);
@@ -100,5 +100,5 @@ void stat_table_print(FILE *stream, const struct pair_list *list, const struct p
         }
         print_pair(&page, &list->pairs[i], &progress[i]);
     }
-    if (in_place) fputs(CLEAR_BELOW, stream);
+    if (redraws) fputs(CLEAR_BELOW, stream);
 }

@@ -6,7 +6,7 @@
 
 #include "pair_progress.h"
 
-/** Prints a table. in_place: on a terminal, over the previous table, and no larger than the window. */
-void stat_table_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress, bool in_place);
+/** Prints a table. redraws: on a terminal, over the previous table, and no larger than the window. */
+void stat_table_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress, bool redraws);
 
 #endif

@@ -129,12 +129,12 @@ static bool update(struct watch *watch, bool first) {
     return true;
 }
 
-static bool show(const struct watch *watch, bool in_place) {
+static bool show(const struct watch *watch, bool redraws) {
     bool shown = true;
     if (watch->json)
         shown = stat_json_print(stdout, &watch->list, watch->progress);
     else
-        stat_table_print(stdout, &watch->list, watch->progress, in_place);
+        stat_table_print(stdout, &watch->list, watch->progress, redraws);
     return command_line_exit_status(&tool, 0) == 0 && shown;
 }
 
@@ -150,11 +150,11 @@ static bool pause_between(double seconds) {
 }
 
 static int run(struct watch *watch) {
-    const bool in_place = watch->interval > 0 && !watch->json && isatty(STDOUT_FILENO);
+    const bool redraws = watch->interval > 0 && !watch->json && isatty(STDOUT_FILENO);
     if (!update(watch, true)) return 1;
     do {
         if (!pause_between(watch->interval > 0 ? watch->interval : ONCE_SECONDS)) return 128 + interruption_signal();
-        if (!update(watch, false) || !show(watch, in_place)) return 1;
+        if (!update(watch, false) || !show(watch, redraws)) return 1;
     } while (watch->interval > 0);
     return 0;
 }
