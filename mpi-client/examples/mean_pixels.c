@@ -41,8 +41,9 @@ static supply_status_t write_means(supply_result_t *result, const supply_column_
     return status;
 }
 
-_Noreturn static void fail(int rank, const char *text) {
-    fprintf(stderr, "mean-pixels: rank %d: %s\n", rank, text);
+/* With the status, because supply_value() leaves no text. */
+_Noreturn static void fail(int rank, supply_status_t status, const char *text) {
+    fprintf(stderr, "mean-pixels: rank %d: %s: %s\n", rank, supply_status_name(status), text);
     MPI_Abort(MPI_COMM_WORLD, 1);
     exit(1);
 }
@@ -56,26 +57,29 @@ int main(int argc, char **argv) {
     supply_t *supply;
     supply_result_t *result;
     supply_status_t status = supply_open(&supply, &options);
-    if (status != SUPPLY_OK) fail(options.rank, supply_error(supply));
-    if (supply_result_open(&result, supply, "mean_pixels", fields, 2) != SUPPLY_OK)
-        fail(options.rank, supply_result_error(result));
+    if (status != SUPPLY_OK) fail(options.rank, status, supply_error(supply));
+    status = supply_result_open(&result, supply, "mean_pixels", fields, 2);
+    if (status != SUPPLY_OK) fail(options.rank, status, supply_result_error(result));
 
     while (status != SUPPLY_END_OF_DATA) {
         supply_block_t block;
         supply_column_t keys, data;
         status = supply_next(supply, &block);
-        if (status < 0) fail(options.rank, supply_error(supply));
+        if (status < 0) fail(options.rank, status, supply_error(supply));
         if (status != SUPPLY_OK) continue;
         if (block.epoch == 0) {
-            if (find(supply, &block, "key", &keys) != SUPPLY_OK || find(supply, &block, "data", &data) != SUPPLY_OK)
-                fail(options.rank, supply_error(supply));
-            if (write_means(result, &keys, &data) != SUPPLY_OK) fail(options.rank, supply_result_error(result));
+            status = find(supply, &block, "key", &keys);
+            if (status == SUPPLY_OK) status = find(supply, &block, "data", &data);
+            if (status != SUPPLY_OK) fail(options.rank, status, supply_error(supply));
+            status = write_means(result, &keys, &data);
+            if (status != SUPPLY_OK) fail(options.rank, status, supply_result_error(result));
         }
         supply_release(supply, &block);
     }
     printf("rank %d: %llu rows in %s\n", options.rank, (unsigned long long)supply_result_rows(result),
            supply_result_path(result));
-    if (supply_result_seal(result) != SUPPLY_OK) fail(options.rank, supply_result_error(result));
+    status = supply_result_seal(result);
+    if (status != SUPPLY_OK) fail(options.rank, status, supply_result_error(result));
     supply_close(supply);
     MPI_Finalize();
 }

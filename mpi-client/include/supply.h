@@ -127,8 +127,8 @@ typedef struct supply_block {
  *
  * SUPPLY_OK; SUPPLY_END_OF_EPOCH (block->epoch says which; there is nothing to release); SUPPLY_END_OF_DATA;
  * SUPPLY_INTERRUPTED; or _TIMEOUT, _SPARK, _CONTRACT, _SYSTEM (also if a file of values in place cannot be read or has
- * changed), _MEMORY, _ALL_HELD, _ARGUMENT. After an error other than
- * _TIMEOUT, _ALL_HELD and _ARGUMENT, every later call returns the same error.
+ * changed), _MEMORY, _ALL_HELD, _ARGUMENT. After an error other than _TIMEOUT, _ALL_HELD and _ARGUMENT, every later
+ * call returns the same error.
  */
 SUPPLY_API supply_status_t supply_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes);
 static inline supply_status_t supply_next(supply_t *supply, supply_block_t *block) {
@@ -187,8 +187,9 @@ typedef struct supply_view {
  * during the run: if a program has, the next call that receives fails with SUPPLY_ERROR_SYSTEM.
  */
 typedef struct supply_window {
-    const void *address; /**< mapped until supply_close(), and longer for an Arrow array */
-    size_t bytes;        /**< below 2 GiB */
+    /** mapped until supply_close(), and longer for an Arrow array: then readable while nobody writes to the file */
+    const void *address;
+    size_t bytes; /**< below 2 GiB */
 } supply_window_t;
 
 /** Buffers of one column of one block, in Arrow's columnar layout, in place. */
@@ -198,10 +199,10 @@ typedef struct supply_column {
     uint32_t element_count;  /**< elements */
     uint32_t null_count;     /**< elements that are null */
     const uint8_t *validity; /**< bit i set: element i is valid; NULL: all are */
-    const int32_t
-        *offsets; /**< element_count + 1; NULL: fixed width, or views. Element i is data[offsets[i] … offsets[i+1]) */
-    const void
-        *data; /**< the values, or their views, 64-byte aligned; never NULL. Of a list "+w:N": N numbers an element */
+    /** element_count + 1; NULL: fixed width, or views. Element i is data[offsets[i] … offsets[i+1]) */
+    const int32_t *offsets;
+    /** the values, or their views, 64-byte aligned; never NULL. Of a list "+w:N": N numbers an element */
+    const void *data;
     size_t data_bytes;              /**< of data */
     const char *child_format;       /**< as in supply_field_t */
     const supply_view_t *views;     /**< the same as data, if it holds views: the values are in place; else NULL */
@@ -223,8 +224,9 @@ static inline supply_status_t supply_column(supply_t *supply, const supply_block
 /**
  * Value `index` of a column of bytes, text or views: where it is, and how long. A program that reads values of any
  * length with this call works with and without --in-place. Nothing is copied. The value is valid until the block is
- * released. It is checked against the column once more. SUPPLY_OK, or _ARGUMENT (no such element, or another format),
- * _CONTRACT (something else has written into the mapped file).
+ * released. It is checked against the column once more. The call has no handle and leaves no text for supply_error():
+ * print supply_status_name(). SUPPLY_OK, or _ARGUMENT (no such element, or another format), _CONTRACT (something else
+ * has written into the mapped file).
  */
 SUPPLY_API supply_status_t supply_value_sized(const supply_column_t *column, size_t struct_bytes, uint32_t index,
                                               const void **data, size_t *bytes);
@@ -236,8 +238,8 @@ static inline supply_status_t supply_value(const supply_column_t *column, uint32
 /**
  * Copies `count` values of such a column, from element `first` on, one after the other to `to`, which has `to_bytes`
  * bytes. Stores the place of each value's end in `ends`, unless that is NULL. With `to` NULL it copies nothing: call it
- * so first, and the last end is the space that the copy needs. Returns as supply_value(); _ARGUMENT also if the values
- * do not fit.
+ * so first, and the last end is the space that the copy needs. Returns as supply_value(), without a text, too;
+ * _ARGUMENT also if the values do not fit.
  */
 SUPPLY_API supply_status_t supply_gather_sized(const supply_column_t *column, size_t struct_bytes, uint32_t first,
                                                uint32_t count, int64_t *ends, void *to, size_t to_bytes);

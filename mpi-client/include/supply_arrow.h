@@ -74,10 +74,10 @@ struct ArrowArrayStream {
  * Exports column `index` of a held block, or SUPPLY_ALL_COLUMNS of it. Either of schema and array may be NULL. If array
  * is NULL, block may be NULL, too: the schema needs no block.
  *
- * The array's buffers are in the mapped file, except offsets and views, which are copied. A column of values in place
- * has the format "vz", Arrow's BinaryView, and its buffers are parts of the file in which the values are. After
- * supply_close() the library does not check this file any more, and nothing delays a program that writes to it or cuts
- * it.
+ * The array's buffers are in the mapped file, except offsets and views, which are copied, and values in place. A column
+ * of values in place has the format "vz", Arrow's BinaryView, and the buffers of its values are parts of the foreign
+ * file in which they are. After supply_close() the library does not check this file any more, and nothing delays a
+ * program that writes to it or cuts it.
  *
  * The array holds the block in addition to the program: the block counts as consumed, and the task gets its slot, after
  * supply_release() and after the release of each of its arrays, and the same for all blocks before it. Children that

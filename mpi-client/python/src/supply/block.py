@@ -17,8 +17,8 @@ class Block:
     """The values of `element_count` elements, in columns. Iterating over a Supply yields blocks.
 
     The block occupies its slot of the ring while you reference it, or an array, tensor or Arrow array that you took of
-    it. Such arrays stay readable after the Supply is closed. Those of values in place (Supplier --in-place) stay so only
-    as long as nobody writes to their file: copy what you keep.
+    it. Such arrays stay readable after the Supply is closed. Those of values in place (Supplier --in-place) stay so
+    only as long as nobody writes to their file: copy what you keep.
     """
 
     __slots__ = ("_core", "__weakref__")
