@@ -75,6 +75,19 @@ void read_value(const supply_block_t &block, const void *from, size_t count, con
         read_foreign(from, count, what);
 }
 
+/* The library promises that a window lies in the foreign file. Its bytes alone could stand elsewhere, too. */
+bool is_within(const supply_window_t &window, const void *from, size_t count) {
+    const auto *begin = static_cast<const uint8_t *>(window.address);
+    const auto *bytes = static_cast<const uint8_t *>(from);
+    return bytes >= begin && count <= window.bytes && static_cast<size_t>(bytes - begin) <= window.bytes - count;
+}
+
+bool is_in_a_window(const supply_column_t &column, const void *from, size_t count) {
+    for (uint32_t i = 0; i < column.window_count; i++)
+        if (is_within(column.windows[i], from, count)) return true;
+    return false;
+}
+
 void write_entry(uint8_t *mapping) {
     struct stat entry;
     if (stat(folder().foreign_file.c_str(), &entry) != 0) found("cannot examine the foreign file");
@@ -141,7 +154,9 @@ void FuzzedPair::read_values(const supply_block_t &block, const supply_column_t 
         const void *data;
         size_t bytes;
         if (supply_value(&column, i, &data, &bytes) != SUPPLY_OK) return;
-        read_value(block, data, bytes, "a value outside the block and its windows");
+        if (!is_within(block, data, bytes) && !is_in_a_window(column, data, bytes))
+            found("a value outside the block and its windows");
+        read_value(block, data, bytes, "a value that is not in the foreign file");
         all.append(static_cast<const char *>(data), bytes);
     }
     std::string gathered(all.size(), '\0');
@@ -168,7 +183,7 @@ void FuzzedPair::read_column(const supply_block_t &block, int index) {
 }
 
 /* Views are copies, which are not in the block. */
-void read_views(const ArrowArray &array) {
+void read_views(const supply_column_t &column, const ArrowArray &array) {
     const auto *views = static_cast<const supply_view_t *>(array.buffers[1]);
     const int64_t windows = array.n_buffers - 3;
     const auto *lengths = static_cast<const int64_t *>(array.buffers[array.n_buffers - 1]);
@@ -177,18 +192,24 @@ void read_views(const ArrowArray &array) {
         if (views[i].bytes < 0 || views[i].window < 0 || views[i].window >= windows || views[i].offset < 0 ||
             int64_t{views[i].offset} + views[i].bytes > lengths[views[i].window])
             found("an exported view outside its window");
-        read_foreign(static_cast<const uint8_t *>(array.buffers[2 + views[i].window]) + views[i].offset,
-                     static_cast<size_t>(views[i].bytes), "an exported value outside the foreign file");
+        const auto *value = static_cast<const uint8_t *>(array.buffers[2 + views[i].window]) + views[i].offset;
+        if (static_cast<uint32_t>(views[i].window) >= column.window_count ||
+            !is_within(column.windows[views[i].window], value, static_cast<size_t>(views[i].bytes)))
+            found("an exported value outside its window");
+        read_foreign(value, static_cast<size_t>(views[i].bytes), "an exported value outside the foreign file");
     }
 }
 
-/* Reads every buffer of an exported array and of its children. */
-void FuzzedPair::read_array(const supply_block_t &block, const ArrowSchema &schema, const ArrowArray &array) {
+/* Reads every buffer of an exported array and of its children. index: as of read_arrow(). */
+void FuzzedPair::read_array(const supply_block_t &block, int index, const ArrowSchema &schema,
+                            const ArrowArray &array) {
     if (schema.n_children != array.n_children) found("an array with other children than its schema");
     if (array.n_buffers > 0 && array.buffers[0] != nullptr)
         read_bytes(block, array.buffers[0], static_cast<size_t>(array.length + 7) / 8, "a bitmap outside the block");
     if (strcmp(schema.format, "vz") == 0) {
-        read_views(array);
+        supply_column_t column;
+        if (supply_column(supply_, &block, index, &column) != SUPPLY_OK) found("an exported column that is none");
+        read_views(column, array);
     } else if (array.n_buffers == 3) {
         const auto *offsets = static_cast<const int32_t *>(array.buffers[1]); /* a copy, which is not in the block */
         for (int64_t i = 0; i < array.length; i++)
@@ -197,7 +218,8 @@ void FuzzedPair::read_array(const supply_block_t &block, const ArrowSchema &sche
                    "exported data outside the block");
     } else if (array.n_buffers > 1)
         read_bytes(block, array.buffers[1], static_cast<size_t>(array.length + 7) / 8, "a buffer outside the block");
-    for (int64_t i = 0; i < array.n_children; i++) read_array(block, *schema.children[i], *array.children[i]);
+    for (int i = 0; i < array.n_children; i++)
+        read_array(block, index == SUPPLY_ALL_COLUMNS ? i : index, *schema.children[i], *array.children[i]);
 }
 
 void FuzzedPair::read_arrow(const supply_block_t &block, int index) {
@@ -207,7 +229,7 @@ void FuzzedPair::read_arrow(const supply_block_t &block, int index) {
         check_error();
         return;
     }
-    read_array(block, schema, array);
+    read_array(block, index, schema, array);
     array.release(&array);
     schema.release(&schema);
 }

@@ -48,7 +48,7 @@ class FuzzedPair {
   private:
     void read(const supply_block_t &block);
     void read_values(const supply_block_t &block, const supply_column_t &column);
-    void read_array(const supply_block_t &block, const ArrowSchema &schema, const ArrowArray &array);
+    void read_array(const supply_block_t &block, int index, const ArrowSchema &schema, const ArrowArray &array);
     void read_arrow(const supply_block_t &block, int index);
     void read_column(const supply_block_t &block, int index);
     void check_error();
