@@ -311,13 +311,13 @@ test-python:
 test-wheel: build $(WHEEL_READY) $(DATUM) $(DIGITS) ## the Python package: builds and installs its wheel, and tests it with Spark and mpirun
 	@$(WHEEL_PYTEST) mpi-client/python/tests
 
-# Both together are test-wheel: so the rows of `test` take about as long as each other.
+# Both together are test-wheel without its long tests: so the rows of `test` take about as long as each other.
 WHEEL_PYTEST = $(WHEEL_VENV)/bin/python -m pytest -q -p no:cacheprovider
 ESTIMATOR_TESTS := $(addprefix mpi-client/python/tests/,test_linalg.py test_linalg_estimators.py)
 test-package:
-	@$(WHEEL_PYTEST) --junitxml $(REPORTS)/package.xml $(addprefix --ignore=,$(ESTIMATOR_TESTS)) mpi-client/python/tests
+	@$(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/package.xml $(addprefix --ignore=,$(ESTIMATOR_TESTS)) mpi-client/python/tests
 test-estimators:
-	@$(WHEEL_PYTEST) --junitxml $(REPORTS)/estimators.xml $(ESTIMATOR_TESTS)
+	@$(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/estimators.xml $(ESTIMATOR_TESTS)
 
 $(WHEEL_READY): $(WHEEL_SOURCES) $(VENV_READY) | packages-for-tests
 	@echo 'build: the wheel of mpi-client/python'

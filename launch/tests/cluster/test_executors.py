@@ -39,6 +39,7 @@ def kill_executor(cluster, run, supplied):
     cluster.signal("node-2", "KILL", process)
 
 
+@pytest.mark.long
 def test_an_executor_is_killed(cluster, supplier, make_run, database):
     run = make_run(1, 2)
     supplied = start(supplier, run, database, EPOCHS)

@@ -104,6 +104,7 @@ def test_interrupt_ends_both_sides(notebook):
         assert notebook.read()[1] == "KeyboardInterrupt"
 
 
+@pytest.mark.long
 def test_nothing_is_left_of_a_killed_kernel(notebook):
     with shared_memory() as folder:
         notebook.start(ENDLESS.format(folder))

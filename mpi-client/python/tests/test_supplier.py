@@ -98,6 +98,7 @@ def test_padded_ranks_make_equal_steps_with_validation(run, spark):
     assert [mine + theirs for (_, mine), (_, theirs) in zip(first, second)] == [10, 10]
 
 
+@pytest.mark.long
 def test_the_validation_data_may_wait_longer_than_the_timeout(run, spark):
     def train(data):
         import time

@@ -93,13 +93,14 @@ def test_a_killed_executor(start):
     assert program.end().startswith("failed: SupplierError: ")
 
 
-@pytest.mark.parametrize(("master", "launcher"), [(CLUSTER, "torch"), (CLUSTER, "mpirun")])
-def test_a_killed_driver(start, master, launcher):
-    program = start(master, launcher)
+@pytest.mark.parametrize("launcher", ["torch", pytest.param("mpirun", marks=pytest.mark.long)])
+def test_a_killed_driver(start, launcher):
+    program = start(CLUSTER, launcher)
     program.process.kill()
     program.process.communicate(timeout=LIMIT_SECONDS)
 
 
+@pytest.mark.long
 def test_a_killed_jvm_of_the_driver(start):
     program = start(LOCAL)
     (jvm,) = program.processes("org.apache.spark.deploy.SparkSubmit")
@@ -122,7 +123,7 @@ def test_a_killed_mpirun(start):
     assert program.end() == "failed: SupplierError: mpirun was killed by SIGKILL"
 
 
-@pytest.mark.parametrize("launcher", ["torch", "mpirun"])
+@pytest.mark.parametrize("launcher", ["torch", pytest.param("mpirun", marks=pytest.mark.long)])
 def test_an_interrupt(start, launcher):
     program = start(LOCAL, launcher)
     program.process.send_signal(signal.SIGINT)
