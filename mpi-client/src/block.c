@@ -19,7 +19,7 @@ static const struct {
     NOTIFICATION_FIELD(generation),    NOTIFICATION_FIELD(kind),   NOTIFICATION_FIELD(element_count),
     NOTIFICATION_FIELD(sequence),      NOTIFICATION_FIELD(epoch),  NOTIFICATION_FIELD(partition),
     NOTIFICATION_FIELD(first_element), NOTIFICATION_FIELD(offset), NOTIFICATION_FIELD(size),
-    NOTIFICATION_FIELD(reserved),
+    NOTIFICATION_FIELD(file),          NOTIFICATION_FIELD(reserved),
 };
 
 supply_status_t supply_blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure) {

@@ -69,7 +69,8 @@ object Layout {
     final val firstElement = 32
     final val offset = 40
     final val size = 48
-    final val reserved = 56
+    final val file = 56
+    final val reserved = 60
     final val SIZE = 64
   }
 
@@ -137,11 +138,13 @@ object Layout {
     final val WINDOW_BYTES_MAX = 2147483647
     final val VIEW_INLINE_MAX = 12
     final val ACCEPTS_REFERENCES = 1
+    final val ACCEPTS_BLOCK_FILES = 2
     final val RANK_LOCK_BYTE = 0
     final val TASK_LOCK_BYTE = 1
     final val REMOVER_LOCK_BYTE = 2
     final val READER_LOCK_BYTE = 1
     final val FILE_USE_PAIR = 0
+    final val FILE_USE_RESIDENT = 1
     final val FILE_USE_RESULT = 2
     final val SEALED_COMPLETE = 1
     final val SEALED_ABORTED = 2

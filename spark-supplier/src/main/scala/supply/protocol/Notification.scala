@@ -14,7 +14,8 @@ final case class Notification(
     partition: Int,
     firstElement: Long,
     offset: Long,
-    size: Long) {
+    size: Long,
+    file: Int = 0) {
   /** Writes it at `at` of a little-endian buffer; the buffer's position does not change. */
   def write(to: ByteBuffer, at: Int): Unit = {
     to.putLong(at + At.generation, generation)
@@ -26,7 +27,8 @@ final case class Notification(
     to.putLong(at + At.firstElement, firstElement)
     to.putLong(at + At.offset, offset)
     to.putLong(at + At.size, size)
-    to.putLong(at + At.reserved, 0)
+    to.putInt(at + At.file, file)
+    to.putInt(at + At.reserved, 0)
     ()
   }
 }
@@ -41,7 +43,8 @@ object Notification {
     partition = from.getInt(at + At.partition),
     firstElement = from.getLong(at + At.firstElement),
     offset = from.getLong(at + At.offset),
-    size = from.getLong(at + At.size))
+    size = from.getLong(at + At.size),
+    file = from.getInt(at + At.file))
 
   /** FAILURE has no block: a rank reads only generation and kind. */
   def failure(generation: Long): Notification =
