@@ -89,13 +89,16 @@ def number_of(what):
 
 seconds = pattern(r"[0-9]+(\.[0-9]+)?", "a number of seconds")
 block_size = pattern("[1-9][0-9]*(KiB|MiB|GiB)?", "a size: give bytes, or a number followed by KiB, MiB or GiB")
+ring_size = pattern(
+    "auto|[1-9][0-9]*(KiB|MiB|GiB)?", "a size, or auto: give bytes, or a number followed by KiB, MiB or GiB"
+)
 heap_size = pattern("[1-9][0-9]*[kKmMgGtT]", "a size such as 4g")
 group_name = pattern(r"[^\s#]+", "a name of a group")
 
 
 def add_config_options(parser):
     """The options that end up in the config files (config_files.write)."""
-    parser.option("--ring", "SIZE", "bytes of each ring (default: four blocks)", block_size)
+    parser.option("--ring", "SIZE", "bytes of each ring, or auto: by the caches (default: four blocks)", ring_size)
     parser.option("--block", "SIZE", "bytes of each block (default: a quarter of the ring, or 2MiB)", block_size)
     parser.option(
         "--group",

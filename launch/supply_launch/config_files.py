@@ -8,11 +8,12 @@ import shutil
 from .command import Failure
 
 MAPPED_FILES = """\
-# The mapped file of each pair: PATH [ring=SIZE] [block=SIZE] [group=NAME]
+# The mapped file of each pair: PATH [ring=SIZE|auto] [block=SIZE] [group=NAME]
 #
 # Line i, comments and blank lines not counted, belongs to local rank i, here and in named-pipes.conf.
 # The rank makes the file and removes it. Choose a file system in memory (tmpfs).
 #   ring=   bytes of the ring of blocks; default four blocks. A ring that fits the last-level cache is fastest.
+#           auto: 4 to 16 MiB, by the node's caches
 #   block=  bytes of a block; default a quarter of the ring, or 2MiB. No element may be larger.
 #   group=  group whose members may feed the rank, if Spark's executors run as another user (docs/SECURITY.md).
 # Sizes: bytes, or 64KiB, 16MiB, 1GiB.

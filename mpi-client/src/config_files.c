@@ -86,7 +86,7 @@ static supply_status_t set_group(struct config_line *line, const char *word, con
     return SUPPLY_OK;
 }
 
-/* "ring=SIZE", "block=SIZE" or "group=NAME". */
+/* "ring=SIZE", "ring=auto", "block=SIZE" or "group=NAME". */
 static supply_status_t set_word(struct config_line *line, const char *word, const struct reader *reader,
                                 struct failure *failure) {
     uint64_t *size;
@@ -97,10 +97,10 @@ static supply_status_t set_word(struct config_line *line, const char *word, cons
         size = &line->block_bytes;
     else
         return supply_fail(failure, SUPPLY_ERROR_CONFIG,
-                           "%s:%zu: unknown word '%s': a line is PATH [ring=SIZE] [block=SIZE] [group=NAME]",
+                           "%s:%zu: unknown word '%s': a line is PATH [ring=SIZE|auto] [block=SIZE] [group=NAME]",
                            reader->file, reader->number, word);
     if (*size != 0) return fail_twice(word, reader, failure);
-    *size = supply_config_size(strchr(word, '=') + 1);
+    *size = strcmp(word, "ring=auto") == 0 ? RING_AUTO : supply_config_size(strchr(word, '=') + 1);
     if (*size == 0)
         return supply_fail(failure, SUPPLY_ERROR_CONFIG,
                            "%s:%zu: '%s' is not a size: write it as 16MiB, 64KiB, 1GiB or in bytes", reader->file,

@@ -7,12 +7,15 @@
 
 #include "named_path.h"
 
+/** ring=auto: the caches decide. */
+#define RING_AUTO UINT64_MAX
+
 /** One line of both files. */
 struct config_line {
     struct named_path mapped_file;
     struct named_path request_pipe;
     struct named_path notification_pipe;
-    uint64_t ring_bytes;  /**< 0: not set */
+    uint64_t ring_bytes;  /**< 0: not set; or RING_AUTO */
     uint64_t block_bytes; /**< 0: not set */
     char *group;          /**< name or number; NULL: not set */
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "caches.h"
 #include "launcher.h"
 #include "layout.h"
 #include "result_names.h"
@@ -128,10 +129,18 @@ static supply_status_t set_timeout(const supply_options_t *options, struct setti
 
 static uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
+/* ring=auto: blocks have their default size, and the caches say how many there are. */
+static void choose_ring(uint64_t *ring, uint64_t *block) {
+    if (*block == 0) *block = DEFAULT_BLOCK_BYTES;
+    *ring = supply_ring_for_caches(CACHES_FOLDER);
+    if (*ring != 0 && *ring / BLOCK_COUNT_MIN < *block) *ring = 0;
+}
+
 static supply_status_t set_sizes(const supply_options_t *options, struct settings *settings, struct failure *failure) {
     uint64_t ring = options->ring_bytes ? options->ring_bytes : settings->files.ring_bytes;
     uint64_t block = options->block_bytes ? options->block_bytes : settings->files.block_bytes;
     const char *origin = settings->files.mapped_file.origin;
+    if (options->ring_bytes == 0 && ring == RING_AUTO) choose_ring(&ring, &block);
     if (ring > INT64_MAX / 2 || block > BLOCK_BYTES_MAX)
         return supply_fail(
             failure, SUPPLY_ERROR_CONFIG,

@@ -44,6 +44,12 @@ TEST_F(ConfigFilesTest, CommentsBlankLinesAndAnyWhiteSpaceDoNotCount) {
     EXPECT_TRUE(says(lines.lines[1].mapped_file.origin, {"mapped-files.conf:5"}));
 }
 
+TEST_F(ConfigFilesTest, TheCachesDecideTheRingIfItIsAuto) {
+    ASSERT_EQ(SUPPLY_OK, read("/a/0 ring=auto block=1MiB\n", "/p/0 /p/1\n")) << failure.text;
+    EXPECT_EQ(RING_AUTO, lines.lines[0].ring_bytes);
+    EXPECT_EQ(1u << 20, lines.lines[0].block_bytes);
+}
+
 struct Size {
     const char *text;
     uint64_t bytes; /* 0: none */
@@ -94,6 +100,10 @@ const Mistake mistakes[] = {
     {"RelativeNotificationPipe", "/a/0\n", "/p/0 p/1\n", {"named-pipes.conf:1", "'p/1'", "absolute"}},
     {"UnknownWord", "/a/0 rong=1MiB\n", "/p/0 /p/1\n", {"mapped-files.conf:1", "'rong=1MiB'", "ring=SIZE"}},
     {"SecondPath", "/a/0 /a/1\n", "/p/0 /p/1\n", {"mapped-files.conf:1", "'/a/1'"}},
+    {"AutomaticRingTwice",
+     "/a/0 ring=auto ring=1MiB\n",
+     "/p/0 /p/1\n",
+     {"mapped-files.conf:1", "'ring=1MiB'", "second"}},
     {"BadRing", "/a/0\n/a/1 ring=16MB\n", "/p/0 /p/1\n/p/2 /p/3\n", {"mapped-files.conf:2", "'ring=16MB'", "16MiB"}},
     {"BadBlock", "/a/0 block=0\n", "/p/0 /p/1\n", {"mapped-files.conf:1", "'block=0'", "size"}},
     {"EmptySize", "/a/0 block=\n", "/p/0 /p/1\n", {"mapped-files.conf:1", "'block='", "size"}},

@@ -186,6 +186,21 @@ TEST_F(OptionsTest, TheRingHoldsWholeBlocksAndAtLeastTwo) {
     }
 }
 
+TEST_F(OptionsTest, AnAutomaticRingHasBlocksOfTheDefaultSizeAndLosesToTheOption) {
+    use_config_files("ring=auto");
+    ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;
+    EXPECT_EQ(2u << 20, settings.block_bytes);
+    EXPECT_GE(settings.block_count, 2u);
+    EXPECT_LE(settings.block_count, 8u);
+    use_config_files("ring=auto block=1GiB");
+    ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;
+    EXPECT_EQ(4u, settings.block_count);
+    options.ring_bytes = 64 << 20;
+    options.block_bytes = 1 << 20;
+    ASSERT_EQ(SUPPLY_OK, resolve()) << failure.text;
+    EXPECT_EQ(64u, settings.block_count);
+}
+
 struct Launcher {
     const char *local_rank, *rank;
 };

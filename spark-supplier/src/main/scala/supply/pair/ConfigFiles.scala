@@ -40,7 +40,7 @@ final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
       m.words.tail.foreach { word =>
         if (!Seq("ring=", "block=", "group=").exists(word.startsWith))
           throw new ConfigException(
-            s"${m.place}: unknown word '$word': expected PATH [ring=SIZE] [block=SIZE] [group=NAME]")
+            s"${m.place}: unknown word '$word': expected PATH [ring=SIZE|auto] [block=SIZE] [group=NAME]")
       }
       (m.words.head +: p.words).foreach { path =>
         if (!path.startsWith("/"))
