@@ -4,6 +4,7 @@
 
 #include "block_views.h"
 #include "pair.h"
+#include "resident_file.h"
 #include "schema.h"
 
 /** The checked description of the block in one slot, in this process's own memory. */
@@ -23,6 +24,7 @@ struct blocks {
     struct block_windows *windows; /**< NULL: no column has views */
     size_t windows_count;
     struct foreign_files foreign_files;
+    struct resident_file resident_files[FOREIGN_FILES_MAX]; /**< those of foreign_files that are block files */
 };
 
 /** SUPPLY_OK, or _MEMORY. Free *blocks with supply_blocks_free(). */

@@ -21,7 +21,8 @@ static supply_status_t add_window(struct block_windows *windows, const struct wi
     struct window window;
     memcpy(&window, shared, sizeof window);
     const struct foreign_file_mapping *file;
-    supply_status_t status = supply_foreign_files_find(files, header, window.file, &file, failure);
+    supply_status_t status =
+        supply_foreign_files_find(files, header, window.file, &supply_foreign_values, &file, failure);
     if (status != SUPPLY_OK) return status;
     const uint64_t file_bytes = file->entry.file_bytes;
     if (window.window_bytes > WINDOW_BYTES_MAX)

@@ -1,6 +1,7 @@
 #include "failure.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,4 +31,9 @@ supply_status_t supply_fail(struct failure *failure, supply_status_t status, con
     failure->error = status == SUPPLY_ERROR_SYSTEM ? error : 0;
     supply_copy_line(failure->text, sizeof failure->text, text, sizeof text);
     return status;
+}
+
+supply_status_t supply_fail_by_number(struct failure *failure, const char *field, uint64_t is, const char *must,
+                                      uint64_t be) {
+    return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s is %" PRIu64 ", must be %s %" PRIu64, field, is, must, be);
 }

@@ -10,24 +10,42 @@
 
 #include "clock.h"
 
-#define IN_PLACE "%s, which Spark supplies in place (--in-place), "
+const struct foreign_use supply_foreign_values = {
+    .field = "window.file",
+    .role = "which Spark supplies in place (--in-place),",
+    .place = "It must be on this node, and readable for the rank's user",
+    .group = "give it to that group (chgrp, chmod g+r)",
+    .remedy = "supply it without --in-place",
+};
 
-static supply_status_t fail(struct failure *failure, const struct foreign_file *entry, int error, const char *why) {
-    errno = error;
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, IN_PLACE "%s", entry->path, why);
+const struct foreign_use supply_foreign_blocks = {
+    .field = "notification.file",
+    .role = "a file of Spark's --resident-folder,",
+    .place = "The folder must be on this node, and the rank's user must be able to enter it and to read the file",
+    .group = "set the same group= for the task",
+    .remedy = "run without --resident-folder",
+};
+
+static supply_status_t fail_by_errno(struct failure *failure, const struct foreign_file_mapping *file,
+                                     const char *what) {
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s, %s cannot be %s by this rank: %m. %s; or %s",
+                       file->entry.path, file->use->role, what, file->use->place, file->use->remedy);
 }
 
-static supply_status_t fail_by_errno(struct failure *failure, const struct foreign_file *entry, const char *what) {
+static supply_status_t fail_by_writer(struct failure *failure, const struct foreign_file_mapping *file) {
+    errno = EBUSY;
     return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
-                       IN_PLACE "cannot be %s by this rank: %m. It must be on this node, and readable for the rank's "
-                                "user; or supply it without --in-place",
-                       entry->path, what);
+                       "%s, %s is open for writing in another process: values that were read from it may be wrong. "
+                       "Close it there, or %s",
+                       file->entry.path, file->use->role, file->use->remedy);
 }
 
-static supply_status_t fail_by_writer(struct failure *failure, const struct foreign_file *entry) {
-    return fail(failure, entry, EBUSY,
-                "is open for writing in another process: values that were read from it may be wrong. Close it there, "
-                "or supply it without --in-place");
+static supply_status_t fail_by_change(struct failure *failure, const struct foreign_file_mapping *file) {
+    errno = ESTALE;
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
+                       "%s, %s has changed since Spark opened it: values that were read from it may be wrong. Nobody "
+                       "may write to it during a run",
+                       file->entry.path, file->use->role);
 }
 
 /*
@@ -38,7 +56,7 @@ static supply_status_t take_lease(struct foreign_file_mapping *file, struct fail
     /* The kernel would signal the owner of the descriptor. By default that is this process, and SIGIO would end it. */
     if (fcntl(file->fd, F_SETSIG, SIGURG) != 0) return SUPPLY_OK;
     file->has_lease = fcntl(file->fd, F_SETLEASE, F_RDLCK) == 0;
-    if (!file->has_lease) return errno == EAGAIN ? fail_by_writer(failure, &file->entry) : SUPPLY_OK;
+    if (!file->has_lease) return errno == EAGAIN ? fail_by_writer(failure, file) : SUPPLY_OK;
     fcntl(file->fd, F_SETOWN, 0);
     return SUPPLY_OK;
 }
@@ -49,17 +67,11 @@ static bool is_same(const struct foreign_file *entry, const struct stat *found) 
            (uint64_t)found->st_mtim.tv_sec * NANOSECONDS + (uint64_t)found->st_mtim.tv_nsec == entry->modified;
 }
 
-static supply_status_t fail_by_change(struct failure *failure, const struct foreign_file *entry) {
-    return fail(failure, entry, ESTALE,
-                "has changed since Spark opened it: values that were read from it may be wrong. Nobody may write to it "
-                "during a run");
-}
-
 supply_status_t supply_foreign_file_check(const struct foreign_file_mapping *file, struct failure *failure) {
     struct stat found;
-    if (fstat(file->fd, &found) != 0) return fail_by_errno(failure, &file->entry, "examined");
-    if (!is_same(&file->entry, &found)) return fail_by_change(failure, &file->entry);
-    if (file->has_lease && fcntl(file->fd, F_GETLEASE) != F_RDLCK) return fail_by_writer(failure, &file->entry);
+    if (fstat(file->fd, &found) != 0) return fail_by_errno(failure, file, "examined");
+    if (!is_same(&file->entry, &found)) return fail_by_change(failure, file);
+    if (file->has_lease && fcntl(file->fd, F_GETLEASE) != F_RDLCK) return fail_by_writer(failure, file);
     return SUPPLY_OK;
 }
 
@@ -68,31 +80,30 @@ static supply_status_t check_group(const struct foreign_file_mapping *file, gid_
     struct stat found;
     char text[USER_TEXT_BYTES];
     if (group == NO_GROUP) return SUPPLY_OK;
-    if (fstat(file->fd, &found) != 0) return fail_by_errno(failure, &file->entry, "examined");
+    if (fstat(file->fd, &found) != 0) return fail_by_errno(failure, file, "examined");
     if ((found.st_mode & S_IROTH) != 0 || ((found.st_mode & S_IRGRP) != 0 && found.st_gid == group)) return SUPPLY_OK;
     errno = EACCES;
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
-                       IN_PLACE "cannot be read by the pair's group %s: give it to that group (chgrp, chmod g+r), or "
-                                "supply it without --in-place",
-                       file->entry.path, supply_group_text(group, text));
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s, %s cannot be read by the pair's group %s: %s, or %s",
+                       file->entry.path, file->use->role, supply_group_text(group, text), file->use->group,
+                       file->use->remedy);
 }
 
 /* Opening a pipe or a device may do something: the task must not be able to make the rank do that. */
-static supply_status_t open_regular(const struct foreign_file *entry, int *fd, struct failure *failure) {
+static supply_status_t open_regular(const struct foreign_file_mapping *file, int *fd, struct failure *failure) {
     struct stat found;
-    if (stat(entry->path, &found) != 0) return fail_by_errno(failure, entry, "opened");
-    if (!is_same(entry, &found)) return fail_by_change(failure, entry);
+    if (stat(file->entry.path, &found) != 0) return fail_by_errno(failure, file, "opened");
+    if (!is_same(&file->entry, &found)) return fail_by_change(failure, file);
     /* Without blocking, because the path could lead to a pipe by now. */
-    *fd = open(entry->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    return *fd >= 0 ? SUPPLY_OK : fail_by_errno(failure, entry, "opened");
+    *fd = open(file->entry.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    return *fd >= 0 ? SUPPLY_OK : fail_by_errno(failure, file, "opened");
 }
 
 static supply_status_t map_descriptor(struct foreign_file_mapping *file, int fd, struct failure *failure) {
     struct stat found;
-    if (fstat(fd, &found) != 0) return fail_by_errno(failure, &file->entry, "examined");
-    if (!is_same(&file->entry, &found)) return fail_by_change(failure, &file->entry);
+    if (fstat(fd, &found) != 0) return fail_by_errno(failure, file, "examined");
+    if (!is_same(&file->entry, &found)) return fail_by_change(failure, file);
     void *address = mmap(NULL, file->entry.file_bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (address == MAP_FAILED) return fail_by_errno(failure, &file->entry, "mapped");
+    if (address == MAP_FAILED) return fail_by_errno(failure, file, "mapped");
     file->address = address;
     return SUPPLY_OK;
 }
@@ -103,7 +114,7 @@ static supply_status_t map_descriptor(struct foreign_file_mapping *file, int fd,
  */
 static supply_status_t map(struct foreign_file_mapping *file, struct failure *failure) {
     int fd = -1;
-    supply_status_t status = open_regular(&file->entry, &fd, failure);
+    supply_status_t status = open_regular(file, &fd, failure);
     if (status != SUPPLY_OK) return status;
     status = map_descriptor(file, fd, failure);
     close(fd);
@@ -111,12 +122,12 @@ static supply_status_t map(struct foreign_file_mapping *file, struct failure *fa
 }
 
 supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, const struct foreign_file *entry,
-                                         gid_t group, struct failure *failure) {
-    *file = (struct foreign_file_mapping){.entry = *entry, .fd = -1};
+                                         const struct foreign_use *use, gid_t group, struct failure *failure) {
+    *file = (struct foreign_file_mapping){.use = use, .entry = *entry, .fd = -1};
     if (memchr(file->entry.path, '\0', sizeof file->entry.path) == NULL || file->entry.path[0] != '/' ||
         file->entry.file_bytes == 0)
         return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "a foreign_file entry has no absolute path, or no bytes");
-    supply_status_t status = open_regular(&file->entry, &file->fd, failure);
+    supply_status_t status = open_regular(file, &file->fd, failure);
     if (status == SUPPLY_OK) status = check_group(file, group, failure);
     if (status == SUPPLY_OK) status = take_lease(file, failure);
     if (status == SUPPLY_OK) status = supply_foreign_file_check(file, failure);

@@ -8,7 +8,20 @@
 #include "groups.h"
 #include "layout.h"
 
+/** What the blocks of a pair have in a foreign file. */
+struct foreign_use {
+    const char *field;  /**< of the contract, which has the number of the file */
+    const char *role;   /**< the file in a message, after its path */
+    const char *place;  /**< of a file that cannot be read: what to check */
+    const char *group;  /**< of a file that the pair's group may not read: what to do */
+    const char *remedy; /**< the other way to supply the same values */
+};
+
+/** Values in place, and the blocks of resident files. */
+extern const struct foreign_use supply_foreign_values, supply_foreign_blocks;
+
 struct foreign_file_mapping {
+    const struct foreign_use *use;
     struct foreign_file entry; /**< a copy, which the task cannot change */
     int fd;
     bool has_lease; /**< the kernel delays whoever opens the file for writing, or cuts it */
@@ -16,12 +29,12 @@ struct foreign_file_mapping {
 };
 
 /**
- * Opens the file of that entry. `group` may use the pair, too, or NO_GROUP. SUPPLY_OK, or _CONTRACT (the entry is
- * wrong), _SYSTEM: the file cannot be read here (errno), or is not the one of the entry (ESTALE), is open for writing
- * (EBUSY), or is none that the group may read (EACCES). On failure nothing is left.
+ * Opens the file of that entry for that use. `group` may use the pair, too, or NO_GROUP. SUPPLY_OK, or _CONTRACT (the
+ * entry is wrong), _SYSTEM: the file cannot be read here (errno), or is not the one of the entry (ESTALE), is open for
+ * writing (EBUSY), or is none that the group may read (EACCES). On failure nothing is left.
  */
 supply_status_t supply_foreign_file_open(struct foreign_file_mapping *file, const struct foreign_file *entry,
-                                         gid_t group, struct failure *failure);
+                                         const struct foreign_use *use, gid_t group, struct failure *failure);
 
 /** SUPPLY_OK: nobody has written to the file since then. Else _SYSTEM: ESTALE, EBUSY. */
 supply_status_t supply_foreign_file_check(const struct foreign_file_mapping *file, struct failure *failure);

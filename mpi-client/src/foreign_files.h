@@ -11,10 +11,11 @@ struct foreign_files {
     gid_t group;     /**< may use the pair, too; or NO_GROUP */
 };
 
-/** Foreign file `number` of that mapped file, from 1; opened if it is not. SUPPLY_OK, or _CONTRACT, _SYSTEM. */
+/** Foreign file `number` of that mapped file, from 1; opened for that use if it is not. SUPPLY_OK, or _CONTRACT,
+ * _SYSTEM. */
 supply_status_t supply_foreign_files_find(struct foreign_files *files, const struct mapped_file_header *header,
-                                          uint32_t number, const struct foreign_file_mapping **found,
-                                          struct failure *failure);
+                                          uint32_t number, const struct foreign_use *use,
+                                          const struct foreign_file_mapping **found, struct failure *failure);
 
 /** SUPPLY_OK: nobody has written to any of them. Else _SYSTEM. */
 supply_status_t supply_foreign_files_check(const struct foreign_files *files, struct failure *failure);

@@ -146,10 +146,27 @@ void Task::supply(const BlockImage &block, uint32_t epoch, uint32_t partition, u
 void Task::end(uint32_t kind, uint32_t epoch) {
     notification notification = next(kind, 0, sizeof(block_header));
     notification.epoch = epoch;
-    wait_for_credit();
+    supply_header(notification);
+}
+
+void Task::write_header(const notification &notification) {
     write(std::vector<uint8_t>(sizeof(block_header)), notification);
+}
+
+void Task::supply_header(const notification &notification) {
+    wait_for_credit();
+    write_header(notification);
     publish();
     notify(notification);
+}
+
+notification Task::next_in_file(uint32_t file, const notification &in_file, uint32_t epoch) {
+    notification next = in_file;
+    next.generation = header().generation;
+    next.sequence = sequence_;
+    next.epoch = epoch;
+    next.file = file;
+    return next;
 }
 
 void Task::end_of_epoch(uint32_t epoch) { end(NOTIFICATION_END_OF_EPOCH, epoch); }

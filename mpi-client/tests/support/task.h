@@ -60,6 +60,14 @@ class Task {
     void replay(uint64_t block, uint32_t epoch, uint64_t elements_before = 0);
     /** The next notification of a resident block. */
     notification next_replayed(uint64_t block, uint32_t epoch);
+    /** The next notification of a block in foreign file `file`. `in_file` is the copy there. */
+    notification next_in_file(uint32_t file, const notification &in_file, uint32_t epoch);
+    /** P1 to P4: a block in a file, of which the slot has the header alone. */
+    void supply_from_file(uint32_t file, const notification &in_file, uint32_t epoch) {
+        supply_header(next_in_file(file, in_file, epoch));
+    }
+    void supply_header(const notification &notification);
+    void write_header(const notification &notification); // P2
     void end_of_data(uint32_t epoch);
     /** E1 and E2. */
     void see_end();
