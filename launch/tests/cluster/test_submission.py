@@ -64,7 +64,7 @@ def finish(process):
 
 
 def test_the_supplier_on_yarn(cluster, start_supply_run, make_run, database, tmp_path):
-    run = make_run(2, 2, timeout=120)
+    run = make_run(2, 2, timeout=240)
     # Settings of a site, with which Spark needs more memory for itself.
     settings = shutil.copytree(ROOT / "configs" / "spark", tmp_path / "spark")
     with open(settings / "spark-defaults.conf", "a") as defaults:
@@ -77,7 +77,7 @@ def test_the_supplier_on_yarn(cluster, start_supply_run, make_run, database, tmp
 
 @pytest.mark.long
 def test_spark_3_5_on_the_same_yarn(cluster, start_supply_run, make_run, database):
-    run = make_run(1, 1, timeout=120)
+    run = make_run(1, 1, timeout=240)
     more_for_itself = "--conf=spark.executor.memoryOverheadFactor=0.9"
     process = start_supply_run(run, cluster.put(database), more_for_itself, SPARK_HOME=str(HOMES["3.5"]))
     said = finish(process)
@@ -87,7 +87,7 @@ def test_spark_3_5_on_the_same_yarn(cluster, start_supply_run, make_run, databas
 
 @pytest.mark.long
 def test_the_cause_of_a_failure_is_what_everybody_says_last(cluster, start_supply_run, make_run):
-    process = start_supply_run(make_run(1, 1, timeout=120), "hdfs:///nowhere")
+    process = start_supply_run(make_run(1, 1, timeout=240), "hdfs:///nowhere")
     said = finish(process).splitlines()
     cause = "there is no LMDB at hdfs:///nowhere: no such file or directory (--lmdb)"
     assert process.returncode == 1
@@ -104,7 +104,7 @@ def test_the_cause_of_a_failure_is_what_everybody_says_last(cluster, start_suppl
 
 @pytest.mark.long
 def test_the_application_master_is_killed(cluster, start_supply_run, make_run, database):
-    run = make_run(1, 1, timeout=120)
+    run = make_run(1, 1, timeout=240)
     process = start_supply_run(run, cluster.put(database), "--epochs", 1000000)
     wait_until(lambda: all(headers.read(run.pair(node, 0), "published") for node in cluster.NODES), 2 * END_OF_PATIENCE)
     for node in cluster.NODES:
@@ -118,7 +118,7 @@ def test_the_application_master_is_killed(cluster, start_supply_run, make_run, d
 
 @pytest.mark.long
 def test_the_application_ends_with_the_command_that_has_submitted_it(cluster, start_supply_run, make_run, database):
-    run = make_run(1, 1, timeout=120)
+    run = make_run(1, 1, timeout=240)
     process = start_supply_run(run, cluster.put(database), "--epochs", 1000000)
     wait_until(lambda: all(headers.read(run.pair(node, 0), "published") for node in cluster.NODES), 2 * END_OF_PATIENCE)
     process.terminate()
