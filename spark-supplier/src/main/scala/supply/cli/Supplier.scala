@@ -109,7 +109,8 @@ object Supplier {
         } else {
           val batches = lmdb.batches.persist(level)
           persisted = Some(batches)
-          new DatumBatchSource(batches, Some(lmdb.partitionEntries)): Source
+          new DatumBatchSource(batches, Some(lmdb.partitionEntries), Some(lmdb.identity),
+            Some(lmdb.bytes)): Source
         }
       })
     finally persisted.foreach(_.unpersist(blocking = false))

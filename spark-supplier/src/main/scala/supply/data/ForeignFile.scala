@@ -24,14 +24,19 @@ object ForeignFile {
   /** The kernel's clock of files may stand still for so long. */
   private val clockMillis = 20L
 
-  /** The file as it is now. Throws a SourceException if ranks cannot read it in place. */
-  def find(path: String): ForeignFile = examine(path) {
+  private val InPlace = "be supplied in place (--in-place, inPlace)"
+
+  /**
+   * The file as it is now. Throws a SourceException if ranks cannot read it there; `use`: what it
+   * then cannot do.
+   */
+  def find(path: String, use: String = InPlace): ForeignFile = examine(path, use) {
     val real = Paths.get(path).toRealPath()
     val kind = Files.getFileStore(real).`type`()
     if (isRemote(kind))
-      refuse(path, s"it is on a file system of type $kind, which is not local to this node")
+      refuse(path, use, s"it is on a file system of type $kind, which is not local to this node")
     if (real.toString.getBytes(UTF_8).length >= Layout.ForeignFile.device)
-      refuse(path, s"its path has more than ${Layout.ForeignFile.device - 1} bytes")
+      refuse(path, use, s"its path has more than ${Layout.ForeignFile.device - 1} bytes")
     val found = Files.readAttributes(real, "unix:dev,ino,size,lastModifiedTime")
     val modified = found.get("lastModifiedTime").asInstanceOf[FileTime]
     awaitNextTick(modified)
@@ -41,19 +46,18 @@ object ForeignFile {
   }
 
   /** The path without links. Throws a SourceException if it leads to no file. */
-  def realPath(path: String): String = examine(path)(Paths.get(path).toRealPath().toString)
+  def realPath(path: String): String = 
+    examine(path, InPlace)(Paths.get(path).toRealPath().toString)
 
   /** `kind`: a file system's type, as the kernel names it. */
-  private[data] def isRemote(kind: String): Boolean = remote(kind) || kind.startsWith("fuse.")
+  private[supply] def isRemote(kind: String): Boolean = remote(kind) || kind.startsWith("fuse.")
 
-  private def examine[A](path: String)(body: => A): A =
+  private def examine[A](path: String, use: String)(body: => A): A =
     try body
-    catch { case e: IOException => refuse(path, s"it cannot be examined: $e", e) }
+    catch { case e: IOException => refuse(path, use, s"it cannot be examined: $e", e) }
 
-  private def refuse(path: String, why: String, cause: Throwable = null): Nothing =
-    throw new SourceException(
-      s"$path cannot be supplied in place (--in-place, inPlace): $why. Supply it without that option",
-      cause)
+  private def refuse(path: String, use: String, why: String, cause: Throwable = null): Nothing =
+    throw new SourceException(s"$path cannot $use: $why. Supply it without that option", cause)
 
   /** After this, a change of the file changes its time, too. */
   private def awaitNextTick(modified: FileTime): Unit = {

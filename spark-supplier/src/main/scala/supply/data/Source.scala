@@ -18,6 +18,12 @@ trait Source extends java.io.Serializable {
   /** The number of elements of each partition, if known in advance. */
   def partitionElements: Option[IndexedSeq[Long]] = None
 
+  /** Says which data this is, also in another session, if that is known. */
+  def identity: Option[String] = None
+
+  /** About what all elements take, if known in advance. */
+  def bytes: Option[Long] = None
+
   /** The elements of one partition. */
   def open(partition: Partition, context: TaskContext): KeepingCursor
 

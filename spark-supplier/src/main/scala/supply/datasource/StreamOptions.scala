@@ -12,6 +12,9 @@ private[datasource] object StreamOptions {
   private val OfRuns = Map(
     "epochs" -> "each batch is an epoch, and comes once",
     "resident" -> "no batch comes again",
+    "resident-folder" -> "no batch comes again",
+    "resident-quota" -> "no batch comes again",
+    "keep" -> "no batch comes again",
     "resume-positions" -> "a rank of a stream brings its own position",
     "seed" -> "the rows of a batch come in the order in which Spark has them",
     "shuffle" -> "the rows of a batch come in the order in which Spark has them",

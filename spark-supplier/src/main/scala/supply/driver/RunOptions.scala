@@ -2,7 +2,7 @@ package supply.driver
 
 import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
-import supply.core.NamedOptions
+import supply.core.{NamedOptions, Size}
 import supply.executor.SupplySettings
 import supply.plan.{Shuffle, Uneven}
 
@@ -78,6 +78,35 @@ final class RunOptions {
         "not fit, the run fails with a message that names the sizes that they need."))
   var resident: Boolean = _
 
+  @Opt(
+    names = Array("--resident-folder"),
+    paramLabel = "DIR",
+    description = Array(
+      "As --resident, for more elements than fit into a ring: the first epoch also writes its blocks into a file in DIR on " +
+        "each node, and the ranks read the blocks of later epochs in this file. DIR is an absolute path on a local disk of each node. It is " +
+        "made if it is missing. The file is removed at the end."))
+  var residentFolder: String = _
+
+  @Opt(
+    names = Array("--resident-quota"),
+    paramLabel = "SIZE",
+    description = Array(
+      "The most that this run may write into --resident-folder on each node, as 500GiB. Each rank of a node may write an " +
+        "equal part. Default: as much as there is space."))
+  var residentQuota: String = _
+
+  @Opt(
+    names = Array("--keep"),
+    paramLabel = "NAME",
+    arity = "0..1",
+    fallbackValue = "",
+    description = Array(
+      "The file in --resident-folder stays after the run. A later run with the same source, --partitions, --ranks, --seed, " +
+        "--shuffle, --block-elements and NAME uses it from its first epoch on, and does not read the source. An LMDB is known by its path, size and " +
+        "time of modification. A DataFrame has no such mark: its NAME must say which data it is. Remove the files " +
+        "(*.kept) yourself."))
+  var keep: String = _
+
   @Mixin
   var pairs: PairOptions = _
 
@@ -121,6 +150,9 @@ final class RunOptions {
     timeout = timeout,
     waitForRank = waitForRank,
     resident = resident,
+    residentFolder = Option(residentFolder),
+    residentQuota = Option(residentQuota).map(Size.bytes("--resident-quota", _)),
+    keep = Option(keep),
     resumePositions = Option(resumePositions))
 }
 

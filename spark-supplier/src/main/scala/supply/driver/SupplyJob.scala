@@ -8,7 +8,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.SparkInternals
 
-import supply.core.{Deadline, SupplierEndedException, SupplyException}
+import supply.core.{ConfigException, Deadline, SupplierEndedException, SupplyException}
 import supply.data.Source
 import supply.executor.{SupplySettings, TaskCounters, TaskReport, TaskSettings}
 import supply.failure.FailureBroadcast
@@ -56,20 +56,8 @@ object SupplyJob {
         TaskSlots.require(sc, hosts, settings.timeout)
         val source = open
         val plan = RunPlan(sc, source, settings, hosts)
-        val pinned = new PinnedJob(
-          sc,
-          source,
-          plan,
-          TaskSettings(
-            user = settings,
-            hosts = hosts,
-            schema = source.schema,
-            mainColumn = source.mainColumn,
-            run = run,
-            plan = plan.fingerprint(source.partitionElements.map(_.sum)),
-            steps = settings.blockElements.flatMap(_ => plan.equalSteps).map(_.steps),
-            rankElements = plan.rankElements(source.partitionElements),
-            beginsWithRest = plan.rest.isDefined))
+        val pinned =
+          new PinnedJob(sc, source, plan, taskSettings(settings, hosts, source, plan, run))
         val progress = supplied(sc, pinned.counters, plan,
           plan.elementsOfAllEpochs(source.partitionElements))
         job = Some(pinned)
@@ -86,11 +74,29 @@ object SupplyJob {
           val attached =
             if (settings.waitForRank) Set.empty[Int] else job.fold(Set.empty[Int])(_.attachedRanks)
           try FailureBroadcast.send(sc, settings.configFiles, hosts, run, attached, describe(cause),
-              patience(cause, deadline))
+              patience(cause, deadline), settings.residentFolder)
           catch { case NonFatal(second) => cause.addSuppressed(second) }
         }
         throw cause
     } finally over.countDown()
+  }
+
+  private def taskSettings(settings: SupplySettings, hosts: Hostfile, source: Source, plan: Plan,
+      run: Long): TaskSettings = {
+    if (settings.residentFolder.isDefined && source.schema.hasViews) throw new ConfigException(
+      "--in-place lets the ranks read the data where it lies, and --resident-folder copies it into a file: use one of the two")
+    val tasks = TaskSettings(
+      user = settings,
+      hosts = hosts,
+      schema = source.schema,
+      mainColumn = source.mainColumn,
+      run = run,
+      plan = plan.fingerprint(source.partitionElements.map(_.sum)),
+      steps = settings.blockElements.flatMap(_ => plan.equalSteps).map(_.steps),
+      rankElements = plan.rankElements(source.partitionElements),
+      sourceBytes = source.bytes,
+      beginsWithRest = plan.rest.isDefined)
+    tasks.copy(kept = settings.keep.map(KeptName(tasks.plan, source, tasks.blockElements, _)))
   }
 
   /** How long to wait for ranks that must be notified of that failure, in seconds. */

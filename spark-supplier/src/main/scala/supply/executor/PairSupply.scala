@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit.NANOSECONDS
 import org.apache.spark.util.LongAccumulator
 
 import supply.core.{ConfigException, SourceException}
-import supply.pair.{BlockWriter, Pair, ResidentBlocks}
+import supply.pair.{BlockWriter, Pair, ResidentBlocks, ResidentFile}
 import supply.plan.Share
 import supply.protocol.{EpochCounts, Position}
 
@@ -19,6 +19,7 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
   val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements,
     wholeBlocks = settings.steps.isDefined)
   private val start = pair.position
+  private val residentFile = settings.residentFile(rank, pair)
   private val clock = new SourceClock
   private val counted = Seq(
     // Earlier attempts have counted what they published.
@@ -42,10 +43,14 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
 
   def epoch(planned: PlannedEpoch): Unit = if (planned.epoch >= start.epoch) {
     val inside = start.inside.filter(_ => planned.epoch == start.epoch)
-    pair.resident match {
-      case Some(blocks) => replay(planned, blocks, inside)
-      case None =>
+    (pair.resident, residentFile.flatMap(_.file)) match {
+      case (Some(blocks), _) => replay(planned, blocks, inside)
+      case (_, Some(file)) => publish(planned, file, inside)
+      case _ =>
         if (settings.user.resident && !isRestOfEpoch(planned)) pair.beginResident(planned.epoch)
+        residentFile.foreach { file =>
+          if (inside.isDefined) file.resume() else if (!isRestOfEpoch(planned)) file.begin()
+        }
         try write(planned, inside)
         catch { case Pair.NoRoom => throw RingErrors.exception(pair, settings, planned) }
     }
@@ -73,12 +78,36 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
     pair.replay(blocks.endOfEpoch, planned.epoch)
   }
 
+  /**
+   * Publishes the blocks of the resident file, in the order of this epoch. If an earlier part ended
+   * within a block, the rest of that partition comes from the source.
+   */
+  private def publish(
+      planned: PlannedEpoch, file: ResidentFile, inside: Option[(Int, Long)]): Unit = {
+    val elementsBefore = pair.publishedElements
+    partitionsFrom(planned, inside).foreach { partition =>
+      file.from(partition.index, partition.done) match {
+        case None => supply(planned.epoch, partition)
+        case Some(blocks) =>
+          blocks.foreach { block =>
+            pair.publish(file, block, planned.epoch)
+            count()
+          }
+          partitions += 1
+          count()
+      }
+    }
+    endEpoch(planned, inside, elementsBefore)
+  }
+
   private def write(planned: PlannedEpoch, inside: Option[(Int, Long)]): Unit = {
     val elementsBefore = pair.publishedElements
-    inside match {
-      case Some((partition, done)) => resume(planned, partition, done)
-      case None => planned.partitions.foreach(supply(planned.epoch, _))
-    }
+    partitionsFrom(planned, inside).foreach(supply(planned.epoch, _))
+    endEpoch(planned, inside, elementsBefore)
+  }
+
+  private def endEpoch(
+      planned: PlannedEpoch, inside: Option[(Int, Long)], elementsBefore: Long): Unit = {
     if (inside.isEmpty && !planned.isRest) learnCounts(pair.publishedElements - elementsBefore)
     pair.publishEndOfEpoch(planned.epoch)
   }
@@ -98,15 +127,17 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
         areCountsAnnounced = true
       }
 
-  private def resume(planned: PlannedEpoch, partition: Int, done: Long): Unit = {
-    val rest = planned.partitions.dropWhile(_.index != partition)
-    if (rest.isEmpty)
-      throw new ConfigException(
-        s"${pair.name}: the rank wants to resume in partition $partition, which is not its own: " +
-          "was its position saved by another rank?")
-    supply(planned.epoch, rest.next().copy(done = done))
-    rest.foreach(supply(planned.epoch, _))
-  }
+  /** What is left of the epoch. */
+  private def partitionsFrom(
+      planned: PlannedEpoch, inside: Option[(Int, Long)]): Iterator[PlannedPartition] =
+    inside.fold(planned.partitions) { case (partition, done) =>
+      val rest = planned.partitions.dropWhile(_.index != partition)
+      if (rest.isEmpty)
+        throw new ConfigException(
+          s"${pair.name}: the rank wants to resume in partition $partition, which is not its own: " +
+            "was its position saved by another rank?")
+      Iterator.single(rest.next().copy(done = done)) ++ rest
+    }
 
   private def supply(epoch: Int, partition: PlannedPartition): Unit =
     try supplyElements(epoch, partition)
@@ -166,6 +197,7 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
   def endOfData(): Unit = {
     if (!pair.isAtEnd) pair.publishEndOfData()
     pair.awaitAllReleased()
+    residentFile.foreach(_.remove())
     count()
   }
 }

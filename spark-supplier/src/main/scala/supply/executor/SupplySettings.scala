@@ -16,6 +16,9 @@ final case class SupplySettings(
     timeout: Double = 120,
     waitForRank: Boolean = false,
     resident: Boolean = false,
+    residentFolder: Option[String] = None,
+    residentQuota: Option[Long] = None,
+    keep: Option[String] = None,
     shuffle: Shuffle = Shuffle.Partitions,
     uneven: Uneven = Uneven.Keep,
     resumePositions: Option[String] = None) {
@@ -36,16 +39,35 @@ final case class SupplySettings(
     atLeastOne("ranks", ranks)
     atLeastOne("epochs", epochs)
     blockElements.foreach(atLeastOne("block-elements", _))
-    if (resident && uneven != Uneven.Keep)
-      throw new ConfigException(
-        "--resident repeats the blocks of the first epoch, and --uneven supplies other elements in each: use one of the two")
-    shuffle match {
-      case Shuffle.Elements(_) if resident =>
-        throw new ConfigException(
-          "--resident repeats the blocks of the first epoch as they are, so --shuffle must be partitions or none")
-      case _ =>
-    }
+    if (resident) checkRepeats("--resident")
+    checkResidentFile()
     if (!(timeout > 0))
       throw new ConfigException(s"--timeout is $timeout: it must be above 0 seconds")
+  }
+
+  private def checkRepeats(option: String): Unit = {
+    if (uneven != Uneven.Keep)
+      throw new ConfigException(
+        s"$option repeats the blocks of the first epoch, and --uneven supplies other elements in each: use one of the two")
+    shuffle match {
+      case Shuffle.Elements(_) =>
+        throw new ConfigException(
+          s"$option repeats the blocks of the first epoch as they are, so --shuffle must be partitions or none")
+      case _ =>
+    }
+  }
+
+  private def checkResidentFile(): Unit = residentFolder match {
+    case None =>
+      Seq("--resident-quota" -> residentQuota, "--keep" -> keep).find(_._2.isDefined).foreach {
+        case (option, _) => throw new ConfigException(
+            s"$option is for the file that --resident-folder names: give both, or neither")
+      }
+    case Some(folder) =>
+      if (resident) throw new ConfigException(
+        "--resident keeps the blocks in the mapped file, and --resident-folder in a file of its own: use one of the two")
+      checkRepeats("--resident-folder")
+      if (!folder.startsWith("/")) throw new ConfigException(
+        s"--resident-folder is '$folder': name an absolute path, which is a folder of each node")
   }
 }

@@ -1,5 +1,8 @@
 package supply.executor
 
+import java.nio.file.Paths
+
+import supply.pair.{Pair, ResidentEpoch, ResidentFileNames, ResidentSpace}
 import supply.plan.Hostfile
 import supply.protocol.{EpochCounts, Schema}
 
@@ -9,6 +12,9 @@ import supply.protocol.{EpochCounts, Schema}
  *
  * @param steps blocks of each rank in an epoch, if each must have `blockElements` elements
  * @param rankElements elements of each rank in a whole epoch, if known in advance
+ * @param kept where the resident file has its name from, if it outlives the run: PLAN-SOURCE of
+ *   proto/PROTOCOL.md
+ * @param sourceBytes about what all elements take, if known in advance
  * @param beginsWithRest whether the plan begins with the rest of an epoch: the ranks do not know it
  */
 final case class TaskSettings(
@@ -21,6 +27,8 @@ final case class TaskSettings(
     steps: Option[Long] = None,
     rankElements: Option[IndexedSeq[Long]] = None,
     beginsWithRest: Boolean = false,
+    kept: Option[String] = None,
+    sourceBytes: Option[Long] = None,
     stream: Option[StreamPart] = None) {
   /** Whether END_OF_DATA follows. */
   def isEnd: Boolean = stream.forall(_.isEnd)
@@ -28,6 +36,21 @@ final case class TaskSettings(
   /** What that rank gets in a whole epoch, if known in advance. */
   def counts(rank: Int): Option[EpochCounts] =
     rankElements.map(elements => EpochCounts(elements(rank), steps.getOrElse(0)))
+
+  /** The resident file of a rank of this node, if the user wants one. */
+  private[executor] def residentFile(rank: Int, pair: Pair): Option[ResidentEpoch] =
+    user.residentFolder.map { folder =>
+      val path = Paths.get(folder)
+      val quota = user.residentQuota.map(_ / hosts.ranksOn(PinnedTask.host).size)
+      new ResidentEpoch(pair, schema,
+        ResidentFileNames(path, pair.paths, kept.map(name => s"$name.$rank.kept")), run,
+        new ResidentSpace(pair.name, path, quota, bytes(rank)))
+    }
+
+  /** About what the elements of a rank take, by its share of them. */
+  private def bytes(rank: Int): Option[Long] =
+    for (all <- sourceBytes; elements <- rankElements if elements.sum > 0)
+      yield (all * (elements(rank).toDouble / elements.sum)).toLong
 
   /** Elements after which a block is closed. */
   def blockElements: Int = user.blockElements.getOrElse(

@@ -19,15 +19,17 @@ private[supply] object FailureBroadcast {
   /**
    * Returns when all ranks are notified; waits `wait` seconds for the first one to come, but not
    * for one of `attached` (it had a task of this run) that is gone. Throws a TimeoutException after
-   * that.
+   * that. Removes the resident files of the run from `residentFolder`.
    */
   def send(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
-      attached: Set[Int], text: String, wait: Double): Unit = {
+      attached: Set[Int], text: String, wait: Double,
+      residentFolder: Option[String] = None): Unit = {
     val end = System.currentTimeMillis() + (wait * 1000).toLong
     val endpoint = new DriverEndpoint(sc, s"supply-failure-${run.toHexString}")({
       case NodeFailureTask.IsWanted => true
     })
-    val node = new NodeFailureTask(configFiles, hosts, run, attached, text, end, endpoint.calls)
+    val node = new NodeFailureTask(configFiles, hosts, run, attached, text, end,
+      residentFolder, endpoint.calls)
     val open = mutable.Set(hosts.places.indices: _*)
     val oneWasThere, allAreDone = Promise[Unit]()
     def done(outcome: NodeFailureTask.Outcome): Unit = synchronized {

@@ -1,5 +1,7 @@
 package supply.failure
 
+import java.io.IOException
+import java.nio.file.Paths
 import java.util.concurrent.TimeoutException
 
 import scala.collection.mutable
@@ -8,7 +10,7 @@ import org.apache.spark.{SparkException, TaskContext}
 
 import supply.core.{Deadline, DriverCalls, SupplyException}
 import supply.executor.PinnedTask
-import supply.pair.{ConfigFiles, PairPaths}
+import supply.pair.{ConfigFiles, PairPaths, ResidentFileNames}
 import supply.plan.Hostfile
 
 /**
@@ -16,7 +18,8 @@ import supply.plan.Hostfile
  * milliseconds since 1970, for ranks that are not there yet.
  */
 private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Hostfile, run: Long,
-    attached: Set[Int], text: String, end: Long, driver: DriverCalls)
+    attached: Set[Int], text: String, end: Long, residentFolder: Option[String],
+    driver: DriverCalls)
     extends Serializable {
   import NodeFailureTask._
 
@@ -47,14 +50,21 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
     try FailureSender.send(paths, run, text, pipeSeconds)(isWanted) match {
         case FailureSender.Sent =>
           seen += rank
+          removeResidentFile(paths)
           true
         case FailureSender.Busy =>
           seen += rank
           false
-        case FailureSender.Absent => seen(rank)
+        case FailureSender.Absent =>
+          if (seen(rank)) removeResidentFile(paths)
+          seen(rank)
         case FailureSender.Unwanted => true
       }
     catch { case e: SupplyException => !e.retry }
+
+  private def removeResidentFile(paths: PairPaths): Unit =
+    try residentFolder.foreach(folder => ResidentFileNames(Paths.get(folder), paths).remove())
+    catch { case _: IOException => () } // The next run of the pair removes it.
 
   /** Whether the driver still waits: this may run late, when new ranks have opened their pairs. */
   private def isWanted: Boolean =

@@ -29,6 +29,8 @@ final class MappedFile private (
   /** Rank in MPI_COMM_WORLD, or -1 if the rank does not know it. */
   val rank: Int = header.getInt(At.rank)
 
+  val localRank: Int = header.getInt(At.localRank)
+
   // Lazy, because block_count can be trusted only after check(). One mapping holds many slots,
   // because a ring may have more slots than a process may have mappings.
   private lazy val slots = new Array[ByteBuffer](blockCount)
@@ -97,6 +99,8 @@ final class MappedFile private (
 
   def forgetCounts(): Unit = ints.setRelease(header, At.countsKnown, 0)
 
+  def taskPid: Int = header.getInt(At.taskPid)
+
   def setTask(pid: Int, attempt: Int): Unit = {
     header.putInt(At.taskPid, pid)
     header.putInt(At.taskAttempt, attempt)
@@ -137,6 +141,9 @@ final class MappedFile private (
   def acceptsReferences: Boolean =
     (header.getInt(At.accepts) & Constant.ACCEPTS_REFERENCES) != 0
 
+  /** Whether the rank reads blocks of block files. */
+  def acceptsBlockFiles: Boolean = (header.getInt(At.accepts) & Constant.ACCEPTS_BLOCK_FILES) != 0
+
   /** The number of a foreign file, from 1. It gets one if no attempt has given it one. */
   def numberOf(file: ForeignFile): Int = {
     val count = acquireInt(At.foreignCount)
@@ -145,13 +152,13 @@ final class MappedFile private (
     val known = (0 until count).map(readForeignFile)
     known.find(_.path == file.path).filter(_ != file).foreach { _ =>
       throw new SourceException(
-        s"${file.path} has changed during the run: nobody may write to a file that is supplied in place")
+        s"${file.path} has changed during the run: nobody may write to a file that ranks read in place")
     }
     known.indexOf(file) match {
       case -1 =>
         if (count == Constant.FOREIGN_FILES_MAX)
           throw new SourceException(
-            s"$path: values of more than ${Constant.FOREIGN_FILES_MAX} files cannot be supplied in place (--in-place, inPlace): " +
+            s"$path: a rank cannot read more than ${Constant.FOREIGN_FILES_MAX} files in place (--in-place, inPlace): " +
               "supply them without that option")
         writeForeignFile(count, file)
         ints.setRelease(header, At.foreignCount, count + 1)

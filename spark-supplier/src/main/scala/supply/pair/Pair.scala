@@ -31,6 +31,7 @@ final class Pair private[pair] (
   private val credit = new Credit(name, file, requests, timeout, sequence)
   private var lastForeign: ForeignFile = _
   private var lastForeignNumber = 0
+  private var copies = Option.empty[ResidentFileWriter]
   private var closed = false
 
   /** Size of a slot. */
@@ -57,6 +58,9 @@ final class Pair private[pair] (
   /** Whether END_OF_DATA is published: only E1 to E3 are left. */
   def isAtEnd: Boolean = lastPublished.exists(_.kind == Constant.NOTIFICATION_END_OF_DATA)
 
+  /** Whether no attempt has published anything. */
+  def isUntouched: Boolean = sequence == 0
+
   private def lastPublished: Option[Notification] =
     if (sequence == 0) None else Some(blocks.notification(sequence - 1))
 
@@ -75,6 +79,23 @@ final class Pair private[pair] (
     file.writeOrCheckSchema(schema)
     FailPoint("A6")
   }
+
+  /** Refuses a rank that cannot read resident files. (A6) */
+  def requireBlockFiles(): Unit = if (!file.acceptsBlockFiles)
+    throw new ConfigException(
+      s"$name: its rank cannot read resident files (--resident-folder): its libsupply implements contract " +
+        s"${Layout.versionText(file.version)}. Build it from this release, or supply without that option")
+
+  /**
+   * What a resident file that begins with the next block says of this pair. `run`: 0 if it outlives
+   * its run.
+   */
+  private[pair] def residentFileHeader(schema: Schema, run: Long): ResidentFileHeader =
+    ResidentFileHeader(file.generation, file.plan, run, file.rank, file.localRank, file.taskPid,
+      blockBytes, schema, sequence)
+
+  /** Up to the next END_OF_EPOCH, writes each block into that file, too. Closes it at the end. */
+  private[pair] def copyTo(writer: ResidentFileWriter): Unit = copies = Some(writer)
 
   /** The number under which blocks refer to the file. */
   def numberOf(foreign: ForeignFile): Int = {
@@ -132,11 +153,16 @@ final class Pair private[pair] (
 
     /** P2 to P4. Publishes the block. `size` is in bytes and includes the header. */
     def commit(kind: Int, epoch: Int, partition: Int, firstElement: Long, elements: Int,
-        columns: Int, size: Int, referencedBytes: Int = 0): Unit = {
+        columns: Int, size: Int, referencedBytes: Int = 0): Unit =
+      publish(Notification(file.generation, kind, elements, sequence, epoch, partition,
+          firstElement, file.slotOffset(blocks.slotOf(place)), size.toLong), columns,
+        referencedBytes)
+
+    private[Pair] def publish(
+        notification: Notification, columns: Int, referencedBytes: Int): Unit = {
+      import notification.{epoch, kind}
       FailPoint("P1")
-      val notification =
-        Notification(file.generation, kind, elements, sequence, epoch, partition, firstElement,
-          file.slotOffset(blocks.slotOf(place)), size.toLong)
+      if (kind == Constant.NOTIFICATION_END_OF_EPOCH) sealCopies()
       slot.putInt(BlockHeader.columnCount, columns)
       slot.putInt(BlockHeader.referencedBytes, referencedBytes)
       slot.putLong(BlockHeader.elementsBefore, elementsBefore)
@@ -144,9 +170,24 @@ final class Pair private[pair] (
       notification.write(slot, BlockHeader.notification)
       if (place != sequence) blocks.record(sequence, place, epoch, elementsBefore, bytesBefore)
       if (kind == Constant.NOTIFICATION_END_OF_EPOCH) blocks.sealResident(sequence)
+      FailPoint("P2")
+      if (kind == Constant.NOTIFICATION_BLOCK && notification.file == 0)
+        copies.foreach(_.append(notification, columns, slot))
       announce(notification)
       if (kind == Constant.NOTIFICATION_END_OF_EPOCH) blocks.findResident(sequence)
     }
+  }
+
+  private def sealCopies(): Unit = {
+    copies.foreach(_.seal())
+    copies = None
+  }
+
+  /** P1 to P4 of a block of a resident file: the slot gets only its header. */
+  def publish(resident: ResidentFile, block: Notification, epoch: Int): Unit = {
+    val number = numberOf(resident.foreign)
+    claimNext().publish(block.copy(generation = file.generation, sequence = sequence, epoch = epoch,
+        file = number), columns = 0, referencedBytes = 0)
   }
 
   /** P1 to P4 of END_OF_EPOCH. */
@@ -169,12 +210,12 @@ final class Pair private[pair] (
     awaitCredit()
     FailPoint("P1")
     blocks.record(sequence, block.sequence, epoch, elementsBefore, bytesBefore)
+    FailPoint("P2")
     announce(block.copy(sequence = sequence, epoch = epoch))
   }
 
   /** P3 and P4. */
   private def announce(notification: Notification): Unit = {
-    FailPoint("P2")
     file.published = sequence + 1
     FailPoint("P3")
     sequence += 1
@@ -186,7 +227,7 @@ final class Pair private[pair] (
   private def count(notification: Notification): Unit =
     if (notification.kind == Constant.NOTIFICATION_BLOCK) {
       elementsBefore += notification.elementCount
-      bytesBefore += notification.size + blocks.referencedBytes(notification.offset)
+      bytesBefore += notification.size + blocks.referencedBytes(notification)
     }
 
   private def send(notification: Notification): Unit = {
@@ -237,6 +278,7 @@ final class Pair private[pair] (
   override def close(): Unit = synchronized {
     closed = true
     try {
+      copies.foreach(_.close())
       notifications.close()
       requests.close()
       file.close()

@@ -5,10 +5,11 @@ import java.nio.channels.FileChannel
 import java.nio.file.{AccessDeniedException, FileSystems, Files, LinkOption, NoSuchFileException, OpenOption, Path, Paths}
 import java.nio.file.{SecureDirectoryStream, StandardOpenOption}
 import java.nio.file.attribute.{GroupPrincipal, PosixFileAttributes, PosixFileAttributeView, PosixFilePermission}
-import java.nio.file.attribute.{UserPrincipal, UserPrincipalNotFoundException}
+import java.nio.file.attribute.{PosixFilePermissions, UserPrincipal, UserPrincipalNotFoundException}
 import java.nio.file.attribute.PosixFilePermission._
 
 import scala.jdk.CollectionConverters._
+import scala.util.Using
 
 import supply.core.ConfigException
 
@@ -46,6 +47,7 @@ object PairFile {
   private val changeable = Set(GROUP_WRITE, OTHERS_WRITE)
   private val usableByOthers = Set(OTHERS_READ, OTHERS_WRITE)
   private val sticky = 0x200
+  private val OwnerOnly = Set(OWNER_READ, OWNER_WRITE)
 
   /**
    * Finds and checks a file of this user or of a member of `group`. Throws a NoSuchFileException, a
@@ -61,6 +63,32 @@ object PairFile {
       new PairFile(path, folder, key)
     } finally if (!found) folder.close()
   }
+
+  /**
+   * Creates a block file of this user, which members of `group` may read. Throws a
+   * FileAlreadyExistsException, or a ConfigException if its folder is not safe to use.
+   */
+  def create(path: Path, group: Option[String]): FileChannel =
+    Using.resource(openFolder(path, group)) { folder =>
+      val found =
+        folder.getFileAttributeView(classOf[PosixFileAttributeView]).readAttributes()
+      checkFolder(path.getParent, found)
+      if (found.owner != self)
+        throw new ConfigException(
+          s"the folder ${path.getParent} belongs to ${found.owner}, and this executor runs as $self: name a folder of " +
+            "this user, or one that does not exist yet")
+      val options = Set[OpenOption](StandardOpenOption.CREATE_NEW, StandardOpenOption.READ,
+        StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)
+      val channel = folder.newByteChannel(path.getFileName, options.asJava,
+        PosixFilePermissions.asFileAttribute(OwnerOnly.asJava)).asInstanceOf[FileChannel]
+      group.map(named).foreach { group =>
+        val view = folder.getFileAttributeView(path.getFileName, classOf[PosixFileAttributeView],
+          LinkOption.NOFOLLOW_LINKS)
+        view.setGroup(group)
+        view.setPermissions((OwnerOnly + GROUP_READ).asJava)
+      }
+      channel
+    }
 
   private def openFolder(path: Path, group: Option[String]): SecureDirectoryStream[Path] =
     try {
@@ -89,7 +117,7 @@ object PairFile {
     "run both as one user, or name a group that both are in (group= in mapped-files.conf, " +
       "docs/SECURITY.md)"
 
-  private def named(group: String): GroupPrincipal =
+  private[pair] def named(group: String): GroupPrincipal =
     try FileSystems.getDefault.getUserPrincipalLookupService.lookupPrincipalByGroupName(group)
     catch {
       case e: UserPrincipalNotFoundException =>

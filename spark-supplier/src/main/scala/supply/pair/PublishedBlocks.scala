@@ -34,9 +34,10 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
     } else read(number, number)
   }
 
-  /** Bytes of values to which the block at that offset of the mapped file refers. */
-  def referencedBytes(offset: Long): Long = {
-    val index = ((offset - file.ringOffset) / file.blockBytes).toInt
+  /** Bytes of values to which that block refers. One of a resident file refers to none. */
+  def referencedBytes(block: Notification): Long = if (block.file != 0) 0
+  else {
+    val index = ((block.offset - file.ringOffset) / file.blockBytes).toInt
     Integer.toUnsignedLong(file.slot(index).getInt(BlockHeader.referencedBytes))
   }
 

@@ -16,7 +16,8 @@ final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
 
 /** An LMDB that Spark persists, as batches from its cache or spill. */
 final class DatumBatchSource(override val rdd: RDD[DatumBatch],
-    override val partitionElements: Option[IndexedSeq[Long]])
+    override val partitionElements: Option[IndexedSeq[Long]],
+    override val identity: Option[String] = None, override val bytes: Option[Long] = None)
     extends Source {
   override def schema: Schema = Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)

@@ -1,5 +1,8 @@
 package supply.sources.lmdb
 
+import java.nio.file.{Files, Paths}
+import java.util.concurrent.TimeUnit.NANOSECONDS
+
 import supply.core.SourceException
 import supply.data.ForeignFile
 import supply.sources.cache.{CacheSettings, NodeCache, RemoteFile}
@@ -9,6 +12,12 @@ sealed trait LmdbLocation extends Serializable {
   /** The data file on the node of this JVM. */
   def local(): String
 
+  /** Which version of which file it is. For the driver. */
+  def identity: String
+
+  /** Size of the data file. For the driver. */
+  def bytes: Long
+
   /** Whether ranks can read the data file in place, as far as this JVM can tell. */
   def canBeReadInPlace: Boolean
 }
@@ -16,6 +25,13 @@ sealed trait LmdbLocation extends Serializable {
 /** A path that every node sees. */
 final case class SharedPath(path: String) extends LmdbLocation {
   override def local(): String = path
+
+  override def identity: String =
+    s"${file.toRealPath()}\n$bytes\n${Files.getLastModifiedTime(file).to(NANOSECONDS)}"
+
+  override def bytes: Long = Files.size(file)
+
+  private def file = Paths.get(path)
 
   override def canBeReadInPlace: Boolean =
     try {
@@ -27,6 +43,10 @@ final case class SharedPath(path: String) extends LmdbLocation {
 /** A file in HDFS, with a copy on each node that reads it. */
 final case class Remote(file: RemoteFile, cache: CacheSettings) extends LmdbLocation {
   override def local(): String = fetch(_ => ())
+
+  override def identity: String = file.describe
+
+  override def bytes: Long = file.length
 
   /** A cache is on a local disk. */
   override def canBeReadInPlace: Boolean = true

@@ -22,6 +22,12 @@ final class LmdbRDD private[supply] (
   def partitionEntries: IndexedSeq[Long] =
     partitions.toIndexedSeq.map(_.asInstanceOf[LmdbPartition].entries)
 
+  /** Which version of which file it is. For the driver. */
+  def identity: String = location.identity
+
+  /** Size of the file. For the driver. */
+  def bytes: Long = location.bytes
+
   /** The partition's elements on LMDB's own pages, for this task. The caller closes the cursor. */
   def cursor(partition: Partition, context: TaskContext): LmdbCursor = {
     val path = location.local()

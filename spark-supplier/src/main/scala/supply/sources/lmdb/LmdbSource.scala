@@ -15,6 +15,8 @@ final class LmdbSource(override val rdd: LmdbRDD, inPlace: Boolean) extends Sour
   override def schema: Schema = if (inPlace) Datum.inPlaceSchema else Datum.schema
   override def mainColumn: Option[Int] = Some(Datum.Data)
   override def partitionElements: Option[IndexedSeq[Long]] = Some(rdd.partitionEntries)
+  override def identity: Option[String] = Some(rdd.identity)
+  override def bytes: Option[Long] = Some(rdd.bytes)
   override def open(partition: Partition, context: TaskContext): KeepingCursor =
     if (inPlace) rdd.inPlaceCursor(partition, context) else rdd.cursor(partition, context)
 }

@@ -1,0 +1,28 @@
+package supply.pair
+
+import java.nio.file.{Files, Path, Paths}
+
+/**
+ * The names of a rank's resident file (proto/PROTOCOL.md, "Resident files"). `kept`: the name, in
+ * the same folder, of a file that outlives its run.
+ */
+final case class ResidentFileNames(folder: Path, pair: PairPaths, kept: Option[String] = None) {
+  private val own = Paths.get(pair.mappedFile).getFileName
+
+  /** The sealed file of this run alone. */
+  val ofRun: Path = folder.resolve(s"$own.resident")
+
+  /** The file until it is sealed. */
+  val unsealed: Path = folder.resolve(s"$own.resident.unsealed")
+
+  val whenSealed: Path = kept.fold(ofRun)(folder.resolve(_))
+
+  def group: Option[String] = pair.group
+
+  /** Removes what belongs to this run alone. */
+  def remove(): Unit = {
+    Files.deleteIfExists(unsealed)
+    Files.deleteIfExists(ofRun)
+    ()
+  }
+}
