@@ -46,7 +46,7 @@ object ForeignFile {
   }
 
   /** The path without links. Throws a SourceException if it leads to no file. */
-  def realPath(path: String): String = 
+  def realPath(path: String): String =
     examine(path, InPlace)(Paths.get(path).toRealPath().toString)
 
   /** `kind`: a file system's type, as the kernel names it. */

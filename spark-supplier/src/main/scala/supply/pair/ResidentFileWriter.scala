@@ -63,11 +63,13 @@ final class ResidentFileWriter private (names: ResidentFileNames, channel: FileC
 
   /** F3. Nobody writes to the file afterwards. */
   private[pair] def seal(): Unit = {
-    val fileBytes = blocks.lastOption.fold(Constant.RING_OFFSET.toLong)(last => last.offset + last.size)
+    val fileBytes =
+      blocks.lastOption.fold(Constant.RING_OFFSET.toLong)(last => last.offset + last.size)
     space.writing {
       channel.truncate(fileBytes)
-      write(Array(header.copy(blocks = blocks.size, elements = blocks.map(_.elementCount.toLong).sum,
-        fileBytes = fileBytes, isSealed = true).toBytes), 0)
+      write(Array(header.copy(blocks = blocks.size,
+            elements = blocks.map(_.elementCount.toLong).sum,
+            fileBytes = fileBytes, isSealed = true).toBytes), 0)
       if (names.kept.isDefined) channel.force(true)
       channel.close()
       FailPoint("F3")

@@ -21,6 +21,7 @@ trait RunsWithRanks extends LocalSpark { this: Suite =>
       shuffle: Shuffle = Shuffle.Partitions,
       uneven: Uneven = Uneven.Keep, position: Option[String] = None,
       resumePositions: Option[String] = None,
+      more: SupplySettings => SupplySettings = identity,
       take: TestRank => Seq[String] = _.drain())(
       source: => Source): (Seq[Seq[String]], Either[Throwable, Seq[TaskReport]]) =
     TemporaryFolder { folder =>
@@ -45,7 +46,7 @@ trait RunsWithRanks extends LocalSpark { this: Suite =>
           uneven = uneven,
           resumePositions = resumePositions)
         val outcome =
-          try Right(SupplyJob.run(sc, settings)(source))
+          try Right(SupplyJob.run(sc, more(settings))(source))
           catch { case e: Exception => Left(e) }
         (taking.map(result(_)), outcome)
       } finally {

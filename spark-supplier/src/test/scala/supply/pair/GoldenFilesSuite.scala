@@ -51,12 +51,16 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
 
   /** Epoch 0. */
   private def writeEpoch(pair: Pair): Unit = {
+    writeBlock(pair, partition = 2, first = 5, elements)
+    pair.publishEndOfEpoch(0)
+  }
+
+  private def writeBlock(pair: Pair, partition: Int, first: Long, of: Seq[Datum.Tuple]): Unit = {
     val writer = new BlockWriter(pair, Datum.schema, Some(Datum.Data), Int.MaxValue)
-    writer.startAt(epoch = 0, partition = 2, element = 5)
-    val cursor = new DatumCursor(elements.iterator)
+    writer.startAt(epoch = 0, partition, first)
+    val cursor = new DatumCursor(of.iterator)
     while (cursor.next()) writer.append(cursor)
     writer.flush()
-    pair.publishEndOfEpoch(0)
   }
 
   private def writtenOnce() = written(fresh) { (pair, file, notifications) =>
@@ -87,10 +91,45 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     pair.publishEndOfEpoch(0)
   }
 
+  /** The blocks of epoch 0 in the resident file: one of partition 2, and one of partition 4. */
+  private def writtenResidentFile(inFile: Array[Byte] => Unit) = written(freshWith(10)) {
+    (pair, file, _) =>
+      TemporaryFolder { folder =>
+        val names = ResidentFileNames(folder, pair.paths)
+        val writer = ResidentFileWriter.create(names,
+          pair.residentFileHeader(Datum.schema, file.run),
+          new ResidentSpace("", folder, None, None))
+        pair.copyTo(writer)
+        for ((partition, datums) <- Seq(2 -> elements.take(2), 4 -> elements.drop(2)))
+          writeBlock(pair, partition, first = 0, datums)
+        pair.publishEndOfEpoch(0)
+        val bytes = Files.readAllBytes(names.ofRun)
+        inFile(bytes)
+        // A rank that reads it writes the entry of its own copy.
+        val entry = ForeignFile("/golden/task-resident-file.resident", 0x2122232425262728L,
+          0x3132333435363738L, bytes.length.toLong, 0x4142434445464748L)
+        val blocks = Seq(2, 4).flatMap(writer.sealedFile.get.from(_, 0).get)
+        val resident = new ResidentFile(entry, blocks.toIndexedSeq)
+        for ((epoch, partitions) <- Seq(1 -> Seq(4, 2), 2 -> Seq(2, 4))) {
+          partitions.flatMap(resident.from(_, 0).get).foreach(pair.publish(resident, _, epoch))
+          pair.publishEndOfEpoch(epoch)
+        }
+        pair.publishEndOfData()
+      }
+  }
+
+  private val residentFile = golden.resolve(versions.last).resolve("task-resident-file.resident")
+
   Seq(
     ("task", () => writtenOnce(), versions),
     ("task-resident", () => writtenResident(), versions),
-    ("task-in-place", () => writtenInPlace(), versions.drop(1))).foreach {
+    ("task-in-place", () => writtenInPlace(), versions.drop(1)),
+    ("task-resident-file",
+      () =>
+        writtenResidentFile { bytes =>
+          if (sys.env.contains("SUPPLY_WRITE_GOLDEN")) Files.write(residentFile, bytes)
+          assert(bytes.sameElements(Files.readAllBytes(residentFile)))
+        }, versions.drop(1))).foreach {
     case (name, write, versions) =>
       if (sys.env.contains("SUPPLY_WRITE_GOLDEN")) {
         val (mapped, notifications) = write()
