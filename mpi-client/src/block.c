@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "block_column.h"
+#include "read_ahead.h"
 #include "ring_block.h"
 
 supply_status_t supply_blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
@@ -177,6 +178,7 @@ static supply_status_t check(struct blocks *blocks, const struct pair *pair, con
 supply_status_t supply_block_check(struct blocks *blocks, const struct pair *pair,
                                    const struct notification *notification, struct failure *failure) {
     supply_status_t status = check(blocks, pair, notification, failure);
+    if (status == SUPPLY_OK) supply_read_ahead(blocks, pair, notification);
     if (status == SUPPLY_ERROR_CONTRACT)
         supply_fail(failure, status, "%s: the task broke the contract in block %" PRIu64 ": %s", pair->name,
                     pair->expected, failure->text);

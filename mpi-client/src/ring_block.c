@@ -26,10 +26,6 @@ static bool is_replay(const struct resident *resident, const struct notification
     return is_after(resident, notification->sequence) && notification->kind != NOTIFICATION_END_OF_DATA;
 }
 
-static uint64_t slot_offset(const struct settings *settings, uint64_t sequence) {
-    return RING_OFFSET + sequence % settings->block_count * settings->block_bytes;
-}
-
 static supply_status_t check_offset(const struct settings *settings, const struct resident *resident,
                                     const struct notification *notification, struct failure *failure) {
     if (is_replay(resident, notification)) {
@@ -42,7 +38,7 @@ static supply_status_t check_offset(const struct settings *settings, const struc
     }
     const uint64_t number =
         is_after(resident, notification->sequence) ? resident->first + resident->count : notification->sequence;
-    const uint64_t offset = slot_offset(settings, number);
+    const uint64_t offset = supply_ring_slot_offset(settings, number);
     if (notification->offset != offset)
         return supply_fail_by_number(failure, "notification.offset", notification->offset, "that of its slot,", offset);
     return SUPPLY_OK;
@@ -55,10 +51,10 @@ static supply_status_t check_first_copy(const struct pair *pair, const struct re
     if (copy->sequence - resident->first >= resident->count)
         return supply_fail_by_number(failure, "block_header.notification.sequence", copy->sequence,
                                      "that of a resident block, from", resident->first);
-    if (notification->offset != slot_offset(&pair->settings, copy->sequence))
+    if (notification->offset != supply_ring_slot_offset(&pair->settings, copy->sequence))
         return supply_fail_by_number(failure, "notification.offset", notification->offset,
                                      "that of the slot of the resident block,",
-                                     slot_offset(&pair->settings, copy->sequence));
+                                     supply_ring_slot_offset(&pair->settings, copy->sequence));
     if (copy->epoch >= notification->epoch)
         return supply_fail_by_number(failure, "notification.epoch", notification->epoch, "after the block's first one,",
                                      copy->epoch);
@@ -72,7 +68,8 @@ static supply_status_t check_first_copy(const struct pair *pair, const struct re
 static supply_status_t check_slot_of_file_block(const struct pair *pair, const struct notification *notification,
                                                 struct failure *failure) {
     struct notification copy;
-    memcpy(&copy, pair->mapped_file.address + slot_offset(&pair->settings, notification->sequence), sizeof copy);
+    memcpy(&copy, pair->mapped_file.address + supply_ring_slot_offset(&pair->settings, notification->sequence),
+           sizeof copy);
     return supply_notification_check_copy(notification, &copy, failure);
 }
 

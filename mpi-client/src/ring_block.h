@@ -4,6 +4,11 @@
 
 #include "pair.h"
 
+/** Where the slot of a number begins in the mapped file. */
+static inline uint64_t supply_ring_slot_offset(const struct settings *settings, uint64_t sequence) {
+    return RING_OFFSET + sequence % settings->block_count * settings->block_bytes;
+}
+
 /**
  * Checks the offset and the size of a block in the ring, and its copy of the notification. If the notification has a
  * file, checks only the copy in the slot of its number. SUPPLY_OK, or _CONTRACT with the wrong field.

@@ -130,6 +130,31 @@ TEST_F(OtherResidentFileViolationTest, TheCopyInTheRing) {
     expect_refused(handle, {"block_header.notification.partition"});
 }
 
+TEST_F(OtherResidentFileViolationTest, TheBlockAfterAGoodOne) {
+    const struct {
+        uint32_t file;
+        uint64_t offset, size;
+    } cases[] = {{1, UINT64_MAX, 8192}, {1, 81919, UINT64_MAX}, {1, 65537, 1u << 30},
+                 {4, 65536, 8192},      {5, 65536, 8192},       {UINT32_MAX, 0, 0}};
+    for (const auto &wrong : cases) {
+        Handle handle = open();
+        Task task(files);
+        first_epoch(task);
+        receive_first_epoch(handle);
+        ResidentFileImage image = image_of(task);
+        const uint32_t file = add_file(task, image.seal());
+        task.supply_from_file(file, image.block(0).notification, 1);
+        next(handle);
+        task.supply_from_file(file, image.block(1).notification, 1);
+        notification after = task.next_in_file(wrong.file, image.block(0).notification, 1);
+        after.offset = wrong.offset;
+        after.size = wrong.size;
+        task.supply_header(after);
+        expect_datums(handle, next(handle), counts[0]); // it may be read ahead, and is not checked yet
+        expect_refused(handle, {"notification."});
+    }
+}
+
 TEST_F(OtherResidentFileViolationTest, ColumnsOfViews) {
     Handle handle = open();
     Task task(files);
