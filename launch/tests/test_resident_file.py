@@ -1,0 +1,63 @@
+"""Later epochs from resident files (--resident-folder): the ranks get the same data, and nothing is left behind."""
+
+import os
+import subprocess
+
+import pytest
+
+import databases
+from ranks import one_line
+from supplier import SupplierFailure
+
+
+@pytest.fixture
+def database(tmp_path):
+    return databases.write(tmp_path / "lmdb", databases.numbered(200))
+
+
+@pytest.mark.parametrize("options", [(), ("--block-elements", 7), ("--storage-level", "MEMORY_ONLY")], ids=str)
+def test_the_same_elements_in_the_same_order(supply, database, tmp_path, options):
+    def run(*resident):
+        options_of_run = ("--partitions", 20, "--seed", 7, *options, *resident)
+        ranks = supply(database, *options_of_run, ranks=2, epochs=4, ring="16KiB", block="4KiB")
+        return [rank.lines for rank in ranks]
+
+    folder = tmp_path / "resident"
+    assert run("--resident-folder", folder) == run()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_kept_file_serves_a_run_with_another_ring(supply, database, tmp_path):
+    keep = ("--resident-folder", tmp_path / "resident", "--keep")
+    supply(database, *keep, epochs=2, ring="16KiB", block="8KiB")
+    [kept] = (tmp_path / "resident").iterdir()
+    before = kept.stat()
+    supply(database, *keep, epochs=2, ring="32KiB", block="4KiB")
+    assert [kept] == list((tmp_path / "resident").iterdir()) and kept.stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 128 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir(mode=0o700)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size=128k,mode=700,uid={os.getuid()}", "tmpfs", folder]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("this user may not mount a file system")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_disk_that_is_full(supplier, make_pairs, start_ranks, database, small_disk):
+    pairs = make_pairs(1, ring="16KiB", block="4KiB")
+    [rank] = start_ranks(pairs, 1)
+    run = supplier.start(
+        database, pairs, "--resident-folder", small_disk, "--epochs", 2, "--partitions", 20, "--block-elements", 1
+    )
+    with pytest.raises(SupplierFailure) as failure:
+        run.result()
+    text = str(failure.value)
+    assert rank.finish() == 1 and one_line(rank) == text
+    assert f"the disk of the resident folder {small_disk} is full (No space left on device): " in text
+    assert "bytes are written, of about" in text and "--resident-folder" in text
+    assert list(small_disk.iterdir()) == []
