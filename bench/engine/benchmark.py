@@ -7,9 +7,11 @@ import pathlib
 import signal
 import sys
 
-from engine import machine
-from engine.figures import parse_size
+from engine import bandwidth, machine, quiet
+from engine.figures import interval, parse_size
 from engine.machine import BenchError
+
+DEFAULT_PAIRS = list(range(1, os.cpu_count() + 1))
 
 
 def exit_on_sigterm():
@@ -65,27 +67,23 @@ def parser(name, description):
 def suite_parser(name, description):
     """The options that every benchmark and bench/run share."""
     made = argparse.ArgumentParser(prog=f"bench/{name}", description=description)
-    cores = os.cpu_count()
     made.add_argument(
         "--pairs",
         type=_counts,
         metavar="N,...",
-        default=list(range(1, cores + 1)),
-        help=f"numbers of pairs (default 1 to the number of cores: up to {cores} here)",
+        help=f"numbers of pairs (default 1 to the number of cores: up to {len(DEFAULT_PAIRS)} here; quick: 1)",
     )
     made.add_argument(
-        "--bytes", type=_size, metavar="SIZE", help="data of one repetition (default 1GiB; quick: 128MiB)"
+        "--bytes", type=_size, metavar="SIZE", help="data of one repetition (default 1GiB; quick: 512MiB)"
     )
     made.add_argument("--block", type=_size, metavar="SIZE", default=2 << 20, help="bytes of a block (default 2MiB)")
     made.add_argument("--ring", type=_size, metavar="SIZE", help="bytes of a ring (default 4 blocks)")
     made.add_argument(
-        "--repetitions", type=int, metavar="N", help="measured rounds (default 21, drift: 4500; quick: 5, 112)"
+        "--repetitions", type=int, metavar="N", help="measured rounds (default 21, drift: 4500; quick: 9, 112)"
     )
-    made.add_argument("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 3)")
+    made.add_argument("--warm-up", type=int, metavar="N", help="rounds before them, not counted (default 8; quick: 12)")
     made.add_argument(
-        "--quick",
-        action="store_true",
-        help="less data and fewer rounds, without the longest cases: a check, not for figures",
+        "--quick", action="store_true", help="half of the data, fewer rounds and one pair, without the longest cases"
     )
     made.add_argument("--heap", type=_size, metavar="SIZE", default=6 << 30, help="heap of Spark's JVM (default 6GiB)")
     made.add_argument(
@@ -105,12 +103,13 @@ def suite_parser(name, description):
 def settle(options, default_sizes, default_repetitions):
     """Fills in the defaults that depend on other options."""
     options.sizes = options.sizes or default_sizes
+    options.pairs = options.pairs or (DEFAULT_PAIRS[:1] if options.quick else DEFAULT_PAIRS)
     options.ring = options.ring or 4 * options.block
-    options.bytes = options.bytes or (128 << 20 if options.quick else 1 << 30)
+    options.bytes = options.bytes or (512 << 20 if options.quick else 1 << 30)
     options.repetitions = options.repetitions or (
-        max(5, default_repetitions // 40) if options.quick else default_repetitions
+        max(9, default_repetitions // 40) if options.quick else default_repetitions
     )
-    options.warm_up = options.warm_up if options.warm_up is not None else (3 if options.quick else 8)
+    options.warm_up = options.warm_up if options.warm_up is not None else (12 if options.quick else 8)
     return options
 
 
@@ -121,6 +120,7 @@ class Results:
         self.name = name
         self.tables = []
         self.summary = {}
+        self.figures = {}
         self.notes = {}
         self.cases = []
         self.wrong = []
@@ -129,6 +129,16 @@ class Results:
         """Adds a measured configuration, and what is wrong with its data."""
         self.cases.append({**about, **measured})
         self.wrong += [f"{self.name} {about}: {line}" for line in measured.get("wrong", [])]
+
+    def figure(self, key, measured, name="ratio"):
+        """Adds the median of a spread to the summary, with what its rounds say about it."""
+        self.summary[key] = measured[name]["median"]
+        others = measured.get("others")
+        self.figures[key] = {
+            "interval": interval(measured[name]["values"]),
+            "rounds": len(measured[name]["values"]),
+            "marked": others and sum(share > quiet.LIMIT for share in others),
+        }
 
     def table(self, table):
         self.tables.append(table)
@@ -140,12 +150,11 @@ class Results:
             "machine": about,
             "options": {key: value for key, value in vars(options).items() if key not in ("json", "floor")},
             "summary": self.summary,
+            "figures": self.figures,
             "notes": self.notes,
             "verified": not self.wrong,
             "wrong": self.wrong,
-            "tables": [
-                {"title": t.title, "columns": t.columns, "rows": t.rows, "picture": t.picture} for t in self.tables
-            ],
+            "tables": [table.as_json() for table in self.tables],
             "cases": self.cases,
         }
 
@@ -156,11 +165,12 @@ def main(name, description, measure, default_sizes, default_repetitions=21):
     exit_on_sigterm()
     options = settle(parser(name, description).parse_args(), default_sizes, default_repetitions)
     results = Results(name)
-    about = machine.describe()
+    about = {**machine.describe(), "gb_s": bandwidth.measure(), "stolen_before": quiet.stolen_seconds()}
     try:
         measure(options, results)
     except BenchError as error:
         sys.exit(f"bench/{name}: error: {error}")
+    about["stolen_seconds"] = quiet.stolen_seconds() - about.pop("stolen_before")
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(results.as_json(options, about), indent=1) + "\n", encoding="utf-8")

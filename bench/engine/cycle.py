@@ -2,8 +2,12 @@
 
 import contextlib
 
-from engine import pairs
+from engine import pairs, quiet
 from engine.figures import spread
+
+
+def check_nothing(ranks, rounds):
+    return []
 
 
 def run(
@@ -15,51 +19,75 @@ def run(
     options,
     consume="sum",
     baselines=None,
+    rings=(),
     baselines_from=0,
     resident=False,
     beside=None,
     shuffle_buffer=None,
+    check=check_nothing,
+    repeat=True,
 ):
     """
     Measures one configuration of pairs.
 
     source: the tally of the source that Spark has open. baselines: the words of each pair's baseline (Baseline.scala);
-    by default the memcpy baseline. baselines_from: the first round whose baseline reads the whole source; None if none
-    does. beside: makes a context for the time of the run from the ranks' process ids. shuffle_buffer: that of --shuffle
-    elements; None keeps the order of the source.
+    by default the memcpy baseline. rings: the words of another baseline of each pair, if any. baselines_from: the first
+    round whose baseline reads the whole source; None if none does. beside: makes a context for the time of the run from
+    the ranks' process ids. shuffle_buffer: that of --shuffle elements; None keeps the order of the source. check: says
+    what else is wrong, from the ranks' output and the rounds of each pair. repeat: measure marked rounds once more.
     """
-    epochs = 1 + options.warm_up + options.repetitions
-    baselines = baselines or [["memcpy"]] * count
-    with (
-        pairs.config_files(count, ring, block) as configs,
-        pairs.local_ranks(
-            count, configs, "bench-rank", "--local-rank", "{}", "--consume", consume, timeout=options.timeout
-        ) as ranks,
-    ):
-        with beside([rank.process.pid for rank in ranks]) if beside else contextlib.nullcontext():
-            answer = spark.run(
-                "cycle",
-                pairs=count,
-                epochs=epochs,
-                baselines=baselines,
-                timeout=options.timeout,
-                resident=resident,
-                shuffle_buffer=shuffle_buffer,
-                **configs,
-            )
-        results = [rank.end() for rank in ranks]
-    wrong = check_received(source, results)
-    if baselines_from is not None:
-        wrong += check_baselines(source, answer["pairs"], baselines_from)
+
+    def attempt(repetitions):
+        epochs = 1 + options.warm_up + repetitions
+        with (
+            pairs.config_files(count, ring, block) as configs,
+            pairs.local_ranks(
+                count, configs, "bench-rank", "--local-rank", "{}", "--consume", consume, timeout=options.timeout
+            ) as ranks,
+        ):
+            with beside([rank.process.pid for rank in ranks]) if beside else contextlib.nullcontext():
+                rounds = spark.run(
+                    "cycle",
+                    pairs=count,
+                    epochs=epochs,
+                    baselines=baselines or [["memcpy"]] * count,
+                    rings=rings,
+                    timeout=options.timeout,
+                    resident=resident,
+                    shuffle_buffer=shuffle_buffer,
+                    **configs,
+                )["pairs"]
+            results = [rank.end() for rank in ranks]
+        wrong.extend(check_received(source, results) + check(results, rounds))
+        if baselines_from is not None:
+            wrong.extend(check_baselines(source, rounds, baselines_from))
+        return results, rounds
+
+    def judged(rounds):
+        return [(others.share(*_span(round_)), round_) for round_ in list(zip(*rounds))[1 + options.warm_up :]]
+
+    wrong = []
+    with quiet.OtherTime() as others:
+        ranks, rounds = attempt(options.repetitions)
+        measured = judged(rounds)
+        marked = quiet.Rounds(measured, options.repetitions).marked
+        if marked and repeat:
+            measured += judged(attempt(marked)[1])
     return {
         "pairs": count,
         "ring_bytes": ring,
         "block_bytes": block,
-        **figures_of(answer["pairs"], options.warm_up, source["bytes"]),
+        **figures_of(quiet.Rounds(measured, options.repetitions), source["bytes"]),
         "wrong": wrong,
-        "ranks": results,
-        "rounds": answer["pairs"],
+        "ranks": ranks,
+        "rounds": rounds,
     }
+
+
+def _span(round_):
+    """From the first start of a baseline to the last end of a cycle."""
+    end = max(pair["cycle"]["start"] + pair["cycle"]["nanos"] for pair in round_)
+    return min(pair["baseline"]["start"] for pair in round_), end
 
 
 def _together(measured):
@@ -68,29 +96,37 @@ def _together(measured):
     return (max(m["start"] + m["nanos"] for m in measured) - start) / 1e9
 
 
+def _gb_s(rounds, kind):
+    """What all pairs moved together, round by round."""
+    return [
+        sum(pair[kind]["bytes"] for pair in round_) / _together([pair[kind] for pair in round_]) / 1e9
+        for round_ in rounds
+    ]
+
+
 def _drift(values):
     """The last tenth over the first tenth: 1 if a long run stays as fast as it began."""
     tenth = max(1, len(values) // 10)
     return spread(values[-tenth:])["median"] / spread(values[:tenth])["median"]
 
 
-def figures_of(pairs, warm_up, data_bytes):
+def figures_of(rounds, data_bytes):
     """
-    Figures of the rounds after the verified one and the warm-up. Each round has the baseline, then the cycle.
+    Figures of the rounds that count (quiet.Rounds). Each round has the baseline, the ring if any, and the cycle.
 
     A cycle moves `data_bytes` of element data over all pairs. A baseline says itself how much it moved.
     """
-    rounds = list(zip(*pairs))[1 + warm_up :]
     cycle = [data_bytes / _together([pair["cycle"] for pair in round_]) / 1e9 for round_ in rounds]
-    baseline = [
-        sum(pair["baseline"]["bytes"] for pair in round_) / _together([pair["baseline"] for pair in round_]) / 1e9
-        for round_ in rounds
-    ]
+    baseline = _gb_s(rounds, "baseline")
+    ring = _gb_s(rounds, "ring") if rounds[0][0]["ring"] else None
     elements = sum(pair["cycle"]["elements"] for pair in rounds[0])
     return {
         "cycle_gb_s": spread(cycle),
         "baseline_gb_s": spread(baseline),
         "ratio": spread([c / b for c, b in zip(cycle, baseline)]),
+        "ring_gb_s": ring and spread(ring),
+        "ring_ratio": ring and spread([r / b for r, b in zip(ring, baseline)]),
+        "others": rounds.others,
         "elements_per_s": spread([gb_s * 1e9 / data_bytes * elements for gb_s in cycle]),
         "baseline_elements_per_s": spread(
             [sum(p["baseline"]["elements"] for p in r) / _together([p["baseline"] for p in r]) for r in rounds]
@@ -136,7 +172,7 @@ def check_baselines(source, pairs, first_round):
     return wrong
 
 
-def check_liblmdb(source, pairs):
+def check_liblmdb(source, _, pairs):
     """Checks the CRCs that liblmdb baselines compute in round 0 (c/lmdb_walk.c)."""
     crc_sum = sum(rounds[0]["baseline"]["sum"] for rounds in pairs) % (1 << 64)
     return (

@@ -11,6 +11,15 @@ from engine.machine import BenchError
 _SHAPES = {784: (1, 28, 28), 3 << 10: (3, 32, 32), 192 << 10: (3, 256, 256), 1 << 20: (1, 1024, 1024)}
 
 
+# Each costs some 0.1 ms of an epoch, so less data must not mean smaller ones.
+PARTITION_BYTES = 64 << 20
+
+
+def partitions(data_bytes, options):
+    """The number of partitions of a benchmark, which may have more pairs than data."""
+    return max(max(options.pairs), data_bytes // PARTITION_BYTES)
+
+
 def generate(spark, element_bytes, total_bytes, partitions, storage_level="MEMORY_ONLY", batches=True):
     """Generates elements as Spark's open source, in the Supplier's batches or as tuples. Returns their tally."""
     channels, height, width = _SHAPES.get(element_bytes, (1, 1, element_bytes))

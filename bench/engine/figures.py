@@ -30,6 +30,16 @@ def percentile(ordered, share):
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
+def interval(values, confidence=0.95, resamples=10_000):
+    """The bootstrap interval of the median: two values, the same in every call."""
+    # Only the environment of the benchmarks has it.
+    import numpy
+
+    drawn = numpy.random.default_rng(0).choice(values, (resamples, len(values)))
+    tail = 50 * (1 - confidence)
+    return numpy.percentile(numpy.median(drawn, axis=1), [tail, 100 - tail]).tolist()
+
+
 def spread_text(values, digits=2):
     return f"{values['median']:.{digits}f} ({values['min']:.{digits}f}–{values['max']:.{digits}f})"
 
@@ -55,6 +65,9 @@ class Table:
         lines = [self.title, "  ".join(cell.ljust(width) for cell, width in zip(self.columns, widths)).rstrip()]
         lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in self.rows]
         return "\n".join(lines)
+
+    def as_json(self):
+        return {"title": self.title, "columns": self.columns, "rows": self.rows, "picture": self.picture}
 
     def markdown(self):
         lines = [" | ".join(self.columns), " | ".join("---" for _ in self.columns)]

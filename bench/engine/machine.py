@@ -132,10 +132,20 @@ def growth_of_all(pid, before):
 
 def processor_seconds(pid):
     """Processor time of a process and its descendants, with those that have ended."""
-    ticks = 0
+    seconds = 0
     for one in tree(pid):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            # After the name in parentheses; user and system time, and those of children that were waited for.
-            fields = pathlib.Path(f"/proc/{one}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+            seconds += sum(_processor_seconds(one))
+    return seconds
+
+
+def ended_children_seconds(pid):
+    """Processor time of those children of a process that have ended, with their own ended children."""
+    return sum(_processor_seconds(pid)[2:])
+
+
+def _processor_seconds(pid):
+    """User and system time of a process, and those of the children that it has waited for."""
+    # After the name in parentheses.
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in fields[11:15]]

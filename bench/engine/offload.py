@@ -4,7 +4,7 @@ import itertools
 import os
 from typing import NamedTuple
 
-from engine import machine
+from engine import machine, quiet
 from engine.figures import Table, spread, spread_text
 from engine.machine import BenchError
 from engine.spark import PythonSpark
@@ -134,12 +134,13 @@ def _ratios(case, figures):
 
 def compare(driver, case, rounds, warm_up, results):
     """Returns the figures of each way: its seconds, the ratios to ours, how far its answer is apart."""
-    measured = []
-    for number in range(warm_up + rounds):
+
+    def one_round(number):
         one = driver.round(job=case.job, ways=case.ways)
         results.case({**case._asdict(), "round": number, "load": os.getloadavg()[0]}, one)
-        measured.append(one)
-    counted = measured[warm_up:]
+        return one
+
+    counted = quiet.rounds(warm_up, rounds, one_round)
     ours = spread([one["seconds"][OURS] for one in counted])
     return {OURS: {"s": ours}} | {
         way: {
@@ -148,6 +149,7 @@ def compare(driver, case, rounds, warm_up, results):
             # A clock tick is 10 ms: a round may have none.
             "processor_ratio": sum(one["processor"][way] for one in counted)
             / max(0.01, sum(one["processor"][OURS] for one in counted)),
+            "others": counted.others,
             "apart": max(one["differences"][way] for one in counted),
         }
         for way in case.ways

@@ -1,10 +1,12 @@
 """The page with all tables and pictures of a run."""
 
+import math
 import re
 
 import matplotlib
 from matplotlib import pyplot
 
+from engine import paper, quiet, targets
 from engine.figures import Table
 
 matplotlib.use("Agg")
@@ -60,98 +62,84 @@ def _draw(table, file):
     pyplot.close(figure)
 
 
-TARGETS = {
-    "cycle_ratio_192k": 0.90,
-    "cycle_ratio_1m": 0.90,
-    "lmdb_ratio_256": 1.0,
-    "lmdb_ratio_28": 0.9,
-    "lmdb_in_place_vs_copied_256": 2,
-    "small_elements_per_s": 8_000_000,
-    "vs_tcp": 5,
-    "vs_file_per_partition": 8,
-    "read_ratio": 0.95,
-    "resident_ratio": 0.95,
-    "df_vs_parquet": 5,
-    "df_vs_arrow_socket": 5,
-    "df_vs_local_iterator": 5,
-    "call_vs_partition_files_first_batch": 5,
-    "call_vs_partition_files_first_batch_400k": 5,
-    "call_vs_partition_files": 2,
-    "call_vs_partition_files_400k": 2,
-    "results_vs_map_in_pandas": 3,
-    "results_vs_map_in_pandas_processor": 3,
-    "offload_svd_200k": 3.5,
-    "offload_svd_200k_vs_compute_svd": 6,
-    "offload_svd_20k": 1,
-    "offload_svd_2000_columns": 2.5,
-    "offload_pca_2000_columns": 5,
-    "offload_kmeans": 8,
-    "offload_ridge": 3,
-    "offload_gram_vector": 9,
-    "offload_transfer_vs_socket": 3,
-    "offload_transfer_vs_cycle": 0.67,
-}
-# Figures that must not be larger.
-LIMITS = {
-    "lmdb_task_ns_28": 250,
-    "lmdb_task_ns_256": 250,
-    "df_first_batch_s": 2,
-    "block_tensors_us": 25,
-    "block_batch_us": 25,
-    "call_disk_bytes": 0,
-    "call_disk_bytes_400k": 0,
-}
+def figures_of(outputs):
+    """The figures of all benchmarks by name, as summary.json has them."""
+    figures = {}
+    for output in outputs:
+        for key, value in output["summary"].items():
+            about = output["figures"].get(key, {"interval": None, "rounds": None, "marked": None})
+            figures[key] = {"value": value, **about, "target": targets.target_text(key)}
+            figures[key]["verdict"] = targets.verdict(key, figures[key])
+    return dict(sorted(figures.items()))
 
 
-def summary_table(summary):
-    table = Table("Summary", ["figure", "value", "target", "reached"])
-    for key, value in sorted(summary.items()):
-        shown = str(value) if isinstance(value, bool) else f"{value:.4g}"
-        table.add(key, shown, *_target(key, value))
+def summary_table(figures):
+    table = Table("Summary", ["figure", "median", "95 % interval", "target", "verdict", "marked rounds"])
+    for key, figure in figures.items():
+        interval = "–".join(f"{end:.4g}" for end in figure["interval"]) if figure["interval"] else "–"
+        marked = "–" if figure["marked"] is None else f"{figure['marked']} of {figure['rounds']}"
+        table.add(key, f"{figure['value']:.4g}", interval, figure["target"], figure["verdict"], marked)
     return table
 
 
-def _target(key, value):
-    if key in TARGETS:
-        return f"{TARGETS[key]:g}", "yes" if value >= TARGETS[key] else "no"
-    if key in LIMITS:
-        return f"at most {LIMITS[key]:g}", "yes" if value <= LIMITS[key] else "no"
-    return "–", "–"
-
-
-def missed(outputs, summary):
+def missed(outputs):
     """The notes about figures below their target."""
     notes = {key: note for output in outputs for key, note in output["notes"].items()}
-    return [(key, notes[key]) for key, target in TARGETS.items() if key in notes and summary[key] < target]
+    return [(key, notes[key]) for key, figure in figures_of(outputs).items() if key in notes and below(key, figure)]
 
 
-def write(file, outputs, summary):
-    """Writes the report of `outputs`, the JSON of each benchmark, in their order."""
+def below(key, figure):
+    return figure["value"] < targets.TARGETS.get(key, -math.inf)
+
+
+def machine_lines(outputs):
+    """What the machine is, and a table of how it was before and during each benchmark."""
     machine = outputs[0]["machine"]
-    lines = [
-        "# What the benchmarks measured",
-        "",
-        f"{machine['processor']}, {machine['cores']} cores, last-level cache {machine['last_level_cache']}, "
-        f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, Linux {machine['kernel']}; "
-        f"load before the run {machine['load_before']:.1f}.",
-        "bench/README.md says how each figure is computed, and against which baseline.",
-        "",
-        "## Summary",
-        "",
-        summary_table(summary).markdown(),
-        "",
-        *[f"* `{key}` misses its target: {note}." for key, note in missed(outputs, summary)],
-        "",
-    ]
+    table = Table(
+        "The machine",
+        [
+            "benchmark",
+            *(f"{what} GB/s, {n}" for what in ("read", "copy") for n in ("1 core", "2 cores")),
+            "stolen s",
+            "load before",
+        ],
+    )
     for output in outputs:
-        lines += [f"## {output['benchmark']}", ""]
-        for number, table in enumerate(output["tables"]):
-            lines += [f"### {table['title']}", "", as_table(table).markdown(), ""]
-            picture = draw(table, file.parent, f"{output['benchmark']}-{number}")
-            if picture:
-                lines += [picture, ""]
-        lines += [f"WRONG: {line}" for line in output["wrong"]]
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        gb_s, about = output["machine"]["gb_s"], output["machine"]
+        speeds = [f"{gb_s[what][n]:.1f}" if n in gb_s[what] else "–" for what in ("read", "copy") for n in ("1", "2")]
+        table.add(output["benchmark"], *speeds, f"{about['stolen_seconds']:.1f}", f"{about['load_before']:.1f}")
+    return [
+        f"{machine['processor']}, {machine['cores']} cores, last-level cache {machine['last_level_cache']}, "
+        f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, Linux {machine['kernel']}. "
+        "Plain C programs read and copied memory right before each benchmark:",
+        "",
+        table.markdown(),
+        "",
+        f"A round is marked if others used more than {quiet.LIMIT:.0%} of the processors. "
+        f"A figure with more than {quiet.MARKED_LIMIT:.0%} marked rounds is not quiet.",
+    ]
+
+
+def write(file, outputs):
+    """Writes the report of `outputs`, the JSON of each benchmark, with pictures beside it."""
+    file.write_text("\n".join(lines(outputs, file.parent)) + "\n", encoding="utf-8")
+
+
+def lines(outputs, folder=None):
+    """The lines of the report. Its pictures are drawn into the folder, if there is one."""
+    made = ["# What the benchmarks measured", "", summary_table(figures_of(outputs)).markdown(), ""]
+    made += [f"* `{key}` misses its target: {note}." for key, note in missed(outputs)]
+    made += ["", "bench/README.md says how each figure is computed, and against which baseline.", ""]
+    made += ["## The machine", "", *machine_lines(outputs), ""]
+    tables = [("The paper", "paper", [paper.table(outputs)])]
+    tables += [(output["benchmark"], output["benchmark"], output["tables"]) for output in outputs]
+    for title, name, of_benchmark in tables:
+        made += [f"## {title}", ""]
+        for number, table in enumerate(of_benchmark):
+            made += [f"### {table['title']}", "", as_table(table).markdown(), ""]
+            picture = draw(table, folder, f"{name}-{number}") if folder else ""
+            made += [picture, ""] if picture else []
+    return made + [f"WRONG: {line}" for output in outputs for line in output["wrong"]]
 
 
 def as_table(written):

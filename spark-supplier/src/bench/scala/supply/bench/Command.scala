@@ -27,7 +27,10 @@ final case class Generate(
 final case class OpenLmdb(path: String, partitions: Int, storageLevel: String,
     inPlace: Boolean = false) extends Command
 
-/** Supplies `pairs` ranks and measures the baselines ([[Baseline.of]]); answers [[Rounds]]. */
+/**
+ * Supplies `pairs` ranks and measures the baselines ([[Baseline.of]]), and the rings, if there are
+ * any; answers [[Rounds]].
+ */
 final case class Cycle(
     pairs: Int,
     mappedFiles: String,
@@ -35,6 +38,7 @@ final case class Cycle(
     epochs: Int,
     baselines: Seq[Seq[String]],
     timeout: Double,
+    rings: Seq[Seq[String]] = Nil,
     resident: Boolean = false,
     shuffleBuffer: Option[Int] = None) extends Command
 
@@ -69,9 +73,9 @@ final case class Measured(
     sum: BigInt = 0,
     peakBytes: Long = 0)
 
-/** One epoch of one pair: baseline, then cycle, with what its thread allocated and waited. */
-final case class Round(baseline: Measured, cycle: Measured, allocatedBytes: Long,
-    waitedForRank: Long)
+/** One epoch of one pair: baseline, ring, then cycle, with what its thread allocated and waited. */
+final case class Round(baseline: Measured, ring: Option[Measured], cycle: Measured,
+    allocatedBytes: Long, waitedForRank: Long)
 
 final case class Rounds(pairs: Seq[Seq[Round]])
 

@@ -17,7 +17,8 @@ private[bench] final class CycleJob(sc: SparkContext, source: Source, command: C
       timeout = command.timeout, resident = command.resident)
     val settings = TaskSettings(user, hosts, source.schema, source.mainColumn)
     StartLine.drawFor(command.pairs)
-    val task = new CycleTask(settings, plan, source.rdd.id, command.baselines, new TaskCounters(sc))
+    val task = new CycleTask(settings, plan, source.rdd.id, command.baselines, command.rings,
+      new TaskCounters(sc))
     val rounds = new PinnedRDD(sc, source, plan, hosts)
       .mapPartitionsWithIndex((rank, epochs) => epochs.map(task.run(rank, _)))
       .collect()
@@ -30,6 +31,7 @@ private[bench] final class CycleTask(
     plan: Plan,
     rddId: Int,
     baselines: Seq[Seq[String]],
+    rings: Seq[Seq[String]],
     counters: TaskCounters)
     extends Serializable {
   def run(rank: Int, epochs: Iterable[PlannedEpoch]): Seq[Round] = {
@@ -37,28 +39,37 @@ private[bench] final class CycleTask(
     val pair = PinnedTask.attach(settings.user.configFiles, settings.hosts, rank,
       context.attemptNumber(), settings.user.timeout)
     context.addTaskCompletionListener[Unit](_ => pair.close())
-    val baseline =
-      Baseline.of(baselines(rank), pair, CachedElements.of(rddId, plan.partitionsOf(rank)))
-    context.addTaskCompletionListener[Unit](_ => baseline.close())
+    def baselineOf(words: Seq[String]): Baseline = {
+      val made = Baseline.of(words, pair, CachedElements.of(rddId, plan.partitionsOf(rank)))
+      context.addTaskCompletionListener[Unit](_ => made.close())
+      made
+    }
+    val (baseline, ring) = (baselineOf(baselines(rank)), rings.lift(rank).map(baselineOf))
     val supply = new PairSupply(rank, pair, settings, counters)
-    val rounds = epochs.map(epoch => round(pair, supply, baseline, epoch)).toVector
+    val rounds = epochs.map(epoch => round(pair, supply, baseline, ring, epoch)).toVector
     supply.endOfData()
     pair.markEndSeen()
     rounds
   }
 
   private def round(
-      pair: Pair, supply: PairSupply, baseline: Baseline, epoch: PlannedEpoch): Round = {
-    StartLine.await(settings.user.timeout)
-    val reference = baseline.measure()
+      pair: Pair, supply: PairSupply, baseline: Baseline, ring: Option[Baseline],
+      epoch: PlannedEpoch): Round = {
+    val reference = together(baseline)
+    val ringReference = ring.map(together)
     StartLine.await(settings.user.timeout)
     val (elementsBefore, bytesBefore, waitedBefore) =
       (pair.publishedElements, pair.publishedBytes, pair.waitedNanos)
     val meter = new Meter
     supply.epoch(epoch)
     pair.awaitAllReleased()
-    Round(reference,
+    Round(reference, ringReference,
       meter.measured(pair.publishedElements - elementsBefore, pair.publishedBytes - bytesBefore),
       meter.allocatedBytes, pair.waitedNanos - waitedBefore)
+  }
+
+  private def together(baseline: Baseline): Measured = {
+    StartLine.await(settings.user.timeout)
+    baseline.measure()
   }
 }

@@ -1,11 +1,11 @@
-"""A driver program that predicts for bench/results. It does one run for each line of JSON on stdin."""
+"""A driver program that predicts for bench/predictions. It does one run for each line of JSON on stdin."""
 
 import json
 import sys
 import time
 
 import numpy
-import results_model as model
+import predictions_model as model
 import session
 from pyspark.sql.functions import pandas_udf
 from supply.spark import Supplier, release

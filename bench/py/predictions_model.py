@@ -1,4 +1,4 @@
-"""The model of bench/results: a linear one with numpy, for ranks and for Spark's Python functions."""
+"""The model of bench/predictions: a linear one with numpy, for ranks and for Spark's Python functions."""
 
 KEY, SCORE = "id", "score"
 FEATURES = [f"x{number}" for number in range(8)]

@@ -1,0 +1,65 @@
+"""What each figure should reach, and whether it does."""
+
+from engine import quiet
+
+TARGETS = {
+    "cycle_ratio_784": 0.85,
+    "cycle_ratio_192k": 0.95,
+    "cycle_ratio_1m": 0.95,
+    "lmdb_ratio_256": 1.0,
+    "lmdb_ratio_28": 0.9,
+    "lmdb_in_place_vs_copied_256": 2,
+    "small_elements_per_s": 8_000_000,
+    "vs_tcp": 5,
+    "vs_file_per_partition": 8,
+    "read_ratio": 0.95,
+    "resident_ratio": 0.95,
+    "spilled_ratio": 0.85,
+    "df_vs_parquet": 5,
+    "df_vs_arrow_socket": 5,
+    "df_vs_local_iterator": 5,
+    "call_vs_partition_files_first_batch": 5,
+    "call_vs_partition_files_first_batch_400k": 5,
+    "call_vs_partition_files": 2,
+    "call_vs_partition_files_400k": 2,
+    "results_vs_map_in_pandas": 3,
+    "results_vs_map_in_pandas_processor": 3,
+    "offload_svd_200k": 3.5,
+    "offload_svd_200k_vs_compute_svd": 6,
+    "offload_svd_20k": 1,
+    "offload_svd_2000_columns": 2.5,
+    "offload_pca_2000_columns": 5,
+    "offload_kmeans": 8,
+    "offload_ridge": 3,
+    "offload_gram_vector": 9,
+    "offload_transfer_vs_socket": 3,
+    "offload_transfer_vs_cycle": 0.67,
+}
+# Figures that must not be larger.
+LIMITS = {
+    "lmdb_task_ns_28": 250,
+    "lmdb_task_ns_256": 250,
+    "df_first_batch_s": 2,
+    "block_tensors_us": 25,
+    "block_batch_us": 25,
+    "call_disk_bytes": 0,
+    "call_disk_bytes_400k": 0,
+}
+
+
+def target_text(key):
+    """The target of a figure; "–" if it has none."""
+    if key in LIMITS:
+        return f"at most {LIMITS[key]:g}"
+    return f"{TARGETS[key]:g}" if key in TARGETS else "–"
+
+
+def verdict(key, figure):
+    """met, missed, or "not quiet" if others disturbed too many rounds; "–" without a target. figure: of the summary."""
+    if (figure["marked"] or 0) > quiet.MARKED_LIMIT * (figure["rounds"] or 0):
+        return "not quiet"
+    if key in LIMITS:
+        return "met" if figure["value"] <= LIMITS[key] else "missed"
+    if key in TARGETS:
+        return "met" if figure["value"] >= TARGETS[key] else "missed"
+    return "–"
