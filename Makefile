@@ -173,7 +173,7 @@ build-every-spark: | build
 bench: bench-programs ## every benchmark, about 30 minutes: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
-bench-quick: bench-programs ## the same figures with half of the data, fewer rounds and one pair, without the longest cases, 2 to 3 minutes
+bench-quick: bench-programs ## the same figures with half of the data, fewer rounds and one pair, without the longest cases, about 3 minutes
 	@bench/run --quick $(BENCH)
 
 bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy

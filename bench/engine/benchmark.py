@@ -132,13 +132,18 @@ class Results:
 
     def figure(self, key, measured, name="ratio"):
         """Adds the median of a spread to the summary, with what its rounds say about it."""
-        self.summary[key] = measured[name]["median"]
-        others = measured.get("others")
-        self.figures[key] = {
-            "interval": interval(measured[name]["values"]),
-            "rounds": len(measured[name]["values"]),
-            "marked": others and sum(share > quiet.LIMIT for share in others),
-        }
+        values = measured[name]["values"]
+        self._add(key, measured[name]["median"], interval(values), len(values), measured.get("others"))
+
+    def ratio_of_medians(self, key, ours, theirs, others=None):
+        """Adds the ratio of two spreads that were not measured in the same rounds."""
+        values = ours["values"], theirs["values"]
+        self._add(key, ours["median"] / theirs["median"], interval(*values), sum(map(len, values)), others)
+
+    def _add(self, key, value, interval_, rounds, others):
+        self.summary[key] = value
+        marked = None if others is None else sum(share > quiet.LIMIT for share in others)
+        self.figures[key] = {"interval": interval_, "rounds": rounds, "marked": marked}
 
     def table(self, table):
         self.tables.append(table)

@@ -30,14 +30,15 @@ def percentile(ordered, share):
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
-def interval(values, confidence=0.95, resamples=10_000):
-    """The bootstrap interval of the median: two values, the same in every call."""
+def interval(values, against=(1,), confidence=0.95, resamples=10_000):
+    """The bootstrap interval of the median, or of its ratio to another one's: two values, the same in every call."""
     # Only the environment of the benchmarks has it.
     import numpy
 
-    drawn = numpy.random.default_rng(0).choice(values, (resamples, len(values)))
+    random = numpy.random.default_rng(0)
+    ours, theirs = (numpy.median(random.choice(of, (resamples, len(of))), axis=1) for of in (values, against))
     tail = 50 * (1 - confidence)
-    return numpy.percentile(numpy.median(drawn, axis=1), [tail, 100 - tail]).tolist()
+    return numpy.percentile(ours / theirs, [tail, 100 - tail]).tolist()
 
 
 def spread_text(values, digits=2):
