@@ -145,6 +145,16 @@ class Results:
         marked = None if others is None else sum(share > quiet.LIMIT for share in others)
         self.figures[key] = {"interval": interval_, "rounds": rounds, "marked": marked}
 
+    def text(self, key):
+        """The line of a figure."""
+        line, about = f"{key} {self.summary[key]:.4g}", self.figures.get(key)
+        if about:
+            low, high = about["interval"]
+            line += f" (95 %: {low:.4g}–{high:.4g})"
+        if about and about["marked"]:
+            line += f", others disturbed {about['marked']} of {about['rounds']} rounds"
+        return line
+
     def table(self, table):
         self.tables.append(table)
         print(table.text(), end="\n\n", flush=True)
@@ -179,8 +189,8 @@ def main(name, description, measure, default_sizes, default_repetitions=21):
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(results.as_json(options, about), indent=1) + "\n", encoding="utf-8")
-    for key, value in sorted(results.summary.items()):
-        print(f"{key} {value:.4g}")
+    for key in sorted(results.summary):
+        print(results.text(key))
     failures = results.wrong + missed_floors(options.floor, results.summary)
     for line in failures:
         print(f"bench/{name}: error: {line}", file=sys.stderr)
