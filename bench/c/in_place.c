@@ -1,25 +1,41 @@
 /**
- * The baseline of resident blocks: reads the data of all resident blocks of a mapped file in place, once in each round,
- * without being the rank of the pair. There are none before the end of the first epoch.
+ * The baseline of resident blocks: reads the data of all resident blocks of a mapped file, or of all blocks of a resident
+ * file, in place, once in each round, without being the rank of the pair. There are none before the end of the first
+ * epoch.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "checksum.h"
 #include "layout.h"
 #include "messages.h"
 #include "rounds.h"
 
+/* NULL: there is no such file yet. */
 static const uint8_t *map(const char *path) {
     struct stat status;
     const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 && errno == ENOENT) return NULL;
     if (file < 0 || fstat(file, &status) != 0) die("%s cannot be opened: %m", path);
     void *address = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
     if (address == MAP_FAILED) die("%s cannot be mapped: %m", path);
+    close(file);
     return address;
+}
+
+/* The numbers of the blocks. */
+struct numbers {
+    uint64_t first, end;
+};
+
+static struct numbers blocks_of(const struct mapped_file_header *header) {
+    if (header->file_use == FILE_USE_RESIDENT) return (struct numbers){.end = header->block_count};
+    return (struct numbers){header->resident_first, header->resident_first + header->resident_count};
 }
 
 static uint32_t data_column(const uint8_t *file) {
@@ -33,11 +49,11 @@ static uint32_t data_column(const uint8_t *file) {
 /* The rounds of this baseline run while no task writes. */
 static void measure(const uint8_t *file) {
     const struct mapped_file_header *header = (const void *)file;
-    const uint64_t end = header->resident_first + header->resident_count;
-    const uint32_t column = header->resident_count > 0 ? data_column(file) : 0;
+    const struct numbers numbers = blocks_of(header);
+    const uint32_t column = numbers.end > numbers.first ? data_column(file) : 0;
     uint64_t elements = 0, bytes = 0, sum = 0;
     const struct round round = round_begin();
-    for (uint64_t number = header->resident_first; number < end; number++) {
+    for (uint64_t number = numbers.first; number < numbers.end; number++) {
         const uint8_t *address = file + RING_OFFSET + number % header->block_count * header->block_bytes;
         const struct block_header *block = (const void *)address;
         if (block->notification.kind != NOTIFICATION_BLOCK) continue;
@@ -51,9 +67,15 @@ static void measure(const uint8_t *file) {
 
 int main(int argc, char **argv) {
     messages_from("bench-in-place");
-    if (argc != 2) die("usage: bench-in-place MAPPED_FILE");
-    const uint8_t *file = map(argv[1]);
+    if (argc != 2) die("usage: bench-in-place FILE");
+    const uint8_t *file = NULL;
     char line[16];
-    while (next_round(line, sizeof line)) measure(file);
+    while (next_round(line, sizeof line)) {
+        if (file == NULL) file = map(argv[1]);
+        if (file != NULL)
+            measure(file);
+        else
+            answer_round(round_end(round_begin()), 0, 0, 0);
+    }
     return 0;
 }

@@ -14,6 +14,8 @@ TARGETS = {
     "vs_file_per_partition": 8,
     "read_ratio": 0.95,
     "resident_ratio": 0.95,
+    "resident_file_ratio": 0.95,
+    "resident_file_vs_fio": 0.9,
     "spilled_ratio": 0.85,
     "df_vs_parquet": 5,
     "df_vs_arrow_socket": 5,

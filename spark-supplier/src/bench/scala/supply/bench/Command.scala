@@ -40,7 +40,8 @@ final case class Cycle(
     timeout: Double,
     rings: Seq[Seq[String]] = Nil,
     resident: Boolean = false,
-    shuffleBuffer: Option[Int] = None) extends Command
+    shuffleBuffer: Option[Int] = None,
+    residentFolder: Option[String] = None) extends Command
 
 /** Supplies the source to the ranks of a host file, as the Supplier does; answers [[Done]]. */
 final case class Supply(ranks: Int, hosts: String, mappedFiles: String, namedPipes: String,
