@@ -21,6 +21,16 @@ class GoldenTest : public RankTest {
         ssize_t got = read(fd, bytes, sizeof bytes);
         return std::string(bytes, got > 0 ? static_cast<size_t>(got) : 0);
     }
+
+    static void expect_datum(const Element &expected, const supply_datum_t &datum) {
+        EXPECT_EQ(expected.key, std::string(static_cast<const char *>(datum.key), datum.key_bytes));
+        EXPECT_EQ(expected.data, std::string(static_cast<const char *>(datum.data), datum.data_bytes));
+        EXPECT_EQ(expected.label, datum.label);
+        EXPECT_EQ(expected.channels, datum.channels);
+        EXPECT_EQ(expected.height, datum.height);
+        EXPECT_EQ(expected.width, datum.width);
+        EXPECT_EQ(expected.encoded, datum.encoded);
+    }
 };
 
 TEST_F(GoldenTest, TheRankWritesItsGoldenFilesToTheByte) {
@@ -66,13 +76,7 @@ TEST_P(GoldenFilesTest, TheTasksGoldenFilesAreRead) {
     for (uint32_t i = 0; i < 3; i++) {
         supply_datum_t datum;
         ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, i, &datum), handle);
-        EXPECT_EQ(expected[i].key, std::string(static_cast<const char *>(datum.key), datum.key_bytes));
-        EXPECT_EQ(expected[i].data, std::string(static_cast<const char *>(datum.data), datum.data_bytes));
-        EXPECT_EQ(expected[i].label, datum.label);
-        EXPECT_EQ(expected[i].channels, datum.channels);
-        EXPECT_EQ(expected[i].height, datum.height);
-        EXPECT_EQ(expected[i].width, datum.width);
-        EXPECT_EQ(expected[i].encoded, datum.encoded);
+        expect_datum(expected[i], datum);
         EXPECT_EQ(0u, datum.epoch);
     }
     ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
@@ -125,7 +129,7 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithValuesInPlaceAreRead) {
     EXPECT_EQ(0x3132333435363738u, entry.inode);
     EXPECT_EQ(contents.size(), entry.file_bytes);
     EXPECT_EQ(0x4142434445464748u, entry.modified);
-    place_foreign_file(folder, mapped);
+    place_foreign_file(folder, "task-in-place.foreign", contents, mapped);
     Handle handle = replay(files, mapped, read_golden("task-in-place.notifications"));
     supply_block_t block;
     ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
@@ -135,17 +139,48 @@ TEST_F(GoldenTest, TheTasksGoldenFilesWithValuesInPlaceAreRead) {
     for (uint32_t i = 0; i < 4; i++) {
         supply_datum_t datum;
         ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, i, &datum), handle);
-        EXPECT_EQ(expected[i].key, std::string(static_cast<const char *>(datum.key), datum.key_bytes));
-        EXPECT_EQ(expected[i].data, std::string(static_cast<const char *>(datum.data), datum.data_bytes));
-        EXPECT_EQ(expected[i].label, datum.label);
-        EXPECT_EQ(expected[i].height * expected[i].width, datum.height * datum.width);
-        EXPECT_EQ(expected[i].encoded, datum.encoded);
+        expect_datum(expected[i], datum);
     }
     supply_statistics_t statistics;
     supply_get_statistics(handle.get(), &statistics);
     EXPECT_EQ(block.bytes + 13 + 50, statistics.bytes);
     ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
     ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
+}
+
+TEST_F(GoldenTest, TheTasksGoldenFilesWithAResidentFileAreRead) {
+    const Element datums[] = {
+        {"00000005", 7, 1, 2, 2, false, std::string("\0\1\2\3", 4)},
+        {"a/b\\\xff", -1, 0, 0, 0, true, ""},
+        {"", 0, 3, 1, 1, false, std::string("\xff\x80\0", 3)},
+    };
+    const struct {
+        uint32_t partition, count;
+        const Element *datums;
+    } blocks[] = {{2, 2, datums}, {4, 1, datums + 2}};
+    const int orders[][2] = {{0, 1}, {1, 0}, {0, 1}};
+    std::string mapped = read_golden("task-resident-file.mapped");
+    place_foreign_file(folder, "task-resident-file.resident", read_golden("task-resident-file.resident"), mapped);
+    Handle handle = replay(files, mapped, read_golden("task-resident-file.notifications"));
+    supply_block_t block;
+    for (uint32_t epoch = 0; epoch < 3; epoch++) {
+        for (const int k : orders[epoch]) {
+            ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+            EXPECT_EQ(epoch, block.epoch);
+            EXPECT_EQ(blocks[k].partition, block.partition);
+            EXPECT_EQ(0u, block.first_element);
+            ASSERT_EQ(blocks[k].count, block.element_count);
+            for (uint32_t i = 0; i < block.element_count; i++) {
+                supply_datum_t datum;
+                ASSERT_STATUS(SUPPLY_OK, supply_datum(handle.get(), &block, i, &datum), handle);
+                expect_datum(blocks[k].datums[i], datum);
+            }
+        }
+        ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
+    }
+    ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
+    // Closing would wait for a task that sees the end.
+    supply_abort(handle.release(), nullptr);
 }
 
 TEST_F(GoldenTest, TheCountsAreRead) {

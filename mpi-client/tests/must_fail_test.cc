@@ -1,4 +1,5 @@
 // proto/golden/must-fail.tsv: every row for the rank spoils the task's golden files and must be refused.
+#include <map>
 #include <sstream>
 
 #include "golden.h"
@@ -19,7 +20,35 @@ std::string bytes_of(const std::string &hex) {
     return bytes;
 }
 
-class MustFailTest : public RankTest {};
+class MustFailTest : public RankTest {
+  protected:
+    /** Replays the golden files with the damage of a row. */
+    Handle replay_damaged(const std::vector<std::string> &row) {
+        const std::string run = row[0].substr(0, row[0].find('.')), foreign = foreign_of(run);
+        std::map<std::string, std::string> contents;
+        for (const std::string &name : {run + ".mapped", run + ".notifications", foreign})
+            if (!name.empty()) contents[name] = read_golden(name);
+        if (!foreign.empty()) {
+            damage(row, foreign, contents.at(foreign));
+            place_foreign_file(folder, foreign, contents.at(foreign), contents.at(run + ".mapped"));
+        }
+        for (auto &[name, content] : contents) damage(row, name, content);
+        for (const std::string &name : split(row[0], ',')) EXPECT_EQ(1u, contents.count(name)) << name;
+        return replay(files, contents.at(run + ".mapped"), contents.at(run + ".notifications"));
+    }
+
+  private:
+    static void damage(const std::vector<std::string> &row, const std::string &name, std::string &content) {
+        const std::vector<std::string> names = split(row[0], ','), offsets = split(row[1], ',');
+        ASSERT_EQ(names.size(), offsets.size());
+        const std::string bytes = bytes_of(row[2]);
+        for (size_t i = 0; i < names.size(); i++) {
+            if (names[i] != name) continue;
+            ASSERT_LE(std::stoul(offsets[i]) + bytes.size(), content.size());
+            content.replace(std::stoul(offsets[i]), bytes.size(), bytes);
+        }
+    }
+};
 
 TEST_F(MustFailTest, EveryRowForTheRankIsRefusedByName) {
     const std::vector<std::string> rows = split(read_file(SUPPLY_TEST_GOLDEN "/must-fail.tsv"), '\n');
@@ -30,23 +59,11 @@ TEST_F(MustFailTest, EveryRowForTheRankIsRefusedByName) {
         const std::vector<std::string> row = split(rows[i], '\t');
         ASSERT_EQ(5u, row.size());
         if (row[3] != "rank") continue;
-        const std::string run = row[0].substr(0, row[0].find('.'));
-        std::string mapped = read_golden(run + ".mapped"), notifications = read_golden(run + ".notifications");
-        if (run == "task-in-place") place_foreign_file(folder, mapped);
-        const std::vector<std::string> names = split(row[0], ','), offsets = split(row[1], ',');
-        ASSERT_EQ(names.size(), offsets.size());
-        for (size_t patch = 0; patch < names.size(); patch++) {
-            ASSERT_TRUE(names[patch] == run + ".mapped" || names[patch] == run + ".notifications");
-            std::string &file = names[patch] == run + ".mapped" ? mapped : notifications;
-            const std::string bytes = bytes_of(row[2]);
-            ASSERT_LE(std::stoul(offsets[patch]) + bytes.size(), file.size());
-            file.replace(std::stoul(offsets[patch]), bytes.size(), bytes);
-        }
-        Handle handle = replay(files, mapped, notifications);
+        Handle handle = replay_damaged(row);
         supply_counts_t counts;
         supply_datum_t datum;
         supply_status_t status = supply_counts(handle.get(), &counts);
-        while (status >= 0) status = supply_next_datum(handle.get(), &datum);
+        while (status >= 0 && status != SUPPLY_END_OF_DATA) status = supply_next_datum(handle.get(), &datum);
         ASSERT_STATUS(SUPPLY_ERROR_CONTRACT, status, handle);
         EXPECT_TRUE(says(supply_error(handle.get()), {row[4].c_str()}));
         refused++;

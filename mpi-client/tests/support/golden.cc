@@ -70,9 +70,14 @@ static void write_as_task(const PairFiles &files, const std::string &mapped) {
     close(fd);
 }
 
-void place_foreign_file(const TemporaryFolder &folder, std::string &mapped) {
-    const std::string path = folder.write("task-in-place.foreign", read_golden("task-in-place.foreign"));
-    const foreign_file entry = entry_of(path);
+std::string foreign_of(const std::string &run) {
+    if (run == "task-in-place") return run + ".foreign";
+    return run == "task-resident-file" ? run + ".resident" : "";
+}
+
+void place_foreign_file(const TemporaryFolder &folder, const std::string &name, const std::string &contents,
+                        std::string &mapped) {
+    const foreign_file entry = entry_of(folder.write(name, contents));
     mapped.replace(FOREIGN_FILES_OFFSET, sizeof entry, reinterpret_cast<const char *>(&entry), sizeof entry);
 }
 
