@@ -133,7 +133,9 @@ class Results:
     def figure(self, key, measured, name="ratio"):
         """Adds the median of a spread to the summary, with what its rounds say about it."""
         values = measured[name]["values"]
-        self._add(key, measured[name]["median"], interval(values), len(values), measured.get("others"))
+        # One round says nothing about others.
+        of_median = interval(values) if len(values) > 1 else None
+        self._add(key, measured[name]["median"], of_median, len(values), measured.get("others"))
 
     def ratio_of_medians(self, key, ours, theirs, others=None):
         """Adds the ratio of two spreads that were not measured in the same rounds."""
@@ -148,9 +150,8 @@ class Results:
     def text(self, key):
         """The line of a figure."""
         line, about = f"{key} {self.summary[key]:.4g}", self.figures.get(key)
-        if about:
-            low, high = about["interval"]
-            line += f" (95 %: {low:.4g}–{high:.4g})"
+        if about and about["interval"]:
+            line += " (95 %: {:.4g}–{:.4g})".format(*about["interval"])
         if about and about["marked"]:
             line += f", others disturbed {about['marked']} of {about['rounds']} rounds"
         return line

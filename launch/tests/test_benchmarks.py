@@ -115,7 +115,9 @@ def test_a_benchmark_prints_what_its_figures_are_worth():
     results = benchmark.Results("read")
     results.figure("read_ratio", {"ratio": spread([0.9] * 3), "others": [0.0, 0.2, 0.3]})
     results.figure("quiet_ratio", {"ratio": spread([0.9] * 3), "others": [0.0] * 3})
+    results.figure("one_round", {"ratio": spread([0.9])})
     results.summary["plain"] = 3
+    assert results.text("one_round") == "one_round 0.9"
     assert results.text("read_ratio") == "read_ratio 0.9 (95 %: 0.9–0.9), others disturbed 2 of 3 rounds"
     assert results.text("quiet_ratio") == "quiet_ratio 0.9 (95 %: 0.9–0.9)"
     assert results.text("plain") == "plain 3"
