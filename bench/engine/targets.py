@@ -10,6 +10,7 @@ TARGETS = {
     "lmdb_ratio_28": 0.9,
     "lmdb_in_place_vs_copied_256": 2,
     "small_elements_per_s": 8_000_000,
+    "shuffle_ratio": 0.8,
     "vs_tcp": 5,
     "vs_file_per_partition": 8,
     "read_ratio": 0.95,

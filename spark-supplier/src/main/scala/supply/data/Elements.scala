@@ -87,6 +87,16 @@ trait KeepingCursor extends ElementCursor {
   /** Keeps the element that `next()` has moved to. */
   def keep(place: Int): Unit
 
+  /** Moves on by at most `count` elements, and keeps each in the next place. Returns their number. */
+  def keepNext(places: Array[Int], count: Int): Int = {
+    var i = 0
+    while (i < count && next()) {
+      keep(places(i))
+      i += 1
+    }
+    i
+  }
+
   /** Makes the element kept there the current one. `next()` still continues after the last one. */
   def recall(place: Int): Unit
 }

@@ -28,6 +28,8 @@ private sealed class SelectedCursor(cursor: KeepingCursor, selected: SelectedWri
 
   override def keep(place: Int): Unit = cursor.keep(place)
 
+  override def keepNext(places: Array[Int], count: Int): Int = cursor.keepNext(places, count)
+
   override def recall(place: Int): Unit = cursor.recall(place)
 
   override def write(to: ElementWriter): Unit = cursor.write(selected.passOnTo(to): ElementWriter)

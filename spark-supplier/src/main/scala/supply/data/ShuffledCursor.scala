@@ -1,6 +1,6 @@
 package supply.data
 
-import java.util.{Arrays, Random}
+import java.util.Arrays
 
 /**
  * The elements of a cursor in an order that the seed fixes: each is drawn from the next `buffer`
@@ -15,8 +15,7 @@ final class ShuffledCursor(
   }
   private val ahead = if (gathering.isDefined) ShuffledCursor.Ahead else 1
 
-  // Java specifies its sequence, so the order is the same with every version.
-  private val random = new Random(seed)
+  private val random = new UnsharedRandom(seed)
 
   /** The places of the elements to draw from: the first `size`. */
   private var places = Array.emptyIntArray
@@ -43,13 +42,12 @@ final class ShuffledCursor(
     free = written
     at = 0
     drawnCount = 0
+    val kept = cursor.keepNext(free, ahead)
     while (drawnCount < ahead && size > 0) {
       val i = random.nextInt(size)
       drawn(drawnCount) = places(i)
-      if (cursor.next()) {
-        places(i) = free(drawnCount)
-        cursor.keep(places(i))
-      } else {
+      if (drawnCount < kept) places(i) = free(drawnCount)
+      else {
         size -= 1
         places(i) = places(size)
       }

@@ -124,11 +124,24 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
   /** As BatchWriter.gatherBytes. */
   def gatherBytes(
       more: Array[Array[Byte]], starts: Array[Int], lengths: Array[Int], count: Int): Unit = {
+    var total = 0
     var i = 0
     while (i < count) {
-      reserve(lengths(i)).put(more(i), starts(i), lengths(i))
+      total += lengths(i)
       i += 1
     }
+    val start = bytes.size
+    val space = bytes.reserve(total)
+    var at = space.position()
+    val shift = at - start
+    i = 0
+    while (i < count) {
+      space.put(at, more(i), starts(i), lengths(i))
+      at += lengths(i)
+      offsets.put(at - shift)
+      i += 1
+    }
+    valid(count)
   }
 
   /** An element without a value: zeros, or no bytes. Returns the bytes that it has reserved. */

@@ -195,6 +195,18 @@ final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor
 
   override def keep(place: Int): Unit = kept.keep(place, newest, newestAt)
 
+  override def keepNext(places: Array[Int], count: Int): Int = {
+    var i = 0
+    while (i < count && next()) {
+      val more = math.min(count - i, newest.elements - newestAt)
+      kept.keep(places, i, newest, newestAt, more)
+      newestAt += more - 1
+      i += more
+    }
+    moveTo(newest, newestAt)
+    i
+  }
+
   override def recall(place: Int): Unit = moveTo(kept.batch(place), kept.at(place))
 
   override def bytes(places: Array[Int], from: Int, count: Int): Long =

@@ -4,79 +4,104 @@ import java.util.Arrays
 
 import supply.data.BatchWriter
 
-/** The Datums that a cursor keeps: a batch and a number each, copied only into the block. */
+/**
+ * The Datums that a cursor keeps. Bytes stay in their batch, and are copied only into the block.
+ * Numbers are copied when a Datum is kept: its batch is in the processor's cache then.
+ */
 private final class KeptDatums {
-  private var batches = new Array[DatumBatch](64)
-  private var numbers = new Array[Int](64)
+  import KeptDatums._
 
-  /** Reused by each write: the values of one column, or arrays, starts and lengths of bytes. */
-  private var values = Array.emptyIntArray
+  private var batches = new Array[DatumBatch](64)
+
+  /** Place after place, the numbers of its Datum: [[Fields]]. */
+  private var fields = new Array[Int](Fields * batches.length)
+
+  /** Reused by each write, for each of the fields; and the arrays of the values. */
+  private var columns = Array.fill(Fields)(Array.emptyIntArray)
   private var arrays = Array.empty[Array[Byte]]
-  private var starts = Array.emptyIntArray
 
   def keep(place: Int, batch: DatumBatch, at: Int): Unit = {
-    if (place == batches.length) {
+    if (place >= batches.length) {
       batches = Arrays.copyOf(batches, 2 * place)
-      numbers = Arrays.copyOf(numbers, 2 * place)
+      fields = Arrays.copyOf(fields, Fields * batches.length)
     }
     batches(place) = batch
-    numbers(place) = at
+    val first = Fields * place
+    val keyStart = batch.start(Datum.Key, at)
+    val dataStart = batch.start(Datum.Data, at)
+    fields(first + Datum.Key) = batch.number(Datum.Key, at) - keyStart
+    fields(first + Datum.Label) = batch.number(Datum.Label, at)
+    fields(first + Datum.Channels) = batch.number(Datum.Channels, at)
+    fields(first + Datum.Height) = batch.number(Datum.Height, at)
+    fields(first + Datum.Width) = batch.number(Datum.Width, at)
+    fields(first + Datum.Encoded) = batch.number(Datum.Encoded, at)
+    fields(first + Datum.Data) = batch.number(Datum.Data, at) - dataStart
+    fields(first + KeyStart) = keyStart
+    fields(first + DataStart) = dataStart
+    fields(first + At) = at
+  }
+
+  /** Keeps `count` Datums of the batch in `places(from)` and the next places. */
+  def keep(places: Array[Int], from: Int, batch: DatumBatch, at: Int, count: Int): Unit = {
+    var i = 0
+    while (i < count) {
+      keep(places(from + i), batch, at + i)
+      i += 1
+    }
   }
 
   def batch(place: Int): DatumBatch = batches(place)
 
   /** The number of the element in its batch. */
-  def at(place: Int): Int = numbers(place)
+  def at(place: Int): Int = fields(Fields * place + At)
 
   /** See [[supply.data.GatheringCursor]]. */
   def bytes(places: Array[Int], from: Int, count: Int): Long = {
     var sum = 0L
     var i = from
     while (i < from + count) {
-      val batch = this.batch(places(i))
-      sum += batch.length(Datum.Key, at(places(i))) + batch.length(Datum.Data, at(places(i)))
+      val first = Fields * places(i)
+      sum += fields(first + Datum.Key) + fields(first + Datum.Data)
       i += 1
     }
     sum
   }
 
   def write(to: BatchWriter, places: Array[Int], from: Int, count: Int): Unit = {
-    if (count > values.length) {
-      values = new Array(count)
-      arrays = new Array(count)
-      starts = new Array(count)
-    }
-    writeBytes(to, Datum.Key, places, from, count)
+    gather(places, from, count)
+    to.gatherBytes(Datum.Key, arrays, columns(KeyStart), columns(Datum.Key), count)
     var column = Datum.Label
     while (column < Datum.Encoded) {
-      gather(column, places, from, count)
-      to.putInts(column, values, 0, count)
+      to.putInts(column, columns(column), 0, count)
       column += 1
     }
-    gather(Datum.Encoded, places, from, count)
-    to.putBooleans(Datum.Encoded, values, 0, count)
-    writeBytes(to, Datum.Data, places, from, count)
+    to.putBooleans(Datum.Encoded, columns(Datum.Encoded), 0, count)
+    to.gatherBytes(Datum.Data, arrays, columns(DataStart), columns(Datum.Data), count)
   }
 
-  private def gather(column: Int, places: Array[Int], from: Int, count: Int): Unit = {
+  private def gather(places: Array[Int], from: Int, count: Int): Unit = {
+    if (count > arrays.length) {
+      columns = Array.fill(Fields)(new Array[Int](count))
+      arrays = new Array(count)
+    }
     var i = 0
     while (i < count) {
       val place = places(from + i)
-      values(i) = batch(place).number(column, at(place))
+      arrays(i) = batches(place).bytes
+      var field = 0
+      while (field < Fields) {
+        columns(field)(i) = fields(Fields * place + field)
+        field += 1
+      }
       i += 1
     }
   }
+}
 
-  private def writeBytes(
-      to: BatchWriter, column: Int, places: Array[Int], from: Int, count: Int): Unit = {
-    var i = 0
-    while (i < count) {
-      val place = places(from + i)
-      arrays(i) = batch(place).bytes
-      starts(i) = batch(place).start(column, at(place))
-      values(i) = batch(place).length(column, at(place))
-      i += 1
-    }
-    to.gatherBytes(column, arrays, starts, values, count)
-  }
+private object KeptDatums {
+  // After the columns of a Datum: for key and data, these have the length.
+  private final val KeyStart = DatumBatch.Columns
+  private final val DataStart = KeyStart + 1
+  private final val At = DataStart + 1
+  private final val Fields = At + 1
 }

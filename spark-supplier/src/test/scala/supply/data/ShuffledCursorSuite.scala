@@ -1,5 +1,7 @@
 package supply.data
 
+import java.util.Random
+
 import scala.collection.mutable
 
 import org.scalacheck.Gen
@@ -37,6 +39,14 @@ class ShuffledCursorSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     // Each element comes first in about 1000 of 4000. A difference of 250 is 9 standard deviations.
     val first = (0 until 4000).map(seed => shuffled(4, buffer = 4, seed = seed.toLong * 7919).head)
     assert((0 until 4).forall(element => math.abs(first.count(_ == element) - 1000) < 250))
+  }
+
+  test("draws are those of java.util.Random, whose sequence Java specifies") {
+    forAll(Gen.long, Gen.choose(1, Int.MaxValue)) { (seed, bound) =>
+      val (unshared, random) = (new UnsharedRandom(seed), new Random(seed))
+      assert(
+        (1 to 20).map(_ => unshared.nextInt(bound)) == (1 to 20).map(_ => random.nextInt(bound)))
+    }
   }
 
   test("the order never changes: a saved position must mean the same in the next release") {
