@@ -107,7 +107,7 @@ class ViewBlocksSuite extends AnyFunSuite with WrittenBlocks {
     assert(cursor.oneByOne < 250)
   }
 
-  test("an element that does not fit leaves no window behind") {
+  test("an element that does not fit adds no window") {
     // Each value is in another gibibyte, so it needs a window. Blocks are full of views and windows.
     val scattered = Seq.tabulate(1000)(i => Value(i * GiB, 13))
     val made = written(scattered, blockElements = 1000)
