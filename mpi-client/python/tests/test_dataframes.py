@@ -1,52 +1,32 @@
 """A rank reads the rows that PySpark writes with format("supply")."""
 
-import json
 import os
 import pathlib
-import subprocess
 
 import pyarrow
 import pytest
 import supply
 
-from layout import JAR, SPARK_PYTHON, get
+from layout import get
 from result_file import read_result
+from spark_program import LIMIT_SECONDS, SparkProgram
 
-LIMIT_SECONDS = 120
 # Elements of build/digits/test_lmdb
 HELD_OUT = 360
 
 
-class Spark:
-    """A PySpark program that writes the DataFrames of frames.py to this process, the rank."""
+class Spark(SparkProgram):
+    """Writes the DataFrames of frames.py to this process, the rank."""
 
     def __init__(self, log):
-        environment = {**os.environ, "PYSPARK_SUBMIT_ARGS": f"--jars {JAR} pyspark-shell", "TZ": "UTC"}
-        self.process = subprocess.Popen(
-            [str(SPARK_PYTHON), str(pathlib.Path(__file__).with_name("frames.py"))],
-            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1,
-        )  # fmt: skip
+        super().__init__(log, "frames.py", TZ="UTC")
 
     def write(self, files, name, rows="", **options):
-        assert self.process.stdin is not None
-        request = {"name": name, "folder": str(files.folder), "rows": str(rows), "options": options}
-        self.process.stdin.write(json.dumps(request) + "\n")
+        self.send({"name": name, "folder": str(files.folder), "rows": str(rows), "options": options})
 
-    def answer(self):
-        """The error, or None."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.startswith("answer "):
-                return json.loads(line.removeprefix("answer ")).get("error")
-        raise AssertionError("the PySpark program has ended")
-
-    def end(self):
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(LIMIT_SECONDS)
-        finally:
-            self.process.kill()
+    def error(self):
+        """Of the last request, or None."""
+        return self.answer().get("error")
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +60,7 @@ def counts(s):
 def test_every_row_arrives_unchanged_in_every_epoch(files, spark, tmp_path, name):
     spark.write(files, name, tmp_path / "rows.arrow", epochs=2, seed=7, **{"block-elements": 48})
     tables, counts = read(files, epochs=2)
-    assert spark.answer() is None
+    assert spark.error() is None
     with pyarrow.OSFile(str(tmp_path / "rows.arrow")) as file:
         expected = pyarrow.ipc.open_file(file).read_all().to_pylist()
     assert len(expected) == 1000 and tables == [expected, expected]
@@ -96,7 +76,7 @@ def test_every_row_goes_back_unchanged_as_a_result(files, spark, tmp_path, name)
             while block is not None:
                 out.write(block)
                 block = s.next_block()
-    assert spark.answer() is None
+    assert spark.error() is None
     path = f"{files.paths[0]}.results.result"
     with pyarrow.OSFile(str(tmp_path / "rows.arrow")) as file:
         expected = pyarrow.ipc.open_file(file).read_all().to_pylist()
@@ -115,7 +95,7 @@ def test_shuffled_rows_come_in_whole_blocks(files, spark, name):
         epochs = [[(block.partition, block.numpy("id", copy=True).tolist()) for block in s.epoch()] for _ in range(2)]
         assert counts(s) == (16 * 64, 16)
         assert s.next_block() is None and s.at_end_of_data
-    assert spark.answer() is None
+    assert spark.error() is None
     for blocks in epochs:
         assert len(blocks) == 16 and all(len(ids) == 64 for _, ids in blocks)
         assert {i for _, ids in blocks for i in ids} == set(range(1000))
@@ -133,13 +113,13 @@ def test_the_elements_of_an_epoch_are_known_at_its_end(files, spark):
         assert counts(s) == (1000, None)
         for _ in s:
             pass
-    assert spark.answer() is None
+    assert spark.error() is None
 
 
 def test_a_frame_without_rows_is_supplied(files, spark):
     spark.write(files, "empty")
     assert read(files, epochs=1) == ([[]], [])
-    assert spark.answer() is None
+    assert spark.error() is None
 
 
 @pytest.mark.parametrize(
@@ -154,14 +134,14 @@ def test_both_sides_name_a_column_that_cannot_be_supplied(files, spark, name, sa
     spark.write(files, name)
     with pytest.raises(supply.SupplyError) as failure:
         read(files, epochs=1)
-    error = spark.answer()
+    error = spark.error()
     for text in says:
         assert text in str(failure.value) and text in error
 
 
 def test_an_unknown_option_is_refused_with_the_nearest_name(files, spark):
     spark.write(files, "numbers", epoch=2)
-    error = spark.answer()
+    error = spark.error()
     assert "--epoch" in error and "did you mean --epochs?" in error
 
 
@@ -169,7 +149,7 @@ def test_an_lmdb_is_a_frame_of_seven_columns(files, spark):
     spark.write(files, "lmdb")
     with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         rows = [row for block in s for row in pyarrow.record_batch(block).to_pylist()]
-    assert spark.answer() is None
+    assert spark.error() is None
     assert len(rows) == HELD_OUT and len({row["key"] for row in rows}) == HELD_OUT
     assert all((row["channels"], row["height"], row["width"], len(row["data"])) == (1, 8, 8, 64) for row in rows)
     assert {row["label"] for row in rows} == set(range(10))
@@ -180,11 +160,11 @@ def test_unordered_rows_cannot_resume_inside_a_partition(files, spark):
     with supply.open(files.folder, 0, timeout=LIMIT_SECONDS) as s:
         s.next_block()
         position = s.position
-    assert "RankEndedException" in spark.answer()
+    assert "RankEndedException" in spark.error()
     spark.write(files, "shuffled", **{"block-elements": 10})
     with (
         pytest.raises(supply.SupplyError, match="cannot resume after element 10 of partition .* in no certain order"),
         supply.open(files.folder, 0, timeout=LIMIT_SECONDS, position=position) as s,
     ):
         s.next_block()
-    assert "in no certain order" in spark.answer()
+    assert "in no certain order" in spark.error()

@@ -1,59 +1,34 @@
 """The Supplier's --in-place: a rank gets the same values as of a run that copies, from the LMDB itself."""
 
-import json
 import os
-import pathlib
-import subprocess
 
 import numpy
 import pyarrow
 import pytest
 import supply
 
-from layout import JAR, ROOT, SPARK_PYTHON
+from layout import ROOT
+from spark_program import LIMIT_SECONDS, SparkProgram
 from values import lies_in_mapping
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 from supply.torch import DataLoader, Jagged, SupplyDataset  # noqa: E402
 
-LIMIT_SECONDS = 120
 
-
-class Spark:
-    """A PySpark program with the Supplier, for this process as its rank."""
+class Spark(SparkProgram):
+    """The Supplier, for this process as its rank. It answers with the error, or None."""
 
     def __init__(self, folder, log):
-        self.folder = folder
         path = os.pathsep.join(str(ROOT / part) for part in ("launch/tests", "build/python"))
-        self.process = subprocess.Popen(
-            [str(SPARK_PYTHON), str(pathlib.Path(__file__).with_name("lmdb_supplier.py")), str(folder)],
-            env={**os.environ, "PYSPARK_SUBMIT_ARGS": f"--jars {JAR} pyspark-shell", "PYTHONPATH": path},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1,
-        )  # fmt: skip
+        super().__init__(log, "lmdb_supplier.py", folder, PYTHONPATH=path)
+        self.folder = folder
 
     def supply(self, files, name, *options):
-        assert self.process.stdin is not None
         words = [
             "--lmdb", self.folder / name, "--mapped-files", files.folder / "mapped-files.conf",
             "--named-pipes", files.folder / "named-pipes.conf", "--ranks", 1, "--timeout", LIMIT_SECONDS, *options,
         ]  # fmt: skip
-        self.process.stdin.write(json.dumps(list(map(str, words))) + "\n")
-
-    def answer(self):
-        """The error, or None."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.startswith("answer "):
-                return json.loads(line.removeprefix("answer "))
-        raise AssertionError("the PySpark program has ended")
-
-    def end(self):
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(LIMIT_SECONDS)
-        finally:
-            self.process.kill()
+        self.send(list(map(str, words)))
 
 
 @pytest.fixture(scope="module")
