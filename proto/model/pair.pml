@@ -49,6 +49,9 @@
 #ifndef RESIDENT
 #define RESIDENT 0          /* 1: the first whole epoch is resident, and later epochs replay it; 4 SLOTS or more */
 #endif
+#ifndef RESIDENT_FILE
+#define RESIDENT_FILE 0     /* 1: the blocks of the first epoch are also in a file, and later epochs refer to them there */
+#endif
 #ifndef FOREIGN
 #define FOREIGN 0           /* 1: the values of blocks are in place, those of two blocks in a row in different files */
 #endif
@@ -138,6 +141,14 @@
 #define MEANT(sequence) (sequence)
 #define PLACE(sequence) SLOT(sequence)
 #endif
+/* Each later epoch takes the two blocks of the file in the opposite order. */
+#if RESIDENT_FILE
+#define FILE_BLOCKS (EPOCH - 1)
+#define IS_IN_FILE(sequence) ((sequence) >= EPOCH && KIND(sequence) == BLOCK)
+#define FILE_BLOCK(sequence) (1 - (sequence) % EPOCH)
+#else
+#define IS_IN_FILE(sequence) false
+#endif
 #define FILES 2
 #define FILE_OF(position) (((position) - 1) % FILES + 1)
 #define IS_FULL (expected == released + SLOTS)
@@ -166,6 +177,12 @@ typedef generation_state {
     byte resident_count;
     byte replay_sequence[SLOTS];   /* the record: MARK of a number */
     byte replay_block[SLOTS];      /* and of the replayed block */
+#endif
+#if RESIDENT_FILE
+    bool file_is_unsealed;        /* the file has its unsealed name, or its sealed one */
+    bool file_is_sealed;
+    byte file_published;
+    byte file_values[2];
 #endif
 
 #if FOREIGN
@@ -223,6 +240,9 @@ inline start_task(i, delivers, until, job) {
 #endif
 #if RESIDENT
 #include "resident.pml"
+#endif
+#if RESIDENT_FILE
+#include "resident_file.pml"
 #endif
 #if FOREIGN
 #include "foreign.pml"

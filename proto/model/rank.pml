@@ -57,8 +57,14 @@ inline wake_task() {
 /* The program reads in place while it holds the block. */
 inline read_in_place(number) {
     d_step {
+#if RESIDENT_FILE
+        if
+        :: IS_IN_FILE(number) -> read_in_file(number)
+        :: else
+        fi;
+#endif
         assert(pair[me].copy[PLACE(number)] == MARK(MEANT(number)));
-        assert(pair[me].values[PLACE(number)] == MARK(MEANT(number)) + START(me))
+        assert(IS_IN_FILE(number) || pair[me].values[PLACE(number)] == MARK(MEANT(number)) + START(me))
     }
 }
 

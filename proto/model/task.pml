@@ -115,6 +115,9 @@ proctype Task(byte me; bool delivers; byte until, job) {
 #if STREAM
     bool has_acknowledged;
 #endif
+#if RESIDENT_FILE
+    bool writes_file;
+#endif
     mtype request;
     mtype outcome;
     {
@@ -221,6 +224,9 @@ A6:     pair[generation].schema_columns = true;
 #if STREAM
         follow()
 #endif
+#if RESIDENT_FILE
+        choose_file();
+#endif
         };
 
         do
@@ -234,6 +240,9 @@ P1:
 #ifdef MUTATION_P3_BEFORE_P2
             pair[generation].published = sequence + 1;
 #endif
+#if RESIDENT_FILE && !defined(MUTATION_F3_AFTER_P3)
+            seal_file();
+#endif
             ONE_STEP {
             skip;
 P2:         position++;
@@ -246,7 +255,7 @@ P2:         position++;
 #endif
             if
             :: !IS_REPLAY(sequence) ->
-                d_step { assert(pair[generation].attached == 1); pair[generation].values[PLACE(sequence)] = position };
+                d_step { assert(pair[generation].attached == 1); pair[generation].values[PLACE(sequence)] = (IS_IN_FILE(sequence) -> 0 : position) };
                 pair[generation].copy[PLACE(sequence)] = MARK(sequence)
             :: else
             fi;
@@ -256,6 +265,12 @@ P2:         position++;
 #endif
 #ifndef MUTATION_RESIDENT_AFTER_P3
             seal_resident(sequence + 1);
+#endif
+#endif
+#if RESIDENT_FILE
+            assert(!IS_IN_FILE(sequence) || pair[generation].file_is_sealed);
+#ifndef MUTATION_F2_AFTER_P3
+            write_into_file();
 #endif
 #endif
 #ifdef MUTATION_P4_BEFORE_P3
@@ -275,6 +290,16 @@ P3:         pair[generation].published = sequence + 1;
 #endif
 #ifdef MUTATION_RESIDENT_AFTER_P3
             seal_resident(sequence);
+#endif
+#ifdef MUTATION_F2_AFTER_P3
+            sequence--;
+            write_into_file();
+            sequence++;
+#endif
+#ifdef MUTATION_F3_AFTER_P3
+            sequence--;
+            seal_file();
+            sequence++;
 #endif
 #ifdef MUTATION_ENTRY_AFTER_P3
             sequence--;
@@ -341,6 +366,10 @@ end_stalled: atomic { task_killed[me] -> outcome = DIED }
         /* Unused values are reset, so that spin does not distinguish states by them. */
         task_killed[me] = false;
         generation = 0; requests = 0; notifications = 0; sequence = 0; until = 0; job = 0; released = 0; position = 0; number = 0; from = 0;
-        request = 0; outcome = 0
+        request = 0;
+#if RESIDENT_FILE
+        writes_file = false;
+#endif
+        outcome = 0
     }
 }

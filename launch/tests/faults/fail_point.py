@@ -5,6 +5,7 @@ import os
 from waiting import wait_until
 
 TASK_STEPS = ("A1", "A2", "A3", "A4", "A5", "A6", "P1", "P2", "P3", "P4")
+RESIDENT_FILE_STEPS = ("F1", "F2", "F3")
 ENDING_STEPS = ("E1", "E2", "E3")
 DELIVERING_STEPS = ("D1", "D2", "D3", "D4")
 OPENING_STEPS = ("O1", "O2", "O3", "O4")

@@ -24,7 +24,7 @@ import databases
 import headers
 from cluster import Cluster
 from epoch_check import EpochCheck
-from fail_point import TASK_STEPS, FailPoint
+from fail_point import RESIDENT_FILE_STEPS, TASK_STEPS, FailPoint
 from faulty_run import PROGRAM
 from pairs import Pairs
 from ranks import Rank
@@ -141,7 +141,7 @@ class Mischief:
 
     def _arm(self, action):
         """Counted when a process reaches the step. Attaching is rare."""
-        step = self._chance.choice(TASK_STEPS)
+        step = self._chance.choice(TASK_STEPS + RESIDENT_FILE_STEPS)
         self.count_taken()
         self._armed = action
         self._fail_point.arm(step, action, self._chance.randrange(200) if step.startswith("P") else 0)
@@ -202,7 +202,7 @@ def soak(minutes, folder, tally, samples):
         with tempfile.TemporaryDirectory(prefix="supply-soak-", dir="/dev/shm") as memory:
             pairs = Pairs(pathlib.Path(memory, "pairs"), RANKS, ring="1MiB", block="256KiB")
             while time.monotonic() < end:
-                options = chance.choice([(), ("--in-place",)])
+                options = chance.choice([(), ("--in-place",), ("--resident-folder", folder / "resident")])
                 run = SoakRun(cluster, database, pairs, fail_point, tally, options)
                 try:
                     mischief = Mischief(run, fail_point, tally, chance)

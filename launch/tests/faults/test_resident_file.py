@@ -2,10 +2,11 @@
 
 import pytest
 
-from fail_point import is_gone
+from fail_point import RESIDENT_FILE_STEPS, is_gone
 from waiting import wait_until
 
 EPOCHS = 4
+LONG = [("F1", "kill"), ("F3", "kill"), *((step, "throw") for step in RESIDENT_FILE_STEPS)]
 
 
 @pytest.fixture
@@ -23,8 +24,9 @@ def start_resident(make_pairs, start_run, tmp_path):
     assert [file.name for file in folder.iterdir() if not file.name.endswith(".kept")] == []
 
 
-@pytest.mark.parametrize("step", ["F1", "F2", "F3"])
-@pytest.mark.parametrize("action", ["kill", pytest.param("throw", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("step", "action"), [("F2", "kill"), *(pytest.param(*each, marks=pytest.mark.long) for each in LONG)]
+)
 def test_an_executor_dies_while_it_writes_the_file(start_resident, fault, step, action):
     point = fault(step, action, after=7 if step == "F2" else 0)
     run = start_resident()
@@ -45,7 +47,7 @@ def test_an_executor_is_killed_in_a_later_epoch(start_resident, fault, step):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("step", ["F1", "F2", "F3"])
+@pytest.mark.parametrize("step", RESIDENT_FILE_STEPS)
 def test_an_executor_dies_while_it_writes_a_file_to_keep(start_resident, fault, step):
     point = fault(step, "kill", after=7 if step == "F2" else 0)
     run = start_resident("--keep")

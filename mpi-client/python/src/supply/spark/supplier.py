@@ -85,6 +85,9 @@ class Supplier:
         pad: bool = False,
         block_elements: int | None = None,
         resident: bool = False,
+        resident_folder: str | os.PathLike[str] | None = None,
+        resident_quota: str | int | None = None,
+        keep: str | None = None,
         validation: DataFrame | None = None,
         resume: Sequence[Mapping[str, Any]] | None = None,
         transform: Callable[[Any], Any] | None = None,
@@ -106,7 +109,9 @@ class Supplier:
         df: the training data. Nothing is written to disk, and training starts while Spark still computes df.
         columns: the columns of df that ranks get.
         batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy, pin: as for SupplyDataset.
-        epochs, seed, shuffle, shuffle_buffer, block_elements, resident: as for df.write.format("supply").
+        epochs, seed, shuffle, shuffle_buffer, block_elements, resident, resident_folder, resident_quota, keep: as for
+            df.write.format("supply"). Runs at the same time need a resident_folder each, unless they read a
+            kept file.
         drop_last: each rank makes as many steps in an epoch as the rank with the fewest full batches.
         pad: each rank makes as many steps as the rank with the most; some elements repeat.
         validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.
@@ -151,13 +156,16 @@ class Supplier:
         payload = checks.pickled(Job(call, script, arguments, data, backend), function)
         options = {
             "ranks": self._ranks, "epochs": epochs, "seed": seed, "shuffle": shuffle, "shuffle-buffer": shuffle_buffer,
-            "resident": resident, "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
+            "resident": resident, "resident-folder": resident_folder, "resident-quota": resident_quota, "keep": keep,
+            "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
             # While ranks validate, no block of df is released, and the other way round. Run finds stuck ranks then.
             "timeout": timeout if validation is None else _DAY_SECONDS,
         }  # fmt: skip
         supplied = [Supplied(df.select(*columns), "train", {**options, "resume-positions": positions})]
         if validation is not None:
-            supplied.append(Supplied(validation.select(*columns), "validation", options))
+            # Other data, with a name of its own.
+            named = {**options, "keep": keep and f"{keep} (validation)"}
+            supplied.append(Supplied(validation.select(*columns), "validation", named))
         environment = {**self._environment, "SUPPLY_RESULTS_FOLDER": str(files.results_folder)}
         return Run(
             context, launcher, self._ranks, files, supplied, payload, timeout, environment, schema is not None

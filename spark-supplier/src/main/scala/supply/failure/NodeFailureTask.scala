@@ -63,7 +63,7 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
     catch { case e: SupplyException => !e.retry }
 
   private def removeResidentFile(paths: PairPaths): Unit =
-    try residentFolder.foreach(folder => ResidentFileNames(Paths.get(folder), paths).remove())
+    try residentFolder.foreach(folder => ResidentFileNames(Paths.get(folder), paths).remove(run))
     catch { case _: IOException => () } // The next run of the pair removes it.
 
   /** Whether the driver still waits: this may run late, when new ranks have opened their pairs. */

@@ -7,10 +7,10 @@ import java.nio.file.Paths
 
 import scala.util.control.ControlThrowable
 
-import supply.core.{ConfigException, Deadline, FailPoint}
+import supply.core.{Deadline, FailPoint}
 import supply.data.ForeignFile
 import supply.protocol.Layout.{BlockHeader, Constant}
-import supply.protocol.{EpochCounts, Layout, Notification, Position, Schema}
+import supply.protocol.{Notification, Position, Schema}
 
 /**
  * Publishes blocks into slots that the rank has released. Steps (A1, P1, …) are those of
@@ -19,11 +19,11 @@ import supply.protocol.{EpochCounts, Layout, Notification, Position, Schema}
 final class Pair private[pair] (
     val name: String,
     val paths: PairPaths,
-    file: MappedFile,
+    protected val file: MappedFile,
     requests: RequestPipe,
     notifications: NotificationPipe,
     timeout: Double)
-    extends AutoCloseable {
+    extends PairTerms with AutoCloseable {
   private val blocks = new PublishedBlocks(name, file)
   private var sequence = file.published
   private var elementsBefore = 0L
@@ -58,8 +58,7 @@ final class Pair private[pair] (
   /** Whether END_OF_DATA is published: only E1 to E3 are left. */
   def isAtEnd: Boolean = lastPublished.exists(_.kind == Constant.NOTIFICATION_END_OF_DATA)
 
-  /** Whether no attempt has published anything. */
-  def isUntouched: Boolean = sequence == 0
+  override def isUntouched: Boolean = sequence == 0
 
   private def lastPublished: Option[Notification] =
     if (sequence == 0) None else Some(blocks.notification(sequence - 1))
@@ -69,22 +68,6 @@ final class Pair private[pair] (
 
   /** Bytes of the blocks of these elements, and of the values to which they refer. */
   def publishedBytes: Long = bytesBefore
-
-  /** Tells the rank which columns its blocks have. (A6) */
-  def writeOrCheckSchema(schema: Schema): Unit = {
-    if (schema.hasViews && !file.acceptsReferences)
-      throw new ConfigException(
-        s"$name: its rank cannot read values in place (--in-place, inPlace): its libsupply implements contract " +
-          s"${Layout.versionText(file.version)}. Build it from this release, or supply without that option")
-    file.writeOrCheckSchema(schema)
-    FailPoint("A6")
-  }
-
-  /** Refuses a rank that cannot read resident files. (A6) */
-  def requireBlockFiles(): Unit = if (!file.acceptsBlockFiles)
-    throw new ConfigException(
-      s"$name: its rank cannot read resident files (--resident-folder): its libsupply implements contract " +
-        s"${Layout.versionText(file.version)}. Build it from this release, or supply without that option")
 
   /**
    * What a resident file that begins with the next block says of this pair. `run`: 0 if it outlives
@@ -105,33 +88,6 @@ final class Pair private[pair] (
     }
     lastForeignNumber
   }
-
-  /** Tells the rank its plan; refuses a position that it saved under another plan. (A6) */
-  def bindPlan(fingerprint: Long): Unit = {
-    if (file.startPlan != 0 && file.startPlan != fingerprint)
-      throw new ConfigException(
-        s"$name: the rank wants to resume at a position that it saved in a run with other data or " +
-          s"${Pair.PlanOptions}: give the same ones, or start the rank without the position")
-    if (sequence > 0 && file.plan != fingerprint)
-      throw new ConfigException(
-        s"$name: another run has begun to supply this rank, with other data or " +
-          s"${Pair.PlanOptions}: start the rank anew")
-    file.plan = fingerprint
-  }
-
-  /** Removes the counts of a run that has published nothing. (A6) */
-  def forgetCounts(): Unit = if (sequence == 0) file.forgetCounts()
-
-  /** Tells the rank what each of its whole epochs has. */
-  def announceCounts(counts: EpochCounts): Unit = file.setCounts(counts)
-
-  /** Whether the rank has asked for what follows the first END_OF_EPOCH of this pair. */
-  def hasPassedAnEpoch: Boolean = file.acknowledged > 0
-
-  /** The plan of the published blocks, or else of the rank's position; 0: neither has one. */
-  def plan: Long = if (sequence == 0) file.startPlan else file.plan
-
-  def plan_=(fingerprint: Long): Unit = file.plan = fingerprint
 
   /** P1. Claims the next slot. Throws [[Pair.NoRoom]] if the resident blocks leave none. */
   def claim(): Claim = {
@@ -287,10 +243,6 @@ final class Pair private[pair] (
 }
 
 object Pair {
-  /** The options that a plan follows from, apart from the data. */
-  private val PlanOptions =
-    "--partitions, --ranks, --seed, --shuffle, --uneven (with --block-elements) or --resume-positions"
-
   /** The resident epoch has more blocks than the ring has slots for. */
   object NoRoom extends ControlThrowable
 

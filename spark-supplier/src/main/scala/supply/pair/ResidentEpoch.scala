@@ -25,20 +25,23 @@ final class ResidentEpoch(pair: Pair, schema: Schema, names: ResidentFileNames, 
   }
 
   /** Writes the pair's next blocks up to END_OF_EPOCH into the file: a whole epoch. (F1) */
-  def begin(): Unit = copyTo(ResidentFileWriter.create(names, header, space))
+  def begin(): Unit = copyTo(ResidentFileWriter.create(names, header.copy(run = run), space))
 
   /** Continues an epoch that an earlier attempt has begun to write. Otherwise does nothing. */
   def resume(): Unit =
     ResidentFileWriter.continued(names, header, space).foreach(copyTo)
 
   /** Removes the file, unless it outlives the run: the rank has released everything. (E1) */
-  def remove(): Unit = names.remove()
+  def remove(): Unit = names.remove(run)
 
   /** A run that died may have left files of this pair. */
   private def removeOfOthers(): Unit = {
+    ResidentFile.requireNoOtherRun(names.unsealed, run)
     Files.deleteIfExists(names.unsealed)
-    if (ResidentFile.find(names.ofRun, names.group, header.copy(run = run)).isEmpty)
+    if (ResidentFile.find(names.ofRun, names.group, header.copy(run = run)).isEmpty) {
+      ResidentFile.requireNoOtherRun(names.ofRun, run)
       Files.deleteIfExists(names.ofRun)
+    }
     ()
   }
 

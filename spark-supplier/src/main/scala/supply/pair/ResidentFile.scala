@@ -1,11 +1,13 @@
 package supply.pair
 
-import java.nio.file.{NoSuchFileException, Path}
+import java.nio.channels.FileChannel
+import java.nio.file.{Files, NoSuchFileException, Path, Paths}
+import java.nio.file.LinkOption.NOFOLLOW_LINKS
 import java.nio.file.StandardOpenOption.READ
 
 import scala.util.Using
 
-import supply.core.ContractException
+import supply.core.{ConfigException, ContractException}
 import supply.data.ForeignFile
 import supply.protocol.Notification
 
@@ -48,6 +50,23 @@ object ResidentFile {
         }
       }
     catch { case _: NoSuchFileException => None }
+
+  /** Refuses a file that a living process of another run writes or has written. */
+  private[pair] def requireNoOtherRun(path: Path, run: Long): Unit =
+    writerOfOther(path, run).filter(isOtherAndLives).foreach { pid =>
+      throw new ConfigException(
+        s"$path belongs to a run that lives (process $pid): give each run a folder of its own " +
+          "(--resident-folder), or mapped files with other names")
+    }
+
+  /** The process that has written a file of another run; None: there is no such file. */
+  private[pair] def writerOfOther(path: Path, run: Long): Option[Int] =
+    try Using.resource(FileChannel.open(path, READ, NOFOLLOW_LINKS))(
+        ResidentFileHeader.writerOfOther(_, run))
+    catch { case _: NoSuchFileException => None }
+
+  private def isOtherAndLives(pid: Int): Boolean =
+    pid != ProcessHandle.current().pid() && Files.exists(Paths.get(s"/proc/$pid"))
 
   private[pair] def foreign(path: Path): ForeignFile = ForeignFile.find(path.toString,
     "be used as a resident file (--resident-folder)")

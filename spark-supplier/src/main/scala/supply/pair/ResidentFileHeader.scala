@@ -87,6 +87,12 @@ private[pair] object ResidentFileHeader {
       from.getLong(At.fileBytes), from.getInt(At.`sealed`) == Constant.SEALED_COMPLETE)
   }
 
+  /** The process that has written the file, if it belongs to another run. */
+  def writerOfOther(channel: FileChannel, run: Long): Option[Int] = {
+    val from = bytes(channel, 0, At.SIZE)
+    if (Seq(0, run).contains(from.getLong(At.run))) None else Some(from.getInt(At.taskPid))
+  }
+
   /** As many of these bytes as there are; others are 0. */
   def bytes(channel: FileChannel, at: Long, count: Int): ByteBuffer = {
     val buffer = ByteBuffer.allocate(count).order(ByteOrder.LITTLE_ENDIAN)

@@ -19,10 +19,8 @@ final case class ResidentFileNames(folder: Path, pair: PairPaths, kept: Option[S
 
   def group: Option[String] = pair.group
 
-  /** Removes what belongs to this run alone. */
-  def remove(): Unit = {
-    Files.deleteIfExists(unsealed)
-    Files.deleteIfExists(ofRun)
-    ()
+  /** Removes what belongs to that run alone. */
+  def remove(run: Long): Unit = Seq(unsealed, ofRun).foreach { path =>
+    if (ResidentFile.writerOfOther(path, run).isEmpty) Files.deleteIfExists(path)
   }
 }

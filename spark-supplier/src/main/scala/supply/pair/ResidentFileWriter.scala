@@ -67,7 +67,7 @@ final class ResidentFileWriter private (names: ResidentFileNames, channel: FileC
       blocks.lastOption.fold(Constant.RING_OFFSET.toLong)(last => last.offset + last.size)
     space.writing {
       channel.truncate(fileBytes)
-      write(Array(header.copy(blocks = blocks.size,
+      write(Array(whenSealed.copy(blocks = blocks.size,
             elements = blocks.map(_.elementCount.toLong).sum,
             fileBytes = fileBytes, isSealed = true).toBytes), 0)
       if (names.kept.isDefined) channel.force(true)
@@ -76,6 +76,9 @@ final class ResidentFileWriter private (names: ResidentFileNames, channel: FileC
       result = Some(named())
     }
   }
+
+  /** A file that outlives its run belongs to none. */
+  private def whenSealed = if (names.kept.isDefined) header.copy(run = 0) else header
 
   /** Gives the file its name. Another run may have given that name to a file with the same data. */
   private def named(): ResidentFile = {
@@ -86,7 +89,7 @@ final class ResidentFileWriter private (names: ResidentFileNames, channel: FileC
       } catch { case _: FileAlreadyExistsException => false }
     Files.deleteIfExists(names.unsealed)
     if (isOwn) new ResidentFile(ResidentFile.foreign(names.whenSealed), blocks.toIndexedSeq)
-    else ResidentFile.find(names.whenSealed, names.group, header).getOrElse(
+    else ResidentFile.find(names.whenSealed, names.group, whenSealed).getOrElse(
       throw new NoSuchFileException(names.whenSealed.toString, null, "removed while it was opened"))
   }
 

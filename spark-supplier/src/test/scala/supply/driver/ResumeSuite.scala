@@ -1,5 +1,6 @@
 package supply.driver
 
+import java.nio.file.Files
 import java.util.concurrent.Future
 
 import scala.util.Random
@@ -14,10 +15,10 @@ import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
 
 /**
  * Ranks that end in the middle and come back with a position. What they see is the same with
- * resident blocks, shuffled elements and equal steps.
+ * resident blocks, kept files, shuffled elements and equal steps.
  */
-abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Partitions,
-    uneven: Uneven = Uneven.Keep)
+abstract class Resuming(resident: Boolean = false, kept: Boolean = false,
+    shuffle: Shuffle = Shuffle.Partitions, uneven: Uneven = Uneven.Keep)
     extends AnyFunSuite with LocalSpark {
   import Background.{inBackground, result}
   import Resuming.tuple
@@ -30,11 +31,23 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
   /** Elements of an epoch: each partition has eight or nine, which is at least two whole blocks. */
   private val supplied = if (uneven == Uneven.Drop) 8 * partitions else elements
 
+  private val staying = resident || kept
+
+  /** Of the kept file: the first test writes it, and the others use it. */
+  private lazy val folder = Files.createTempDirectory("supply-kept-")
+
+  override protected def afterAll(): Unit =
+    try if (kept) {
+        assert(folder.toFile.list().map(_.replaceAll(".*\\.", "")).toSeq == Seq("kept"))
+        TemporaryFolder.delete(folder)
+      }
+    finally super.afterAll()
+
   /** Large enough for all blocks of an epoch. */
   private val ringBytes = 32L * 4096
 
   private def start(
-      rank: TestRank, waitForRank: Boolean, seed: Long = 5, stay: Boolean = resident)
+      rank: TestRank, waitForRank: Boolean, seed: Long = 5, stay: Boolean = staying)
       : Future[Seq[TaskReport]] = {
     val rdd = sc.parallelize(0 until elements, partitions).map(tuple)
     val files = TestRank.configFilesOf(rank)
@@ -47,7 +60,9 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
       blockElements = Some(4),
       timeout = timeout,
       waitForRank = waitForRank,
-      resident = stay,
+      resident = stay && resident,
+      residentFolder = if (stay && kept) Some(folder.toString) else None,
+      keep = if (stay && kept) Some("elements") else None,
       shuffle = shuffle,
       uneven = uneven)
     inBackground(SupplyJob.run(sc, settings)(new DatumSource(rdd)))
@@ -87,7 +102,7 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
   test("a run without a stop has every element once an epoch") {
     assert(whole.filter(_.startsWith("OK ")).groupBy(identity).forall(_._2.size == epochs))
     assert(whole.count(_.startsWith("OK ")) == epochs * supplied)
-    assert(wholeRun(resident) == whole)
+    assert(wholeRun(staying) == whole)
   }
 
   test(
@@ -186,6 +201,8 @@ abstract class Resuming(resident: Boolean = false, shuffle: Shuffle = Shuffle.Pa
 class ResumeSuite extends Resuming
 
 class ResidentResumeSuite extends Resuming(resident = true)
+
+class KeptResumeSuite extends Resuming(kept = true)
 
 class ShuffledResumeSuite extends Resuming(shuffle = Shuffle.Elements(buffer = 5))
 

@@ -1,15 +1,17 @@
 package supply.pair
 
 import java.io.IOException
+import java.nio.ByteBuffer
+import java.nio.ByteOrder.LITTLE_ENDIAN
 import java.nio.file.{Files, Path, Paths}
-import java.nio.file.attribute.PosixFilePermissions
+import java.nio.file.attribute.{PosixFileAttributes, PosixFilePermissions}
 
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, ContractException}
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 import supply.sources.{Datum, DatumCursor}
-import supply.testing.{TestRank, TestStream}
+import supply.testing.{TemporaryFolder, TestRank, TestStream}
 
 /** Resident files, step by step, with a real rank: proto/PROTOCOL.md, "Resident files". */
 class ResidentFileSuite extends AnyFunSuite with PairWithRank {
@@ -151,6 +153,23 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
     }
   }
 
+  test("a file that a living process of another run writes is left alone") {
+    withFolder { (rank, names) =>
+      attached(rank) { pair =>
+        new ResidentEpoch(pair, Datum.schema, names, run + 1, space(names)).begin()
+      }
+      val header = ByteBuffer.wrap(Files.readAllBytes(names.unsealed)).order(LITTLE_ENDIAN)
+      Files.write(names.unsealed, header.putInt(At.taskPid, rank.pid.toInt).array)
+      val refused = intercept[ConfigException](attempt(rank, names, 1)((_, _) => ())).getMessage
+      assert(
+        refused.contains(s"${names.unsealed} belongs to a run that lives (process ${rank.pid})"))
+      names.remove(run)
+      assert(Files.exists(names.unsealed))
+      names.remove(run + 1)
+      assert(Files.notExists(names.unsealed))
+    }
+  }
+
   test("a kept file of other data, or a damaged one, is named") {
     withFolder { (rank, names) =>
       val kept = names.copy(kept = Some("1-2.0.kept"))
@@ -183,6 +202,18 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
       assert(full.getMessage.contains(s"the resident folder ${names.folder} is full"))
       val expected = new ResidentSpace("pair 0", names.folder, None, Some(Long.MaxValue))
       assert(intercept[ConfigException](expected.requireEnough()).getMessage.contains("bytes free"))
+    }
+  }
+
+  test("members of the pair's group may read the file, and change nothing") {
+    TemporaryFolder { parent =>
+      val group = Files.readAttributes(parent, classOf[PosixFileAttributes]).group
+      val folder = parent.resolve("resident")
+      ResidentFolder.make(folder, Some(group.getName))
+      PairFile.create(folder.resolve("file"), Some(group.getName)).close()
+      assert(modeOf(folder) == "rwxr-x---" && modeOf(folder.resolve("file")) == "rw-r-----")
+      assert(Files.readAttributes(folder.resolve("file"), classOf[PosixFileAttributes]).group ==
+        group)
     }
   }
 

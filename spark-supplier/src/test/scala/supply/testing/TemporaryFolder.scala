@@ -10,10 +10,13 @@ object TemporaryFolder {
   def apply[A](body: Path => A): A = {
     val folder = Files.createTempDirectory("supply-test")
     try body(folder)
-    finally {
-      val all = Files.walk(folder)
-      try all.iterator.asScala.toSeq.reverse.foreach(Files.delete)
-      finally all.close()
-    }
+    finally delete(folder)
+  }
+
+  /** Removes a folder with all that is in it. */
+  def delete(folder: Path): Unit = {
+    val all = Files.walk(folder)
+    try all.iterator.asScala.toSeq.reverse.foreach(Files.delete)
+    finally all.close()
   }
 }
