@@ -200,6 +200,33 @@ TEST_F(SupplyStatTest, ValuesInPlaceCountAsBytes) {
     EXPECT_EQ(std::string::npos, run(SUPPLY_TEST_STAT).out.find("in place"));
 }
 
+TEST_F(SupplyStatTest, BlocksOfAResidentFileCountAsBytes) {
+    Handle handle = open_rank();
+    Task task(pairs[0]);
+    supply_datums(task, 0);
+    EXPECT_FALSE(snapshot()["in_resident_file"].is_true());
+    notification in_file = {};
+    in_file.kind = NOTIFICATION_BLOCK;
+    in_file.element_count = 7;
+    in_file.partition = 4;
+    in_file.offset = RING_OFFSET;
+    in_file.size = 5000;
+    std::vector<uint8_t> bytes(sizeof(block_header));
+    reinterpret_cast<block_header *>(bytes.data())->elements_before = 10;
+    reinterpret_cast<block_header *>(bytes.data())->bytes_before = 1000;
+    const notification sent = task.next_in_file(1, in_file, 1);
+    task.write(bytes, sent);
+    task.publish();
+    const Json pair = snapshot();
+    EXPECT_TRUE(pair["in_resident_file"].is_true());
+    EXPECT_EQ(17, pair["elements"].number());
+    EXPECT_EQ(6000, pair["bytes"].number());
+    EXPECT_EQ(4, pair["partition"].number());
+    EXPECT_TRUE(says(run(SUPPLY_TEST_STAT).out, {"the last block is in a resident file, not copied"}));
+    task.end_of_epoch(1);
+    EXPECT_EQ(std::string::npos, run(SUPPLY_TEST_STAT).out.find("resident file"));
+}
+
 TEST_F(SupplyStatTest, OnlyOnePair) {
     Handle handle = open_rank();
     EXPECT_EQ(2u, snapshot(config)["pairs"].size());

@@ -133,6 +133,7 @@ static void set_progress(struct pair_snapshot *snapshot, const struct block_head
     snapshot->partition = block->notification.partition;
     snapshot->elements = block->elements_before + (has_elements ? block->notification.element_count : 0);
     snapshot->referenced_bytes = has_elements ? block->referenced_bytes : 0;
+    snapshot->in_resident_file = has_elements && block->notification.file != 0;
     snapshot->last_bytes = has_elements ? block->notification.size + block->referenced_bytes : 0;
     snapshot->bytes = block->bytes_before + snapshot->last_bytes;
 }

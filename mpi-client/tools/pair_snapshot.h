@@ -50,6 +50,7 @@ struct pair_snapshot {
     bool has_partition; /**< that block holds elements: it is not the end of an epoch or of the data */
     uint32_t partition;
     uint32_t referenced_bytes; /**< of the values in place to which the last block refers */
+    bool in_resident_file;     /**< the last block lies in a resident file */
     uint64_t elements;         /**< published so far */
     uint64_t bytes;            /**< of their blocks, and of the values in place to which these refer */
     uint64_t last_bytes;       /**< of the last block, these values included */

@@ -20,13 +20,14 @@ static json_t *pair(const struct pair_files *files, const struct pair_progress *
     const int local_rank = files->local_rank >= 0 ? files->local_rank : snapshot->local_rank;
     return json_pack(
         "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o}",
+        "s:o, s:o}",
         "mapped_file", json_text(files->mapped_file), "pair", integer(local_rank >= 0, (uint64_t)local_rank), "state",
         pair_state_name(snapshot->state), "text", text_or_null(snapshot->text), "rank",
         integer(snapshot->rank >= 0, (uint64_t)snapshot->rank), "epoch", integer(has_block, snapshot->epoch),
         "partition", integer(has_block && snapshot->has_partition, snapshot->partition), "elements",
         integer(snapshot->has_progress, snapshot->elements), "bytes", integer(snapshot->has_progress, snapshot->bytes),
-        "referenced_bytes", integer(has_block, snapshot->referenced_bytes), "elements_per_second",
+        "referenced_bytes", integer(has_block, snapshot->referenced_bytes), "in_resident_file",
+        has_block ? json_boolean(snapshot->in_resident_file) : json_null(), "elements_per_second",
         real(progress->elements_per_second), "bytes_per_second", real(progress->bytes_per_second), "blocks_in_ring",
         integer(snapshot->has_header, snapshot->published - snapshot->released), "ring_blocks",
         integer(snapshot->has_header, snapshot->block_count), "block_bytes",

@@ -79,6 +79,8 @@ static void print_pair(struct page *page, const struct pair_files *files, const 
     else if (snapshot->referenced_bytes > 0)
         snprintf(line, sizeof line, "%6s%.0f %% of the last block's bytes are in place, not copied", "",
                  100.0 * snapshot->referenced_bytes / (double)snapshot->last_bytes);
+    else if (snapshot->in_resident_file)
+        snprintf(line, sizeof line, "%6sthe last block is in a resident file, not copied", "");
     else
         return;
     print_line(page, line);

@@ -26,6 +26,7 @@ class Json {
     Json operator[](size_t index) const { return Json(json_array_get(value_, index)); }
     size_t size() const { return json_array_size(value_); }
     bool is_null() const { return value_ == nullptr || json_is_null(value_); }
+    bool is_true() const { return json_is_true(value_); }
     /** "" if it is not a string. */
     std::string text() const { return json_is_string(value_) ? json_string_value(value_) : ""; }
     /** -1 if it is not a number. */
