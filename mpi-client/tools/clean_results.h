@@ -8,10 +8,11 @@
 
 /** How to clean. */
 struct cleaning {
-    const char *tool;           /**< its name, for messages */
-    const char *results_folder; /**< NULL: not given */
-    bool dry_run;               /**< prints what would be removed, and removes nothing */
-    bool keep_results;          /**< keeps sealed results */
+    const char *tool;            /**< its name, for messages */
+    const char *results_folder;  /**< NULL: not given */
+    const char *resident_folder; /**< NULL: not given */
+    bool dry_run;                /**< prints what would be removed, and removes nothing */
+    bool keep_results;           /**< keeps sealed results */
 };
 
 /**

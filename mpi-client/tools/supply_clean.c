@@ -1,17 +1,18 @@
-/** supply-clean: removes the files that dead ranks left, and results that nobody needs. */
+/** supply-clean: removes the files that dead ranks left, and results and resident files that nobody needs. */
 #include <stdio.h>
 
-#include "clean_results.h"
+#include "clean_resident_files.h"
 #include "command_line.h"
 #include "stale.h"
 #include "supply.h"
 
-enum { DRY_RUN = COMMAND_LINE_OWN, RESULTS_FOLDER, KEEP_RESULTS };
+enum { DRY_RUN = COMMAND_LINE_OWN, RESULTS_FOLDER, KEEP_RESULTS, RESIDENT_FOLDER };
 static const struct option options[] = {
     COMMAND_LINE_COMMON,
     {"dry-run", no_argument, NULL, DRY_RUN},
     {"results-folder", required_argument, NULL, RESULTS_FOLDER},
     {"keep-results", no_argument, NULL, KEEP_RESULTS},
+    {"resident-folder", required_argument, NULL, RESIDENT_FOLDER},
     COMMAND_LINE_END,
 };
 
@@ -30,6 +31,8 @@ static const struct tool tool = {
         "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
         "  --results-folder DIR  folder of the results (default: SUPPLY_RESULTS_FOLDER, or that of the mapped file)\n"
         "  --keep-results        keep all sealed results\n"
+        "  --resident-folder DIR also remove the pairs' resident files in this folder that no rank reads and whose\n"
+        "                        Spark process has ended; never those of --keep (default: none)\n"
         "  --dry-run             print what would be removed, and remove nothing\n"
         "  --help, --version\n"
         "\n"
@@ -46,7 +49,9 @@ static bool clean(const struct config_line *line, const struct cleaning *cleanin
     if (status != SUPPLY_OK) fprintf(stderr, "%s: %s\n", tool.name, failure.text);
     for (int i = 0; i < 3; i++)
         if (stale.left[i]) puts(paths[i]);
-    return status == SUPPLY_OK && clean_results(line, cleaning);
+    if (status != SUPPLY_OK) return false;
+    const bool cleaned = clean_results(line, cleaning);
+    return clean_resident_files(line, cleaning) && cleaned;
 }
 
 int main(int argc, char **argv) {
@@ -57,6 +62,8 @@ int main(int argc, char **argv) {
             cleaning.results_folder = optarg;
         else if (option == KEEP_RESULTS)
             cleaning.keep_results = true;
+        else if (option == RESIDENT_FOLDER)
+            cleaning.resident_folder = optarg;
         else
             cleaning.dry_run = true;
     }

@@ -1,0 +1,13 @@
+/** The resident files that supply-clean removes (proto/PROTOCOL.md, "Resident files"). */
+#ifndef CLEAN_RESIDENT_FILES_H
+#define CLEAN_RESIDENT_FILES_H
+
+#include "clean_results.h"
+
+/**
+ * Removes the resident files of a dead pair from cleaning->resident_folder, if no process uses them, and prints the
+ * path of each. Kept files stay. False: one is left that is in use or cannot be removed, and standard error says why.
+ */
+bool clean_resident_files(const struct config_line *line, const struct cleaning *cleaning);
+
+#endif
