@@ -149,3 +149,11 @@ def _processor_seconds(pid):
     # After the name in parentheses.
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in fields[11:15]]
+
+
+def drop_from_cache(folder):
+    """Writes the files of a folder to the disk, and drops them from the kernel's cache."""
+    for path in pathlib.Path(folder).iterdir():
+        with open(path, "rb") as file:
+            os.fdatasync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
