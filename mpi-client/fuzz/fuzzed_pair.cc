@@ -5,10 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+
+extern "C" {
+#include "handle.h"
+}
 
 namespace supply_fuzz {
 
@@ -26,15 +31,21 @@ class Folder {
         request_pipe = path_ + "/request";
         notification_pipe = path_ + "/notification";
         foreign_file = path_ + "/foreign";
+        resident_file = path_ + "/resident";
         for (size_t i = 0; i < FuzzedPair::foreign_bytes; i++) contents += static_cast<char>(i * i / 7);
         std::ofstream(foreign_file, std::ios::binary) << contents;
+        clear_resident_file();
     }
     ~Folder() {
-        for (const std::string &file : {mapped_file, request_pipe, notification_pipe, foreign_file})
+        for (const std::string &file : {mapped_file, request_pipe, notification_pipe, foreign_file, resident_file})
             unlink(file.c_str());
         rmdir(path_.c_str());
     }
-    std::string mapped_file, request_pipe, notification_pipe, foreign_file;
+    void clear_resident_file() const {
+        std::ofstream(resident_file, std::ios::binary) << std::string(FuzzedPair::resident_bytes, '\0');
+    }
+
+    std::string mapped_file, request_pipe, notification_pipe, foreign_file, resident_file;
     std::string contents; /**< of the foreign file */
 
   private:
@@ -88,17 +99,16 @@ bool is_in_a_window(const supply_column_t &column, const void *from, size_t coun
     return false;
 }
 
-void write_entry(uint8_t *mapping) {
+void write_entry(uint8_t *mapping, uint32_t index, const std::string &path) {
     struct stat entry;
-    if (stat(folder().foreign_file.c_str(), &entry) != 0) found("cannot examine the foreign file");
-    auto &to = *reinterpret_cast<foreign_file *>(mapping + FOREIGN_FILES_OFFSET);
-    folder().foreign_file.copy(to.path, sizeof to.path - 1);
+    if (stat(path.c_str(), &entry) != 0) found("cannot examine a foreign file");
+    auto &to = reinterpret_cast<foreign_file *>(mapping + FOREIGN_FILES_OFFSET)[index];
+    path.copy(to.path, sizeof to.path - 1);
     to.device = entry.st_dev;
     to.inode = entry.st_ino;
     to.file_bytes = static_cast<uint64_t>(entry.st_size);
     to.modified =
         static_cast<uint64_t>(entry.st_mtim.tv_sec) * 1000000000 + static_cast<uint64_t>(entry.st_mtim.tv_nsec);
-    reinterpret_cast<mapped_file_header *>(mapping)->foreign_count = 1;
 }
 
 } // namespace
@@ -123,7 +133,9 @@ FuzzedPair::FuzzedPair() {
     if (notifications_ < 0 || file < 0 || address == MAP_FAILED) found("cannot open the task's side");
     close(file);
     mapping_ = static_cast<uint8_t *>(address);
-    write_entry(mapping_);
+    write_entry(mapping_, 0, folder().foreign_file);
+    write_entry(mapping_, 1, folder().resident_file);
+    header().foreign_count = 2;
 }
 
 FuzzedPair::~FuzzedPair() {
@@ -132,6 +144,26 @@ FuzzedPair::~FuzzedPair() {
     munmap(mapping_, file_bytes);
     close(notifications_);
     supply_close(supply_);
+    if (resident_is_written_) folder().clear_resident_file();
+}
+
+/* With a descriptor of its own: the rank refuses a file that is open for writing. */
+void FuzzedPair::write_resident(size_t offset, const void *bytes, size_t count) {
+    const int file = open(folder().resident_file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) return; /* the rank's lease keeps writers out */
+    resident_is_written_ = true;
+    offset = std::min(offset, resident_bytes);
+    const ssize_t ignored = pwrite(file, bytes, std::min(count, resident_bytes - offset), static_cast<off_t>(offset));
+    (void)ignored;
+    close(file);
+    write_entry(mapping_, 1, folder().resident_file);
+}
+
+bool FuzzedPair::is_in_resident_file(const supply_block_t &block) const {
+    const foreign_file_mapping &file = supply_->blocks.foreign_files.files[1];
+    const auto *address = static_cast<const uint8_t *>(block.address);
+    return file.address != nullptr && address >= file.address + RING_OFFSET &&
+           address + block.bytes <= file.address + resident_bytes;
 }
 
 void FuzzedPair::send(const void *bytes, size_t count) {
@@ -238,7 +270,8 @@ void FuzzedPair::read(const supply_block_t &block) {
     size_t mapped_bytes;
     const auto *mapped = static_cast<const uint8_t *>(supply_mapping(supply_, &mapped_bytes));
     const auto *address = static_cast<const uint8_t *>(block.address);
-    if (address < mapped || address + block.bytes > mapped + mapped_bytes) found("a block outside the mapping");
+    if ((address < mapped || address + block.bytes > mapped + mapped_bytes) && !is_in_resident_file(block))
+        found("a block outside the mapping");
     read_bytes(block, block.address, block.bytes, "a block outside itself");
     for (int i = 0; i < block.column_count; i++) {
         read_column(block, i);

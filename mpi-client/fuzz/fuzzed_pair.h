@@ -19,9 +19,11 @@ class FuzzedPair {
   public:
     static constexpr size_t block_bytes = BLOCK_BYTES_UNIT;
     static constexpr uint32_t block_count = BLOCK_COUNT_MIN;
-    /** Of the foreign file, whose entry is in the header. */
+    /** Of foreign file 1, whose entry is in the header. */
     static constexpr size_t foreign_bytes = 4096;
     static constexpr size_t file_bytes = RING_OFFSET + block_count * block_bytes;
+    /** Of foreign file 2: zeros, until write_resident() makes it a resident file. */
+    static constexpr size_t resident_bytes = file_bytes;
 
     FuzzedPair();
     ~FuzzedPair();
@@ -33,11 +35,14 @@ class FuzzedPair {
     mapped_file_header &header() { return *reinterpret_cast<mapped_file_header *>(mapping_); }
     uint8_t *slot(uint64_t sequence) { return mapping_ + RING_OFFSET + sequence % block_count * block_bytes; }
 
+    /** Writes into foreign file 2, as far as the bytes fit, and its entry. */
+    void write_resident(size_t offset, const void *bytes, size_t count);
+
     /** Writes to the notification pipe. Bytes that do not fit are lost. */
     void send(const void *bytes, size_t count);
 
     /**
-     * Receives once, and reads every byte that the rank is given. They must lie within the block or the foreign file.
+     * Receives once, and reads every byte that the rank is given. They must lie within the block or a foreign file.
      * False: the end of the data, or an error.
      */
     bool receive();
@@ -52,10 +57,12 @@ class FuzzedPair {
     void read_arrow(const supply_block_t &block, int index);
     void read_column(const supply_block_t &block, int index);
     void check_error();
+    bool is_in_resident_file(const supply_block_t &block) const;
 
     supply_t *supply_ = nullptr;
     int notifications_ = -1;
     uint8_t *mapping_ = nullptr;
+    bool resident_is_written_ = false;
     std::vector<supply_block_t> held_;
 };
 

@@ -102,6 +102,13 @@ void run(Input input) {
                     SCHEMA_OFFSET - offsetof(mapped_file_header, published), offset);
                 break;
             }
+            case SET_FILE: {
+                uint8_t bytes[UINT8_MAX] = {};
+                const size_t offset = input.number<uint32_t>(), count = input.number<uint8_t>();
+                input.copy(bytes, count);
+                pair.write_resident(offset, bytes, count);
+                break;
+            }
             case PUBLISH:
                 publish(pair, input, sequence++);
                 break;

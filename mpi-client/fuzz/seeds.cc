@@ -1,4 +1,5 @@
-// Writes the corpus of the fuzzer `notifications`: runs of a task that obeys the contract. Usage: seeds FOLDER
+// Writes the corpus of the fuzzer `notifications`: runs of a task that obeys the contract, except at the end of `edge`.
+// Usage: seeds FOLDER
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -7,6 +8,7 @@
 #include "block_image.h"
 #include "fuzzed_pair.h"
 #include "in_place.h"
+#include "resident_file.h"
 #include "steps.h"
 
 namespace supply_fuzz {
@@ -57,6 +59,36 @@ class Seed {
         append(&replayed, sizeof replayed);
         put<uint8_t>(RECEIVE, RELEASE);
     }
+
+    /** Makes foreign file 2 this resident file; its zeros stay. */
+    void resident_file(const std::string &contents) {
+        for (size_t from = 0; from < contents.size();) {
+            const size_t next = contents.find_first_not_of('\0', from);
+            if (next == std::string::npos) return;
+            const size_t zeros = contents.find(std::string(16, '\0'), next), end = std::min(zeros, contents.size());
+            const size_t count = std::min<size_t>(UINT8_MAX, end - next);
+            put<uint8_t>(SET_FILE);
+            put<uint32_t>(static_cast<uint32_t>(next));
+            bytes(&contents[next], count);
+            from = next + count;
+        }
+    }
+
+    /** Publishes a block of it. `in_file` is its copy there. */
+    void publish_in_file(const notification &in_file, uint32_t epoch) {
+        notification mixed = {};
+        mixed.element_count = in_file.element_count;
+        mixed.epoch = epoch;
+        mixed.partition = in_file.partition;
+        mixed.first_element = in_file.first_element;
+        mixed.offset = in_file.offset ^ (RING_OFFSET + sequence_ % FuzzedPair::block_count * FuzzedPair::block_bytes);
+        mixed.size = in_file.size ^ FuzzedPair::block_bytes;
+        mixed.file = 2;
+        put<uint8_t>(PUBLISH);
+        append(&mixed, sizeof mixed);
+        sequence_++;
+    }
+    void receive() { put<uint8_t>(RECEIVE, RELEASE); }
 
     void failure() {
         notification failure = {};
@@ -185,6 +217,48 @@ Seed windows() {
     return seed;
 }
 
+/* One value ends with its window, which is smaller than its file: the next bytes are in the file, but not the value's.
+ */
+Seed edge() {
+    using namespace supply_test;
+    const std::vector<Column> columns = {
+        Column::views("edge", {window_of(1, 1000, 2000), window_of(1, 3500, 100)},
+                      {view_of(std::string(100, 'x'), 0, 1900), view_of(std::string(100, 'x'), 1, 0)})};
+    Seed seed;
+    seed.schema(schema_of(columns));
+    seed.block(BlockImage(columns, 2));
+    BlockImage past = BlockImage(columns, 2);
+    past.views(0)[0].offset++;
+    seed.block(past);
+    return seed;
+}
+
+Seed resident_file() {
+    using namespace supply_test;
+    const std::vector<schema_entry> schema = schema_of(datum_columns(elements(0, 1)));
+    mapped_file_header pair = {};
+    pair.rank = pair.local_rank = -1;
+    ResidentFileImage image(pair, schema, FuzzedPair::block_bytes, 77);
+    image.add(datum_block(elements(0, 2)), 5, 0);
+    image.add(datum_block(elements(2, 1)), 6, 0);
+    image.bytes().resize(FuzzedPair::resident_bytes);
+    Seed seed;
+    seed.schema(schema);
+    seed.resident_file(image.seal());
+    for (uint32_t epoch = 1; epoch < 3; epoch++) {
+        for (const size_t k : {epoch % 2, 1 - epoch % 2}) {
+            seed.publish_in_file(image.block(k).notification, epoch);
+            seed.receive();
+        }
+        seed.end(NOTIFICATION_END_OF_EPOCH);
+    }
+    for (const size_t k : {1, 0}) seed.publish_in_file(image.block(k).notification, 3); /* one is read ahead */
+    seed.receive();
+    seed.receive();
+    seed.end(NOTIFICATION_END_OF_DATA);
+    return seed;
+}
+
 Seed failed() {
     Seed seed;
     seed.failure();
@@ -206,6 +280,8 @@ int main(int argc, char **argv) {
     supply_fuzz::resident().write(folder + "resident");
     supply_fuzz::in_place().write(folder + "in-place");
     supply_fuzz::windows().write(folder + "windows");
+    supply_fuzz::edge().write(folder + "edge");
+    supply_fuzz::resident_file().write(folder + "resident-file");
     supply_fuzz::failed().write(folder + "failure");
     return 0;
 }

@@ -108,8 +108,10 @@ static supply_status_t find_block(struct blocks *blocks, const struct pair *pair
     supply_status_t status = supply_ring_block_check(pair, notification, failure);
     if (status == SUPPLY_OK) status = supply_foreign_files_check(&blocks->foreign_files, failure);
     if (status != SUPPLY_OK) return status;
-    *address = pair->mapped_file.address + notification->offset;
-    if (notification->file == 0) return SUPPLY_OK;
+    if (notification->file == 0) {
+        *address = pair->mapped_file.address + notification->offset;
+        return SUPPLY_OK;
+    }
     const struct resident_file *file;
     status = find_file(blocks, pair, notification->file, &file, failure);
     if (status == SUPPLY_OK) status = supply_resident_file_check_block(file, notification, failure);
