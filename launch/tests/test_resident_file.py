@@ -61,3 +61,22 @@ def test_a_disk_that_is_full(supplier, make_pairs, start_ranks, database, small_
     assert f"the disk of the resident folder {small_disk} is full (No space left on device): " in text
     assert "bytes are written, of about" in text and "--resident-folder" in text
     assert list(small_disk.iterdir()) == []
+
+
+def test_a_dataframe_is_known_by_its_name(supplier, make_pairs, start_rank, database, tmp_path):
+    data = supplier.session.read.format("lmdb").option("partitions", 4).load(str(database))
+    keep = {"resident-folder": str(tmp_path / "resident"), "keep": "numbers", "epochs": 2}
+
+    def run():
+        pairs = make_pairs(ring="16KiB", block="8KiB")
+        rank = start_rank(pairs)
+        files = {"mapped-files": str(pairs.mapped_files), "named-pipes": str(pairs.named_pipes)}
+        data.write.format("supply").mode("append").options(**files, **keep).save()
+        assert rank.finish() == 0, rank.error
+        return rank.lines
+
+    first = run()
+    assert len(first) == 2 * 200
+    # Spark could not compute it again.
+    (database / "data.mdb").unlink()
+    assert run() == first
