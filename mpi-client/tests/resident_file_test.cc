@@ -9,6 +9,7 @@
 #include "file_lock.h"
 #include "forked.h"
 #include "resident_file_test.h"
+#include "saved_position.h"
 #include "supply_arrow.h"
 
 namespace supply_test {
@@ -89,11 +90,7 @@ TEST_F(ResidentFileTest, ABlockIsHeldUnderSeveralNumbers) {
     EXPECT_EQ(4u, task.released());
     EXPECT_STATUS(SUPPLY_ERROR_ARGUMENT, supply_release(handle.get(), &first), handle);
     expect_datums(handle, second, 0);
-    supply_position_t position;
-    char text[SUPPLY_POSITION_TEXT_BYTES];
-    ASSERT_STATUS(SUPPLY_OK, supply_position_save(handle.get(), &position), handle);
-    supply_position_to_text(&position, text, sizeof text);
-    EXPECT_STREQ("position-1:1:1:5:3:5152535455565758", text);
+    EXPECT_EQ("position-1:1:1:5:3:5152535455565758", saved_position(handle));
 }
 
 TEST_F(ResidentFileTest, DatumsAreReadOneByOne) {

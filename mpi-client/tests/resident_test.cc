@@ -1,5 +1,5 @@
 // Blocks that stay and are notified again (PROTOCOL.md, "Resident epochs"), as a rank sees them.
-#include "rank.h"
+#include "saved_position.h"
 
 namespace supply_test {
 namespace {
@@ -102,11 +102,7 @@ TEST_F(ResidentTest, APositionStandsInTheEpochInWhichABlockIsNotifiedAgain) {
     task.replay(1, 7);
     const supply_block_t again = next(handle);
     ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &again), handle);
-    supply_position_t position;
-    char text[SUPPLY_POSITION_TEXT_BYTES];
-    ASSERT_STATUS(SUPPLY_OK, supply_position_save(handle.get(), &position), handle);
-    supply_position_to_text(&position, text, sizeof text);
-    EXPECT_STREQ("position-1:7:1:0:2:0000000000000000", text);
+    EXPECT_EQ("position-1:7:1:0:2:0000000000000000", saved_position(handle));
 }
 
 TEST_F(ResidentTest, WhatIsNotifiedAgainByTheNextAttemptIsDropped) {

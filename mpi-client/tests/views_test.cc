@@ -5,6 +5,7 @@
 
 #include "forked.h"
 #include "in_place_test.h"
+#include "saved_position.h"
 
 namespace supply_test {
 namespace {
@@ -143,11 +144,7 @@ TEST_F(ViewsTest, APositionIsThatOfTheElements) {
     supply_in_place(task, 3);
     supply_datum_t datum;
     for (int i = 0; i < 2; i++) ASSERT_STATUS(SUPPLY_OK, supply_next_datum(handle.get(), &datum), handle);
-    supply_position_t position;
-    char text[SUPPLY_POSITION_TEXT_BYTES];
-    ASSERT_STATUS(SUPPLY_OK, supply_position_save(handle.get(), &position), handle);
-    supply_position_to_text(&position, text, sizeof text);
-    EXPECT_STREQ("position-1:0:1:0:2:0000000000000000", text);
+    EXPECT_EQ("position-1:0:1:0:2:0000000000000000", saved_position(handle));
 }
 
 TEST_F(ViewsTest, AHeldBlockKeepsItsWindowsWhileOthersComeAndGo) {
