@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "consume.h"
 #include "in_place_test.h"
 #include "supply_arrow.h"
 #include "user_process.h"
@@ -207,18 +208,7 @@ class NoLeaseTest : public InPlaceTest {
         ASSERT_EQ(0, chown(folder.path().c_str(), user_id, user_id));
     }
 
-    /** Receives until the end of the epoch. Returns how many elements came, or the error's text. */
-    std::string consume() const {
-        supply_t *supply;
-        if (supply_open(&supply, &options) != SUPPLY_OK) return supply_error(supply);
-        supply_datum_t datum;
-        supply_status_t status;
-        int elements = 0;
-        while ((status = supply_next_datum(supply, &datum)) == SUPPLY_OK) elements++;
-        const std::string text = status < 0 ? supply_error(supply) : std::to_string(elements) + " elements";
-        supply_close(supply);
-        return text;
-    }
+    std::string consume() const { return consume_until(SUPPLY_END_OF_EPOCH, options); }
 
     const User user{user_id, {}};
 };

@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "rank.h"
+#include "consume.h"
 #include "user_process.h"
 
 namespace supply_test {
@@ -40,19 +40,7 @@ class UsersTest : public RankTest {
         return supply_open(&supply, &options) == SUPPLY_OK ? "opened" : supply_error(supply);
     }
 
-    /** A rank that takes every element until the end. */
-    std::string consume() const {
-        supply_t *supply;
-        if (supply_open(&supply, &options) != SUPPLY_OK) return supply_error(supply);
-        supply_datum_t datum;
-        supply_status_t status;
-        int elements = 0;
-        while ((status = supply_next_datum(supply, &datum)) >= 0 && status != SUPPLY_END_OF_DATA)
-            elements += status == SUPPLY_OK;
-        const std::string text = status < 0 ? supply_error(supply) : std::to_string(elements) + " elements";
-        supply_close(supply);
-        return text;
-    }
+    std::string consume() const { return consume_until(SUPPLY_END_OF_DATA, options); }
 
     /** The task's whole side. */
     std::string feed() const {
