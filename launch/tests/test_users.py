@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 
 import pytest
 
@@ -28,11 +29,21 @@ def alice(make_pairs):
     return make
 
 
+@pytest.fixture
+def resident_folder():
+    """A folder that does not exist yet, where alice can reach it."""
+    with tempfile.TemporaryDirectory() as parent:
+        os.chmod(parent, 0o755)
+        yield os.path.join(parent, "resident")
+
+
 @needs_root
-def test_through_a_group_every_element_arrives(supplier, start_ranks, alice, database):
+@pytest.mark.parametrize("is_resident", [False, True], ids=["copied", "resident files"])
+def test_through_a_group_every_element_arrives(supplier, start_ranks, alice, database, resident_folder, is_resident):
     pairs, program = alice(group=FEEDERS)
     ranks = start_ranks(pairs, 2, program=program)
-    run = supplier.start(database, pairs, "--epochs", 2, "--partitions", 5, ranks=2)
+    resident = ["--resident-folder", resident_folder] if is_resident else []
+    run = supplier.start(database, pairs, "--epochs", 2, "--partitions", 5, *resident, ranks=2)
     assert [rank.finish() for rank in ranks] == [0, 0], [rank.error for rank in ranks]
     assert multiset(ranks) == databases.expected_lines(database, 2)
     assert len(rows(run.result())) == 2
