@@ -58,7 +58,9 @@ class ConfigFilesSuite extends AnyFunSuite {
     val lines = Seq(
       "/a" -> 4 * (2 << 20), "/b ring=1MiB" -> (1 << 20), "/c block=5000" -> 4 * 8192,
       "/d ring=20000 block=8192" -> 3 * 8192,
-      "/e ring=16KiB group=g block=4096" -> 16384)
+      "/e ring=16KiB group=g block=4096" -> 16384,
+      "/f ring=auto" -> (16 << 20), "/g block=6MiB ring=auto" -> (18 << 20),
+      "/h ring=auto block=32MiB" -> 4 * (32 << 20))
     val pairs = files(lines.map(_._1).mkString("\n"),
       lines.map(line => s"${line._1.take(2)}.req ${line._1.take(2)}.ntf").mkString("\n"))
     // A header and the schema in front of the ring.
