@@ -30,7 +30,9 @@ def last_message(run):
     return run.errors[-1].removeprefix("supply-run: ")
 
 
-@pytest.mark.parametrize("options, lines", [((), 1), (("--in-place",), 0)], ids=["copied", "in place"])
+@pytest.mark.parametrize(
+    "options, lines", [((), 1), (("--in-place", "--ring", "auto"), 0)], ids=["copied", "in place, automatic ring"]
+)
 def test_every_element_once(supply_run, entries, options, lines):
     run = supply_run("--lmdb", entries, "--ranks", 3, "--epochs", 2, "--partitions", 7, *options)
     assert run.finish() == 0
