@@ -3,6 +3,7 @@
 
 #include "command_line.h"
 #include "diagnose_memory.h"
+#include "diagnose_nodes.h"
 #include "diagnose_pairs.h"
 
 enum { FINDINGS = COMMAND_LINE_OWN, JSON };
@@ -48,6 +49,7 @@ static void check_config(struct diagnosis *diagnosis, struct pair_selection *sel
         else {
             diagnose_pairs(diagnosis, selection, &lines, needs, &count);
             diagnose_memory(diagnosis, needs, count);
+            diagnose_nodes(diagnosis, NODES_FOLDER);
         }
         free(needs);
     }
