@@ -99,6 +99,33 @@ def test_padded_ranks_make_equal_steps_with_validation(run, spark):
 
 
 @pytest.mark.long
+def test_both_data_sets_are_kept_in_files(run, spark, tmp_path):
+    def ids(data):
+        from torch import distributed
+
+        epochs = [
+            [[i for batch in epoch for i in batch["id"].tolist()] for epoch in both]
+            for both in zip(data.epochs(), data.validation.epochs())
+        ]
+        gathered = [None] * distributed.get_world_size()
+        distributed.all_gather_object(gathered, epochs)
+        return gathered
+
+    def supply():
+        return run(
+            ids, rows(spark, 90, 3), validation=rows(spark, 10, 2), epochs=2, resident_folder=tmp_path, keep="rows"
+        )
+
+    first, second = supply()
+    for mine, theirs in zip(first, second):
+        assert [sorted(a + b) for a, b in zip(mine, theirs)] == [list(range(90)), list(range(10))]
+    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert len(kept) == 2 * RANKS and all(name.endswith(".kept") for name in kept)
+    assert supply() == [first, second]
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == kept
+
+
+@pytest.mark.long
 def test_the_validation_data_may_wait_longer_than_the_timeout(run, spark):
     def train(data):
         import time
