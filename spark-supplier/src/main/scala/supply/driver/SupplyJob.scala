@@ -94,7 +94,7 @@ object SupplyJob {
       plan = plan.fingerprint(source.partitionElements.map(_.sum)),
       steps = settings.blockElements.flatMap(_ => plan.equalSteps).map(_.steps),
       rankElements = plan.rankElements(source.partitionElements),
-      sourceBytes = source.bytes,
+      sourceBytes = settings.residentFolder.flatMap(_ => source.bytes),
       beginsWithRest = plan.rest.isDefined)
     tasks.copy(kept = settings.keep.map(KeptName(tasks.plan, source, tasks.blockElements, _)))
   }

@@ -43,16 +43,27 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
 
   def epoch(planned: PlannedEpoch): Unit = if (planned.epoch >= start.epoch) {
     val inside = start.inside.filter(_ => planned.epoch == start.epoch)
-    (pair.resident, residentFile.flatMap(_.file)) match {
+    (pair.resident, fileFor(planned)) match {
       case (Some(blocks), _) => replay(planned, blocks, inside)
       case (_, Some(file)) => publish(planned, file, inside)
       case _ =>
-        if (settings.user.resident && !isRestOfEpoch(planned)) pair.beginResident(planned.epoch)
-        residentFile.foreach { file =>
-          if (inside.isDefined) file.resume() else if (!isRestOfEpoch(planned)) file.begin()
-        }
+        keepForLater(planned, inside)
         try write(planned, inside)
         catch { case Pair.NoRoom => throw RingErrors.exception(pair, settings, planned) }
+    }
+  }
+
+  /** A rest may have partitions that other ranks get in whole epochs: the file has not got them. */
+  private def fileFor(planned: PlannedEpoch): Option[ResidentFile] =
+    if (planned.isRest) None else residentFile.flatMap(_.file)
+
+  /** Keeps the blocks of the epoch resident, in the ring or in a file, if the user wants it. */
+  private def keepForLater(planned: PlannedEpoch, inside: Option[(Int, Long)]): Unit = {
+    val isWhole = !isRestOfEpoch(planned)
+    if (settings.user.resident && isWhole) pair.beginResident(planned.epoch)
+    residentFile.foreach { file =>
+      if (inside.isDefined) file.resume()
+      else if (isWhole && settings.usesFileAfter(planned.epoch)) file.begin()
     }
   }
 
@@ -89,6 +100,8 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
       file.from(partition.index, partition.done) match {
         case None => supply(planned.epoch, partition)
         case Some(blocks) =>
+          if (partition.done > 0 && !partition.isOrdered && blocks.nonEmpty && !pair.follows(file))
+            throw unordered(partition, partition.done)
           blocks.foreach { block =>
             pair.publish(file, block, planned.epoch)
             count()

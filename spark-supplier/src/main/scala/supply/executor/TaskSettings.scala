@@ -37,6 +37,10 @@ final case class TaskSettings(
   def counts(rank: Int): Option[EpochCounts] =
     rankElements.map(elements => EpochCounts(elements(rank), steps.getOrElse(0)))
 
+  /** Whether the resident file has a use after that epoch: a later one, or a later run. */
+  private[executor] def usesFileAfter(epoch: Int): Boolean =
+    kept.isDefined || epoch < user.epochs - 1
+
   /** The resident file of a rank of this node, if the user wants one. */
   private[executor] def residentFile(rank: Int, pair: Pair): Option[ResidentEpoch] =
     user.residentFolder.map { folder =>

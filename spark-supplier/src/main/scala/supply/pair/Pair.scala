@@ -5,6 +5,7 @@ import java.nio.ByteBuffer
 import java.nio.channels.ClosedByInterruptException
 import java.nio.file.Paths
 
+import scala.util.Using
 import scala.util.control.ControlThrowable
 
 import supply.core.{Deadline, FailPoint}
@@ -146,6 +147,10 @@ final class Pair private[pair] (
         file = number), columns = 0, referencedBytes = 0)
   }
 
+  /** Whether the last published block is one of that file. */
+  def follows(resident: ResidentFile): Boolean =
+    lastPublished.exists(_.file == numberOf(resident.foreign))
+
   /** P1 to P4 of END_OF_EPOCH. */
   def publishEndOfEpoch(epoch: Int): Unit = publishEnd(Constant.NOTIFICATION_END_OF_EPOCH, epoch)
 
@@ -233,12 +238,14 @@ final class Pair private[pair] (
 
   override def close(): Unit = synchronized {
     closed = true
-    try {
-      copies.foreach(_.close())
-      notifications.close()
-      requests.close()
-      file.close()
-    } finally OpenPairs.remove(file.path)
+    try
+      Using.Manager { use =>
+        use(file)
+        use(requests)
+        use(notifications)
+        copies.foreach(use(_))
+      }.get
+    finally OpenPairs.remove(file.path)
   }
 }
 

@@ -105,6 +105,27 @@ class ResidentFileSuite extends AnyFunSuite with RunsWithRanks {
     }
   }
 
+  test("the rest of an epoch comes from the source, also if there is a kept file") {
+    withLmdb { (folder, lmdb) =>
+      Seq(1, 3, 5).foreach { partition =>
+        val position = Some(s"position-1:0:1:$partition:4:0000000000000000")
+        def resumed(more: SupplySettings => SupplySettings) =
+          seen(run(lmdb)(more.andThen(_.copy(resumePositions = position))))
+        val expected = resumed(identity)
+        Seq.fill(2)(resumed(residentIn(folder, keep = Some("")))).foreach(lines =>
+          assert(lines == expected))
+      }
+    }
+  }
+
+  test("an epoch after which nobody needs the file writes none") {
+    withLmdb { (folder, lmdb) =>
+      // Its blocks do not fit into the quota.
+      seen(run(lmdb, epochs = 1)(residentIn(folder, quota = Some(8192))))
+      assert(filesIn(folder) == Seq.empty)
+    }
+  }
+
   test("two runs read one kept file at the same time") {
     withLmdb { (folder, lmdb) =>
       def one() = seen(run(lmdb, ranks = 1)(residentIn(folder, keep = Some(""))))
