@@ -16,7 +16,10 @@ static bool peek(const struct pair *pair, uint64_t sequence, struct notification
     return next->sequence == sequence;
 }
 
-/* The kernel itself reads ahead what follows: the file is mapped with MADV_SEQUENTIAL. */
+/*
+ * The kernel itself reads ahead within a partition. MADV_SEQUENTIAL would slow that down: 1.0 instead of 1.5 GB/s, with
+ * blocks of 8 MiB and a quarter of the file in memory.
+ */
 static bool follows(const struct resident_file *file, const struct notification *next,
                     const struct notification *received) {
     return next->file == received->file && next->offset == received->offset + file->block_bytes;

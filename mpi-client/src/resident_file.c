@@ -1,7 +1,6 @@
 #include "resident_file.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "file_lock.h"
 #include "notification_copy.h"
@@ -102,8 +101,6 @@ supply_status_t supply_resident_file_open(struct resident_file *file, const stru
     if (status == SUPPLY_OK) status = check_pair(mapping, &header, pair, failure);
     if (status == SUPPLY_OK) status = check_schema(mapping, &header, schema, failure);
     if (status != SUPPLY_OK) return status;
-    /* Blocks of a partition lie one after the other. Only a hint: the kernel then reads ahead in large pieces. */
-    madvise((void *)mapping->address, mapping->entry.file_bytes, MADV_SEQUENTIAL);
     *file = (struct resident_file){.mapping = mapping,
                                    .generation = header.generation,
                                    .block_bytes = header.block_bytes,
