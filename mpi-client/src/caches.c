@@ -53,13 +53,18 @@ static uint64_t within(uint64_t value, uint64_t least, uint64_t most) {
     return value < least ? least : value > most ? most : value;
 }
 
+static uint64_t share_of_pair(const struct cache *cache) {
+    return cache->processors <= PROCESSORS_OF_PAIR ? cache->bytes
+                                                   : cache->bytes / cache->processors * PROCESSORS_OF_PAIR;
+}
+
 uint64_t supply_ring_for_caches(const char *folder) {
     uint64_t own = 0, share = 0;
     struct cache cache;
     for (int i = 0; i < CACHES_MAX; i++) {
         if (!read_cache(folder, i, &cache)) continue;
         if (cache.level == 2) own = cache.bytes;
-        if (cache.level == 3) share = cache.bytes / cache.processors * PROCESSORS_OF_PAIR;
+        if (cache.level == 3) share = share_of_pair(&cache);
     }
     if (own == 0 && share == 0) return 0;
     return within(share > 2 * own ? share : 2 * own, RING_MIN, RING_MAX);

@@ -9,7 +9,8 @@
 
 /**
  * Bytes of a ring that is larger than the task's own cache (L2) and fits the part of the last cache (L3) that belongs
- * to two processors, the task's and the rank's: 4 to 16 MiB. 0: that folder describes no such cache.
+ * to two processors, the task's and the rank's, but at most all of it: 4 to 16 MiB. 0: that folder describes no such
+ * cache.
  */
 uint64_t supply_ring_for_caches(const char *folder);
 

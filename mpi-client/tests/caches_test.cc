@@ -41,6 +41,9 @@ TEST(CachesTest, ARingFitsThePairsShareAndNotTheTasksOwnCache) {
     const Machine machines[] = {
         {"a large share", {{"2", "Unified", "2048K", "0"}, {"3", "Unified", "491520K", "0-1"}}, 16 * MiB},
         {"a share of 6 MiB", {{"2", "Unified", "1024K", "0,16"}, {"3", "Unified", "98304K", "0-15,16-31"}}, 6 * MiB},
+        {"a last cache that one processor has alone",
+         {{"2", "Unified", "1024K", "0"}, {"3", "Unified", "6144K", "0"}},
+         6 * MiB},
         {"a small share", {{"2", "Unified", "256K", "0"}, {"3", "Unified", "16384K", "0-15"}}, 4 * MiB},
         {"an own cache above the share", {{"2", "Unified", "4096K", "0"}, {"3", "Unified", "8192K", "0-7"}}, 8 * MiB},
         {"no third cache", {{"1", "Data", "32K", "0"}, {"2", "Unified", "512K", "0-3"}}, 4 * MiB},
