@@ -10,20 +10,25 @@
 
 #include "clock.h"
 
+#define CLOSING_PAUSE_SECONDS 0.01
+
 const struct foreign_use supply_foreign_values = {
     .field = "window.file",
     .role = "which Spark supplies in place (--in-place),",
     .place = "It must be on this node, and readable for the rank's user",
     .group = "give it to that group (chgrp, chmod g+r)",
     .remedy = "supply it without --in-place",
+    .closing = 0,
 };
 
+/* A process that the JVM is just starting has copies of its descriptors, for an instant after they were closed. */
 const struct foreign_use supply_foreign_blocks = {
     .field = "notification.file",
     .role = "a file of Spark's --resident-folder,",
     .place = "The folder must be on this node, and the rank's user must be able to enter it and to read the file",
     .group = "set the same group= for the task",
     .remedy = "run without --resident-folder",
+    .closing = 1,
 };
 
 static supply_status_t fail_by_errno(struct failure *failure, const struct foreign_file_mapping *file,
@@ -48,6 +53,16 @@ static supply_status_t fail_by_change(struct failure *failure, const struct fore
                        file->entry.path, file->use->role);
 }
 
+/* 0, or -1 and errno: EAGAIN: the file stays open for writing. */
+static int lease_after_closing(const struct foreign_file_mapping *file) {
+    const int64_t deadline = supply_clock_after(file->use->closing);
+    while (fcntl(file->fd, F_SETLEASE, F_RDLCK) != 0) {
+        if (errno != EAGAIN || supply_clock_now() >= deadline) return -1;
+        supply_clock_sleep(CLOSING_PAUSE_SECONDS);
+    }
+    return 0;
+}
+
 /*
  * A read lease: whoever opens the file for writing, or cuts it, waits until the lease is dropped, at most
  * /proc/sys/fs/lease-break-time. Only the file's owner may have one, and not on every file system.
@@ -55,7 +70,7 @@ static supply_status_t fail_by_change(struct failure *failure, const struct fore
 static supply_status_t take_lease(struct foreign_file_mapping *file, struct failure *failure) {
     /* The kernel would signal the owner of the descriptor. By default that is this process, and SIGIO would end it. */
     if (fcntl(file->fd, F_SETSIG, SIGURG) != 0) return SUPPLY_OK;
-    file->has_lease = fcntl(file->fd, F_SETLEASE, F_RDLCK) == 0;
+    file->has_lease = lease_after_closing(file) == 0;
     if (!file->has_lease) return errno == EAGAIN ? fail_by_writer(failure, file) : SUPPLY_OK;
     fcntl(file->fd, F_SETOWN, 0);
     return SUPPLY_OK;

@@ -15,6 +15,7 @@ struct foreign_use {
     const char *place;  /**< of a file that cannot be read: what to check */
     const char *group;  /**< of a file that the pair's group may not read: what to do */
     const char *remedy; /**< the other way to supply the same values */
+    double closing;     /**< seconds for which Spark may still have a file open for writing that it has closed */
 };
 
 /** Values in place, and the blocks of resident files. */

@@ -17,8 +17,8 @@ static supply_status_t fail(const struct foreign_file_mapping *mapping, const ch
 static supply_status_t lock(const struct foreign_file_mapping *mapping, struct failure *failure) {
     if (supply_file_lock(mapping->fd, F_RDLCK, READER_LOCK_BYTE) == 0) return SUPPLY_OK;
     return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
-                       IN_FILE "cannot be locked: %m. No other process may have it locked; or supply it without "
-                               "--resident-folder",
+                       IN_FILE "cannot be locked: %m. Its file system must have locks, and no other process may lock "
+                               "the file; or run without --resident-folder",
                        mapping->entry.path);
 }
 
@@ -81,7 +81,8 @@ static supply_status_t check_pair(const struct foreign_file_mapping *mapping, co
                                   const struct pair *pair, struct failure *failure) {
     const uint64_t plan = supply_mapped_header(&pair->mapped_file)->plan;
     if (header->plan != plan) return fail(mapping, "plan", header->plan, "that of the pair,", plan, failure);
-    if (header->rank != pair->settings.rank)
+    /* A rank that no launcher started does not know its number. */
+    if (header->rank >= 0 && pair->settings.rank >= 0 && header->rank != pair->settings.rank)
         return supply_fail(failure, SUPPLY_ERROR_CONTRACT, IN_FILE "rank is %d, must be that of the pair, %d",
                            mapping->entry.path, header->rank, pair->settings.rank);
     return SUPPLY_OK;

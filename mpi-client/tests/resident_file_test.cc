@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <thread>
 
 #include "file_lock.h"
 #include "forked.h"
@@ -160,6 +161,50 @@ TEST_F(ResidentFileTest, ItIsLockedUntilTheRankCloses) {
     EXPECT_TRUE(is_read_locked(path)) << "the lock is the parent's";
     handle.reset();
     EXPECT_FALSE(is_read_locked(path));
+}
+
+TEST_F(ResidentFileTest, ARankOrAFileMayNotKnowItsRank) {
+    const std::pair<int32_t, int32_t> ranks[] = {{-1, 3}, {3, -1}, {-1, -1}};
+    for (const auto &[of_pair, of_file] : ranks) {
+        options.rank = of_pair;
+        Handle handle = open();
+        Task task(files);
+        first_epoch(task);
+        receive_first_epoch(handle);
+        ResidentFileImage image = image_of(task);
+        image.header().rank = of_file;
+        const uint32_t file = add_file(task, image.seal());
+        task.supply_from_file(file, image.block(0).notification, 1);
+        expect_datums(handle, next(handle), 0);
+    }
+}
+
+/** Waits until this process has that file open that often. */
+void wait_until_open(const std::string &path, int times) {
+    wait_until("the file to be open", [&] {
+        int found = 0;
+        std::error_code gone;
+        for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd"))
+            found += std::filesystem::read_symlink(entry.path(), gone) == path;
+        return found >= times;
+    });
+}
+
+TEST_F(ResidentFileTest, AWriterThatClosesTheFileNowIsWaitedFor) {
+    Handle handle = open();
+    Task task(files);
+    first_epoch(task);
+    receive_first_epoch(handle);
+    ResidentFileImage image = image_of(task);
+    const uint32_t file = add_file(task, image.seal());
+    const int writer = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    std::thread closer([&] {
+        wait_until_open(path, 2);
+        close(writer);
+    });
+    task.supply_from_file(file, image.block(0).notification, 1);
+    expect_datums(handle, next(handle), 0);
+    closer.join();
 }
 
 TEST_F(ResidentFileTest, AnArrowArrayOutlivesTheHandle) {

@@ -1,5 +1,6 @@
 #include "resident_file.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace supply_test {
@@ -19,7 +20,7 @@ ResidentFileImage::ResidentFileImage(const mapped_file_header &pair, const std::
     header().task_pid = pair.task_pid;
     header().file_use = FILE_USE_RESIDENT;
     header().schema_columns = static_cast<uint32_t>(entries.size());
-    memcpy(&entry(0), entries.data(), entries.size() * sizeof(schema_entry));
+    std::copy(entries.begin(), entries.end(), &entry(0));
 }
 
 void ResidentFileImage::add(const BlockImage &block, uint32_t partition, uint64_t first_element) {

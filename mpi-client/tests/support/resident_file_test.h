@@ -17,6 +17,7 @@ class ResidentFileTest : public RankTest {
 
     static std::vector<Column> columns(uint32_t first, uint32_t count) {
         std::vector<Element> elements;
+        elements.reserve(count);
         for (uint32_t i = 0; i < count; i++) elements.push_back(numbered_element(first + i));
         return datum_columns(elements);
     }
