@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "forked.h"
-#include "resident_file.h"
 #include "supply_result.h"
 #include "tool_test.h"
 
@@ -199,98 +197,6 @@ TEST_F(SupplyCleanTest, ErrorsNameTheMistake) {
     EXPECT_TRUE(says(ended.err, {"supply-clean: ", "absent.conf"}));
     EXPECT_EQ(2, Process({"env", "-u", "SUPPLY_MAPPED_FILES", SUPPLY_TEST_CLEAN}, folder.path()).wait().exit_status);
     EXPECT_EQ(0, Process({SUPPLY_TEST_CLEAN, "--help"}, folder.path()).wait().exit_status);
-}
-
-/** A folder with the resident files of pair 0, whose rank is dead. */
-class CleanResidentFilesTest : public SupplyCleanTest {
-  protected:
-    CleanResidentFilesTest() { std::filesystem::create_directory(resident); }
-
-    std::string write(const std::string &suffix, uint32_t task_pid, uint32_t file_use = FILE_USE_RESIDENT) const {
-        mapped_file_header pair = {};
-        pair.task_pid = task_pid;
-        ResidentFileImage image(pair, {}, 4096, 7);
-        image.header().file_use = file_use;
-        const std::string path = resident + "/" + name() + suffix;
-        std::ofstream(path, std::ios::binary) << image.bytes();
-        return path;
-    }
-
-    std::string name() const { return std::filesystem::path(pairs[0].mapped_file).filename(); }
-
-    Ended clean_folder(const std::vector<std::string> &more = {}) const {
-        std::vector<std::string> all = {"--resident-folder", resident};
-        all.insert(all.end(), more.begin(), more.end());
-        return clean(all);
-    }
-
-    /** A process that has ended. */
-    static uint32_t dead_process() {
-        const pid_t child = fork();
-        if (child == 0) _exit(0);
-        waitpid(child, nullptr, 0);
-        return static_cast<uint32_t>(child);
-    }
-
-    const std::string resident = folder.file("resident");
-};
-
-TEST_F(CleanResidentFilesTest, RemovesThoseOfDeadTasks) {
-    const std::string sealed = write(".resident", dead_process()), unsealed = write(".resident.unsealed", 0);
-    const std::string kept = resident + "/0123456789abcdef-0123456789abcdef.0.kept", other = resident + "/x.resident";
-    std::filesystem::copy_file(sealed, kept);
-    std::filesystem::copy_file(sealed, other);
-    EXPECT_EQ("", clean().out) << "without the option, they stay";
-    const Ended tried = clean_folder({"--dry-run"});
-    EXPECT_EQ(sealed + "\n" + unsealed + "\n", tried.out);
-    EXPECT_TRUE(std::filesystem::exists(sealed));
-    const Ended ended = clean_folder();
-    EXPECT_EQ(0, ended.exit_status) << ended.err;
-    EXPECT_EQ(tried.out, ended.out);
-    EXPECT_FALSE(std::filesystem::exists(sealed) || std::filesystem::exists(unsealed));
-    EXPECT_TRUE(std::filesystem::exists(kept) && std::filesystem::exists(other));
-}
-
-TEST_F(CleanResidentFilesTest, RemovesAFileWithoutAHeader) {
-    const std::string unsealed = write(".resident.unsealed", 0);
-    std::filesystem::resize_file(unsealed, 0);
-    EXPECT_EQ(unsealed + "\n", clean_folder().out);
-}
-
-TEST_F(CleanResidentFilesTest, LeavesThoseOfLivingTasksAndReaders) {
-    const std::string sealed = write(".resident", dead_process());
-    const std::string unsealed = write(".resident.unsealed", static_cast<uint32_t>(getpid()));
-    const int reader = ::open(sealed.c_str(), O_RDONLY | O_CLOEXEC);
-    ASSERT_EQ(0, supply_file_lock(reader, F_RDLCK, READER_LOCK_BYTE));
-    const bool has_lease = fcntl(reader, F_SETLEASE, F_RDLCK) == 0;
-    const Ended ended = clean_folder();
-    EXPECT_EQ(1, ended.exit_status);
-    EXPECT_EQ("", ended.out);
-    EXPECT_TRUE(says(ended.err, {sealed.c_str(), "read by a rank", unsealed.c_str(), "which is alive",
-                                 std::to_string(getpid()).c_str()}));
-    EXPECT_TRUE(std::filesystem::exists(sealed) && std::filesystem::exists(unsealed));
-    EXPECT_EQ(has_lease ? F_RDLCK : F_UNLCK, fcntl(reader, F_GETLEASE)) << "the cleaner does not break a lease";
-    close(reader);
-}
-
-TEST_F(CleanResidentFilesTest, LeavesWhatIsNoResidentFile) {
-    const std::string result = write(".resident", 0, FILE_USE_RESULT);
-    std::filesystem::create_symlink(result, resident + "/" + name() + ".resident.unsealed");
-    const Ended ended = clean_folder();
-    EXPECT_EQ(1, ended.exit_status);
-    EXPECT_TRUE(says(ended.err, {"not made by Spark", "cannot be opened"}));
-    EXPECT_TRUE(std::filesystem::exists(result));
-}
-
-TEST_F(CleanResidentFilesTest, LeavesThoseOfALivePair) {
-    const std::string sealed = write(".resident", 0);
-    Process living(rank(0), folder.path());
-    Task task(pairs[0]);
-    EXPECT_EQ(1, clean_folder().exit_status);
-    EXPECT_TRUE(std::filesystem::exists(sealed));
-    task.end_of_data(0);
-    task.see_end();
-    EXPECT_EQ(0, living.wait().exit_status);
 }
 
 } // namespace

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,63 +10,97 @@
 
 #include "file_lock.h"
 #include "folder.h"
+#include "groups.h"
 #include "layout.h"
+#include "resident_name.h"
 
-#define RESIDENT_SUFFIX ".resident"
-#define UNSEALED_RESIDENT_SUFFIX RESIDENT_SUFFIX ".unsealed"
+#define RESIDENT_FILE "resident file %s (--resident-folder) "
 
-static supply_status_t fail(const char *path, supply_status_t status, const char *why, struct failure *failure) {
-    return supply_fail(failure, status, "resident file %s (--resident-folder) %s", path, why);
+/*
+ * The file's owner need not be the pair's: another user of the pair's group can only test the rank's lock.
+ * A test for a shared lock hinders no rank.
+ */
+static supply_status_t check_rank_is_dead(const char *path, const struct named_path *mapped_file,
+                                          struct failure *failure) {
+    const int fd = open(mapped_file->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) return SUPPLY_OK;
+    if (fd < 0)
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
+                           RESIDENT_FILE "may be in use: mapped file %s (%s) cannot be opened to see whether its rank "
+                                         "is alive: %m: have the user of the mapped file run supply-clean first, or "
+                                         "remove the resident file by hand",
+                           path, mapped_file->path, mapped_file->origin);
+    const bool is_alive = supply_file_is_locked(fd, F_RDLCK, RANK_LOCK_BYTE);
+    close(fd);
+    return is_alive ? supply_fail(failure, SUPPLY_ERROR_IN_USE,
+                                  RESIDENT_FILE "belongs to mapped file %s (%s), whose rank is alive: end that rank",
+                                  path, mapped_file->path, mapped_file->origin)
+                    : SUPPLY_OK;
 }
 
-static bool is_alive(uint32_t pid) { return pid != 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM); }
+static supply_status_t check_owner(const char *path, const struct stat *found, struct failure *failure) {
+    char owner[USER_TEXT_BYTES];
+    if (found->st_uid == geteuid()) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                       RESIDENT_FILE "belongs to another user, %s: have that user run supply-clean", path,
+                       supply_user_text(found->st_uid, owner));
+}
 
 /* A file without contents is one whose task died before it wrote the header. */
 static supply_status_t check_unused(int fd, const char *path, struct failure *failure) {
     struct stat found;
     struct mapped_file_header header = {0};
-    if (fstat(fd, &found) != 0) return fail(path, SUPPLY_ERROR_SYSTEM, "cannot be examined", failure);
-    if (!S_ISREG(found.st_mode) || found.st_uid != geteuid())
-        return fail(path, SUPPLY_ERROR_CONFIG, "is not a regular file of this user: remove it by hand", failure);
-    const ssize_t got = pread(fd, &header, sizeof header, 0);
+    if (fstat(fd, &found) != 0)
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be examined: %m", path);
+    const supply_status_t status = check_owner(path, &found, failure);
+    if (status != SUPPLY_OK) return status;
+    const ssize_t got = S_ISREG(found.st_mode) ? pread(fd, &header, sizeof header, 0) : -1;
     if (got != 0 && (got != sizeof header || memcmp(header.magic, BLOCK_FILE_MAGIC, sizeof header.magic) != 0 ||
                      header.file_use != FILE_USE_RESIDENT))
-        return fail(path, SUPPLY_ERROR_CONFIG, "was not made by Spark: remove it by hand", failure);
-    if (is_alive(header.task_pid))
-        return supply_fail(failure, SUPPLY_ERROR_IN_USE,
-                           "resident file %s (--resident-folder) belongs to process %u of Spark, which is alive: end "
-                           "Spark",
-                           path, header.task_pid);
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG, RESIDENT_FILE "was not made by Spark: remove it by hand",
+                           path);
     if (supply_file_is_locked(fd, F_WRLCK, READER_LOCK_BYTE))
-        return fail(path, SUPPLY_ERROR_IN_USE, "is read by a rank: end that rank", failure);
+        return supply_fail(failure, SUPPLY_ERROR_IN_USE, RESIDENT_FILE "is read by a rank: end that rank", path);
     return SUPPLY_OK;
 }
 
-static bool is_still(int folder, const char *name, int fd) {
+/* Only the file that was checked is removed. The name may lead to that of a new run by now. */
+static supply_status_t remove_checked(int folder, const char *path, int fd, struct failure *failure) {
+    const char *name = strrchr(path, '/') + 1;
     struct stat opened, named;
-    return fstat(fd, &opened) == 0 && fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+    if (fstat(fd, &opened) != 0 || fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+        opened.st_dev != named.st_dev || opened.st_ino != named.st_ino)
+        return supply_fail(failure, SUPPLY_ERROR_IN_USE,
+                           RESIDENT_FILE "has just been removed or replaced by another process: run supply-clean again",
+                           path);
+    if (unlinkat(folder, name, 0) != 0)
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be removed: %m: remove it by hand",
+                           path);
+    return SUPPLY_OK;
 }
 
 /* Opens the file for reading only: an open for writing would break a rank's lease. */
-static supply_status_t clean_in_folder(int folder, const struct named_path *file, bool dry_run,
-                                       struct failure *failure) {
-    const char *name = supply_folder_name(file);
-    const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) return SUPPLY_OK;
-    if (fd < 0) return fail(file->path, SUPPLY_ERROR_SYSTEM, "cannot be opened: remove it by hand", failure);
-    supply_status_t status = check_unused(fd, file->path, failure);
-    if (status == SUPPLY_OK && !dry_run && is_still(folder, name, fd) && unlinkat(folder, name, 0) != 0)
-        status = fail(file->path, SUPPLY_ERROR_SYSTEM, "cannot be removed: remove it by hand", failure);
+static supply_status_t clean_in_folder(int folder, const char *path, bool dry_run, struct failure *failure) {
+    const int fd = openat(folder, strrchr(path, '/') + 1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, RESIDENT_FILE "cannot be opened: %m: remove it by hand", path);
+    supply_status_t status = check_unused(fd, path, failure);
+    if (status == SUPPLY_OK && !dry_run) status = remove_checked(folder, path, fd, failure);
     close(fd);
-    if (status == SUPPLY_OK) puts(file->path);
+    if (status == SUPPLY_OK) puts(path);
     return status;
 }
 
-static supply_status_t clean(const struct named_path *file, bool dry_run, struct failure *failure) {
+static supply_status_t clean(const struct named_path *file, const struct named_path *mapped_file, bool dry_run,
+                             struct failure *failure) {
+    struct stat found;
     int folder = -1;
-    supply_status_t status = supply_folder_find(&folder, "resident file", file, failure);
-    if (status == SUPPLY_OK && folder >= 0) status = clean_in_folder(folder, file, dry_run, failure);
+    const bool is_found = lstat(file->path, &found) == 0;
+    if (!is_found && errno == ENOENT) return SUPPLY_OK;
+    supply_status_t status = is_found ? check_owner(file->path, &found, failure) : SUPPLY_OK;
+    if (status == SUPPLY_OK) status = supply_folder_find(&folder, "resident file", file, failure);
+    if (status == SUPPLY_OK) status = check_rank_is_dead(file->path, mapped_file, failure);
+    if (status == SUPPLY_OK && folder >= 0) status = clean_in_folder(folder, file->path, dry_run, failure);
     if (folder >= 0) close(folder);
     return status;
 }
@@ -78,11 +111,12 @@ bool clean_resident_files(const struct config_line *line, const struct cleaning 
     if (cleaning->resident_folder == NULL) return true;
     for (int i = 0; i < 2; i++) {
         struct failure failure;
-        struct named_path file = {.origin = "--resident-folder"};
-        const char *name = supply_folder_name(&line->mapped_file);
-        if (asprintf(&file.path, "%s/%s%s", cleaning->resident_folder, name, suffixes[i]) < 0) file.path = NULL;
-        const supply_status_t status = file.path == NULL ? supply_fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory")
-                                                         : clean(&file, cleaning->dry_run, &failure);
+        struct named_path file = {.path =
+                                      resident_file_path(cleaning->resident_folder, &line->mapped_file, suffixes[i]),
+                                  .origin = "--resident-folder"};
+        const supply_status_t status = file.path == NULL
+                                           ? supply_fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory")
+                                           : clean(&file, &line->mapped_file, cleaning->dry_run, &failure);
         if (status != SUPPLY_OK) fprintf(stderr, "%s: %s\n", cleaning->tool, failure.text);
         free(file.path);
         cleaned &= status == SUPPLY_OK;

@@ -5,8 +5,9 @@
 #include "clean_results.h"
 
 /**
- * Removes the resident files of a dead pair from cleaning->resident_folder, if no process uses them, and prints the
- * path of each. Kept files stay. False: one is left that is in use or cannot be removed, and standard error says why.
+ * Removes the pair's resident files from cleaning->resident_folder, if its rank is dead and no process reads them, and
+ * prints the path of each. The pair's own files may belong to another user. Kept files stay. False: one is left that is
+ * in use or cannot be removed, and standard error says why.
  */
 bool clean_resident_files(const struct config_line *line, const struct cleaning *cleaning);
 

@@ -31,8 +31,10 @@ static const struct tool tool = {
         "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
         "  --results-folder DIR  folder of the results (default: SUPPLY_RESULTS_FOLDER, or that of the mapped file)\n"
         "  --keep-results        keep all sealed results\n"
-        "  --resident-folder DIR also remove the pairs' resident files in this folder that no rank reads and whose\n"
-        "                        Spark process has ended; never those of --keep (default: none)\n"
+        "  --resident-folder DIR also remove the resident files of dead ranks in this folder, as the user of the "
+        "files\n"
+        "                        (the executors' user), unless a process reads them; never those of --keep\n"
+        "                        (default: none)\n"
         "  --dry-run             print what would be removed, and remove nothing\n"
         "  --help, --version\n"
         "\n"
@@ -49,8 +51,8 @@ static bool clean(const struct config_line *line, const struct cleaning *cleanin
     if (status != SUPPLY_OK) fprintf(stderr, "%s: %s\n", tool.name, failure.text);
     for (int i = 0; i < 3; i++)
         if (stale.left[i]) puts(paths[i]);
-    if (status != SUPPLY_OK) return false;
-    const bool cleaned = clean_results(line, cleaning);
+    /* Resident files are judged by themselves: they may belong to another user of the pair's group than its folder. */
+    const bool cleaned = status == SUPPLY_OK && clean_results(line, cleaning);
     return clean_resident_files(line, cleaning) && cleaned;
 }
 
