@@ -1,10 +1,11 @@
 /**
- * The baseline of resident blocks: reads the data of all resident blocks of a mapped file, or of all blocks of a resident
- * file, in place, once in each round, without being the rank of the pair. There are none before the end of the first
- * epoch.
+ * The baseline of resident blocks: reads the data of all resident blocks of a mapped file, or of all blocks of a
+ * resident file, in place, once in each round, without being the rank of the pair. There are none before the end of the
+ * first epoch.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,7 +17,7 @@
 #include "messages.h"
 #include "rounds.h"
 
-/* NULL: there is no such file yet. */
+/* NULL: there is no such file any more. */
 static const uint8_t *map(const char *path) {
     struct stat status;
     const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -26,6 +27,18 @@ static const uint8_t *map(const char *path) {
     if (address == MAP_FAILED) die("%s cannot be mapped: %m", path);
     close(file);
     return address;
+}
+
+/* The file whose path matches, because the name of a resident file has a hash. NULL: there is none yet. */
+static const uint8_t *map_match(const char *pattern) {
+    glob_t found;
+    const int code = glob(pattern, 0, NULL, &found);
+    if (code == GLOB_NOMATCH) return NULL;
+    if (code != 0) die("%s: glob failed with code %d", pattern, code);
+    if (found.gl_pathc != 1) die("%s: %zu files match", pattern, (size_t)found.gl_pathc);
+    const uint8_t *file = map(found.gl_pathv[0]);
+    globfree(&found);
+    return file;
 }
 
 /* The numbers of the blocks. */
@@ -67,11 +80,11 @@ static void measure(const uint8_t *file) {
 
 int main(int argc, char **argv) {
     messages_from("bench-in-place");
-    if (argc != 2) die("usage: bench-in-place FILE");
+    if (argc != 2) die("usage: bench-in-place PATTERN");
     const uint8_t *file = NULL;
     char line[16];
     while (next_round(line, sizeof line)) {
-        if (file == NULL) file = map(argv[1]);
+        if (file == NULL) file = map_match(argv[1]);
         if (file != NULL)
             measure(file);
         else

@@ -38,12 +38,21 @@ def liblmdb_words(folder, options, part=0, parts=1, how="sum"):
 
 
 def figures(rounds, warm_up, rank):
-    """Figures of an alternative. `rank` is its consumer's output, None if it has no consumer."""
-    baselines = [round_["baseline"] for round_ in rounds[1 + warm_up :]]
+    """
+    Figures of an alternative, of the rounds that count for its ratio, too. rounds: as cycle.run() returns them.
+
+    rank: its consumer's output, for rounds of one attempt; None if it has no consumer.
+    """
+    counted = [
+        (number, of_pairs["measured"][0]["baseline"])
+        for number, of_pairs in enumerate(rounds, 1 + warm_up)
+        if of_pairs["counts"]
+    ]
+    baselines = [baseline for _, baseline in counted]
     if rank is None:
         first = [baseline["first_nanos"] for baseline in baselines]
     else:
-        first = [then - baseline["start"] for then, baseline in zip(rank["first_block"][1 + warm_up :], baselines)]
+        first = [rank["first_block"][number] - baseline["start"] for number, baseline in counted]
     return {
         "seconds": spread([baseline["nanos"] / 1e9 for baseline in baselines]),
         "first_seconds": spread([nanos / 1e9 for nanos in first]) if any(first) else None,

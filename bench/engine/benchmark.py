@@ -12,6 +12,8 @@ from engine.figures import interval, parse_size
 from engine.machine import BenchError
 
 DEFAULT_PAIRS = list(range(1, os.cpu_count() + 1))
+DEFAULT_BYTES = 1 << 30
+DEFAULT_WARM_UP = 8
 
 
 def exit_on_sigterm():
@@ -100,17 +102,34 @@ def suite_parser(name, description):
     return made
 
 
+def _reduced(options, default_sizes, default_repetitions):
+    """The options of the command line with which less than usual is measured."""
+    least = {"bytes": DEFAULT_BYTES, "repetitions": default_repetitions, "warm_up": DEFAULT_WARM_UP}
+    reduced = [
+        name for name, usual in least.items() if getattr(options, name) is not None and getattr(options, name) < usual
+    ]
+    usual_lists = {"pairs": DEFAULT_PAIRS, "sizes": default_sizes}
+    reduced += [name for name, usual in usual_lists.items() if not set(usual) <= set(getattr(options, name) or usual)]
+    return ["--" + name.replace("_", "-") for name in reduced]
+
+
 def settle(options, default_sizes, default_repetitions):
     """Fills in the defaults that depend on other options."""
+    options.reduced = _reduced(options, default_sizes, default_repetitions)
     options.sizes = options.sizes or default_sizes
     options.pairs = options.pairs or (DEFAULT_PAIRS[:1] if options.quick else DEFAULT_PAIRS)
     options.ring = options.ring or 4 * options.block
-    options.bytes = options.bytes or (512 << 20 if options.quick else 1 << 30)
+    options.bytes = options.bytes or (512 << 20 if options.quick else DEFAULT_BYTES)
     options.repetitions = options.repetitions or (
         max(9, default_repetitions // 40) if options.quick else default_repetitions
     )
-    options.warm_up = options.warm_up if options.warm_up is not None else (12 if options.quick else 8)
+    options.warm_up = options.warm_up if options.warm_up is not None else (12 if options.quick else DEFAULT_WARM_UP)
     return options
+
+
+def changed(options, **values):
+    """A copy of the options, so that the JSON and other cases keep those of the command line."""
+    return argparse.Namespace(**{**vars(options), **values})
 
 
 class Results:
@@ -130,12 +149,15 @@ class Results:
         self.cases.append({**about, **measured})
         self.wrong += [f"{self.name} {about}: {line}" for line in measured.get("wrong", [])]
 
+    def judged(self, about, rounds):
+        """Adds which rounds (quiet.Rounds) of cases count. A round's number is its place, after the warm-up."""
+        shares = [{"others": one["others"], "counts": one["counts"]} for one in rounds.measured]
+        self.cases.append({**about, "rounds": shares})
+
     def figure(self, key, measured, name="ratio"):
         """Adds the median of a spread to the summary, with what its rounds say about it."""
         values = measured[name]["values"]
-        # One round says nothing about others.
-        of_median = interval(values) if len(values) > 1 else None
-        self._add(key, measured[name]["median"], of_median, len(values), measured.get("others"))
+        self._add(key, measured[name]["median"], interval(values), len(values), measured.get("others"))
 
     def ratio_of_medians(self, key, ours, theirs, others=None):
         """Adds the ratio of two spreads that were not measured in the same rounds."""
@@ -181,6 +203,7 @@ def main(name, description, measure, default_sizes, default_repetitions=21):
     exit_on_sigterm()
     options = settle(parser(name, description).parse_args(), default_sizes, default_repetitions)
     results = Results(name)
+    machine.OUTPUT.mkdir(parents=True, exist_ok=True)
     about = {**machine.describe(), "gb_s": bandwidth.measure(), "stolen_before": quiet.stolen_seconds()}
     try:
         measure(options, results)

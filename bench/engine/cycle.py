@@ -4,6 +4,7 @@ import contextlib
 
 from engine import pairs, quiet
 from engine.figures import spread
+from engine.machine import BenchError
 
 
 def check_nothing(ranks, rounds):
@@ -37,6 +38,9 @@ def run(
     the ranks' process ids. shuffle_buffer: that of --shuffle elements; None keeps the order of the source.
     resident_folder: that of --resident-folder. check: says what else is wrong, from the ranks' output and the rounds of
     each pair. repeat: measure marked rounds once more.
+
+    Returns the figures, the options of the pairs, and `rounds` with all measured rounds (quiet.Rounds), `not_counted`
+    with the verified epoch and the warm-up of each attempt, and `ranks` with the output of the first attempt's ranks.
     """
 
     def attempt(repetitions):
@@ -67,23 +71,27 @@ def run(
         return results, rounds
 
     def judged(rounds):
-        return [(others.share(*_span(round_)), round_) for round_ in list(zip(*rounds))[1 + options.warm_up :]]
+        of_attempt = list(zip(*rounds))
+        not_counted.append(of_attempt[: 1 + options.warm_up])
+        return [(others.share(*_span(round_)), round_) for round_ in of_attempt[1 + options.warm_up :]]
 
-    wrong = []
+    wrong, not_counted = [], []
     with quiet.OtherTime() as others:
         ranks, rounds = attempt(options.repetitions)
         measured = judged(rounds)
         marked = quiet.Rounds(measured, options.repetitions).marked
         if marked and repeat:
             measured += judged(attempt(marked)[1])
+    counted = quiet.Rounds(measured, options.repetitions)
     return {
         "pairs": count,
         "ring_bytes": ring,
         "block_bytes": block,
-        **figures_of(quiet.Rounds(measured, options.repetitions), source["bytes"]),
+        **figures_of(counted, source["bytes"]),
         "wrong": wrong,
         "ranks": ranks,
-        "rounds": rounds,
+        "not_counted": not_counted,
+        "rounds": counted.measured,
     }
 
 
@@ -121,6 +129,8 @@ def figures_of(rounds, data_bytes):
     """
     cycle = [data_bytes / _together([pair["cycle"] for pair in round_]) / 1e9 for round_ in rounds]
     baseline = _gb_s(rounds, "baseline")
+    if not all(baseline):
+        raise BenchError("a baseline has moved nothing: what it reads was not there")
     ring = _gb_s(rounds, "ring") if rounds[0][0]["ring"] else None
     elements = sum(pair["cycle"]["elements"] for pair in rounds[0])
     return {

@@ -4,6 +4,8 @@ import math
 import re
 import statistics
 
+# A bootstrap of fewer values claims more than they say.
+FEWEST_VALUES = 6
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
@@ -31,7 +33,13 @@ def percentile(ordered, share):
 
 
 def interval(values, against=(1,), confidence=0.95, resamples=10_000):
-    """The bootstrap interval of the median, or of its ratio to another one's: two values, the same in every call."""
+    """
+    The bootstrap interval of the median, or of its ratio to another one's: two values, the same in every call.
+
+    None if either has fewer than FEWEST_VALUES values. It is the spread within one run: other runs may differ by more.
+    """
+    if len(values) < FEWEST_VALUES or 1 < len(against) < FEWEST_VALUES:
+        return None
     # Only the environment of the benchmarks has it.
     import numpy
 

@@ -51,23 +51,23 @@ def run_in_venv():
         os.execv(VENV_PYTHON, [str(VENV_PYTHON), *sys.argv])
 
 
-def _first(pattern, text):
+def first_match(pattern, text):
     match = re.search(pattern, text, re.MULTILINE)
     return match[1].strip() if match else None
 
 
 def describe():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
-        processor = _first(r"^model name\s*: (.*)$", file.read())
+        processor = first_match(r"^model name\s*: (.*)$", file.read())
     with open("/proc/meminfo", encoding="utf-8") as file:
-        memory = int(_first(r"^MemTotal:\s*(\d+) kB", file.read())) << 10
+        memory = int(first_match(r"^MemTotal:\s*(\d+) kB", file.read())) << 10
     caches = subprocess.run(
         ["lscpu"], capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}
     ).stdout
     return {
         "processor": processor,
         "cores": os.cpu_count(),
-        "last_level_cache": _first(r"^L3 cache:\s*(.*)$", caches),
+        "last_level_cache": first_match(r"^L3 cache:\s*(.*)$", caches),
         "memory_bytes": memory,
         "kernel": platform.release(),
         "load_before": os.getloadavg()[0],
@@ -77,19 +77,19 @@ def describe():
 def available_memory():
     """Bytes that programs can still get."""
     with open("/proc/meminfo", encoding="utf-8") as file:
-        return int(_first(r"^MemAvailable:\s*(\d+) kB", file.read())) << 10
+        return int(first_match(r"^MemAvailable:\s*(\d+) kB", file.read())) << 10
 
 
 def resident_memory(pid):
     """Resident bytes of a living process, shared pages included."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return int(_first(r"^VmRSS:\s*(\d+) kB", file.read())) << 10
+        return int(first_match(r"^VmRSS:\s*(\d+) kB", file.read())) << 10
 
 
 def peak_memory(pid):
     """Peak of resident_memory()."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return int(_first(r"^VmHWM:\s*(\d+) kB", file.read())) << 10
+        return int(first_match(r"^VmHWM:\s*(\d+) kB", file.read())) << 10
 
 
 def forget_peak_memory(pid):

@@ -3,6 +3,8 @@
 import contextlib
 import os
 import pathlib
+import sys
+import tempfile
 
 from engine.machine import BenchError
 
@@ -38,15 +40,22 @@ def limited(pids, bytes_):
     if found is None:
         raise BenchError(why_not())
     root, limit = found
-    group = root / f"supply-bench-{os.getpid()}"
-    group.mkdir()
+    group = pathlib.Path(tempfile.mkdtemp(prefix="supply-bench-", dir=root))
     try:
         (group / limit).write_text(str(bytes_), encoding="utf-8")
         for pid in pids:
             (group / "cgroup.procs").write_text(str(pid), encoding="utf-8")
         yield
     finally:
+        _remove(group, root)
+
+
+def _remove(group, root):
+    """Only warns if the group cannot be removed, so that an error of the context is not hidden."""
+    try:
         for pid in (group / "cgroup.procs").read_text(encoding="utf-8").split():
-            with contextlib.suppress(ProcessLookupError, OSError):
+            with contextlib.suppress(OSError):
                 (root / "cgroup.procs").write_text(pid, encoding="utf-8")
         group.rmdir()
+    except OSError as error:
+        print(f"bench: warning: {group} is left: {error}. Remove it with rmdir.", file=sys.stderr)

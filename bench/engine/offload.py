@@ -141,6 +141,7 @@ def compare(driver, case, rounds, warm_up, results):
         return one
 
     counted = quiet.rounds(warm_up, rounds, one_round)
+    results.judged({"job": case.job, "warm_up": warm_up}, counted)
     ours = spread([one["seconds"][OURS] for one in counted])
     return {OURS: {"s": ours}} | {
         way: {

@@ -1,8 +1,6 @@
 """How fast ranks.matrix sends rows, beside rows over sockets, and beside the cycle."""
 
-import argparse
-
-from engine import cycle, data, offload
+from engine import benchmark, cycle, data, offload
 from engine.figures import Table, spread, spread_text
 from engine.spark import Spark
 
@@ -28,7 +26,7 @@ def compare(options, sent_case, results):
 
     sent_case: of sent(). Elements are tuples, not the Supplier's batches of an LMDB: a row is an object, too.
     """
-    rounds = argparse.Namespace(**{**vars(options), "repetitions": min(options.repetitions, 5), "warm_up": 2})
+    rounds = benchmark.changed(options, repetitions=min(options.repetitions, 5), warm_up=2)
     with Spark(tasks=offload.RANKS, heap=HEAP) as spark:
         source = data.generate(spark, ROW_BYTES, options.bytes // 4, PARTITIONS, batches=False)
         bound = cycle.run(spark, source, offload.RANKS, options.ring, options.block, rounds)

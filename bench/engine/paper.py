@@ -2,7 +2,8 @@
 
 from engine.figures import Table
 
-DISK = "18"
+# Their processes share one disk, so GB/s of each are not divided by them.
+ONE_DISK_FIGURES = {"18"}
 # Figure, what it shows, processes and their GB/s together; None: the paper has a chart without this number.
 FIGURES = [
     ("14", "ranks copy blocks out of shared memory", 1, 6.57),
@@ -11,7 +12,7 @@ FIGURES = [
     ("15", "tasks write cached elements", 5, 21.55),
     ("16", "the cycle, one node", 1, None),
     ("17", "the cycle, two nodes", 10, 26.2),
-    (DISK, "the cycle of spilled data, which has one disk", 8, 2.5),
+    ("18", "the cycle of spilled data, which has one disk", 8, 2.5),
 ]
 
 
@@ -19,7 +20,8 @@ def table(outputs):
     """
     The table, as a benchmark's JSON has it. It has the figures that this run measured.
 
-    Here each of them has one pair, or if the paper has several processes, as many pairs as there were at most.
+    Here each of them has one pair, or if the paper has several processes, as many pairs as there were at most. A run
+    without that number of pairs has no row.
     """
     made = Table(
         "GB/s of the paper and of this run: of all processes, and of each",
@@ -28,12 +30,10 @@ def table(outputs):
     )
     for figure, what, processes, gb_s in FIGURES:
         here = dict(_speeds(outputs, figure))
-        if here:
-            pairs = 1 if processes == 1 else max(here)
-            divided = [
-                _cell(gb_s, 1 if figure == DISK else processes),
-                _cell(here[pairs], 1 if figure == DISK else pairs),
-            ]
+        pairs = 1 if processes == 1 else max(here, default=0)
+        if pairs in here:
+            shared = figure in ONE_DISK_FIGURES
+            divided = [_cell(gb_s, 1 if shared else processes), _cell(here[pairs], 1 if shared else pairs)]
             made.add(f"{figure}, {processes}", what, _cell(gb_s), pairs, _cell(here[pairs]), *divided)
     along = _along(outputs)
     if along:

@@ -1,11 +1,10 @@
 """Rounds that others on this machine disturbed: how much of the processors they took, and measuring them again."""
 
 import bisect
-import contextlib
 import os
 import time
 
-from engine.machine import ended_children_seconds, tree
+from engine.used_time import UsedTime
 from engine.watch import Sampler
 
 # Of all processors. A round in which others took more is marked, and measured again.
@@ -15,8 +14,6 @@ MARKED_LIMIT = 0.25
 # Processor time is counted in steps of 10 ms, so a shorter round is judged by this time around it.
 SHORTEST_NANOS = 300_000_000
 PERIOD_SECONDS = 0.05
-# New processes are looked for less often, because it takes a millisecond.
-SEARCH_SECONDS = 0.5
 
 
 class OtherTime(Sampler):
@@ -27,19 +24,18 @@ class OtherTime(Sampler):
     """
 
     def __init__(self, period_seconds=PERIOD_SECONDS):
-        super().__init__(self._look, period_seconds)
-        self._pids = []
-        self._search_at = 0.0
+        super().__init__(self._poll, period_seconds)
+        self._used = UsedTime(os.getpid())
         self._times = []
         self._others = []
 
     def __enter__(self):
-        self._look()
+        self._poll()
         return super().__enter__()
 
     def __exit__(self, *exception):
         super().__exit__(*exception)
-        self._look()
+        self._poll()
 
     def share(self, start, end):
         """The share of all processors that others had between two times of the monotonic clock, in nanoseconds."""
@@ -57,21 +53,9 @@ class OtherTime(Sampler):
         (t0, t1), (a, b) = (values[after - 1 : after + 1] for values in (self._times, self._others))
         return a + (b - a) * (nanos - t0) / (t1 - t0)
 
-    def _look(self):
-        now = time.monotonic()
-        if now >= self._search_at:
-            self._search_at = now + SEARCH_SECONDS
-            self._pids = list(tree(os.getpid()))
-        self._others.append(_busy_seconds() - sum(map(used_seconds, self._pids)))
+    def _poll(self):
+        self._others.append(_busy_seconds() - self._used.seconds())
         self._times.append(time.monotonic_ns())
-
-
-def used_seconds(pid):
-    """Processor time of a process and of those of its children that have ended; 0 if it has ended, too."""
-    with contextlib.suppress(OSError):
-        # Its clock, as clock_getcpuclockid(3) makes it, is precise. /proc counts in steps of 10 ms.
-        return time.clock_gettime((~pid << 3) | 2) + ended_children_seconds(pid)
-    return 0.0
 
 
 def _busy_seconds():
@@ -88,13 +72,20 @@ def stolen_seconds():
 
 
 class Rounds(list):
-    """The rounds that count, and `marked`: the number of those that others disturbed."""
+    """
+    The rounds that count, and `marked`: the number of those that others disturbed.
+
+    `others`: the others' share of each of them. `measured`: all rounds for the JSON, also those that do not count.
+    """
 
     def __init__(self, measured, wanted):
         """measured: pairs of the others' share and the round, in order. Prefers rounds that are not marked."""
         quietest = sorted(range(len(measured)), key=lambda i: max(LIMIT, measured[i][0]))[:wanted]
         super().__init__(measured[i][1] for i in sorted(quietest))
         self.others = [measured[i][0] for i in sorted(quietest)]
+        self.measured = [
+            {"others": share, "counts": i in quietest, "measured": round_} for i, (share, round_) in enumerate(measured)
+        ]
 
     @property
     def marked(self):

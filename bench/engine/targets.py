@@ -58,11 +58,17 @@ def target_text(key):
 
 
 def verdict(key, figure):
-    """met, missed, or "not quiet" if others disturbed too many rounds; "–" without a target. figure: of the summary."""
+    """
+    met or missed; "–" without a target. figure: of the summary.
+
+    "not quiet": others disturbed too many rounds. "within noise": the target lies in the interval, so another run may
+    give the other verdict.
+    """
     if (figure["marked"] or 0) > quiet.MARKED_LIMIT * (figure["rounds"] or 0):
         return "not quiet"
-    if key in LIMITS:
-        return "met" if figure["value"] <= LIMITS[key] else "missed"
-    if key in TARGETS:
-        return "met" if figure["value"] >= TARGETS[key] else "missed"
-    return "–"
+    if key not in LIMITS and key not in TARGETS:
+        return "–"
+    target = LIMITS.get(key, TARGETS.get(key))
+    if figure["interval"] and figure["interval"][0] < target < figure["interval"][1]:
+        return "within noise"
+    return "met" if (figure["value"] <= target if key in LIMITS else figure["value"] >= target) else "missed"

@@ -36,11 +36,11 @@ class MemoryWatch(Sampler):
     """Samples the resident memory of `pids` (name to process id) into `seen`."""
 
     def __init__(self, pids, period_seconds=2):
-        super().__init__(self._look, period_seconds)
+        super().__init__(self._poll, period_seconds)
         self._pids = pids
         self.seen = {name: [] for name in pids}
 
-    def _look(self):
+    def _poll(self):
         for name, pid in self._pids.items():
             self.seen[name].append(resident_memory(pid))
 
@@ -49,7 +49,7 @@ class Watch(Sampler):
     """Samples the memory of a process with all its descendants, and the disk space of a folder."""
 
     def __init__(self, pid, folder, period_seconds=0.5):
-        super().__init__(self._look, period_seconds)
+        super().__init__(self._poll, period_seconds)
         self._pid = pid
         self._folder = folder
         self._before = self._most = self._now()
@@ -58,7 +58,7 @@ class Watch(Sampler):
         """Bytes of memory and of disk, above those at the beginning."""
         return tuple(most - before for most, before in zip(self._most, self._before))
 
-    def _look(self):
+    def _poll(self):
         self._most = tuple(map(max, self._most, self._now()))
 
     def _now(self):
