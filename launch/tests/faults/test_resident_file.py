@@ -2,6 +2,7 @@
 
 import pytest
 
+import headers
 from fail_point import RESIDENT_FILE_STEPS, is_gone
 from waiting import wait_until
 
@@ -42,6 +43,8 @@ def test_an_executor_is_killed_in_a_later_epoch(start_resident, fault, step):
     point = fault(step, "kill", after=150)
     run = start_resident(epochs=20)
     killed = point.taken()
+    # A rank waits for the next attempt, so its pair is there: blocks refer to the file.
+    assert any(headers.read(run.pairs.mapped_file(rank), "foreign_count") for rank in range(2))
     wait_until(lambda: is_gone(killed))
     run.ends_well()
 

@@ -110,8 +110,7 @@ class Supplier:
         columns: the columns of df that ranks get.
         batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy, pin: as for SupplyDataset.
         epochs, seed, shuffle, shuffle_buffer, block_elements, resident, resident_folder, resident_quota, keep: as for
-            df.write.format("supply"). Runs at the same time need a resident_folder each, unless they read a
-            kept file.
+            df.write.format("supply").
         drop_last: each rank makes as many steps in an epoch as the rank with the fewest full batches.
         pad: each rank makes as many steps as the rank with the most; some elements repeat.
         validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.

@@ -103,8 +103,9 @@ final class RunOptions {
     description = Array(
       "The file in --resident-folder stays after the run. A later run with the same source, --partitions, --ranks, --seed, " +
         "--shuffle, --block-elements and NAME uses it from its first epoch on, and does not read the source. An LMDB is known by its path, size and " +
-        "time of modification. A DataFrame has no such mark: its NAME must say which data it is. Remove the files " +
-        "(*.kept) yourself."))
+        "time of modification. A DataFrame has no such mark: its NAME must say which data it is. " +
+        "Before its first block, a run reads the header of each block of the file, so blocks of at least 1 MiB are wise " +
+        "(block= of mapped-files.conf). Remove the files (*.kept) yourself."))
   var keep: String = _
 
   @Mixin

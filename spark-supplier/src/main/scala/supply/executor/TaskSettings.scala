@@ -2,7 +2,7 @@ package supply.executor
 
 import java.nio.file.Paths
 
-import supply.pair.{Pair, ResidentEpoch, ResidentFileNames, ResidentSpace}
+import supply.pair.{Pair, PairResidentFile, ResidentFileNames, ResidentSpace}
 import supply.plan.Hostfile
 import supply.protocol.{EpochCounts, Schema}
 
@@ -42,11 +42,11 @@ final case class TaskSettings(
     kept.isDefined || epoch < user.epochs - 1
 
   /** The resident file of a rank of this node, if the user wants one. */
-  private[executor] def residentFile(rank: Int, pair: Pair): Option[ResidentEpoch] =
+  private[executor] def residentFile(rank: Int, pair: Pair): Option[PairResidentFile] =
     user.residentFolder.map { folder =>
       val path = Paths.get(folder)
       val quota = user.residentQuota.map(_ / hosts.ranksOn(PinnedTask.host).size)
-      new ResidentEpoch(pair, schema,
+      new PairResidentFile(pair, schema,
         ResidentFileNames(path, pair.paths, kept.map(name => s"$name.$rank.kept")), run,
         new ResidentSpace(pair.name, path, quota, bytes(rank)))
     }

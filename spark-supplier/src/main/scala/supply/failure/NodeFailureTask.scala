@@ -43,20 +43,19 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
       if (seen.nonEmpty) deadline.restart(math.min(deadline.remainingNanos / 1e9, othersSeconds))
       open.isEmpty || TaskContext.get().isInterrupted()
     }
-    ()
+    // Also of ranks that are gone: nobody tells them anything.
+    pairs.foreach { case (_, paths) => removeResidentFile(paths) }
   }
 
   private def isDone(rank: Int, paths: PairPaths, seen: mutable.Set[Int]): Boolean =
     try FailureSender.send(paths, run, text, pipeSeconds)(isWanted) match {
         case FailureSender.Sent =>
           seen += rank
-          removeResidentFile(paths)
           true
         case FailureSender.Busy =>
           seen += rank
           false
         case FailureSender.Absent =>
-          if (seen(rank)) removeResidentFile(paths)
           seen(rank)
         case FailureSender.Unwanted => true
       }

@@ -152,7 +152,8 @@ final class MappedFile private (
     val known = (0 until count).map(readForeignFile)
     known.find(_.path == file.path).filter(_ != file).foreach { _ =>
       throw new SourceException(
-        s"${file.path} has changed during the run: nobody may write to a file that ranks read in place")
+        s"${file.path} has changed during the run: nobody may write to or replace a file that ranks read " +
+          "(--in-place, --resident-folder, --keep)")
     }
     known.indexOf(file) match {
       case -1 =>

@@ -70,25 +70,43 @@ object PairFile {
    */
   def create(path: Path, group: Option[String]): FileChannel =
     Using.resource(openFolder(path, group)) { folder =>
-      val found =
-        folder.getFileAttributeView(classOf[PosixFileAttributeView]).readAttributes()
-      checkFolder(path.getParent, found)
-      if (found.owner != self)
-        throw new ConfigException(
-          s"the folder ${path.getParent} belongs to ${found.owner}, and this executor runs as $self: name a folder of " +
-            "this user, or one that does not exist yet")
+      checkOwn(path.getParent, folder)
       val options = Set[OpenOption](StandardOpenOption.CREATE_NEW, StandardOpenOption.READ,
         StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)
       val channel = folder.newByteChannel(path.getFileName, options.asJava,
         PosixFilePermissions.asFileAttribute(OwnerOnly.asJava)).asInstanceOf[FileChannel]
-      group.map(named).foreach { group =>
-        val view = folder.getFileAttributeView(path.getFileName, classOf[PosixFileAttributeView],
-          LinkOption.NOFOLLOW_LINKS)
-        view.setGroup(group)
-        view.setPermissions((OwnerOnly + GROUP_READ).asJava)
+      try {
+        group.map(named).foreach(share(path, folder, _))
+        channel
+      } catch {
+        case e: Throwable =>
+          channel.close()
+          throw e
       }
-      channel
     }
+
+  private def share(
+      path: Path, folder: SecureDirectoryStream[Path], group: GroupPrincipal): Unit = {
+    val view = folder.getFileAttributeView(path.getFileName, classOf[PosixFileAttributeView],
+      LinkOption.NOFOLLOW_LINKS)
+    view.setGroup(group)
+    view.setPermissions((OwnerOnly + GROUP_READ).asJava)
+  }
+
+  /** The permissions of a folder of this user. Throws a ConfigException if it is not safe to use. */
+  private[pair] def permissionsOfOwn(path: Path): Set[PosixFilePermission] =
+    Using.resource(openFolder(path.resolve("."), None))(checkOwn(path, _))
+
+  private def checkOwn(
+      path: Path, folder: SecureDirectoryStream[Path]): Set[PosixFilePermission] = {
+    val found = folder.getFileAttributeView(classOf[PosixFileAttributeView]).readAttributes()
+    checkFolder(path, found)
+    if (found.owner != self)
+      throw new ConfigException(
+        s"the folder $path belongs to ${found.owner}, and this executor runs as $self: name a folder of " +
+          "this user, or one that does not exist yet")
+    found.permissions.asScala.toSet
+  }
 
   private def openFolder(path: Path, group: Option[String]): SecureDirectoryStream[Path] =
     try {

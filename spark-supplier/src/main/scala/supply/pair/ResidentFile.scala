@@ -1,13 +1,13 @@
 package supply.pair
 
 import java.nio.channels.FileChannel
-import java.nio.file.{Files, NoSuchFileException, Path, Paths}
+import java.nio.file.{NoSuchFileException, Path}
 import java.nio.file.LinkOption.NOFOLLOW_LINKS
 import java.nio.file.StandardOpenOption.READ
 
 import scala.util.Using
 
-import supply.core.{ConfigException, ContractException}
+import supply.core.ContractException
 import supply.data.ForeignFile
 import supply.protocol.Notification
 
@@ -45,28 +45,20 @@ object ResidentFile {
               throw new ContractException(
                 s"$path has other data than its name says, or is not whole: remove it")
             val blocks = ResidentFileBlocks.read(path, channel, header, header.blocks)
+            if (header.fileBytes != ResidentFileBlocks.end(blocks))
+              throw new ContractException(
+                s"$path: its file_bytes is ${header.fileBytes}, and its last block ends at " +
+                  s"${ResidentFileBlocks.end(blocks)}: remove the file")
             Some(new ResidentFile(foreign(path), blocks))
           }
         }
       }
     catch { case _: NoSuchFileException => None }
 
-  /** Refuses a file that a living process of another run writes or has written. */
-  private[pair] def requireNoOtherRun(path: Path, run: Long): Unit =
-    writerOfOther(path, run).filter(isOtherAndLives).foreach { pid =>
-      throw new ConfigException(
-        s"$path belongs to a run that lives (process $pid): give each run a folder of its own " +
-          "(--resident-folder), or mapped files with other names")
-    }
-
-  /** The process that has written a file of another run; None: there is no such file. */
-  private[pair] def writerOfOther(path: Path, run: Long): Option[Int] =
-    try Using.resource(FileChannel.open(path, READ, NOFOLLOW_LINKS))(
-        ResidentFileHeader.writerOfOther(_, run))
+  /** The run of a file, whatever else it holds; None: there is no such file. */
+  private[pair] def runOf(path: Path): Option[Long] =
+    try Some(Using.resource(FileChannel.open(path, READ, NOFOLLOW_LINKS))(ResidentFileHeader.runOf))
     catch { case _: NoSuchFileException => None }
-
-  private def isOtherAndLives(pid: Int): Boolean =
-    pid != ProcessHandle.current().pid() && Files.exists(Paths.get(s"/proc/$pid"))
 
   private[pair] def foreign(path: Path): ForeignFile = ForeignFile.find(path.toString,
     "be used as a resident file (--resident-folder)")

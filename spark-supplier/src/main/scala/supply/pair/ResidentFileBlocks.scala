@@ -20,9 +20,14 @@ private[pair] object ResidentFileBlocks {
     block
   }
 
+  /** Where a file of these blocks ends. */
+  def end(blocks: IndexedSeq[Notification]): Long =
+    blocks.lastOption.fold(Constant.RING_OFFSET.toLong)(last => last.offset + last.size)
+
   private def isBlock(block: Notification, header: ResidentFileHeader, k: Int): Boolean =
     block.generation == header.generation && block.kind == Constant.NOTIFICATION_BLOCK &&
-      block.sequence == k && block.offset == header.offsetOf(k) && block.file == 0 &&
+      block.sequence == k && block.epoch == 0 && block.offset == header.offsetOf(
+        k) && block.file == 0 &&
       block.elementCount > 0 && block.firstElement >= 0 &&
       block.size >= BlockHeader.SIZE && block.size <= header.blockBytes
 }

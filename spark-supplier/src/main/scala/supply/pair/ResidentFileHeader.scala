@@ -31,7 +31,8 @@ private[pair] final case class ResidentFileHeader(
 
   /** Whether a rank whose own file would have that header can use this one. */
   def hasDataOf(wanted: ResidentFileHeader): Boolean =
-    plan == wanted.plan && rank == wanted.rank && schema == wanted.schema
+    plan == wanted.plan && schema == wanted.schema &&
+      (rank < 0 || wanted.rank < 0 || rank == wanted.rank)
 
   /** The first RING_OFFSET bytes of the file. */
   def toBytes: ByteBuffer = {
@@ -78,20 +79,22 @@ private[pair] object ResidentFileHeader {
       refuse("block_bytes", from.getLong(At.blockBytes))
     val blocks = from.getLong(At.published)
     if (blocks < 0 || blocks > Int.MaxValue) refuse("published", blocks)
-    if (from.getLong(At.fileBytes) > channel.size())
+    if (from.getLong(At.ringOffset) != Constant.RING_OFFSET)
+      refuse("ring_offset", from.getLong(At.ringOffset))
+    val isSealed = from.getInt(At.`sealed`) == Constant.SEALED_COMPLETE
+    if (isSealed && from.getInt(At.blockCount) != blocks)
+      refuse("block_count", s"${from.getInt(At.blockCount)}, not $blocks as published")
+    if (isSealed && from.getLong(At.fileBytes) != channel.size())
       refuse("file_bytes", s"${from.getLong(At.fileBytes)} (the file has ${channel.size()})")
     ResidentFileHeader(from.getLong(At.generation), from.getLong(At.plan), from.getLong(At.run),
       from.getInt(At.rank), from.getInt(At.localRank), from.getInt(At.taskPid),
       from.getLong(At.blockBytes).toInt, Schema.read(from, from.getInt(At.schemaColumns)),
       from.getLong(At.residentFirst), blocks.toInt, from.getLong(At.epochElements),
-      from.getLong(At.fileBytes), from.getInt(At.`sealed`) == Constant.SEALED_COMPLETE)
+      from.getLong(At.fileBytes), isSealed)
   }
 
-  /** The process that has written the file, if it belongs to another run. */
-  def writerOfOther(channel: FileChannel, run: Long): Option[Int] = {
-    val from = bytes(channel, 0, At.SIZE)
-    if (Seq(0, run).contains(from.getLong(At.run))) None else Some(from.getInt(At.taskPid))
-  }
+  /** Of any file; 0 if it ends before that field. */
+  def runOf(channel: FileChannel): Long = bytes(channel, 0, At.SIZE).getLong(At.run)
 
   /** As many of these bytes as there are; others are 0. */
   def bytes(channel: FileChannel, at: Long, count: Int): ByteBuffer = {

@@ -1,5 +1,6 @@
 package supply.pair
 
+import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths}
 
 /**
@@ -7,7 +8,9 @@ import java.nio.file.{Files, Path, Paths}
  * the same folder, of a file that outlives its run.
  */
 final case class ResidentFileNames(folder: Path, pair: PairPaths, kept: Option[String] = None) {
-  private val own = Paths.get(pair.mappedFile).getFileName
+  // Pairs of other folders may have mapped files with the same name.
+  private val own =
+    f"${Paths.get(pair.mappedFile).getFileName}.${ResidentFileNames.hash(pair.mappedFile)}%016x"
 
   /** The sealed file of this run alone. */
   val ofRun: Path = folder.resolve(s"$own.resident")
@@ -21,6 +24,15 @@ final case class ResidentFileNames(folder: Path, pair: PairPaths, kept: Option[S
 
   /** Removes what belongs to that run alone. */
   def remove(run: Long): Unit = Seq(unsealed, ofRun).foreach { path =>
-    if (ResidentFile.writerOfOther(path, run).isEmpty) Files.deleteIfExists(path)
+    if (ResidentFile.runOf(path).exists(Seq(0, run).contains)) Files.deleteIfExists(path)
   }
+}
+
+object ResidentFileNames {
+  private final val OffsetBasis = 0xcbf29ce484222325L
+  private final val Prime = 0x100000001b3L
+
+  /** FNV-1a of 64 bits, of the path's UTF-8. */
+  private[pair] def hash(path: String): Long =
+    path.getBytes(UTF_8).foldLeft(OffsetBasis)((hash, byte) => (hash ^ (byte & 0xff)) * Prime)
 }

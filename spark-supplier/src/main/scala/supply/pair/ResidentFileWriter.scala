@@ -3,12 +3,14 @@ package supply.pair
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.channels.FileChannel
 import java.nio.file.{FileAlreadyExistsException, Files, NoSuchFileException}
+import java.nio.file.LinkOption.NOFOLLOW_LINKS
 import java.nio.file.StandardOpenOption.{READ, WRITE}
+import java.nio.file.attribute.BasicFileAttributes
 
 import scala.collection.mutable.ArrayBuffer
 import scala.util.Using
 
-import supply.core.FailPoint
+import supply.core.{FailPoint, PairException}
 import supply.protocol.Layout.{BlockHeader, Constant, MappedFileHeader => At}
 import supply.protocol.Notification
 
@@ -23,6 +25,8 @@ final class ResidentFileWriter private (names: ResidentFileNames, channel: FileC
   private val blockHeader =
     ByteBuffer.allocateDirect(BlockHeader.SIZE).order(ByteOrder.LITTLE_ENDIAN)
   private val published = ByteBuffer.allocateDirect(8).order(ByteOrder.LITTLE_ENDIAN)
+  private val key = keyOfName
+  private var unforced = 0L
   private var result = Option.empty[ResidentFile]
 
   space.add(Constant.RING_OFFSET.toLong)
@@ -44,8 +48,22 @@ final class ResidentFileWriter private (names: ResidentFileNames, channel: FileC
       FailPoint("F2")
       blocks += copy
       storePublished()
+      forceSome(copy.size)
     }
   }
+
+  /** So that the last force is short: the rank waits for it. */
+  private def forceSome(added: Long): Unit = {
+    unforced += added
+    if (names.kept.isDefined && unforced >= ResidentFileWriter.ForceBytes) {
+      channel.force(false)
+      unforced = 0
+    }
+  }
+
+  /** Which file has the unsealed name. */
+  private def keyOfName: AnyRef =
+    Files.readAttributes(names.unsealed, classOf[BasicFileAttributes], NOFOLLOW_LINKS).fileKey
 
   private def columnsOf(slot: ByteBuffer, size: Long): ByteBuffer =
     slot.duplicate().limit(size.toInt).position(BlockHeader.SIZE)
@@ -58,13 +76,16 @@ final class ResidentFileWriter private (names: ResidentFileNames, channel: FileC
   private def storePublished(): Unit =
     write(Array(published.clear().putLong(0, blocks.size.toLong)), At.published.toLong)
 
+  private def storeTaskPid(): Unit = write(
+    Array(ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN).putInt(0, header.taskPid)),
+    At.taskPid.toLong)
+
   private def spaceOf(block: Notification): Long =
     (block.size + Constant.BLOCK_BYTES_UNIT - 1) & -Constant.BLOCK_BYTES_UNIT.toLong
 
   /** F3. Nobody writes to the file afterwards. */
   private[pair] def seal(): Unit = {
-    val fileBytes =
-      blocks.lastOption.fold(Constant.RING_OFFSET.toLong)(last => last.offset + last.size)
+    val fileBytes = ResidentFileBlocks.end(blocks.toIndexedSeq)
     space.writing {
       channel.truncate(fileBytes)
       write(Array(whenSealed.copy(blocks = blocks.size,
@@ -82,6 +103,9 @@ final class ResidentFileWriter private (names: ResidentFileNames, channel: FileC
 
   /** Gives the file its name. Another run may have given that name to a file with the same data. */
   private def named(): ResidentFile = {
+    // An attempt that Spark took for dead may wake up here.
+    if (keyOfName != key) throw new PairException(
+      s"${names.unsealed} is now the file of another attempt: this one ends")
     val isOwn =
       try {
         Files.createLink(names.whenSealed, names.unsealed)
@@ -97,19 +121,31 @@ final class ResidentFileWriter private (names: ResidentFileNames, channel: FileC
 }
 
 private[pair] object ResidentFileWriter {
+  /** A kept file is on the disk before it gets its name: this much is written before the next force. */
+  private final val ForceBytes = 1L << 30
+
   /** F1. */
   def create(names: ResidentFileNames, header: ResidentFileHeader,
       space: ResidentSpace): ResidentFileWriter = {
     Files.deleteIfExists(names.unsealed)
-    space.requireEnough()
+    space.warnIfSmall()
     space.writing {
-      val channel = PairFile.create(names.unsealed, names.group)
-      val writer = new ResidentFileWriter(names, channel, header, space, IndexedSeq.empty)
-      writer.write(Array(header.toBytes), 0)
-      FailPoint("F1")
-      writer
+      closedOnError(PairFile.create(names.unsealed, names.group)) { channel =>
+        val writer = new ResidentFileWriter(names, channel, header, space, IndexedSeq.empty)
+        writer.write(Array(header.toBytes), 0)
+        FailPoint("F1")
+        writer
+      }
     }
   }
+
+  private def closedOnError[A](channel: FileChannel)(body: FileChannel => A): A =
+    try body(channel)
+    catch {
+      case e: Throwable =>
+        channel.close()
+        throw e
+    }
 
   /**
    * Continues the file of an attempt that died, before the block `next.first` of the same pair;
@@ -118,20 +154,24 @@ private[pair] object ResidentFileWriter {
   def continued(names: ResidentFileNames, next: ResidentFileHeader,
       space: ResidentSpace): Option[ResidentFileWriter] =
     try Using.resource(PairFile.find(names.unsealed, PairFile.Blocks, names.group)) { file =>
-        val channel = file.open(READ, WRITE)
-        val header = ResidentFileHeader.read(names.unsealed, channel)
-        val blocks = next.first - header.first
-        if (header.generation != next.generation || blocks < 0 || blocks > header.blocks) {
-          channel.close()
-          None
-        } else {
-          val found =
-            ResidentFileBlocks.read(names.unsealed, channel, header, blocks.toInt)
-          val writer = new ResidentFileWriter(names, channel,
-            header.copy(taskPid = next.taskPid, isSealed = false), space, found)
-          writer.storePublished()
-          Some(writer)
-        }
+        closedOnError(file.open(READ, WRITE))(continued(names, next, space, _))
       }
     catch { case _: NoSuchFileException => None }
+
+  private def continued(names: ResidentFileNames, next: ResidentFileHeader, space: ResidentSpace,
+      channel: FileChannel): Option[ResidentFileWriter] = {
+    val header = ResidentFileHeader.read(names.unsealed, channel)
+    val blocks = next.first - header.first
+    if (header.generation != next.generation || blocks < 0 || blocks > header.blocks) {
+      channel.close()
+      None
+    } else {
+      val found = ResidentFileBlocks.read(names.unsealed, channel, header, blocks.toInt)
+      val writer = new ResidentFileWriter(names, channel,
+        header.copy(taskPid = next.taskPid, isSealed = false), space, found)
+      writer.storeTaskPid()
+      writer.storePublished()
+      Some(writer)
+    }
+  }
 }

@@ -4,6 +4,8 @@ import java.io.IOException
 import java.nio.channels.ClosedChannelException
 import java.nio.file.{Files, Path}
 
+import org.slf4j.LoggerFactory
+
 import supply.core.{ConfigException, PairException}
 
 /**
@@ -16,14 +18,17 @@ final class ResidentSpace(
 
   private var written = 0L
 
-  /** Refuses a folder that is obviously too small, before anything is written. (F1) */
-  def requireEnough(): Unit = {
+  /** Warns before anything is written. The source may be sparse, or have unused pages. (F1) */
+  def warnIfSmall(): Unit = shortage.foreach(log.warn)
+
+  /** What is too small for the expected bytes. */
+  private[pair] def shortage: Option[String] = {
     val free = Files.getFileStore(folder).getUsableSpace
-    expected.foreach { bytes =>
-      if (bytes / ExpectedAtLeast > free) throw new ConfigException(
-        s"$name: the resident folder $folder has $free bytes free, and this rank needs about $bytes: $larger")
+    expected.filter(_ > quota.fold(free)(math.min(_, free))).map { bytes =>
+      val part = quota.fold("")(most => s" and may write $most (its part of --resident-quota)")
+      s"$name: the resident folder $folder may be too small: it has $free bytes free, and this rank " +
+        s"needs about $bytes$part: if it gets full, the run fails"
     }
-    expected.filter(bytes => quota.exists(_ < bytes / ExpectedAtLeast)).foreach(_ => refuseQuota())
   }
 
   /** Counts bytes that are about to be written. Throws a ConfigException at the quota. */
@@ -57,8 +62,7 @@ final class ResidentSpace(
 }
 
 private object ResidentSpace {
-  /** The source's pages may have unused space: only a share below 1 of them is surely needed. */
-  private final val ExpectedAtLeast = 2
+  private val log = LoggerFactory.getLogger(classOf[ResidentSpace])
 
   private def isFull(e: IOException): Boolean = Option(e.getMessage).exists(text =>
     Seq("No space left on device", "Disk quota exceeded", "File too large").exists(text.contains))

@@ -1,6 +1,6 @@
 package supply.driver
 
-import java.nio.file.{Files, Path}
+import java.nio.file.{Files, Path, Paths}
 import java.nio.file.attribute.FileTime
 import java.util.concurrent.atomic.AtomicInteger
 
@@ -126,6 +126,23 @@ class ResidentFileSuite extends AnyFunSuite with RunsWithRanks {
     }
   }
 
+  test("no file is left if a rank dies and does not come back") {
+    withLmdb { (folder, lmdb) =>
+      val (_, outcome) = supply(1, epochs = 3, blockElements = Some(4), timeout = 3,
+        more = settings => residentIn(folder)(settings.copy(waitForRank = true)),
+        take = rank => {
+          val first = rank("next")
+          assert(filesIn(folder).nonEmpty)
+          rank.kill()
+          import rank.paths._
+          Seq(mappedFile, requestPipe, notificationPipe).foreach(file =>
+            Files.delete(Paths.get(file)))
+          Seq(first)
+        })(new ResidentFileSuite.Counted(lmdb))
+      assert(outcome.isLeft && filesIn(folder) == Seq.empty)
+    }
+  }
+
   test("two runs read one kept file at the same time") {
     withLmdb { (folder, lmdb) =>
       def one() = seen(run(lmdb, ranks = 1)(residentIn(folder, keep = Some(""))))
@@ -136,11 +153,11 @@ class ResidentFileSuite extends AnyFunSuite with RunsWithRanks {
     }
   }
 
-  test("a quota that is too small is an error, at once if that is obvious") {
+  test("a quota that is too small is an error") {
     withLmdb { (folder, lmdb) =>
-      val atOnce = message(run(lmdb)(residentIn(folder, quota = Some(20000))))
-      assert(atOnce.contains(s"this rank may write 10000 bytes into the resident folder $folder"))
-      assert(atOnce.contains("--resident-quota") && atOnce.contains("; 0 are written"))
+      val header = message(run(lmdb)(residentIn(folder, quota = Some(20000))))
+      assert(header.contains(s"this rank may write 10000 bytes into the resident folder $folder"))
+      assert(header.contains("--resident-quota") && header.contains("; 0 are written"))
       val later = message(run(lmdb)(residentIn(folder, quota = Some(160000))))
       assert(later.contains("; 77824 are written"))
       assert(filesIn(folder) == Seq.empty)

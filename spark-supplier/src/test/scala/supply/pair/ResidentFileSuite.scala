@@ -4,11 +4,12 @@ import java.io.IOException
 import java.nio.ByteBuffer
 import java.nio.ByteOrder.LITTLE_ENDIAN
 import java.nio.file.{Files, Path, Paths}
+import java.nio.file.StandardCopyOption.REPLACE_EXISTING
 import java.nio.file.attribute.{PosixFileAttributes, PosixFilePermissions}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.{ConfigException, ContractException}
+import supply.core.{ConfigException, ContractException, PairException}
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 import supply.sources.{Datum, DatumCursor}
 import supply.testing.{TemporaryFolder, TestRank, TestStream}
@@ -16,7 +17,7 @@ import supply.testing.{TemporaryFolder, TestRank, TestStream}
 /** Resident files, step by step, with a real rank: proto/PROTOCOL.md, "Resident files". */
 class ResidentFileSuite extends AnyFunSuite with PairWithRank {
   private def withFolder(body: (TestRank, ResidentFileNames) => Unit): Unit = withRank { rank =>
-    assert(rank.open(ringBytes = 3 * 4096L, timeout = timeout) == "OK")
+    assert(rank.open(ringBytes = 3 * 4096L, rank = 0, timeout = timeout) == "OK")
     val folder = Paths.get(rank.paths.mappedFile).resolveSibling("resident")
     body(rank, ResidentFileNames(folder, rank.paths))
   }
@@ -26,10 +27,10 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
 
   /** One attempt of this run, with its resident file. */
   private def attempt(rank: TestRank, names: ResidentFileNames, number: Int = 0)(
-      body: (Pair, ResidentEpoch) => Unit): Unit = attached(rank, number) { pair =>
+      body: (Pair, PairResidentFile) => Unit): Unit = attached(rank, number) { pair =>
     pair.bindPlan(3)
     pair.writeOrCheckSchema(Datum.schema)
-    body(pair, new ResidentEpoch(pair, Datum.schema, names, run, space(names)))
+    body(pair, new PairResidentFile(pair, Datum.schema, names, run, space(names)))
   }
 
   /** Publishes a block of each of these elements of partition 0, which the rank releases. */
@@ -62,7 +63,7 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
     seen
   }
 
-  private def end(rank: TestRank, pair: Pair, epoch: ResidentEpoch): Unit = {
+  private def end(rank: TestRank, pair: Pair, epoch: PairResidentFile): Unit = {
     pair.publishEndOfData()
     assert(rank("next") == "END_OF_DATA")
     pair.awaitAllReleased()
@@ -143,7 +144,7 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
   test("a run removes what an earlier run of the pair has left") {
     withFolder { (rank, names) =>
       attached(rank) { pair =>
-        new ResidentEpoch(pair, Datum.schema, names, run + 1, space(names)).begin()
+        new PairResidentFile(pair, Datum.schema, names, run + 1, space(names)).begin()
       }
       Files.createLink(names.ofRun, names.unsealed)
       attempt(rank, names, 1) { (_, epoch) =>
@@ -153,21 +154,50 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
     }
   }
 
-  test("a file that a living process of another run writes is left alone") {
+  test("what another run has left is removed by a task of the pair alone") {
     withFolder { (rank, names) =>
       attached(rank) { pair =>
-        new ResidentEpoch(pair, Datum.schema, names, run + 1, space(names)).begin()
+        new PairResidentFile(pair, Datum.schema, names, run + 1, space(names)).begin()
       }
+      // No process id says whether a run lives: another process may have it now.
       val header = ByteBuffer.wrap(Files.readAllBytes(names.unsealed)).order(LITTLE_ENDIAN)
       Files.write(names.unsealed, header.putInt(At.taskPid, rank.pid.toInt).array)
-      val refused = intercept[ConfigException](attempt(rank, names, 1)((_, _) => ())).getMessage
-      assert(
-        refused.contains(s"${names.unsealed} belongs to a run that lives (process ${rank.pid})"))
       names.remove(run)
       assert(Files.exists(names.unsealed))
-      names.remove(run + 1)
+      attempt(rank, names, 1)((_, _) => ())
       assert(Files.notExists(names.unsealed))
     }
+  }
+
+  test("a run removes its own files without a task, also one without a header") {
+    withFolder { (rank, names) =>
+      attempt(rank, names)((_, epoch) => epoch.begin())
+      Files.createFile(names.ofRun)
+      names.remove(run)
+      assert(Files.notExists(names.unsealed) && Files.notExists(names.ofRun))
+    }
+  }
+
+  test("an attempt that is late does not name the file of the next one") {
+    withFolder { (rank, names) =>
+      attempt(rank, names) { (pair, epoch) =>
+        epoch.begin()
+        write(rank, pair, 0, 1)
+        val other = Files.copy(names.unsealed, names.folder.resolve("other"))
+        Files.move(other, names.unsealed, REPLACE_EXISTING)
+        val late = intercept[PairException](pair.publishEndOfEpoch(0)).getMessage
+        assert(late.contains(s"${names.unsealed} is now the file of another attempt"))
+        assert(Files.exists(names.unsealed) && Files.notExists(names.ofRun))
+      }
+    }
+  }
+
+  test("mapped files of the same name in other folders have other resident files") {
+    val folder = Paths.get("/resident")
+    def names(mapped: String) = ResidentFileNames(folder, PairPaths(mapped, "", "", ""))
+    assert(names("foobar").ofRun == folder.resolve("foobar.85944171f73967e8.resident"))
+    assert(names("/a/pair-0").ofRun != names("/b/pair-0").ofRun)
+    assert(s"${names("/a/pair-0").ofRun}.unsealed" == names("/a/pair-0").unsealed.toString)
   }
 
   test("a kept file of other data, or a damaged one, is named") {
@@ -184,24 +214,37 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
       val bytes = Files.readAllBytes(kept.whenSealed)
       for ((at, names) <- Seq(At.plan -> "other data", At.rank -> "other data",
           At.`sealed` -> "other data", At.magic -> "magic", At.fileUse -> "file_use",
-          At.byteOrder -> "byte_order", Constant.RING_OFFSET -> "block 0")) {
+          At.byteOrder -> "byte_order", At.blockCount -> "block_count",
+          At.ringOffset -> "ring_offset", Constant.RING_OFFSET -> "block 0")) {
         Files.write(kept.whenSealed, bytes.updated(at, (bytes(at) + 1).toByte))
         val message = refused()
         assert(message.contains(names) && message.contains("1-2.0.kept"))
       }
-      Files.write(kept.whenSealed, bytes.dropRight(1))
-      assert(refused().contains("file_bytes"))
+      for (changed <- Seq(bytes.dropRight(1), bytes :+ 0.toByte)) {
+        Files.write(kept.whenSealed, changed)
+        assert(refused().contains("file_bytes"))
+      }
+      val longer = ByteBuffer.wrap(bytes :+ 0.toByte).order(LITTLE_ENDIAN)
+      Files.write(kept.whenSealed, longer.putLong(At.fileBytes, bytes.length + 1L).array)
+      assert(refused().contains("its last block ends at"))
     }
   }
 
-  test("a full disk and a quota are errors that name the folder and what to do") {
-    withFolder { (rank, names) =>
-      ResidentFolder.make(names.folder, None)
+  test("a full disk is an error that names the folder and what to do") {
+    withFolder { (_, names) =>
       val full = intercept[ConfigException](
         space(names).writing(throw new IOException("No space left on device")))
       assert(full.getMessage.contains(s"the resident folder ${names.folder} is full"))
-      val expected = new ResidentSpace("pair 0", names.folder, None, Some(Long.MaxValue))
-      assert(intercept[ConfigException](expected.requireEnough()).getMessage.contains("bytes free"))
+    }
+  }
+
+  test("a disk or a quota that may be too small is a warning in front") {
+    TemporaryFolder { folder =>
+      def shortage(quota: Option[Long], expected: Long) =
+        new ResidentSpace("pair 0", folder, quota, Some(expected)).shortage
+      assert(shortage(None, Long.MaxValue).exists(_.contains("bytes free, and this rank needs")))
+      assert(shortage(Some(9), 10).exists(_.contains("may write 9 (its part of --resident-quota)")))
+      assert(shortage(Some(10), 10).isEmpty && shortage(None, 10).isEmpty)
     }
   }
 
@@ -212,6 +255,13 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
       ResidentFolder.make(folder, Some(group.getName))
       PairFile.create(folder.resolve("file"), Some(group.getName)).close()
       assert(modeOf(folder) == "rwxr-x---" && modeOf(folder.resolve("file")) == "rw-r-----")
+      val parts = Seq("one", "one/two", "one/two/three").map(parent.resolve)
+      Files.createDirectory(parts(0),
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")))
+      ResidentFolder.make(parts(2), Some(group.getName))
+      assert(parts.map(modeOf) == Seq("rwx------", "rwxr-x---", "rwxr-x---"))
+      ResidentFolder.make(parts(0), Some(group.getName))
+      assert(modeOf(parts(0)) == "rwxr-x---")
       assert(Files.readAttributes(folder.resolve("file"), classOf[PosixFileAttributes]).group ==
         group)
     }

@@ -8,13 +8,13 @@ import supply.protocol.Schema
  * The resident file of a pair: found, or written with an epoch. `run`: of this task. For the pair's
  * thread.
  */
-final class ResidentEpoch(pair: Pair, schema: Schema, names: ResidentFileNames, run: Long,
+final class PairResidentFile(pair: Pair, schema: Schema, names: ResidentFileNames, run: Long,
     space: => ResidentSpace) {
   private var writer = Option.empty[ResidentFileWriter]
 
   pair.requireBlockFiles()
   ResidentFolder.make(names.folder, names.group)
-  if (pair.isUntouched) removeOfOthers()
+  if (pair.isUntouched) removeStale()
   private var found = ResidentFile.find(names.whenSealed, names.group, header)
   if (found.isDefined) Files.deleteIfExists(names.unsealed)
 
@@ -34,14 +34,13 @@ final class ResidentEpoch(pair: Pair, schema: Schema, names: ResidentFileNames, 
   /** Removes the file, unless it outlives the run: the rank has released everything. (E1) */
   def remove(): Unit = names.remove(run)
 
-  /** A run that died may have left files of this pair. */
-  private def removeOfOthers(): Unit = {
-    ResidentFile.requireNoOtherRun(names.unsealed, run)
+  /**
+   * A run that died may have left files of this pair. Only one living run can have the pair's
+   * mapped file.
+   */
+  private def removeStale(): Unit = {
     Files.deleteIfExists(names.unsealed)
-    if (ResidentFile.find(names.ofRun, names.group, header.copy(run = run)).isEmpty) {
-      ResidentFile.requireNoOtherRun(names.ofRun, run)
-      Files.deleteIfExists(names.ofRun)
-    }
+    if (!ResidentFile.runOf(names.ofRun).forall(_ == run)) Files.deleteIfExists(names.ofRun)
     ()
   }
 
