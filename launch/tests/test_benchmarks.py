@@ -1,4 +1,4 @@
-"""The engine of bench/: which rounds count, what a figure says, the report, and the C baselines. Nothing is timed."""
+"""The engine of bench/: which rounds count, what a figure says, and the report. Nothing is timed."""
 
 import argparse
 import contextlib
@@ -335,46 +335,3 @@ class TestMemoryGroup:
             for group in groups:
                 rmdir(group)
         assert f"{groups[0]} is left" in capsys.readouterr().err
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Compiles a program of bench/c without the library."""
-    folder, sources = tmp_path_factory.mktemp("programs"), ROOT / "bench" / "c"
-
-    def build(name, source):
-        common = [sources / f"{part}.c" for part in ("checksum", "clock", "memory", "messages", "rounds")]
-        program = folder / name
-        command = ["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-o", program, sources / source, *common, "-lz"]
-        subprocess.run(command, check=True)
-        return program
-
-    return build
-
-
-class TestPrograms:
-    @staticmethod
-    def answers(program, arguments, lines):
-        words = [program, *map(str, arguments)]
-        done = subprocess.run(words, input=lines, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
-    @pytest.mark.parametrize(("element", "block", "ring"), [(64, 64, 128), (784, 4096, 8192), (4096, 8192, 8192)])
-    def test_the_c_ring_reads_every_word_in_every_round(self, built, element, block, ring):
-        elements = 3 * ring // element + 1
-        answers = self.answers(built("ring", "ring.c"), [elements * element, element, block, ring], "\n" * 3)
-        words = elements * element // 8
-        expected = sum(i * 0x9E3779B97F4A7C15 for i in range(words)) % (1 << 64)
-        assert [(a["elements"], a["bytes"], a["sum"]) for a in answers] == [
-            (elements, elements * element, expected)
-        ] * 3
-
-    def test_the_c_ring_says_what_does_not_fit(self, built):
-        done = subprocess.run([built("ring", "ring.c"), "4096", "4096", "64", "128"], capture_output=True, text=True)
-        assert done.returncode == 1 and "an element has 4096 bytes" in done.stderr
-
-    def test_the_bandwidth_reads_and_copies_all(self, built):
-        read, copy = self.answers(built("bandwidth", "bandwidth.c"), [1 << 20], "read\ncopy\n")
-        assert read["bytes"] == copy["bytes"] == 1 << 20
-        assert read["sum"] == (1 << 17) * 0x0101010101010101 % (1 << 64)

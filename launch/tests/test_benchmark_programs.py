@@ -1,0 +1,79 @@
+"""The C baselines of bench/: what they read, and what they refuse. Nothing is timed."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from places import ROOT
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Compiles a program of bench/c without the library."""
+    folder, sources = tmp_path_factory.mktemp("programs"), ROOT / "bench" / "c"
+    make_layout = [sys.executable, ROOT / "mpi-client" / "cmake" / "make_layout.py", ROOT / "proto" / "layout.tsv"]
+    subprocess.run([*make_layout, folder / "layout.h"], check=True)
+
+    def build(name, source):
+        common = [sources / f"{part}.c" for part in ("checksum", "clock", "memory", "messages", "rounds")]
+        program = folder / name
+        command = [
+            "cc",
+            "-std=c11",
+            "-D_GNU_SOURCE",
+            "-O1",
+            "-I",
+            folder,
+            "-o",
+            program,
+            sources / source,
+            *common,
+            "-lz",
+        ]
+        subprocess.run(command, check=True)
+        return program
+
+    return build
+
+
+class TestPrograms:
+    @staticmethod
+    def answers(program, arguments, lines):
+        words = [program, *map(str, arguments)]
+        done = subprocess.run(words, input=lines, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    @pytest.mark.parametrize(("element", "block", "ring"), [(64, 64, 128), (784, 4096, 8192), (4096, 8192, 8192)])
+    def test_the_c_ring_reads_every_word_in_every_round(self, built, element, block, ring):
+        elements = 3 * ring // element + 1
+        answers = self.answers(built("ring", "ring.c"), [elements * element, element, block, ring], "\n" * 3)
+        words = elements * element // 8
+        expected = sum(i * 0x9E3779B97F4A7C15 for i in range(words)) % (1 << 64)
+        assert [(a["elements"], a["bytes"], a["sum"]) for a in answers] == [
+            (elements, elements * element, expected)
+        ] * 3
+
+    def test_the_c_ring_says_what_does_not_fit(self, built):
+        done = subprocess.run([built("ring", "ring.c"), "4096", "4096", "64", "128"], capture_output=True, text=True)
+        assert done.returncode == 1 and "an element has 4096 bytes" in done.stderr
+
+    def test_a_resident_file_is_found_by_a_pattern(self, built, tmp_path):
+        program, pattern = built("in-place", "in_place.c"), str(tmp_path / "pair-0.mapped.*.resident")
+        assert [answer["elements"] for answer in self.answers(program, [pattern], "\n")] == [0]
+        golden = ROOT / "proto" / "golden" / "1.1" / "task-resident-file.resident"
+        for name in ("pair-0.mapped.0123456789abcdef.resident", "pair-1.mapped.0123456789abcdef.resident"):
+            shutil.copy(golden, tmp_path / name)
+        first, second = self.answers(program, [pattern], "\n" * 2)
+        assert first["elements"] == second["elements"] == 3 and first["sum"] == second["sum"] != 0
+        shutil.copy(golden, tmp_path / "pair-0.mapped.0.resident")
+        done = subprocess.run([program, pattern], input="\n", capture_output=True, text=True)
+        assert done.returncode == 1 and "2 files match" in done.stderr
+
+    def test_the_bandwidth_reads_and_copies_all(self, built):
+        read, copy = self.answers(built("bandwidth", "bandwidth.c"), [1 << 20], "read\ncopy\n")
+        assert read["bytes"] == copy["bytes"] == 1 << 20
+        assert read["sum"] == (1 << 17) * 0x0101010101010101 % (1 << 64)
