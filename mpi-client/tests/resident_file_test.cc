@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -179,15 +180,13 @@ TEST_F(ResidentFileTest, ARankOrAFileMayNotKnowItsRank) {
     }
 }
 
-/** Waits until this process has that file open that often. */
-void wait_until_open(const std::string &path, int times) {
-    wait_until("the file to be open", [&] {
-        int found = 0;
-        std::error_code gone;
-        for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd"))
-            found += std::filesystem::read_symlink(entry.path(), gone) == path;
-        return found >= times;
-    });
+/** How often this process has that file open. */
+int open_count(const std::string &path) {
+    int count = 0;
+    std::error_code gone;
+    for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd"))
+        count += std::filesystem::read_symlink(entry.path(), gone) == path;
+    return count;
 }
 
 TEST_F(ResidentFileTest, AWriterThatClosesTheFileNowIsWaitedFor) {
@@ -198,12 +197,15 @@ TEST_F(ResidentFileTest, AWriterThatClosesTheFileNowIsWaitedFor) {
     ResidentFileImage image = image_of(task);
     const uint32_t file = add_file(task, image.seal());
     const int writer = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    std::atomic<bool> is_received{false};
     std::thread closer([&] {
-        wait_until_open(path, 2);
+        wait_until("the rank to open the file", [&] { return open_count(path) == 2 || is_received; });
         close(writer);
     });
     task.supply_from_file(file, image.block(0).notification, 1);
-    expect_datums(handle, next(handle), 0);
+    supply_block_t block;
+    EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    is_received = true;
     closer.join();
 }
 
