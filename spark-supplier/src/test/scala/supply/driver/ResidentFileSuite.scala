@@ -118,6 +118,19 @@ class ResidentFileSuite extends AnyFunSuite with RunsWithRanks {
     }
   }
 
+  test("rows in no certain order do not continue from a file that another run has written") {
+    withLmdb { (folder, lmdb) =>
+      val rows = new DatumSource(lmdb.repartition(6))
+      def from(position: Option[String]) =
+        supply(1, epochs = 3, blockElements = Some(4), position = position,
+          more = residentIn(folder, keep = Some("mine")))(rows)
+      seen(from(None))
+      assert(message(from(Some("position-1:1:1:3:4:0000000000000000"))).contains(
+          "cannot resume after element 4 of partition 3"))
+      seen(from(Some("position-1:1:1:3:0:0000000000000000")))
+    }
+  }
+
   test("an epoch after which nobody needs the file writes none") {
     withLmdb { (folder, lmdb) =>
       // Its blocks do not fit into the quota.

@@ -276,6 +276,19 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
     }
   }
 
+  test("a folder of another user is refused, and what is in it stays") {
+    assume(Files.getAttribute(Paths.get("/proc/self"), "unix:uid") == 0,
+      "needs root, to give a folder to another user")
+    withFolder { (rank, names) =>
+      Files.createDirectory(names.folder)
+      Files.createFile(names.unsealed)
+      Files.setAttribute(names.folder, "unix:uid", 61001)
+      val refused = intercept[ConfigException](attempt(rank, names)((_, _) => ())).getMessage
+      assert(refused.contains(s"the folder ${names.folder} belongs to 61001"))
+      assert(Files.exists(names.unsealed))
+    }
+  }
+
   test("a rank that cannot read block files is refused by its name and version") {
     withFolder { (rank, names) =>
       TestStream.header(rank) { header =>
