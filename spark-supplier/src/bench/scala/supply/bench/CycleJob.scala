@@ -14,7 +14,7 @@ private[bench] final class CycleJob(sc: SparkContext, source: Source, command: C
     val plan = Plan(source.rdd.partitions.length, command.pairs, command.epochs, seed = 0, shuffle)
     val hosts = Hostfile.oneNode(command.pairs)
     val user = SupplySettings(command.pairs, command.mappedFiles, command.namedPipes,
-      timeout = command.timeout, resident = command.resident,
+      epochs = command.epochs, timeout = command.timeout, resident = command.resident,
       residentFolder = command.residentFolder)
     val settings = TaskSettings(user, hosts, source.schema, source.mainColumn)
     StartLine.drawFor(command.pairs)
