@@ -54,8 +54,7 @@ static void visit(const char *folder, int (*visitor)(const char *, const struct 
 
 int main(int argc, char **argv) {
     messages_from("bench-disk");
-    if (argc < 2 || argc > 3 || (argc == 3 && strcmp(argv[2], "direct") != 0))
-        die("usage: bench-disk FOLDER [direct]");
+    if (argc < 2 || argc > 3 || (argc == 3 && strcmp(argv[2], "direct") != 0)) die("usage: bench-disk FOLDER [direct]");
     direct = argc == 3 ? O_DIRECT : 0;
     if (posix_memalign(&buffer, PAGE, READ_BYTES) != 0) die("no memory for a buffer of %d bytes", READ_BYTES);
     char line[16];
