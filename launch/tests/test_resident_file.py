@@ -1,4 +1,4 @@
-"""Later epochs from resident files (--resident-folder): the ranks get the same data, and nothing is left behind."""
+"""Later epochs from resident files (--resident-folder): the ranks get the same data, and nothing is left."""
 
 import os
 import subprocess

@@ -21,7 +21,7 @@ def start_resident(make_pairs, start_run, tmp_path):
         )
 
     yield start
-    # Nothing is left behind by a run that succeeds, whoever died in it.
+    # Nothing is left by a run that succeeds, whoever died in it.
     assert [file.name for file in folder.iterdir() if not file.name.endswith(".kept")] == []
 
 

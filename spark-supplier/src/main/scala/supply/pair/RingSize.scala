@@ -12,8 +12,8 @@ private[pair] object RingSize {
   private final val AutomaticMax = 16L << 20
 
   /**
-   * Bytes of the whole mapped file, from the words after its path; with ring=auto, at most so many:
-   * the caches of the rank's node decide.
+   * Bytes of the whole mapped file, from the words after its path. With ring=auto, the largest that
+   * the caches of the rank's node may lead to.
    */
   def mappedBytes(place: String, words: Seq[String]): Long = {
     def size(name: String) = words.find(_.startsWith(name)).map(word =>
