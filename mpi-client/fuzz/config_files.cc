@@ -41,7 +41,8 @@ void check(const config_line &line) {
     check(line.mapped_file);
     check(line.request_pipe);
     check(line.notification_pipe);
-    if (line.ring_bytes > INT64_MAX || line.block_bytes > INT64_MAX) found("a size that is too large");
+    if ((line.ring_bytes > INT64_MAX && line.ring_bytes != RING_AUTO) || line.block_bytes > INT64_MAX)
+        found("a size that is too large");
     if (line.group != nullptr && line.group[0] == '\0') found("a group without a name");
 }
 
