@@ -28,6 +28,7 @@ def compile_routines(folder):
 
 
 @needs_server
+@pytest.mark.long
 def test_routines_of_ranks_on_both_nodes(cluster, make_run, tmp_path):
     libraries = compile_routines(tmp_path / "libraries")
     run = make_run(2, 2, ring="1MiB", block="256KiB")

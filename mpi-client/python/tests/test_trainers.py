@@ -144,6 +144,7 @@ def test_accelerate(trainer):
     assert saved["epoch"] == 2 and [bool(state["position"]) for state in saved["data"]] == [True, True]
 
 
+@pytest.mark.long
 def test_ray_train(trainer):
     require("pyspark", "ray.train")
     trainer.make_configs()
