@@ -27,6 +27,7 @@ static bool follows(const struct resident_file *file, const struct notification 
 
 void supply_read_ahead(const struct blocks *blocks, const struct pair *pair, const struct notification *received) {
     struct notification next;
+    if (blocks->foreign_files.opened == 0) return;
     if (!peek(pair, received->sequence + 1, &next) || next.file == 0 || next.file > FOREIGN_FILES_MAX) return;
     const struct resident_file *file = &blocks->resident_files[next.file - 1];
     if (file->mapping == NULL || next.offset >= file->mapping->entry.file_bytes || follows(file, &next, received))
