@@ -26,12 +26,8 @@ bool is_read_locked(const std::string &path) {
 }
 
 TEST_F(ResidentFileTest, LaterEpochsAreReadFromTheFile) {
-    Handle handle = open();
-    Task task(files);
-    first_epoch(task);
-    receive_first_epoch(handle);
-    ResidentFileImage image = image_of(task);
-    const uint32_t file = add_file(task, image.seal());
+    Supplied supplied(*this);
+    auto &[handle, task, image, file] = supplied;
     const void *addresses[2] = {};
     for (uint32_t epoch = 1; epoch < 10; epoch++) {
         for (const uint32_t k : {epoch % 2, 1 - epoch % 2}) {
@@ -79,12 +75,8 @@ TEST_F(ResidentFileTest, AnotherRunsFileHasAGenerationAndBlocksOfItsOwn) {
 }
 
 TEST_F(ResidentFileTest, ABlockIsHeldUnderSeveralNumbers) {
-    Handle handle = open();
-    Task task(files);
-    first_epoch(task);
-    receive_first_epoch(handle);
-    ResidentFileImage image = image_of(task);
-    const uint32_t file = add_file(task, image.seal());
+    Supplied supplied(*this);
+    auto &[handle, task, image, file] = supplied;
     for (uint32_t epoch : {1, 2}) task.supply_from_file(file, image.block(0).notification, epoch);
     const supply_block_t first = next(handle), second = next(handle);
     EXPECT_EQ(first.address, second.address);
@@ -96,12 +88,8 @@ TEST_F(ResidentFileTest, ABlockIsHeldUnderSeveralNumbers) {
 }
 
 TEST_F(ResidentFileTest, DatumsAreReadOneByOne) {
-    Handle handle = open();
-    Task task(files);
-    first_epoch(task);
-    receive_first_epoch(handle);
-    ResidentFileImage image = image_of(task);
-    const uint32_t file = add_file(task, image.seal());
+    Supplied supplied(*this);
+    auto &[handle, task, image, file] = supplied;
     for (const size_t k : {1, 0}) task.supply_from_file(file, image.block(k).notification, 1);
     task.end_of_epoch(1);
     supply_datum_t datum;
@@ -133,12 +121,8 @@ TEST_F(ResidentFileTest, TheNextAttemptNeedsOnlyTheMappedFile) {
 }
 
 TEST_F(ResidentFileTest, ItsNameMayGoWhileItIsRead) {
-    Handle handle = open();
-    Task task(files);
-    first_epoch(task);
-    receive_first_epoch(handle);
-    ResidentFileImage image = image_of(task);
-    const uint32_t file = add_file(task, image.seal());
+    Supplied supplied(*this);
+    auto &[handle, task, image, file] = supplied;
     task.supply_from_file(file, image.block(1).notification, 1);
     release(handle, next(handle));
     std::filesystem::remove(path);
@@ -147,12 +131,8 @@ TEST_F(ResidentFileTest, ItsNameMayGoWhileItIsRead) {
 }
 
 TEST_F(ResidentFileTest, ItIsLockedUntilTheRankCloses) {
-    Handle handle = open();
-    Task task(files);
-    first_epoch(task);
-    receive_first_epoch(handle);
-    ResidentFileImage image = image_of(task);
-    const uint32_t file = add_file(task, image.seal());
+    Supplied supplied(*this);
+    auto &[handle, task, image, file] = supplied;
     EXPECT_FALSE(is_read_locked(path));
     task.supply_from_file(file, image.block(0).notification, 1);
     next(handle);
@@ -168,13 +148,8 @@ TEST_F(ResidentFileTest, ARankOrAFileMayNotKnowItsRank) {
     const std::pair<int32_t, int32_t> ranks[] = {{-1, 3}, {3, -1}, {-1, -1}};
     for (const auto &[of_pair, of_file] : ranks) {
         options.rank = of_pair;
-        Handle handle = open();
-        Task task(files);
-        first_epoch(task);
-        receive_first_epoch(handle);
-        ResidentFileImage image = image_of(task);
-        image.header().rank = of_file;
-        const uint32_t file = add_file(task, image.seal());
+        Supplied supplied(*this, [file = of_file](ResidentFileImage &image) { image.header().rank = file; });
+        auto &[handle, task, image, file] = supplied;
         task.supply_from_file(file, image.block(0).notification, 1);
         expect_datums(handle, next(handle), 0);
     }
@@ -190,12 +165,8 @@ int open_count(const std::string &path) {
 }
 
 TEST_F(ResidentFileTest, AWriterThatClosesTheFileNowIsWaitedFor) {
-    Handle handle = open();
-    Task task(files);
-    first_epoch(task);
-    receive_first_epoch(handle);
-    ResidentFileImage image = image_of(task);
-    const uint32_t file = add_file(task, image.seal());
+    Supplied supplied(*this);
+    auto &[handle, task, image, file] = supplied;
     const int writer = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
     std::atomic<bool> is_received{false};
     std::thread closer([&] {
@@ -210,12 +181,8 @@ TEST_F(ResidentFileTest, AWriterThatClosesTheFileNowIsWaitedFor) {
 }
 
 TEST_F(ResidentFileTest, AnArrowArrayOutlivesTheHandle) {
-    Handle handle = open();
-    Task task(files);
-    first_epoch(task);
-    receive_first_epoch(handle);
-    ResidentFileImage image = image_of(task);
-    const uint32_t file = add_file(task, image.seal());
+    Supplied supplied(*this);
+    auto &[handle, task, image, file] = supplied;
     task.supply_from_file(file, image.block(0).notification, 1);
     const supply_block_t block = next(handle);
     ArrowSchema schema;
@@ -235,12 +202,8 @@ TEST_F(ResidentFileTest, AnArrowArrayOutlivesTheHandle) {
 class ResidentFileErrorTest : public ResidentFileTest {
   protected:
     void expect_refused(const std::function<void()> &change, int error, std::initializer_list<const char *> words) {
-        Handle handle = open();
-        Task task(files);
-        first_epoch(task);
-        receive_first_epoch(handle);
-        ResidentFileImage image = image_of(task);
-        const uint32_t file = add_file(task, image.seal());
+        Supplied supplied(*this);
+        auto &[handle, task, image, file] = supplied;
         change();
         task.supply_from_file(file, image.block(0).notification, 1);
         supply_block_t block;
@@ -280,12 +243,8 @@ TEST_F(ResidentFileErrorTest, AFileThatAnotherProcessRemoves) {
 }
 
 TEST_F(ResidentFileErrorTest, AChangeIsFoundAtTheNextNotification) {
-    Handle handle = open();
-    Task task(files);
-    first_epoch(task);
-    receive_first_epoch(handle);
-    ResidentFileImage image = image_of(task);
-    const uint32_t file = add_file(task, image.seal());
+    Supplied supplied(*this);
+    auto &[handle, task, image, file] = supplied;
     task.supply_from_file(file, image.block(0).notification, 1);
     next(handle);
     const struct timespec times[] = {{0, UTIME_OMIT}, {1, 0}}; // as a writer that no lease stops

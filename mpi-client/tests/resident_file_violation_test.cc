@@ -115,12 +115,8 @@ INSTANTIATE_TEST_SUITE_P(, ResidentFileViolationTest, ::testing::ValuesIn(violat
 class OtherResidentFileViolationTest : public ResidentFileViolationTest {};
 
 TEST_F(OtherResidentFileViolationTest, TheCopyInTheRing) {
-    Handle handle = open();
-    Task task(files);
-    first_epoch(task);
-    receive_first_epoch(handle);
-    ResidentFileImage image = image_of(task);
-    const uint32_t file = add_file(task, image.seal());
+    Supplied supplied(*this);
+    auto &[handle, task, image, file] = supplied;
     notification copy = task.next_in_file(file, image.block(1).notification, 1);
     const notification notification = copy;
     copy.partition++;
@@ -137,12 +133,8 @@ TEST_F(OtherResidentFileViolationTest, TheBlockAfterAGoodOne) {
     } cases[] = {{1, UINT64_MAX, 8192}, {1, 81919, UINT64_MAX}, {1, 65537, 1u << 30},
                  {4, 65536, 8192},      {5, 65536, 8192},       {UINT32_MAX, 0, 0}};
     for (const auto &wrong : cases) {
-        Handle handle = open();
-        Task task(files);
-        first_epoch(task);
-        receive_first_epoch(handle);
-        ResidentFileImage image = image_of(task);
-        const uint32_t file = add_file(task, image.seal());
+        Supplied supplied(*this);
+        auto &[handle, task, image, file] = supplied;
         task.supply_from_file(file, image.block(0).notification, 1);
         next(handle);
         task.supply_from_file(file, image.block(1).notification, 1);
@@ -170,12 +162,8 @@ TEST_F(OtherResidentFileViolationTest, ColumnsOfViews) {
 }
 
 TEST_F(OtherResidentFileViolationTest, AFileThatChangesAfterItsChecks) {
-    Handle handle = open();
-    Task task(files);
-    first_epoch(task);
-    receive_first_epoch(handle);
-    ResidentFileImage image = image_of(task);
-    const uint32_t file = add_file(task, image.seal());
+    Supplied supplied(*this);
+    auto &[handle, task, image, file] = supplied;
     task.supply_from_file(file, image.block(0).notification, 1);
     next(handle);
     memset(&task.entry(file), 0xFF, sizeof(foreign_file));

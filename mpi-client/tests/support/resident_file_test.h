@@ -2,6 +2,8 @@
 #ifndef SUPPLY_TEST_RESIDENT_FILE_TEST_H
 #define SUPPLY_TEST_RESIDENT_FILE_TEST_H
 
+#include <functional>
+
 #include "in_place.h"
 #include "rank.h"
 #include "resident_file.h"
@@ -76,6 +78,28 @@ class ResidentFileTest : public RankTest {
         for (int i = 0; i < 2; i++) release(handle, next(handle));
         expect_end_of_epoch(handle, 0);
     }
+
+    /** A rank that has received epoch 0, and the sealed file of that epoch. */
+    struct Supplied {
+        /** prepare: changes the file before it is sealed. */
+        explicit Supplied(ResidentFileTest &test, const std::function<void(ResidentFileImage &)> &prepare = nullptr)
+            : handle(test.open()), task(test.files), image(first_file(test)) {
+            if (prepare) prepare(image);
+            file = test.add_file(task, image.seal());
+        }
+
+        Handle handle;
+        Task task;
+        ResidentFileImage image;
+        uint32_t file; /**< its number */
+
+      private:
+        ResidentFileImage first_file(const ResidentFileTest &test) {
+            test.first_epoch(task);
+            receive_first_epoch(handle);
+            return image_of(task);
+        }
+    };
 
     std::string path = folder.file("mapped.resident");
 };
