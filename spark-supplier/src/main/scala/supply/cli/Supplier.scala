@@ -109,8 +109,9 @@ object Supplier {
         } else {
           val batches = lmdb.batches.persist(level)
           persisted = Some(batches)
-          new DatumBatchSource(batches, Some(lmdb.partitionEntries), Some(lmdb.identity),
-            Some(lmdb.bytes)): Source
+          new DatumBatchSource(batches, Some(lmdb.partitionEntries),
+            settings.keep.map(_ => lmdb.identity),
+            settings.residentFolder.map(_ => lmdb.bytes)): Source
         }
       })
     finally persisted.foreach(_.unpersist(blocking = false))
