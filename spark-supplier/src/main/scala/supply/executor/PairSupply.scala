@@ -75,12 +75,8 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
   private def replay(
       planned: PlannedEpoch, blocks: ResidentBlocks, inside: Option[(Int, Long)]): Unit = {
     val elementsBefore = pair.publishedElements
-    val rest = inside.fold(planned.partitions) { case (index, _) =>
-      planned.partitions.dropWhile(_.index != index)
-    }
-    rest.foreach { partition =>
-      val done = inside.collect { case (partition.index, n) => n }.getOrElse(0L)
-      blocks.of(partition.index).filter(_.firstElement >= done).foreach(pair.replay(_,
+    partitionsFrom(planned, inside).foreach { partition =>
+      blocks.of(partition.index).filter(_.firstElement >= partition.done).foreach(pair.replay(_,
           planned.epoch))
       partitions += 1
       count()
