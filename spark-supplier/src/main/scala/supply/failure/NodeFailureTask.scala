@@ -55,8 +55,7 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
         case FailureSender.Busy =>
           seen += rank
           false
-        case FailureSender.Absent =>
-          seen(rank)
+        case FailureSender.Absent => seen(rank)
         case FailureSender.Unwanted => true
       }
     catch { case e: SupplyException => !e.retry }

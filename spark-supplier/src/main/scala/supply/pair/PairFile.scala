@@ -75,14 +75,18 @@ object PairFile {
         StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)
       val channel = folder.newByteChannel(path.getFileName, options.asJava,
         PosixFilePermissions.asFileAttribute(OwnerOnly.asJava)).asInstanceOf[FileChannel]
-      try {
+      closedOnError(channel) { created =>
         group.map(named).foreach(share(path, folder, _))
-        channel
-      } catch {
-        case e: Throwable =>
-          channel.close()
-          throw e
+        created
       }
+    }
+
+  private[pair] def closedOnError[A](channel: FileChannel)(body: FileChannel => A): A =
+    try body(channel)
+    catch {
+      case e: Throwable =>
+        channel.close()
+        throw e
     }
 
   private def share(

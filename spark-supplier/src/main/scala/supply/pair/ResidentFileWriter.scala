@@ -130,7 +130,7 @@ private[pair] object ResidentFileWriter {
     Files.deleteIfExists(names.unsealed)
     space.warnIfSmall()
     space.writing {
-      closedOnError(PairFile.create(names.unsealed, names.group)) { channel =>
+      PairFile.closedOnError(PairFile.create(names.unsealed, names.group)) { channel =>
         val writer = new ResidentFileWriter(names, channel, header, space, IndexedSeq.empty)
         writer.write(Array(header.toBytes), 0)
         FailPoint("F1")
@@ -139,14 +139,6 @@ private[pair] object ResidentFileWriter {
     }
   }
 
-  private def closedOnError[A](channel: FileChannel)(body: FileChannel => A): A =
-    try body(channel)
-    catch {
-      case e: Throwable =>
-        channel.close()
-        throw e
-    }
-
   /**
    * Continues the file of an attempt that died, before the block `next.first` of the same pair;
    * None: there is none.
@@ -154,7 +146,7 @@ private[pair] object ResidentFileWriter {
   def continued(names: ResidentFileNames, next: ResidentFileHeader,
       space: ResidentSpace): Option[ResidentFileWriter] =
     try Using.resource(PairFile.find(names.unsealed, PairFile.Blocks, names.group)) { file =>
-        closedOnError(file.open(READ, WRITE))(continued(names, next, space, _))
+        PairFile.closedOnError(file.open(READ, WRITE))(continued(names, next, space, _))
       }
     catch { case _: NoSuchFileException => None }
 
