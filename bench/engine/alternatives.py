@@ -9,7 +9,7 @@ import tempfile
 from engine import machine
 from engine.figures import spread
 from engine.machine import BenchError
-from engine.pairs import Rank
+from engine.pairs import NO_FILES, Rank
 from engine.spark import PythonSpark
 
 NAMES = {
@@ -23,7 +23,7 @@ NAMES = {
 @contextlib.contextmanager
 def consumer(kind, timeout):
     """Yields the consumer's process, and the words of the baseline that sends to it (Baseline.scala)."""
-    started = Rank({"mapped_files": "", "named_pipes": ""}, machine.program(NAMES[kind]), timeout=timeout)
+    started = Rank(NO_FILES, machine.program(NAMES[kind]), timeout=timeout)
     with tempfile.TemporaryDirectory(prefix="supply-bench-", dir="/dev/shm") as folder:
         try:
             words = [kind, str(started.answer()["port"])]

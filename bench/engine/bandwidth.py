@@ -5,7 +5,7 @@ import os
 
 from engine import machine
 from engine.figures import spread
-from engine.pairs import Rank
+from engine.pairs import NO_FILES, Rank
 
 BYTES = 256 << 20
 ROUNDS = 5
@@ -22,9 +22,8 @@ def measure():
 
 def _together(operation, count):
     with contextlib.ExitStack() as programs:
-        configs = {"mapped_files": "", "named_pipes": ""}
         started = [
-            Rank(configs, machine.program("bench-bandwidth"), BYTES, timeout=TIMEOUT_SECONDS) for _ in range(count)
+            Rank(NO_FILES, machine.program("bench-bandwidth"), BYTES, timeout=TIMEOUT_SECONDS) for _ in range(count)
         ]
         for program in started:
             programs.callback(program.close)

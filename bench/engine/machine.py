@@ -146,9 +146,12 @@ def ended_children_seconds(pid):
 
 def _processor_seconds(pid):
     """User and system time of a process, and those of the children that it has waited for."""
-    # After the name in parentheses.
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in fields[11:15]]
+    return [int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in stat_fields(pid)[11:15]]
+
+
+def stat_fields(pid):
+    """The fields of /proc/PID/stat after the name in parentheses: state, parent, …"""
+    return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
 
 
 def drop_from_cache(folder):

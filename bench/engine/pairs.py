@@ -61,6 +61,10 @@ def _header_field(mapped_file, field):
     raise BenchError(f"the contract has no field mapped_file_header.{field}")
 
 
+# Of a process that measures as a rank does, and has no pair.
+NO_FILES = {"mapped_files": "", "named_pipes": ""}
+
+
 class Rank:
     """The process of one rank. It prints what it has measured as JSON."""
 

@@ -1,10 +1,9 @@
 """Processor time of a process and all its descendants, with those whose parents have ended."""
 
 import contextlib
-import pathlib
 import time
 
-from engine.machine import ended_children_seconds, tree
+from engine.machine import ended_children_seconds, stat_fields, tree
 
 # New processes are searched for less often than time is read, because the search takes a millisecond.
 SEARCH_SECONDS = 0.5
@@ -52,6 +51,5 @@ def used_seconds(pid):
 def _parent(pid):
     """The parent of a process; None if the process has ended."""
     with contextlib.suppress(OSError):
-        # After the name in parentheses: state, parent.
-        return int(pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+        return int(stat_fields(pid)[1])
     return None
