@@ -88,10 +88,9 @@ def number_of(what):
 
 
 seconds = pattern(r"[0-9]+(\.[0-9]+)?", "a number of seconds")
-block_size = pattern("[1-9][0-9]*(KiB|MiB|GiB)?", "a size: give bytes, or a number followed by KiB, MiB or GiB")
-ring_size = pattern(
-    "auto|[1-9][0-9]*(KiB|MiB|GiB)?", "a size, or auto: give bytes, or a number followed by KiB, MiB or GiB"
-)
+_SIZE, _SIZE_FORMS = "[1-9][0-9]*(KiB|MiB|GiB)?", "give bytes, or a number followed by KiB, MiB or GiB"
+block_size = pattern(_SIZE, f"a size: {_SIZE_FORMS}")
+ring_size = pattern(f"auto|{_SIZE}", f"a size, or auto: {_SIZE_FORMS}")
 heap_size = pattern("[1-9][0-9]*[kKmMgGtT]", "a size such as 4g")
 group_name = pattern(r"[^\s#]+", "a name of a group")
 
