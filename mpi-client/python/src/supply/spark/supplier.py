@@ -106,7 +106,8 @@ class Supplier:
 
         function: a function that can be pickled, or the path of a Python script on the driver. A script gets its data
             set from supply.spark.data(), and the arguments as --name value.
-        df: the training data. Nothing is written to disk, and training starts while Spark still computes df.
+        df: the training data. Nothing is written to disk without resident_folder, and training starts while Spark
+            still computes df.
         columns: the columns of df that ranks get.
         batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy, pin: as for SupplyDataset.
         epochs, seed, shuffle, shuffle_buffer, block_elements, resident, resident_folder, resident_quota, keep: as for
