@@ -2,7 +2,8 @@
 #ifndef CLEAN_RESIDENT_FILES_H
 #define CLEAN_RESIDENT_FILES_H
 
-#include "clean_results.h"
+#include "cleaning.h"
+#include "config_files.h"
 
 /**
  * Removes the pair's resident files from cleaning->resident_folder, if its rank is dead and no process reads them, and

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "clean_resident_files.h"
+#include "clean_results.h"
 #include "command_line.h"
 #include "stale.h"
 #include "supply.h"
