@@ -2,6 +2,7 @@ package supply.offload
 
 import java.io.ByteArrayOutputStream
 import java.nio.ByteBuffer
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.Arrays
 
 import com.fasterxml.jackson.core.JsonProcessingException
@@ -37,7 +38,8 @@ private[offload] final class AnswerReader(dataMax: Long, showProgress: Double =>
     else throw new ContractException(s"a line of more than $lineMax bytes")
 
   private def parsed(): JsonNode =
-    try json.readTree(line.toByteArray)
+    // Given bytes, Jackson would guess their encoding.
+    try json.readTree(line.toString(UTF_8))
     catch {
       case e: JsonProcessingException =>
         throw new ContractException(s"a line that is not JSON (${e.getOriginalMessage})")

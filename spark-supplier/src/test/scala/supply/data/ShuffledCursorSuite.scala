@@ -6,11 +6,10 @@ import scala.collection.mutable
 
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
-import supply.testing.Elements
+import supply.testing.{AllCases, Elements}
 
-class ShuffledCursorSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+class ShuffledCursorSuite extends AnyFunSuite with AllCases {
   import ShuffledCursorSuite._
 
   private def shuffled(elements: Int, buffer: Int, seed: Long): Seq[Int] =

@@ -6,13 +6,12 @@ import org.apache.spark.mllib.linalg.distributed.{BlockMatrix, CoordinateMatrix,
 import org.apache.spark.rdd.RDD
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
 import supply.core.ConfigException
-import supply.testing.LocalSpark
+import supply.testing.{AllCases, LocalSpark}
 
 /** The rows of a CoordinateMatrix and of a BlockMatrix. */
-class WholeRowsSuite extends AnyFunSuite with LocalSpark with ScalaCheckPropertyChecks {
+class WholeRowsSuite extends AnyFunSuite with LocalSpark with AllCases {
   import WholeRowsSuite._
 
   private def coordinates(rows: Long, columns: Long, entries: MatrixEntry*): CoordinateMatrix =

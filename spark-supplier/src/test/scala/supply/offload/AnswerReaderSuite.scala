@@ -5,12 +5,12 @@ import java.nio.charset.StandardCharsets.UTF_8
 
 import org.scalacheck.{Arbitrary, Gen}
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
 import supply.core.ContractException
+import supply.testing.AllCases
 
 /** Whatever a rank sends, it is an answer, or refused with a message: no crash, no other exception. */
-class AnswerReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+class AnswerReaderSuite extends AnyFunSuite with AllCases {
   private implicit val many: PropertyCheckConfiguration =
     PropertyCheckConfiguration(minSuccessful = 1000)
 
@@ -61,6 +61,7 @@ class AnswerReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("what is no answer is refused") {
     assert(refusal("42").contains("neither progress"))
     assert(refusal("{").contains("not JSON"))
+    assert(refusal("\u0000\u0000:\u0000:").contains("not JSON"))
     assert(refusal("[" * 100000).contains("not JSON"))
     assert(refusal(" " * (1 << 20) + "x").contains("more than 1048576 bytes"))
     assert(refusal("""{"done": {"bytes": -1}}""").contains("-1 bytes of data"))

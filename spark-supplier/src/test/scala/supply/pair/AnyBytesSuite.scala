@@ -2,17 +2,16 @@ package supply.pair
 
 import org.scalacheck.{Arbitrary, Gen}
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
 import supply.core.SupplyException
 import supply.protocol.Layout
-import supply.testing.TemporaryFolder
+import supply.testing.{AllCases, TemporaryFolder}
 
 /**
  * Whatever a rank's files hold, a task continues, or refuses it with a message: no crash, no other
  * exception, no hang.
  */
-class AnyBytesSuite extends AnyFunSuite with PairOverFiles with ScalaCheckPropertyChecks {
+class AnyBytesSuite extends AnyFunSuite with PairOverFiles with AllCases {
 
   private implicit val many: PropertyCheckConfiguration =
     PropertyCheckConfiguration(minSuccessful = 1000)

@@ -2,11 +2,11 @@ package supply.plan
 
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
 import supply.core.SourceException
+import supply.testing.AllCases
 
-class EqualStepsSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+class EqualStepsSuite extends AnyFunSuite with AllCases {
 
   private def plan(counted: Seq[Long], ranks: Int, step: Int, isPadded: Boolean): Plan = {
     val all = Plan(counted.size, ranks, 3, seed = 5)

@@ -2,9 +2,10 @@ package supply.plan
 
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
-class PlanSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+import supply.testing.AllCases
+
+class PlanSuite extends AnyFunSuite with AllCases {
   private val plans = for {
     partitions <- Gen.choose(0, 60)
     ranks <- Gen.choose(1, 9)

@@ -2,13 +2,13 @@ package supply.plan
 
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
 import supply.core.ConfigException
 import supply.protocol.Position
+import supply.testing.AllCases
 
 /** Runs that stop anywhere, and continue with other numbers of ranks. */
-class RestSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+class RestSuite extends AnyFunSuite with AllCases {
   import RestSuite._
 
   private val shuffles =

@@ -5,11 +5,11 @@ import java.nio.charset.StandardCharsets.ISO_8859_1
 
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
 import supply.data.{ElementCursor, ShuffledCursor}
+import supply.testing.AllCases
 
-class DatumBatchSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+class DatumBatchSuite extends AnyFunSuite with AllCases {
   private val bytes = Gen.oneOf(Gen.choose(0, 40), Gen.choose(100000, 600000)).flatMap { n =>
     Gen.choose(0, 255).map(first => Array.tabulate(n)(i => (first + 31 * i).toByte))
   }

@@ -6,14 +6,14 @@ import com.google.protobuf.{ByteString, UnknownFieldSet}
 import org.fusesource.lmdbjni.DirectBuffer
 import org.scalacheck.{Arbitrary, Gen}
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
 import scala.jdk.CollectionConverters._
 
 import supply.sources.lmdb.CaffeProtos.{Datum => Proto}
+import supply.testing.AllCases
 
 /** Protobuf's own parser is the oracle. */
-class DatumReaderSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+class DatumReaderSuite extends AnyFunSuite with AllCases {
   implicit override val generatorDrivenConfig: PropertyCheckConfiguration =
     PropertyCheckConfiguration(minSuccessful = 500)
 

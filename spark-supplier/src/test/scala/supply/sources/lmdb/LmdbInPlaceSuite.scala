@@ -9,15 +9,14 @@ import scala.util.Using
 import com.google.protobuf.{ByteString, CodedOutputStream}
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
-import org.scalatestplus.scalacheck.ScalaCheckPropertyChecks
 
 import supply.core.SourceException
 import supply.data.{ElementCursor, ForeignFile, KeepingCursor, ShuffledCursor}
 import supply.sources.lmdb.CaffeProtos.{Datum => Proto}
-import supply.testing.{Elements, TemporaryFolder}
+import supply.testing.{AllCases, Elements, TemporaryFolder}
 
 /** A cursor in place has the elements of the one that copies: here its references are followed. */
-class LmdbInPlaceSuite extends AnyFunSuite with ScalaCheckPropertyChecks {
+class LmdbInPlaceSuite extends AnyFunSuite with AllCases {
   implicit override val generatorDrivenConfig: PropertyCheckConfiguration =
     PropertyCheckConfiguration(minSuccessful = 20)
 
