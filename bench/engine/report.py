@@ -82,10 +82,16 @@ def summary_table(figures):
 
 
 def missed(outputs):
-    """The notes about figures that miss their target."""
+    """A line about each figure that misses its target: where its time went, what was tried, what bounds it."""
     notes = {key: note for output in outputs for key, note in output["notes"].items()}
-    figures = figures_of(outputs)
-    return [(key, note) for key, note in sorted(notes.items()) if figures[key]["verdict"] == "missed"]
+    keys = [key for key, figure in figures_of(outputs).items() if figure["verdict"] == "missed"]
+    return [f"* `{key}` misses its target{_why(key, notes)}." for key in keys]
+
+
+def _why(key, notes):
+    note = f": {notes[key]}" if key in notes else ""
+    section = targets.NOTEBOOK.get(key)
+    return note + (f". What was tried, and what bounds it: docs/design/benchmarks.md#{section}" if section else "")
 
 
 def machine_lines(outputs):
@@ -124,7 +130,7 @@ def write(file, outputs):
 def lines(outputs, folder=None):
     """The lines of the report. Its pictures are drawn into the folder, if there is one."""
     made = ["# What the benchmarks measured", "", summary_table(figures_of(outputs)).markdown(), ""]
-    made += [f"* `{key}` misses its target: {note}." for key, note in missed(outputs)]
+    made += missed(outputs)
     made += ["", "bench/README.md says how each figure is computed, and against which baseline.", ""]
     made += ["## The machine", "", *machine_lines(outputs), ""]
     tables = [("The paper", "paper", [paper.table(outputs)])]

@@ -48,6 +48,21 @@ LIMITS = {
     "call_disk_bytes": 0,
     "call_disk_bytes_400k": 0,
 }
+# Where the notebook says what was tried for a figure that misses its target, and what bounds it.
+NOTEBOOK = {
+    "cycle_ratio_784": "the-cycle-beside-a-plain-c-ring",
+    "cycle_ratio_192k": "the-cycle-beside-a-plain-c-ring",
+    "cycle_ratio_1m": "the-cycle-beside-a-plain-c-ring",
+    "small_elements_per_s": "small-elements",
+    "lmdb_ratio_28": "from-an-lmdb-in-place",
+    "lmdb_in_place_vs_copied_256": "from-an-lmdb-in-place",
+    "shuffle_ratio": "shuffled-elements",
+    "resident_file_ratio": "resident-epochs",
+    "resident_ratio": "resident-epochs",
+    "spilled_ratio": "spilled-data",
+    "offload_transfer_vs_socket": "offload",
+    "offload_transfer_vs_cycle": "offload",
+}
 
 
 def target_text(key):
