@@ -1,6 +1,9 @@
 """Processor time of a process and all its descendants, with those whose parents have ended."""
 
 import contextlib
+import pathlib
+import re
+import signal
 import time
 
 from engine.machine import ended_children_seconds, stat_fields, tree
@@ -14,9 +17,11 @@ class UsedTime:
         self._pid = pid
         self._search_seconds = search_seconds
         self._search_at = 0.0
+        # Descendants whose time a living parent inherits when they end.
         self._pids = []
-        # Descendants whose parents have ended, with their seconds. Nobody below `pid` inherits the time of these.
-        self._orphans = {}
+        # Descendants whose time nobody below `pid` inherits, with their seconds: their parents have ended, or ignore
+        # SIGCHLD as PySpark's daemon does.
+        self._uninherited = {}
 
     def seconds(self):
         """The sum until now. It contains what orphans used before their parents, and before they themselves, ended."""
@@ -24,20 +29,21 @@ class UsedTime:
         if now >= self._search_at:
             self._search_at = now + self._search_seconds
             self._search()
-        for pid, last in self._orphans.items():
-            self._orphans[pid] = max(last, used_seconds(pid))
-        return sum(map(used_seconds, self._pids)) + sum(self._orphans.values())
+        for pid, last in self._uninherited.items():
+            self._uninherited[pid] = max(last, used_seconds(pid))
+        return sum(map(used_seconds, self._pids)) + sum(self._uninherited.values())
 
     def _search(self):
-        seen, self._pids = self._pids, list(tree(self._pid))
-        for orphan in self._orphans:
-            self._pids += list(tree(orphan))[1:]
         # A parent stands in front of its children, so only the top of a tree becomes an orphan.
-        for pid in seen:
-            known = {*self._pids, *self._orphans}
-            if pid not in known and _parent(pid) not in (None, *known):
-                self._orphans[pid] = 0.0
-                self._pids += list(tree(pid))[1:]
+        known = dict.fromkeys(tree(self._pid))
+        for pid in [*self._uninherited, *self._pids]:
+            if pid not in known and (pid in self._uninherited or _parent(pid) not in (None, *known)):
+                self._uninherited.setdefault(pid, 0.0)
+                known.update(dict.fromkeys(tree(pid)))
+        for pid in known:
+            if pid != self._pid and _ignores_children(_parent(pid)):
+                self._uninherited.setdefault(pid, 0.0)
+        self._pids = [pid for pid in known if pid not in self._uninherited]
 
 
 def used_seconds(pid):
@@ -46,6 +52,14 @@ def used_seconds(pid):
         # Its clock, as clock_getcpuclockid(3) makes it, is precise. /proc counts in steps of 10 ms.
         return time.clock_gettime((~pid << 3) | 2) + ended_children_seconds(pid)
     return 0.0
+
+
+def _ignores_children(pid):
+    """Whether a process ignores SIGCHLD: then the kernel does not add the time of its ended children to its own."""
+    with contextlib.suppress(OSError):
+        status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+        return int(re.search(r"^SigIgn:\s*(\w+)", status, re.MULTILINE)[1], 16) >> (signal.SIGCHLD - 1) & 1 == 1
+    return False
 
 
 def _parent(pid):

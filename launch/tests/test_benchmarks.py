@@ -138,6 +138,22 @@ class TestOtherTime:
         assert alone >= with_parent - 0.02 and later >= with_parent + 0.3
         assert used.seconds() >= later - 0.02
 
+    def test_the_time_of_a_child_stays_whose_parent_ignores_children(self):
+        used = UsedTime(os.getpid(), search_seconds=0)
+        ignoring = "import signal, subprocess, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        ignoring += "print(subprocess.Popen(sys.argv[1:]).pid, flush=True); sys.stdin.readline()"
+        python = [sys.executable, "-c"]
+        command = [*python, ignoring, *python, BURN.format(30)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+            child = int(parent.stdout.readline())
+            wait_until(lambda: used_seconds(child) > 0.5, 60)
+            burning = used.seconds()
+            os.kill(child, 9)
+            wait_until(lambda: used_seconds(child) == 0.0, 60)
+            ended = used.seconds()
+            parent.communicate("\n")
+        assert ended >= burning - 0.02
+
 
 class TestVerdict:
     @pytest.mark.parametrize(
