@@ -212,5 +212,5 @@ def breakdown(figures):
     rest = max(0, 1 - copying - waiting)
     return (
         f"of the cycle's time {copying:.0%} is the memcpy baseline, {waiting:.0%} waiting for the rank, "
-        f"{rest:.0%} the rest: waking the rank, first access to elements, Spark's cache (docs/design/benchmarks.md)"
+        f"{rest:.0%} the rest: waking the rank, first access to elements, Spark's cache"
     )

@@ -91,7 +91,7 @@ def missed(outputs):
 def _why(key, notes):
     note = f": {notes[key]}" if key in notes else ""
     section = targets.NOTEBOOK.get(key)
-    return note + (f". What was tried, and what bounds it: docs/design/benchmarks.md#{section}" if section else "")
+    return note + (f". Attempts, and the bound: docs/design/benchmarks.md#{section}" if section else "")
 
 
 def machine_lines(outputs):
@@ -129,7 +129,7 @@ def write(file, outputs):
 
 def lines(outputs, folder=None):
     """The lines of the report. Its pictures are drawn into the folder, if there is one."""
-    made = ["# What the benchmarks measured", "", summary_table(figures_of(outputs)).markdown(), ""]
+    made = ["# Figures of the benchmarks", "", summary_table(figures_of(outputs)).markdown(), ""]
     made += missed(outputs)
     made += ["", "bench/README.md says how each figure is computed, and against which baseline.", ""]
     made += ["## The machine", "", *machine_lines(outputs), ""]
