@@ -1,4 +1,4 @@
-"""Processor time of a process and all its descendants, with those whose parents have ended."""
+"""Processor time of a process and all its descendants, also of those whose time no parent inherits."""
 
 import contextlib
 import pathlib
@@ -24,7 +24,7 @@ class UsedTime:
         self._uninherited = {}
 
     def seconds(self):
-        """The sum until now. It contains what orphans used before their parents, and before they themselves, ended."""
+        """The sum until now. It contains what the uninherited used before their parents, and they themselves, ended."""
         now = time.monotonic()
         if now >= self._search_at:
             self._search_at = now + self._search_seconds
@@ -40,8 +40,9 @@ class UsedTime:
             if pid not in known and (pid in self._uninherited or _parent(pid) not in (None, *known)):
                 self._uninherited.setdefault(pid, 0.0)
                 known.update(dict.fromkeys(tree(pid)))
+        ignoring = {pid for pid in known if _ignores_children(pid)}
         for pid in known:
-            if pid != self._pid and _ignores_children(_parent(pid)):
+            if _parent(pid) in ignoring:
                 self._uninherited.setdefault(pid, 0.0)
         self._pids = [pid for pid in known if pid not in self._uninherited]
 
