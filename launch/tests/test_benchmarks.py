@@ -14,7 +14,6 @@ import time
 import pytest
 
 from places import ROOT
-from test_documents import anchors
 from waiting import wait_until
 
 sys.path.append(str(ROOT / "bench"))
@@ -173,11 +172,6 @@ class TestVerdict:
     )
     def test_it(self, key, value, interval_, marked, verdict):
         assert targets.verdict(key, {"value": value, "interval": interval_, "rounds": 20, "marked": marked}) == verdict
-
-
-def test_the_notebook_has_the_sections_of_missed_figures():
-    assert set(targets.NOTEBOOK) <= {*targets.TARGETS, *targets.LIMITS}
-    assert set(targets.NOTEBOOK.values()) <= anchors(ROOT / "docs" / "design" / "benchmarks.md")
 
 
 def output_of(name, quick=False, wrong=(), reduced=()):

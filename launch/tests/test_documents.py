@@ -2,10 +2,15 @@
 
 import re
 import subprocess
+import sys
 
 import pytest
 
 from places import LAUNCH, ROOT
+
+sys.path.append(str(ROOT / "bench"))
+
+from engine import targets
 
 MADE = {"build", "target", ".git"}
 FILES = [path for path in ROOT.rglob("*") if path.is_file() and not MADE & set(path.relative_to(ROOT).parts)]
@@ -51,6 +56,11 @@ def test_every_link_leads_to_a_file_and_a_heading(document):
             target = document.parent / path if path else document
             assert target.exists(), link
             assert not anchor or anchor in anchors(target), link
+
+
+def test_the_notebook_has_the_sections_of_missed_figures():
+    assert set(targets.NOTEBOOK) <= {*targets.TARGETS, *targets.LIMITS}
+    assert set(targets.NOTEBOOK.values()) <= anchors(ROOT / "docs" / "design" / "benchmarks.md")
 
 
 @each_document
