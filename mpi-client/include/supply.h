@@ -348,7 +348,7 @@ SUPPLY_API supply_status_t supply_position_after(const supply_t *supply, const s
                                                  supply_position_t *position);
 
 /** Enough bytes for the text of any position, its terminating zero byte included. */
-#define SUPPLY_POSITION_TEXT_BYTES 96
+#define SUPPLY_POSITION_TEXT_BYTES 160
 
 /**
  * Writes the position as printable text without blanks into a buffer of `text_bytes` bytes. SUPPLY_OK, or _ARGUMENT if

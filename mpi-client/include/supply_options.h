@@ -42,11 +42,11 @@ typedef enum supply_status {
 SUPPLY_API const char *supply_status_name(supply_status_t status);
 
 /**
- * A rank's position in its data: epoch, partition, and how many of its elements the rank has consumed. Opaque bytes
- * that may be copied, stored and sent to another process. supply_position_to_text() writes a position as one line.
+ * A rank's position in its data: epoch, partition, and how many of its elements the rank has consumed; with an exchange
+ * also the window. Opaque bytes that may be copied, stored and sent to another process. supply_position_to_text() writes a position as one line.
  */
 typedef struct supply_position {
-    uint8_t bytes[32];
+    uint8_t bytes[56];
 } supply_position_t;
 
 /**
@@ -106,6 +106,12 @@ typedef struct supply_options {
      * the folder of the mapped file.
      */
     const char *results_folder;
+
+    /**
+     * The program will exchange its elements with the other ranks, by supply_exchange_open() (supply_exchange.h). Spark
+     * refuses a rank without this option if it was started with --shuffle all.
+     */
+    bool exchange;
 } supply_options_t;
 
 /**

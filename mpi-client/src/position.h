@@ -5,12 +5,25 @@
 #include "layout.h"
 #include "supply.h"
 
+/** What the position of an exchange adds: it is that of the pair where a window begins. */
+struct exchange_position {
+    bool is_set;
+    uint32_t window;   /**< number within the epoch */
+    uint32_t next;     /**< rank to which the window's first element is dealt */
+    uint64_t elements; /**< that the rank has consumed of those that it receives in the window; or WHOLE_WINDOW */
+    uint64_t settings; /**< fingerprint of the exchange; not 0 */
+};
+
+/** The rank has consumed everything that it receives in the window. */
+#define WHOLE_WINDOW UINT64_MAX
+
 struct position {
     uint32_t epoch;
     bool inside; /**< in the middle of the epoch; false: partition and element mean nothing */
     uint32_t partition;
     uint64_t element; /**< the next one of the partition */
     uint64_t plan;    /**< fingerprint of the plan; 0: not known */
+    struct exchange_position exchange;
 };
 
 /** Reads the opaque bytes. False: they are no position. */

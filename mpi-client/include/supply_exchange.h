@@ -1,0 +1,61 @@
+/**
+ * libsupply_exchange: MPI ranks exchange the elements that Spark supplies.
+ *
+ *     supply_options_t options;
+ *     supply_options_init(&options);
+ *     options.exchange = true;
+ *     supply_t *supply;
+ *     if (supply_open(&supply, &options) != SUPPLY_OK) die(supply_error(supply));
+ *     if (supply_exchange_open(&supply, MPI_COMM_WORLD, NULL) != SUPPLY_OK) die(supply_error(supply));
+ *     // from here on supply_next(), supply_column(), … as without an exchange
+ *     supply_close(supply);
+ *
+ * Each rank gathers a window: its next elements. The policy gives each element of the window a rank. All ranks then
+ * exchange their windows, and each reads what it has received as blocks in memory of its own. The next window is
+ * gathered while the data moves. Each element reaches exactly one rank in each epoch. docs/EXCHANGE.md is the guide.
+ *
+ * All ranks of the communicator must read: each supply_next() may need the others. Only calls that wait for a block
+ * make progress. A rank waits for the others for at most twice the time limit of its pair, because the others may wait
+ * for Spark for once that limit. If a rank fails, all ranks fail with its text.
+ */
+#ifndef SUPPLY_EXCHANGE_H
+#define SUPPLY_EXCHANGE_H
+
+#include <mpi.h>
+
+#include "supply.h"
+#include "supply_exchange_options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Turns the handle of a pair into a handle of exchanged elements. *supply must be open with options.exchange, and
+ * nothing may have been received from it. The call replaces *supply: use and close only the new handle, which owns the
+ * pair. options may be NULL: as Spark says (SUPPLY_EXCHANGE_AS_SUPPLIED).
+ *
+ * Collective over the communicator, which must have all ranks of the job. The call copies it. MPI calls of the exchange
+ * come from the thread that calls functions of the handle, so MPI_THREAD_SINGLE is enough.
+ *
+ * The blocks of the new handle are numbered from 0. supply_block_t.partition is the window's number within the epoch,
+ * first_element the index of the block's first element among those that this rank receives in the window. Columns of
+ * views ("vz") arrive as columns of bytes ("z"). supply_fd() is -1, and supply_counts() is never known.
+ * supply_result_open() works with the new handle.
+ *
+ * supply_position_save() and supply_position_after() return positions of the exchange: all ranks must save at the same
+ * step, and resume with the same number of ranks, options and window. Open the pairs with these positions, and then the
+ * exchange. A position after the end of an epoch does not depend on the exchange.
+ *
+ * On failure *supply is still the handle of the pair, supply_error() has the text, and the pair can only be closed.
+ * SUPPLY_OK, or, on all ranks: _ARGUMENT (bad options, or ranks whose options or positions differ), _TIMEOUT (a rank did
+ * not call), _SYSTEM (MPI failed), _MEMORY, SUPPLY_INTERRUPTED.
+ */
+SUPPLY_API supply_status_t supply_exchange_open(supply_t **supply, MPI_Comm comm,
+                                                const supply_exchange_options_t *options);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

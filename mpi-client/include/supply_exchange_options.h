@@ -1,0 +1,58 @@
+/** Which element goes to which rank. Programs include supply_exchange.h, which includes this file. */
+#ifndef SUPPLY_EXCHANGE_OPTIONS_H
+#define SUPPLY_EXCHANGE_OPTIONS_H
+
+#include "supply_options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Which rank an element goes to. */
+typedef enum supply_exchange_policy {
+    /** What Spark says in the pair's header: today ALL, with --shuffle all; an error if Spark says nothing. */
+    SUPPLY_EXCHANGE_AS_SUPPLIED = 0,
+    /**
+     * Each window is put in an order drawn from (seed, epoch, window, rank), and dealt to the ranks in turn. The deal
+     * continues where that of the window before stopped, and begins with the rank itself. So ranks that supply the same
+     * number of elements receive the same number.
+     */
+    SUPPLY_EXCHANGE_ALL = 1,
+    /** All elements with the same value in a column go to the same rank (GroupBy). */
+    SUPPLY_EXCHANGE_HASH = 2,
+    /** Only the surplus moves: after each window the ranks' totals of the epoch differ by at most one. */
+    SUPPLY_EXCHANGE_BALANCE = 3,
+} supply_exchange_policy_t;
+
+/** Options of an exchange. Call supply_exchange_options_init() first. All ranks must set the same. */
+typedef struct supply_exchange_options {
+    size_t struct_bytes; /**< set by supply_exchange_options_init() */
+
+    supply_exchange_policy_t policy;
+    /** ALL: the part of each window that is dealt, above 0 and at most 1; the rest stays. 0: 1. */
+    double fraction;
+    /** ALL: seed of the order. */
+    uint64_t seed;
+    /** HASH: name of the column. It must not be nullable, unless nulls_together is set. */
+    const char *column;
+    /** HASH: elements whose value is null form one group. */
+    bool nulls_together;
+    /**
+     * Bytes of a window: of the elements that a rank contributes to one exchange. An element counts the bytes of its
+     * values, 4 more for each value of any length, and 1 for each bit. No element may be larger. 0: half of the pair's
+     * ring. At most 512 MiB. Each rank needs one window of memory to send, and three of 1.25 windows to receive.
+     */
+    size_t window_bytes;
+} supply_exchange_options_t;
+
+/** Sets every option of a struct of that size to "not set". As supply_options_init(). */
+static inline void supply_exchange_options_init(supply_exchange_options_t *options) {
+    const supply_exchange_options_t not_set = {.struct_bytes = sizeof not_set};
+    *options = not_set;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

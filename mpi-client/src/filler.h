@@ -1,0 +1,100 @@
+/**
+ * Handles whose blocks come from a filler in this process, not from a Spark task. libsupply_exchange has one. The
+ * program reads such a handle with the functions of supply.h: its ring is private memory, laid out as a mapped file, and
+ * the filler stores into it what PROTOCOL.md asks of a task. For libraries of this project; not installed.
+ */
+#ifndef SUPPLY_FILLER_H
+#define SUPPLY_FILLER_H
+
+#include "failure.h"
+#include "layout.h"
+#include "position.h"
+
+/** Where fill() stores its block. */
+struct slot {
+    uint8_t *address; /**< 64-byte aligned */
+    size_t bytes;
+};
+
+/** A block that fill() has stored, or the end of an epoch or of the data. */
+struct filled {
+    uint32_t epoch;
+    uint32_t partition;
+    uint64_t first_element;
+    uint32_t element_count; /**< 0 at an end */
+    size_t bytes;           /**< of the block; 0 at an end */
+};
+
+/** The functions of a filler. The library calls them from the thread that uses the handle. */
+struct filler {
+    void *context;
+
+    /**
+     * Stores the next block behind the slot's struct block_header: the struct block_column of each column, and the
+     * buffers. The library fills in the block header. Waits at most the filler's own time limit; with `wait` false
+     * returns SUPPLY_AGAIN instead. SUPPLY_OK, SUPPLY_END_OF_EPOCH, SUPPLY_END_OF_DATA, SUPPLY_AGAIN,
+     * SUPPLY_INTERRUPTED, or a failure with its text. After a failure other than _TIMEOUT it is not called again.
+     */
+    supply_status_t (*fill)(void *context, const struct slot *slot, bool wait, struct filled *filled,
+                            struct failure *failure);
+
+    /** Calls supply_filler_set_schema() if the schema is known by now. SUPPLY_OK, or a failure with its text. */
+    supply_status_t (*learn_schema)(void *context, struct failure *failure);
+
+    /**
+     * The position after the first `element` elements of a window (supply_block_t.partition) that this handle has
+     * received blocks of. `started` false: nothing has been received yet in this epoch.
+     */
+    void (*position)(void *context, bool started, uint32_t epoch, uint32_t window, uint64_t element,
+                     struct position *position);
+
+    /** The handle of the pair, for results. */
+    const supply_t *(*pair)(const void *context);
+
+    /**
+     * Ends the filler within `seconds`, and frees the context. reason: why the program stops early, or NULL: at the end
+     * of the data. *keep is set to true if the ring's memory must stay mapped, because a pending operation uses it.
+     * Returns as supply_close_within(); after SUPPLY_AGAIN and SUPPLY_INTERRUPTED it is called again.
+     */
+    supply_status_t (*close)(void *context, double seconds, const char *reason, bool *keep);
+
+    /** supply_abort(): as close(), without waiting. */
+    void (*abort)(void *context, const char *reason, bool *keep);
+
+    /** In a forked child: frees the context's copy. */
+    void (*abandon)(void *context);
+};
+
+/**
+ * Opens a handle on a filler, which the handle takes over if the call returns SUPPLY_OK. name: for messages, as "pair 0
+ * (/path)". slot_bytes: of a slot, a multiple of BLOCK_BYTES_UNIT. SUPPLY_OK, or _MEMORY.
+ */
+SUPPLY_API supply_status_t supply_filler_open(supply_t **supply, const struct filler *filler, const char *name,
+                                              size_t slot_bytes, uint32_t slots, double timeout);
+
+/** Stores the schema in the handle's header, once. Its entries are those of the pair, with "vz" as "z". */
+SUPPLY_API void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count);
+
+/** What a filler needs to know of its pair. */
+struct filler_pair {
+    const struct mapped_file_header *header; /**< of the mapped file */
+    const char *name;                        /**< "pair 0 (/path)" */
+    size_t ring_bytes;
+    double timeout; /**< seconds */
+    bool (*interrupted)(void *context);
+    void *interrupted_context;
+    struct position start; /**< at which the program opened the pair */
+    bool has_received;     /**< blocks, or an end */
+    bool accepts_exchange; /**< options.exchange */
+};
+
+/** SUPPLY_OK or _ARGUMENT (no open handle of a pair). */
+SUPPLY_API supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *inspected);
+
+/** From now on a filler reads the pair: supply_next() on it works, although the program must exchange its elements. */
+SUPPLY_API void supply_filler_claim(supply_t *pair);
+
+/** The pair fails: supply_error() returns this text, and supply_next() this failure. */
+SUPPLY_API void supply_filler_fail(supply_t *pair, const struct failure *failure);
+
+#endif
