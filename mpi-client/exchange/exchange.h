@@ -1,0 +1,15 @@
+/** The exchange without MPI: libsupply_exchange and the Python package open it with transports of their own. */
+#ifndef SUPPLY_EXCHANGE_CORE_H
+#define SUPPLY_EXCHANGE_CORE_H
+
+#include "supply_exchange_options.h"
+#include "transport.h"
+
+/**
+ * supply_exchange_open() over a transport, which the call copies and takes over, also on failure. Collective: compares
+ * the options of all ranks before it returns.
+ */
+supply_status_t supply_exchange_over(supply_t **supply, const struct transport *transport,
+                                     const supply_exchange_options_t *options);
+
+#endif
