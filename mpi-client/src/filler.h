@@ -42,11 +42,10 @@ struct filler {
     supply_status_t (*learn_schema)(void *context, struct failure *failure);
 
     /**
-     * The position after the first `element` elements of a window (supply_block_t.partition) that this handle has
-     * received blocks of. `started` false: nothing has been received yet in this epoch.
+     * Fills in the position for a later run. The program has consumed the elements of its blocks up to this place:
+     * epoch, and if it is inside the epoch, partition and element as in the blocks.
      */
-    void (*position)(void *context, bool started, uint32_t epoch, uint32_t window, uint64_t element,
-                     struct position *position);
+    void (*position)(const void *context, const struct position *consumed, struct position *position);
 
     /** The handle of the pair, for results. */
     const supply_t *(*pair)(const void *context);
@@ -67,10 +66,10 @@ struct filler {
 
 /**
  * Opens a handle on a filler, which the handle takes over if the call returns SUPPLY_OK. name: for messages, as "pair 0
- * (/path)". slot_bytes: of a slot, a multiple of BLOCK_BYTES_UNIT. SUPPLY_OK, or _MEMORY.
+ * (/path)". slot_bytes: of a slot, a multiple of BLOCK_BYTES_UNIT. Its time limit and interrupted() are those of the pair. SUPPLY_OK, or _MEMORY.
  */
 SUPPLY_API supply_status_t supply_filler_open(supply_t **supply, const struct filler *filler, const char *name,
-                                              size_t slot_bytes, uint32_t slots, double timeout);
+                                              size_t slot_bytes, uint32_t slots, struct failure *failure);
 
 /** Stores the schema in the handle's header, once. Its entries are those of the pair, with "vz" as "z". */
 SUPPLY_API void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count);
@@ -79,6 +78,7 @@ SUPPLY_API void supply_filler_set_schema(supply_t *supply, const struct schema_e
 struct filler_pair {
     const struct mapped_file_header *header; /**< of the mapped file */
     const char *name;                        /**< "pair 0 (/path)" */
+    int rank; /**< in MPI_COMM_WORLD; -1: not known */
     size_t ring_bytes;
     double timeout; /**< seconds */
     bool (*interrupted)(void *context);

@@ -4,6 +4,7 @@
 
 #include "block.h"
 #include "exports.h"
+#include "filler.h"
 #include "pair.h"
 #include "sized.h"
 
@@ -14,6 +15,10 @@ struct datum_columns {
 
 struct supply {
     bool is_open;
+    bool is_filled; /**< by the filler; false: by a task */
+    struct filler filler;
+    bool claimed;   /**< a filler reads this pair */
+    bool keep_ring; /**< a pending operation of the filler uses the ring's memory */
     bool at_end_of_data;
     bool at_end_of_epoch;     /**< the last call to receive returned SUPPLY_END_OF_EPOCH */
     uint32_t epoch;           /**< of the last block received */
@@ -63,6 +68,15 @@ void supply_begin_export(supply_t *supply, uint64_t sequence);
 
 /** Such an array is released: as supply_release_block(). The caller has the lock. */
 void supply_end_export(supply_t *supply, uint64_t sequence);
+
+/** R2 to R4 for one notification. Returns as supply_try_next(). SUPPLY_AGAIN: it is dropped. */
+supply_status_t supply_take(supply_t *supply, const struct notification *notification, supply_block_t *block);
+
+/** Fails because every slot is held. SUPPLY_AGAIN: one is not. advice: what else the user can do. */
+supply_status_t supply_check_credit(supply_t *supply, const char *advice);
+
+/** supply_receive() of a handle with a filler. */
+supply_status_t supply_filler_receive(supply_t *supply, supply_block_t *block, bool wait);
 
 /** R1 to R4: the next block. Returns as supply_next(); without `wait` as supply_try_next(). */
 supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wait);

@@ -62,7 +62,7 @@ void supply_mapped_file_fill(const struct mapped_file *mapped, const struct sett
     header->rank_pid = settings->rank_pid;
     header->rank = settings->rank;
     header->local_rank = settings->local_rank;
-    header->accepts = ACCEPTS_REFERENCES | ACCEPTS_BLOCK_FILES;
+    header->accepts = ACCEPTS_REFERENCES | ACCEPTS_BLOCK_FILES | (settings->exchange ? ACCEPTS_EXCHANGE : 0);
     supply_position_request(&settings->start, header);
 }
 

@@ -22,6 +22,7 @@ struct settings {
     uint32_t rank_pid;
     struct position start;
     struct named_path results_folder; /**< of the results of this pair */
+    bool exchange;                    /**< the program exchanges its elements */
 };
 
 /**

@@ -12,6 +12,8 @@
 #define END_PAUSE_NANOSECONDS 1000000
 
 static bool request(const struct pair *pair, uint32_t kind) {
+    /* A filler has no pipe, and needs no request: the library calls it. */
+    if (pair->request_pipe.fd < 0) return false;
     struct request record = {.generation = pair->settings.generation, .kind = kind};
     if (kind == REQUEST_STOP) return supply_pipe_write_over(&pair->request_pipe, &record, sizeof record);
     return supply_pipe_write(&pair->request_pipe, &record, sizeof record);

@@ -14,12 +14,18 @@ struct packed {
     uint32_t partition;
     uint64_t element;
     uint64_t plan;
+    uint64_t window_elements;
+    uint64_t settings; /* 0: not the position of an exchange */
+    uint32_t window;
+    uint32_t next;
 };
 
 _Static_assert(sizeof(struct packed) == sizeof(supply_position_t), "a position has no padding");
 
 #define POSITION_MAGIC 0x31534f50u /* "POS1" */
 #define TEXT_PREFIX "position-1"
+#define TEXT_EXCHANGE ":exchange"
+#define TEXT_WHOLE "whole"
 
 static void pack(const struct position *position, supply_position_t *packed) {
     struct packed bytes = {.magic = POSITION_MAGIC,
@@ -28,6 +34,12 @@ static void pack(const struct position *position, supply_position_t *packed) {
                            .partition = position->partition,
                            .element = position->element,
                            .plan = position->plan};
+    if (position->exchange.is_set) {
+        bytes.window_elements = position->exchange.elements;
+        bytes.settings = position->exchange.settings;
+        bytes.window = position->exchange.window;
+        bytes.next = position->exchange.next;
+    }
     memcpy(packed, &bytes, sizeof bytes);
 }
 
@@ -40,6 +52,12 @@ bool supply_position_unpack(const supply_position_t *packed, struct position *po
                                   .partition = bytes.partition,
                                   .element = bytes.element,
                                   .plan = bytes.plan};
+    if (bytes.settings != 0)
+        position->exchange = (struct exchange_position){.is_set = true,
+                                                        .window = bytes.window,
+                                                        .next = bytes.next,
+                                                        .elements = bytes.window_elements,
+                                                        .settings = bytes.settings};
     return true;
 }
 
@@ -62,9 +80,13 @@ void supply_position_request(const struct position *position, struct mapped_file
     header->start_plan = position->plan;
 }
 
-static void learn_plan(const supply_t *supply, struct position *position) {
+/* Of a handle with a filler, the position says how much of a window is consumed. */
+static void store(const supply_t *supply, const struct position *consumed, supply_position_t *packed) {
+    struct position position = *consumed;
     const uint64_t plan = supply_mapped_header(&supply->pair.mapped_file)->plan;
-    if (plan != 0) position->plan = plan;
+    if (plan != 0) position.plan = plan;
+    if (supply->is_filled) supply->filler.position(supply->filler.context, consumed, &position);
+    pack(&position, packed);
 }
 
 supply_status_t supply_position_save(const supply_t *supply, supply_position_t *position) {
@@ -73,14 +95,13 @@ supply_status_t supply_position_save(const supply_t *supply, supply_position_t *
     struct position consumed = supply->consumed;
     const uint64_t released = supply->pair.released;
     supply_unlock(supply);
-    learn_plan(supply, &consumed);
     if (supply->iterating && supply->iterated.sequence == released) {
         consumed.epoch = supply->iterated.epoch;
         consumed.inside = true;
         consumed.partition = supply->iterated.partition;
         consumed.element = supply->iterated.first_element + supply->next_datum;
     }
-    pack(&consumed, position);
+    store(supply, &consumed, position);
     return SUPPLY_OK;
 }
 
@@ -89,15 +110,39 @@ supply_status_t supply_position_after(const supply_t *supply, const supply_block
     if (supply == NULL || !supply->is_open || block == NULL || packed == NULL || elements > block->element_count)
         return SUPPLY_ERROR_ARGUMENT;
     const bool is_block = block->element_count > 0;
-    struct position position = {
+    const struct position position = {
         .epoch = is_block ? block->epoch : block->epoch + 1,
         .inside = is_block,
         .partition = is_block ? block->partition : 0,
         .element = is_block ? block->first_element + elements : 0,
     };
-    learn_plan(supply, &position);
-    pack(&position, packed);
+    store(supply, &position, packed);
     return SUPPLY_OK;
+}
+
+/* What snprintf() returns. */
+static int write_text(const struct position *position, char *text, size_t bytes) {
+    const int length = snprintf(text, bytes, TEXT_PREFIX ":%" PRIu32 ":%d:%" PRIu32 ":%" PRIu64 ":%016" PRIx64,
+                                position->epoch, position->inside, position->partition, position->element,
+                                position->plan);
+    if (!position->exchange.is_set || (size_t)length >= bytes) return length;
+    const struct exchange_position *exchange = &position->exchange;
+    char elements[24] = TEXT_WHOLE;
+    if (exchange->elements != WHOLE_WINDOW) snprintf(elements, sizeof elements, "%" PRIu64, exchange->elements);
+    return length + snprintf(text + length, bytes - (size_t)length,
+                             TEXT_EXCHANGE ":%" PRIu32 ":%" PRIu32 ":%s:%016" PRIx64, exchange->window, exchange->next,
+                             elements, exchange->settings);
+}
+
+/* The end of a text after that of the pair's position: nothing, or the position of an exchange. */
+static void read_exchange(const char *text, struct exchange_position *exchange) {
+    if (sscanf(text, TEXT_EXCHANGE ":%" SCNu32 ":%" SCNu32 ":%" SCNu64 ":%16" SCNx64, &exchange->window,
+               &exchange->next, &exchange->elements, &exchange->settings) != 4) {
+        exchange->elements = WHOLE_WINDOW;
+        sscanf(text, TEXT_EXCHANGE ":%" SCNu32 ":%" SCNu32 ":" TEXT_WHOLE ":%16" SCNx64, &exchange->window,
+               &exchange->next, &exchange->settings);
+    }
+    exchange->is_set = exchange->settings != 0;
 }
 
 supply_status_t supply_position_to_text(const supply_position_t *packed, char *text, size_t text_bytes) {
@@ -105,8 +150,7 @@ supply_status_t supply_position_to_text(const supply_position_t *packed, char *t
     struct position position;
     const int length =
         supply_position_unpack(packed, &position)
-            ? snprintf(text, text_bytes, TEXT_PREFIX ":%" PRIu32 ":%d:%" PRIu32 ":%" PRIu64 ":%016" PRIx64,
-                       position.epoch, position.inside, position.partition, position.element, position.plan)
+            ? write_text(&position, text, text_bytes)
             : snprintf(text, text_bytes, "no-position");
     if ((size_t)length < text_bytes) return SUPPLY_OK;
     text[0] = '\0';
@@ -117,10 +161,12 @@ supply_status_t supply_position_from_text(supply_position_t *packed, const char 
     if (packed == NULL || text == NULL) return SUPPLY_ERROR_ARGUMENT;
     struct position position = {0};
     unsigned inside;
-    if (sscanf(text, TEXT_PREFIX ":%" SCNu32 ":%1u:%" SCNu32 ":%" SCNu64 ":%16" SCNx64, &position.epoch, &inside,
-               &position.partition, &position.element, &position.plan) != 5)
+    int length = 0;
+    if (sscanf(text, TEXT_PREFIX ":%" SCNu32 ":%1u:%" SCNu32 ":%" SCNu64 ":%16" SCNx64 "%n", &position.epoch, &inside,
+               &position.partition, &position.element, &position.plan, &length) != 5)
         return SUPPLY_ERROR_ARGUMENT;
     position.inside = inside == 1;
+    read_exchange(text + length, &position.exchange);
     /* sscanf accepts more than supply_position_to_text() writes: blanks, signs, too large numbers, a text cut off. */
     supply_position_t read;
     char written[SUPPLY_POSITION_TEXT_BYTES];

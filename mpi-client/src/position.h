@@ -26,8 +26,8 @@ struct position {
     struct exchange_position exchange;
 };
 
-/** Reads the opaque bytes. False: they are no position. */
-bool supply_position_unpack(const supply_position_t *packed, struct position *position);
+/** Reads the opaque bytes. False: they are no position. Exported for fillers. */
+SUPPLY_API bool supply_position_unpack(const supply_position_t *packed, struct position *position);
 
 /** Moves the position after that block, or after that end of an epoch. */
 void supply_position_advance(struct position *position, const struct notification *block);

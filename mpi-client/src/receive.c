@@ -63,17 +63,15 @@ static supply_status_t fail_by_timeout(supply_t *supply) {
                        name, pid, attempt, limit);
 }
 
-/* The pipe is empty. If every slot is held, nothing can come. */
-static supply_status_t check_credit(supply_t *supply) {
+supply_status_t supply_check_credit(supply_t *supply, const char *advice) {
     supply_lock(supply);
     const bool is_full = supply_pair_is_full(&supply->pair);
     const uint64_t released = supply->pair.released;
     supply_unlock(supply);
     if (!is_full) return SUPPLY_AGAIN;
     return supply_fail(&supply->failure, SUPPLY_ERROR_ALL_HELD,
-                       "%s: the task has no slot left, because block %" PRIu64
-                       " is still held: release it first, or set ring= (--ring) larger",
-                       supply->pair.name, released);
+                       "%s: no slot is left, because block %" PRIu64 " is still held: release it first%s",
+                       supply->pair.name, released, advice);
 }
 
 static supply_status_t fail_by_kind(supply_t *supply, uint32_t kind) {
@@ -151,8 +149,22 @@ static supply_status_t hand_out(supply_t *supply, const struct notification *not
     return SUPPLY_OK;
 }
 
-/* Handles one notification. SUPPLY_AGAIN: it is dropped (R2). */
-static supply_status_t take(supply_t *supply, const struct notification *notification, supply_block_t *block) {
+/* The program must not read the elements of the pair as they are: it would see others than the ranks that exchange. */
+static supply_status_t check_exchange(supply_t *supply) {
+    if (supply->is_filled || supply->claimed) return SUPPLY_OK;
+    const char *name = supply->pair.name;
+    if (supply->pair.settings.start.exchange.is_set)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
+                           "%s: the position is one of an exchange: call supply_exchange_open() before supply_next()",
+                           name);
+    if (header(supply)->exchange != 0)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
+                           "%s: Spark was started with --shuffle all: call supply_exchange_open() before supply_next()",
+                           name);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_take(supply_t *supply, const struct notification *notification, supply_block_t *block) {
     if (notification->generation != supply->pair.settings.generation) return SUPPLY_AGAIN;
     if (notification->kind >= KIND_OPTIONAL_MIN) return SUPPLY_AGAIN;
     if (notification->kind == NOTIFICATION_FAILURE) return fail_by_spark(supply);
@@ -161,8 +173,10 @@ static supply_status_t take(supply_t *supply, const struct notification *notific
         return fail_by_kind(supply, notification->kind);
     if (notification->sequence < supply->pair.expected) return SUPPLY_AGAIN;
     supply_fail_point("R2");
+    supply_status_t status = check_exchange(supply);
+    if (status != SUPPLY_OK) return status;
     supply_lock(supply);
-    supply_status_t status = supply_block_check(&supply->blocks, &supply->pair, notification, &supply->failure);
+    status = supply_block_check(&supply->blocks, &supply->pair, notification, &supply->failure);
     if (status == SUPPLY_OK) {
         supply_fail_point("R3");
         status = hand_out(supply, notification, block);
@@ -180,7 +194,7 @@ static supply_status_t drain(supply_t *supply, supply_block_t *block) {
             supply_pipe_read(&supply->pair.notification_pipe, &notification, sizeof notification, &supply->failure)) {
             case PIPE_RECORD: {
                 supply_fail_point("R1");
-                supply_status_t status = take(supply, &notification, block);
+                supply_status_t status = supply_take(supply, &notification, block);
                 if (status != SUPPLY_AGAIN) return status;
                 break;
             }
@@ -190,7 +204,7 @@ static supply_status_t drain(supply_t *supply, supply_block_t *block) {
             case PIPE_FAILED:
                 return supply->failure.status;
             case PIPE_EMPTY:
-                return check_credit(supply);
+                return supply_check_credit(supply, ", or set ring= (--ring) larger");
         }
     }
     return SUPPLY_AGAIN;
@@ -272,7 +286,9 @@ supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wai
     if (supply->at_end_of_data) return SUPPLY_END_OF_DATA;
     if (supply->at_end_of_epoch) supply_pair_acknowledge(&supply->pair);
     supply->at_end_of_epoch = false;
-    const supply_status_t status = wait ? receive_waiting(supply, block) : receive_trying(supply, block);
+    const supply_status_t status = supply->is_filled ? supply_filler_receive(supply, block, wait)
+                                   : wait            ? receive_waiting(supply, block)
+                                                     : receive_trying(supply, block);
     if (status < 0 && status != SUPPLY_ERROR_TIMEOUT && status != SUPPLY_ERROR_ALL_HELD)
         supply->broken = supply->failure;
     return status;

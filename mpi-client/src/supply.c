@@ -48,6 +48,10 @@ const char *supply_status_name(supply_status_t status) {
 supply_status_t supply_schema_learn(supply_t *supply) {
     const struct mapped_file_header *header = supply_mapped_header(&supply->pair.mapped_file);
     const char *name = supply->pair.name;
+    if (supply->is_filled && header->schema_columns == 0) {
+        const supply_status_t status = supply->filler.learn_schema(supply->filler.context, &supply->failure);
+        if (status != SUPPLY_OK) return status;
+    }
     if (supply->blocks.schema.count == 0 && __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE) == 0)
         return supply_fail(&supply->failure, SUPPLY_ERROR_NO_SCHEMA,
                            "%s: the columns are not known yet: no Spark task has attached", name);
@@ -72,7 +76,8 @@ static bool close_pair(supply_t *supply) {
     struct mapped_file *mapped = &supply->pair.mapped_file;
     struct exported_mappings mappings = {.list[0] = {mapped->address, mapped->bytes}, .count = 1};
     supply_foreign_files_close(&supply->blocks.foreign_files, &mappings);
-    if (supply->exports != NULL) mapped->address = NULL;
+    if (supply->keep_ring) mappings.count--;
+    if (supply->exports != NULL || supply->keep_ring) mapped->address = NULL;
     const bool gone = supply_pair_close(&supply->pair);
     if (supply->exports != NULL) supply_exports_leave(supply->exports, &mappings);
     supply->exports = NULL;
@@ -110,19 +115,30 @@ static supply_status_t close_and_free(supply_t *supply, supply_status_t status) 
 
 static bool ended_by_timeout(const supply_t *supply) { return supply->failure.status == SUPPLY_ERROR_TIMEOUT; }
 
-/* Tells Spark why the rank stops before the end of data. */
-static void stop_early(supply_t *supply) {
+/* Why the rank stops before the end of data. */
+static void early_reason(const supply_t *supply, char *reason, size_t bytes) {
     const int rank = supply->pair.settings.rank;
-    char reason[sizeof supply->failure.text + 64];
-    if (supply->broken.status == SUPPLY_ERROR_SPARK) return;
     if (supply->broken.status != SUPPLY_OK || ended_by_timeout(supply))
-        snprintf(reason, sizeof reason, "rank %d failed: %s", rank,
+        snprintf(reason, bytes, "rank %d failed: %s", rank,
                  supply->broken.status != SUPPLY_OK ? supply->broken.text : supply->failure.text);
     else
-        snprintf(reason, sizeof reason,
-                 "rank %d closed its pair before the end of data (epoch %u, sequence %" PRIu64 ")", rank, supply->epoch,
-                 supply->pair.expected);
-    supply_pair_stop(&supply->pair, reason);
+        snprintf(reason, bytes, "rank %d closed its pair before the end of data (epoch %u, sequence %" PRIu64 ")", rank,
+                 supply->epoch, supply->pair.expected);
+}
+
+static supply_status_t leave_pair(supply_t *supply, double seconds) {
+    if (supply->at_end_of_data) return supply_pair_await_end(&supply->pair, seconds);
+    char reason[sizeof supply->failure.text + 64];
+    early_reason(supply, reason, sizeof reason);
+    if (supply->broken.status != SUPPLY_ERROR_SPARK) supply_pair_stop(&supply->pair, reason);
+    return SUPPLY_OK;
+}
+
+static supply_status_t leave_filler(supply_t *supply, double seconds) {
+    char reason[sizeof supply->failure.text + 64];
+    early_reason(supply, reason, sizeof reason);
+    return supply->filler.close(supply->filler.context, seconds, supply->at_end_of_data ? NULL : reason,
+                                &supply->keep_ring);
 }
 
 supply_status_t supply_close_within(supply_t *supply, double seconds) {
@@ -130,10 +146,8 @@ supply_status_t supply_close_within(supply_t *supply, double seconds) {
     supply_status_t status = SUPPLY_OK;
     if (supply->is_open) {
         supply_exports_detach(supply->exports);
-        if (supply->at_end_of_data)
-            status = supply_pair_await_end(&supply->pair, seconds > 0 ? seconds : 0);
-        else
-            stop_early(supply);
+        const double limit = seconds > 0 ? seconds : 0;
+        status = supply->is_filled ? leave_filler(supply, limit) : leave_pair(supply, limit);
     }
     return status > SUPPLY_OK ? status : close_and_free(supply, status);
 }
@@ -144,7 +158,9 @@ supply_status_t supply_abort(supply_t *supply, const char *reason) {
     if (supply == NULL) return SUPPLY_OK;
     if (supply->is_open) {
         supply_exports_detach(supply->exports);
-        if (supply->at_end_of_data)
+        if (supply->is_filled)
+            supply->filler.abort(supply->filler.context, reason, &supply->keep_ring);
+        else if (supply->at_end_of_data)
             supply_pair_release_all(&supply->pair);
         else
             supply_pair_stop(&supply->pair, reason ? reason : "the rank failed and did not say why");
@@ -160,6 +176,7 @@ supply_status_t supply_abandon_in_child(supply_t *supply) {
         supply->exports->supply = NULL;
         supply_exports_drop(supply->exports);
         supply_foreign_files_abandon(&supply->blocks.foreign_files);
+        if (supply->is_filled) supply->filler.abandon(supply->filler.context);
         supply_pair_abandon(&supply->pair);
     }
     free_handle(supply);
