@@ -19,6 +19,7 @@ private[datasource] object StreamOptions {
     "seed" -> "the rows of a batch come in the order in which Spark has them",
     "shuffle" -> "the rows of a batch come in the order in which Spark has them",
     "shuffle-buffer" -> "the rows of a batch come in the order in which Spark has them",
+    "exchange-fraction" -> "the ranks' program decides whether they exchange the rows of a batch",
     "uneven" -> "each row of a batch comes once")
 
   def parse(options: Map[String, String]): SupplySettings = {

@@ -19,8 +19,13 @@ private[supply] object ResumePositions {
 
   private def ranks(text: String): IndexedSeq[SavedPosition] =
     text.split(",", -1).map(_.trim).zipWithIndex.map { case (saved, rank) =>
-      SavedPosition.read(saved).getOrElse(throw new ConfigException(
+      val position = SavedPosition.read(saved).getOrElse(throw new ConfigException(
           s"--resume-positions: '$saved', of rank $rank, is no position: give the text that the rank has saved, or " +
             SavedPosition.NoPosition))
+      if (position.isInExchange) throw new ConfigException(
+        s"--resume-positions: rank $rank saved its position in the middle of an exchange, where the elements of one rank are " +
+          "with others, too: save positions at the end of an epoch, or resume with the same number of ranks, each with its own " +
+          "position and without --resume-positions")
+      position
     }.toIndexedSeq
 }

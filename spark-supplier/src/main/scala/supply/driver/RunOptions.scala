@@ -37,7 +37,8 @@ final class RunOptions {
     description = Array(
       "none: a rank gets its partitions, and their elements, in the order of the source. partitions: it gets its " +
         "partitions in a new order in each epoch. elements: the elements of each partition also come in a new order, " +
-        "within --shuffle-buffer. Default: ${DEFAULT-VALUE}."))
+        "within --shuffle-buffer. all: as partitions, and then the ranks exchange elements, so that each rank gets elements of all " +
+        "partitions. Their program must open its pairs for it (supply_exchange.h; in Python exchange=True). Default: ${DEFAULT-VALUE}."))
   var shuffle: String = _
 
   @Opt(
@@ -48,6 +49,14 @@ final class RunOptions {
       "With --shuffle elements, the number of elements from which the next one is drawn. Each task keeps them in " +
         "memory. A buffer as large as a partition shuffles it fully. Default: ${DEFAULT-VALUE}."))
   var shuffleBuffer: Int = _
+
+  @Opt(
+    names = Array("--exchange-fraction"),
+    paramLabel = "F",
+    description = Array(
+      "With --shuffle all, the part of its elements that each rank exchanges, above 0 and at most 1, in steps of 0.000001. The " +
+        "rest stays with its rank. Default: 1."))
+  var exchangeFraction: java.lang.Double = _
 
   @Opt(
     names = Array("--uneven"),
@@ -144,7 +153,7 @@ final class RunOptions {
     namedPipes = pairs.namedPipes,
     epochs = epochs,
     seed = seed,
-    shuffle = Shuffle.named(shuffle, shuffleBuffer),
+    shuffle = Shuffle.named(shuffle, shuffleBuffer, Option(exchangeFraction).map(_.toDouble)),
     uneven = Uneven.named(uneven),
     blockElements = Option(blockElements).map(_.toInt),
     hosts = Option(pairs.hosts),

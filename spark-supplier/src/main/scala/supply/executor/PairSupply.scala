@@ -14,6 +14,7 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
   settings.stream.fold(bindPlan())(_.follow(pair, settings.plan))
   private var counts = settings.counts(rank)
   private var areCountsAnnounced = false
+  pair.writeOrCheckExchange(settings.exchange)
   pair.forgetCounts()
   announceCounts()
   val writer = new BlockWriter(pair, settings.schema, settings.mainColumn, settings.blockElements,

@@ -4,7 +4,7 @@ import java.nio.file.Paths
 
 import supply.pair.{Pair, PairResidentFile, ResidentFileNames, ResidentSpace}
 import supply.plan.Hostfile
-import supply.protocol.{EpochCounts, Schema}
+import supply.protocol.{EpochCounts, Exchange, Schema}
 
 /**
  * What all tasks of one pinned job have in common. `run` is a random number, not 0; `plan` is the
@@ -14,6 +14,7 @@ import supply.protocol.{EpochCounts, Schema}
  * @param rankElements elements of each rank in a whole epoch, if known in advance
  * @param kept where the resident file has its name from, if it outlives the run: PLAN-SOURCE of
  *   proto/PROTOCOL.md
+ * @param exchange what the ranks exchange
  * @param sourceBytes about what all elements take, if known in advance
  * @param beginsWithRest whether the plan begins with the rest of an epoch: the ranks do not know it
  */
@@ -27,6 +28,7 @@ final case class TaskSettings(
     steps: Option[Long] = None,
     rankElements: Option[IndexedSeq[Long]] = None,
     beginsWithRest: Boolean = false,
+    exchange: Exchange = Exchange.Off,
     kept: Option[String] = None,
     sourceBytes: Option[Long] = None,
     stream: Option[StreamPart] = None) {

@@ -13,7 +13,7 @@ import sun.misc.Unsafe
 import supply.core.{ContractException, PairException, SourceException}
 import supply.data.ForeignFile
 import supply.protocol.Layout.{Constant, ForeignFile => Foreign, MappedFileHeader => At}
-import supply.protocol.{EpochCounts, Layout, Position, Schema, Text}
+import supply.protocol.{EpochCounts, Exchange, Layout, Position, Schema, Text}
 
 /** The mapped file that the rank has made, a header and a ring of slots. For one thread. */
 final class MappedFile private (
@@ -137,12 +137,33 @@ final class MappedFile private (
     }
   }
 
+  /**
+   * Writes what the rank must exchange, before the schema. Afterwards, checks it: the rank may have
+   * read it with the schema.
+   */
+  def writeOrCheckExchange(exchange: Exchange): Unit =
+    if (acquireInt(At.schemaColumns) == 0) {
+      header.putInt(At.exchange, exchange.policy)
+      header.putLong(At.exchangeSeed, exchange.seed)
+      header.putInt(At.exchangeFraction, exchange.fraction)
+      ()
+    } else if (Exchange(header.getInt(At.exchange), header.getLong(At.exchangeSeed),
+        header.getInt(At.exchangeFraction)) != exchange) {
+      throw new ContractException(
+        s"$path: an earlier attempt has announced another exchange (--shuffle all, --exchange-fraction, --seed): " +
+          "start the ranks anew")
+    }
+
   /** Whether the rank reads columns of views. */
-  def acceptsReferences: Boolean =
-    (header.getInt(At.accepts) & Constant.ACCEPTS_REFERENCES) != 0
+  def acceptsReferences: Boolean = accepts(Constant.ACCEPTS_REFERENCES)
 
   /** Whether the rank reads blocks of block files. */
-  def acceptsBlockFiles: Boolean = (header.getInt(At.accepts) & Constant.ACCEPTS_BLOCK_FILES) != 0
+  def acceptsBlockFiles: Boolean = accepts(Constant.ACCEPTS_BLOCK_FILES)
+
+  /** Whether the rank's program exchanges elements with the other ranks. */
+  def acceptsExchange: Boolean = accepts(Constant.ACCEPTS_EXCHANGE)
+
+  private def accepts(feature: Int): Boolean = (header.getInt(At.accepts) & feature) != 0
 
   /** The number of a foreign file, from 1. It gets one if no attempt has given it one. */
   def numberOf(file: ForeignFile): Int = {

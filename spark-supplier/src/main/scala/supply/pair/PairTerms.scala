@@ -1,7 +1,7 @@
 package supply.pair
 
 import supply.core.{ConfigException, FailPoint}
-import supply.protocol.{EpochCounts, Layout, Schema}
+import supply.protocol.{EpochCounts, Exchange, Layout, Schema}
 
 /** What a task checks and tells its rank before the first block: A6 of proto/PROTOCOL.md. */
 private[pair] trait PairTerms {
@@ -19,6 +19,16 @@ private[pair] trait PairTerms {
           s"${Layout.versionText(file.version)}. Build it from this release, or supply without that option")
     file.writeOrCheckSchema(schema)
     FailPoint("A6")
+  }
+
+  /** Tells the rank what it must exchange with the others; comes before the schema. (A6) */
+  def writeOrCheckExchange(exchange: Exchange): Unit = {
+    if (exchange != Exchange.Off && !file.acceptsExchange)
+      throw new ConfigException(
+        s"$name: its rank's program does not exchange elements (--shuffle all; its libsupply implements contract " +
+          s"${Layout.versionText(file.version)}): open its pair with options.exchange and supply_exchange_open() " +
+          "(Python: exchange=True), or supply without --shuffle all")
+    file.writeOrCheckExchange(exchange)
   }
 
   /** Refuses a rank that cannot read resident files. (A6) */

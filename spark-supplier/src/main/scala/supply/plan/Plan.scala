@@ -2,6 +2,8 @@ package supply.plan
 
 import java.util.Random
 
+import supply.protocol.Exchange
+
 /**
  * Which rank gets which partitions of the source, in which order, in which epoch: a pure function
  * of these arguments. A partition belongs to the same rank in every whole epoch, so what Spark has
@@ -35,6 +37,7 @@ final case class Plan(
       case Shuffle.Partitions => Seq.empty
       case Shuffle.Off => Seq(1L)
       case Shuffle.Elements(buffer) => Seq(2L, buffer.toLong)
+      case Shuffle.All(fraction) => Seq(6L, fraction.toLong)
     }
     val amounts = equalSteps.toSeq.flatMap(steps =>
       Seq(if (steps.isPadded) 4L else 3L, steps.stepElements.toLong) ++ steps.counted)
@@ -44,6 +47,12 @@ final case class Plan(
       case 0 => 1
       case hash => hash
     }
+  }
+
+  /** What the ranks exchange of the elements that they get. */
+  def exchange: Exchange = shuffle match {
+    case Shuffle.All(fraction) => Exchange.all(seed, fraction)
+    case Shuffle.Off | Shuffle.Partitions | Shuffle.Elements(_) => Exchange.Off
   }
 
   /** Number of elements that each rank gets in a whole epoch, by rank, if known. */

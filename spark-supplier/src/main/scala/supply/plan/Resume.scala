@@ -1,7 +1,7 @@
 package supply.plan
 
 import supply.core.ConfigException
-import supply.protocol.Position
+import supply.protocol.{Exchange, Position}
 
 /** Continues a run that stopped, with any number of ranks: a pure function. */
 object Resume {
@@ -9,13 +9,15 @@ object Resume {
    * The plan of what a run has left: the rest of the epoch in which it stopped, then whole epochs
    * with the numbers that they had. `stopped` is the plan of that run, and `positions` what each of
    * its ranks has consumed. `next` is the plan of the ranks that continue, as if they began with
-   * epoch 0. Throws ConfigException if ranks stopped in different epochs.
+   * epoch 0. Throws ConfigException if ranks stopped in different epochs, or exchanged elements and
+   * stopped in the middle of one.
    */
   def apply(stopped: Plan, positions: IndexedSeq[Position], next: Plan,
       partitionElements: Option[IndexedSeq[Long]]): Plan = {
     val begun = positions.map(afterStart(stopped, _))
     val epoch = begun.map(_.epoch).min
     requireSameEpoch(begun, epoch)
+    if (stopped.exchange != Exchange.Off) requireWholeEpochs(begun)
     val isBegun = stopped.isRest(epoch) || begun.exists(_ != Position(epoch, None))
     next.copy(
       firstEpoch = epoch,
@@ -42,6 +44,16 @@ object Resume {
         s"$Name: rank $first of ${positions.size} stopped in epoch $epoch, and rank $last in epoch " +
           s"${positions(last).epoch}: give positions that all ranks saved in the same epoch, or at its end")
     }
+  }
+
+  /** Elements of one rank's partitions are with other ranks until the epoch ends. */
+  private def requireWholeEpochs(positions: IndexedSeq[Position]): Unit = {
+    val other = positions.indexWhere(position =>
+      position.inside.isDefined || position != positions.head)
+    if (other >= 0) throw new ConfigException(
+      s"$Name: the ranks exchanged elements (--shuffle all), and rank $other of ${positions.size} did not stop at the end " +
+        "of the same epoch as the others: save positions at the end of an epoch, or resume with the same number of ranks, each " +
+        "with its own position")
   }
 
   /** What no rank has consumed of the epoch. */

@@ -1,6 +1,7 @@
 package supply.plan
 
 import supply.core.ConfigException
+import supply.protocol.Layout.Constant.EXCHANGE_FRACTION_UNIT
 
 /** In which order a rank gets its elements. */
 sealed trait Shuffle extends Product with java.io.Serializable
@@ -15,14 +16,30 @@ object Shuffle {
   /** As [[Partitions]], with each element drawn from the next `buffer` ones of its partition. */
   final case class Elements(buffer: Int) extends Shuffle
 
-  def named(name: String, buffer: Int): Shuffle = name match {
-    case "none" => Off
-    case "partitions" => Partitions
-    case "elements" =>
-      if (buffer < 1)
-        throw new ConfigException(s"--shuffle-buffer is $buffer: it must be at least 1")
-      Elements(buffer)
-    case other =>
-      throw new ConfigException(s"--shuffle is '$other': it must be none, partitions or elements")
+  /** As [[Partitions]]; then the ranks exchange that many of EXCHANGE_FRACTION_UNIT elements. */
+  final case class All(fraction: Int = EXCHANGE_FRACTION_UNIT) extends Shuffle
+
+  def named(name: String, buffer: Int, exchangeFraction: Option[Double] = None): Shuffle = {
+    if (name != "all" && exchangeFraction.isDefined) throw new ConfigException(
+      s"--exchange-fraction is for --shuffle all, and --shuffle is '$name': give both, or neither")
+    name match {
+      case "none" => Off
+      case "partitions" => Partitions
+      case "elements" =>
+        if (buffer < 1)
+          throw new ConfigException(s"--shuffle-buffer is $buffer: it must be at least 1")
+        Elements(buffer)
+      case "all" => exchangeFraction.fold(All())(all)
+      case other =>
+        throw new ConfigException(
+          s"--shuffle is '$other': it must be none, partitions, elements or all")
+    }
+  }
+
+  private def all(fraction: Double): All = {
+    val millionths = math.round(fraction * EXCHANGE_FRACTION_UNIT)
+    if (millionths < 1 || !(fraction <= 1)) throw new ConfigException(
+      s"--exchange-fraction is $fraction: it must be at least ${1.0 / EXCHANGE_FRACTION_UNIT} and at most 1")
+    All(millionths.toInt)
   }
 }

@@ -34,7 +34,10 @@ object Layout {
     final val epochElements = 192
     final val epochSteps = 200
     final val countsKnown = 208
+    final val exchange = 212
     final val foreignCount = 220
+    final val exchangeSeed = 232
+    final val exchangeFraction = 240
     final val fileUse = 244
     final val `sealed` = 248
     final val taskFailure = 256
@@ -139,6 +142,9 @@ object Layout {
     final val VIEW_INLINE_MAX = 12
     final val ACCEPTS_REFERENCES = 1
     final val ACCEPTS_BLOCK_FILES = 2
+    final val ACCEPTS_EXCHANGE = 4
+    final val EXCHANGE_ALL = 1
+    final val EXCHANGE_FRACTION_UNIT = 1000000
     final val RANK_LOCK_BYTE = 0
     final val TASK_LOCK_BYTE = 1
     final val REMOVER_LOCK_BYTE = 2
