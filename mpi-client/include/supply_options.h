@@ -109,9 +109,10 @@ typedef struct supply_options {
 
     /**
      * The program will exchange its elements with the other ranks, by supply_exchange_open() (supply_exchange.h). Spark
-     * refuses a rank without this option if it was started with --shuffle all.
+     * refuses a rank without this option if it was started with --shuffle all. true or false; 64 bits, so that the struct
+     * does not end in padding.
      */
-    bool exchange;
+    uint64_t exchange;
 } supply_options_t;
 
 /**

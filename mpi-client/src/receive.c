@@ -70,8 +70,8 @@ supply_status_t supply_check_credit(supply_t *supply, const char *advice) {
     supply_unlock(supply);
     if (!is_full) return SUPPLY_AGAIN;
     return supply_fail(&supply->failure, SUPPLY_ERROR_ALL_HELD,
-                       "%s: no slot is left, because block %" PRIu64 " is still held: release it first%s",
-                       supply->pair.name, released, advice);
+                       "%s: the %s has no slot left, because block %" PRIu64 " is still held: release it first%s",
+                       supply->pair.name, supply->is_filled ? "ring" : "task", released, advice);
 }
 
 static supply_status_t fail_by_kind(supply_t *supply, uint32_t kind) {

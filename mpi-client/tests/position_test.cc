@@ -132,6 +132,20 @@ TEST_F(PositionTest, TheNextPairAsksForWhatFollows) {
     EXPECT_EQ(at(3, 9, 1234567890123), text(handle)) << "nothing has been consumed since";
 }
 
+TEST_F(PositionTest, OneOfAnExchangeNeedsAnExchange) {
+    supply_position_t position;
+    ASSERT_EQ(SUPPLY_OK, supply_position_from_text(&position, (at(3, 9, 5) + ":exchange:1:0:7:00000000000000cd").c_str()));
+    options.position = &position;
+    Handle handle = open();
+    Task task(files);
+    EXPECT_EQ(5u, task.header().start_element);
+    begin(task);
+    task.supply(block(1), 3, 9, 5);
+    supply_block_t received;
+    ASSERT_EQ(SUPPLY_ERROR_ARGUMENT, supply_next(handle.get(), &received));
+    EXPECT_TRUE(says(supply_error(handle.get()), {"position", "supply_exchange_open"}));
+}
+
 TEST_F(PositionTest, WithoutOneItAsksForTheBeginning) {
     Handle handle = open();
     Task task(files);
@@ -150,7 +164,11 @@ TEST_F(PositionTest, BytesThatAreNoPositionAreRefused) {
 
 TEST(PositionTextTest, WhatIsWrittenIsRead) {
     for (const char *text : {"position-1:0:0:0:0:0000000000000000",
-                             "position-1:4294967295:1:4294967295:18446744073709551615:ffffffffffffffff"}) {
+                             "position-1:4294967295:1:4294967295:18446744073709551615:ffffffffffffffff",
+                             "position-1:0:1:2:3:00000000000000ab:exchange:5:1:17:00000000000000cd",
+                             "position-1:0:1:2:3:00000000000000ab:exchange:0:0:whole:00000000000000cd",
+                             "position-1:4294967295:1:4294967295:18446744073709551615:ffffffffffffffff"
+                             ":exchange:4294967295:4294967295:18446744073709551614:ffffffffffffffff"}) {
         supply_position_t position;
         char again[SUPPLY_POSITION_TEXT_BYTES];
         ASSERT_EQ(SUPPLY_OK, supply_position_from_text(&position, text));
@@ -180,7 +198,14 @@ TEST(PositionTextTest, AnythingElseIsRefused) {
                              "position-1:1:1:3:5:00000000000000AB",
                              "position-1:1:1:3:5:00000000000000ab:",
                              "position-1:1:1:3:5:00000000000000abc",
-                             "position-1:1:1:3:5:00000"})
+                             "position-1:1:1:3:5:00000",
+                             "position-1:1:1:3:5:00000000000000ab:exchange",
+                             "position-1:1:1:3:5:00000000000000ab:exchange:1:0:5",
+                             "position-1:1:1:3:5:00000000000000ab:exchange:1:0:5:0000000000000000",
+                             "position-1:1:1:3:5:00000000000000ab:exchange:1:0:half:00000000000000cd",
+                             "position-1:1:1:3:5:00000000000000ab:exchange:1:0:18446744073709551615:00000000000000cd",
+                             "position-1:1:1:3:5:00000000000000ab:exchange:4294967296:0:5:00000000000000cd",
+                             "position-1:1:1:3:5:00000000000000ab:exchange:1:0:whole:00000000000000cd:"})
         EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_from_text(&position, text)) << text;
     EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_from_text(&position, nullptr));
 }

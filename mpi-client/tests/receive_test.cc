@@ -63,6 +63,26 @@ TEST_F(ReceiveTest, ARingOfTwoBlocksCarriesAnyNumber) {
     EXPECT_EQ(100u, task.released());
 }
 
+TEST_F(ReceiveTest, WhatRanksMustExchangeIsNotReadWithoutAnExchange) {
+    options.exchange = true;
+    Handle handle = open();
+    Task task(files);
+    EXPECT_NE(0u, task.header().accepts & ACCEPTS_EXCHANGE);
+    task.header().exchange = EXCHANGE_ALL;
+    supply_datums(task, 0, 1);
+    supply_block_t block;
+    for (int i = 0; i < 2; i++) {
+        ASSERT_EQ(SUPPLY_ERROR_ARGUMENT, supply_next(handle.get(), &block));
+        EXPECT_TRUE(says(supply_error(handle.get()), {"--shuffle all", "supply_exchange_open"}));
+    }
+}
+
+TEST_F(ReceiveTest, OnlyAProgramThatExchangesSaysSo) {
+    Handle handle = open();
+    Task task(files);
+    EXPECT_EQ(ACCEPTS_REFERENCES | ACCEPTS_BLOCK_FILES, static_cast<int>(task.header().accepts));
+}
+
 TEST_F(ReceiveTest, NotificationsOfAnotherGenerationAreDropped) {
     Handle handle = open();
     Task task(files);
