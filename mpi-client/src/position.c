@@ -47,6 +47,7 @@ bool supply_position_unpack(const supply_position_t *packed, struct position *po
     struct packed bytes;
     memcpy(&bytes, packed, sizeof bytes);
     if (bytes.magic != POSITION_MAGIC || bytes.inside > 1) return false;
+    if (bytes.settings == 0 && (bytes.window | bytes.next | bytes.window_elements) != 0) return false;
     *position = (struct position){.epoch = bytes.epoch,
                                   .inside = bytes.inside,
                                   .partition = bytes.partition,
