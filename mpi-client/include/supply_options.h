@@ -46,7 +46,7 @@ SUPPLY_API const char *supply_status_name(supply_status_t status);
  * also the window. Opaque bytes that may be copied, stored and sent to another process. supply_position_to_text() writes a position as one line.
  */
 typedef struct supply_position {
-    uint8_t bytes[56];
+    uint8_t bytes[64];
 } supply_position_t;
 
 /**
