@@ -47,7 +47,7 @@ typedef struct supply_exchange_options {
 
 /** Sets every option of a struct of that size to "not set". As supply_options_init(). */
 static inline void supply_exchange_options_init(supply_exchange_options_t *options) {
-    const supply_exchange_options_t not_set = {.struct_bytes = sizeof not_set};
+    const supply_exchange_options_t not_set = {sizeof not_set, SUPPLY_EXCHANGE_AS_SUPPLIED, 0, 0, NULL, false, 0};
     *options = not_set;
 }
 
