@@ -3,6 +3,7 @@
  * writes one line to stdout for each. It uses libsupply itself.
  *
  *     group NAME       for the next open
+ *     exchange         for the next open: the program says that it exchanges its elements
  *     open MAPPED_FILE REQUEST_PIPE NOTIFICATION_PIPE TIMEOUT RING_BYTES BLOCK_BYTES RANK [POSITION]
  *     next             → OK sequence epoch partition first_element element_count | END_OF_EPOCH epoch | END_OF_DATA
  *     datum I          → OK label channels height width encoded key_bytes data_bytes sum, of the latest block
@@ -36,9 +37,15 @@ static void answer(supply_status_t status) {
 }
 
 static char group[256];
+static bool exchange;
 
 static void set_group(const char *name) {
     snprintf(group, sizeof group, "%s", name);
+    puts("OK");
+}
+
+static void set_exchange(void) {
+    exchange = true;
     puts("OK");
 }
 
@@ -47,7 +54,7 @@ static void open_pair(char *arguments) {
     static supply_position_t position;
     supply_options_t options;
     supply_options_init(&options);
-    int read = sscanf(arguments, "%4095s %4095s %4095s %lf %zu %zu %d %95s", mapped, request, notification,
+    int read = sscanf(arguments, "%4095s %4095s %4095s %lf %zu %zu %d %159s", mapped, request, notification,
                       &options.timeout, &options.ring_bytes, &options.block_bytes, &options.rank, text);
     if (read == 8 && supply_position_from_text(&position, text) == SUPPLY_OK)
         options.position = &position;
@@ -59,6 +66,7 @@ static void open_pair(char *arguments) {
     options.request_pipe = request;
     options.notification_pipe = notification;
     if (group[0] != '\0') options.group = group;
+    options.exchange = exchange;
     answer(supply_open(&supply, &options));
 }
 
@@ -181,6 +189,8 @@ int main(void) {
         if (*arguments != '\0') *arguments++ = '\0';
         if (strcmp(line, "group") == 0)
             set_group(arguments);
+        else if (strcmp(line, "exchange") == 0)
+            set_exchange();
         else if (strcmp(line, "open") == 0)
             open_pair(arguments);
         else if (strcmp(line, "next") == 0)

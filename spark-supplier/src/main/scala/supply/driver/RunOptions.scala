@@ -38,7 +38,7 @@ final class RunOptions {
       "none: a rank gets its partitions, and their elements, in the order of the source. partitions: it gets its " +
         "partitions in a new order in each epoch. elements: the elements of each partition also come in a new order, " +
         "within --shuffle-buffer. all: as partitions, and then the ranks exchange elements, so that each rank gets elements of all " +
-        "partitions. Their program must open its pairs for it (supply_exchange.h; in Python exchange=True). Default: ${DEFAULT-VALUE}."))
+        "partitions. Their program must be written for it (docs/EXCHANGE.md). Default: ${DEFAULT-VALUE}."))
   var shuffle: String = _
 
   @Opt(

@@ -9,6 +9,7 @@ import picocli.CommandLine.ParameterException
 import supply.core.{ConfigException, UsageError}
 import supply.driver.{ResumePositions, RunOptions, SupplierOptions}
 import supply.executor.SupplySettings
+import supply.plan.Shuffle
 
 class SupplierOptionsSuite extends AnyFunSuite {
   private val needed = Seq("--lmdb", "/db", "--mapped-files", "m", "--named-pipes", "n")
@@ -48,6 +49,39 @@ class SupplierOptionsSuite extends AnyFunSuite {
     val message =
       intercept[ConfigException](RunOptions.parse(options + ("epoch" -> "3"))).getMessage
     assert(message.endsWith("did you mean --epochs? (docs/DATAFRAMES.md lists the options)"))
+  }
+
+  test("--shuffle all has a fraction, in millionths; a DataFrame's writer has it, too") {
+    def shuffle(arguments: String*) = parse(needed ++ arguments: _*).run.settings.shuffle
+    assert(shuffle("--shuffle", "all") == Shuffle.All(1000000))
+    assert(shuffle("--shuffle", "all", "--exchange-fraction", "1") == Shuffle.All(1000000))
+    assert(shuffle("--shuffle=all", "--exchange-fraction=0.25") == Shuffle.All(250000))
+    assert(shuffle("--shuffle=all", "--exchange-fraction=1e-6") == Shuffle.All(1))
+    val options = Map("mapped-files" -> "m", "named-pipes" -> "n", "shuffle" -> "all",
+      "exchange-fraction" -> "0.5")
+    assert(RunOptions.parse(options).settings.shuffle == Shuffle.All(500000))
+  }
+
+  test("a fraction that cannot be exchanged is refused, and one without an exchange") {
+    def refused(arguments: String*) =
+      intercept[ConfigException](parse(needed ++ arguments: _*).run.settings).getMessage
+    Seq("0", "-0.5", "1.0000001", "2", "NaN", "Infinity", "1e-7").foreach { fraction =>
+      assert(refused("--shuffle=all", s"--exchange-fraction=$fraction").startsWith(
+          "--exchange-fraction is "), fraction)
+    }
+    Seq("none", "partitions", "elements").foreach(how =>
+      assert(refused(s"--shuffle=$how", "--exchange-fraction=1").contains(
+          s"is for --shuffle all, and --shuffle is '$how'")))
+    assert(refused("--shuffle", "ranks").endsWith("none, partitions, elements or all"))
+    assert(failure(needed ++ Seq("--exchange-fraction", "half"): _*).contains(
+        "--exchange-fraction"))
+  }
+
+  test("an exchange goes together with resident blocks, equal steps and values in place") {
+    Seq(Seq("--resident"), Seq("--resident-folder", "/d", "--keep"), Seq("--uneven", "pad"),
+      Seq("--wait-for-rank"), Seq("--block-elements", "7")).foreach { more =>
+      parse(needed ++ Seq("--shuffle", "all") ++ more: _*).run.settings.check()
+    }
   }
 
   test("the default of --partitions follows the ranks of the first run") {

@@ -21,6 +21,13 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
         "partitionBy() means nothing to ranks"))
   }
 
+  test("a fraction that cannot be exchanged is refused by its option") {
+    val writer = rows("id").write.format("supply").mode("append").option("mapped-files", "m")
+      .option("named-pipes", "n").option("shuffle", "all").option("exchange-fraction", "1.5")
+    assert(intercept[ConfigException](writer.save()).getMessage.startsWith(
+        "--exchange-fraction is 1.5"))
+  }
+
   test("too many columns and a name that is too long are refused, with advice") {
     def refused(expressions: Seq[String]): String =
       intercept[ConfigException](RowSource.of(rows(expressions: _*),

@@ -21,6 +21,7 @@ trait RunsWithRanks extends LocalSpark { this: Suite =>
       shuffle: Shuffle = Shuffle.Partitions,
       uneven: Uneven = Uneven.Keep, position: Option[String] = None,
       resumePositions: Option[String] = None,
+      exchange: Boolean = false,
       more: SupplySettings => SupplySettings = identity,
       take: TestRank => Seq[String] = _.drain())(
       source: => Source): (Seq[Seq[String]], Either[Throwable, Seq[TaskReport]]) =
@@ -30,7 +31,7 @@ trait RunsWithRanks extends LocalSpark { this: Suite =>
       try {
         processes.zipWithIndex.foreach { case (rank, i) =>
           assert(rank.open(ringBytes, blockBytes, rank = i, timeout = timeout,
-            position = position) == "OK")
+            position = position, exchange = exchange) == "OK")
         }
         val taking = processes.map(rank => inBackground(take(rank)))
         val settings = SupplySettings(

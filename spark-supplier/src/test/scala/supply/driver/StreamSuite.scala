@@ -312,8 +312,8 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   }
 
   Seq("epochs" -> "2", "resident" -> "true", "seed" -> "7", "shuffle" -> "none",
-    "uneven" -> "drop").foreach { case (name, value) =>
-    test(s"option $name is refused by name") {
+    "shuffle" -> "all", "exchange-fraction" -> "0.5", "uneven" -> "drop").foreach { case (name, value) =>
+    test(s"option $name, as $value, is refused by name") {
       withStream() { stream =>
         val message =
           intercept[ConfigException](stream.start(options = Map(name -> value))()).getMessage

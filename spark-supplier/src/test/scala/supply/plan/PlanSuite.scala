@@ -3,6 +3,7 @@ package supply.plan
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.protocol.Exchange
 import supply.testing.AllCases
 
 class PlanSuite extends AnyFunSuite with AllCases {
@@ -69,10 +70,20 @@ class PlanSuite extends AnyFunSuite with AllCases {
     val ranks = (0 until plan.ranks).map(plan.partitionsOf)
     val steps = for (step <- Seq(1, 2); isPadded <- Seq(false, true))
       yield EqualSteps(Vector.fill(10)(8L), ranks, step, isPadded)
-    Seq(Shuffle.Off, Shuffle.Elements(10), Shuffle.Elements(11)).map(how =>
-      plan.copy(shuffle = how)) ++
+    Seq(Shuffle.Off, Shuffle.Elements(10), Shuffle.Elements(11), Shuffle.All(),
+      Shuffle.All(10), Shuffle.All(11)).map(how => plan.copy(shuffle = how)) ++
       (steps :+ EqualSteps(Vector.fill(10)(9L), ranks, 1, isPadded = true)).map(equal =>
         plan.copy(equalSteps = Some(equal)))
+  }
+
+  test("before an exchange a rank gets what it gets without one, in the same order") {
+    val plan = Plan(10, 3, 4, seed = 8)
+    val exchanged = plan.copy(shuffle = Shuffle.All(700000))
+    for (rank <- 0 until 3; epoch <- 0 until 4)
+      assert(exchanged.parts(rank, epoch) == plan.parts(rank, epoch))
+    assert(exchanged.exchange == Exchange.all(seed = 8, fraction = 700000))
+    Seq(Shuffle.Off, Shuffle.Partitions, Shuffle.Elements(2)).foreach(how =>
+      assert(plan.copy(shuffle = how).exchange == Exchange.Off))
   }
 
   test("without a shuffle a rank gets its partitions in the order of the source, in every epoch") {

@@ -151,6 +151,20 @@ class RestSuite extends AnyFunSuite with AllCases {
         .getMessage.contains("rank 1 of 2 gets nothing of the rest of epoch 0"))
   }
 
+  test("ranks that exchanged elements continue at the end of an epoch, and nowhere else") {
+    val plan = Plan(8, 2, 3, seed = 3, Shuffle.All())
+    def resumed(positions: Position*) =
+      Resume(plan, positions.toIndexedSeq, plan.copy(ranks = 3), None)
+    val next = resumed(Position(1, None), Position(1, None))
+    assert(next == plan.copy(ranks = 3, firstEpoch = 1, epochs = 2))
+    assert(resumed(Position.Start, Position.Start) == plan.copy(ranks = 3))
+    Seq(Seq(Position(2, None), Position(1, None)), Seq(Position(1, None), inside(1, 1, 2)),
+      Seq(inside(1, 0, 2), inside(1, 0, 2))).foreach { positions =>
+      val message = intercept[ConfigException](resumed(positions: _*)).getMessage
+      assert(message.contains("(--shuffle all)") && message.contains("at the end of an epoch"))
+    }
+  }
+
   test(
     "the plan of a rest never changes: a saved position must mean the same in the next release") {
     val plan = Plan(10, 2, 1, seed = 42)

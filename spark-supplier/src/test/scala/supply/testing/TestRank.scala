@@ -36,10 +36,13 @@ final class TestRank(
       blockBytes: Long = 4096,
       rank: Int = -1,
       timeout: Double = 30,
-      position: Option[String] = None): String =
+      position: Option[String] = None,
+      exchange: Boolean = false): String = {
+    if (exchange) assert(apply("exchange") == "OK")
     apply(
       s"open ${paths.mappedFile} ${paths.requestPipe} ${paths.notificationPipe} $timeout $ringBytes $blockBytes $rank" +
         position.map(" " + _).getOrElse(""))
+  }
 
   /** Its position. */
   def position(): String = {
