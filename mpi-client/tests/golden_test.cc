@@ -7,6 +7,7 @@
 #include "golden.h"
 
 extern "C" {
+#include "filler.h"
 #include "pair.h"
 }
 
@@ -112,6 +113,21 @@ TEST_P(GoldenFilesTest, TheTasksGoldenFilesWithBlocksThatStayAreRead) {
     ASSERT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
     // Closing would wait for a task that sees the end.
     supply_abort(handle.release(), nullptr);
+}
+
+TEST_F(GoldenTest, TheTasksGoldenFilesWithAnExchangeAreRead) {
+    Handle handle = replay(files, read_golden("task-exchange.mapped"), read_golden("task-exchange.notifications"));
+    struct filler_pair pair;
+    ASSERT_EQ(SUPPLY_OK, supply_filler_inspect(handle.get(), &pair));
+    EXPECT_EQ(static_cast<uint32_t>(EXCHANGE_ALL), pair.header->exchange);
+    EXPECT_EQ(0x5152535455565758u, pair.header->exchange_seed);
+    EXPECT_EQ(250000u, pair.header->exchange_fraction);
+    supply_filler_claim(handle.get());
+    supply_block_t block;
+    ASSERT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    EXPECT_EQ(3u, block.element_count);
+    ASSERT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+    ASSERT_STATUS(SUPPLY_END_OF_EPOCH, supply_next(handle.get(), &block), handle);
 }
 
 TEST_F(GoldenTest, TheTasksGoldenFilesWithValuesInPlaceAreRead) {

@@ -77,6 +77,19 @@ TEST_F(SupplyStatTest, TheCountsOfAnEpoch) {
     EXPECT_EQ(6, snapshot()["epoch_steps"].number());
 }
 
+TEST_F(SupplyStatTest, TheExchange) {
+    Handle handle = open_rank();
+    Task task(pairs[0]);
+    EXPECT_TRUE(snapshot()["exchange"].is_null());
+    EXPECT_TRUE(snapshot()["exchange_fraction"].is_null());
+    task.header().exchange = EXCHANGE_ALL;
+    task.header().exchange_fraction = EXCHANGE_FRACTION_UNIT / 4;
+    EXPECT_EQ("all", snapshot()["exchange"].text());
+    EXPECT_EQ(0.25, snapshot()["exchange_fraction"].number());
+    task.header().exchange = 9;
+    EXPECT_EQ("unknown", snapshot()["exchange"].text());
+}
+
 TEST_F(SupplyStatTest, TheEndOfTheData) {
     Handle handle = open_rank();
     Task task(pairs[0]);

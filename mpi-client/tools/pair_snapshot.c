@@ -148,6 +148,8 @@ static void set_header(struct pair_snapshot *snapshot, const struct mapped_file_
     snapshot->task_attempt = header->task_attempt;
     snapshot->block_bytes = header->block_bytes;
     snapshot->block_count = header->block_count;
+    snapshot->exchange = header->exchange;
+    snapshot->exchange_fraction = header->exchange_fraction;
     snapshot->published = header->published;
     snapshot->released = header->released;
 }

@@ -38,6 +38,8 @@ struct pair_snapshot {
     uint32_t task_attempt;
     uint64_t block_bytes;
     uint32_t block_count;
+    uint32_t exchange; /**< what the ranks must do with the elements; 0: nothing, or not known yet */
+    uint32_t exchange_fraction;
     enum pair_waiting waiting;
     double quiet_seconds; /**< since the last notification or request; -1: not known */
     uint64_t published;

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "json_text.h"
+#include "layout.h"
 
 static json_t *integer(bool known, uint64_t value) {
     /* jansson's integers are signed. No real count exceeds them. */
@@ -13,6 +14,18 @@ static json_t *real(double value) { return value >= 0 ? json_real(value) : json_
 
 static json_t *text_or_null(const char *text) { return text[0] != '\0' ? json_text(text) : json_null(); }
 
+/* What the task has announced. A later version of the contract may have more. */
+static json_t *exchange(const struct pair_snapshot *snapshot) {
+    switch (snapshot->exchange) {
+        case 0:
+            return json_null();
+        case EXCHANGE_ALL:
+            return json_string("all");
+        default:
+            return json_string("unknown");
+    }
+}
+
 static json_t *pair(const struct pair_files *files, const struct pair_progress *progress) {
     static const char *const waiting[] = {"", "rank", "task"};
     const struct pair_snapshot *snapshot = &progress->snapshot;
@@ -20,7 +33,7 @@ static json_t *pair(const struct pair_files *files, const struct pair_progress *
     const int local_rank = files->local_rank >= 0 ? files->local_rank : snapshot->local_rank;
     return json_pack(
         "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o}",
+        "s:o, s:o, s:o, s:o}",
         "mapped_file", json_text(files->mapped_file), "pair", integer(local_rank >= 0, (uint64_t)local_rank), "state",
         pair_state_name(snapshot->state), "text", text_or_null(snapshot->text), "rank",
         integer(snapshot->rank >= 0, (uint64_t)snapshot->rank), "epoch", integer(has_block, snapshot->epoch),
@@ -37,7 +50,9 @@ static json_t *pair(const struct pair_files *files, const struct pair_progress *
         integer(snapshot->task_pid != 0, snapshot->task_pid), "task_attempt",
         integer(snapshot->task_pid != 0, snapshot->task_attempt), "epoch_elements",
         integer(snapshot->has_counts, snapshot->epoch_elements), "epoch_steps",
-        integer(snapshot->has_counts && snapshot->epoch_steps != 0, snapshot->epoch_steps));
+        integer(snapshot->has_counts && snapshot->epoch_steps != 0, snapshot->epoch_steps), "exchange",
+        exchange(snapshot), "exchange_fraction",
+        real(snapshot->exchange != 0 ? (double)snapshot->exchange_fraction / EXCHANGE_FRACTION_UNIT : -1));
 }
 
 bool stat_json_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress) {

@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import supply.core.{RankEndedException, SupplyException, Deadline}
 import supply.data.ForeignFile
 import supply.protocol.Layout.{MappedFileHeader => At}
-import supply.protocol.{EpochCounts, Layout, Notification}
+import supply.protocol.{EpochCounts, Exchange, Layout, Notification}
 import supply.sources.{Datum, DatumCursor}
 import supply.testing.TemporaryFolder
 
@@ -25,6 +25,13 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     val bytes = ByteBuffer.wrap(read("rank.mapped"))
     bytes.putLong(At.released, 0)
     bytes.put(At.rankFailure, new Array[Byte](Layout.FailureTextBytes))
+    bytes.array()
+  }
+
+  /** The same, of a rank whose program exchanges elements. */
+  private def freshWithExchange: Array[Byte] = {
+    val bytes = ByteBuffer.wrap(fresh).order(ByteOrder.LITTLE_ENDIAN)
+    bytes.putInt(At.accepts, bytes.getInt(At.accepts) | Layout.Constant.ACCEPTS_EXCHANGE)
     bytes.array()
   }
 
@@ -78,6 +85,11 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
     pair.publishEndOfData()
   }
 
+  private def writtenExchange() = written(freshWithExchange) { (pair, _, _) =>
+    pair.writeOrCheckExchange(Exchange.all(seed = 0x5152535455565758L, fraction = 250000))
+    writeEpoch(pair)
+  }
+
   /** task-in-place.foreign. A rank that reads it writes the entry of its own copy. */
   private lazy val foreign = ForeignFile("/golden/task-in-place.foreign", 0x2122232425262728L,
     0x3132333435363738L, read("task-in-place.foreign").length.toLong, 0x4142434445464748L)
@@ -123,6 +135,7 @@ class GoldenFilesSuite extends AnyFunSuite with PairOverFiles {
   Seq(
     ("task", () => writtenOnce(), versions),
     ("task-resident", () => writtenResident(), versions),
+    ("task-exchange", () => writtenExchange(), versions.drop(1)),
     ("task-in-place", () => writtenInPlace(), versions.drop(1)),
     ("task-resident-file",
       () =>
