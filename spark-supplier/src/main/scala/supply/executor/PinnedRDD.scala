@@ -74,6 +74,7 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
     plan.shuffle match {
       case Shuffle.Elements(buffer) =>
         new ShuffledCursor(source.open(partition, context), buffer, plan.elementSeed(index, epoch))
-      case Shuffle.Partitions | Shuffle.All(_) | Shuffle.Off => source.openInOrder(partition, context)
+      case Shuffle.Partitions | Shuffle.All(_) | Shuffle.Off =>
+        source.openInOrder(partition, context)
     }
 }

@@ -56,7 +56,7 @@ class ExchangeSuite extends AnyFunSuite with RunsWithRanks {
   test("so it does with rows of a DataFrame and with an LMDB") {
     val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
     assertKnown(ofBoth(RowSource.of(spark.range(0, 4, 1, 1).selectExpr("id", "array(id, 2) pair"),
-        new ListLengths)), columns = 2)
+          new ListLengths)), columns = 2)
     TemporaryFolder { folder =>
       val database = TestLmdb.numbered(folder.resolve("db"), 4).toString
       assertKnown(ofBoth(new LmdbSource(LmdbRDD.open(sc, database, 1), inPlace = false)),

@@ -312,14 +312,15 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
   }
 
   Seq("epochs" -> "2", "resident" -> "true", "seed" -> "7", "shuffle" -> "none",
-    "shuffle" -> "all", "exchange-fraction" -> "0.5", "uneven" -> "drop").foreach { case (name, value) =>
-    test(s"option $name, as $value, is refused by name") {
-      withStream() { stream =>
-        val message =
-          intercept[ConfigException](stream.start(options = Map(name -> value))()).getMessage
-        assert(message.startsWith(s"option '$name' is for runs, not for streams"))
+    "shuffle" -> "all", "exchange-fraction" -> "0.5", "uneven" -> "drop").foreach {
+    case (name, value) =>
+      test(s"option $name, as $value, is refused by name") {
+        withStream() { stream =>
+          val message =
+            intercept[ConfigException](stream.start(options = Map(name -> value))()).getMessage
+          assert(message.startsWith(s"option '$name' is for runs, not for streams"))
+        }
       }
-    }
   }
 
   test("only the output mode append is supported") {

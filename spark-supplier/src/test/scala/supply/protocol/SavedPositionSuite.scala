@@ -21,7 +21,8 @@ class SavedPositionSuite extends AnyFunSuite {
 
   test("a position of an exchange is known as one") {
     val plain = "position-1:3:1:7:41:00000000000000ff"
-    Seq("0:0:0:0000000000000001", "12:3:4711:89abcdef01234567", "4294967295:4294967295:whole:ffffffffffffffff",
+    Seq("0:0:0:0000000000000001", "12:3:4711:89abcdef01234567",
+      "4294967295:4294967295:whole:ffffffffffffffff",
       "1:2:18446744073709551615:0123456789abcdef").foreach { exchange =>
       assert(SavedPosition.read(s"$plain:exchange:$exchange").contains(
           SavedPosition(Position(3, Some(7 -> 41L)), 255, isInExchange = true)), exchange)
