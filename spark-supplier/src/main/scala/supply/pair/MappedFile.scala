@@ -142,17 +142,11 @@ final class MappedFile private (
    * read it with the schema.
    */
   def writeOrCheckExchange(exchange: Exchange): Unit =
-    if (acquireInt(At.schemaColumns) == 0) {
-      header.putInt(At.exchange, exchange.policy)
-      header.putLong(At.exchangeSeed, exchange.seed)
-      header.putInt(At.exchangeFraction, exchange.fraction)
-      ()
-    } else if (Exchange(header.getInt(At.exchange), header.getLong(At.exchangeSeed),
-        header.getInt(At.exchangeFraction)) != exchange) {
+    if (acquireInt(At.schemaColumns) == 0) exchange.write(header)
+    else if (Exchange.read(header) != exchange)
       throw new ContractException(
         s"$path: an earlier attempt has announced another exchange (--shuffle all, --exchange-fraction, --seed): " +
           "start the ranks anew")
-    }
 
   /** Whether the rank reads columns of views. */
   def acceptsReferences: Boolean = accepts(Constant.ACCEPTS_REFERENCES)

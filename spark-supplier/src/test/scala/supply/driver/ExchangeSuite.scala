@@ -26,8 +26,7 @@ class ExchangeSuite extends AnyFunSuite with RunsWithRanks {
   private def announced(rank: TestRank, both: CyclicBarrier): Seq[String] = {
     TestStream.await(TestStream.header(rank)(_.getLong(At.published)) > 0)
     val known = TestStream.header(rank)(header =>
-      Seq(Exchange(header.getInt(At.exchange), header.getLong(At.exchangeSeed),
-          header.getInt(At.exchangeFraction)).toString, header.getInt(At.schemaColumns).toString))
+      Seq(Exchange.read(header).toString, header.getInt(At.schemaColumns).toString))
     val next = rank("next")
     both.await(60, TimeUnit.SECONDS)
     rank("abort the test has seen enough")

@@ -3,7 +3,6 @@ package supply.pair
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, ContractException}
-import supply.protocol.Layout.{MappedFileHeader => At}
 import supply.protocol.Exchange
 import supply.sources.Datum
 import supply.testing.{TestRank, TestStream}
@@ -12,9 +11,7 @@ import supply.testing.{TestRank, TestStream}
 class ExchangeSuite extends AnyFunSuite with PairWithRank {
   private val exchange = Exchange.all(seed = -7, fraction = 250000)
 
-  private def announced(rank: TestRank): Exchange = TestStream.header(rank)(header =>
-    Exchange(header.getInt(At.exchange), header.getLong(At.exchangeSeed),
-      header.getInt(At.exchangeFraction)))
+  private def announced(rank: TestRank): Exchange = TestStream.header(rank)(Exchange.read)
 
   private def withAcceptingRank(body: TestRank => Unit): Unit = withRank { rank =>
     assert(rank.open(exchange = true) == "OK")
