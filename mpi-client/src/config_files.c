@@ -158,23 +158,31 @@ static supply_status_t read_file(const char *file, parse_line *parse, struct con
     return status;
 }
 
-static const struct named_path *path_at(const struct config_lines *lines, size_t i) {
-    const struct config_line *line = &lines->lines[i / 3];
-    return i % 3 == 0 ? &line->mapped_file : i % 3 == 1 ? &line->request_pipe : &line->notification_pipe;
+/* By path, and those of the same path in the order of the lines. */
+static int compare_paths(const void *one, const void *other) {
+    const struct named_path *const *a = one, *const *b = other;
+    const int order = strcmp((*a)->path, (*b)->path);
+    return order != 0 ? order : *a < *b ? -1 : 1;
 }
 
 /* Two ranks would fight for a path that is given twice. This is found here, not at run time. */
 static supply_status_t check_distinct(const struct config_lines *lines, struct failure *failure) {
-    for (size_t i = 0; i < 3 * lines->count; i++) {
-        const struct named_path *one = path_at(lines, i);
-        for (size_t j = 0; j < i; j++) {
-            const struct named_path *other = path_at(lines, j);
-            if (strcmp(one->path, other->path) == 0)
-                return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: %s stands at %s, too: every file is its own",
-                                   one->origin, one->path, other->origin);
-        }
+    const size_t count = 3 * lines->count;
+    const struct named_path **paths = malloc(count * sizeof *paths + 1);
+    if (paths == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    for (size_t i = 0; i < lines->count; i++) {
+        paths[3 * i] = &lines->lines[i].mapped_file;
+        paths[3 * i + 1] = &lines->lines[i].request_pipe;
+        paths[3 * i + 2] = &lines->lines[i].notification_pipe;
     }
-    return SUPPLY_OK;
+    qsort(paths, count, sizeof *paths, compare_paths);
+    supply_status_t status = SUPPLY_OK;
+    for (size_t i = 1; i < count && status == SUPPLY_OK; i++)
+        if (strcmp(paths[i - 1]->path, paths[i]->path) == 0)
+            status = supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: %s stands at %s, too: every file is its own",
+                                 paths[i]->origin, paths[i]->path, paths[i - 1]->origin);
+    free(paths);
+    return status;
 }
 
 supply_status_t supply_config_read(const char *mapped_files, const char *named_pipes, struct config_lines *lines,

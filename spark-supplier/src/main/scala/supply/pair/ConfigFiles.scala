@@ -3,6 +3,7 @@ package supply.pair
 import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths}
+import java.nio.file.attribute.{BasicFileAttributes, FileTime}
 
 import scala.jdk.CollectionConverters._
 
@@ -26,7 +27,9 @@ final case class PairPaths(
  */
 final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
   /** The pairs of this node, by local rank. Call it where the task runs: nodes may differ. */
-  def read(): IndexedSeq[PairPaths] = {
+  def read(): IndexedSeq[PairPaths] = ConfigFiles.read(this)
+
+  private def parse(): IndexedSeq[PairPaths] = {
     val mapped = ConfigFiles.lines(mappedFiles)
     val pipes = ConfigFiles.lines(namedPipes)
     if (mapped.size != pipes.size)
@@ -65,6 +68,27 @@ final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
 
 object ConfigFiles {
   private final case class Line(place: String, words: IndexedSeq[String])
+
+  private final case class State(file: String, modified: FileTime, bytes: Long)
+
+  /** All tasks of an executor read the same two files, which have a line for each of them. */
+  private var last: Option[(Seq[State], IndexedSeq[PairPaths])] = None
+
+  private def read(files: ConfigFiles): IndexedSeq[PairPaths] = synchronized {
+    val states = Seq(files.mappedFiles, files.namedPipes).flatMap(stateOf)
+    last.collect { case (`states`, pairs) => pairs }.getOrElse {
+      val pairs = files.parse()
+      last = Some(states -> pairs)
+      pairs
+    }
+  }
+
+  /** None: the file cannot be read, which parse() reports. */
+  private def stateOf(file: String): Option[State] =
+    try {
+      val attributes = Files.readAttributes(Paths.get(file), classOf[BasicFileAttributes])
+      Some(State(file, attributes.lastModifiedTime, attributes.size))
+    } catch { case _: IOException => None }
 
   private def group(line: Line): Option[String] = {
     val groups = line.words.tail.filter(_.startsWith("group=")).map(_.stripPrefix("group="))

@@ -34,6 +34,18 @@ class ConfigFilesSuite extends AnyFunSuite {
     assert(pairs(1).configLine == s"${config.mappedFiles}:4")
   }
 
+  test("a changed file is read again, and others in between") {
+    val config = files("/a\n", "/a.req /a.ntf\n")
+    val other = files("/c\n", "/c.req /c.ntf\n")
+    assert(config.read().map(_.mappedFile) == Seq("/a"))
+    assert(other.read().map(_.mappedFile) == Seq("/c"))
+    Files.writeString(Path.of(config.mappedFiles), "/a\n/b\n")
+    Files.writeString(Path.of(config.namedPipes), "/a.req /a.ntf\n/b.req /b.ntf\n")
+    assert(config.read().map(_.mappedFile) == Seq("/a", "/b"))
+    Files.delete(Path.of(config.namedPipes))
+    assert(failure(config).contains(config.namedPipes))
+  }
+
   test("a line may name a group") {
     val pairs = files("/a group=feeders ring=1MiB\n/b\n", "/a.req /a.ntf\n/b.req /b.ntf\n").read(2)
     assert(pairs.map(_.group) == Seq(Some("feeders"), None))

@@ -33,11 +33,12 @@ final class DriverEndpoint(sc: SparkContext, name: String)(
 }
 
 private final class EndpointCalls(name: String) extends DriverCalls {
-  override def ask[A](question: java.io.Serializable): A = {
-    val env = SparkEnv.get
-    val driver = RpcUtils.makeDriverRef(name, env.conf, env.rpcEnv)
+  /** Looking it up is a message, too. */
+  @transient private lazy val driver =
+    RpcUtils.makeDriverRef(name, SparkEnv.get.conf, SparkEnv.get.rpcEnv)
+
+  override def ask[A](question: java.io.Serializable): A =
     EndpointCalls.read[A](driver.askSync[Array[Byte]](EndpointCalls.bytes(question)))
-  }
 }
 
 /** Messages travel as bytes: Spark's class loader may not know the user's jar, this one does. */
