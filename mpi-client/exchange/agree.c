@@ -1,0 +1,113 @@
+#include "agree.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "window.h"
+
+supply_status_t exchange_agree_init(struct agree *agree, uint32_t rank, uint32_t ranks, struct failure *failure) {
+    *agree = (struct agree){
+        .rank = rank,
+        .ranks = ranks,
+        .all = calloc(ranks, sizeof *agree->all),
+        .texts = calloc(ranks, AGREE_TEXT_BYTES),
+        .text = calloc(1, AGREE_TEXT_BYTES),
+    };
+    if (agree->all != NULL && agree->texts != NULL && agree->text != NULL) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+}
+
+void exchange_agree_free(struct agree *agree) {
+    free(agree->all);
+    free(agree->texts);
+    free(agree->text);
+    *agree = (struct agree){0};
+}
+
+supply_status_t exchange_agree_begin(struct agree *agree, struct collective *collective, struct failure *failure) {
+    agree->is_explaining = false;
+    return exchange_allgather(collective, &agree->mine, agree->all, sizeof agree->mine, failure);
+}
+
+/* What must be the same. False: the rank does not know it. */
+static bool compared(const struct rank_state *state, enum difference kind, uint64_t *value) {
+    *value = kind == SETTINGS_DIFFER ? state->settings : kind == COLUMNS_DIFFER ? state->schema : state->epoch;
+    return *value != (kind == WINDOWS_DIFFER ? EPOCH_UNKNOWN : 0);
+}
+
+/* The first rank that differs from the first one that knows. */
+static bool find_other(const struct agree *agree, enum difference kind, uint32_t *one, uint32_t *other) {
+    uint64_t first = 0, value;
+    *one = agree->ranks;
+    for (*other = 0; *other < agree->ranks; (*other)++) {
+        if (!compared(&agree->all[*other], kind, &value)) continue;
+        if (*one == agree->ranks) {
+            *one = *other;
+            first = value;
+        } else if (value != first) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The lowest rank that failed, or the first two that differ. */
+static enum difference find_difference(const struct agree *agree, uint32_t *one, uint32_t *other) {
+    for (*one = 0; *one < agree->ranks; (*one)++)
+        if (agree->all[*one].status < 0) return FAILED;
+    for (enum difference kind = SETTINGS_DIFFER; kind <= WINDOWS_DIFFER; kind++)
+        if (find_other(agree, kind, one, other)) return kind;
+    return AGREED;
+}
+
+static void explain(struct agree *agree, const struct explanations *explanations) {
+    memset(agree->text, 0, AGREE_TEXT_BYTES);
+    if (agree->difference == WINDOWS_DIFFER) {
+        snprintf(agree->text, AGREE_TEXT_BYTES, "epoch %u", agree->mine.epoch);
+        return;
+    }
+    const char *text = agree->difference == FAILED            ? explanations->failure
+                       : agree->difference == SETTINGS_DIFFER ? explanations->settings
+                                                              : explanations->columns;
+    supply_copy_line(agree->text, AGREE_TEXT_BYTES, text, AGREE_TEXT_BYTES);
+}
+
+static supply_status_t fail(const struct agree *agree, struct failure *failure) {
+    static const struct {
+        supply_status_t status;
+        const char *what;
+        const char *advice;
+    } kinds[] = {
+        [SETTINGS_DIFFER] = {SUPPLY_ERROR_ARGUMENT, "the options of the exchange", "set the same on all ranks"},
+        [COLUMNS_DIFFER] = {SUPPLY_ERROR_CONTRACT, "the columns", "supply all ranks from one run"},
+        [WINDOWS_DIFFER] = {SUPPLY_ERROR_ARGUMENT, "the places in the data",
+                            "all ranks must open their pairs with positions of the same step, or none"},
+    };
+    uint32_t one = 0, other = 0;
+    const enum difference difference = find_difference(agree, &one, &other);
+    const char *text = agree->texts + (size_t)one * AGREE_TEXT_BYTES;
+    if (difference == FAILED) {
+        /* supply_fail() takes it from there. */
+        errno = agree->all[one].error;
+        return supply_fail(failure, (supply_status_t)agree->all[one].status, "rank %u: %s", one, text);
+    }
+    return supply_fail(failure, kinds[difference].status,
+                       "%s of the ranks differ: rank %u has %s; rank %u has %s: %s", kinds[difference].what, one,
+                       text, other, agree->texts + (size_t)other * AGREE_TEXT_BYTES, kinds[difference].advice);
+}
+
+supply_status_t exchange_agree_poll(struct agree *agree, struct collective *collective,
+                                    const struct explanations *explanations, struct failure *failure) {
+    supply_status_t status = exchange_poll(collective, failure);
+    if (status != SUPPLY_OK) return status;
+    if (agree->is_explaining) return fail(agree, failure);
+    uint32_t one, other;
+    agree->difference = find_difference(agree, &one, &other);
+    if (agree->difference == AGREED) return SUPPLY_OK;
+    explain(agree, explanations);
+    agree->is_explaining = true;
+    status = exchange_allgather(collective, agree->text, agree->texts, AGREE_TEXT_BYTES, failure);
+    return status == SUPPLY_OK ? SUPPLY_AGAIN : status;
+}

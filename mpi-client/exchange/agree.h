@@ -1,0 +1,56 @@
+/** The step in which all ranks tell each other their state, and fail together if one has failed or they differ. */
+#ifndef SUPPLY_EXCHANGE_AGREE_H
+#define SUPPLY_EXCHANGE_AGREE_H
+
+#include "collective.h"
+
+/** What one rank tells the others. */
+struct rank_state {
+    int32_t status; /**< SUPPLY_OK; SUPPLY_AGAIN: its window is not complete yet; or why it failed */
+    int32_t error;  /**< errno of SUPPLY_ERROR_SYSTEM */
+    uint32_t epoch; /**< EPOCH_UNKNOWN: it has neither elements nor an end of an epoch */
+    uint32_t window;
+    uint32_t end;      /**< enum window_end */
+    uint32_t next;     /**< state of the policy at the beginning of that window */
+    uint32_t consumed; /**< at the opening: the last window of which it has consumed something */
+    uint32_t columns;
+    uint64_t elements; /**< of the window; at the opening: that it has consumed of the window `consumed` */
+    uint64_t settings; /**< fingerprint; 0: not known yet */
+    uint64_t schema;   /**< fingerprint; 0: not known yet */
+};
+
+/** What a rank says of itself if the ranks do not agree. */
+#define AGREE_TEXT_BYTES 1024
+
+struct agree {
+    uint32_t rank;
+    uint32_t ranks;
+    struct rank_state mine;
+    struct rank_state *all; /**< of each rank, after the step */
+    char *texts;            /**< of each rank */
+    char *text;
+    enum difference { AGREED, FAILED, SETTINGS_DIFFER, COLUMNS_DIFFER, WINDOWS_DIFFER } difference;
+    bool is_explaining;
+};
+
+supply_status_t exchange_agree_init(struct agree *agree, uint32_t rank, uint32_t ranks, struct failure *failure);
+void exchange_agree_free(struct agree *agree);
+
+/** Begins the step with agree->mine. SUPPLY_OK, or _SYSTEM. */
+supply_status_t exchange_agree_begin(struct agree *agree, struct collective *collective, struct failure *failure);
+
+/** What this rank says of itself, for each kind of difference. */
+struct explanations {
+    const char *failure;
+    const char *settings;
+    const char *columns;
+};
+
+/**
+ * SUPPLY_OK: agree->all has the states, all fit together. SUPPLY_AGAIN: not yet. Else a failure: on all ranks the same,
+ * unless it is one of the transport.
+ */
+supply_status_t exchange_agree_poll(struct agree *agree, struct collective *collective,
+                                    const struct explanations *explanations, struct failure *failure);
+
+#endif

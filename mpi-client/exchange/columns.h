@@ -1,0 +1,56 @@
+/** The columns of an exchange, and the buffers in which their values travel. */
+#ifndef SUPPLY_EXCHANGE_COLUMNS_H
+#define SUPPLY_EXCHANGE_COLUMNS_H
+
+#include <stdbool.h>
+
+#include "schema.h"
+
+/** A buffer of one column in transfer: one alltoallv. */
+struct wire_buffer {
+    uint32_t column;
+    enum wire_kind {
+        WIRE_VALIDITY, /**< of a nullable column: a byte for each element, 1: valid */
+        WIRE_LENGTHS,  /**< of values of any length: int32 */
+        WIRE_DATA,     /**< the values; of bits a byte for each */
+    } kind;
+    uint32_t variable; /**< of a column of any length: its number among those */
+};
+
+struct column_plan {
+    struct format format; /**< in the pair: FORMAT_VIEWS for "vz" */
+    bool is_nullable;
+};
+
+struct columns {
+    struct schema schema; /**< with "vz" as "z"; count 0: not known yet */
+    struct column_plan *plans;
+    struct wire_buffer *buffers;
+    uint32_t buffer_count;
+    uint32_t variable_count; /**< columns of values of any length */
+    size_t fixed_bytes;      /**< of an element in transfer, without its values of any length */
+    uint64_t fingerprint;    /**< 0: not known yet */
+};
+
+static inline bool exchange_is_variable(const struct column_plan *plan) {
+    return plan->format.layout == FORMAT_VARIABLE || plan->format.layout == FORMAT_VIEWS;
+}
+
+/** Learns the columns from the header of a pair, unless they are known or not yet stored. SUPPLY_OK, or a failure. */
+supply_status_t exchange_columns_learn(struct columns *columns, const struct mapped_file_header *header,
+                                       const char *name, struct failure *failure);
+
+/** Takes over the columns of another rank. SUPPLY_OK, or a failure. */
+supply_status_t exchange_columns_set(struct columns *columns, const struct schema_entry *entries, uint32_t count,
+                                     const char *name, struct failure *failure);
+
+/** Bytes of that buffer in transfer: of `elements` elements, with `value_bytes` bytes of values of any length. */
+size_t exchange_wire_bytes(const struct columns *columns, const struct wire_buffer *buffer, uint64_t elements,
+                           const uint64_t *value_bytes);
+
+/** Writes the columns as text, for a message. */
+void exchange_columns_text(const struct columns *columns, char *text, size_t text_bytes);
+
+void exchange_columns_free(struct columns *columns);
+
+#endif

@@ -1,0 +1,111 @@
+/** The state of an exchange between the calls of the program. */
+#ifndef SUPPLY_EXCHANGE_STATE_H
+#define SUPPLY_EXCHANGE_STATE_H
+
+#include "gather.h"
+#include "positions.h"
+#include "transfer.h"
+
+/** What the ranks do next. All pass from one agreement to the next one together. */
+enum step {
+    STEP_OPEN,    /**< wait for the agreement at the opening */
+    STEP_GATHER,  /**< gather the next window */
+    STEP_AGREE,   /**< wait for the agreement on a window, or on another round of one */
+    STEP_COLUMNS, /**< wait for the columns of another rank */
+    STEP_OFFER,
+    STEP_GRANT,
+    STEP_COUNT,
+    STEP_MOVE,
+    STEP_DELIVER, /**< the slot has a block */
+    STEP_END,     /**< of the epoch or of the data */
+};
+
+struct exchange {
+    supply_t *pair;
+    bool owns_pair;   /**< false: it is the program's, because the exchange is not open yet */
+    supply_t *handle; /**< the one with the exchanged elements */
+    struct filler_pair inspected;
+    struct exchange_settings settings;
+    uint64_t fingerprint; /**< of the settings with what Spark says; 0: not known yet */
+    struct collective collective;
+    struct columns columns;
+    bool has_memory; /**< for the columns */
+    struct schema_entry *columns_of_other; /**< while they arrive */
+
+    struct gather gather;
+    struct gathered_window window;
+    struct destinations destinations;
+    struct agree agree;
+    struct round round;
+    struct transfer transfer;
+    struct slot_layout layout;
+    struct positions positions;
+    struct resume resume;
+
+    enum step step;
+    struct failure failed; /**< of this rank, reported in the next agreement */
+    bool spark_has_failed; /**< the pair has returned SUPPLY_ERROR_SPARK */
+    int64_t gathers_until; /**< then "not yet" is reported to the others (supply_clock) */
+    bool is_ready;         /**< the window is complete and checked */
+
+    uint32_t number;     /**< of the window, within the epoch */
+    uint32_t next;       /**< state of the policy at its beginning */
+    bool begins_epoch;   /**< it is the first one of the epoch in this run */
+    uint32_t epoch;      /**< of all ranks */
+    uint64_t *counts;    /**< elements of each rank */
+    bool has_rounds;     /**< another round of it follows */
+    uint32_t left;       /**< elements of this rank that later rounds move */
+    uint64_t received;   /**< elements of it that have arrived */
+    uint64_t consumed;   /**< of those that arrive, by an earlier run */
+    uint32_t own_packed; /**< wire buffers of which this rank's own elements are in the slot */
+    struct slot slot;
+    enum window_end end; /**< of STEP_END */
+    struct filled filled;
+};
+
+/** Frees the context, or as much of it as no pending operation may use. *keep: as in struct filler. */
+void exchange_free(struct exchange *exchange, bool *keep);
+
+/**
+ * Does what is possible without waiting. SUPPLY_AGAIN: another rank or Spark must do something first. SUPPLY_OK,
+ * _END_OF_EPOCH, _END_OF_DATA: as fill(), with exchange->filled; or a failure.
+ */
+supply_status_t exchange_advance(struct exchange *exchange, struct failure *failure);
+
+/** exchange_advance() until it is not SUPPLY_AGAIN. Also SUPPLY_INTERRUPTED. */
+supply_status_t exchange_await(struct exchange *exchange, struct failure *failure);
+
+/** The functions of the exchange. */
+struct filler exchange_filler(struct exchange *exchange);
+
+/* The parts of exchange_advance(). Each returns SUPPLY_OK when its step is over. */
+
+/** Begins STEP_GATHER. */
+void exchange_await_window(struct exchange *exchange);
+
+/** Gathers a window. SUPPLY_OK also if it has failed, or if the other ranks need a sign. */
+supply_status_t exchange_gather_window(struct exchange *exchange);
+
+/** Sends this rank's state to the others. */
+supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failure *failure);
+
+/** All ranks have agreed on a window, or on another round of one. */
+supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failure);
+
+/** Columns are known: allocates what they need, once. SUPPLY_OK, or _MEMORY. */
+supply_status_t exchange_use_columns(struct exchange *exchange, struct failure *failure);
+
+/** Another rank's columns have arrived. */
+supply_status_t exchange_take_columns(struct exchange *exchange, struct failure *failure);
+
+/** Begins STEP_OFFER, and does the steps from there to STEP_MOVE. */
+supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *failure);
+supply_status_t exchange_continue_round(struct exchange *exchange, struct failure *failure);
+
+/** Remembers why this rank fails until the next agreement. The text gets the pair's name if it lacks it. */
+void exchange_fail_later(struct exchange *exchange, const struct failure *failure);
+
+/** The program asks for what follows the end of an epoch. */
+void exchange_begin_epoch(struct exchange *exchange);
+
+#endif

@@ -1,0 +1,172 @@
+#include "gather.h"
+
+#include <inttypes.h>
+
+static uint32_t column_count(const struct gather *gather) { return gather->columns->schema.count; }
+
+void exchange_gather_begin(const struct gather *gather, struct gathered_window *window) {
+    exchange_window_clear(window);
+    window->start = gather->position;
+}
+
+static void free_unused(struct gather *gather) {
+    struct held_block **link = &gather->oldest;
+    gather->newest = NULL;
+    while (*link != NULL) {
+        struct held_block *held = *link;
+        if (held->users == 0) {
+            *link = held->next;
+            exchange_free_held(held, gather->pair, column_count(gather));
+        } else {
+            gather->newest = held;
+            link = &held->next;
+        }
+    }
+}
+
+/* Without a free slot in its ring the task cannot continue: its oldest block moves to private memory. */
+static supply_status_t copy_oldest(struct gather *gather, struct failure *failure) {
+    struct held_block *held = gather->oldest;
+    while (held != NULL && held->copy != NULL) held = held->next;
+    if (held == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_ALL_HELD, "%s: all slots are held, but not by the exchange",
+                           gather->inspected->name);
+    const supply_status_t status = exchange_copy_held(held, gather->pair, column_count(gather), failure);
+    return status == SUPPLY_OK ? status : supply_fail(failure, status, "%s: %s", gather->inspected->name, failure->text);
+}
+
+static supply_status_t hold(struct gather *gather, const supply_block_t *block, struct failure *failure) {
+    supply_status_t status =
+        exchange_columns_learn(gather->columns, gather->inspected->header, gather->inspected->name, failure);
+    if (status != SUPPLY_OK) return status;
+    struct held_block *held = exchange_hold(gather->pair, block, gather->columns, failure);
+    if (held == NULL) return failure->status;
+    if (gather->newest != NULL)
+        gather->newest->next = held;
+    else
+        gather->oldest = held;
+    gather->newest = held;
+    gather->open = held;
+    gather->next_row = 0;
+    return SUPPLY_OK;
+}
+
+/* The next block of the pair, or an end. */
+static supply_status_t receive(struct gather *gather, struct failure *failure) {
+    supply_block_t block;
+    const supply_status_t status = supply_try_next(gather->pair, &block);
+    switch (status) {
+        case SUPPLY_OK:
+            return hold(gather, &block, failure);
+        case SUPPLY_END_OF_EPOCH:
+            gather->ended = WINDOW_ENDS_EPOCH;
+            gather->ended_epoch = block.epoch;
+            gather->position = (struct position){.epoch = block.epoch + 1, .plan = gather->inspected->header->plan};
+            return exchange_columns_learn(gather->columns, gather->inspected->header, gather->inspected->name, failure);
+        case SUPPLY_END_OF_DATA:
+            gather->ended = WINDOW_ENDS_DATA;
+            return exchange_columns_learn(gather->columns, gather->inspected->header, gather->inspected->name, failure);
+        case SUPPLY_ERROR_ALL_HELD:
+            return copy_oldest(gather, failure);
+        case SUPPLY_AGAIN:
+            return status;
+        default:
+            return supply_fail(failure, status, "%s", supply_error(gather->pair));
+    }
+}
+
+static uint32_t rows_that_fit(const struct gather *gather, size_t space) {
+    const struct held_block *held = gather->open;
+    const uint32_t rest = held->block.element_count - gather->next_row;
+    if (gather->columns->variable_count == 0) {
+        const size_t fitting = space / gather->columns->fixed_bytes;
+        return fitting < rest ? (uint32_t)fitting : rest;
+    }
+    if (exchange_rows_bytes(held, gather->columns, gather->next_row, rest) <= space) return rest;
+    uint32_t fitting = 0, too_many = rest;
+    while (too_many - fitting > 1) {
+        const uint32_t middle = fitting + (too_many - fitting) / 2;
+        if (exchange_rows_bytes(held, gather->columns, gather->next_row, middle) <= space)
+            fitting = middle;
+        else
+            too_many = middle;
+    }
+    return fitting;
+}
+
+static supply_status_t fail_by_size(const struct gather *gather, struct failure *failure) {
+    const supply_block_t *block = &gather->open->block;
+    return supply_fail(
+        failure, SUPPLY_ERROR_CONFIG,
+        "%s: element %" PRIu64 " of partition %u has %" PRIu64 " bytes, the window of the exchange %zu: set window_bytes "
+        "larger on all ranks",
+        gather->inspected->name, block->first_element + gather->next_row, block->partition,
+        exchange_rows_bytes(gather->open, gather->columns, gather->next_row, 1), gather->window_bytes);
+}
+
+static supply_status_t complete(const struct gather *gather, struct gathered_window *window, struct failure *failure) {
+    if (exchange_window_complete(window)) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
+}
+
+/* Adds rows of the open block. */
+static supply_status_t add_rows(struct gather *gather, struct gathered_window *window, struct failure *failure) {
+    struct held_block *held = gather->open;
+    const uint32_t count = rows_that_fit(gather, gather->window_bytes - window->bytes);
+    if (count == 0 && window->elements == 0) return fail_by_size(gather, failure);
+    if (count == 0) return complete(gather, window, failure);
+    if (!exchange_window_add(window, held, gather->next_row, count))
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
+    const size_t space = gather->window_bytes - window->bytes;
+    const uint64_t bytes = exchange_rows_bytes(held, gather->columns, gather->next_row, count);
+    window->bytes += bytes < space ? bytes : space;
+    window->epoch = held->block.epoch;
+    gather->next_row += count;
+    gather->position = (struct position){.epoch = held->block.epoch,
+                                         .inside = true,
+                                         .partition = held->block.partition,
+                                         .element = held->block.first_element + gather->next_row,
+                                         .plan = gather->inspected->header->plan};
+    const bool is_full = gather->next_row < held->block.element_count ||
+                         gather->window_bytes - window->bytes < gather->columns->fixed_bytes;
+    if (gather->next_row == held->block.element_count) {
+        held->users--;
+        gather->open = NULL;
+    }
+    return is_full ? complete(gather, window, failure) : SUPPLY_OK;
+}
+
+supply_status_t exchange_gather(struct gather *gather, struct gathered_window *window, struct failure *failure) {
+    supply_status_t status = SUPPLY_OK;
+    while (status == SUPPLY_OK && !window->is_complete) {
+        if (gather->open != NULL) {
+            status = add_rows(gather, window, failure);
+        } else if (gather->ended != WINDOW_GOES_ON) {
+            window->end = gather->ended;
+            if (gather->ended == WINDOW_ENDS_EPOCH) window->epoch = gather->ended_epoch;
+            status = complete(gather, window, failure);
+        } else {
+            status = receive(gather, failure);
+        }
+    }
+    return status;
+}
+
+void exchange_gather_next_epoch(struct gather *gather) {
+    if (gather->ended == WINDOW_ENDS_EPOCH) gather->ended = WINDOW_GOES_ON;
+}
+
+void exchange_gather_drop(struct gather *gather, struct gathered_window *window) {
+    for (uint32_t i = 0; i < window->piece_count; i++) window->pieces[i].held->users--;
+    exchange_gather_begin(gather, window);
+    free_unused(gather);
+}
+
+void exchange_gather_free(struct gather *gather) {
+    while (gather->oldest != NULL) {
+        struct held_block *next = gather->oldest->next;
+        exchange_free_held(gather->oldest, NULL, column_count(gather));
+        gather->oldest = next;
+    }
+    gather->newest = gather->open = NULL;
+}

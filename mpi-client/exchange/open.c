@@ -1,0 +1,119 @@
+/** supply_exchange_over(). */
+#include "exchange.h"
+
+#include <stdlib.h>
+
+#include "exchange_state.h"
+
+/* Slots of the ring of exchanged elements: two for the program, and one to receive. */
+#define SLOTS 3
+
+/* Of a window. In a round the slot must take what others send at random, which is rarely more than this. */
+#define SLOT_PART 4
+
+/* Seconds, if the pair is not open and cannot say it. */
+#define TIMEOUT_WITHOUT_PAIR 120
+
+/* So that a slow Spark does not end the wait of others. */
+#define LIMIT_FACTOR 2
+
+static supply_status_t inspect(struct exchange *exchange, supply_t *pair, struct failure *failure) {
+    struct filler_pair *inspected = &exchange->inspected;
+    if (supply_filler_inspect(pair, inspected) != SUPPLY_OK) {
+        *inspected = (struct filler_pair){.name = "the exchange", .timeout = TIMEOUT_WITHOUT_PAIR};
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "the handle is not that of an open pair: %s",
+                           supply_error(pair));
+    }
+    exchange->pair = pair;
+    if (!inspected->accepts_exchange)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "%s: set options.exchange to true before supply_open()", inspected->name);
+    if (inspected->has_received)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "%s: open the exchange before anything is received from the pair", inspected->name);
+    return SUPPLY_OK;
+}
+
+/* Everything that can fail on one rank alone. */
+static supply_status_t prepare(struct exchange *exchange, const supply_exchange_options_t *options,
+                               struct failure *failure) {
+    const struct filler_pair *pair = &exchange->inspected;
+    const uint32_t rank = exchange->round.rank, ranks = exchange->round.ranks;
+    supply_status_t status = exchange_settings(&exchange->settings, options, pair, failure);
+    if (status != SUPPLY_OK) return status;
+    const size_t window_bytes = exchange->settings.window_bytes;
+    const size_t capacity = window_bytes + window_bytes / SLOT_PART;
+    exchange->gather = (struct gather){.pair = exchange->pair,
+                                       .inspected = pair,
+                                       .columns = &exchange->columns,
+                                       .window_bytes = window_bytes,
+                                       .position = pair->start};
+    exchange->gather.position.exchange = (struct exchange_position){0};
+    exchange_gather_begin(&exchange->gather, &exchange->window);
+    exchange->resume.start = pair->start;
+    exchange->number = pair->start.exchange.first;
+    exchange->begins_epoch = true;
+    status = exchange_round_init(&exchange->round, rank, ranks, capacity, failure);
+    if (status == SUPPLY_OK) status = exchange_transfer_init(&exchange->transfer, ranks, window_bytes, failure);
+    if (status != SUPPLY_OK) return status;
+    exchange->counts = calloc(ranks, sizeof *exchange->counts);
+    if (exchange->counts == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    const struct filler filler = exchange_filler(exchange);
+    return supply_filler_open(&exchange->handle, &filler, pair->name, exchange_slot_bytes(capacity), SLOTS, failure);
+}
+
+static supply_status_t agree(struct exchange *exchange, struct failure *failure) {
+    struct rank_state *state = &exchange->agree.mine;
+    *state = (struct rank_state){.status = exchange->failed.status, .error = exchange->failed.error};
+    exchange_resume_state(&exchange->resume, state);
+    if (state->status == SUPPLY_OK)
+        state->settings = exchange_settings_fingerprint(&exchange->settings, (int)exchange->agree.ranks);
+    exchange->step = STEP_OPEN;
+    const supply_status_t status = exchange_agree_begin(&exchange->agree, &exchange->collective, failure);
+    return status == SUPPLY_OK ? exchange_await(exchange, failure) : status;
+}
+
+static supply_status_t open_exchange(struct exchange *exchange, supply_t *pair,
+                                     const supply_exchange_options_t *options, struct failure *failure) {
+    struct failure own = {0};
+    supply_status_t status = inspect(exchange, pair, &own);
+    exchange->collective.name = exchange->inspected.name;
+    exchange->collective.limit = LIMIT_FACTOR * exchange->inspected.timeout;
+    if (status == SUPPLY_OK) status = prepare(exchange, options, &own);
+    if (status != SUPPLY_OK) exchange_fail_later(exchange, &own);
+    return agree(exchange, failure);
+}
+
+/* Leaves the pair to the program, which can only close it. */
+static void give_up(struct exchange *exchange, const struct failure *failure) {
+    if (exchange->pair != NULL) supply_filler_fail(exchange->pair, failure);
+    bool keep;
+    if (exchange->handle != NULL)
+        supply_abort(exchange->handle, failure->text);
+    else
+        exchange_free(exchange, &keep);
+}
+
+supply_status_t supply_exchange_over(supply_t **supply, const struct transport *transport,
+                                     const supply_exchange_options_t *options) {
+    struct failure failure = {0};
+    const uint32_t rank = (uint32_t)transport->rank, ranks = (uint32_t)transport->ranks;
+    struct exchange *exchange = calloc(1, sizeof *exchange);
+    if (exchange == NULL || exchange_agree_init(&exchange->agree, rank, ranks, &failure) != SUPPLY_OK) {
+        transport->free(transport->context, false);
+        free(exchange);
+        return SUPPLY_ERROR_MEMORY;
+    }
+    exchange->collective.transport = *transport;
+    exchange->round.rank = rank;
+    exchange->round.ranks = ranks;
+    const supply_status_t status = open_exchange(exchange, supply != NULL ? *supply : NULL, options, &failure);
+    if (status != SUPPLY_OK) {
+        give_up(exchange, &failure);
+        return status;
+    }
+    exchange->owns_pair = true;
+    supply_filler_claim(exchange->pair);
+    *supply = exchange->handle;
+    return SUPPLY_OK;
+}

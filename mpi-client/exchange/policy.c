@@ -1,0 +1,58 @@
+#include "policy.h"
+
+#include <stdlib.h>
+
+uint32_t exchange_policy_start(const struct exchange_settings *settings, uint32_t rank) {
+    return settings->policy == SUPPLY_EXCHANGE_ALL ? rank : 0;
+}
+
+/* How many elements of a window are dealt. */
+static uint64_t dealt(const struct exchange_settings *settings, uint64_t elements) {
+    if (settings->policy != SUPPLY_EXCHANGE_ALL) return elements;
+    return (elements * settings->fraction + EXCHANGE_FRACTION_UNIT / 2) / EXCHANGE_FRACTION_UNIT;
+}
+
+uint32_t exchange_policy_next(const struct exchange_settings *settings, uint32_t next, uint64_t elements,
+                              uint32_t ranks) {
+    if (settings->policy == SUPPLY_EXCHANGE_HASH) return 0;
+    return (uint32_t)((next + dealt(settings, elements)) % ranks);
+}
+
+static bool reserve(uint32_t **list, uint32_t *capacity, uint32_t count) {
+    if (count <= *capacity) return true;
+    free(*list);
+    *list = malloc(count * sizeof **list);
+    *capacity = *list ? count : 0;
+    return *list != NULL;
+}
+
+supply_status_t exchange_policy_prepare(struct destinations *destinations, const struct exchange_settings *settings,
+                                        const struct columns *columns, const struct draw *draw,
+                                        struct failure *failure) {
+    const uint32_t count = draw->window->elements;
+    const bool is_hash = settings->policy == SUPPLY_EXCHANGE_HASH;
+    if (destinations->ends == NULL) destinations->ends = calloc(draw->ranks, sizeof *destinations->ends);
+    if (destinations->ends == NULL || !reserve(&destinations->order, &destinations->capacity, count) ||
+        (is_hash && !reserve(&destinations->scratch, &destinations->scratch_capacity, count)))
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for the order of %u elements", count);
+    return is_hash && columns->schema.count > 0
+               ? exchange_prepare_hash(destinations, settings, columns, draw, failure)
+               : SUPPLY_OK;
+}
+
+void exchange_policy_draw(struct destinations *destinations, const struct exchange_settings *settings,
+                          const struct draw *draw, const uint64_t *counts) {
+    if (settings->policy == SUPPLY_EXCHANGE_HASH)
+        exchange_draw_hash(destinations, draw);
+    else if (settings->policy == SUPPLY_EXCHANGE_BALANCE)
+        exchange_draw_balance(destinations, draw, counts);
+    else
+        exchange_draw_all(destinations, settings, draw);
+}
+
+void exchange_destinations_free(struct destinations *destinations) {
+    free(destinations->order);
+    free(destinations->ends);
+    free(destinations->scratch);
+    *destinations = (struct destinations){0};
+}

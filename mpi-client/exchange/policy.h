@@ -1,0 +1,56 @@
+/** The destination of each element of a window, and the order in which a rank sends them. */
+#ifndef SUPPLY_EXCHANGE_POLICY_H
+#define SUPPLY_EXCHANGE_POLICY_H
+
+#include "settings.h"
+#include "window.h"
+
+/** The elements of a window in the order of their destinations. */
+struct destinations {
+    uint32_t *order; /**< indices of elements */
+    uint32_t capacity;
+    uint32_t *ends;    /**< for each rank, where its elements end in `order` */
+    uint32_t *scratch; /**< of HASH: the destination of each element */
+    uint32_t scratch_capacity;
+};
+
+/** Which window is drawn, and by whom. */
+struct draw {
+    const struct gathered_window *window;
+    uint32_t rank;
+    uint32_t ranks;
+    uint32_t number; /**< of the window, within the epoch */
+    /**
+     * State of the policy at the beginning of the window. ALL: the rank to which its first element is dealt. BALANCE: the
+     * elements of all ranks in the epoch before it, mod ranks. HASH: 0.
+     */
+    uint32_t next;
+};
+
+/** The state `next` at the beginning of an epoch. */
+uint32_t exchange_policy_start(const struct exchange_settings *settings, uint32_t rank);
+
+/** `next` after a window of that many elements: of this rank, or, with BALANCE, of all ranks. */
+uint32_t exchange_policy_next(const struct exchange_settings *settings, uint32_t next, uint64_t elements,
+                              uint32_t ranks);
+
+/** Before the ranks agree: everything that can fail. SUPPLY_OK, or _ARGUMENT, _MEMORY. The text does not name the pair. */
+supply_status_t exchange_policy_prepare(struct destinations *destinations, const struct exchange_settings *settings,
+                                        const struct columns *columns, const struct draw *draw,
+                                        struct failure *failure);
+
+/** After they agree: draws. counts: the elements of each rank's window. */
+void exchange_policy_draw(struct destinations *destinations, const struct exchange_settings *settings,
+                          const struct draw *draw, const uint64_t *counts);
+
+void exchange_destinations_free(struct destinations *destinations);
+
+/** The parts of the policies. */
+void exchange_draw_all(struct destinations *destinations, const struct exchange_settings *settings,
+                       const struct draw *draw);
+supply_status_t exchange_prepare_hash(struct destinations *destinations, const struct exchange_settings *settings,
+                                      const struct columns *columns, const struct draw *draw, struct failure *failure);
+void exchange_draw_hash(struct destinations *destinations, const struct draw *draw);
+void exchange_draw_balance(struct destinations *destinations, const struct draw *draw, const uint64_t *counts);
+
+#endif

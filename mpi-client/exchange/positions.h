@@ -1,0 +1,58 @@
+/** Remembers where windows begin, for the positions of blocks that the program still has. */
+#ifndef SUPPLY_EXCHANGE_POSITIONS_H
+#define SUPPLY_EXCHANGE_POSITIONS_H
+
+#include "resume.h"
+
+/** A program may ask for the position after a block that it has released long ago. */
+#define POSITIONS_KEPT 64
+
+struct window_start {
+    uint32_t number;
+    uint32_t next;
+    struct position pair;
+};
+
+/**
+ * A window of which the program has received something, or the beginning of an epoch; and the windows after it that gave
+ * the program nothing.
+ */
+struct kept_window {
+    bool is_used;
+    bool is_beginning;
+    bool is_complete; /**< `received` does not grow any more */
+    bool has_last;
+    uint32_t epoch;
+    uint32_t number;
+    uint64_t received;        /**< elements, with those of earlier runs */
+    struct window_start back; /**< with which a run resumes that has consumed a part of the window */
+    uint32_t last;            /**< the last complete window that gave nothing more: this one, or one after it */
+    struct window_start last_back;
+};
+
+struct positions {
+    struct window_start recent[WINDOWS_BACK + 1]; /**< the last ones */
+    uint32_t recent_count;
+    struct kept_window kept[POSITIONS_KEPT];
+    uint32_t newest;
+};
+
+/** All ranks have agreed on a window, the first of the epoch if its number is that. */
+void exchange_positions_begin_window(struct positions *positions, uint32_t epoch, const struct window_start *start,
+                                     bool is_first);
+
+/**
+ * A round of that window is over. received: elements of the window that have arrived on this rank until now.
+ * is_delivered: the program gets some of this round.
+ */
+void exchange_positions_receive(struct positions *positions, uint32_t epoch, uint32_t number, uint64_t received,
+                                bool is_delivered, bool is_complete);
+
+/**
+ * Adds to *position, which is `consumed`, what a run that resumes needs. settings: their fingerprint. A window that is
+ * remembered no more gives a position that is refused.
+ */
+void exchange_positions_find(const struct positions *positions, const struct resume *resume,
+                             const struct position *consumed, uint64_t settings, struct position *position);
+
+#endif

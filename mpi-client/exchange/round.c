@@ -1,0 +1,179 @@
+#include "round.h"
+
+#include <stdlib.h>
+
+supply_status_t exchange_round_init(struct round *round, uint32_t rank, uint32_t ranks, size_t capacity,
+                                    struct failure *failure) {
+    *round = (struct round){
+        .rank = rank,
+        .ranks = ranks,
+        .capacity = capacity,
+        .begins = calloc(ranks, sizeof *round->begins),
+        .bytes_left = calloc(ranks, sizeof *round->bytes_left),
+        .counts = calloc(ranks, sizeof *round->counts),
+        .offers = calloc(ranks, sizeof *round->offers),
+        .offers_in = calloc(ranks, sizeof *round->offers_in),
+        .grants = calloc(ranks, sizeof *round->grants),
+        .grants_in = calloc(ranks, sizeof *round->grants_in),
+    };
+    if (round->begins != NULL && round->bytes_left != NULL && round->counts != NULL && round->offers != NULL &&
+        round->offers_in != NULL && round->grants != NULL && round->grants_in != NULL)
+        return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+}
+
+supply_status_t exchange_round_set_columns(struct round *round, const struct columns *columns,
+                                           struct failure *failure) {
+    round->width = COUNT_BYTES + columns->variable_count;
+    const size_t count = (size_t)round->ranks * round->width;
+    round->messages = calloc(count, sizeof *round->messages);
+    round->messages_in = calloc(count, sizeof *round->messages_in);
+    if (round->messages != NULL && round->messages_in != NULL) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+}
+
+void exchange_round_free(struct round *round) {
+    free(round->begins);
+    free(round->bytes_left);
+    free(round->counts);
+    free(round->offers);
+    free(round->offers_in);
+    free(round->grants);
+    free(round->grants_in);
+    free(round->messages);
+    free(round->messages_in);
+    *round = (struct round){0};
+}
+
+static uint64_t element_bytes(const struct columns *columns, const struct gathered_window *window, uint32_t index) {
+    if (columns->variable_count == 0) return columns->fixed_bytes;
+    uint32_t row;
+    const struct piece *piece = exchange_window_find(window, index, &row);
+    return exchange_rows_bytes(piece->held, columns, row, 1);
+}
+
+bool exchange_round_begin_window(struct round *round, const struct columns *columns, const struct gathered_window *window,
+                                 const struct destinations *destinations) {
+    uint64_t total = 0;
+    round->number = 0;
+    for (uint32_t rank = 0, begin = 0; rank < round->ranks; rank++) {
+        const uint32_t end = destinations->ends[rank];
+        uint64_t bytes = (uint64_t)(end - begin) * columns->fixed_bytes;
+        if (columns->variable_count > 0) {
+            bytes = 0;
+            for (uint32_t i = begin; i < end; i++) bytes += element_bytes(columns, window, destinations->order[i]);
+        }
+        round->begins[rank] = begin;
+        round->bytes_left[rank] = bytes;
+        total += bytes;
+        begin = end;
+    }
+    return total == window->bytes;
+}
+
+void exchange_round_offer_nothing(struct round *round) {
+    for (uint32_t rank = 0; rank < round->ranks; rank++) round->offers[rank] = (struct offer){0};
+}
+
+void exchange_round_offer(struct round *round, const struct columns *columns, const struct gathered_window *window,
+                          const struct destinations *destinations) {
+    for (uint32_t rank = 0; rank < round->ranks; rank++) {
+        const uint32_t begin = round->begins[rank], end = destinations->ends[rank];
+        round->offers[rank] = (struct offer){
+            .bytes = round->bytes_left[rank],
+            .elements = end - begin,
+            .first_bytes = begin < end ? element_bytes(columns, window, destinations->order[begin]) : 0,
+        };
+    }
+}
+
+/* The first rank is another one in each round. It gets the whole slot, and an element always fits. */
+void exchange_round_grant(struct round *round) {
+    uint64_t space = round->capacity;
+    for (uint32_t i = 0; i < round->ranks; i++) {
+        const uint32_t rank = (round->number + i) % round->ranks;
+        const struct offer *offer = &round->offers_in[rank];
+        uint64_t granted = offer->bytes < space ? offer->bytes : space;
+        if (offer->elements == 0 || granted < offer->first_bytes) granted = 0;
+        round->grants[rank] = granted;
+        space -= granted;
+    }
+}
+
+static uint32_t count_that_fit(const struct columns *columns, const struct gathered_window *window, const uint32_t *order,
+                               uint32_t count, uint64_t space) {
+    if (columns->variable_count == 0) {
+        const uint64_t fitting = space / columns->fixed_bytes;
+        return fitting < count ? (uint32_t)fitting : count;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t bytes = element_bytes(columns, window, order[i]);
+        if (bytes > space) return i;
+        space -= bytes;
+    }
+    return count;
+}
+
+void exchange_round_select(struct round *round, const struct columns *columns, const struct gathered_window *window,
+                           const struct destinations *destinations) {
+    for (uint32_t rank = 0; rank < round->ranks; rank++) {
+        const uint32_t begin = round->begins[rank];
+        const uint32_t left = round->offers[rank].elements > 0 ? destinations->ends[rank] - begin : 0;
+        const bool is_whole = left > 0 && round->grants_in[rank] == round->bytes_left[rank];
+        round->counts[rank] = is_whole ? left
+                                       : count_that_fit(columns, window, destinations->order + begin, left,
+                                                        round->grants_in[rank]);
+    }
+}
+
+struct pick exchange_round_pick(const struct round *round, const struct gathered_window *window,
+                                const struct destinations *destinations, uint32_t rank) {
+    return (struct pick){
+        .window = window, .order = destinations->order + round->begins[rank], .count = round->counts[rank]};
+}
+
+void exchange_round_count(struct round *round, const struct columns *columns, const struct destinations *destinations,
+                          bool repeat) {
+    uint64_t left = repeat;
+    for (uint32_t rank = 0; rank < round->ranks; rank++) {
+        const uint64_t *message = exchange_message(round->messages, round, rank);
+        uint64_t bytes = (uint64_t)round->counts[rank] * columns->fixed_bytes;
+        for (uint32_t i = 0; i < columns->variable_count; i++) bytes += message[COUNT_BYTES + i];
+        round->bytes_left[rank] -= bytes;
+        if (!repeat) left += destinations->ends[rank] - round->begins[rank] - round->counts[rank];
+    }
+    for (uint32_t rank = 0; rank < round->ranks; rank++) {
+        uint64_t *message = exchange_message(round->messages, round, rank);
+        message[COUNT_ELEMENTS] = round->counts[rank];
+        message[COUNT_LEFT] = left;
+    }
+}
+
+bool exchange_round_check(const struct round *round, const struct columns *columns) {
+    for (uint32_t rank = 0; rank < round->ranks; rank++) {
+        const uint64_t *message = exchange_message(round->messages_in, round, rank);
+        const uint64_t granted = round->grants[rank];
+        if (message[COUNT_ELEMENTS] > granted / columns->fixed_bytes) return false;
+        uint64_t bytes = message[COUNT_ELEMENTS] * columns->fixed_bytes;
+        for (uint32_t i = 0; i < columns->variable_count; i++) {
+            if (message[COUNT_BYTES + i] > granted - bytes) return false;
+            bytes += message[COUNT_BYTES + i];
+        }
+    }
+    return true;
+}
+
+uint32_t exchange_round_advance(struct round *round, const struct destinations *destinations) {
+    uint32_t left = 0;
+    for (uint32_t rank = 0; rank < round->ranks; rank++) {
+        round->begins[rank] += round->counts[rank];
+        left += destinations->ends[rank] - round->begins[rank];
+    }
+    return left;
+}
+
+bool exchange_round_is_last(const struct round *round) {
+    for (uint32_t rank = 0; rank < round->ranks; rank++)
+        if (exchange_message(round->messages_in, round, rank)[COUNT_LEFT] > 0) return false;
+    return true;
+}

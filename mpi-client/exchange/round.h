@@ -1,0 +1,85 @@
+/** A round: how many elements each rank sends to each other one, so that every slot has space for what it receives. */
+#ifndef SUPPLY_EXCHANGE_ROUND_H
+#define SUPPLY_EXCHANGE_ROUND_H
+
+#include "collective.h"
+#include "pack.h"
+#include "policy.h"
+
+/** What one rank has for another one. */
+struct offer {
+    uint64_t bytes;
+    uint64_t elements;
+    uint64_t first_bytes; /**< of the first element */
+};
+
+/** A message of the step *count*, before the bytes of each column of any length. */
+enum { COUNT_ELEMENTS, COUNT_LEFT, COUNT_BYTES };
+
+struct round {
+    uint32_t rank;
+    uint32_t ranks;
+    uint32_t number; /**< within the window */
+    size_t capacity; /**< bytes that this rank can receive in a round */
+
+    /** For each rank: where in the order its next element is, and the bytes that remain. */
+    uint32_t *begins;
+    uint64_t *bytes_left;
+    uint32_t *counts; /**< of each rank: the elements of this round */
+
+    struct offer *offers, *offers_in;
+    uint64_t *grants, *grants_in;
+    uint32_t width; /**< numbers of a message of *count* */
+    uint64_t *messages, *messages_in;
+};
+
+/** Allocates what needs no columns, and then what does. SUPPLY_OK, or _MEMORY. */
+supply_status_t exchange_round_init(struct round *round, uint32_t rank, uint32_t ranks, size_t capacity,
+                                    struct failure *failure);
+supply_status_t exchange_round_set_columns(struct round *round, const struct columns *columns,
+                                           struct failure *failure);
+void exchange_round_free(struct round *round);
+
+/** Begins the rounds of a window. False: its bytes are not those that were gathered. */
+bool exchange_round_begin_window(struct round *round, const struct columns *columns, const struct gathered_window *window,
+                                 const struct destinations *destinations);
+
+/** The rank has failed: it offers nothing. */
+void exchange_round_offer_nothing(struct round *round);
+
+/** Fills in the offers. */
+void exchange_round_offer(struct round *round, const struct columns *columns, const struct gathered_window *window,
+                          const struct destinations *destinations);
+
+/** Fills in the grants, from the offers of all ranks. */
+void exchange_round_grant(struct round *round);
+
+/** Fills in how many elements each rank gets, from the grants of all ranks. */
+void exchange_round_select(struct round *round, const struct columns *columns, const struct gathered_window *window,
+                           const struct destinations *destinations);
+
+/** The elements for that rank in this round. */
+struct pick exchange_round_pick(const struct round *round, const struct gathered_window *window,
+                                const struct destinations *destinations, uint32_t rank);
+
+static inline uint64_t *exchange_message(uint64_t *messages, const struct round *round, uint32_t rank) {
+    return messages + (size_t)rank * round->width;
+}
+
+/**
+ * Fills in the messages, but for the bytes of columns, and counts the elements as sent. repeat: another agreement must
+ * follow, because this rank has failed.
+ */
+void exchange_round_count(struct round *round, const struct columns *columns, const struct destinations *destinations,
+                          bool repeat);
+
+/** Whether all that this rank is to receive fits into what it has granted. */
+bool exchange_round_check(const struct round *round, const struct columns *columns);
+
+/** This round's elements are packed: the next ones follow. Returns how many are left. */
+uint32_t exchange_round_advance(struct round *round, const struct destinations *destinations);
+
+/** Whether a rank has elements left, so that another round follows. */
+bool exchange_round_is_last(const struct round *round);
+
+#endif

@@ -1,0 +1,133 @@
+#include "settings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mix.h"
+
+#define WINDOW_BYTES_MOST ((size_t)512 << 20)
+
+/* Larger than any header's struct: a size above it was never set. */
+#define OPTIONS_BYTES_MAX 4096
+
+/* The program's struct as this library's: the program may have been built with an older or newer header. */
+static supply_status_t complete(const supply_exchange_options_t *given, supply_exchange_options_t *options,
+                                struct failure *failure) {
+    supply_exchange_options_init(options);
+    if (given == NULL) return SUPPLY_OK;
+    const size_t bytes = given->struct_bytes;
+    if (bytes < sizeof bytes || bytes > OPTIONS_BYTES_MAX)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "exchange: struct_bytes is %zu: call supply_exchange_options_init() first", bytes);
+    for (size_t i = sizeof *options; i < bytes; i++)
+        if (((const uint8_t *)given)[i] != 0)
+            return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                               "exchange: the program sets an option that libsupply_exchange %s does not know: load a "
+                               "newer one, or do not set it",
+                               supply_version());
+    memcpy(options, given, bytes < sizeof *options ? bytes : sizeof *options);
+    return SUPPLY_OK;
+}
+
+static supply_status_t check_policy(const supply_exchange_options_t *options, struct failure *failure) {
+    const bool is_hash = options->policy == SUPPLY_EXCHANGE_HASH, is_all = options->policy == SUPPLY_EXCHANGE_ALL;
+    if ((int)options->policy < SUPPLY_EXCHANGE_AS_SUPPLIED || options->policy > SUPPLY_EXCHANGE_BALANCE)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: there is no policy %d", (int)options->policy);
+    if (!is_all && (options->fraction != 0 || options->seed != 0))
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: fraction and seed are for the policy all");
+    if (!(options->fraction >= 0 && options->fraction <= 1))
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: fraction must be above 0 and at most 1, not %g",
+                           options->fraction);
+    if (is_hash && (options->column == NULL || options->column[0] == '\0'))
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: the policy hash needs the name of a column");
+    if (!is_hash && (options->column != NULL || options->nulls_together))
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: column and nulls_together are for the policy hash");
+    return SUPPLY_OK;
+}
+
+static supply_status_t set_window(struct exchange_settings *settings, size_t given, const struct filler_pair *pair,
+                                  struct failure *failure) {
+    settings->window_bytes = given ? given : pair->ring_bytes / 2;
+    if (given == 0 && settings->window_bytes > WINDOW_BYTES_MOST) settings->window_bytes = WINDOW_BYTES_MOST;
+    if (settings->window_bytes <= WINDOW_BYTES_MOST) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: window_bytes is %zu, must be at most %zu", given,
+                       WINDOW_BYTES_MOST);
+}
+
+supply_status_t exchange_settings(struct exchange_settings *settings, const supply_exchange_options_t *given,
+                                  const struct filler_pair *pair, struct failure *failure) {
+    supply_exchange_options_t options;
+    *settings = (struct exchange_settings){0};
+    supply_status_t status = complete(given, &options, failure);
+    if (status == SUPPLY_OK) status = check_policy(&options, failure);
+    if (status == SUPPLY_OK) status = set_window(settings, options.window_bytes, pair, failure);
+    if (status != SUPPLY_OK) return status;
+    settings->policy = options.policy;
+    settings->seed = options.seed;
+    settings->nulls_together = options.nulls_together;
+    if (options.policy == SUPPLY_EXCHANGE_ALL) {
+        const double fraction = options.fraction > 0 ? options.fraction : 1;
+        settings->fraction = (uint32_t)fmax(1, fraction * EXCHANGE_FRACTION_UNIT + 0.5);
+    }
+    if (options.column != NULL && (settings->column = strdup(options.column)) == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return SUPPLY_OK;
+}
+
+supply_status_t exchange_settings_resolve(struct exchange_settings *settings, const struct filler_pair *pair,
+                                          struct failure *failure) {
+    const struct mapped_file_header *header = pair->header;
+    const uint32_t supplied = header->exchange;
+    if (supplied != 0 && supplied != EXCHANGE_ALL)
+        return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
+                           "%s: Spark asks for the exchange %u, which libsupply_exchange %s does not know", pair->name,
+                           supplied, supply_version());
+    if (settings->policy == SUPPLY_EXCHANGE_HASH || settings->policy == SUPPLY_EXCHANGE_BALANCE) {
+        if (supplied == 0) return SUPPLY_OK;
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "%s: Spark was started with --shuffle all, which needs the policy all: name no other "
+                           "policy, or start Spark without it",
+                           pair->name);
+    }
+    if (settings->policy == SUPPLY_EXCHANGE_ALL) return SUPPLY_OK;
+    if (supplied == 0)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "%s: Spark was not started with --shuffle all: name a policy", pair->name);
+    if (header->exchange_fraction == 0 || header->exchange_fraction > EXCHANGE_FRACTION_UNIT)
+        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s: exchange_fraction is %u, must be 1 to %d", pair->name,
+                           header->exchange_fraction, EXCHANGE_FRACTION_UNIT);
+    settings->policy = SUPPLY_EXCHANGE_ALL;
+    settings->seed = header->exchange_seed;
+    settings->fraction = header->exchange_fraction;
+    return SUPPLY_OK;
+}
+
+uint64_t exchange_settings_fingerprint(const struct exchange_settings *settings, int ranks) {
+    const uint64_t numbers[] = {(uint64_t)settings->policy,   settings->seed, settings->fraction, settings->nulls_together,
+                                settings->window_bytes, (uint64_t)ranks};
+    uint64_t fingerprint = exchange_hash(numbers, sizeof numbers, 0);
+    if (settings->column != NULL)
+        fingerprint = exchange_hash(settings->column, strlen(settings->column), fingerprint);
+    return fingerprint ? fingerprint : 1;
+}
+
+void exchange_settings_text(const struct exchange_settings *settings, char *text, size_t text_bytes) {
+    static const char *const names[] = {"as supplied", "all", "hash", "balance"};
+    const int length = snprintf(text, text_bytes, "policy %s, window_bytes %zu", names[settings->policy],
+                                settings->window_bytes);
+    text += length;
+    text_bytes -= (size_t)length;
+    if (settings->policy == SUPPLY_EXCHANGE_ALL)
+        snprintf(text, text_bytes, ", seed %llu, fraction %g", (unsigned long long)settings->seed,
+                 (double)settings->fraction / EXCHANGE_FRACTION_UNIT);
+    if (settings->policy == SUPPLY_EXCHANGE_HASH)
+        snprintf(text, text_bytes, ", column '%s'%s", settings->column,
+                 settings->nulls_together ? ", nulls together" : "");
+}
+
+void exchange_settings_free(struct exchange_settings *settings) {
+    free(settings->column);
+    *settings = (struct exchange_settings){0};
+}

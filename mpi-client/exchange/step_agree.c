@@ -1,0 +1,118 @@
+/** The step *agree*, and what follows from it. */
+#include "exchange_state.h"
+
+#include <stdlib.h>
+
+/* What the windows of all ranks are together. */
+struct together {
+    uint64_t elements;
+    uint32_t epoch;
+    uint32_t ended; /* ranks whose epoch or data ends */
+    uint32_t ended_data;
+    uint32_t incomplete;
+    uint32_t knowing;   /* ranks that know the columns */
+    uint32_t first_knowing;
+};
+
+static struct together join(const struct exchange *exchange) {
+    const struct agree *agree = &exchange->agree;
+    struct together together = {.epoch = EPOCH_UNKNOWN};
+    for (uint32_t rank = 0; rank < agree->ranks; rank++) {
+        const struct rank_state *state = &agree->all[rank];
+        together.elements += state->elements;
+        if (state->epoch != EPOCH_UNKNOWN) together.epoch = state->epoch;
+        together.ended += state->end != WINDOW_GOES_ON;
+        together.ended_data += state->end == WINDOW_ENDS_DATA;
+        together.incomplete += state->status == SUPPLY_AGAIN;
+        if (state->schema != 0 && together.knowing++ == 0) together.first_knowing = rank;
+    }
+    return together;
+}
+
+/* All ranks have passed their last element. A stream may end in the middle of an epoch, for some ranks only. */
+static supply_status_t end(struct exchange *exchange, const struct together *together) {
+    if (together->epoch != EPOCH_UNKNOWN) exchange->epoch = together->epoch;
+    if (together->ended_data == 0 || together->ended_data == together->ended) {
+        exchange->end = together->ended_data == 0 ? WINDOW_ENDS_EPOCH : WINDOW_ENDS_DATA;
+        exchange->step = STEP_END;
+    } else {
+        exchange_begin_epoch(exchange);
+    }
+    return SUPPLY_OK;
+}
+
+/* The lowest rank that knows the columns sends them to those that do not. */
+static supply_status_t send_columns(struct exchange *exchange, const struct together *together,
+                                    struct failure *failure) {
+    const struct agree *agree = &exchange->agree;
+    struct part *send = exchange->transfer.send_parts, *receive = exchange->transfer.receive_parts;
+    const size_t bytes = agree->all[together->first_knowing].columns * sizeof *exchange->columns_of_other;
+    for (uint32_t rank = 0; rank < agree->ranks; rank++) {
+        const bool sends = agree->rank == together->first_knowing && agree->all[rank].schema == 0;
+        const bool receives = agree->all[agree->rank].schema == 0 && rank == together->first_knowing;
+        send[rank] = (struct part){.bytes = sends ? bytes : 0};
+        receive[rank] = (struct part){.bytes = receives ? bytes : 0};
+    }
+    exchange->columns_of_other = malloc(bytes);
+    if (exchange->columns_of_other == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", exchange->inspected.name);
+    exchange->step = STEP_COLUMNS;
+    return exchange_alltoallv(&exchange->collective, exchange->columns.schema.entries, send, exchange->columns_of_other,
+                              receive, failure);
+}
+
+supply_status_t exchange_take_columns(struct exchange *exchange, struct failure *failure) {
+    supply_status_t status = SUPPLY_OK;
+    const struct together together = join(exchange);
+    if (exchange->columns.schema.count == 0)
+        status = exchange_columns_set(&exchange->columns, exchange->columns_of_other,
+                                      exchange->agree.all[together.first_knowing].columns, exchange->inspected.name,
+                                      failure);
+    free(exchange->columns_of_other);
+    exchange->columns_of_other = NULL;
+    if (status == SUPPLY_OK) status = exchange_use_columns(exchange, failure);
+    return status == SUPPLY_OK ? exchange_begin_round(exchange, failure) : status;
+}
+
+/* Fills in the settings for the positions of a rank whose pair has no columns. */
+static void learn_fingerprint(struct exchange *exchange) {
+    for (uint32_t rank = 0; rank < exchange->agree.ranks && exchange->fingerprint == 0; rank++)
+        exchange->fingerprint = exchange->agree.all[rank].settings;
+}
+
+static void begin_window(struct exchange *exchange, const struct together *together) {
+    const struct window_start start = {
+        .number = exchange->number, .next = exchange->next, .pair = exchange->window.start};
+    const struct draw draw = {.window = &exchange->window,
+                              .rank = exchange->round.rank,
+                              .ranks = exchange->round.ranks,
+                              .number = exchange->number,
+                              .next = exchange->next};
+    for (uint32_t rank = 0; rank < exchange->agree.ranks; rank++)
+        exchange->counts[rank] = exchange->agree.all[rank].elements;
+    exchange->epoch = together->epoch;
+    exchange->received = 0;
+    exchange->consumed = exchange_resume_consumed(&exchange->resume, exchange->epoch, exchange->number);
+    learn_fingerprint(exchange);
+    exchange_positions_begin_window(&exchange->positions, exchange->epoch, &start, exchange->begins_epoch);
+    exchange->begins_epoch = false;
+    exchange_policy_draw(&exchange->destinations, &exchange->settings, &draw, exchange->counts);
+    if (exchange_round_begin_window(&exchange->round, &exchange->columns, &exchange->window, &exchange->destinations))
+        return;
+    struct failure failure;
+    supply_fail(&failure, SUPPLY_ERROR_CONTRACT, "values of held blocks have changed: does the task write into them?");
+    exchange_fail_later(exchange, &failure);
+}
+
+supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failure) {
+    if (exchange->has_rounds) return exchange_begin_round(exchange, failure);
+    const struct together together = join(exchange);
+    if (together.incomplete > 0) {
+        exchange_await_window(exchange);
+        return SUPPLY_OK;
+    }
+    if (together.elements == 0) return end(exchange, &together);
+    begin_window(exchange, &together);
+    if (together.knowing < exchange->agree.ranks) return send_columns(exchange, &together, failure);
+    return exchange_begin_round(exchange, failure);
+}

@@ -1,0 +1,141 @@
+/** The steps of a round: *offer*, *grant*, *count*, *pack*, *move* and *finish*. */
+#include "exchange_state.h"
+
+static struct cargo cargo_of(struct exchange *exchange) {
+    return (struct cargo){.columns = &exchange->columns,
+                          .window = &exchange->window,
+                          .destinations = &exchange->destinations,
+                          .round = &exchange->round};
+}
+
+/* After the agreement a rank that fails still does its part of the round, and fails in the next agreement. */
+static void fail_by_change(struct exchange *exchange) {
+    struct failure failure;
+    supply_fail(&failure, SUPPLY_ERROR_CONTRACT, "values of held blocks have changed: does the task write into them?");
+    exchange_fail_later(exchange, &failure);
+}
+
+supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *failure) {
+    struct round *round = &exchange->round;
+    if (exchange->failed.status == SUPPLY_OK && (!exchange->has_rounds || exchange->left > 0))
+        exchange_round_offer(round, &exchange->columns, &exchange->window, &exchange->destinations);
+    else
+        exchange_round_offer_nothing(round);
+    exchange->step = STEP_OFFER;
+    return exchange_alltoall(&exchange->collective, round->offers, round->offers_in, sizeof *round->offers, failure);
+}
+
+static supply_status_t grant(struct exchange *exchange, struct failure *failure) {
+    struct round *round = &exchange->round;
+    exchange_round_grant(round);
+    exchange->step = STEP_GRANT;
+    return exchange_alltoall(&exchange->collective, round->grants, round->grants_in, sizeof *round->grants, failure);
+}
+
+static supply_status_t count(struct exchange *exchange, struct failure *failure) {
+    struct round *round = &exchange->round;
+    const struct cargo cargo = cargo_of(exchange);
+    exchange_round_select(round, &exchange->columns, &exchange->window, &exchange->destinations);
+    if (!exchange_pack_counts(&exchange->transfer, &cargo)) fail_by_change(exchange);
+    exchange_round_count(round, &exchange->columns, &exchange->destinations, exchange->failed.status != SUPPLY_OK);
+    exchange->step = STEP_COUNT;
+    return exchange_alltoall(&exchange->collective, round->messages, round->messages_in,
+                             round->width * sizeof *round->messages, failure);
+}
+
+static supply_status_t begin_move(struct exchange *exchange, struct failure *failure) {
+    const struct cargo cargo = cargo_of(exchange);
+    if (!exchange_round_check(&exchange->round, &exchange->columns) ||
+        !exchange_slot_lay_out(&exchange->layout, &exchange->columns, &exchange->round, &exchange->slot))
+        return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
+                           "%s: another rank sends more than this rank has granted: use the same libsupply_exchange on "
+                           "all ranks",
+                           exchange->inspected.name);
+    if (!exchange_pack_others(&exchange->transfer, &cargo)) fail_by_change(exchange);
+    exchange->own_packed = 0;
+    exchange->transfer.moving = 0;
+    exchange->step = STEP_MOVE;
+    return exchange_move(&exchange->transfer, &cargo, &exchange->layout, &exchange->collective, failure);
+}
+
+/* Packs what stays on this rank, a wire buffer in each call. Then the window is not needed any more. */
+static void pack_own(struct exchange *exchange) {
+    const struct cargo cargo = cargo_of(exchange);
+    if (!exchange_pack_own(&exchange->transfer, &cargo, &exchange->layout, exchange->own_packed))
+        fail_by_change(exchange);
+    if (++exchange->own_packed < exchange->columns.buffer_count) return;
+    exchange->left = exchange->has_rounds && exchange->left == 0
+                         ? 0
+                         : exchange_round_advance(&exchange->round, &exchange->destinations);
+    if (exchange->left > 0) return;
+    exchange_gather_drop(&exchange->gather, &exchange->window);
+    exchange->is_ready = false;
+}
+
+/* Makes a block of what has arrived, unless an earlier run has consumed it. */
+static void deliver(struct exchange *exchange, uint64_t skipped) {
+    const uint64_t kept = exchange->layout.elements - skipped;
+    exchange->filled = (struct filled){
+        .epoch = exchange->epoch,
+        .partition = exchange->number,
+        .first_element = exchange->received + skipped,
+        .element_count = (uint32_t)kept,
+        .bytes = exchange_slot_finish(&exchange->layout, &exchange->columns, skipped),
+    };
+    exchange->step = STEP_DELIVER;
+    if (exchange->filled.bytes > 0) return;
+    struct failure failure;
+    supply_fail(&failure, SUPPLY_ERROR_CONTRACT, "another rank has sent other lengths than it has announced");
+    exchange_fail_later(exchange, &failure);
+    exchange->step = STEP_GATHER;
+}
+
+static void next_window(struct exchange *exchange) {
+    const bool is_balance = exchange->settings.policy == SUPPLY_EXCHANGE_BALANCE;
+    uint64_t elements = exchange->counts[exchange->round.rank];
+    for (uint32_t rank = 0; rank < exchange->round.ranks && is_balance; rank++)
+        if (rank != exchange->round.rank) elements += exchange->counts[rank];
+    exchange->next = exchange_policy_next(&exchange->settings, exchange->next, elements, exchange->round.ranks);
+    exchange->number++;
+}
+
+static supply_status_t finish(struct exchange *exchange) {
+    const uint64_t arrived = exchange->layout.elements;
+    uint64_t skipped = exchange->consumed > exchange->received ? exchange->consumed - exchange->received : 0;
+    if (skipped > arrived) skipped = arrived;
+    exchange->has_rounds = !exchange_round_is_last(&exchange->round);
+    exchange->round.number++;
+    exchange_await_window(exchange);
+    if (skipped < arrived) deliver(exchange, skipped);
+    exchange->received += arrived;
+    exchange_positions_receive(&exchange->positions, exchange->epoch, exchange->number, exchange->received,
+                               skipped < arrived, !exchange->has_rounds);
+    if (!exchange->has_rounds) next_window(exchange);
+    return SUPPLY_OK;
+}
+
+static supply_status_t move(struct exchange *exchange, struct failure *failure) {
+    if (exchange->own_packed < exchange->columns.buffer_count)
+        pack_own(exchange);
+    else if (exchange->left == 0)
+        exchange_gather_window(exchange);
+    supply_status_t status = SUPPLY_OK;
+    if (exchange->transfer.moving < exchange->columns.buffer_count) {
+        status = exchange_poll(&exchange->collective, failure);
+        if (status == SUPPLY_OK && ++exchange->transfer.moving < exchange->columns.buffer_count) {
+            const struct cargo cargo = cargo_of(exchange);
+            return exchange_move(&exchange->transfer, &cargo, &exchange->layout, &exchange->collective, failure);
+        }
+    }
+    const bool is_packed = exchange->own_packed == exchange->columns.buffer_count;
+    if (status == SUPPLY_AGAIN && !is_packed) return SUPPLY_OK;
+    return status == SUPPLY_OK && is_packed ? finish(exchange) : status;
+}
+
+supply_status_t exchange_continue_round(struct exchange *exchange, struct failure *failure) {
+    if (exchange->step == STEP_MOVE) return move(exchange, failure);
+    const supply_status_t status = exchange_poll(&exchange->collective, failure);
+    if (status != SUPPLY_OK) return status;
+    if (exchange->step == STEP_OFFER) return grant(exchange, failure);
+    return exchange->step == STEP_GRANT ? count(exchange, failure) : begin_move(exchange, failure);
+}

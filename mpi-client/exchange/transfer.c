@@ -1,0 +1,163 @@
+#include "transfer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks, size_t window_bytes,
+                                       struct failure *failure) {
+    *transfer = (struct transfer){
+        .send = malloc(window_bytes),
+        .send_parts = calloc(ranks, sizeof *transfer->send_parts),
+        .receive_parts = calloc(ranks, sizeof *transfer->receive_parts),
+    };
+    if (transfer->send != NULL && transfer->send_parts != NULL && transfer->receive_parts != NULL) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for a window of %zu bytes: set window_bytes smaller",
+                       window_bytes);
+}
+
+supply_status_t exchange_transfer_set_columns(struct transfer *transfer, const struct columns *columns,
+                                              struct failure *failure) {
+    transfer->places = calloc(columns->buffer_count, sizeof *transfer->places);
+    if (transfer->places != NULL) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+}
+
+void exchange_transfer_free(struct transfer *transfer) {
+    free(transfer->send);
+    free(transfer->places);
+    free(transfer->send_parts);
+    free(transfer->receive_parts);
+    *transfer = (struct transfer){0};
+}
+
+static struct pick pick_for(const struct cargo *cargo, uint32_t rank) {
+    return exchange_round_pick(cargo->round, cargo->window, cargo->destinations, rank);
+}
+
+/* Bytes of that wire buffer for that rank. */
+static size_t sent_bytes(const struct cargo *cargo, const struct wire_buffer *buffer, uint32_t rank) {
+    const uint64_t *message = exchange_message(cargo->round->messages, cargo->round, rank);
+    return exchange_wire_bytes(cargo->columns, buffer, cargo->round->counts[rank], message + COUNT_BYTES);
+}
+
+/* The lengths of a column of any length, for all ranks. */
+static int32_t *lengths_of(const struct transfer *transfer, uint32_t variable) {
+    return (int32_t *)(void *)transfer->send + (size_t)variable * transfer->elements;
+}
+
+/* Sums up the lengths for that rank. False: they are more than it has granted. */
+static bool sum_up(struct transfer *transfer, const struct cargo *cargo, uint32_t rank, uint32_t first) {
+    const struct columns *columns = cargo->columns;
+    struct round *round = cargo->round;
+    uint64_t *message = exchange_message(round->messages, round, rank);
+    uint64_t bytes = (uint64_t)round->counts[rank] * columns->fixed_bytes;
+    for (uint32_t i = 0; i < columns->variable_count; i++) {
+        const int32_t *lengths = lengths_of(transfer, i) + first;
+        message[COUNT_BYTES + i] = 0;
+        for (uint32_t k = 0; k < round->counts[rank]; k++) message[COUNT_BYTES + i] += (uint32_t)lengths[k];
+        bytes += message[COUNT_BYTES + i];
+    }
+    if (bytes <= round->grants_in[rank]) return true;
+    for (uint32_t i = 0; i < columns->variable_count; i++) {
+        memset(lengths_of(transfer, i) + first, 0, round->counts[rank] * sizeof(int32_t));
+        message[COUNT_BYTES + i] = 0;
+    }
+    return false;
+}
+
+bool exchange_pack_counts(struct transfer *transfer, const struct cargo *cargo) {
+    const struct columns *columns = cargo->columns;
+    const struct round *round = cargo->round;
+    bool is_whole = true;
+    transfer->elements = 0;
+    for (uint32_t rank = 0; rank < round->ranks; rank++) transfer->elements += round->counts[rank];
+    for (uint32_t rank = 0, first = 0; rank < round->ranks; first += round->counts[rank++]) {
+        const struct pick pick = pick_for(cargo, rank);
+        for (uint32_t i = 0; i < columns->buffer_count && columns->variable_count > 0; i++) {
+            const struct wire_buffer *buffer = &columns->buffers[i];
+            if (buffer->kind == WIRE_LENGTHS)
+                exchange_pack_lengths(&pick, buffer->column, lengths_of(transfer, buffer->variable) + first);
+        }
+        is_whole &= sum_up(transfer, cargo, rank, first);
+    }
+    return is_whole;
+}
+
+/* Packs one wire buffer, except lengths. */
+static bool pack(const struct transfer *transfer, const struct cargo *cargo, const struct wire_buffer *buffer,
+                 uint32_t rank, uint32_t first, uint8_t *to) {
+    const struct column_plan *plan = &cargo->columns->plans[buffer->column];
+    const struct pick pick = pick_for(cargo, rank);
+    if (buffer->kind == WIRE_VALIDITY)
+        exchange_pack_validity(&pick, buffer->column, to);
+    else if (exchange_is_variable(plan))
+        return exchange_pack_values(&pick, buffer->column, lengths_of(transfer, buffer->variable) + first, to);
+    else
+        exchange_pack_data(&pick, buffer->column, &plan->format, to);
+    return true;
+}
+
+bool exchange_pack_others(struct transfer *transfer, const struct cargo *cargo) {
+    const struct columns *columns = cargo->columns;
+    const struct round *round = cargo->round;
+    bool is_whole = true;
+    size_t at = (size_t)transfer->elements * columns->variable_count * sizeof(int32_t);
+    for (uint32_t i = 0; i < columns->buffer_count; i++) {
+        const struct wire_buffer *buffer = &columns->buffers[i];
+        if (buffer->kind == WIRE_LENGTHS) continue;
+        transfer->places[i] = at;
+        for (uint32_t rank = 0, first = 0; rank < round->ranks; first += round->counts[rank++]) {
+            if (rank == round->rank) continue;
+            is_whole &= pack(transfer, cargo, buffer, rank, first, transfer->send + at);
+            at += sent_bytes(cargo, buffer, rank);
+        }
+    }
+    return is_whole;
+}
+
+/* Where the elements of each rank arrive in that wire buffer; its own ones are copied there and not sent. */
+static void place_arrivals(struct part *parts, const struct cargo *cargo, const struct slot_layout *layout,
+                           uint32_t index) {
+    size_t at = layout->places[index];
+    for (uint32_t rank = 0; rank < cargo->round->ranks; rank++) {
+        const uint64_t *message = exchange_message(cargo->round->messages_in, cargo->round, rank);
+        const size_t bytes = exchange_wire_bytes(cargo->columns, &cargo->columns->buffers[index],
+                                                 message[COUNT_ELEMENTS], message + COUNT_BYTES);
+        parts[rank] = (struct part){.offset = at, .bytes = rank == cargo->round->rank ? 0 : bytes};
+        at += bytes;
+    }
+}
+
+bool exchange_pack_own(const struct transfer *transfer, const struct cargo *cargo, const struct slot_layout *layout,
+                       uint32_t index) {
+    const struct wire_buffer *buffer = &cargo->columns->buffers[index];
+    const uint32_t mine = cargo->round->rank;
+    size_t at = layout->places[index];
+    uint32_t first = 0;
+    for (uint32_t rank = 0; rank < mine; rank++) {
+        const uint64_t *message = exchange_message(cargo->round->messages_in, cargo->round, rank);
+        at += exchange_wire_bytes(cargo->columns, buffer, message[COUNT_ELEMENTS], message + COUNT_BYTES);
+        first += cargo->round->counts[rank];
+    }
+    uint8_t *to = layout->slot.address + at;
+    if (buffer->kind != WIRE_LENGTHS) return pack(transfer, cargo, buffer, mine, first, to);
+    memcpy(to, lengths_of(transfer, buffer->variable) + first, cargo->round->counts[mine] * sizeof(int32_t));
+    return true;
+}
+
+supply_status_t exchange_move(struct transfer *transfer, const struct cargo *cargo, const struct slot_layout *layout,
+                              struct collective *collective, struct failure *failure) {
+    const struct wire_buffer *buffer = &cargo->columns->buffers[transfer->moving];
+    const bool is_lengths = buffer->kind == WIRE_LENGTHS;
+    const uint32_t mine = cargo->round->rank;
+    size_t at = is_lengths ? buffer->variable * (size_t)transfer->elements * sizeof(int32_t)
+                           : transfer->places[transfer->moving];
+    for (uint32_t rank = 0; rank < cargo->round->ranks; rank++) {
+        const size_t bytes = sent_bytes(cargo, buffer, rank);
+        transfer->send_parts[rank] = (struct part){.offset = at, .bytes = rank == mine ? 0 : bytes};
+        if (rank != mine || is_lengths) at += bytes;
+    }
+    place_arrivals(transfer->receive_parts, cargo, layout, transfer->moving);
+    return exchange_alltoallv(collective, transfer->send, transfer->send_parts, layout->slot.address,
+                              transfer->receive_parts, failure);
+}

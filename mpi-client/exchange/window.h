@@ -1,0 +1,55 @@
+/** What one rank contributes to one exchange: its next elements, in pieces of blocks. */
+#ifndef SUPPLY_EXCHANGE_WINDOW_H
+#define SUPPLY_EXCHANGE_WINDOW_H
+
+#include "held_block.h"
+#include "position.h"
+
+struct piece {
+    struct held_block *held;
+    uint32_t row;   /**< first row of the block */
+    uint32_t count; /**< rows */
+    uint32_t start; /**< index of the first of them in the window */
+};
+
+/** What follows a window. Agreed upon by all ranks, so the numbers are fixed. */
+enum window_end { WINDOW_GOES_ON = 0, WINDOW_ENDS_EPOCH = 1, WINDOW_ENDS_DATA = 2 };
+
+#define EPOCH_UNKNOWN UINT32_MAX
+
+struct gathered_window {
+    struct piece *pieces;
+    uint32_t piece_count;
+    uint32_t piece_capacity;
+    uint32_t elements;
+    size_t bytes;
+    uint32_t epoch;        /**< EPOCH_UNKNOWN: neither elements nor an end of an epoch */
+    struct position start; /**< of the pair */
+    enum window_end end;
+    bool is_complete;
+
+    /** For each 2^shift elements, the piece of the first of them. */
+    uint32_t *cells;
+    uint32_t cell_capacity;
+    unsigned shift;
+};
+
+/** Adds rows of the block, which gets one more user. False: out of memory. */
+bool exchange_window_add(struct gathered_window *window, struct held_block *held, uint32_t row, uint32_t count);
+
+/** After the last exchange_window_add(): prepares exchange_window_find(). False: out of memory. */
+bool exchange_window_complete(struct gathered_window *window);
+
+/** Empties the window, but for its memory. The caller has freed the users of the blocks. */
+void exchange_window_clear(struct gathered_window *window);
+void exchange_window_free(struct gathered_window *window);
+
+/** The piece and the row of element `index`. */
+static inline const struct piece *exchange_window_find(const struct gathered_window *window, uint32_t index, uint32_t *row) {
+    const struct piece *piece = &window->pieces[window->cells[index >> window->shift]];
+    while (index - piece->start >= piece->count) piece++;
+    *row = piece->row + (index - piece->start);
+    return piece;
+}
+
+#endif

@@ -1,0 +1,138 @@
+#include "exchange_ranks.h"
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+extern "C" {
+#include "exchange.h"
+}
+
+namespace supply_test {
+
+ExchangeRank::ExchangeRank() : files{folder.file("mapped"), folder.file("request"), folder.file("notification")} {
+    supply_options_init(&pair_options);
+    pair_options.mapped_file = files.mapped_file.c_str();
+    pair_options.request_pipe = files.request_pipe.c_str();
+    pair_options.notification_pipe = files.notification_pipe.c_str();
+    pair_options.local_rank = 0;
+    pair_options.timeout = 60;
+    pair_options.ring_bytes = 4 * 8192;
+    pair_options.block_bytes = 8192;
+    pair_options.exchange = true;
+}
+
+supply_status_t ExchangeRank::open(ThreadNetwork &network, int rank, const supply_exchange_options_t *options) {
+    supply_t *supply = nullptr;
+    const transport transport = network.of(rank);
+    pair_options.rank = rank;
+    EXPECT_EQ(SUPPLY_OK, supply_open(&supply, &pair_options)) << supply_error(supply);
+    status = supply_exchange_over(&supply, &transport, options);
+    handle.reset(supply);
+    if (status < 0) error = supply_error(supply);
+    return status;
+}
+
+supply_status_t ExchangeRank::read_epoch(Shape shape) {
+    for (;;) {
+        supply_block_t block;
+        status = supply_next(handle.get(), &block);
+        if (status < 0) error = supply_error(handle.get());
+        if (status != SUPPLY_OK) return status;
+        const std::vector<int64_t> rows = read_rows(handle.get(), block, shape);
+        ids.insert(ids.end(), rows.begin(), rows.end());
+        blocks.push_back(block.element_count);
+        EXPECT_EQ(SUPPLY_OK, supply_release(handle.get(), &block));
+    }
+}
+
+void ExchangeRank::read_all(Shape shape) {
+    while (status >= 0 && status != SUPPLY_END_OF_DATA) {
+        if (read_epoch(shape) != SUPPLY_END_OF_EPOCH) continue;
+        epochs.push_back(ids);
+        ids.clear();
+    }
+    const supply_status_t closed = supply_close(handle.release());
+    if (status == SUPPLY_END_OF_DATA) {
+        EXPECT_EQ(SUPPLY_OK, closed);
+    }
+}
+
+void ExchangeTest::create(const std::vector<uint32_t> &counts, uint32_t epochs) {
+    int64_t next = 0;
+    network = std::make_unique<ThreadNetwork>(static_cast<int>(counts.size()));
+    for (const uint32_t count : counts) {
+        ranks.push_back(std::make_unique<ExchangeRank>());
+        data.emplace_back();
+        data.back().ids.resize(count);
+        data.back().epochs = epochs;
+        std::iota(data.back().ids.begin(), data.back().ids.end(), next);
+        next += count;
+    }
+}
+
+void ExchangeTest::supply(int rank, Task &task) {
+    const Supplied &from = data[static_cast<size_t>(rank)];
+    const mapped_file_header &header = task.header();
+    task.write_schema(row_schema(shape));
+    for (uint32_t epoch = header.start_epoch; epoch < from.epochs; epoch++) {
+        const bool is_rest = epoch == header.start_epoch && header.start_inside;
+        for (size_t at = is_rest ? header.start_element : 0; at < from.ids.size(); at += from.block_elements) {
+            const size_t end = std::min(at + from.block_elements, from.ids.size());
+            const std::vector<int64_t> rows(from.ids.begin() + static_cast<long>(at), from.ids.begin() + static_cast<long>(end));
+            task.supply(row_block(shape, rows), epoch, static_cast<uint32_t>(rank), at);
+        }
+        task.end_of_epoch(epoch);
+    }
+    task.end_of_data(from.epochs - 1);
+    task.see_end();
+}
+
+void ExchangeTest::run(const std::function<void(int)> &use) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < static_cast<int>(ranks.size()); rank++) {
+        threads.emplace_back([this, rank, &use] { use(rank); });
+        threads.emplace_back([this, rank] {
+            try {
+                Task task(ranks[static_cast<size_t>(rank)]->files);
+                supply(rank, task);
+            } catch (const std::exception &) {
+                /* The rank left early, as some tests want it; what it has received says the rest. */
+            }
+        });
+    }
+    for (std::thread &thread : threads) thread.join();
+    EXPECT_EQ("", network->mistakes());
+}
+
+void ExchangeTest::run_all() {
+    run([this](int rank) {
+        ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
+        if (of.open(*network, rank, &options) == SUPPLY_OK) of.read_all(shape);
+        of.handle.reset();
+    });
+}
+
+void ExchangeTest::expect_once(uint32_t epochs) {
+    for (const auto &rank : ranks) {
+        ASSERT_EQ(SUPPLY_END_OF_DATA, rank->status) << rank->error;
+        ASSERT_EQ(epochs, rank->epochs.size());
+    }
+    for (uint32_t epoch = 0; epoch < epochs; epoch++) {
+        std::vector<int64_t> all, expected;
+        for (const auto &rank : ranks) all.insert(all.end(), rank->epochs[epoch].begin(), rank->epochs[epoch].end());
+        for (const Supplied &from : data) expected.insert(expected.end(), from.ids.begin(), from.ids.end());
+        std::sort(all.begin(), all.end());
+        std::sort(expected.begin(), expected.end());
+        EXPECT_EQ(expected, all) << "epoch " << epoch;
+    }
+}
+
+void ExchangeTest::expect_failure(supply_status_t status, std::initializer_list<const char *> words) {
+    for (const auto &rank : ranks) {
+        EXPECT_EQ(status, rank->status) << supply_status_name(rank->status) << " " << rank->error;
+        EXPECT_TRUE(says(rank->error, words));
+    }
+}
+
+} // namespace supply_test

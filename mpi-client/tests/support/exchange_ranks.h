@@ -1,0 +1,76 @@
+/** Ranks that exchange elements: each is a thread with a real pair, whose task is another thread. */
+#ifndef SUPPLY_TEST_EXCHANGE_RANKS_H
+#define SUPPLY_TEST_EXCHANGE_RANKS_H
+
+#include <functional>
+#include <map>
+
+#include "exchange_rows.h"
+#include "rank.h"
+#include "supply_exchange_options.h"
+#include "thread_transport.h"
+
+namespace supply_test {
+
+/** What the task of a rank supplies in each epoch. */
+struct Supplied {
+    std::vector<int64_t> ids;
+    uint32_t block_elements = 7;
+    uint32_t epochs = 1;
+};
+
+/** One rank: its pair, and what has become of it. */
+class ExchangeRank {
+  public:
+    ExchangeRank();
+
+    /** Opens the pair and the exchange. The handle is that of the pair if the exchange fails. */
+    supply_status_t open(ThreadNetwork &network, int rank, const supply_exchange_options_t *options);
+    /** Reads until something else than a block. `ids` gets the rows; `blocks` how many rows each block had. */
+    supply_status_t read_epoch(Shape shape);
+    /** Reads to the end of the data, and closes the handle. */
+    void read_all(Shape shape);
+
+    TemporaryFolder folder;
+    PairFiles files;
+    supply_options_t pair_options;
+    Handle handle;
+    std::vector<int64_t> ids;
+    std::vector<std::vector<int64_t>> epochs; /**< the rows of each whole epoch */
+    std::vector<uint32_t> blocks;
+    supply_status_t status = SUPPLY_OK;
+    std::string error;
+};
+
+/** All ranks. */
+class ExchangeTest : public ::testing::Test {
+  protected:
+    ExchangeTest() { supply_exchange_options_init(&options); }
+
+    /** Creates the ranks and their data: row numbers from 0 on, `counts[r]` of them on rank r. */
+    void create(const std::vector<uint32_t> &counts, uint32_t epochs = 1);
+
+    /** Runs the task of each rank, and `use` for each rank, in threads; each rank's `status` and `error` say how. */
+    void run(const std::function<void(int)> &use);
+
+    /** Opens, and reads to the end of the data. */
+    void run_all();
+
+    /** Supplies what follows the position of the rank's pair. */
+    virtual void supply(int rank, Task &task);
+
+    /** Expects that each rank has received every epoch, and that all ranks together received each row once. */
+    void expect_once(uint32_t epochs = 1);
+    /** Expects that every rank has failed so, with these words. */
+    void expect_failure(supply_status_t status, std::initializer_list<const char *> words);
+
+    Shape shape = Shape::fixed;
+    supply_exchange_options_t options;
+    std::vector<Supplied> data;
+    std::vector<std::unique_ptr<ExchangeRank>> ranks;
+    std::unique_ptr<ThreadNetwork> network;
+};
+
+} // namespace supply_test
+
+#endif

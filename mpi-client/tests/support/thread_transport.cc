@@ -1,0 +1,127 @@
+#include "thread_transport.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace supply_test {
+
+transport ThreadNetwork::of(int rank) {
+    return {rank, ranks_, new Context{this, rank}, allgather, alltoall, alltoallv, poll, free};
+}
+
+void ThreadNetwork::fail_from(int rank, uint64_t operation) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    failing_rank_ = rank;
+    failing_from_ = operation;
+}
+
+uint64_t ThreadNetwork::begun(int rank) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return begun_[static_cast<size_t>(rank)];
+}
+
+int ThreadNetwork::freed_while_pending() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return freed_while_pending_;
+}
+
+std::string ThreadNetwork::mistakes() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return mistakes_;
+}
+
+size_t ThreadNetwork::most_received() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return most_received_;
+}
+
+supply_status_t ThreadNetwork::begin(int rank, const Call &call, failure *failure) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const uint64_t number = begun_[static_cast<size_t>(rank)];
+    if (rank == failing_rank_ && number >= failing_from_) {
+        failure->status = SUPPLY_ERROR_SYSTEM;
+        failure->error = EIO;
+        strcpy(failure->text, "the test's network is broken");
+        return SUPPLY_ERROR_SYSTEM;
+    }
+    begun_[static_cast<size_t>(rank)]++;
+    if (operations_.size() <= number) operations_.push_back(std::make_unique<Operation>());
+    Operation &operation = *operations_[number];
+    if (operation.calls.empty()) operation.calls.resize(static_cast<size_t>(ranks_), call);
+    const Call &other = operation.calls[0];
+    if (other.kind != call.kind || other.bytes != call.bytes)
+        mistakes_ += "rank " + std::to_string(rank) + " begins another operation " + std::to_string(number) + "; ";
+    operation.calls[static_cast<size_t>(rank)] = call;
+    if (++operation.arrived == ranks_) complete(operation);
+    return SUPPLY_OK;
+}
+
+/* Nobody copies before all ranks have begun, and nobody's call is over before all have copied. */
+void ThreadNetwork::complete(Operation &operation) {
+    for (int from = 0; from < ranks_; from++)
+        for (int to = 0; to < ranks_; to++) copy(operation, from, to);
+    for (const Call &call : operation.calls) {
+        if (call.kind != Kind::alltoallv) break;
+        size_t received = 0;
+        for (int from = 0; from < ranks_; from++) received += call.receive_parts[from].bytes;
+        if (received > most_received_) most_received_ = received;
+    }
+    operation.is_done = true;
+}
+
+void ThreadNetwork::copy(const Operation &operation, int from, int to) {
+    const Call &sender = operation.calls[static_cast<size_t>(from)];
+    const Call &receiver = operation.calls[static_cast<size_t>(to)];
+    const char *send = static_cast<const char *>(sender.send);
+    char *receive = static_cast<char *>(receiver.receive);
+    if (sender.kind != Kind::alltoallv) {
+        const size_t piece = sender.kind == Kind::alltoall ? static_cast<size_t>(to) : 0;
+        memcpy(receive + static_cast<size_t>(from) * sender.bytes, send + piece * sender.bytes, sender.bytes);
+        return;
+    }
+    const part &sent = sender.send_parts[to], &received = receiver.receive_parts[from];
+    if (sent.bytes != received.bytes)
+        mistakes_ += "rank " + std::to_string(from) + " sends " + std::to_string(sent.bytes) + " bytes to rank " +
+                     std::to_string(to) + ", which expects " + std::to_string(received.bytes) + "; ";
+    else if (sent.bytes > 0)
+        memcpy(receive + received.offset, send + sent.offset, sent.bytes);
+}
+
+supply_status_t ThreadNetwork::poll(int rank) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return operations_[begun_[static_cast<size_t>(rank)] - 1]->is_done ? SUPPLY_OK : SUPPLY_AGAIN;
+}
+
+supply_status_t ThreadNetwork::allgather(void *context, const void *send, void *receive, size_t bytes,
+                                         failure *failure) {
+    const Context &of = *static_cast<Context *>(context);
+    return of.network->begin(of.rank, {Kind::allgather, send, receive, bytes, nullptr, nullptr}, failure);
+}
+
+supply_status_t ThreadNetwork::alltoall(void *context, const void *send, void *receive, size_t bytes,
+                                        failure *failure) {
+    const Context &of = *static_cast<Context *>(context);
+    return of.network->begin(of.rank, {Kind::alltoall, send, receive, bytes, nullptr, nullptr}, failure);
+}
+
+supply_status_t ThreadNetwork::alltoallv(void *context, const void *send, const part *send_parts, void *receive,
+                                         const part *receive_parts, failure *failure) {
+    const Context &of = *static_cast<Context *>(context);
+    return of.network->begin(of.rank, {Kind::alltoallv, send, receive, 0, send_parts, receive_parts}, failure);
+}
+
+supply_status_t ThreadNetwork::poll(void *context, failure *) {
+    const Context &of = *static_cast<Context *>(context);
+    return of.network->poll(of.rank);
+}
+
+void ThreadNetwork::free(void *context, bool pending) {
+    const Context *of = static_cast<Context *>(context);
+    if (pending) {
+        std::lock_guard<std::mutex> lock(of->network->mutex_);
+        of->network->freed_while_pending_++;
+    }
+    delete of;
+}
+
+} // namespace supply_test

@@ -1,0 +1,79 @@
+/** A transport between ranks that are threads of one process. It checks that all ranks begin the same operations. */
+#ifndef SUPPLY_TEST_THREAD_TRANSPORT_H
+#define SUPPLY_TEST_THREAD_TRANSPORT_H
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+extern "C" {
+#include "transport.h"
+}
+
+namespace supply_test {
+
+class ThreadNetwork {
+  public:
+    explicit ThreadNetwork(int ranks) : ranks_(ranks), begun_(static_cast<size_t>(ranks)) {}
+
+    /** The transport of a rank. It must not outlive the network. */
+    transport of(int rank);
+
+    /** From that operation on, each one of that rank fails. */
+    void fail_from(int rank, uint64_t operation);
+
+    /** Operations that a rank has begun. */
+    uint64_t begun(int rank);
+    /** Transports that were freed while an operation was under way. */
+    int freed_while_pending();
+    /** What ranks did wrong; empty: nothing. */
+    std::string mistakes();
+    /** The most bytes that one rank has received in one alltoallv. */
+    size_t most_received();
+
+  private:
+    enum class Kind { allgather, alltoall, alltoallv };
+    struct Call {
+        Kind kind;
+        const void *send;
+        void *receive;
+        size_t bytes;
+        const part *send_parts, *receive_parts;
+    };
+    struct Operation {
+        int arrived = 0;
+        bool is_done = false;
+        std::vector<Call> calls;
+    };
+    struct Context {
+        ThreadNetwork *network;
+        int rank;
+    };
+
+    supply_status_t begin(int rank, const Call &call, failure *failure);
+    supply_status_t poll(int rank);
+    void complete(Operation &operation);
+    void copy(const Operation &operation, int from, int to);
+
+    static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, failure *failure);
+    static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, failure *failure);
+    static supply_status_t alltoallv(void *context, const void *send, const part *send_parts, void *receive,
+                                     const part *receive_parts, failure *failure);
+    static supply_status_t poll(void *context, failure *failure);
+    static void free(void *context, bool pending);
+
+    const int ranks_;
+    std::mutex mutex_;
+    std::vector<uint64_t> begun_; /**< of each rank */
+    std::vector<std::unique_ptr<Operation>> operations_;
+    std::string mistakes_;
+    int failing_rank_ = -1, freed_while_pending_ = 0;
+    uint64_t failing_from_ = 0;
+    size_t most_received_ = 0;
+};
+
+} // namespace supply_test
+
+#endif
