@@ -1,0 +1,236 @@
+/*
+ * The exchange between ranks, checked by spin: a model of its own. Step names (gather, agree, …) are those of docs/design/exchange.md.
+ * Ranks exchange windows in any order of their steps, save their positions, all crash, and resume. As in mpi-client/exchange.
+ */
+
+/* Settings, each -DNAME=NUMBER. */
+#ifndef RANKS
+#define RANKS 2
+#endif
+#ifndef MOST
+#define MOST 2              /* elements that a rank has in an epoch, at most; smaller numbers are tried, too */
+#endif
+#ifndef EPOCHS
+#define EPOCHS 1
+#endif
+#ifndef WINDOW
+#define WINDOW 2            /* bytes of a window. An element has 1 byte, and at most one element of the run has 2 */
+#endif
+#ifndef SLOT
+#define SLOT 2              /* bytes that a slot holds */
+#endif
+#ifndef SLOTS
+#define SLOTS 2
+#endif
+#ifndef BLOCK
+#define BLOCK 2             /* elements of a block in the ring of the pair, which holds one block */
+#endif
+#ifndef HASH
+#define HASH 0              /* 1: each element has a destination of its own, any; 2: rank 0; 0: the policy `all` */
+#endif
+#ifndef RUNS
+#define RUNS 1              /* all but the last one crash when all ranks have saved */
+#endif
+#ifndef STEPS
+#define STEPS 0             /* 1: all ranks save when each of them has consumed the same number of elements of an epoch; 0: anywhere */
+#endif
+#ifndef LAG
+#define LAG 2               /* windows between `first` and the one of which the rank has consumed something */
+#endif
+#ifndef WAITS
+#define WAITS 0             /* times that a rank takes part in agree while it waits for Spark */
+#endif
+#ifndef FAILURES
+#define FAILURES 0          /* ranks that fail, in gather or draw */
+#endif
+#ifndef DEATHS
+#define DEATHS 0
+#endif
+#ifndef STALLS
+#define STALLS 0            /* ranks that do not come until the others have left */
+#endif
+
+#define PER_RANK (EPOCHS * MOST)
+#define BITS (RANKS * PER_RANK)             /* at most 12 */
+#define BIT(owner, element) (1 << ((owner) * PER_RANK + (element)))
+#define ONE(elements, bit) (((elements) >> (bit)) & 1)
+#define COUNT(m) (ONE(m, 0) + ONE(m, 1) + ONE(m, 2) + ONE(m, 3) + ONE(m, 4) + ONE(m, 5) + ONE(m, 6) + ONE(m, 7) + ONE(m, 8) + \
+    ONE(m, 9) + ONE(m, 10) + ONE(m, 11))
+#define BYTES(elements) (COUNT(elements) + (((elements) & large) -> 1 : 0))
+#define WINDOWS (MOST + 2)
+#define AT(rank, epoch, window) (((rank) * EPOCHS + (epoch)) * WINDOWS + (window))
+#define NONE 255
+#define WHOLE 254
+
+mtype = { AGREE, OFFER, GRANT, MOVE };
+mtype = { RUNNING, DONE, FAILED, DIED, LIMIT };     /* how a rank ends */
+
+/* The data, the same in all runs: sets of elements are masks. */
+byte count[RANKS];
+int large, keys;
+
+/* The collectives. A rank has begun so many; what it contributes to agree: */
+byte begun[RANKS];
+mtype kind[RANKS];
+typedef Said { byte epoch; byte window; bool has_elements; bool has_ended; bool has_failed; bool is_not_ready };
+Said said[2 * RANKS];
+/* and to the others, which stays as it is until all have read it: */
+int drawn[RANKS];           /* elements of all ranks that go to this rank */
+int granted[RANKS];         /* elements of all ranks that may come to this rank now */
+int sent[RANKS];            /* the send buffer, and the own elements */
+
+/* The filler of each rank: the window that is exchanged, without what has been sent, and the one that is gathered. */
+byte epoch[RANKS], upcoming[RANKS], round[RANKS], next[RANKS];
+int mine[RANKS], gathered[RANKS];
+byte element[RANKS], begin_upcoming[RANKS];
+bool is_closed[RANKS], has_ended[RANKS], has_failed[RANKS];
+byte released_blocks[RANKS];
+int copied[RANKS];          /* to private memory */
+/* What it remembers of windows, for positions. */
+byte begin[RANKS * EPOCHS * WINDOWS], next_at[RANKS * EPOCHS * WINDOWS], received[RANKS * EPOCHS * WINDOWS];
+byte oldest[RANKS], finished[RANKS], windows[RANKS * EPOCHS];
+
+/* The second ring. */
+typedef Slot { int elements; byte epoch; byte window; bool is_end };
+Slot slot[RANKS * SLOTS];
+byte published[RANKS], released[RANKS];
+#define SLOT_OF(rank, number) slot[(rank) * SLOTS + (number) % SLOTS]
+
+/* The program of each rank: its position, and how many elements it has seen of the window that it reads. */
+int got[RANKS];
+byte consumed[RANKS], position_epoch[RANKS], position_window[RANKS], position_elements[RANKS], seen_window[RANKS], seen[RANKS];
+/* What it has saved. `first`: the window with which `at` and `first_next` belong. */
+typedef Position { byte epoch; byte window; byte elements; byte first; byte at; byte first_next; int got };
+Position saved[RANKS];
+bool is_saved[RANKS];
+byte step, step_epoch;
+
+byte run_number, waits, failures, deaths, stalls;
+bool is_crashed, is_refused, is_freed[RANKS], is_gone[RANKS], is_stalled[RANKS];
+mtype outcome[RANKS];
+byte cause[RANKS], ended_at[RANKS];
+
+#define MAY_SAVE (run_number + 1 < RUNS)
+
+#include "exchange_window.pml"
+#include "exchange_rank.pml"
+#include "exchange_program.pml"
+#include "exchange_end.pml"
+
+inline choose_up_to(value, most) {
+    value = 0;
+    do
+    :: value < most -> value++
+    :: break
+    od
+}
+
+#ifdef UNEQUAL
+inline choose_data() { count[0] = 2; count[2] = 2; large = 1 }
+#else
+inline choose_data() {
+    i = 0;
+    do
+#if HASH == 1
+    :: i < RANKS -> count[i] = MOST; i++
+#else
+    :: i < RANKS -> choose_up_to(count[i], MOST); i++
+#endif
+    :: else -> break
+    od;
+    choose_up_to(i, BITS);
+    large = (i < BITS && WINDOW > 1 -> 1 << i : 0);
+    i = 0;
+#if HASH == 1
+    do
+    :: i < BITS -> keys = keys | (1 << i); i++
+    :: i < BITS -> i++
+    :: i == BITS -> break
+    od;
+    i = 0
+#endif
+}
+#endif
+
+inline begin_first_run() {
+    d_step {
+        do
+        :: i < RANKS -> saved[i].first_next = i; i++
+        :: else -> break
+        od;
+        i = 0
+    }
+}
+
+/* Nothing is left of a run that crashed. */
+inline begin_run() {
+    d_step {
+        i = 0;
+        do
+        :: i < RANKS * EPOCHS * WINDOWS -> begin[i] = 0; next_at[i] = 0; received[i] = 0; i++
+        :: else -> break
+        od;
+        i = 0;
+        do
+        :: i < RANKS * SLOTS ->
+            slot[i].elements = 0; slot[i].epoch = 0; slot[i].window = 0; slot[i].is_end = false; i++
+        :: else -> break
+        od;
+        i = 0;
+        do
+        :: me < RANKS ->
+            begun[me] = 0; kind[me] = 0; drawn[me] = 0; granted[me] = 0; sent[me] = 0; round[me] = 0; mine[me] = 0; gathered[me] = 0;
+            is_closed[me] = false; has_ended[me] = false; copied[me] = 0; published[me] = 0; released[me] = 0; consumed[me] = 0;
+            is_saved[me] = false; is_gone[me] = false; ended_at[me] = 0; outcome[me] = RUNNING; cause[me] = NONE;
+            open_pair();
+            me++
+        :: else -> break
+        od;
+        me = 0;
+        resume_together();
+        i = 0;
+        is_crashed = false
+    }
+}
+
+init {
+    byte i, me, common;
+    int m;
+    atomic { choose_data(); begin_first_run() };
+    do
+    :: run_number < RUNS ->
+        atomic {
+            begin_run();
+#ifdef WITNESS_DIFFERENT_WINDOWS
+            assert(is_refused || saved[0].elements == WHOLE || saved[0].elements == 0 || saved[1].window <= saved[0].window);
+#endif
+#ifdef NEVER_REFUSED
+            assert(!is_refused);
+#endif
+            if
+            :: is_refused -> break
+            :: else
+            fi;
+#if STEPS
+            if
+            :: MAY_SAVE -> choose_up_to(step, RANKS * MOST); choose_up_to(step_epoch, EPOCHS - 1)
+            :: else
+            fi;
+#endif
+            i = 0;
+            do
+            :: i < RANKS -> run Rank(i); run Program(i); i++
+            :: else -> break
+            od;
+            i = 0
+        };
+        atomic {
+            _nr_pr == 1;
+            if
+            :: is_crashed -> run_number++
+            :: else -> check_end(); break
+            fi
+        }
+    :: else -> break
+    od
+}
