@@ -29,7 +29,11 @@ struct transport {
     /** Sends ranks × bytes, one piece to each rank; receives as much, in the order of ranks. */
     supply_status_t (*alltoall)(void *context, const void *send, void *receive, size_t bytes, struct failure *failure);
 
-    /** Sends and receives one part for each rank; the arrays have `ranks` elements, and stay as the buffers do. */
+    /**
+     * Sends and receives one part for each rank; the arrays have `ranks` elements, and stay as the buffers do. In a buffer
+     * the parts follow each other in the order of ranks, without gaps. But if the rank's own part is empty, there may be a
+     * gap in its place.
+     */
     supply_status_t (*alltoallv)(void *context, const void *send, const struct part *send_parts, void *receive,
                                  const struct part *receive_parts, struct failure *failure);
 

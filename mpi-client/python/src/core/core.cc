@@ -140,18 +140,33 @@ NB_MODULE(_core, module) {
     nb::set_leak_warnings(false);
     module.attr("version") = supply_version();
     module.attr("contract_version") = supply_contract_version();
+    nb::dict policies;
+    policies["supplied"] = static_cast<int>(SUPPLY_EXCHANGE_AS_SUPPLIED);
+    policies["all"] = static_cast<int>(SUPPLY_EXCHANGE_ALL);
+    policies["hash"] = static_cast<int>(SUPPLY_EXCHANGE_HASH);
+    policies["balance"] = static_cast<int>(SUPPLY_EXCHANGE_BALANCE);
+    module.attr("exchange_policies") = policies;
 
     nb::class_<Pair>(module, "Pair", nb::is_weak_referenceable())
         .def(
             "__init__",
             [](Pair *self, const std::string &mapped_files, const std::string &named_pipes, int local_rank, int rank,
                double timeout, size_t ring_bytes, size_t block_bytes, const std::string &group,
-               const std::string &position, const std::string &results_folder) {
+               const std::string &position, const std::string &results_folder, bool exchange) {
                 new (self) Pair(Options{mapped_files, named_pipes, group, position, results_folder, local_rank, rank,
-                                        timeout, ring_bytes, block_bytes});
+                                        timeout, ring_bytes, block_bytes, exchange});
             },
             "mapped_files"_a, "named_pipes"_a, "local_rank"_a, "rank"_a, "timeout"_a, "ring_bytes"_a, "block_bytes"_a,
-            "group"_a, "position"_a, "results_folder"_a)
+            "group"_a, "position"_a, "results_folder"_a, "exchange"_a)
+        .def(
+            "exchange",
+            [](Pair &pair, nb::object transport, int policy, const std::string &column, bool nulls_together,
+               double fraction, uint64_t seed, size_t window_bytes) {
+                pair.exchange(std::move(transport),
+                              ExchangeOptions{static_cast<supply_exchange_policy_t>(policy), column, nulls_together,
+                                              fraction, seed, window_bytes});
+            },
+            "transport"_a, "policy"_a, "column"_a, "nulls_together"_a, "fraction"_a, "seed"_a, "window_bytes"_a)
         .def("next", &next, "once"_a)
         .def("position", &Pair::position)
         .def("close", &Pair::close)

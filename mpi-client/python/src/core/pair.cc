@@ -5,17 +5,12 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <limits>
 
 namespace nb = nanobind;
 
 namespace {
-
-/* The longest time that a signal to another thread stays unnoticed. */
-constexpr int kPauseMilliseconds = 100;
 
 const char *set(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
 
@@ -59,6 +54,7 @@ Pair::Pair(const Options &from) : process_(getpid()) {
     options.timeout = from.timeout;
     options.ring_bytes = from.ring_bytes;
     options.block_bytes = from.block_bytes;
+    options.exchange = from.exchange;
     supply_position_t position;
     if (!from.position.empty()) {
         if (supply_position_from_text(&position, from.position.c_str()) != SUPPLY_OK)
@@ -89,25 +85,65 @@ void Pair::check(int status) const {
     if (status < 0) raise(static_cast<supply_status_t>(status), supply_error(supply_), supply_error_errno(supply_));
 }
 
+void Pair::exchange(nb::object transport, const ExchangeOptions &options) {
+    handle();
+    exchange_ = std::make_shared<Exchange>(std::move(transport));
+    supply_t *taken = take();
+    supply_status_t status;
+    {
+        nb::gil_scoped_release released;
+        status = exchange_->open(&taken, options);
+    }
+    supply_ = taken;
+    exchange_->throw_interruption();
+    check(status);
+}
+
 supply_status_t Pair::next(supply_block_t &block, bool once) {
     double end = std::numeric_limits<double>::infinity();
     /* The pauses let libsupply's own limit pass first, which raises if no task has shown life. */
     if (once) end = now() + supply_timeout(handle()) + 2 * kPauseMilliseconds / 1e3;
     for (;;) {
-        const supply_status_t status = supply_try_next(handle(), &block);
+        const supply_status_t status = try_next(block);
+        if (status < 0) throw_interruption();
         check(status);
         if (status != SUPPLY_AGAIN || now() >= end) return status;
-        pollfd poller = {supply_fd(supply_), POLLIN, 0};
-        {
-            nb::gil_scoped_release released;
-            poll(&poller, 1, kPauseMilliseconds);
-        }
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        pause();
+        throw_interruption();
     }
 }
 
+supply_status_t Pair::try_next(supply_block_t &block) {
+    supply_t *const supply = handle();
+    if (receiver_ != std::thread::id())
+        raise(SUPPLY_ERROR_ARGUMENT, "another thread waits for the next block of this supply");
+    receiver_ = std::this_thread::get_id();
+    const supply_status_t status = supply_try_next(supply, &block);
+    receiver_ = std::thread::id();
+    for (const supply_block_t &released : released_meanwhile_) supply_release(supply, &released);
+    released_meanwhile_.clear();
+    return status;
+}
+
+void Pair::pause() {
+    /* An exchange waits for other ranks, of which no descriptor tells. */
+    if (exchange_ != nullptr) return exchange_->pause();
+    pollfd poller = {supply_fd(supply_), POLLIN, 0};
+    nb::gil_scoped_release released;
+    poll(&poller, 1, kPauseMilliseconds);
+}
+
+void Pair::throw_interruption() {
+    if (exchange_ != nullptr) exchange_->throw_interruption();
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 void Pair::release(const supply_block_t &block) noexcept {
-    if (supply_ != nullptr && is_mine()) supply_release(supply_, &block);
+    if (supply_ == nullptr || !is_mine()) return;
+    if (receiver_ == std::thread::id())
+        supply_release(supply_, &block);
+    else
+        released_meanwhile_.push_back(block);
 }
 
 const Schema &Pair::schema() {
@@ -149,62 +185,4 @@ std::string Pair::position_after(const supply_block_t &block, uint32_t elements)
         raise(SUPPLY_ERROR_ARGUMENT, "there is no position after " + std::to_string(elements) +
                                          " elements of a block of " + std::to_string(block.element_count));
     return text_of(position);
-}
-
-/* While a call runs without the interpreter's lock, other threads must find the pair closed. */
-supply_t *Pair::take() {
-    supply_t *const taken = is_mine() ? supply_ : nullptr;
-    supply_ = nullptr;
-    return taken;
-}
-
-/* SUPPLY_AGAIN: the pair is still open. */
-supply_status_t Pair::close_within(double seconds) {
-    supply_t *const taken = take();
-    supply_status_t status;
-    {
-        nb::gil_scoped_release released;
-        status = supply_close_within(taken, seconds);
-    }
-    if (status == SUPPLY_AGAIN) supply_ = taken;
-    return status;
-}
-
-void Pair::close() {
-    supply_status_t status;
-    while ((status = close_within(kPauseMilliseconds / 1e3)) == SUPPLY_AGAIN) {
-        close_interrupted_ = PyErr_CheckSignals() != 0;
-        if (close_interrupted_) throw nb::python_error();
-    }
-    const int error_number = errno;
-    if (status == SUPPLY_ERROR_SYSTEM)
-        raise(status,
-              std::string("a pipe of the pair cannot be read, or a file not be removed: ") + strerror(error_number),
-              error_number);
-    if (status == SUPPLY_ERROR_CONTRACT)
-        raise(status, "this rank has received everything, but another program writes into its notification pipe");
-    if (status == SUPPLY_ERROR_SPARK)
-        raise(status,
-              "this rank has received everything, but Spark's run has failed meanwhile: see the Supplier's log");
-    if (status == SUPPLY_ERROR_TIMEOUT)
-        raise(status, "this rank has received everything, but Spark has not confirmed it within the timeout: see the "
-                      "Supplier's log (--timeout / SUPPLY_TIMEOUT)");
-}
-
-void Pair::abort(const std::string &reason) {
-    supply_t *const taken = take();
-    nb::gil_scoped_release released;
-    supply_abort(taken, reason.c_str());
-}
-
-void Pair::finish() {
-    if (close_interrupted_)
-        abort("close() was interrupted");
-    else
-        close_within(std::numeric_limits<double>::infinity());
-}
-
-void Pair::abandon_in_child() {
-    supply_abandon_in_child(supply_);
-    supply_ = nullptr;
 }

@@ -7,7 +7,10 @@
 
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "exchange.h"
 #include "references.h"
 #include "schema.h"
 #include "supply_arrow.h"
@@ -36,6 +39,7 @@ struct Options {
     int local_rank, rank;
     double timeout;
     size_t ring_bytes, block_bytes;
+    bool exchange; /**< the program will call Pair::exchange() */
 };
 
 class Pair {
@@ -44,6 +48,9 @@ class Pair {
     ~Pair() { finish(); }
     Pair(const Pair &) = delete;
     Pair &operator=(const Pair &) = delete;
+
+    /** From now on the blocks have elements of all ranks. Collective; afterwards a failed pair can only be closed. */
+    void exchange(nanobind::object transport, const ExchangeOptions &options);
 
     /**
      * Waits for the next block. Other Python threads run meanwhile, and a signal handler that raises ends the wait. The
@@ -73,9 +80,16 @@ class Pair {
     const std::shared_ptr<References> &references() const { return references_; }
 
   private:
+    /** The longest time that a signal to another thread stays unnoticed. */
+    static constexpr int kPauseMilliseconds = 100;
+
     bool is_mine() const; /**< whether this process has opened it */
     supply_t *take();
     supply_status_t close_within(double seconds);
+    supply_status_t try_next(supply_block_t &block);
+    void pause();
+    /** Throws what a signal handler has raised. */
+    void throw_interruption();
 
     supply_t *supply_ = nullptr;
     Schema schema_;
@@ -83,6 +97,10 @@ class Pair {
     const pid_t process_;
     unsigned forks_;
     bool close_interrupted_ = false;
+    std::shared_ptr<Exchange> exchange_;
+    /* The thread in supply_try_next(). An exchange runs Python code there, and so may let other threads run. */
+    std::thread::id receiver_;
+    std::vector<supply_block_t> released_meanwhile_;
 };
 
 #endif

@@ -28,7 +28,9 @@ from supply.errors import (
     SupplyOSError,
     SupplyTimeoutError,
 )
-from supply.pair import Statistics, Supply, from_comm, open
+from supply.exchange import Exchange
+from supply.opening import from_comm, open
+from supply.pair import Statistics, Supply
 from supply.results import Result
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "ColumnError",
     "ConfigError",
     "ContractError",
+    "Exchange",
     "InUseError",
     "NoSpaceError",
     "Result",

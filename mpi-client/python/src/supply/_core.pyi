@@ -5,6 +5,8 @@ import torch
 
 version: str
 contract_version: str
+# Names of policies, and their numbers in supply_exchange_options.h.
+exchange_policies: dict[str, int]
 
 class Pair:
     def __init__(
@@ -19,6 +21,17 @@ class Pair:
         group: str,
         position: str,
         results_folder: str,
+        exchange: bool,
+    ) -> None: ...
+    def exchange(
+        self,
+        transport: Any,
+        policy: int,
+        column: str,
+        nulls_together: bool,
+        fraction: float,
+        seed: int,
+        window_bytes: int,
     ) -> None: ...
     def next(self, once: bool) -> tuple[str, Any]: ...
     def position(self) -> str: ...

@@ -12,6 +12,8 @@ class SupplyError(RuntimeError):
 class ConfigError(SupplyError):
     """Config files, options or paths are missing or wrong."""
 
+    status = "SUPPLY_ERROR_CONFIG"
+
 
 class InUseError(SupplyError):
     """A living process owns this pair."""

@@ -1,24 +1,17 @@
-"""A rank's side of a pair: open, receive, close."""
+"""A rank's side of a pair: receive, close."""
 
 from __future__ import annotations
 
 import os
-import pathlib
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 from supply import _core, arrow_views
 from supply.block import Block
 from supply.closing import Closing
 from supply.errors import AllHeldError
 from supply.results import Result
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
-
-Path = Union[str, "os.PathLike[str]"]
-Config = Union[Path, tuple[Path, Path], None]
 
 # AllHeldError lists at most this number of blocks.
 _LISTED_BLOCKS = 8
@@ -227,71 +220,3 @@ class Supply(Closing):
             "copy=True (of a SupplyDataset: leave zero_copy out). The end of an epoch and the end of the data need a "
             "slot of the ring each, too"
         )
-
-
-def open(
-    config: Config = None,
-    local_rank: int | None = None,
-    *,
-    rank: int | None = None,
-    timeout: float | None = None,
-    ring: int | None = None,
-    block: int | None = None,
-    group: str | None = None,
-    position: str | None = None,
-    results_folder: Path | None = None,
-) -> Supply:
-    """Opens this rank's side of its pair, without waiting for Spark.
-
-    config: the folder with mapped-files.conf and named-pipes.conf, or the paths of both files. None:
-        SUPPLY_MAPPED_FILES and SUPPLY_NAMED_PIPES of the environment.
-    local_rank: the rank's number on its node, from 0, which is its line in both files. None: from the launcher's
-        environment.
-    rank: the rank's number in the job, which Spark's task compares with its own. None: from the launcher's environment.
-    timeout: limit of each wait in seconds. None: SUPPLY_TIMEOUT, or 120.
-    ring, block: bytes of the ring and of a block. None: from the config line, or four blocks of 2 MiB.
-    group: the group whose members may feed this rank. None: from the config line (docs/SECURITY.md).
-    position: resume after this position of an earlier run of the same plan: partitions, ranks, seed, shuffle, uneven.
-        None: from the beginning.
-    results_folder: an absolute path, where results() writes. None: SUPPLY_RESULTS_FOLDER, or the mapped file's folder.
-
-    Raises ConfigError, InUseError, NoSpaceError, SupplyOSError, SupplyMemoryError, SupplyError.
-    """
-    mapped_files, named_pipes = _config_files(config)
-    return Supply(
-        _core.Pair(
-            mapped_files=mapped_files,
-            named_pipes=named_pipes,
-            local_rank=-1 if local_rank is None else local_rank,
-            rank=-1 if rank is None else rank,
-            timeout=timeout or 0,
-            ring_bytes=ring or 0,
-            block_bytes=block or 0,
-            group=group or "",
-            position=position or "",
-            results_folder=os.fspath(results_folder or ""),
-        )
-    )
-
-
-def from_comm(comm: MPI.Comm, config: Config = None, **options: Any) -> Supply:
-    """As open(), with both ranks from an mpi4py communicator that spans the job, as MPI.COMM_WORLD does. Collective.
-
-    options: timeout, ring, block, group, position and results_folder of open().
-    """
-    from mpi4py import MPI
-
-    node = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.rank)
-    local_rank = node.rank
-    node.Free()
-    return open(config, local_rank, rank=comm.rank, **options)
-
-
-def _config_files(config: Config) -> tuple[str, str]:
-    if config is None:
-        return "", ""
-    if isinstance(config, (str, os.PathLike)):
-        folder = pathlib.Path(config)
-        config = (folder / "mapped-files.conf", folder / "named-pipes.conf")
-    mapped_files, named_pipes = config
-    return os.fspath(mapped_files), os.fspath(named_pipes)

@@ -23,9 +23,11 @@ from supply.epoch import Epoch
 from supply.epoch_blocks import EpochBlocks
 from supply.equal_steps import EqualSteps, Step
 from supply.errors import SupplyError
+from supply.exchange import transport_over
 from supply.loader import DataLoader
-from supply.pair import Config, Supply
-from supply.pair import open as open_supply
+from supply.opening import Config
+from supply.opening import open as open_supply
+from supply.pair import Supply
 from supply.pinned import PendingCopies, Stream, next_block, pin_batches
 from supply.results import Result
 from supply.worker_side import WorkerSide
@@ -45,7 +47,8 @@ class SupplyDataset(Closing, IterableDataset):
     A batch is a dict by column. It is a writable copy. For trainers that iterate over a data set once for each epoch,
     iterating over the SupplyDataset itself gives the next epoch.
 
-    config, local_rank, options: as for supply.open(). The first iteration opens the pair.
+    config, local_rank, options: as for supply.open(). The first iteration opens the pair. With `exchange`, all ranks
+        must make their data sets in the same order, and take the same epochs.
     columns: names of the columns.
     batch_size: elements of a batch, for blocks of any size.
     transform: makes what the loop gets of a batch (a dict by column). In a DataLoader with workers, they call it.
@@ -100,6 +103,9 @@ class SupplyDataset(Closing, IterableDataset):
         if not isinstance(pin, bool) and not zero_copy:
             raise ValueError("pin=stream is for zero_copy=True: PyTorch itself watches the copies of pinned copies")
         self._pair = (config, local_rank)
+        if options.get("exchange") is not None:
+            # Here, because making a group is collective, and the first iteration may be in a thread of the workers.
+            options["comm"] = transport_over(options.get("comm"))
         self._options = options
         values = BlockValues(columns, dtypes or {}, ragged or {}, nulls or {})
         self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin))

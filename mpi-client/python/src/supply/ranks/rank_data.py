@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch.distributed
+
 from supply.ranks.job import DataSpec
 from supply.ranks.messages import Progress
 from supply.results import Result
@@ -17,7 +19,7 @@ class RankData(SupplyDataset):
     """A SupplyDataset with `validation`, the data set of the second DataFrame, or None."""
 
     def __init__(self, spec: DataSpec) -> None:
-        super().__init__(spec.config, **spec.options)
+        super().__init__(spec.config, **spec.options, **_exchange(spec.exchange_over))
         self._spec = spec
         self._writes_results = False
         # By a `with` of the function.
@@ -79,3 +81,14 @@ class RankData(SupplyDataset):
 
     def _datasets(self) -> list[RankData]:
         return [self] if self.validation is None else [self, self.validation]
+
+
+def _exchange(over: str | None) -> dict[str, Any]:
+    """The options of SupplyDataset for an exchange over MPI or over torch.distributed."""
+    if over is None:
+        return {}
+    if over == "torch":
+        return {"exchange": "supplied", "comm": torch.distributed.group.WORLD}
+    from mpi4py import MPI
+
+    return {"exchange": "supplied", "comm": MPI.COMM_WORLD}

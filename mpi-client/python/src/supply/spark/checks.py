@@ -48,6 +48,18 @@ def check_columns(df: Any, columns: Sequence[str], name: str = "df") -> None:
         raise SupplierError(f"{'; '.join(problems)} (columns of {name}: {', '.join(types)})")
 
 
+def exchange_over(shuffle: str, launcher: str, backend: str | None) -> str | None:
+    """What the ranks exchange elements over: "mpi" or "torch". None: they do not."""
+    if shuffle != "all":
+        return None
+    if launcher == "torch" and backend is None:
+        raise SupplierError(
+            "with shuffle='all' the ranks exchange elements over torch.distributed: leave backend=None out, or use "
+            "launcher='mpirun'"
+        )
+    return "mpi" if launcher == "mpirun" else "torch"
+
+
 def _is_supplied(kind: Any) -> bool:
     if kind.typeName() == "array":
         return kind.elementType.typeName() in _NUMBERS

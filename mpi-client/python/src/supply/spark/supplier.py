@@ -81,6 +81,7 @@ class Supplier:
         seed: int = 0,
         shuffle: str = "partitions",
         shuffle_buffer: int | None = None,
+        exchange_fraction: float | None = None,
         drop_last: bool = False,
         pad: bool = False,
         block_elements: int | None = None,
@@ -110,8 +111,9 @@ class Supplier:
             still computes df.
         columns: the columns of df that ranks get.
         batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy, pin: as for SupplyDataset.
-        epochs, seed, shuffle, shuffle_buffer, block_elements, resident, resident_folder, resident_quota, keep: as for
-            df.write.format("supply").
+        epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements, resident, resident_folder,
+            resident_quota, keep: as for df.write.format("supply"). With shuffle="all" the ranks exchange elements, over
+            torch.distributed or with launcher="mpirun" over mpi4py; those of `validation` stay.
         drop_last: each rank makes as many steps in an epoch as the rank with the fewest full batches.
         pad: each rank makes as many steps as the rank with the most; some elements repeat.
         validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.
@@ -136,6 +138,7 @@ class Supplier:
             checks.check_columns(validation, columns, "validation")
         if drop_last and pad:
             raise SupplierError("drop_last and pad exclude each other")
+        over = checks.exchange_over(shuffle, self._launcher, backend)
         script, call = (None, function) if callable(function) else (checks.read_script(function), None)
         checks.check_arguments(call, arguments)
         schema = None if results is None else checks.result_schema(results)
@@ -150,13 +153,13 @@ class Supplier:
             "transform": transform, "collate_fn": collate_fn, "dtypes": dtypes, "ragged": ragged, "nulls": nulls,
             "zero_copy": zero_copy, "pin": pin,
         }  # fmt: skip
-        data = DataSpec(files.config("train"), dataset, epochs, positions, results=schema)
+        data = DataSpec(files.config("train"), dataset, epochs, positions, results=schema, exchange_over=over)
         if validation is not None:
             data.validation = DataSpec(files.config("validation"), {**dataset, "uneven": "keep"}, epochs)
         payload = checks.pickled(Job(call, script, arguments, data, backend), function)
         options = {
             "ranks": self._ranks, "epochs": epochs, "seed": seed, "shuffle": shuffle, "shuffle-buffer": shuffle_buffer,
-            "resident": resident, "resident-folder": resident_folder, "resident-quota": resident_quota, "keep": keep,
+            "exchange-fraction": exchange_fraction, "resident": resident, "resident-folder": resident_folder, "resident-quota": resident_quota, "keep": keep,
             "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
             # While ranks validate, no block of df is released, and the other way round. Run finds stuck ranks then.
             "timeout": timeout if validation is None else _DAY_SECONDS,
@@ -165,6 +168,8 @@ class Supplier:
         if validation is not None:
             # Other data, with a name of its own.
             named = {**options, "keep": keep and f"{keep} (validation)"}
+            if over is not None:
+                named.update({"shuffle": "partitions", "exchange-fraction": None})
             supplied.append(Supplied(validation.select(*columns), "validation", named))
         environment = {**self._environment, "SUPPLY_RESULTS_FOLDER": str(files.results_folder)}
         return Run(

@@ -1,0 +1,166 @@
+#include "exchange.h"
+
+#include <nanobind/stl/string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+extern "C" {
+#include "exchange/exchange.h"
+}
+
+namespace nb = nanobind;
+
+namespace {
+
+constexpr unsigned kShortestPauseMicroseconds = 50;
+constexpr unsigned kLongestPauseMicroseconds = 1000;
+
+/* Writable also for what is sent: PyTorch warns of memory that is not. */
+nb::object view(const void *address, size_t bytes) {
+    static char nothing;
+    /* Python has no views of NULL. */
+    char *const start = address == nullptr ? &nothing : static_cast<char *>(const_cast<void *>(address));
+    PyObject *const made = PyMemoryView_FromMemory(start, static_cast<Py_ssize_t>(bytes), PyBUF_WRITE);
+    if (made == nullptr) throw nb::python_error();
+    return nb::steal(made);
+}
+
+size_t end_of(const part *parts, int ranks) {
+    size_t end = 0;
+    for (int i = 0; i < ranks; i++) end = std::max(end, parts[i].offset + parts[i].bytes);
+    return end;
+}
+
+supply_status_t fail(failure *failure, const char *operation, const nb::python_error &error) {
+    std::string text = "an exception without a text";
+    try {
+        text = nb::cast<std::string>(error.type().attr("__name__")) + ": " + nb::str(error.value()).c_str();
+    } catch (const std::exception &) {
+        /* The exception's own __str__ has raised. */
+    }
+    errno = 0;
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "the exchange between ranks failed in %s: %s", operation,
+                       text.c_str());
+}
+
+Exchange &in(void *context) { return **static_cast<std::shared_ptr<Exchange> *>(context); }
+
+} // namespace
+
+Exchange::Exchange(nb::object transport)
+    : transport_(std::move(transport)), rank_(nb::cast<int>(transport_.attr("rank"))),
+      ranks_(nb::cast<int>(transport_.attr("ranks"))), process_(getpid()),
+      pause_microseconds_(kShortestPauseMicroseconds) {}
+
+supply_status_t Exchange::open(supply_t **supply, const ExchangeOptions &from) {
+    supply_exchange_options_t options;
+    supply_exchange_options_init(&options);
+    options.policy = from.policy;
+    options.column = from.column.empty() ? nullptr : from.column.c_str();
+    options.nulls_together = from.nulls_together;
+    options.fraction = from.fraction;
+    options.seed = from.seed;
+    options.window_bytes = from.window_bytes;
+    const transport calls = {
+        rank_, ranks_, new std::shared_ptr<Exchange>(shared_from_this()), allgather, alltoall, alltoallv, poll, free};
+    is_opening_ = true;
+    const supply_status_t status = supply_exchange_over(supply, &calls, &options);
+    is_opening_ = false;
+    return status;
+}
+
+void Exchange::throw_interruption() {
+    if (interruption_ == nullptr) return;
+    nb::python_error error = std::move(*interruption_);
+    interruption_.reset();
+    throw error;
+}
+
+void Exchange::keep_interruption(nb::python_error &&error) {
+    interruption_ = std::make_unique<nb::python_error>(std::move(error));
+}
+
+void Exchange::pause() {
+    nb::gil_scoped_release released;
+    usleep(pause_microseconds_);
+    pause_microseconds_ = std::min(2 * pause_microseconds_, kLongestPauseMicroseconds);
+}
+
+/* A signal that arrives now must not leave it unknown whether the operation has begun, so its handler runs first. */
+template <typename Begin>
+supply_status_t Exchange::begin(failure *failure, const char *operation, Begin begin) {
+    nb::gil_scoped_acquire acquired;
+    pause_microseconds_ = kShortestPauseMicroseconds;
+    if (!is_opening_ && PyErr_CheckSignals() != 0) keep_interruption(nb::python_error());
+    try {
+        begin(transport_);
+        return SUPPLY_OK;
+    } catch (nb::python_error &error) {
+        fail(failure, operation, error);
+        if (!error.matches(PyExc_Exception)) keep_interruption(std::move(error));
+        return SUPPLY_ERROR_SYSTEM;
+    }
+}
+
+supply_status_t Exchange::allgather(void *context, const void *send, void *receive, size_t bytes, failure *failure) {
+    Exchange &exchange = in(context);
+    return exchange.begin(failure, "allgather", [&](const nb::object &transport) {
+        transport.attr("allgather")(view(send, bytes), view(receive, bytes * exchange.ranks_));
+    });
+}
+
+supply_status_t Exchange::alltoall(void *context, const void *send, void *receive, size_t bytes, failure *failure) {
+    Exchange &exchange = in(context);
+    return exchange.begin(failure, "alltoall", [&](const nb::object &transport) {
+        const size_t all = bytes * exchange.ranks_;
+        transport.attr("alltoall")(view(send, all), view(receive, all));
+    });
+}
+
+supply_status_t Exchange::alltoallv(void *context, const void *send, const part *send_parts, void *receive,
+                                    const part *receive_parts, failure *failure) {
+    Exchange &exchange = in(context);
+    return exchange.begin(failure, "alltoallv", [&](const nb::object &transport) {
+        transport.attr("alltoallv")(view(send, end_of(send_parts, exchange.ranks_)), exchange.tuples(send_parts),
+                                    view(receive, end_of(receive_parts, exchange.ranks_)),
+                                    exchange.tuples(receive_parts));
+    });
+}
+
+nb::list Exchange::tuples(const part *parts) const {
+    nb::list list;
+    for (int i = 0; i < ranks_; i++) list.append(nb::make_tuple(parts[i].offset, parts[i].bytes));
+    return list;
+}
+
+supply_status_t Exchange::poll(void *context, failure *failure) {
+    Exchange &exchange = in(context);
+    nb::gil_scoped_acquire acquired;
+    try {
+        return nb::cast<bool>(exchange.transport_.attr("poll")()) ? SUPPLY_OK : SUPPLY_AGAIN;
+    } catch (nb::python_error &error) {
+        if (error.matches(PyExc_Exception)) return fail(failure, "poll", error);
+        if (exchange.is_opening_) fail(failure, "poll", error);
+        exchange.keep_interruption(std::move(error));
+        return exchange.is_opening_ ? SUPPLY_ERROR_SYSTEM : SUPPLY_AGAIN;
+    }
+}
+
+void Exchange::free(void *context, bool pending) {
+    auto *const held = static_cast<std::shared_ptr<Exchange> *>(context);
+    nb::gil_scoped_acquire acquired;
+    Exchange &exchange = **held;
+    if (exchange.process_ == getpid() && !pending) {
+        try {
+            exchange.transport_.attr("close")();
+        } catch (nb::python_error &error) {
+            error.discard_as_unraisable("the end of the exchange between ranks");
+        }
+    } else {
+        /* Never freed: a pending operation may still use it, and a child must not end what its parent uses. */
+        exchange.transport_.release();
+    }
+    delete held;
+}

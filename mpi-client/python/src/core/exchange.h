@@ -1,0 +1,62 @@
+/** The exchange between ranks over a transport in Python (supply/exchange.py says which methods it must have). */
+#ifndef SUPPLY_PYTHON_EXCHANGE_H
+#define SUPPLY_PYTHON_EXCHANGE_H
+
+#include <nanobind/nanobind.h>
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "supply.h"
+#include "supply_exchange_options.h"
+
+struct transport;
+struct failure;
+struct part;
+
+struct ExchangeOptions {
+    supply_exchange_policy_t policy;
+    std::string column; /**< "": not set */
+    bool nulls_together;
+    double fraction;
+    uint64_t seed;
+    size_t window_bytes;
+};
+
+/** Calls the transport. The library may call it without the interpreter's lock. */
+class Exchange : public std::enable_shared_from_this<Exchange> {
+  public:
+    explicit Exchange(nanobind::object transport);
+
+    /** supply_exchange_over(). Without the interpreter's lock. */
+    supply_status_t open(supply_t **supply, const ExchangeOptions &options);
+
+    /** Throws what a signal handler has raised while the library called the transport. */
+    void throw_interruption();
+
+    /** A pause between two calls of supply_try_next(), without the interpreter's lock. It grows if nothing happens. */
+    void pause();
+
+  private:
+    static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, failure *failure);
+    static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, failure *failure);
+    static supply_status_t alltoallv(void *context, const void *send, const part *send_parts, void *receive,
+                                     const part *receive_parts, failure *failure);
+    static supply_status_t poll(void *context, failure *failure);
+    static void free(void *context, bool pending);
+
+    template <typename Begin>
+    supply_status_t begin(failure *failure, const char *operation, Begin begin);
+    void keep_interruption(nanobind::python_error &&error);
+    nanobind::list tuples(const part *parts) const;
+
+    nanobind::object transport_;
+    const int rank_, ranks_;
+    const pid_t process_;
+    bool is_opening_ = false;
+    std::unique_ptr<nanobind::python_error> interruption_;
+    unsigned pause_microseconds_;
+};
+
+#endif

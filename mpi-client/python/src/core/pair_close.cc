@@ -1,0 +1,73 @@
+// The end of a pair.
+#include "pair.h"
+
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+namespace nb = nanobind;
+
+/* While a call runs without the interpreter's lock, other threads must find the pair closed. */
+supply_t *Pair::take() {
+    while (receiver_ != std::thread::id() && is_mine()) {
+        if (receiver_ == std::this_thread::get_id())
+            raise(SUPPLY_ERROR_ARGUMENT, "this supply waits for other ranks, and cannot be closed by a signal handler: "
+                                         "let the handler raise an exception");
+        pause();
+    }
+    supply_t *const taken = is_mine() ? supply_ : nullptr;
+    supply_ = nullptr;
+    return taken;
+}
+
+/* SUPPLY_AGAIN: the pair is still open. */
+supply_status_t Pair::close_within(double seconds) {
+    supply_t *const taken = take();
+    supply_status_t status;
+    {
+        nb::gil_scoped_release released;
+        status = supply_close_within(taken, seconds);
+    }
+    if (status == SUPPLY_AGAIN) supply_ = taken;
+    return status;
+}
+
+void Pair::close() {
+    supply_status_t status;
+    while ((status = close_within(kPauseMilliseconds / 1e3)) == SUPPLY_AGAIN) {
+        close_interrupted_ = true;
+        throw_interruption();
+        close_interrupted_ = false;
+    }
+    const int error_number = errno;
+    if (status == SUPPLY_ERROR_SYSTEM)
+        raise(status,
+              std::string("a pipe of the pair cannot be read, or a file not be removed: ") + strerror(error_number),
+              error_number);
+    if (status == SUPPLY_ERROR_CONTRACT)
+        raise(status, "this rank has received everything, but another program writes into its notification pipe");
+    if (status == SUPPLY_ERROR_SPARK)
+        raise(status,
+              "this rank has received everything, but Spark's run has failed meanwhile: see the Supplier's log");
+    if (status == SUPPLY_ERROR_TIMEOUT)
+        raise(status, "this rank has received everything, but Spark has not confirmed it within the timeout: see the "
+                      "Supplier's log (--timeout / SUPPLY_TIMEOUT)");
+}
+
+void Pair::abort(const std::string &reason) {
+    supply_t *const taken = take();
+    nb::gil_scoped_release released;
+    supply_abort(taken, reason.c_str());
+}
+
+void Pair::finish() {
+    if (close_interrupted_)
+        abort("close() was interrupted");
+    else
+        close_within(std::numeric_limits<double>::infinity());
+}
+
+void Pair::abandon_in_child() {
+    supply_abandon_in_child(supply_);
+    supply_ = nullptr;
+}

@@ -1,0 +1,116 @@
+"""The exchange between ranks: its options, and which communicator it uses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Union, runtime_checkable
+
+from supply import _core
+from supply.errors import ConfigError
+
+# Offset and bytes of each rank's part of a buffer, in the order of ranks.
+Parts = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Which element goes to which rank. All ranks must set the same.
+
+    policy: "supplied": what Spark says (shuffle=all). "all": each window in a random order is dealt to the ranks in
+        turn. "hash": elements with the same value in `column` go to the same rank. "balance": only surplus moves, so
+        that the ranks' totals differ by at most one.
+    column: of "hash". It must not be nullable, unless nulls_together is set.
+    nulls_together: of "hash". Elements whose value is null form one group.
+    fraction: of "all". The part of each window that is dealt; the rest stays.
+    seed: of "all". The seed of the order.
+    window_bytes: bytes that a rank contributes to one exchange. 0: half of the ring.
+    """
+
+    policy: str = "supplied"
+    column: str | None = None
+    nulls_together: bool = False
+    fraction: float = 1.0
+    seed: int = 0
+    window_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.policy not in _core.exchange_policies:
+            raise ConfigError(f"exchange is {self.policy!r}, must be one of {', '.join(_core.exchange_policies)}")
+
+    def open(self, pair: _core.Pair, transport: Transport) -> None:
+        """From now on the pair's blocks have elements of all ranks. Collective."""
+        pair.exchange(
+            transport,
+            policy=_core.exchange_policies[self.policy],
+            column=self.column or "",
+            nulls_together=self.nulls_together,
+            fraction=self.fraction,
+            seed=self.seed,
+            window_bytes=self.window_bytes,
+        )
+
+
+Policy = Union[Exchange, str]
+
+
+@runtime_checkable
+class Transport(Protocol):
+    """Collective operations between ranks (mpi-client/exchange/transport.h). An operation is begun, and then polled
+    until it is complete. At most one is under way. An exception ends the exchange with its text.
+    """
+
+    rank: int
+    ranks: int
+
+    def allgather(self, send: memoryview, receive: memoryview) -> None:
+        """Begins to send the same bytes to each rank."""
+
+    def alltoall(self, send: memoryview, receive: memoryview) -> None:
+        """Begins to send one piece to each rank. All have the same size."""
+
+    def alltoallv(self, send: memoryview, send_parts: Parts, receive: memoryview, receive_parts: Parts) -> None:
+        """Begins to send one part to each rank."""
+
+    def poll(self) -> bool:
+        """Whether the operation is complete."""
+
+    def close(self) -> None:
+        """No operation is under way, and none will follow."""
+
+
+def exchange_of(policy: Policy) -> Exchange:
+    return Exchange(policy) if isinstance(policy, str) else policy
+
+
+def transport_over(comm: Any = None) -> Transport:
+    """A transport over an mpi4py communicator or a torch.distributed group. Collective.
+
+    None: torch.distributed's default group if it is initialized, else MPI.COMM_WORLD if mpi4py is imported.
+    """
+    mpi, distributed = sys.modules.get("mpi4py.MPI"), sys.modules.get("torch.distributed")
+    if distributed is not None and not distributed.is_available():
+        distributed = None
+    if comm is None and distributed is not None and distributed.is_initialized():
+        comm = distributed.group.WORLD
+    elif comm is None and mpi is not None:
+        comm = mpi.COMM_WORLD
+    if comm is None:
+        raise ConfigError(
+            "an exchange needs a communicator of all ranks: set comm=, or first initialize torch.distributed or import "
+            "mpi4py.MPI"
+        )
+    if isinstance(comm, Transport):
+        return comm
+    if mpi is not None and isinstance(comm, mpi.Comm):
+        from supply.mpi_transport import MpiTransport
+
+        return MpiTransport(comm)
+    if distributed is not None and isinstance(comm, distributed.ProcessGroup):
+        from supply.torch_transport import TorchTransport
+
+        return TorchTransport(comm)
+    raise ConfigError(
+        f"comm is {comm!r}, must be a communicator of mpi4py or a group of torch.distributed with this rank in it"
+    )

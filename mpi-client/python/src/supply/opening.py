@@ -1,0 +1,106 @@
+"""Opens a rank's side of its pair."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import TYPE_CHECKING, Any, Union
+
+from supply import _core
+from supply.errors import ConfigError
+from supply.exchange import Policy, exchange_of, transport_over
+from supply.pair import Supply
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+Path = Union[str, "os.PathLike[str]"]
+Config = Union[Path, tuple[Path, Path], None]
+
+
+def open(
+    config: Config = None,
+    local_rank: int | None = None,
+    *,
+    rank: int | None = None,
+    timeout: float | None = None,
+    ring: int | None = None,
+    block: int | None = None,
+    group: str | None = None,
+    position: str | None = None,
+    results_folder: Path | None = None,
+    exchange: Policy | None = None,
+    comm: Any = None,
+) -> Supply:
+    """Opens this rank's side of its pair, without waiting for Spark.
+
+    config: the folder with mapped-files.conf and named-pipes.conf, or the paths of both files. None:
+        SUPPLY_MAPPED_FILES and SUPPLY_NAMED_PIPES of the environment.
+    local_rank: the rank's number on its node, from 0, which is its line in both files. None: from the launcher's
+        environment.
+    rank: the rank's number in the job, which Spark's task compares with its own. None: from the launcher's environment.
+    timeout: limit of each wait in seconds. None: SUPPLY_TIMEOUT, or 120.
+    ring, block: bytes of the ring and of a block. None: from the config line, or four blocks of 2 MiB.
+    group: the group whose members may feed this rank. None: from the config line (docs/SECURITY.md).
+    position: resume after this position of an earlier run of the same plan: partitions, ranks, seed, shuffle, uneven.
+        None: from the beginning.
+    results_folder: an absolute path, where results() writes. None: SUPPLY_RESULTS_FOLDER, or the mapped file's folder.
+    exchange: the ranks exchange elements before you read them: "supplied", "all", "balance" or an Exchange. The call
+        then waits for all ranks of `comm`, and so does each block. None: no exchange.
+    comm: of the exchange: an mpi4py communicator, or a torch.distributed group that serves nothing else. It must have
+        all ranks of the job. None: a group beside torch.distributed's default group if that is initialized, else
+        MPI.COMM_WORLD if mpi4py is imported.
+
+    Raises ConfigError, InUseError, NoSpaceError, SupplyOSError, SupplyMemoryError, SupplyError.
+    """
+    if exchange is None and comm is not None:
+        raise ConfigError("comm is only for an exchange: set exchange=, too, or leave comm out")
+    policy = None if exchange is None else exchange_of(exchange)
+    transport = None if policy is None else transport_over(comm)
+    mapped_files, named_pipes = _config_files(config)
+    pair = _core.Pair(
+        mapped_files=mapped_files,
+        named_pipes=named_pipes,
+        local_rank=-1 if local_rank is None else local_rank,
+        rank=-1 if rank is None else rank,
+        timeout=timeout or 0,
+        ring_bytes=ring or 0,
+        block_bytes=block or 0,
+        group=group or "",
+        position=position or "",
+        results_folder=os.fspath(results_folder or ""),
+        exchange=policy is not None,
+    )
+    if policy is not None and transport is not None:
+        try:
+            policy.open(pair, transport)
+        except BaseException as error:
+            pair.abort(f"{type(error).__name__}: {error}")
+            raise
+    return Supply(pair)
+
+
+def from_comm(comm: MPI.Comm, config: Config = None, **options: Any) -> Supply:
+    """As open(), with both ranks from an mpi4py communicator that spans the job, as MPI.COMM_WORLD does. Collective.
+
+    options: timeout, ring, block, group, position, results_folder and exchange of open(). The exchange uses `comm`.
+    """
+    from mpi4py import MPI
+
+    if options.get("exchange") is not None:
+        options.setdefault("comm", comm)
+
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.rank)
+    local_rank = node.rank
+    node.Free()
+    return open(config, local_rank, rank=comm.rank, **options)
+
+
+def _config_files(config: Config) -> tuple[str, str]:
+    if config is None:
+        return "", ""
+    if isinstance(config, (str, os.PathLike)):
+        folder = pathlib.Path(config)
+        config = (folder / "mapped-files.conf", folder / "named-pipes.conf")
+    mapped_files, named_pipes = config
+    return os.fspath(mapped_files), os.fspath(named_pipes)
