@@ -19,8 +19,8 @@ class DataSpec:
     """config: the paths of both config files. options: of SupplyDataset. epochs: in all.
 
     resume_positions: of the writer, if this run resumes. validation: of the second DataFrame. results: the schema of
-    the rows that ranks write, as text; None: they write none. exchange_over: the ranks exchange elements, as Spark says,
-    over "mpi" or "torch"; None: they do not.
+    the rows that ranks write, as text; None: they write none. exchange_over: "mpi" or "torch", if the ranks exchange
+    elements; None: they do not.
     """
 
     config: tuple[str, str]

@@ -159,7 +159,8 @@ class Supplier:
         payload = checks.pickled(Job(call, script, arguments, data, backend), function)
         options = {
             "ranks": self._ranks, "epochs": epochs, "seed": seed, "shuffle": shuffle, "shuffle-buffer": shuffle_buffer,
-            "exchange-fraction": exchange_fraction, "resident": resident, "resident-folder": resident_folder, "resident-quota": resident_quota, "keep": keep,
+            "exchange-fraction": exchange_fraction,
+            "resident": resident, "resident-folder": resident_folder, "resident-quota": resident_quota, "keep": keep,
             "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
             # While ranks validate, no block of df is released, and the other way round. Run finds stuck ranks then.
             "timeout": timeout if validation is None else _DAY_SECONDS,

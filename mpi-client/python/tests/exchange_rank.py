@@ -1,0 +1,34 @@
+"""A rank of several processes. It feeds its own pair, and writes the rows of its epochs into a file.
+
+Arguments: what to exchange over (mpi, torch), policy, elements of this rank's blocks, folder with the files of the ranks.
+"""
+
+import json
+import os
+import pathlib
+import sys
+
+import supply
+
+from exchanging import epochs_of, feeding, make_files
+
+EPOCHS = 2
+
+over, policy, sizes, folder = sys.argv[1:]
+if over == "mpi":
+    from mpi4py import MPI
+
+    rank = MPI.COMM_WORLD.rank
+else:
+    import torch.distributed
+
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
+files = make_files(pathlib.Path(folder), rank)
+exchange = supply.Exchange(policy, column="user" if policy == "hash" else None, window_bytes=2048)
+with supply.open(files.folder, 0, rank=rank, timeout=60, exchange=exchange) as s:
+    task = feeding(files, rank, json.loads(sizes)[rank], EPOCHS)
+    received = epochs_of(s)
+task.join()
+pathlib.Path(folder, f"{rank}.json").write_text(json.dumps(received))
+assert files.remaining() == []
