@@ -1,6 +1,6 @@
 """A rank of several processes. It feeds its own pair, and writes the rows of its epochs into a file.
 
-Arguments: what to exchange over (mpi, torch), policy, elements of this rank's blocks, folder with the files of the ranks.
+Arguments: mpi or torch, policy, elements of the blocks of each rank, folder with the files of the ranks.
 """
 
 import json

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import threading
 
+import numpy
 import pytest
 import supply
 from supply.exchange import transport_over
@@ -224,7 +225,7 @@ def test_another_thread_closes_while_one_waits(ranks):
 
 
 def test_closing_early(ranks):
-    kept = []
+    kept: list[tuple[numpy.ndarray, list[int]]] = []
 
     def run(rank):
         s = open_rank(rank)

@@ -27,7 +27,7 @@ private[pair] trait PairTerms {
       throw new ConfigException(
         s"$name: its rank's program does not exchange elements (--shuffle all; its libsupply implements contract " +
           s"${Layout.versionText(file.version)}): open its pair with options.exchange and supply_exchange_open() " +
-          "(Python: exchange=True), or supply without --shuffle all")
+          "(Python: exchange='supplied'), or supply without --shuffle all")
     file.writeOrCheckExchange(exchange)
   }
 
