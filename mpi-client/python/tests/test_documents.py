@@ -31,19 +31,27 @@ def examples(document):
 # The function that the examples leave to the reader.
 TRAIN = "def train(data, label):\n    assert data.shape[1:] == (2,) and len(data) == len(label) > 0\n"
 
+# A program with MPI that runs without mpirun.
+ALONE = {"OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_btl": "self,vader"}
+
 # The states of four ranks that have stopped before their first batch.
 STATES = 'states = [{"position": None}] * 4'
 
 
-@pytest.mark.parametrize("number", range(len(examples("PYTHON.md"))))
-def test_the_examples_of_python(files, number):
-    example = examples("PYTHON.md")[number]
+RANK_DOCUMENTS = ["PYTHON.md", "EXCHANGE.md"]
+
+
+@pytest.mark.parametrize(
+    "document, number", [(name, number) for name in RANK_DOCUMENTS for number in range(len(examples(name)))]
+)
+def test_the_examples_of_ranks(files, document, number):
+    example = examples(document)[number]
     conf = files.folder / "conf"
     conf.mkdir(mode=0o700)
     for name in ("mapped-files.conf", "named-pipes.conf"):
         shutil.copy(files.folder / name, conf)
     rank = subprocess.Popen(
-        [sys.executable, "-c", TRAIN + example], cwd=files.folder, env={"SUPPLY_TIMEOUT": "30", "LOCAL_RANK": "0"},
+        [sys.executable, "-c", TRAIN + example], cwd=files.folder, env={"SUPPLY_TIMEOUT": "30", "LOCAL_RANK": "0", **ALONE},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     try:
