@@ -57,6 +57,26 @@ def test_rank_0_returns_what_all_ranks_have_had(run, spark, capfd):
     assert "[rank 0] hello from 0 0 torch" in output and "[rank 1] hello from 1 1 torch" in output
 
 
+def test_ranks_exchange_elements_over_torch(run, spark):
+    def train(data):
+        from torch import distributed
+
+        epochs = [
+            [[i for batch in epoch for i in batch["id"].tolist()] for epoch in both]
+            for both in zip(data.epochs(), data.validation.epochs())
+        ]
+        gathered = [None] * distributed.get_world_size()
+        distributed.all_gather_object(gathered, epochs)
+        return gathered
+
+    # Each rank has one of two partitions, so without an exchange it would have half of the numbers.
+    gathered = run(train, rows(spark, ROWS, RANKS), validation=rows(spark, 10, RANKS), shuffle="all", epochs=2)
+    for mine, theirs in zip(*gathered):
+        assert sorted(mine[0] + theirs[0]) == list(range(ROWS))
+        assert ROWS // 4 - 100 < sum(i < ROWS // 2 for i in mine[0]) < ROWS // 4 + 100
+        assert sorted([mine[1], theirs[1]]) == [list(range(5)), list(range(5, 10))], "validation is not exchanged"
+
+
 def test_ranks_read_an_lmdb_in_place(run, spark):
     def train(data):
         import pyarrow

@@ -24,9 +24,10 @@ def run(spark):
     """Supplier.run on two ranks of mpirun. After it, nothing is left."""
     with shared_memory() as folder:
 
-        def run_in_folder(function, **of_supplier):
+        def run_in_folder(function, shuffle="partitions", partitions=8, **of_supplier):
             supplier = Supplier(**{"ranks": RANKS, "launcher": "mpirun", "folder": folder, **of_supplier})
-            return supplier.run(function, rows(spark, ROWS), columns=["id"], batch_size=BATCH, backend=None)
+            options = {"columns": ["id"], "batch_size": BATCH, "backend": None, "shuffle": shuffle}
+            return supplier.run(function, rows(spark, ROWS, partitions), **options)
 
         yield run_in_folder
 
@@ -56,6 +57,17 @@ def test_ranks_of_a_host_file_use_mpi(run, tmp_path, capfd):
     for rank in ("0", "1"):
         of_rank = [line.removeprefix(f"[rank {rank}] ") for line in lines if line.startswith(f"[rank {rank}] ")]
         assert of_rank == [rank, rank, "2", "2", "good morning"]
+
+
+def test_ranks_exchange_elements_over_mpi(run):
+    def train(data):
+        from mpi4py import MPI
+
+        return MPI.COMM_WORLD.gather([i for batch in data for i in batch["id"].tolist()])
+
+    first, second = run(train, shuffle="all", partitions=RANKS)
+    assert sorted(first + second) == list(range(ROWS))
+    assert ROWS // 4 - 100 < sum(i < ROWS // 2 for i in first) < ROWS // 4 + 100
 
 
 def test_a_killed_rank_is_the_cause_while_others_wait_for_it(run, capfd):
@@ -95,6 +107,10 @@ def test_mpirun_says_why_it_fails(run, tmp_path):
     [
         ({"launcher": "ssh"}, "launcher is 'ssh', must be 'torch' or 'mpirun'"),
         ({"launcher": "torch", "host_file": "hosts"}, "host_file is for launcher='mpirun'"),
+        (
+            {"launcher": "torch", "shuffle": "all"},
+            "with shuffle='all' the ranks exchange elements over torch.distributed",
+        ),
         ({"host_file": "no/such/hosts"}, "cannot read the host file no/such/hosts"),
         ({"ranks": RANKS + 1}, r"3 ranks need 3 task slots, but Spark .* use master local\[3\]"),
     ],
