@@ -32,7 +32,7 @@ def examples(document):
 TRAIN = "def train(data, label):\n    assert data.shape[1:] == (2,) and len(data) == len(label) > 0\n"
 
 # A program with MPI that runs without mpirun.
-ALONE = {"OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_btl": "self,vader"}
+ALONE = {"LOCAL_RANK": "0", "OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_btl": "self,vader"}
 
 # The states of four ranks that have stopped before their first batch.
 STATES = 'states = [{"position": None}] * 4'
@@ -51,7 +51,7 @@ def test_the_examples_of_ranks(files, document, number):
     for name in ("mapped-files.conf", "named-pipes.conf"):
         shutil.copy(files.folder / name, conf)
     rank = subprocess.Popen(
-        [sys.executable, "-c", TRAIN + example], cwd=files.folder, env={"SUPPLY_TIMEOUT": "30", "LOCAL_RANK": "0", **ALONE},
+        [sys.executable, "-c", TRAIN + example], cwd=files.folder, env={"SUPPLY_TIMEOUT": "30", **ALONE},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     try:
