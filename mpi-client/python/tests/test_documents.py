@@ -19,6 +19,7 @@ from values import batch
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 
 LIMIT_SECONDS = 240
+RANK_DOCUMENTS = ["PYTHON.md", "EXCHANGE.md"]
 
 
 def examples(document):
@@ -36,9 +37,6 @@ ALONE = {"LOCAL_RANK": "0", "OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_bt
 
 # The states of four ranks that have stopped before their first batch.
 STATES = 'states = [{"position": None}] * 4'
-
-
-RANK_DOCUMENTS = ["PYTHON.md", "EXCHANGE.md"]
 
 
 @pytest.mark.parametrize(
