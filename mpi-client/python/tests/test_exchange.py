@@ -67,7 +67,7 @@ def owners(rows):
     "exchange",
     ["all", "balance", supply.Exchange("all", seed=3, window_bytes=WINDOW), supply.Exchange("hash", column="user"),
      supply.Exchange("hash", column="text"), supply.Exchange("hash", column="weight", nulls_together=True)],
-    ids=str,
+    ids=lambda exchange: exchange if isinstance(exchange, str) else f"{exchange.policy}-{exchange.column}",
 )  # fmt: skip
 def test_every_element_reaches_one_rank(ranks, exchange):
     sizes = [[40, 1, 30], [25, 50]]
@@ -108,7 +108,7 @@ def test_spark_says_what_to_exchange(ranks):
 
 
 def test_spark_says_nothing(ranks):
-    assert_all_fail(ranks, "supplied", supply.SupplyError, "exchange", announces=False)
+    assert_all_fail(ranks, "supplied", supply.SupplyError, "Spark was not started with --shuffle all")
 
 
 def assert_all_fail(ranks, exchange, error, match, announces=False, **options):
@@ -213,12 +213,11 @@ def test_another_thread_closes_while_one_waits(ranks):
             with concurrent.futures.ThreadPoolExecutor(1) as threads:
                 block = threads.submit(s.next_block)
                 assert waits.wait(HANG_SECONDS)
-                with pytest.raises(supply.SupplyError, match="another thread"):
-                    s.next_block()
                 s.abort("the test has ended")
                 with pytest.raises(supply.SupplyError, match="closed"):
                     block.result()
-        wait_until("the end of rank 0", lambda: ranks[0].remaining() == [])
+        else:
+            wait_until("the end of rank 0", lambda: ranks[0].remaining() == [])
         s.abort("the test has ended")
 
     on_ranks(RANKS, run)

@@ -25,10 +25,10 @@ class ThreadTransport:
         self._begin([send] * self.ranks, receive, _equal_parts(receive, self.ranks))
 
     def alltoall(self, send, receive):
-        self.alltoallv(send, _equal_parts(send, self.ranks), receive, _equal_parts(receive, self.ranks))
+        self._begin(_pieces(send, _equal_parts(send, self.ranks)), receive, _equal_parts(receive, self.ranks))
 
     def alltoallv(self, send, send_parts, receive, receive_parts):
-        self._begin([send[offset : offset + size] for offset, size in send_parts], receive, receive_parts)
+        self._begin(_pieces(send, send_parts), receive, receive_parts)
 
     def poll(self):
         keys = [(self._operation, sender, self.rank) for sender in range(self.ranks)]
@@ -45,10 +45,14 @@ class ThreadTransport:
 
     def _begin(self, pieces, receive, receive_parts):
         self._operation += 1
-        self._receive = [receive[offset : offset + size] for offset, size in receive_parts]
+        self._receive = _pieces(receive, receive_parts)
         with self._mail.lock:
             for receiver, piece in enumerate(pieces):
                 self._mail.messages[self._operation, self.rank, receiver] = bytes(piece)
+
+
+def _pieces(buffer, parts):
+    return [buffer[offset : offset + size] for offset, size in parts]
 
 
 def _equal_parts(buffer, ranks):

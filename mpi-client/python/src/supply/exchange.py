@@ -23,7 +23,7 @@ class Exchange:
         that the ranks' totals differ by at most one.
     column: of "hash". It must not be nullable, unless nulls_together is set.
     nulls_together: of "hash". Elements whose value is null form one group.
-    fraction: of "all". The part of each window that is dealt; the rest stays.
+    fraction: of "all". The part of each window that is dealt; the rest stays. None: 1.
     seed: of "all". The seed of the order.
     window_bytes: bytes that a rank contributes to one exchange. 0: half of the ring.
     """
@@ -31,7 +31,7 @@ class Exchange:
     policy: str = "supplied"
     column: str | None = None
     nulls_together: bool = False
-    fraction: float = 1.0
+    fraction: float | None = None
     seed: int = 0
     window_bytes: int = 0
 
@@ -46,7 +46,7 @@ class Exchange:
             policy=_core.exchange_policies[self.policy],
             column=self.column or "",
             nulls_together=self.nulls_together,
-            fraction=self.fraction,
+            fraction=self.fraction or 0,
             seed=self.seed,
             window_bytes=self.window_bytes,
         )
