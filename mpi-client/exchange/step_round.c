@@ -64,9 +64,9 @@ static void pack_own(struct exchange *exchange) {
     if (!exchange_pack_own(&exchange->transfer, &cargo, &exchange->layout, exchange->own_packed))
         fail_by_change(exchange);
     if (++exchange->own_packed < exchange->columns.buffer_count) return;
-    exchange->left = exchange->has_rounds && exchange->left == 0
-                         ? 0
-                         : exchange_round_advance(&exchange->round, &exchange->destinations);
+    /* In a later round, a rank with nothing left may have gathered its next window already. */
+    if (exchange->has_rounds && exchange->left == 0) return;
+    exchange->left = exchange_round_advance(&exchange->round, &exchange->destinations);
     if (exchange->left > 0) return;
     exchange_gather_drop(&exchange->gather, &exchange->window);
     exchange->is_ready = false;
