@@ -50,7 +50,7 @@ MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu format python lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
+.PHONY: menu format python lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests packages-offload clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
@@ -65,6 +65,9 @@ run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI rank
 
 run-offload: python ## five routines of MPI ranks against MLlib's, on a DataFrame (packages-offload installs what they need)
 	@launch/dev/run-offload
+
+run-exchange: python bench-programs ## pairs grouped and sorted: Spark's own shuffle against ranks that exchange them over MPI
+	@launch/dev/run-exchange
 
 run-cluster: RANKS = 4
 run-cluster: EPOCHS = 3
@@ -184,6 +187,7 @@ bench-programs: $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
 	@mkdir -p build
 	@{ $(CMAKE) -S bench/c -B build/bench-c && $(CMAKE) --build build/bench-c --parallel $(JOBS); } > build/bench-c.log 2>&1 \
 		|| { cat build/bench-c.log >&2; exit 1; }
+	@grep '^skipped:' build/bench-c.log >&2 || true
 
 reference: $(JAR) $(SPARK_READY) ## docs/OPTIONS.md, from the declarations of the Supplier's options
 	@java -cp "$(JAR):$$(echo $(SPARK_VENV)/lib/python3*/site-packages/pyspark/jars)/*" supply.cli.OptionsReference docs/OPTIONS.md

@@ -21,9 +21,13 @@ supply_t *open_pair(const char *local_rank) {
     return supply;
 }
 
-supply_column_t data_column(supply_t *supply, const supply_block_t *block) {
+supply_column_t column_named(supply_t *supply, const supply_block_t *block, const char *name) {
     supply_column_t column;
-    const int index = supply_column_index(supply, "data");
+    const int index = supply_column_index(supply, name);
     if (index < 0 || supply_column(supply, block, index, &column) != SUPPLY_OK) die_of(supply);
     return column;
+}
+
+supply_column_t data_column(supply_t *supply, const supply_block_t *block) {
+    return column_named(supply, block, "data");
 }

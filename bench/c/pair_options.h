@@ -7,7 +7,10 @@
 /** Opens the pair of the local rank (NULL: from the MPI launcher), or ends the program. */
 supply_t *open_pair(const char *local_rank);
 
-/** Returns the column `data` of the block, or ends the program. */
+/** Returns a column of the block, or ends the program. */
+supply_column_t column_named(supply_t *supply, const supply_block_t *block, const char *name);
+
+/** The same for the column `data`. */
 supply_column_t data_column(supply_t *supply, const supply_block_t *block);
 
 /** Prints the library's error, closes the pair and ends the program. */

@@ -36,9 +36,14 @@ def pyspark():
     return os.pathsep.join(map(str, spark().home.glob("python/lib/*.zip")))
 
 
+def has_program(name):
+    """Some programs are built only if this machine has what they need."""
+    return os.access(PROGRAMS / name, os.X_OK)
+
+
 def program(name):
     path = PROGRAMS / name
-    if not os.access(path, os.X_OK):
+    if not has_program(name):
         sys.exit(f"bench: error: no {path}: run 'make bench', which builds it")
     return str(path)
 

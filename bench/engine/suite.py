@@ -16,6 +16,7 @@ BENCHMARKS = [
     "one_call",
     "predictions",
     "offload",
+    "exchange",
 ]
 # These start a cluster and PyTorch, which takes longer than all others together.
-NOT_QUICK = ["nodes", "blocks", "dataframes", "one_call", "predictions", "offload"]
+NOT_QUICK = ["nodes", "blocks", "dataframes", "one_call", "predictions", "offload", "exchange"]

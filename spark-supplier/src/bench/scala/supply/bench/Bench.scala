@@ -3,6 +3,8 @@ package supply.bench
 import scala.io.Source
 import scala.util.control.NonFatal
 
+import org.apache.logging.log4j.Level
+import org.apache.logging.log4j.core.config.Configurator
 import org.apache.spark.{SparkConf, SparkContext}
 
 /** The Spark side of the benchmarks: answers each command on stdin with a line of JSON. */
@@ -12,6 +14,8 @@ object Bench {
       .setIfMissing("spark.app.name", "supply-bench")
       .setIfMissing("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
     val sc = new SparkContext(conf)
+    // Benchmarks supply ranks hundreds of times.
+    Configurator.setLevel("supply.driver.Progress", Level.WARN)
     try {
       val session = new BenchSession(sc)
       answer(Ready(ProcessHandle.current().pid(), sc.version, System.getProperty("java.vm.version"),

@@ -7,12 +7,14 @@ import org.apache.spark.storage.StorageLevel
 import supply.data.Source
 import supply.driver.SupplyJob
 import supply.executor.SupplySettings
+import supply.plan.Shuffle
 import supply.sources.lmdb.{LmdbRDD, LmdbSource}
 import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource, DatumCursor, DatumSource}
 
 /** Runs commands on the source that is open. */
 private[bench] final class BenchSession(sc: SparkContext) {
   private var source: Option[Source] = None
+  private lazy val keyed = new KeyedSession(sc)
 
   def run(command: Command): AnyRef = command match {
     case generate: Generate =>
@@ -26,12 +28,13 @@ private[bench] final class BenchSession(sc: SparkContext) {
     case OpenLmdb(path, partitions, level, _) =>
       persistTuples(LmdbRDD.open(sc, path, partitions), level)
     case cycle: Cycle => new CycleJob(sc, opened, cycle).run()
-    case Supply(ranks, hosts, mappedFiles, namedPipes, epochs, timeout) =>
+    case Supply(ranks, hosts, mappedFiles, namedPipes, epochs, timeout, exchange) =>
       SupplyJob.run(sc,
-        SupplySettings(ranks, mappedFiles, namedPipes, epochs, hosts = Some(hosts),
-          timeout = timeout))(opened)
+        SupplySettings(ranks, mappedFiles, namedPipes, epochs, hosts = hosts, timeout = timeout,
+          shuffle = if (exchange) Shuffle.All() else Shuffle.Partitions))(opened)
       Done()
     case latency: Latency => new LatencyJob(sc, latency).run()
+    case command: KeyedCommand => keyed.run(command)
   }
 
   private def opened: Source =

@@ -10,7 +10,10 @@ import com.fasterxml.jackson.annotation.JsonSubTypes.Type
     new Type(value = classOf[OpenLmdb], name = "open_lmdb"),
     new Type(value = classOf[Cycle], name = "cycle"),
     new Type(value = classOf[Supply], name = "supply"),
-    new Type(value = classOf[Latency], name = "latency")))
+    new Type(value = classOf[Latency], name = "latency"),
+    new Type(value = classOf[MakeKeyed], name = "make_keyed"),
+    new Type(value = classOf[ShuffleKeyed], name = "shuffle_keyed"),
+    new Type(value = classOf[SupplyKeyed], name = "supply_keyed")))
 sealed trait Command
 
 /** Makes and opens elements of one shape, in batches or as a user's tuples; answers [[Tally]]. */
@@ -43,14 +46,30 @@ final case class Cycle(
     shuffleBuffer: Option[Int] = None,
     residentFolder: Option[String] = None) extends Command
 
-/** Supplies the source to the ranks of a host file, as the Supplier does; answers [[Done]]. */
-final case class Supply(ranks: Int, hosts: String, mappedFiles: String, namedPipes: String,
-    epochs: Int, timeout: Double) extends Command
+/**
+ * Supplies the source to the ranks of a host file, or of this node, as the Supplier does, with
+ * --shuffle all if ranks `exchange`; answers [[Done]].
+ */
+final case class Supply(ranks: Int, hosts: Option[String], mappedFiles: String, namedPipes: String,
+    epochs: Int, timeout: Double, exchange: Boolean = false) extends Command
 
 /** Publishes `samples` blocks of one element, one at a time; answers [[RoundTrips]]. */
 final case class Latency(mappedFiles: String, namedPipes: String, samples: Int, elementBytes: Int,
     timeout: Double)
     extends Command
+
+/** A command on key-value pairs. */
+sealed trait KeyedCommand extends Command
+
+/** Makes and caches them, as an RDD and as a DataFrame; answers [[KeyedTally]]. */
+final case class MakeKeyed(totalBytes: Long, valueBytes: Int, partitions: Int) extends KeyedCommand
+
+/** One of Spark's own ways ([[KeyedShuffle.of]]); answers [[Shuffled]]. */
+final case class ShuffleKeyed(way: String, reducers: Int, verify: Boolean) extends KeyedCommand
+
+/** Supplies ranks, with a DataFrame's writer or from the RDD itself; answers [[Supplied]]. */
+final case class SupplyKeyed(ranks: Int, hosts: Option[String], mappedFiles: String,
+    namedPipes: String, timeout: Double, asFrame: Boolean) extends KeyedCommand
 
 final case class Ready(pid: Long, spark: String, java: String, heapBytes: Long)
 final case class Done(done: Boolean = true)
@@ -58,6 +77,20 @@ final case class Failed(error: String)
 
 /** The content of the source, counted as the ranks count it (bench/c/tally.h). */
 final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
+
+/**
+ * What an exchange must not change. `bound` ties each value to its key; `inOrder`: so are the keys,
+ * over all partitions.
+ */
+final case class KeyedTally(
+    elements: Long, groups: Long, keySum: BigInt, bound: BigInt, inOrder: Boolean)
+
+/** A job of Spark, and its stage that reads; `count`: the elements, if the job has counted them. */
+final case class Shuffled(nanos: Long, readMillis: Long, readBytes: Long, count: Option[Long],
+    tally: Option[KeyedTally])
+
+/** `start` as System.nanoTime has it. */
+final case class Supplied(start: Long, nanos: Long)
 
 /**
  * One measurement: `start` as System.nanoTime has it, `cpuNanos` of the one busy thread. The other

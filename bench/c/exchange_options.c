@@ -1,0 +1,46 @@
+#include "exchange_options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "messages.h"
+
+static const char usage[] =
+    "usage: bench-exchange [--exchange none|all|groups] [--window BYTES]\n"
+    "Receives all elements that the ranks exchange, and prints the results of all ranks as JSON. none: no exchange.\n"
+    "all: as Spark asks for; reads every byte. groups: pairs by the hash of their keys.\n";
+
+static void set_exchange(struct exchange_options *options, const char *name) {
+    options->exchanged = strcmp(name, "none") != 0;
+    if (!options->exchanged || strcmp(name, "all") == 0) return;
+    options->exchange.column = "key";
+    if (strcmp(name, "groups") == 0) {
+        options->exchange.policy = SUPPLY_EXCHANGE_HASH;
+        options->consumption = CONSUME_GROUPS;
+    } else {
+        die("--exchange: '%s' is none of none, all, groups", name);
+    }
+}
+
+struct exchange_options exchange_options_parse(int argc, char **argv) {
+    static const struct option known[] = {
+        {"exchange", required_argument, NULL, 'e'}, {"window", required_argument, NULL, 'w'}, {NULL, 0, NULL, 0}};
+    struct exchange_options options = {.consumption = CONSUME_BYTES};
+    supply_exchange_options_init(&options.exchange);
+    int option;
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (option == 'e')
+            set_exchange(&options, optarg);
+        else if (option == 'w')
+            options.exchange.window_bytes = strtoull(optarg, NULL, 10);
+        else
+            break;
+    }
+    if (option != -1 || optind != argc) {
+        fputs(usage, stderr);
+        exit(2);
+    }
+    return options;
+}

@@ -1,0 +1,72 @@
+"""The cycle of two pairs with --shuffle all, and without, round by round in turn."""
+
+from engine import data, exchange, mpi_ranks, pairs, quiet
+from engine.figures import Table, size_text, spread, spread_text
+from engine.spark import Spark
+
+# By the end of the figure's name.
+SIZES = {"192k": 192 << 10, "784": 784}
+# Of a run: the first one is verified, the second one is not counted.
+NOT_TIMED, TIMED = 2, 6
+WINDOW, RING, BLOCK = 8 << 20, 16 << 20, 2 << 20
+
+
+def measure(options, rounds, warm_up, results):
+    columns = ["element", "plain GB/s", "exchanged GB/s", "cost: 1 − exchanged / plain"]
+    table = Table(
+        f"--shuffle all: {exchange.RANKS} pairs, every byte read, median (min–max)", columns, {"x": 0, "bars": [1, 2]}
+    )
+    with Spark(tasks=exchange.RANKS, heap=options.heap) as spark:
+        for name, size in SIZES.items():
+            partitions = max(2 * exchange.RANKS, options.bytes // data.PARTITION_BYTES)
+            source = data.generate(spark, size, options.bytes, partitions)
+            measured = compare(spark, source, name, rounds, warm_up, options.timeout, results)
+            table.add(size_text(size), *(spread_text(measured[key]) for key in ("plain", "exchanged", "cost")))
+            results.figure(f"exchange_cost_{name}", measured, "cost")
+    results.table(table)
+
+
+def compare(spark, source, name, rounds, warm_up, timeout, results):
+    """GB/s of both ways, and the cost."""
+
+    def one_round(number):
+        both = {way: one_run(spark, source, way == "exchanged", timeout) for way in ("plain", "exchanged")}
+        for way, one in both.items():
+            results.case({"cost": name, "way": way, "round": number}, one)
+        return both
+
+    counted = quiet.rounds(warm_up, rounds, one_round)
+    results.judged({"cost": name, "warm_up": warm_up}, counted)
+    return {
+        "plain": spread([one["plain"]["gb_s"] for one in counted]),
+        "exchanged": spread([one["exchanged"]["gb_s"] for one in counted]),
+        "cost": spread([1 - one["exchanged"]["gb_s"] / one["plain"]["gb_s"] for one in counted]),
+        "others": counted.others,
+    }
+
+
+def one_run(spark, source, is_exchanged, timeout):
+    """GB/s of all ranks together, from the end of the last epoch that is not timed on all ranks."""
+    arguments = ["--exchange", "all", "--window", WINDOW] if is_exchanged else ["--exchange", "none"]
+    with (
+        pairs.config_files(exchange.RANKS, RING, BLOCK) as configs,
+        mpi_ranks.opened(exchange.RANKS, configs, "bench-exchange", *arguments, timeout=timeout) as ranks,
+    ):
+        epochs = NOT_TIMED + TIMED
+        spark.run("supply", ranks=exchange.RANKS, epochs=epochs, timeout=timeout, exchange=is_exchanged, **configs)
+        received = ranks.end()
+    start, end = (max(rank["ends"][epoch] for rank in received) for epoch in (NOT_TIMED - 1, epochs - 1))
+    return {"gb_s": TIMED * source["bytes"] / (end - start), "ranks": received, "wrong": wrong(source, received)}
+
+
+def wrong(source, ranks):
+    """Compares epoch 0 with the source, element by element, and the bytes of each other epoch with epoch 0."""
+    received = {key: sum(rank[key] for rank in ranks) for key in ("elements", "bytes", "crc_sum")}
+    received["crc_sum"] %= exchange.WORD
+    lines = [
+        f"the ranks received {key} {received[key]}, the source has {source[key]}"
+        for key in received
+        if received[key] != source[key]
+    ]
+    first, *others = (sum(sums) % exchange.WORD for sums in zip(*(rank["sums"] for rank in ranks)))
+    return lines + [f"epoch {i} differs from epoch 0" for i, one in enumerate(others, 1) if one != first]

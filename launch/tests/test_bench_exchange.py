@@ -1,0 +1,147 @@
+"""bench/exchange: which results it refuses, and against which way of Spark its ratios are. Nothing is timed."""
+
+import sys
+
+import pytest
+
+from places import ROOT
+
+sys.path.append(str(ROOT / "bench"))
+
+from engine import benchmark, exchange, exchange_cost, exchange_papers, exchange_settings, quiet
+from engine.exchange import GROUP, SORT
+
+SOURCE = {"elements": 5, "groups": 4, "key_sum": 30, "bound": 7}
+
+
+def of_rank(first_key, last_key, elements=2, descents=0):
+    return {"first_key": first_key, "last_key": last_key, "elements": elements, "descents": descents}
+
+
+class TestSums:
+    def test_the_ranks_together_have_the_source(self):
+        ranks = [
+            {"elements": 2, "groups": 1, "key_sum": exchange.WORD - 10, "bound": 3},
+            {"elements": 3, "groups": 3, "key_sum": 40, "bound": 4},
+        ]
+        assert exchange.compared(SOURCE, exchange.together(ranks)) == []
+
+    @pytest.mark.parametrize("key", list(SOURCE))
+    def test_each_sum_that_differs_is_named(self, key):
+        lines = exchange.compared(SOURCE, {**SOURCE, key: SOURCE[key] + 1})
+        assert lines == [f"{key} {SOURCE[key] + 1}, the source has {SOURCE[key]}"]
+
+    def test_a_job_that_answers_only_its_count_is_compared_with_that(self):
+        assert exchange.compared(SOURCE, {"groups": 4}) == []
+        assert exchange.compared(SOURCE, {"groups": 5}) == ["groups 5, the source has 4"]
+
+
+class TestOrder:
+    @pytest.mark.parametrize(
+        "ranks",
+        [
+            [of_rank(1, 5), of_rank(5, 9)],
+            [of_rank(0, 0, elements=0), of_rank(1, 5)],
+            [of_rank(3, 5), of_rank(0, 0, elements=0), of_rank(6, 9)],
+        ],
+        ids=["in order", "first empty", "middle empty"],
+    )
+    def test_keys_in_order(self, ranks):
+        assert exchange.out_of_order(ranks) == []
+
+    def test_a_rank_that_begins_too_low(self):
+        lines = exchange.out_of_order([of_rank(3, 5), of_rank(0, 0, elements=0), of_rank(4, 9)])
+        assert lines == ["rank 2 begins with key 4, the rank before ends with 5"]
+
+    def test_keys_that_descend_within_a_rank(self):
+        assert exchange.out_of_order([of_rank(1, 5, descents=2)]) == ["rank 0: 2 keys below the key before"]
+
+
+class AnsweringSpark:
+    def __init__(self, **answer):
+        self._answer = {"nanos": 2e9, "read_millis": 500, "read_bytes": 9, "tally": None, **answer}
+
+    def run(self, *_, **__):
+        return self._answer
+
+
+class TestSparksJobs:
+    def test_a_job_in_seconds(self):
+        one = exchange.shuffled(
+            AnsweringSpark(count=4), GROUP, GROUP.ways[0], {**SOURCE, "partitions": 2}, verify=False
+        )
+        assert (one["job_s"], one["read_s"], one["wrong"]) == (2.0, 0.5, [])
+
+    def test_a_wrong_count(self):
+        one = exchange.shuffled(AnsweringSpark(count=4), SORT, SORT.ways[0], {**SOURCE, "partitions": 2}, verify=False)
+        assert one["wrong"] == ["elements 4, the source has 5"]
+
+    @pytest.mark.parametrize(("kind", "count", "wrong"), [(GROUP, 4, []), (SORT, 5, ["the keys are not in order"])])
+    def test_only_a_sort_must_be_in_order(self, kind, count, wrong):
+        spark = AnsweringSpark(count=count, tally={**SOURCE, "in_order": False})
+        one = exchange.shuffled(spark, kind, kind.ways[0], {**SOURCE, "partitions": 2}, verify=True)
+        assert one["wrong"] == wrong
+
+    def test_a_job_that_answers_a_tally(self):
+        spark = AnsweringSpark(count=None, tally={**SOURCE, "groups": 5, "in_order": False})
+        one = exchange.shuffled(spark, GROUP, GROUP.ways[1], {**SOURCE, "partitions": 2}, verify=False)
+        assert one["wrong"] == ["groups 5, the source has 4"]
+
+
+def rounds_of(seconds):
+    """seconds: of each way by its name: the whole, and the stage that reads."""
+    one = {name: {"job_s": job, "read_s": read} for name, (job, read) in seconds.items()}
+    return quiet.Rounds([(0.0, one)] * 3, 3)
+
+
+class TestRatios:
+    def test_the_fastest_ways_that_do_the_same_count(self):
+        rdd, frame, rows = (way.name for way in GROUP.ways)
+        slow, fast = exchange.OURS
+        spark = {rdd: (8.0, 6.0), frame: (9.0, 4.0), rows: (1.0, 1.0)}
+        counted = rounds_of(spark | {slow: (3.0, None), fast: (2.0, None)})
+        results = benchmark.Results("exchange")
+        exchange.summarize(GROUP, exchange.figures_of(GROUP, counted), results)
+        assert (results.summary["groupby_ratio"], results.summary["groupby_job_ratio"]) == (2.0, 4.0)
+        assert (results.summary["groupby_rdd_ratio"], results.summary["groupby_rows_ratio"]) == (3.0, 0.5)
+
+    def test_the_table_has_each_way(self):
+        names = [*(way.name for way in GROUP.ways), *exchange.OURS]
+        figures = exchange.figures_of(GROUP, rounds_of(dict.fromkeys(names, (2.0, 1.0))))
+        rows = exchange.table(GROUP, SOURCE, "lz4", figures).rows
+        assert [row[0] for row in rows] == names
+        assert rows[0][2] == "1.00 (1.00–1.00)" and rows[-1][2] == "–"
+
+
+class TestCost:
+    SOURCE = {"elements": 4, "bytes": 32, "crc_sum": 5}
+
+    @staticmethod
+    def ranks(**changed):
+        one = {"elements": 2, "bytes": 16, "crc_sum": 3, "sums": [1, 2, 3]}
+        return [{**one, **changed}, {**one, "crc_sum": 2, "sums": [3, 2, 1]}]
+
+    def test_ranks_may_have_other_elements_in_each_epoch(self):
+        assert exchange_cost.wrong(self.SOURCE, self.ranks()) == []
+
+    def test_what_differs(self):
+        assert exchange_cost.wrong(self.SOURCE, self.ranks(crc_sum=4)) == [
+            "the ranks received crc_sum 6, the source has 5"
+        ]
+        assert exchange_cost.wrong(self.SOURCE, self.ranks(sums=[1, 2, 4])) == ["epoch 2 differs from epoch 0"]
+
+
+def test_the_papers_are_beside_this_run():
+    results = benchmark.Results("exchange")
+    results.summary.update(groupby_ratio=3.5, groupby_job_ratio=4.0, groupby_rdd_ratio=5.0)
+    exchange_papers.add_table(results)
+    made = results.tables[0]
+    assert "not a faster Spark shuffle" in made.title
+    assert made.rows[0] == ["MPI4Spark", made.rows[0][1], "4.23 and 2.04", "13.1 and 5.6", "–", "5.00", "4.00", "3.50"]
+    assert made.rows[2][-4:] == ["–"] * 4
+
+
+def test_read_stages_of_a_setting_are_those_of_the_fastest_ways_that_do_the_same():
+    seconds = {"rdd group": 5, "frame group": 2, "frame move": 1, "rdd sort": 4, "frame sort": 9}
+    measured = {way: {"read_s": {"median": one}} for way, one in seconds.items()}
+    assert exchange_settings.read_seconds(measured, (GROUP, SORT)) == 6
