@@ -95,6 +95,9 @@ inline save() {
             saved[me].first_next = next_at[AT(me, position_epoch[me], w)]
         :: else -> saved[me].at = EPOCHS * MOST; saved[me].first_next = me
         fi;
+#ifdef MUTATION_AN_EMPTY_WINDOW_BEGINS_IN_THE_NEXT_EPOCH
+        saved[me].epoch = saved[me].epoch + (w > 0 && saved[me].at == position_epoch[me] * MOST + count[me] -> 1 : 0);
+#endif
         saved[me].got = got[me];
         is_saved[me] = true;
         is_crashed = ALL_HAVE_SAVED;
@@ -158,6 +161,9 @@ inline drop_window() {
 #endif
 #ifdef MUTATION_A_FINISHED_WINDOW_IS_NOT_DROPPED
     element[me] = begin_upcoming[me];
+#endif
+#ifdef MUTATION_DROPPED_WINDOWS_MUST_NOT_END_THE_EPOCH
+    is_refused = is_refused || has_ended[me];
 #endif
     gathered[me] = 0;
     is_closed[me] = has_ended[me];
