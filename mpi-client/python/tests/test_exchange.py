@@ -66,7 +66,8 @@ def owners(rows):
 @pytest.mark.parametrize(
     "exchange",
     ["all", "balance", supply.Exchange("all", seed=3, window_bytes=WINDOW), supply.Exchange("hash", column="user"),
-     supply.Exchange("hash", column="user", window_bytes=WINDOW), supply.Exchange("hash", column="text"), supply.Exchange("hash", column="weight", nulls_together=True)],
+     supply.Exchange("hash", column="user", window_bytes=WINDOW), supply.Exchange("hash", column="text"),
+     supply.Exchange("hash", column="weight", nulls_together=True)],
 )  # fmt: skip
 def test_every_element_reaches_one_rank(ranks, exchange):
     sizes = [[40, 1, 30], [25, 50]]
@@ -308,3 +309,31 @@ def test_no_communicator(monkeypatch):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(supply.ConfigError, match="needs a communicator of all ranks"):
         transport_over()
+
+
+def test_batches_of_workers(ranks):
+    """A data set, whose batches go to the workers of a DataLoader."""
+    torch_data = pytest.importorskip("supply.torch", reason="no PyTorch")
+    mail = Mail(RANKS)
+    states = {}
+
+    def run(rank):
+        options = {"columns": ["id", "point"], "batch_size": 8, "timeout": 30}
+        data = torch_data.SupplyDataset(
+            ranks[rank].folder, 0, rank=rank, exchange="all", comm=ThreadTransport(mail, rank), **options
+        )
+        with data:
+            data.opened()
+            task = feeding(ranks[rank], rank, [40], 2)
+            received = [
+                [number for batch in torch_data.DataLoader(epoch, num_workers=1) for number in batch["id"].tolist()]
+                for epoch in data.epochs()
+            ]
+            states[rank] = data.state_dict()["position"]
+        task.join()
+        return received
+
+    first, second = on_ranks(RANKS, run)
+    for epoch in (0, 1):
+        assert sorted(first[epoch] + second[epoch]) == [*range(40), *range(1000, 1040)]
+    assert "exchange" not in states[0], "a position after an epoch is a plain one"
