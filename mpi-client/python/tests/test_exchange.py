@@ -195,6 +195,16 @@ def test_an_interruption_leaves_the_exchange_usable(ranks):
     check_all_once([[40], [40]], on_ranks(RANKS, run), epochs=1)
 
 
+def test_an_interruption_while_opening_closes_the_pair(ranks):
+    class Interrupted(ThreadTransport):
+        def poll(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        opener(ranks, "all", transport=Interrupted)(0)
+    assert ranks[0].remaining() == []
+
+
 def test_another_thread_closes_while_one_waits(ranks):
     waits = threading.Event()
 
@@ -309,6 +319,15 @@ def test_no_communicator(monkeypatch):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(supply.ConfigError, match="needs a communicator of all ranks"):
         transport_over()
+
+
+def test_a_group_without_cpu_tensors(monkeypatch):
+    distributed = pytest.importorskip("torch.distributed", reason="no PyTorch")
+    from supply.torch_transport import TorchTransport
+
+    monkeypatch.setattr(distributed, "get_backend", lambda group: "nccl")
+    with pytest.raises(supply.ConfigError, match="the backend nccl, which does not exchange CPU tensors"):
+        TorchTransport(object())
 
 
 def test_batches_of_workers(ranks):
