@@ -45,6 +45,9 @@ static supply_status_t advance(struct exchange *exchange, struct failure *failur
         case STEP_GATHER:
             status = exchange->has_rounds ? SUPPLY_OK : exchange_gather_window(exchange);
             return status == SUPPLY_OK ? exchange_begin_agreement(exchange, failure) : status;
+        case STEP_SAMPLE:
+            status = exchange_poll(&exchange->collective, failure);
+            return status == SUPPLY_OK ? exchange_take_samples(exchange, failure) : status;
         case STEP_COLUMNS:
             status = exchange_poll(&exchange->collective, failure);
             return status == SUPPLY_OK ? exchange_take_columns(exchange, failure) : status;
@@ -123,6 +126,7 @@ static void free_memory(struct exchange *exchange) {
     exchange_destinations_free(&exchange->destinations);
     exchange_agree_free(&exchange->agree);
     exchange_round_free(&exchange->round);
+    exchange_range_free(&exchange->range);
     exchange_transfer_free(&exchange->transfer);
     exchange_slot_free(&exchange->layout);
     exchange_columns_free(&exchange->columns);

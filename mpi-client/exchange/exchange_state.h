@@ -11,6 +11,7 @@ enum step {
     STEP_OPEN,    /**< wait for the agreement at the opening */
     STEP_GATHER,  /**< gather the next window */
     STEP_AGREE,   /**< wait for the agreement on a window, or on another round of one */
+    STEP_SAMPLE,  /**< wait for the samples of all ranks */
     STEP_COLUMNS, /**< wait for the columns of another rank */
     STEP_OFFER,
     STEP_GRANT,
@@ -35,6 +36,7 @@ struct exchange {
     struct gather gather;
     struct gathered_window window;
     struct destinations destinations;
+    struct range range;
     struct agree agree;
     struct round round;
     struct transfer transfer;
@@ -94,6 +96,9 @@ supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failu
 
 /** Columns are known: allocates what they need, once. SUPPLY_OK, or _MEMORY. */
 supply_status_t exchange_use_columns(struct exchange *exchange, struct failure *failure);
+
+/** The samples of all ranks have arrived. */
+supply_status_t exchange_take_samples(struct exchange *exchange, struct failure *failure);
 
 /** Another rank's columns have arrived. */
 supply_status_t exchange_take_columns(struct exchange *exchange, struct failure *failure);

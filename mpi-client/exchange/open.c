@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "exchange_state.h"
+#include "sort/sorter.h"
 
 /* Slots of the ring of exchanged elements: two for the program, and one to receive. */
 #define SLOTS 3
@@ -51,9 +52,13 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
     exchange->gather.position.exchange = (struct exchange_position){0};
     exchange_gather_begin(&exchange->gather, &exchange->window);
     exchange->resume.start = pair->start;
+    /* The sorter drops what an earlier run has consumed. */
+    if (exchange->settings.policy == SUPPLY_EXCHANGE_RANGE) exchange->resume.start.exchange.elements = 0;
     exchange->number = pair->start.exchange.first;
     exchange->begins_epoch = true;
     status = exchange_round_init(&exchange->round, rank, ranks, capacity, failure);
+    if (status == SUPPLY_OK && exchange->settings.policy == SUPPLY_EXCHANGE_RANGE)
+        status = exchange_range_init(&exchange->range, ranks, failure);
     if (status == SUPPLY_OK) status = exchange_transfer_init(&exchange->transfer, ranks, window_bytes, failure);
     if (status != SUPPLY_OK) return status;
     exchange->counts = calloc(ranks, sizeof *exchange->counts);
@@ -94,6 +99,21 @@ static void give_up(struct exchange *exchange, const struct failure *failure) {
         exchange_free(exchange, &keep);
 }
 
+/* What the exchange has brought to this rank is returned in order. */
+static supply_status_t sort(const struct exchange *exchange, supply_t **supply) {
+    const struct exchange_settings *settings = &exchange->settings;
+    const struct sorter_options options = {.column = settings->column,
+                                           .memory_bytes = settings->memory_bytes,
+                                           .folder = settings->spill_folder,
+                                           .block_bytes = settings->window_bytes,
+                                           .settings = &exchange->fingerprint,
+                                           .start = exchange->inspected.start};
+    struct failure failure;
+    const supply_status_t status = exchange_sort(supply, &options, &failure);
+    if (status != SUPPLY_OK) supply_filler_fail(*supply, &failure);
+    return status;
+}
+
 supply_status_t supply_exchange_over(supply_t **supply, const struct transport *transport,
                                      const supply_exchange_options_t *options) {
     struct failure failure = {0};
@@ -115,5 +135,5 @@ supply_status_t supply_exchange_over(supply_t **supply, const struct transport *
     exchange->owns_pair = true;
     supply_filler_claim(exchange->pair);
     *supply = exchange->handle;
-    return SUPPLY_OK;
+    return exchange->settings.policy == SUPPLY_EXCHANGE_RANGE ? sort(exchange, supply) : SUPPLY_OK;
 }

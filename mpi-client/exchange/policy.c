@@ -14,7 +14,7 @@ static uint64_t dealt(const struct exchange_settings *settings, uint64_t element
 
 uint32_t exchange_policy_next(const struct exchange_settings *settings, uint32_t next, uint64_t elements,
                               uint32_t ranks) {
-    if (settings->policy == SUPPLY_EXCHANGE_HASH) return 0;
+    if (exchange_has_key(settings)) return 0;
     return (uint32_t)((next + dealt(settings, elements)) % ranks);
 }
 
@@ -30,20 +30,22 @@ supply_status_t exchange_policy_prepare(struct destinations *destinations, const
                                         const struct columns *columns, const struct draw *draw,
                                         struct failure *failure) {
     const uint32_t count = draw->window->elements;
-    const bool is_hash = settings->policy == SUPPLY_EXCHANGE_HASH;
     if (destinations->ends == NULL) destinations->ends = calloc(draw->ranks, sizeof *destinations->ends);
     if (destinations->ends == NULL || !reserve(&destinations->order, &destinations->capacity, count) ||
-        (is_hash && !reserve(&destinations->scratch, &destinations->scratch_capacity, count)))
+        (exchange_has_key(settings) && !reserve(&destinations->scratch, &destinations->scratch_capacity, count)))
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for the order of %u elements", count);
-    return is_hash && columns->schema.count > 0
+    if (columns->schema.count == 0 || !exchange_has_key(settings)) return SUPPLY_OK;
+    return settings->policy == SUPPLY_EXCHANGE_HASH
                ? exchange_prepare_hash(destinations, settings, columns, draw, failure)
-               : SUPPLY_OK;
+               : exchange_prepare_range(settings, columns, draw->range, failure);
 }
 
 void exchange_policy_draw(struct destinations *destinations, const struct exchange_settings *settings,
                           const struct draw *draw, const uint64_t *counts) {
     if (settings->policy == SUPPLY_EXCHANGE_HASH)
         exchange_draw_hash(destinations, draw);
+    else if (settings->policy == SUPPLY_EXCHANGE_RANGE)
+        exchange_draw_range(destinations, draw);
     else if (settings->policy == SUPPLY_EXCHANGE_BALANCE)
         exchange_draw_balance(destinations, draw, counts);
     else

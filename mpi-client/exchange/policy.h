@@ -2,6 +2,7 @@
 #ifndef SUPPLY_EXCHANGE_POLICY_H
 #define SUPPLY_EXCHANGE_POLICY_H
 
+#include "range.h"
 #include "settings.h"
 #include "window.h"
 
@@ -10,7 +11,7 @@ struct destinations {
     uint32_t *order; /**< indices of elements */
     uint32_t capacity;
     uint32_t *ends;    /**< for each rank, where its elements end in `order` */
-    uint32_t *scratch; /**< of HASH: the destination of each element */
+    uint32_t *scratch; /**< of HASH and RANGE: the destination of each element */
     uint32_t scratch_capacity;
 };
 
@@ -22,9 +23,10 @@ struct draw {
     uint32_t number; /**< of the window, within the epoch */
     /**
      * State of the policy at the beginning of the window. ALL: the rank to which its first element is dealt. BALANCE: the
-     * elements of all ranks in the epoch before it, mod ranks. HASH: 0.
+     * elements of all ranks in the epoch before it, mod ranks. HASH and RANGE: 0.
      */
     uint32_t next;
+    struct range *range; /**< of RANGE */
 };
 
 /** The state `next` at the beginning of an epoch. */
@@ -51,6 +53,16 @@ void exchange_draw_all(struct destinations *destinations, const struct exchange_
 supply_status_t exchange_prepare_hash(struct destinations *destinations, const struct exchange_settings *settings,
                                       const struct columns *columns, const struct draw *draw, struct failure *failure);
 void exchange_draw_hash(struct destinations *destinations, const struct draw *draw);
+supply_status_t exchange_prepare_range(const struct exchange_settings *settings, const struct columns *columns,
+                                       struct range *range, struct failure *failure);
+void exchange_draw_range(struct destinations *destinations, const struct draw *draw);
+
+/** Index of the key's column. SUPPLY_OK, or _ARGUMENT: it is missing or nullable. purpose: "hash" or "sort". */
+supply_status_t exchange_find_key(const struct exchange_settings *settings, const struct columns *columns,
+                                  const char *purpose, uint32_t *index, struct failure *failure);
+
+/** Groups the elements by their destination in destinations->scratch, each group in the order of the window. */
+void exchange_group(struct destinations *destinations, const struct draw *draw);
 void exchange_draw_balance(struct destinations *destinations, const struct draw *draw, const uint64_t *counts);
 
 #endif

@@ -9,6 +9,8 @@
 
 #define WINDOW_BYTES_MOST ((size_t)512 << 20)
 
+#define SORT_MEMORY_BYTES ((size_t)1 << 30)
+
 /* Larger than any header's struct: a size above it was never set. */
 #define OPTIONS_BYTES_MAX 4096
 
@@ -32,18 +34,24 @@ static supply_status_t complete(const supply_exchange_options_t *given, supply_e
 }
 
 static supply_status_t check_policy(const supply_exchange_options_t *options, struct failure *failure) {
-    const bool is_hash = options->policy == SUPPLY_EXCHANGE_HASH, is_all = options->policy == SUPPLY_EXCHANGE_ALL;
-    if ((int)options->policy < SUPPLY_EXCHANGE_AS_SUPPLIED || options->policy > SUPPLY_EXCHANGE_BALANCE)
+    const bool is_all = options->policy == SUPPLY_EXCHANGE_ALL, is_range = options->policy == SUPPLY_EXCHANGE_RANGE;
+    const bool has_key = is_range || options->policy == SUPPLY_EXCHANGE_HASH;
+    if ((int)options->policy < SUPPLY_EXCHANGE_AS_SUPPLIED || options->policy > SUPPLY_EXCHANGE_RANGE)
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: there is no policy %d", (int)options->policy);
     if (!is_all && (options->fraction != 0 || options->seed != 0))
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: fraction and seed are for the policy all");
     if (!(options->fraction >= 0 && options->fraction <= 1))
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: fraction must be above 0 and at most 1, not %g",
                            options->fraction);
-    if (is_hash && (options->column == NULL || options->column[0] == '\0'))
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: the policy hash needs the name of a column");
-    if (!is_hash && (options->column != NULL || options->nulls_together))
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: column and nulls_together are for the policy hash");
+    if (has_key && (options->column == NULL || options->column[0] == '\0'))
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: the policy %s needs the name of a column",
+                           is_range ? "range" : "hash");
+    if (!has_key && (options->column != NULL || options->nulls_together))
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "exchange: column and nulls_together are for the policies hash and range");
+    if (!is_range && (options->memory_bytes != 0 || options->spill_folder != NULL))
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "exchange: memory_bytes and spill_folder are for the policy range");
     return SUPPLY_OK;
 }
 
@@ -54,6 +62,14 @@ static supply_status_t set_window(struct exchange_settings *settings, size_t giv
     if (settings->window_bytes <= WINDOW_BYTES_MOST) return SUPPLY_OK;
     return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "exchange: window_bytes is %zu, must be at most %zu", given,
                        WINDOW_BYTES_MOST);
+}
+
+static supply_status_t set_sorting(struct exchange_settings *settings, const supply_exchange_options_t *options,
+                                   struct failure *failure) {
+    const char *folder = options->spill_folder ? options->spill_folder : getenv("TMPDIR");
+    settings->memory_bytes = options->memory_bytes ? options->memory_bytes : SORT_MEMORY_BYTES;
+    settings->spill_folder = strdup(folder != NULL && folder[0] != '\0' ? folder : "/tmp");
+    return settings->spill_folder ? SUPPLY_OK : supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
 supply_status_t exchange_settings(struct exchange_settings *settings, const supply_exchange_options_t *given,
@@ -73,7 +89,7 @@ supply_status_t exchange_settings(struct exchange_settings *settings, const supp
     }
     if (options.column != NULL && (settings->column = strdup(options.column)) == NULL)
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    return SUPPLY_OK;
+    return options.policy == SUPPLY_EXCHANGE_RANGE ? set_sorting(settings, &options, failure) : SUPPLY_OK;
 }
 
 supply_status_t exchange_settings_resolve(struct exchange_settings *settings, const struct filler_pair *pair,
@@ -84,7 +100,7 @@ supply_status_t exchange_settings_resolve(struct exchange_settings *settings, co
         return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
                            "%s: Spark asks for the exchange %u, which libsupply_exchange %s does not know", pair->name,
                            supplied, supply_version());
-    if (settings->policy == SUPPLY_EXCHANGE_HASH || settings->policy == SUPPLY_EXCHANGE_BALANCE) {
+    if (exchange_has_key(settings) || settings->policy == SUPPLY_EXCHANGE_BALANCE) {
         if (supplied == 0) return SUPPLY_OK;
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
                            "%s: Spark was started with --shuffle all, which needs the policy all: name no other "
@@ -114,7 +130,7 @@ uint64_t exchange_settings_fingerprint(const struct exchange_settings *settings,
 }
 
 void exchange_settings_text(const struct exchange_settings *settings, char *text, size_t text_bytes) {
-    static const char *const names[] = {"as supplied", "all", "hash", "balance"};
+    static const char *const names[] = {"as supplied", "all", "hash", "balance", "range"};
     const int length = snprintf(text, text_bytes, "policy %s, window_bytes %zu", names[settings->policy],
                                 settings->window_bytes);
     text += length;
@@ -122,12 +138,13 @@ void exchange_settings_text(const struct exchange_settings *settings, char *text
     if (settings->policy == SUPPLY_EXCHANGE_ALL)
         snprintf(text, text_bytes, ", seed %llu, fraction %g", (unsigned long long)settings->seed,
                  (double)settings->fraction / EXCHANGE_FRACTION_UNIT);
-    if (settings->policy == SUPPLY_EXCHANGE_HASH)
+    if (exchange_has_key(settings))
         snprintf(text, text_bytes, ", column '%s'%s", settings->column,
                  settings->nulls_together ? ", nulls together" : "");
 }
 
 void exchange_settings_free(struct exchange_settings *settings) {
     free(settings->column);
+    free(settings->spill_folder);
     *settings = (struct exchange_settings){0};
 }

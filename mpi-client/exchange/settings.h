@@ -10,10 +10,17 @@ struct exchange_settings {
     supply_exchange_policy_t policy; /**< AS_SUPPLIED: the pair's header is not known yet */
     uint32_t fraction;               /**< in EXCHANGE_FRACTION_UNIT */
     uint64_t seed;
-    char *column; /**< of HASH; else NULL */
+    char *column; /**< of HASH and RANGE; else NULL */
     bool nulls_together;
     size_t window_bytes;
+    size_t memory_bytes; /**< of RANGE */
+    char *spill_folder;  /**< of RANGE; else NULL */
 };
+
+/** Whether the policy sends elements by the value of a column. */
+static inline bool exchange_has_key(const struct exchange_settings *settings) {
+    return settings->policy == SUPPLY_EXCHANGE_HASH || settings->policy == SUPPLY_EXCHANGE_RANGE;
+}
 
 /** Checks the options, which may be NULL. SUPPLY_OK, or _ARGUMENT, _MEMORY. Free with exchange_settings_free(). */
 supply_status_t exchange_settings(struct exchange_settings *settings, const supply_exchange_options_t *options,

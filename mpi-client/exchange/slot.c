@@ -42,11 +42,9 @@ static void sum_up(struct slot_layout *layout, const struct columns *columns, st
     }
 }
 
-bool exchange_slot_lay_out(struct slot_layout *layout, const struct columns *columns, struct round *round,
-                           const struct slot *slot) {
+bool exchange_slot_place(struct slot_layout *layout, const struct columns *columns, const struct slot *slot) {
     layout->slot = *slot;
     layout->end = header_bytes(columns->schema.count);
-    sum_up(layout, columns, round);
     for (uint32_t i = 0; i < columns->buffer_count; i++) {
         const struct wire_buffer *buffer = &columns->buffers[i];
         /* Lengths arrive where the offsets after the first one will be. */
@@ -55,6 +53,12 @@ bool exchange_slot_lay_out(struct slot_layout *layout, const struct columns *col
         layout->end += aligned(before + exchange_wire_bytes(columns, buffer, layout->elements, layout->value_bytes));
     }
     return layout->end <= slot->bytes;
+}
+
+bool exchange_slot_lay_out(struct slot_layout *layout, const struct columns *columns, struct round *round,
+                           const struct slot *slot) {
+    sum_up(layout, columns, round);
+    return exchange_slot_place(layout, columns, slot);
 }
 
 /* Eight bytes of 0 or 1 become one byte of bits, in place. */

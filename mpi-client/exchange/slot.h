@@ -20,6 +20,9 @@ supply_status_t exchange_slot_init(struct slot_layout *layout, const struct colu
                                    struct failure *failure);
 void exchange_slot_free(struct slot_layout *layout);
 
+/** Places the buffers of layout->elements and layout->value_bytes. False: the slot is too small. */
+bool exchange_slot_place(struct slot_layout *layout, const struct columns *columns, const struct slot *slot);
+
 /** Places the buffers for what the messages of all ranks announce. False: the slot is too small. */
 bool exchange_slot_lay_out(struct slot_layout *layout, const struct columns *columns, struct round *round,
                            const struct slot *slot);

@@ -87,7 +87,8 @@ static void begin_window(struct exchange *exchange, const struct together *toget
                               .rank = exchange->round.rank,
                               .ranks = exchange->round.ranks,
                               .number = exchange->number,
-                              .next = exchange->next};
+                              .next = exchange->next,
+                              .range = &exchange->range};
     for (uint32_t rank = 0; rank < exchange->agree.ranks; rank++)
         exchange->counts[rank] = exchange->agree.all[rank].elements;
     exchange->epoch = together->epoch;
@@ -104,6 +105,27 @@ static void begin_window(struct exchange *exchange, const struct together *toget
     exchange_fail_later(exchange, &failure);
 }
 
+static supply_status_t begin_agreed(struct exchange *exchange, struct failure *failure) {
+    const struct together together = join(exchange);
+    begin_window(exchange, &together);
+    if (together.knowing < exchange->agree.ranks) return send_columns(exchange, &together, failure);
+    return exchange_begin_round(exchange, failure);
+}
+
+/* The splitters of an epoch come from the first window of each rank. */
+static supply_status_t send_samples(struct exchange *exchange, struct failure *failure) {
+    struct range *range = &exchange->range;
+    exchange_range_sample(range, &exchange->window);
+    exchange->step = STEP_SAMPLE;
+    return exchange_allgather(&exchange->collective, range->mine, range->all, range->of_rank * sizeof *range->mine,
+                              failure);
+}
+
+supply_status_t exchange_take_samples(struct exchange *exchange, struct failure *failure) {
+    exchange_range_split(&exchange->range);
+    return begin_agreed(exchange, failure);
+}
+
 supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failure) {
     if (exchange->has_rounds) return exchange_begin_round(exchange, failure);
     const struct together together = join(exchange);
@@ -112,7 +134,6 @@ supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failu
         return SUPPLY_OK;
     }
     if (together.elements == 0) return end(exchange, &together);
-    begin_window(exchange, &together);
-    if (together.knowing < exchange->agree.ranks) return send_columns(exchange, &together, failure);
-    return exchange_begin_round(exchange, failure);
+    const bool needs_splitters = exchange->settings.policy == SUPPLY_EXCHANGE_RANGE && exchange->begins_epoch;
+    return needs_splitters ? send_samples(exchange, failure) : begin_agreed(exchange, failure);
 }

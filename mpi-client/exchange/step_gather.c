@@ -78,7 +78,7 @@ static supply_status_t gather(struct exchange *exchange, struct failure *failure
         if (status != SUPPLY_OK) return status;
     }
     const struct draw draw = {
-        .window = &exchange->window, .rank = exchange->round.rank, .ranks = exchange->round.ranks};
+        .window = &exchange->window, .rank = exchange->round.rank, .ranks = exchange->round.ranks, .range = &exchange->range};
     return exchange_policy_prepare(&exchange->destinations, &exchange->settings, &exchange->columns, &draw, failure);
 }
 

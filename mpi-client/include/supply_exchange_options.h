@@ -22,6 +22,12 @@ typedef enum supply_exchange_policy {
     SUPPLY_EXCHANGE_HASH = 2,
     /** Only the surplus moves: after each window the ranks' totals of the epoch differ by at most one. */
     SUPPLY_EXCHANGE_BALANCE = 3,
+    /**
+     * A global order (SortBy): the elements of rank 0 in the order of a column, then those of rank 1, and so on. Nulls
+     * come last. A sample of the first windows divides the values among the ranks, so a source that is in order
+     * already divides badly. A rank gets its first block when the whole epoch has arrived.
+     */
+    SUPPLY_EXCHANGE_RANGE = 4,
 } supply_exchange_policy_t;
 
 /** Options of an exchange. Call supply_exchange_options_init() first. All ranks must set the same. */
@@ -33,9 +39,12 @@ typedef struct supply_exchange_options {
     double fraction;
     /** ALL: seed of the order. */
     uint64_t seed;
-    /** HASH: name of the column. It must not be nullable, unless nulls_together is set. */
+    /**
+     * HASH, RANGE: name of the column. It must not be nullable, unless nulls_together is set. With RANGE no list: numbers
+     * have the order of their values (NaN after all others), text and bytes that of their bytes.
+     */
     const char *column;
-    /** HASH: elements whose value is null form one group. */
+    /** HASH, RANGE: elements whose value is null form one group. */
     bool nulls_together;
     /**
      * Bytes of a window: of the elements that a rank contributes to one exchange. An element counts the bytes of its
@@ -43,11 +52,16 @@ typedef struct supply_exchange_options {
      * ring. At most 512 MiB. Each rank needs one window of memory to send, and three of 1.25 windows to receive.
      */
     size_t window_bytes;
+    /** RANGE: what a rank keeps in memory of an epoch; more goes to spill_folder, sorted. 0: 1 GiB. */
+    size_t memory_bytes;
+    /** RANGE: folder of files without names, which are gone with the process. NULL: TMPDIR, or /tmp. */
+    const char *spill_folder;
 } supply_exchange_options_t;
 
 /** Sets every option of a struct of that size to "not set". As supply_options_init(). */
 static inline void supply_exchange_options_init(supply_exchange_options_t *options) {
-    const supply_exchange_options_t not_set = {sizeof not_set, SUPPLY_EXCHANGE_AS_SUPPLIED, 0, 0, NULL, false, 0};
+    const supply_exchange_options_t not_set = {sizeof not_set, SUPPLY_EXCHANGE_AS_SUPPLIED, 0, 0, NULL, false, 0,
+                                               0,              NULL};
     *options = not_set;
 }
 

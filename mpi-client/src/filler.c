@@ -84,7 +84,7 @@ void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entri
 }
 
 supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *inspected) {
-    if (pair == NULL || !pair->is_open || pair->is_filled) return SUPPLY_ERROR_ARGUMENT;
+    if (pair == NULL || !pair->is_open) return SUPPLY_ERROR_ARGUMENT;
     const struct settings *settings = &pair->pair.settings;
     *inspected = (struct filler_pair){
         .header = supply_mapped_header(&pair->pair.mapped_file),
@@ -99,6 +99,11 @@ supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *
         .accepts_exchange = settings->exchange,
     };
     return SUPPLY_OK;
+}
+
+const struct pair *supply_filler_pair(const supply_t *supply) {
+    while (supply->is_filled) supply = supply->filler.pair(supply->filler.context);
+    return &supply->pair;
 }
 
 void supply_filler_claim(supply_t *pair) { pair->claimed = true; }

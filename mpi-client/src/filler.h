@@ -47,7 +47,7 @@ struct filler {
      */
     void (*position)(const void *context, const struct position *consumed, struct position *position);
 
-    /** The handle of the pair, for results. */
+    /** The handle from which the filler gets its elements: of the pair, or another one with a filler. */
     const supply_t *(*pair)(const void *context);
 
     /**
@@ -74,7 +74,7 @@ SUPPLY_API supply_status_t supply_filler_open(supply_t **supply, const struct fi
 /** Stores the schema in the handle's header, once. Its entries are those of the pair, with "vz" as "z". */
 SUPPLY_API void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count);
 
-/** What a filler needs to know of its pair. */
+/** What a filler needs to know of the handle from which it gets its elements. */
 struct filler_pair {
     const struct mapped_file_header *header; /**< of the mapped file */
     const char *name;                        /**< "pair 0 (/path)" */
@@ -88,7 +88,7 @@ struct filler_pair {
     bool accepts_exchange; /**< options.exchange */
 };
 
-/** SUPPLY_OK or _ARGUMENT (no open handle of a pair). */
+/** SUPPLY_OK or _ARGUMENT (no open handle). A handle with a filler does not accept an exchange. */
 SUPPLY_API supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *inspected);
 
 /** From now on a filler reads the pair: supply_next() on it works, although the program must exchange its elements. */

@@ -48,8 +48,7 @@ supply_status_t supply_result_open_schema(supply_result_t **result, const supply
                                           struct schema *schema) {
     (*result)->schema = *schema;
     *schema = (struct schema){0};
-    const supply_t *of_pair = supply->is_filled ? supply->filler.pair(supply->filler.context) : supply;
-    const supply_status_t status = begin(*result, &of_pair->pair, name);
+    const supply_status_t status = begin(*result, supply_filler_pair(supply), name);
     (*result)->is_open = status == SUPPLY_OK;
     return status;
 }

@@ -45,7 +45,7 @@ class ExchangeRank {
 /** All ranks. */
 class ExchangeTest : public ::testing::Test {
   protected:
-    ExchangeTest() { supply_exchange_options_init(&options); }
+    ExchangeTest();
 
     /** Creates the ranks and their data: row numbers from 0 on, `counts[r]` of them on rank r. */
     void create(const std::vector<uint32_t> &counts, uint32_t epochs = 1);

@@ -1,0 +1,120 @@
+#include "sort_key.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SIGN_64 (UINT64_C(1) << 63)
+
+/* Unsigned numbers with the order of signed ones. */
+static uint64_t of_signed(int64_t value) { return (uint64_t)value ^ SIGN_64; }
+
+/* The bits of a double have its order, except that those of negative numbers count down. */
+static uint64_t of_double(double value) {
+    if (isnan(value)) return UINT64_MAX;
+    if (value == 0) value = 0;
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits & SIGN_64 ? ~bits : bits | SIGN_64;
+}
+
+/* PREFIX(NAME, TYPE, ORDER): the prefix of numbers of that type. */
+#define PREFIX(name, type, order)                                                                                      \
+    static uint64_t name(const supply_column_t *column, uint32_t index) {                                              \
+        type value;                                                                                                    \
+        memcpy(&value, (const type *)column->data + index, sizeof value);                                              \
+        return order(value);                                                                                           \
+    }
+
+PREFIX(prefix_i8, int8_t, of_signed)
+PREFIX(prefix_i16, int16_t, of_signed)
+PREFIX(prefix_i32, int32_t, of_signed)
+PREFIX(prefix_i64, int64_t, of_signed)
+PREFIX(prefix_u8, uint8_t, (uint64_t))
+PREFIX(prefix_u16, uint16_t, (uint64_t))
+PREFIX(prefix_u32, uint32_t, (uint64_t))
+PREFIX(prefix_u64, uint64_t, (uint64_t))
+PREFIX(prefix_float, float, of_double)
+PREFIX(prefix_double, double, of_double)
+
+static uint64_t prefix_bit(const supply_column_t *column, uint32_t index) {
+    return ((const uint8_t *)column->data)[index / 8] >> index % 8 & 1;
+}
+
+/* A decimal is a signed number of 128 bits, its low half first. */
+static uint64_t prefix_decimal(const supply_column_t *column, uint32_t index) {
+    int64_t high;
+    memcpy(&high, (const uint8_t *)column->data + (size_t)index * 16 + 8, sizeof high);
+    return of_signed(high);
+}
+
+static void rest_of_decimal(const supply_column_t *column, uint32_t index, uint8_t place[8], const void **rest,
+                            size_t *bytes) {
+    const uint8_t *low = (const uint8_t *)column->data + (size_t)index * 16;
+    for (int i = 0; i < 8; i++) place[i] = low[7 - i];
+    *rest = place;
+    *bytes = 8;
+}
+
+/* A value that changed since the block was checked counts as empty. */
+static void bytes_of(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
+    if (supply_value(column, index, data, bytes) == SUPPLY_OK) return;
+    *data = "";
+    *bytes = 0;
+}
+
+static uint64_t prefix_bytes(const supply_column_t *column, uint32_t index) {
+    const void *data;
+    size_t bytes;
+    bytes_of(column, index, &data, &bytes);
+    uint64_t prefix = 0;
+    for (size_t i = 0; i < 8; i++) prefix = prefix << 8 | (i < bytes ? ((const uint8_t *)data)[i] : 0);
+    return prefix;
+}
+
+static void rest_of_bytes(const supply_column_t *column, uint32_t index, uint8_t place[8], const void **rest,
+                          size_t *bytes) {
+    (void)place;
+    bytes_of(column, index, rest, bytes);
+}
+
+const struct key_order *exchange_key_order(const char *format) {
+    static const struct {
+        const char *format;
+        struct key_order order;
+    } orders[] = {
+        {"b", {prefix_bit, NULL}},           {"c", {prefix_i8, NULL}},
+        {"C", {prefix_u8, NULL}},            {"s", {prefix_i16, NULL}},
+        {"S", {prefix_u16, NULL}},           {"i", {prefix_i32, NULL}},
+        {"I", {prefix_u32, NULL}},           {"l", {prefix_i64, NULL}},
+        {"L", {prefix_u64, NULL}},           {"f", {prefix_float, NULL}},
+        {"g", {prefix_double, NULL}},        {"tdD", {prefix_i32, NULL}},
+        {"z", {prefix_bytes, rest_of_bytes}}, {"u", {prefix_bytes, rest_of_bytes}},
+        {"vz", {prefix_bytes, rest_of_bytes}},
+    };
+    static const struct key_order timestamp = {prefix_i64, NULL}, decimal = {prefix_decimal, rest_of_decimal};
+    if (strncmp(format, "tsu:", 4) == 0) return &timestamp;
+    if (strncmp(format, "d:", 2) == 0) return &decimal;
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        if (strcmp(orders[i].format, format) == 0) return &orders[i].order;
+    return NULL;
+}
+
+void exchange_key_read(const struct key_order *order, const supply_column_t *column, uint32_t index,
+                       struct sort_key *key) {
+    key->rest = "";
+    key->rest_bytes = 0;
+    key->prefix = UINT64_MAX;
+    key->is_null = exchange_key_is_null(column, index);
+    if (key->is_null) return;
+    key->prefix = order->prefix(column, index);
+    if (order->rest != NULL) order->rest(column, index, key->place, &key->rest, &key->rest_bytes);
+}
+
+int exchange_key_compare(const struct sort_key *a, const struct sort_key *b) {
+    if (a->is_null != b->is_null) return a->is_null ? 1 : -1;
+    if (a->prefix != b->prefix) return a->prefix < b->prefix ? -1 : 1;
+    const size_t common = a->rest_bytes < b->rest_bytes ? a->rest_bytes : b->rest_bytes;
+    const int order = memcmp(a->rest, b->rest, common);
+    if (order != 0) return order;
+    return a->rest_bytes == b->rest_bytes ? 0 : a->rest_bytes < b->rest_bytes ? -1 : 1;
+}

@@ -1,0 +1,42 @@
+/**
+ * The order of a column's values, as Spark sorts them: numbers by value (NaN after all others, −0 equal to 0), false before true,
+ * text and bytes by their bytes, nulls last.
+ */
+#ifndef SUPPLY_EXCHANGE_SORT_KEY_H
+#define SUPPLY_EXCHANGE_SORT_KEY_H
+
+#include "supply.h"
+
+/** How the values of one format are ordered. */
+struct key_order {
+    /** Smaller for smaller values. Equal for equal values, and for unequal ones only if `exact` is false. */
+    uint64_t (*prefix)(const supply_column_t *column, uint32_t index);
+    /** What orders values with the same prefix, by their bytes; NULL: the prefix is exact. `place` may be used to store it. */
+    void (*rest)(const supply_column_t *column, uint32_t index, uint8_t place[8], const void **rest, size_t *bytes);
+};
+
+/** A value, read from a column. */
+struct sort_key {
+    uint64_t prefix;
+    const void *rest;
+    size_t rest_bytes;
+    uint8_t place[8];
+    bool is_null;
+};
+
+/** The order of values of a format; NULL: they have none (lists). */
+const struct key_order *exchange_key_order(const char *format);
+
+/** Whether that element is null. */
+static inline bool exchange_key_is_null(const supply_column_t *column, uint32_t index) {
+    return column->validity != NULL && (column->validity[index / 8] >> index % 8 & 1) == 0;
+}
+
+/** Reads the key of an element. It points into the column, and into itself. */
+void exchange_key_read(const struct key_order *order, const supply_column_t *column, uint32_t index,
+                       struct sort_key *key);
+
+/** Below 0, 0 or above 0, as memcmp(). */
+int exchange_key_compare(const struct sort_key *a, const struct sort_key *b);
+
+#endif

@@ -1,0 +1,97 @@
+#include "sort_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+supply_status_t exchange_run_create(struct sort_run *run, const char *folder, struct failure *failure) {
+    *run = (struct sort_run){.fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
+    if (run->fd >= 0) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
+                       "a file for sorted elements cannot be made in %s: %m: set spill_folder to a folder on a local disk",
+                       folder);
+}
+
+static supply_status_t write_all(int fd, const uint8_t *from, size_t bytes, size_t offset, const char *folder,
+                                 struct failure *failure) {
+    while (bytes > 0) {
+        const ssize_t written = pwrite(fd, from, bytes, (off_t)offset);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0)
+            return supply_fail(failure, errno == ENOSPC || errno == EDQUOT ? SUPPLY_ERROR_NO_SPACE : SUPPLY_ERROR_SYSTEM,
+                               "sorted elements cannot be written in %s (%zu bytes so far): %m: set spill_folder to a "
+                               "folder with more space, or memory_bytes larger",
+                               folder, offset);
+        from += written;
+        offset += (size_t)written;
+        bytes -= (size_t)written;
+    }
+    return SUPPLY_OK;
+}
+
+supply_status_t exchange_run_append(struct sort_run *run, const uint8_t *block, size_t bytes, uint32_t elements,
+                                    const char *folder, struct failure *failure) {
+    struct run_block *blocks = reallocarray(run->blocks, run->block_count + 1, sizeof *blocks);
+    if (blocks == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    run->blocks = blocks;
+    const supply_status_t status = write_all(run->fd, block, bytes, run->bytes, folder, failure);
+    if (status != SUPPLY_OK) return status;
+    blocks[run->block_count++] = (struct run_block){.offset = run->bytes, .bytes = bytes, .elements = elements};
+    run->bytes += (bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
+    return SUPPLY_OK;
+}
+
+/* The columns of a block that this process has written. */
+static void find_columns(const uint8_t *block, uint32_t elements, const struct columns *columns,
+                         supply_column_t *found) {
+    const struct block_column *table = (const struct block_column *)(block + sizeof(struct block_header));
+    for (uint32_t i = 0; i < columns->schema.count; i++) {
+        const struct block_column *column = &table[i];
+        found[i] = (supply_column_t){
+            .name = columns->schema.entries[i].name,
+            .format = columns->schema.entries[i].format,
+            .child_format = columns->schema.entries[i].child_format,
+            .element_count = elements,
+            .null_count = column->null_count,
+            .validity = column->validity_bytes ? block + column->validity_offset : NULL,
+            .offsets = column->offsets_bytes ? (const int32_t *)(block + column->offsets_offset) : NULL,
+            .data = block + column->data_offset,
+            .data_bytes = column->data_bytes,
+        };
+    }
+}
+
+static supply_status_t add_block(const struct sort_run *run, const struct run_block *block,
+                                 const struct columns *columns, struct gathered_window *window) {
+    struct held_block *held = calloc(1, sizeof *held);
+    supply_column_t *found = calloc(columns->schema.count, sizeof *found);
+    if (held == NULL || found == NULL || !exchange_window_add(window, held, 0, block->elements)) {
+        free(held);
+        free(found);
+        return SUPPLY_ERROR_MEMORY;
+    }
+    find_columns(run->mapping + block->offset, block->elements, columns, found);
+    held->columns = found;
+    return SUPPLY_OK;
+}
+
+supply_status_t exchange_run_load(struct sort_run *run, const struct columns *columns, struct gathered_window *window,
+                                  struct failure *failure) {
+    void *mapping = mmap(NULL, run->bytes, PROT_READ, MAP_SHARED, run->fd, 0);
+    if (mapping == MAP_FAILED)
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%zu bytes of sorted elements cannot be mapped: %m", run->bytes);
+    run->mapping = mapping;
+    for (uint32_t i = 0; i < run->block_count; i++)
+        if (add_block(run, &run->blocks[i], columns, window) != SUPPLY_OK)
+            return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return SUPPLY_OK;
+}
+
+void exchange_run_close(struct sort_run *run) {
+    if (run->mapping != NULL) munmap(run->mapping, run->bytes);
+    if (run->fd >= 0) close(run->fd);
+    free(run->blocks);
+    *run = (struct sort_run){.fd = -1};
+}

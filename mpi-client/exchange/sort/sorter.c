@@ -1,0 +1,169 @@
+#include "sorter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sorter_state.h"
+
+/* As many blocks as a program usually holds at once. */
+enum { SLOTS = 3 };
+
+static supply_status_t fail_by_inner(struct sorter *sorter, supply_status_t status, struct failure *failure) {
+    return supply_fail(failure, status, "%s", supply_error(sorter->inner));
+}
+
+static supply_status_t find_column(struct sorter *sorter, struct failure *failure) {
+    const struct schema *schema = &sorter->columns.schema;
+    const int index = supply_column_index(sorter->inner, sorter->column);
+    if (index < 0) return fail_by_inner(sorter, (supply_status_t)index, failure);
+    sorter->by = (struct sort_column){(uint32_t)index, exchange_key_order(schema->entries[index].format)};
+    return SUPPLY_OK;
+}
+
+static supply_status_t learn_columns(struct sorter *sorter, struct failure *failure) {
+    if (sorter->columns.schema.count != 0) return SUPPLY_OK;
+    supply_status_t status =
+        exchange_columns_learn(&sorter->columns, sorter->inspected.header, sorter->inspected.name, failure);
+    if (status != SUPPLY_OK || sorter->columns.schema.count == 0) return status;
+    status = find_column(sorter, failure);
+    if (status == SUPPLY_OK) status = exchange_slot_init(&sorter->layout, &sorter->columns, failure);
+    if (status == SUPPLY_OK)
+        supply_filler_set_schema(sorter->handle, sorter->columns.schema.entries, sorter->columns.schema.count);
+    return status;
+}
+
+static supply_status_t learn_schema(void *context, struct failure *failure) {
+    struct sorter *sorter = context;
+    const int count = supply_column_count(sorter->inner);
+    if (count == SUPPLY_ERROR_NO_SCHEMA) return SUPPLY_OK;
+    return count < 0 ? fail_by_inner(sorter, (supply_status_t)count, failure) : learn_columns(sorter, failure);
+}
+
+static supply_status_t end_epoch(struct sorter *sorter, uint32_t epoch, struct failure *failure) {
+    const struct position *start = &sorter->options.start;
+    const supply_status_t status = exchange_sort_kept(sorter, failure);
+    if (status != SUPPLY_OK) return status;
+    sorter->is_sorted = true;
+    sorter->epoch = epoch;
+    sorter->returned = start->exchange.is_set && start->epoch == epoch ? start->exchange.elements : 0;
+    exchange_skip_sorted(sorter, sorter->returned);
+    return SUPPLY_OK;
+}
+
+/* SUPPLY_OK: goes on. */
+static supply_status_t collect(struct sorter *sorter, bool wait, struct failure *failure) {
+    supply_block_t block;
+    const supply_status_t status =
+        wait ? supply_next(sorter->inner, &block) : supply_try_next(sorter->inner, &block);
+    if (status < 0) return fail_by_inner(sorter, status, failure);
+    if (status == SUPPLY_END_OF_EPOCH) return end_epoch(sorter, block.epoch, failure);
+    if (status != SUPPLY_OK) return status;
+    const supply_status_t learned = learn_columns(sorter, failure);
+    return learned == SUPPLY_OK ? exchange_keep(sorter, &block, failure) : learned;
+}
+
+static supply_status_t take(struct sorter *sorter, const struct slot *slot, struct filled *filled,
+                            struct failure *failure) {
+    *filled = (struct filled){.epoch = sorter->epoch, .first_element = sorter->returned};
+    if (sorter->merge.count > 0) {
+        const supply_status_t status =
+            exchange_take_sorted(sorter, slot, &filled->element_count, &filled->bytes, failure);
+        sorter->returned += filled->element_count;
+        return status;
+    }
+    exchange_drop_kept(sorter);
+    sorter->is_sorted = false;
+    return SUPPLY_END_OF_EPOCH;
+}
+
+static supply_status_t fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
+                            struct failure *failure) {
+    struct sorter *sorter = context;
+    while (!sorter->is_sorted) {
+        const supply_status_t status = collect(sorter, wait, failure);
+        filled->epoch = sorter->epoch;
+        if (status != SUPPLY_OK) return status;
+    }
+    return take(sorter, slot, filled, failure);
+}
+
+/* The order is made again from the beginning of the epoch, and what was consumed is dropped. */
+static void position(const void *context, const struct position *consumed, struct position *position) {
+    const struct sorter *sorter = context;
+    const struct position *start = &sorter->options.start;
+    const bool is_start = !consumed->inside && consumed->epoch == start->epoch;
+    supply_position_t of_inner;
+    struct position inner;
+    supply_position_save(sorter->inner, &of_inner);
+    supply_position_unpack(&of_inner, &inner);
+    *position = is_start ? *start : (struct position){.epoch = consumed->epoch};
+    if (inner.plan != 0) position->plan = inner.plan;
+    if (consumed->inside)
+        position->exchange = (struct exchange_position){
+            .is_set = true, .elements = consumed->element, .settings = *sorter->options.settings};
+}
+
+static const supply_t *pair(const void *context) { return ((const struct sorter *)context)->inner; }
+
+static void free_sorter(struct sorter *sorter) {
+    exchange_drop_kept(sorter);
+    exchange_window_free(&sorter->window);
+    exchange_slot_free(&sorter->layout);
+    exchange_columns_free(&sorter->columns);
+    free(sorter->picked);
+    free(sorter->column);
+    free(sorter->folder);
+    free(sorter);
+}
+
+static supply_status_t close_sorter(void *context, double seconds, const char *reason, bool *keep) {
+    struct sorter *sorter = context;
+    (void)keep;
+    const supply_status_t status =
+        reason ? supply_abort(sorter->inner, reason) : supply_close_within(sorter->inner, seconds);
+    if (status != SUPPLY_AGAIN && status != SUPPLY_INTERRUPTED) free_sorter(sorter);
+    return status;
+}
+
+static void abort_sorter(void *context, const char *reason, bool *keep) {
+    struct sorter *sorter = context;
+    (void)keep;
+    supply_abort(sorter->inner, reason);
+    free_sorter(sorter);
+}
+
+static void abandon(void *context) {
+    struct sorter *sorter = context;
+    supply_abandon_in_child(sorter->inner);
+    free_sorter(sorter);
+}
+
+supply_status_t exchange_sort(supply_t **supply, const struct sorter_options *options, struct failure *failure) {
+    struct sorter *sorter = calloc(1, sizeof *sorter);
+    if (sorter == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    sorter->inner = *supply;
+    sorter->options = *options;
+    sorter->column = strdup(options->column);
+    sorter->folder = strdup(options->folder);
+    exchange_window_clear(&sorter->window);
+    const struct filler filler = {.context = sorter,
+                                  .fill = fill,
+                                  .learn_schema = learn_schema,
+                                  .position = position,
+                                  .pair = pair,
+                                  .close = close_sorter,
+                                  .abort = abort_sorter,
+                                  .abandon = abandon};
+    supply_status_t status = supply_filler_inspect(*supply, &sorter->inspected);
+    if (status == SUPPLY_OK && (sorter->column == NULL || sorter->folder == NULL))
+        status = supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (status == SUPPLY_OK)
+        status = supply_filler_open(&sorter->handle, &filler, sorter->inspected.name,
+                                    exchange_slot_bytes(options->block_bytes), SLOTS, failure);
+    if (status != SUPPLY_OK) {
+        free_sorter(sorter);
+        return status;
+    }
+    *supply = sorter->handle;
+    return SUPPLY_OK;
+}
