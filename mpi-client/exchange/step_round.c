@@ -15,9 +15,12 @@ static void fail_by_change(struct exchange *exchange) {
     exchange_fail_later(exchange, &failure);
 }
 
+/* In later rounds a rank whose elements are all moved holds the next window already. */
+static bool has_elements(const struct exchange *exchange) { return !exchange->has_rounds || exchange->left > 0; }
+
 supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *failure) {
     struct round *round = &exchange->round;
-    if (exchange->failed.status == SUPPLY_OK && (!exchange->has_rounds || exchange->left > 0))
+    if (exchange->failed.status == SUPPLY_OK && has_elements(exchange))
         exchange_round_offer(round, &exchange->columns, &exchange->window, &exchange->destinations);
     else
         exchange_round_offer_nothing(round);
@@ -64,8 +67,7 @@ static void pack_own(struct exchange *exchange) {
     if (!exchange_pack_own(&exchange->transfer, &cargo, &exchange->layout, exchange->own_packed))
         fail_by_change(exchange);
     if (++exchange->own_packed < exchange->columns.buffer_count) return;
-    /* In a later round, a rank with nothing left may have gathered its next window already. */
-    if (exchange->has_rounds && exchange->left == 0) return;
+    if (!has_elements(exchange)) return;
     exchange->left = exchange_round_advance(&exchange->round, &exchange->destinations);
     if (exchange->left > 0) return;
     exchange_gather_drop(&exchange->gather, &exchange->window);

@@ -78,6 +78,22 @@ void ExchangeTest::create(const std::vector<uint32_t> &counts, uint32_t epochs) 
     }
 }
 
+/* Some tests let a rank leave early. */
+static bool rank_has_left(Task &task) {
+    task.requests();
+    return task.rank_has_left();
+}
+
+/* False: the rank has left. */
+static bool has_credit(Task &task) {
+    bool has_left = false;
+    wait_until("credit", [&] {
+        has_left = rank_has_left(task);
+        return has_left || task.published() < task.released() + task.header().block_count;
+    });
+    return !has_left;
+}
+
 void ExchangeTest::supply(int rank, Task &task) {
     const Supplied &from = data[static_cast<size_t>(rank)];
     const mapped_file_header &header = task.header();
@@ -85,14 +101,18 @@ void ExchangeTest::supply(int rank, Task &task) {
     for (uint32_t epoch = header.start_epoch; epoch < from.epochs; epoch++) {
         const bool is_rest = epoch == header.start_epoch && header.start_inside;
         for (size_t at = is_rest ? header.start_element : 0; at < from.ids.size(); at += from.block_elements) {
+            if (!has_credit(task)) return;
             const size_t end = std::min(at + from.block_elements, from.ids.size());
             const std::vector<int64_t> rows(from.ids.begin() + static_cast<long>(at), from.ids.begin() + static_cast<long>(end));
             task.supply(row_block(shape, rows), epoch, static_cast<uint32_t>(rank), at);
         }
+        if (!has_credit(task)) return;
         task.end_of_epoch(epoch);
     }
+    if (!has_credit(task)) return;
     task.end_of_data(from.epochs - 1);
-    task.see_end();
+    wait_until("the rank's end", [&] { return rank_has_left(task) || task.released() == task.published(); });
+    __atomic_store_n(&task.header().end_seen, 1u, __ATOMIC_RELEASE);
 }
 
 void ExchangeTest::run(const std::function<void(int)> &use) {

@@ -1,0 +1,220 @@
+/** Failures of the exchange: all ranks fail together, and each names what is wrong. */
+#include <atomic>
+
+#include "exchange_ranks.h"
+
+namespace supply_test {
+
+class ExchangeErrorsTest : public ExchangeTest {
+  protected:
+    ExchangeErrorsTest() {
+        options.policy = SUPPLY_EXCHANGE_ALL;
+        options.window_bytes = 400;
+    }
+
+    /** As run_all(); rank 1 has options of its own. */
+    void run_with(const supply_exchange_options_t &other) {
+        run([&](int rank) {
+            ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
+            if (of.open(*network, rank, rank == 1 ? &other : &options) == SUPPLY_OK) of.read_all(shape);
+            of.handle.reset();
+        });
+    }
+
+    void supply(int rank, Task &task) override {
+        if (before) before(rank, task);
+        ExchangeTest::supply(rank, task);
+    }
+
+    void set_timeout(double seconds) {
+        for (const auto &rank : ranks) rank->pair_options.timeout = seconds;
+    }
+
+    std::function<void(int, Task &)> before;
+};
+
+TEST_F(ExchangeErrorsTest, OtherPolicies) {
+    create({10, 10, 10});
+    supply_exchange_options_t other = options;
+    other.policy = SUPPLY_EXCHANGE_BALANCE;
+    run_with(other);
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 0 has policy all", "rank 1 has policy balance", "same"});
+}
+
+TEST_F(ExchangeErrorsTest, OtherWindows) {
+    create({10, 10});
+    supply_exchange_options_t other = options;
+    other.window_bytes = 401;
+    run_with(other);
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"window_bytes 400", "window_bytes 401"});
+}
+
+TEST_F(ExchangeErrorsTest, WrongOptionsOfOneRank) {
+    create({10, 10, 10});
+    supply_exchange_options_t other = options;
+    other.fraction = 2;
+    run_with(other);
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 1", "fraction"});
+    other = options;
+    other.struct_bytes = 0;
+    ranks.clear();
+    create({10, 10});
+    run_with(other);
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 1", "supply_exchange_options_init"});
+}
+
+TEST_F(ExchangeErrorsTest, APairWithoutTheOption) {
+    create({10, 10});
+    ranks[1]->pair_options.exchange = false;
+    run_all();
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 1", "options.exchange"});
+}
+
+TEST_F(ExchangeErrorsTest, AnElementLargerThanTheWindow) {
+    shape = Shape::every;
+    options.window_bytes = 60;
+    create({0, 40});
+    run_all();
+    expect_failure(SUPPLY_ERROR_CONFIG, {"rank 1", "element", "of partition 1", "60", "window_bytes"});
+}
+
+TEST_F(ExchangeErrorsTest, AFailureOfSpark) {
+    create({100, 100, 100});
+    before = [](int rank, Task &task) {
+        if (rank == 2) task.send_failure("the test's Spark has failed");
+    };
+    run_all();
+    expect_failure(SUPPLY_ERROR_SPARK, {"rank 2", "the test's Spark has failed"});
+}
+
+TEST_F(ExchangeErrorsTest, ARankThatNeverComes) {
+    create({10, 10});
+    set_timeout(0.1);
+    run([this](int rank) {
+        ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
+        supply_t *pair = nullptr;
+        if (rank == 1) {
+            supply_open(&pair, &of.pair_options);
+        } else {
+            EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, of.open(*network, rank, &options));
+            pair = of.handle.release();
+        }
+        supply_close(pair);
+    });
+    EXPECT_TRUE(says(ranks[0]->error, {"another rank", "0.2 s"}));
+    EXPECT_EQ(1, network->freed_while_pending());
+}
+
+TEST_F(ExchangeErrorsTest, ASlowSparkEndsNoWaitOfOthers) {
+    create({50, 50});
+    set_timeout(4);
+    before = [this](int rank, Task &task) {
+        task.write_schema(row_schema(shape));
+        /* The opening, an agreement on "not yet", and the next one. */
+        if (rank == 1) wait_until("a sign of rank 1", [this] { return network->begun(0) >= 3; });
+    };
+    run_all();
+    expect_once();
+}
+
+TEST_F(ExchangeErrorsTest, AfterATimeoutTheCallMayBeRepeated) {
+    create({50, 50});
+    set_timeout(0.2);
+    std::atomic<int> timeouts{0};
+    before = [&](int rank, Task &) {
+        if (rank == 1) wait_until("time-outs", [&] { return timeouts == 2; });
+    };
+    run([&](int rank) {
+        ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
+        of.open(*network, rank, &options);
+        EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, of.read_epoch(shape));
+        EXPECT_TRUE(says(of.error, {"rank 1", "supplied nothing"}));
+        timeouts++;
+        while (of.status == SUPPLY_ERROR_TIMEOUT) of.read_epoch(shape);
+        EXPECT_EQ(SUPPLY_END_OF_EPOCH, of.status) << of.error;
+        of.epochs.push_back(of.ids);
+        of.read_all(shape);
+    });
+    expect_once();
+}
+
+TEST_F(ExchangeErrorsTest, OtherColumns) {
+    create({10, 10});
+    before = [](int rank, Task &task) {
+        if (rank == 1) task.write_schema(row_schema(Shape::every));
+    };
+    run_all();
+    expect_failure(SUPPLY_ERROR_CONTRACT, {"rank"});
+}
+
+TEST_F(ExchangeErrorsTest, OtherEpochs) {
+    create({10, 10}, 3);
+    supply_position_t position;
+    ASSERT_EQ(SUPPLY_OK, supply_position_from_text(&position, "position-1:1:0:0:0:0000000000000000"));
+    ranks[1]->pair_options.position = &position;
+    run_all();
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 0 has epoch 0", "rank 1 has epoch 1"});
+}
+
+TEST_F(ExchangeErrorsTest, ABrokenNetwork) {
+    create({50, 50});
+    set_timeout(0.2);
+    network->fail_from(1, 3);
+    run_all();
+    EXPECT_EQ(SUPPLY_ERROR_SYSTEM, ranks[1]->status);
+    EXPECT_TRUE(says(ranks[1]->error, {"the test's network is broken"}));
+    EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, ranks[0]->status);
+}
+
+/** What Spark says in the header. */
+class ExchangeSuppliedTest : public ExchangeErrorsTest {
+  protected:
+    ExchangeSuppliedTest() {
+        options.policy = SUPPLY_EXCHANGE_AS_SUPPLIED;
+        before = [this](int, Task &task) {
+            task.header().exchange = supplied;
+            task.header().exchange_seed = 9;
+            task.header().exchange_fraction = EXCHANGE_FRACTION_UNIT / 2;
+        };
+    }
+    uint32_t supplied = EXCHANGE_ALL;
+};
+
+TEST_F(ExchangeSuppliedTest, AllIsAsIfTheProgramHadSaidIt) {
+    create({200, 200});
+    run_all();
+    expect_once();
+    const std::vector<int64_t> rows = ranks[0]->epochs[0];
+    options.policy = SUPPLY_EXCHANGE_ALL;
+    options.seed = 9;
+    options.fraction = 0.5;
+    ranks.clear();
+    data.clear();
+    create({200, 200});
+    run_all();
+    expect_once();
+    EXPECT_EQ(rows, ranks[0]->epochs[0]);
+}
+
+TEST_F(ExchangeSuppliedTest, NothingIsAnError) {
+    supplied = 0;
+    create({10, 10});
+    run_all();
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"Spark was not started with --shuffle all: name a policy"});
+}
+
+TEST_F(ExchangeSuppliedTest, AnotherPolicyIsAnError) {
+    options.policy = SUPPLY_EXCHANGE_BALANCE;
+    create({10, 10});
+    run_all();
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"--shuffle all", "policy"});
+}
+
+TEST_F(ExchangeSuppliedTest, AnUnknownExchangeIsAnError) {
+    supplied = 77;
+    create({10, 10});
+    run_all();
+    expect_failure(SUPPLY_ERROR_CONTRACT, {"77"});
+}
+
+} // namespace supply_test

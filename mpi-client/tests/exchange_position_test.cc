@@ -1,0 +1,170 @@
+/** Positions of the exchange: a run that resumes gives exactly the rest. */
+#include <algorithm>
+
+#include "exchange_ranks.h"
+
+namespace supply_test {
+
+class ExchangePositionTest : public ExchangeTest {
+  protected:
+    ExchangePositionTest() {
+        options.policy = SUPPLY_EXCHANGE_ALL;
+        options.window_bytes = 160;
+    }
+
+    /** Where a rank stops: after that many whole blocks, and `extra` elements of the next one. */
+    struct Stop {
+        int blocks;
+        uint32_t extra;
+    };
+
+    /** The first run: reads up to the stop, and saves the position there. */
+    void read_until(ExchangeRank &rank, const Stop &stop, supply_position_t &saved) {
+        supply_block_t block;
+        int held = 0;
+        ASSERT_STATUS(SUPPLY_OK, supply_position_save(rank.handle.get(), &saved), rank.handle);
+        for (int i = 0; i < stop.blocks + (stop.extra > 0); i++) {
+            rank.status = supply_next(rank.handle.get(), &block);
+            ASSERT_STATUS(SUPPLY_OK, rank.status, rank.handle);
+            std::vector<int64_t> rows = read_rows(rank.handle.get(), block, shape);
+            if (i == stop.blocks) {
+                rows.resize(std::min<size_t>(stop.extra, rows.size()));
+                held = 1;
+                supply_position_after(rank.handle.get(), &block, static_cast<uint32_t>(rows.size()), &saved);
+            }
+            rank.ids.insert(rank.ids.end(), rows.begin(), rows.end());
+            supply_release(rank.handle.get(), &block);
+        }
+        if (held == 0) supply_position_save(rank.handle.get(), &saved);
+    }
+
+    /** Runs until the stops, then resumes there. */
+    void run_twice(const std::vector<uint32_t> &counts, const std::vector<Stop> &stops) {
+        ranks.clear();
+        data.clear();
+        create(counts);
+        std::vector<supply_position_t> saved(counts.size());
+        std::vector<std::vector<int64_t>> before(counts.size());
+        run([&](int number) {
+            const size_t at = static_cast<size_t>(number);
+            ExchangeRank &rank = *ranks[at];
+            if (rank.open(*network, number, &options) == SUPPLY_OK) read_until(rank, stops[at], saved[at]);
+            before[at] = rank.ids;
+            rank.handle.reset();
+        });
+        ranks.clear();
+        data.clear();
+        create(counts);
+        for (size_t i = 0; i < ranks.size(); i++) {
+            ranks[i]->ids = before[i];
+            ranks[i]->pair_options.position = &saved[i];
+        }
+        run_all();
+    }
+
+    static std::vector<Stop> same(size_t ranks, int blocks, uint32_t extra) {
+        return std::vector<Stop>(ranks, Stop{blocks, extra});
+    }
+};
+
+TEST_F(ExchangePositionTest, AtEveryStep) {
+    for (int blocks = 0; blocks <= 6; blocks++)
+        for (const uint32_t extra : {0u, 1u, 7u}) {
+            SCOPED_TRACE(std::to_string(blocks) + " blocks and " + std::to_string(extra));
+            run_twice({120, 120, 120}, same(3, blocks, blocks < 6 ? extra : 0));
+            expect_once();
+        }
+}
+
+TEST_F(ExchangePositionTest, WithEveryColumn) {
+    shape = Shape::every;
+    options.window_bytes = 2500;
+    for (int blocks = 0; blocks <= 3; blocks++)
+        for (const uint32_t extra : {0u, 3u, 9u}) {
+            SCOPED_TRACE(std::to_string(blocks) + " blocks and " + std::to_string(extra));
+            run_twice({120, 120}, same(2, blocks, extra));
+            expect_once();
+        }
+}
+
+TEST_F(ExchangePositionTest, WithBalance) {
+    options.policy = SUPPLY_EXCHANGE_BALANCE;
+    for (int blocks = 0; blocks <= 4; blocks++)
+        for (const uint32_t extra : {0u, 2u}) {
+            SCOPED_TRACE(std::to_string(blocks) + " blocks and " + std::to_string(extra));
+            run_twice({120, 60, 90}, same(3, blocks, extra));
+            expect_once();
+        }
+}
+
+TEST_F(ExchangePositionTest, RanksMayBeTwoWindowsApart) {
+    for (const int first : {0, 1, 2, 3}) {
+        SCOPED_TRACE(first);
+        run_twice({120, 120, 120}, {{first, 0}, {first + 2, 0}, {first + 1, 5}});
+        expect_once();
+        options.policy = SUPPLY_EXCHANGE_BALANCE;
+        run_twice({120, 120, 120}, {{first + 2, 0}, {first, 0}, {first + 1, 5}});
+        expect_once();
+        options.policy = SUPPLY_EXCHANGE_ALL;
+    }
+}
+
+TEST_F(ExchangePositionTest, WindowsWithoutElementsForARankCountAsConsumed) {
+    shape = Shape::every;
+    options.policy = SUPPLY_EXCHANGE_HASH;
+    options.column = "key";
+    options.window_bytes = 200;
+    run_twice({40}, same(1, 3, 1));
+    expect_once();
+}
+
+TEST_F(ExchangePositionTest, AfterAnEpochItIsAPlainPosition) {
+    create({50, 50}, 2);
+    run([this](int number) {
+        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        if (rank.open(*network, number, &options) != SUPPLY_OK) return;
+        EXPECT_EQ(SUPPLY_END_OF_EPOCH, rank.read_epoch(shape));
+        supply_position_t position;
+        char text[SUPPLY_POSITION_TEXT_BYTES];
+        EXPECT_EQ(SUPPLY_OK, supply_position_save(rank.handle.get(), &position));
+        EXPECT_EQ(SUPPLY_OK, supply_position_to_text(&position, text, sizeof text));
+        EXPECT_STREQ("position-1:1:0:0:0:0000000000000000", text);
+        rank.epochs.push_back(rank.ids);
+        rank.ids.clear();
+        rank.read_all(shape);
+    });
+    expect_once(2);
+}
+
+TEST_F(ExchangePositionTest, TooFarApart) {
+    create({400, 400});
+    supply_position_t first, second;
+    ASSERT_EQ(SUPPLY_OK, supply_position_from_text(
+                             &first, "position-1:0:1:0:20:0000000000000000:exchange:1:0:1:3:00000000000000ab"));
+    ASSERT_EQ(SUPPLY_OK, supply_position_from_text(
+                             &second, "position-1:0:1:1:80:0000000000000000:exchange:4:0:6:whole:00000000000000ab"));
+    ranks[0]->pair_options.position = &first;
+    ranks[1]->pair_options.position = &second;
+    run_all();
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 0 has not consumed window 1", "window 4", "same step"});
+}
+
+TEST_F(ExchangePositionTest, OtherOptionsThanThoseOfThePosition) {
+    create({100, 100});
+    std::vector<supply_position_t> saved(2);
+    run([&](int number) {
+        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        if (rank.open(*network, number, &options) == SUPPLY_OK)
+            read_until(rank, {2, 0}, saved[static_cast<size_t>(number)]);
+        rank.handle.reset();
+    });
+    ranks.clear();
+    data.clear();
+    create({100, 100});
+    for (size_t i = 0; i < 2; i++) ranks[i]->pair_options.position = &saved[i];
+    options.seed = 1;
+    run_all();
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 0", "position was saved with other options", "seed 1"});
+}
+
+} // namespace supply_test
