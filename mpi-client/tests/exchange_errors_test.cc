@@ -17,6 +17,7 @@ class ExchangeErrorsTest : public ExchangeTest {
         run([&](int rank) {
             ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
             if (of.open(*network, rank, rank == 1 ? &other : &options) == SUPPLY_OK) of.read_all(shape);
+            await_task(rank);
             of.handle.reset();
         });
     }
@@ -99,6 +100,7 @@ TEST_F(ExchangeErrorsTest, ARankThatNeverComes) {
             EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, of.open(*network, rank, &options));
             pair = of.handle.release();
         }
+        await_task(rank);
         supply_close(pair);
     });
     EXPECT_TRUE(says(ranks[0]->error, {"another rank", "0.2 s"}));

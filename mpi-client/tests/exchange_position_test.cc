@@ -18,24 +18,21 @@ class ExchangePositionTest : public ExchangeTest {
         uint32_t extra;
     };
 
-    /** The first run: reads up to the stop, and saves the position there. */
-    void read_until(ExchangeRank &rank, const Stop &stop, supply_position_t &saved) {
+    /** The first run: receives `received` blocks, of which the program consumes those up to the stop. */
+    void read_until(ExchangeRank &rank, const Stop &stop, int received, supply_position_t &saved) {
         supply_block_t block;
-        int held = 0;
         ASSERT_STATUS(SUPPLY_OK, supply_position_save(rank.handle.get(), &saved), rank.handle);
-        for (int i = 0; i < stop.blocks + (stop.extra > 0); i++) {
-            rank.status = supply_next(rank.handle.get(), &block);
-            ASSERT_STATUS(SUPPLY_OK, rank.status, rank.handle);
+        for (int i = 0; i < received; i++) {
+            ASSERT_STATUS(SUPPLY_OK, supply_next(rank.handle.get(), &block), rank.handle);
             std::vector<int64_t> rows = read_rows(rank.handle.get(), block, shape);
-            if (i == stop.blocks) {
-                rows.resize(std::min<size_t>(stop.extra, rows.size()));
-                held = 1;
+            if (i == stop.blocks) rows.resize(std::min<size_t>(stop.extra, rows.size()));
+            const bool is_consumed = i < stop.blocks || (i == stop.blocks && stop.extra > 0);
+            if (is_consumed) {
                 supply_position_after(rank.handle.get(), &block, static_cast<uint32_t>(rows.size()), &saved);
+                rank.ids.insert(rank.ids.end(), rows.begin(), rows.end());
             }
-            rank.ids.insert(rank.ids.end(), rows.begin(), rows.end());
             supply_release(rank.handle.get(), &block);
         }
-        if (held == 0) supply_position_save(rank.handle.get(), &saved);
     }
 
     /** Runs until the stops, then resumes there. */
@@ -45,11 +42,14 @@ class ExchangePositionTest : public ExchangeTest {
         create(counts);
         std::vector<supply_position_t> saved(counts.size());
         std::vector<std::vector<int64_t>> before(counts.size());
+        int received = 0;
+        for (const Stop &stop : stops) received = std::max(received, stop.blocks + (stop.extra > 0));
         run([&](int number) {
             const size_t at = static_cast<size_t>(number);
             ExchangeRank &rank = *ranks[at];
-            if (rank.open(*network, number, &options) == SUPPLY_OK) read_until(rank, stops[at], saved[at]);
+            if (rank.open(*network, number, &options) == SUPPLY_OK) read_until(rank, stops[at], received, saved[at]);
             before[at] = rank.ids;
+            await_task(number);
             rank.handle.reset();
         });
         ranks.clear();
@@ -155,7 +155,8 @@ TEST_F(ExchangePositionTest, OtherOptionsThanThoseOfThePosition) {
     run([&](int number) {
         ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
         if (rank.open(*network, number, &options) == SUPPLY_OK)
-            read_until(rank, {2, 0}, saved[static_cast<size_t>(number)]);
+            read_until(rank, {2, 0}, 2, saved[static_cast<size_t>(number)]);
+        await_task(number);
         rank.handle.reset();
     });
     ranks.clear();

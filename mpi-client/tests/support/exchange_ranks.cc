@@ -122,6 +122,7 @@ void ExchangeTest::run(const std::function<void(int)> &use) {
         threads.emplace_back([this, rank] {
             try {
                 Task task(ranks[static_cast<size_t>(rank)]->files);
+                ranks[static_cast<size_t>(rank)]->has_task = true;
                 supply(rank, task);
             } catch (const std::exception &) {
                 /* The rank left early, as some tests want it; what it has received says the rest. */
@@ -132,10 +133,15 @@ void ExchangeTest::run(const std::function<void(int)> &use) {
     EXPECT_EQ("", network->mistakes());
 }
 
+void ExchangeTest::await_task(int rank) {
+    wait_until("the task", [this, rank] { return ranks[static_cast<size_t>(rank)]->has_task.load(); });
+}
+
 void ExchangeTest::run_all() {
     run([this](int rank) {
         ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
         if (of.open(*network, rank, &options) == SUPPLY_OK) of.read_all(shape);
+        await_task(rank);
         of.handle.reset();
     });
 }

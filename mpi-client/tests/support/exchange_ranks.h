@@ -2,8 +2,8 @@
 #ifndef SUPPLY_TEST_EXCHANGE_RANKS_H
 #define SUPPLY_TEST_EXCHANGE_RANKS_H
 
+#include <atomic>
 #include <functional>
-#include <map>
 
 #include "exchange_rows.h"
 #include "rank.h"
@@ -40,6 +40,7 @@ class ExchangeRank {
     std::vector<uint32_t> blocks;
     supply_status_t status = SUPPLY_OK;
     std::string error;
+    std::atomic<bool> has_task{false}; /**< a task has attached */
 };
 
 /** All ranks. */
@@ -58,6 +59,9 @@ class ExchangeTest : public ::testing::Test {
 
     /** Supplies what follows the position of the rank's pair. */
     virtual void supply(int rank, Task &task);
+
+    /** Waits for the rank's task, so that the rank may leave early. */
+    void await_task(int rank);
 
     /** Expects that each rank has received every epoch, and that all ranks together received each row once. */
     void expect_once(uint32_t epochs = 1);
