@@ -7,10 +7,12 @@
 
 #include "messages.h"
 
+#define SORT_MEMORY ((size_t)8 << 30)
+
 static const char usage[] =
-    "usage: bench-exchange [--exchange none|all|groups] [--window BYTES]\n"
+    "usage: bench-exchange [--exchange none|all|groups|sorted] [--window BYTES]\n"
     "Receives all elements that the ranks exchange, and prints the results of all ranks as JSON. none: no exchange.\n"
-    "all: as Spark asks for; reads every byte. groups: pairs by the hash of their keys.\n";
+    "all: as Spark asks for; reads every byte. groups, sorted: pairs by the hash, or the order, of their keys.\n";
 
 static void set_exchange(struct exchange_options *options, const char *name) {
     options->exchanged = strcmp(name, "none") != 0;
@@ -19,8 +21,13 @@ static void set_exchange(struct exchange_options *options, const char *name) {
     if (strcmp(name, "groups") == 0) {
         options->exchange.policy = SUPPLY_EXCHANGE_HASH;
         options->consumption = CONSUME_GROUPS;
+    } else if (strcmp(name, "sorted") == 0) {
+        options->exchange.policy = SUPPLY_EXCHANGE_RANGE;
+        /* Spark's memory holds all pairs, too. */
+        options->exchange.memory_bytes = SORT_MEMORY;
+        options->consumption = CONSUME_SORTED;
     } else {
-        die("--exchange: '%s' is none of none, all, groups", name);
+        die("--exchange: '%s' is none of none, all, groups, sorted", name);
     }
 }
 

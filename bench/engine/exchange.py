@@ -54,7 +54,7 @@ SORT = Kind(
     ),
     "sorted",
 )
-KINDS = (GROUP,)
+KINDS = (GROUP, SORT)
 # What the table says, and whether a DataFrame's writer supplies the ranks.
 OURS = {"ranks, from the RDD": False, "ranks, from the DataFrame": True}
 
