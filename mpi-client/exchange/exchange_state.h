@@ -22,6 +22,7 @@ enum step {
 };
 
 struct exchange {
+    struct exchange *next_kept; /**< a context that is never freed, either */
     supply_t *pair;
     bool owns_pair;   /**< false: it is the program's, because the exchange is not open yet */
     supply_t *handle; /**< the one with the exchanged elements */
