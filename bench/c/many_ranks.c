@@ -1,6 +1,6 @@
 /**
  * One process that stands for many ranks of a node: it opens the pairs of COUNT ranks from rank FIRST on, reads all of
- * them, and prints when what happened. With FAILING, that rank fails at its first block.
+ * them, and prints when what happened. Rank FAILING fails at its first block; -1: none does.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -28,7 +28,8 @@ struct rank {
 
 static struct rank *ranks;
 static struct pollfd *pollers;
-static int first_rank, count;
+static int first_rank, count, failing;
+static int64_t failure; /* when rank `failing` failed */
 
 static void allow_descriptors(void) {
     struct rlimit limit;
@@ -65,7 +66,7 @@ static void close_failed(struct rank *rank) {
 }
 
 /* Reads what there is. */
-static void read_rank(struct rank *rank, bool fails) {
+static void read_rank(struct rank *rank) {
     supply_block_t block;
     supply_status_t status;
     while ((status = supply_try_next(rank->supply, &block)) == SUPPLY_OK || status == SUPPLY_END_OF_EPOCH) {
@@ -73,18 +74,17 @@ static void read_rank(struct rank *rank, bool fails) {
         if (rank->first_block == 0) rank->first_block = clock_nanos();
         rank->elements += block.element_count;
         if (supply_release(rank->supply, &block) != SUPPLY_OK) die_of(rank->supply);
-        if (!fails) continue;
-        rank->end = clock_nanos();
+        if (first_rank + (rank - ranks) != failing) continue;
+        failure = rank->end = clock_nanos();
         close_failed(rank);
         return;
     }
     if (status == SUPPLY_AGAIN) return;
     rank->end = clock_nanos();
     rank->failed = status < 0;
-    if (rank->failed) {
-        fprintf(stderr, "bench-many-ranks: rank %d: %s\n", first_rank + (int)(rank - ranks), supply_error(rank->supply));
+    if (rank->failed)
         close_failed(rank);
-    } else
+    else
         rank->state = AT_END;
 }
 
@@ -96,10 +96,10 @@ static void close_rank(struct rank *rank) {
 }
 
 /* Returns how many ranks are not closed. */
-static int advance_all(int failing) {
+static int advance_all(void) {
     int open = 0;
     for (int i = 0; i < count; i++) {
-        if (ranks[i].state == READING) read_rank(&ranks[i], first_rank + i == failing);
+        if (ranks[i].state == READING) read_rank(&ranks[i]);
         if (ranks[i].state == AT_END) close_rank(&ranks[i]);
         pollers[i] = (struct pollfd){.fd = ranks[i].state == CLOSED ? -1 : supply_fd(ranks[i].supply), .events = POLLIN};
         open += ranks[i].state != CLOSED;
@@ -119,17 +119,17 @@ static void print(int64_t start, int64_t opened) {
         failed += ranks[i].failed;
     }
     printf("{\"ranks\": %d, \"failed\": %d, \"elements\": %" PRIu64 ", \"start\": %" PRId64 ", \"opened\": %" PRId64
-           ", \"first_block\": %" PRId64 ", \"last_first_block\": %" PRId64 ", \"end\": %" PRId64 ", \"closed\": %" PRId64
-           "}\n",
-           count, failed, elements, start, opened, first, last_first, last_end, clock_nanos());
+           ", \"first_block\": %" PRId64 ", \"last_first_block\": %" PRId64 ", \"end\": %" PRId64
+           ", \"failure\": %" PRId64 "}\n",
+           count, failed, elements, start, opened, first, last_first, last_end, failure);
 }
 
 int main(int argc, char **argv) {
     messages_from("bench-many-ranks");
-    if (argc != 3 && argc != 4) die("usage: bench-many-ranks FIRST COUNT [FAILING]");
+    if (argc != 4) die("usage: bench-many-ranks FIRST COUNT FAILING");
     first_rank = atoi(argv[1]);
     count = atoi(argv[2]);
-    const int failing = argc == 4 ? atoi(argv[3]) : -1;
+    failing = atoi(argv[3]);
     ranks = calloc((size_t)count, sizeof *ranks);
     pollers = calloc((size_t)count, sizeof *pollers);
     if (ranks == NULL || pollers == NULL) die("no memory for %d ranks", count);
@@ -137,8 +137,8 @@ int main(int argc, char **argv) {
     const int64_t start = clock_nanos();
     open_all();
     const int64_t opened = clock_nanos();
-    fprintf(stderr, "bench-many-ranks: %d pairs are open\n", count);
-    while (advance_all(failing) > 0) poll(pollers, (nfds_t)count, PAUSE_MILLISECONDS);
+    fputs("bench-many-ranks: ready\n", stderr);
+    while (advance_all() > 0) poll(pollers, (nfds_t)count, PAUSE_MILLISECONDS);
     print(start, opened);
     return 0;
 }
