@@ -9,6 +9,10 @@
 /* Validity, lengths and data. */
 enum { BUFFERS_OF_COLUMN = 3 };
 
+bool exchange_is_variable(const struct column_plan *plan) {
+    return plan->format.layout == FORMAT_VARIABLE || plan->format.layout == FORMAT_VIEWS;
+}
+
 static void add_buffer(struct columns *columns, uint32_t column, enum wire_kind kind) {
     columns->buffers[columns->buffer_count++] =
         (struct wire_buffer){.column = column, .kind = kind, .variable = columns->variable_count};

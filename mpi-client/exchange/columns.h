@@ -32,9 +32,8 @@ struct columns {
     uint64_t fingerprint;    /**< 0: not known yet */
 };
 
-static inline bool exchange_is_variable(const struct column_plan *plan) {
-    return plan->format.layout == FORMAT_VARIABLE || plan->format.layout == FORMAT_VIEWS;
-}
+/** Whether its values have any length. */
+bool exchange_is_variable(const struct column_plan *plan);
 
 /** Learns the columns from the header of a pair, unless they are known or not yet stored. SUPPLY_OK, or a failure. */
 supply_status_t exchange_columns_learn(struct columns *columns, const struct mapped_file_header *header,
