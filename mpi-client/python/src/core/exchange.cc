@@ -1,6 +1,7 @@
 #include "exchange.h"
 
 #include <nanobind/stl/string.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,8 @@ namespace nb = nanobind;
 
 namespace {
 
+/* Between ranks that are ready, an operation takes less time than the shortest sleep. */
+constexpr unsigned kYields = 30;
 constexpr unsigned kShortestPauseMicroseconds = 50;
 constexpr unsigned kLongestPauseMicroseconds = 1000;
 
@@ -84,6 +87,11 @@ void Exchange::keep_interruption(nb::python_error &&error) {
 
 void Exchange::pause() {
     nb::gil_scoped_release released;
+    if (yields_ > 0) {
+        yields_--;
+        sched_yield();
+        return;
+    }
     usleep(pause_microseconds_);
     pause_microseconds_ = std::min(2 * pause_microseconds_, kLongestPauseMicroseconds);
 }
@@ -92,6 +100,7 @@ void Exchange::pause() {
 template <typename Begin>
 supply_status_t Exchange::begin(failure *failure, const char *operation, Begin begin) {
     nb::gil_scoped_acquire acquired;
+    yields_ = kYields;
     pause_microseconds_ = kShortestPauseMicroseconds;
     if (!is_opening_ && PyErr_CheckSignals() != 0) keep_interruption(nb::python_error());
     try {

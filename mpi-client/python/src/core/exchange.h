@@ -56,7 +56,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     const pid_t process_;
     bool is_opening_ = false;
     std::unique_ptr<nanobind::python_error> interruption_;
-    unsigned pause_microseconds_;
+    unsigned yields_ = 0, pause_microseconds_;
 };
 
 #endif
