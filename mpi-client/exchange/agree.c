@@ -93,9 +93,9 @@ static supply_status_t fail(const struct agree *agree, struct failure *failure) 
         errno = agree->all[one].error;
         return supply_fail(failure, (supply_status_t)agree->all[one].status, "rank %u: %s", one, text);
     }
-    return supply_fail(failure, kinds[difference].status,
-                       "%s of the ranks differ: rank %u has %s; rank %u has %s: %s", kinds[difference].what, one,
-                       text, other, agree->texts + (size_t)other * AGREE_TEXT_BYTES, kinds[difference].advice);
+    return supply_fail(failure, kinds[difference].status, "%s of the ranks differ: rank %u has %s; rank %u has %s: %s",
+                       kinds[difference].what, one, text, other, agree->texts + (size_t)other * AGREE_TEXT_BYTES,
+                       kinds[difference].advice);
 }
 
 supply_status_t exchange_agree_poll(struct agree *agree, struct collective *collective,

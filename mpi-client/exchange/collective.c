@@ -28,12 +28,11 @@ supply_status_t exchange_alltoall(struct collective *collective, const void *sen
     return begun(collective, transport->alltoall(transport->context, send, receive, bytes, failure), failure);
 }
 
-supply_status_t exchange_alltoallv(struct collective *collective, const void *send, const struct part *send_parts, void *receive,
-                                   const struct part *receive_parts, struct failure *failure) {
+supply_status_t exchange_alltoallv(struct collective *collective, const void *send, const struct part *send_parts,
+                                   void *receive, const struct part *receive_parts, struct failure *failure) {
     const struct transport *transport = &collective->transport;
     return begun(collective,
-                 transport->alltoallv(transport->context, send, send_parts, receive, receive_parts, failure),
-                 failure);
+                 transport->alltoallv(transport->context, send, send_parts, receive, receive_parts, failure), failure);
 }
 
 supply_status_t exchange_poll(struct collective *collective, struct failure *failure) {

@@ -18,12 +18,12 @@ supply_status_t exchange_allgather(struct collective *collective, const void *se
                                    struct failure *failure);
 supply_status_t exchange_alltoall(struct collective *collective, const void *send, void *receive, size_t bytes,
                                   struct failure *failure);
-supply_status_t exchange_alltoallv(struct collective *collective, const void *send, const struct part *send_parts, void *receive,
-                                   const struct part *receive_parts, struct failure *failure);
+supply_status_t exchange_alltoallv(struct collective *collective, const void *send, const struct part *send_parts,
+                                   void *receive, const struct part *receive_parts, struct failure *failure);
 
 /**
- * SUPPLY_OK: complete. SUPPLY_AGAIN: not yet. _SYSTEM; _TIMEOUT: another rank does not take part; the operation is still
- * under way, and the next call waits for it as long again.
+ * SUPPLY_OK: complete. SUPPLY_AGAIN: not yet. _SYSTEM; _TIMEOUT: another rank does not take part; the operation is
+ * still under way, and the next call waits for it as long again.
  */
 supply_status_t exchange_poll(struct collective *collective, struct failure *failure);
 

@@ -26,8 +26,7 @@ static supply_status_t agree(struct exchange *exchange, struct failure *failure)
     exchange_columns_text(&exchange->columns, columns, sizeof columns);
     const struct explanations explanations = {
         .failure = exchange->failed.text, .settings = settings, .columns = columns};
-    const supply_status_t status =
-        exchange_agree_poll(&exchange->agree, &exchange->collective, &explanations, failure);
+    const supply_status_t status = exchange_agree_poll(&exchange->agree, &exchange->collective, &explanations, failure);
     if (status < 0) return agreement_failed(exchange, status);
     if (status != SUPPLY_OK) return status;
     if (exchange->step == STEP_AGREE) return exchange_agreed(exchange, failure);
@@ -97,8 +96,7 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
     exchange->slot = *slot;
     if (exchange->step == STEP_DELIVER) exchange_await_window(exchange);
     if (exchange->step == STEP_END) exchange_begin_epoch(exchange);
-    const supply_status_t status =
-        wait ? exchange_await(exchange, failure) : exchange_advance(exchange, failure);
+    const supply_status_t status = wait ? exchange_await(exchange, failure) : exchange_advance(exchange, failure);
     if (status >= 0) *filled = exchange->filled;
     return status;
 }

@@ -31,7 +31,7 @@ struct exchange {
     uint64_t fingerprint; /**< of the settings with what Spark says; 0: not known yet */
     struct collective collective;
     struct columns columns;
-    bool has_memory; /**< for the columns */
+    bool has_memory;                       /**< for the columns */
     struct schema_entry *columns_of_other; /**< while they arrive */
 
     struct gather gather;

@@ -32,7 +32,8 @@ static supply_status_t copy_oldest(struct gather *gather, struct failure *failur
         return supply_fail(failure, SUPPLY_ERROR_ALL_HELD, "%s: all slots are held, but not by the exchange",
                            gather->inspected->name);
     const supply_status_t status = exchange_copy_held(held, gather->pair, column_count(gather), failure);
-    return status == SUPPLY_OK ? status : supply_fail(failure, status, "%s: %s", gather->inspected->name, failure->text);
+    return status == SUPPLY_OK ? status
+                               : supply_fail(failure, status, "%s: %s", gather->inspected->name, failure->text);
 }
 
 static supply_status_t hold(struct gather *gather, const supply_block_t *block, struct failure *failure) {
@@ -96,12 +97,12 @@ static uint32_t rows_that_fit(const struct gather *gather, size_t space) {
 
 static supply_status_t fail_by_size(const struct gather *gather, struct failure *failure) {
     const supply_block_t *block = &gather->open->block;
-    return supply_fail(
-        failure, SUPPLY_ERROR_CONFIG,
-        "%s: element %" PRIu64 " of partition %u has %" PRIu64 " bytes, the window of the exchange %zu: set window_bytes "
-        "larger on all ranks",
-        gather->inspected->name, block->first_element + gather->next_row, block->partition,
-        exchange_rows_bytes(gather->open, gather->columns, gather->next_row, 1), gather->window_bytes);
+    return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                       "%s: element %" PRIu64 " of partition %u has %" PRIu64
+                       " bytes, the window of the exchange %zu: set window_bytes "
+                       "larger on all ranks",
+                       gather->inspected->name, block->first_element + gather->next_row, block->partition,
+                       exchange_rows_bytes(gather->open, gather->columns, gather->next_row, 1), gather->window_bytes);
 }
 
 static supply_status_t complete(const struct gather *gather, struct gathered_window *window, struct failure *failure) {

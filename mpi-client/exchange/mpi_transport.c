@@ -31,8 +31,7 @@ static supply_status_t allgather(void *context, const void *send, void *receive,
                  "MPI_Iallgather", failure);
 }
 
-static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes,
-                                struct failure *failure) {
+static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, struct failure *failure) {
     struct mpi_context *mpi = context;
     return check(MPI_Ialltoall(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
                  "MPI_Ialltoall", failure);

@@ -27,8 +27,8 @@ static supply_status_t inspect(struct exchange *exchange, supply_t *pair, struct
     }
     exchange->pair = pair;
     if (!inspected->accepts_exchange)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "%s: set options.exchange to true before supply_open()", inspected->name);
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "%s: set options.exchange to true before supply_open()",
+                           inspected->name);
     if (inspected->has_received)
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
                            "%s: open the exchange before anything is received from the pair", inspected->name);

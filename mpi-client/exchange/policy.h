@@ -22,8 +22,8 @@ struct draw {
     uint32_t ranks;
     uint32_t number; /**< of the window, within the epoch */
     /**
-     * State of the policy at the beginning of the window. ALL: the rank to which its first element is dealt. BALANCE: the
-     * elements of all ranks in the epoch before it, mod ranks. HASH and RANGE: 0.
+     * State of the policy at the beginning of the window. ALL: the rank to which its first element is dealt. BALANCE:
+     * the elements of all ranks in the epoch before it, mod ranks. HASH and RANGE: 0.
      */
     uint32_t next;
     struct range *range; /**< of RANGE */
@@ -36,7 +36,8 @@ uint32_t exchange_policy_start(const struct exchange_settings *settings, uint32_
 uint32_t exchange_policy_next(const struct exchange_settings *settings, uint32_t next, uint64_t elements,
                               uint32_t ranks);
 
-/** Before the ranks agree: everything that can fail. SUPPLY_OK, or _ARGUMENT, _MEMORY. The text does not name the pair. */
+/** Before the ranks agree: everything that can fail. SUPPLY_OK, or _ARGUMENT, _MEMORY. The text does not name the pair.
+ */
 supply_status_t exchange_policy_prepare(struct destinations *destinations, const struct exchange_settings *settings,
                                         const struct columns *columns, const struct draw *draw,
                                         struct failure *failure);

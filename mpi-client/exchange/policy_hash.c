@@ -7,8 +7,7 @@
 static uint64_t hash_of(const supply_column_t *column, const struct format *format, uint32_t row) {
     if (column->validity != NULL && !(column->validity[row / 8] >> row % 8 & 1)) return HASH_OF_NULL;
     const uint8_t *data = column->data;
-    if (format->layout == FORMAT_FIXED)
-        return exchange_hash(data + (size_t)row * format->bytes, format->bytes, 0);
+    if (format->layout == FORMAT_FIXED) return exchange_hash(data + (size_t)row * format->bytes, format->bytes, 0);
     if (format->layout == FORMAT_BITS) {
         const uint8_t bit = data[row / 8] >> row % 8 & 1;
         return exchange_hash(&bit, sizeof bit, 0);
@@ -19,8 +18,7 @@ static uint64_t hash_of(const supply_column_t *column, const struct format *form
 }
 
 supply_status_t exchange_prepare_hash(struct destinations *destinations, const struct exchange_settings *settings,
-                                      const struct columns *columns, const struct draw *draw,
-                                      struct failure *failure) {
+                                      const struct columns *columns, const struct draw *draw, struct failure *failure) {
     uint32_t column = 0;
     const supply_status_t status = exchange_find_key(settings, columns, "hash", &column, failure);
     if (status != SUPPLY_OK) return status;
@@ -35,4 +33,6 @@ supply_status_t exchange_prepare_hash(struct destinations *destinations, const s
     return SUPPLY_OK;
 }
 
-void exchange_draw_hash(struct destinations *destinations, const struct draw *draw) { exchange_group(destinations, draw); }
+void exchange_draw_hash(struct destinations *destinations, const struct draw *draw) {
+    exchange_group(destinations, draw);
+}

@@ -5,11 +5,10 @@ supply_status_t exchange_find_key(const struct exchange_settings *settings, cons
                                   const char *purpose, uint32_t *index, struct failure *failure) {
     const int found = supply_schema_index(&columns->schema, settings->column);
     if (found < 0)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "there is no column '%s' to %s by: the first columns are '%s'%s%s%s", settings->column, purpose,
-                           columns->schema.entries[0].name, columns->schema.count > 1 ? ", '" : "",
-                           columns->schema.count > 1 ? columns->schema.entries[1].name : "",
-                           columns->schema.count > 1 ? "'" : "");
+        return supply_fail(
+            failure, SUPPLY_ERROR_ARGUMENT, "there is no column '%s' to %s by: the first columns are '%s'%s%s%s",
+            settings->column, purpose, columns->schema.entries[0].name, columns->schema.count > 1 ? ", '" : "",
+            columns->schema.count > 1 ? columns->schema.entries[1].name : "", columns->schema.count > 1 ? "'" : "");
     if (columns->plans[found].is_nullable && !settings->nulls_together)
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
                            "the column '%s' to %s by is nullable: set nulls_together, so that its nulls form one "

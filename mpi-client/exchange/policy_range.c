@@ -7,10 +7,11 @@ supply_status_t exchange_prepare_range(const struct exchange_settings *settings,
     const char *format = columns->schema.entries[range->by.index].format;
     range->by.order = exchange_key_order(format);
     if (range->by.order != NULL) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                       "the column '%s' to sort by has format '%s', whose values have no order: sort by a number, a bit, "
-                       "text or bytes",
-                       settings->column, format);
+    return supply_fail(
+        failure, SUPPLY_ERROR_ARGUMENT,
+        "the column '%s' to sort by has format '%s', whose values have no order: sort by a number, a bit, "
+        "text or bytes",
+        settings->column, format);
 }
 
 void exchange_draw_range(struct destinations *destinations, const struct draw *draw) {

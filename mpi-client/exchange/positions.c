@@ -64,12 +64,12 @@ static void fill_in(struct position *position, const struct window_start *back, 
 }
 
 /* Nothing of the epoch has been received in this run. */
-static void find_beginning(const struct kept_window *kept, const struct resume *resume,
-                           const struct position *consumed, uint64_t settings, struct position *position) {
+static void find_beginning(const struct kept_window *kept, const struct resume *resume, const struct position *consumed,
+                           uint64_t settings, struct position *position) {
     const bool resumes = resume->start.epoch == consumed->epoch;
-    const bool is_after_start = kept != NULL && kept->has_last &&
-                                (!resumes || !resume->start.exchange.is_set ||
-                                 kept->last >= resume->start.exchange.window);
+    const bool is_after_start =
+        kept != NULL && kept->has_last &&
+        (!resumes || !resume->start.exchange.is_set || kept->last >= resume->start.exchange.window);
     if (is_after_start) {
         fill_in(position, &kept->last_back, kept->last, WHOLE_WINDOW, settings);
     } else if (resumes) {

@@ -14,8 +14,8 @@ struct window_start {
 };
 
 /**
- * A window of which the program has received something, or the beginning of an epoch; and the windows after it that gave
- * the program nothing.
+ * A window of which the program has received something, or the beginning of an epoch; and the windows after it that
+ * gave the program nothing.
  */
 struct kept_window {
     bool is_used;

@@ -18,10 +18,11 @@ struct sample {
 struct range {
     struct sort_column by;
     uint32_t ranks;
-    uint32_t of_rank;         /**< samples of each rank */
+    uint32_t of_rank; /**< samples of each rank */
     struct sample *mine;
-    struct sample *all;       /**< of all ranks; then sorted */
-    struct sample *splitters; /**< in order; a key goes to the rank with the number of splitters that are not above it */
+    struct sample *all; /**< of all ranks; then sorted */
+    struct sample
+        *splitters; /**< in order; a key goes to the rank with the number of splitters that are not above it */
     uint32_t splitter_count;
 };
 

@@ -52,8 +52,8 @@ static uint64_t element_bytes(const struct columns *columns, const struct gather
     return exchange_rows_bytes(piece->held, columns, row, 1);
 }
 
-bool exchange_round_begin_window(struct round *round, const struct columns *columns, const struct gathered_window *window,
-                                 const struct destinations *destinations) {
+bool exchange_round_begin_window(struct round *round, const struct columns *columns,
+                                 const struct gathered_window *window, const struct destinations *destinations) {
     uint64_t total = 0;
     round->number = 0;
     for (uint32_t rank = 0, begin = 0; rank < round->ranks; rank++) {
@@ -100,8 +100,8 @@ void exchange_round_grant(struct round *round) {
     }
 }
 
-static uint32_t count_that_fit(const struct columns *columns, const struct gathered_window *window, const uint32_t *order,
-                               uint32_t count, uint64_t space) {
+static uint32_t count_that_fit(const struct columns *columns, const struct gathered_window *window,
+                               const uint32_t *order, uint32_t count, uint64_t space) {
     if (columns->variable_count == 0) {
         const uint64_t fitting = space / columns->fixed_bytes;
         return fitting < count ? (uint32_t)fitting : count;
@@ -120,9 +120,9 @@ void exchange_round_select(struct round *round, const struct columns *columns, c
         const uint32_t begin = round->begins[rank];
         const uint32_t left = round->offers[rank].elements > 0 ? destinations->ends[rank] - begin : 0;
         const bool is_whole = left > 0 && round->grants_in[rank] == round->bytes_left[rank];
-        round->counts[rank] = is_whole ? left
-                                       : count_that_fit(columns, window, destinations->order + begin, left,
-                                                        round->grants_in[rank]);
+        round->counts[rank] =
+            is_whole ? left
+                     : count_that_fit(columns, window, destinations->order + begin, left, round->grants_in[rank]);
     }
 }
 

@@ -36,13 +36,12 @@ struct round {
 /** Allocates what needs no columns, and then what does. SUPPLY_OK, or _MEMORY. */
 supply_status_t exchange_round_init(struct round *round, uint32_t rank, uint32_t ranks, size_t capacity,
                                     struct failure *failure);
-supply_status_t exchange_round_set_columns(struct round *round, const struct columns *columns,
-                                           struct failure *failure);
+supply_status_t exchange_round_set_columns(struct round *round, const struct columns *columns, struct failure *failure);
 void exchange_round_free(struct round *round);
 
 /** Begins the rounds of a window. False: its bytes are not those that were gathered. */
-bool exchange_round_begin_window(struct round *round, const struct columns *columns, const struct gathered_window *window,
-                                 const struct destinations *destinations);
+bool exchange_round_begin_window(struct round *round, const struct columns *columns,
+                                 const struct gathered_window *window, const struct destinations *destinations);
 
 /** The rank has failed: it offers nothing. */
 void exchange_round_offer_nothing(struct round *round);

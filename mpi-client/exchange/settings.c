@@ -121,18 +121,17 @@ supply_status_t exchange_settings_resolve(struct exchange_settings *settings, co
 }
 
 uint64_t exchange_settings_fingerprint(const struct exchange_settings *settings, int ranks) {
-    const uint64_t numbers[] = {(uint64_t)settings->policy,   settings->seed, settings->fraction, settings->nulls_together,
-                                settings->window_bytes, (uint64_t)ranks};
+    const uint64_t numbers[] = {(uint64_t)settings->policy, settings->seed,         settings->fraction,
+                                settings->nulls_together,   settings->window_bytes, (uint64_t)ranks};
     uint64_t fingerprint = exchange_hash(numbers, sizeof numbers, 0);
-    if (settings->column != NULL)
-        fingerprint = exchange_hash(settings->column, strlen(settings->column), fingerprint);
+    if (settings->column != NULL) fingerprint = exchange_hash(settings->column, strlen(settings->column), fingerprint);
     return fingerprint ? fingerprint : 1;
 }
 
 void exchange_settings_text(const struct exchange_settings *settings, char *text, size_t text_bytes) {
     static const char *const names[] = {"as supplied", "all", "hash", "balance", "range"};
-    const int length = snprintf(text, text_bytes, "policy %s, window_bytes %zu", names[settings->policy],
-                                settings->window_bytes);
+    const int length =
+        snprintf(text, text_bytes, "policy %s, window_bytes %zu", names[settings->policy], settings->window_bytes);
     text += length;
     text_bytes -= (size_t)length;
     if (settings->policy == SUPPLY_EXCHANGE_ALL)

@@ -18,8 +18,7 @@ size_t exchange_slot_bytes(size_t received_bytes) {
     return (bytes + BLOCK_BYTES_UNIT - 1) / BLOCK_BYTES_UNIT * BLOCK_BYTES_UNIT;
 }
 
-supply_status_t exchange_slot_init(struct slot_layout *layout, const struct columns *columns,
-                                   struct failure *failure) {
+supply_status_t exchange_slot_init(struct slot_layout *layout, const struct columns *columns, struct failure *failure) {
     layout->places = calloc(columns->buffer_count, sizeof *layout->places);
     layout->value_bytes = calloc(columns->variable_count + 1, sizeof *layout->value_bytes);
     if (layout->places != NULL && layout->value_bytes != NULL) return SUPPLY_OK;
@@ -129,8 +128,7 @@ static void finish_data(struct finished *finished, size_t place) {
 
 size_t exchange_slot_finish(const struct slot_layout *layout, const struct columns *columns, uint64_t skipped) {
     struct block_column *table = (struct block_column *)(layout->slot.address + sizeof(struct block_header));
-    struct finished finished = {
-        .layout = layout, .skipped = skipped, .kept = layout->elements - skipped};
+    struct finished finished = {.layout = layout, .skipped = skipped, .kept = layout->elements - skipped};
     memset(table, 0, columns->schema.count * sizeof *table);
     for (uint32_t i = 0; i < columns->buffer_count; i++) {
         const struct wire_buffer *buffer = &columns->buffers[i];

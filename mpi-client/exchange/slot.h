@@ -16,8 +16,7 @@ struct slot_layout {
     size_t end;
 };
 
-supply_status_t exchange_slot_init(struct slot_layout *layout, const struct columns *columns,
-                                   struct failure *failure);
+supply_status_t exchange_slot_init(struct slot_layout *layout, const struct columns *columns, struct failure *failure);
 void exchange_slot_free(struct slot_layout *layout);
 
 /** Places the buffers of layout->elements and layout->value_bytes. False: the slot is too small. */

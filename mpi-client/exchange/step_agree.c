@@ -10,7 +10,7 @@ struct together {
     uint32_t ended; /* ranks whose epoch or data ends */
     uint32_t ended_data;
     uint32_t incomplete;
-    uint32_t knowing;   /* ranks that know the columns */
+    uint32_t knowing; /* ranks that know the columns */
     uint32_t first_knowing;
 };
 

@@ -60,8 +60,8 @@ static supply_status_t skip(struct exchange *exchange, struct failure *failure) 
                            "not those of one step, or the data has changed",
                            exchange->inspected.name, exchange->resume.first);
     if (exchange->settings.policy == SUPPLY_EXCHANGE_ALL)
-        exchange->next = exchange_policy_next(&exchange->settings, exchange->next, exchange->window.elements,
-                                              exchange->round.ranks);
+        exchange->next =
+            exchange_policy_next(&exchange->settings, exchange->next, exchange->window.elements, exchange->round.ranks);
     exchange->number++;
     exchange_gather_drop(&exchange->gather, &exchange->window);
     return SUPPLY_OK;
@@ -77,8 +77,10 @@ static supply_status_t gather(struct exchange *exchange, struct failure *failure
         status = skip(exchange, failure);
         if (status != SUPPLY_OK) return status;
     }
-    const struct draw draw = {
-        .window = &exchange->window, .rank = exchange->round.rank, .ranks = exchange->round.ranks, .range = &exchange->range};
+    const struct draw draw = {.window = &exchange->window,
+                              .rank = exchange->round.rank,
+                              .ranks = exchange->round.ranks,
+                              .range = &exchange->range};
     return exchange_policy_prepare(&exchange->destinations, &exchange->settings, &exchange->columns, &draw, failure);
 }
 

@@ -11,8 +11,8 @@ supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks
         .receive_parts = calloc(ranks, sizeof *transfer->receive_parts),
     };
     if (transfer->send != NULL && transfer->send_parts != NULL && transfer->receive_parts != NULL) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory for a window of %zu bytes: set window_bytes smaller",
-                       window_bytes);
+    return supply_fail(failure, SUPPLY_ERROR_MEMORY,
+                       "out of memory for a window of %zu bytes: set window_bytes smaller", window_bytes);
 }
 
 supply_status_t exchange_transfer_set_columns(struct transfer *transfer, const struct columns *columns,

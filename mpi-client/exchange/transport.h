@@ -1,7 +1,7 @@
 /**
  * Collective operations between ranks, for the exchange: over MPI (mpi_transport.c), over Python's mpi4py or
- * torch.distributed, and over threads in tests. An operation is begun, and then polled until it is complete. At most one
- * is under way. All ranks begin the same operations in the same order.
+ * torch.distributed, and over threads in tests. An operation is begun, and then polled until it is complete. At most
+ * one is under way. All ranks begin the same operations in the same order.
  */
 #ifndef SUPPLY_TRANSPORT_H
 #define SUPPLY_TRANSPORT_H
@@ -15,8 +15,8 @@ struct part {
 };
 
 /**
- * The functions return SUPPLY_OK or _SYSTEM with the failure's text. Buffers belong to the caller, and must stay as they
- * are until poll() has returned SUPPLY_OK.
+ * The functions return SUPPLY_OK or _SYSTEM with the failure's text. Buffers belong to the caller, and must stay as
+ * they are until poll() has returned SUPPLY_OK.
  */
 struct transport {
     int rank;
@@ -30,14 +30,15 @@ struct transport {
     supply_status_t (*alltoall)(void *context, const void *send, void *receive, size_t bytes, struct failure *failure);
 
     /**
-     * Sends and receives one part for each rank; the arrays have `ranks` elements, and stay as the buffers do. In a buffer
-     * the parts follow each other in the order of ranks, without gaps. But if the rank's own part is empty, there may be a
-     * gap in its place.
+     * Sends and receives one part for each rank; the arrays have `ranks` elements, and stay as the buffers do. In a
+     * buffer the parts follow each other in the order of ranks, without gaps. But if the rank's own part is empty,
+     * there may be a gap in its place.
      */
     supply_status_t (*alltoallv)(void *context, const void *send, const struct part *send_parts, void *receive,
                                  const struct part *receive_parts, struct failure *failure);
 
-    /** SUPPLY_OK: the operation is complete; SUPPLY_AGAIN: not yet; _SYSTEM: it failed. Gives MPI a chance to move data. */
+    /** SUPPLY_OK: the operation is complete; SUPPLY_AGAIN: not yet; _SYSTEM: it failed. Gives MPI a chance to move
+     * data. */
     supply_status_t (*poll)(void *context, struct failure *failure);
 
     /**

@@ -19,8 +19,7 @@ bool exchange_window_add(struct gathered_window *window, struct held_block *held
         grow(window->pieces, &window->piece_capacity, window->piece_count + 1, sizeof *window->pieces);
     if (pieces == NULL) return false;
     window->pieces = pieces;
-    pieces[window->piece_count++] =
-        (struct piece){.held = held, .row = row, .count = count, .start = window->elements};
+    pieces[window->piece_count++] = (struct piece){.held = held, .row = row, .count = count, .start = window->elements};
     window->elements += count;
     held->users++;
     return true;

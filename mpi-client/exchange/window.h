@@ -45,7 +45,8 @@ void exchange_window_clear(struct gathered_window *window);
 void exchange_window_free(struct gathered_window *window);
 
 /** The piece and the row of element `index`. */
-static inline const struct piece *exchange_window_find(const struct gathered_window *window, uint32_t index, uint32_t *row) {
+static inline const struct piece *exchange_window_find(const struct gathered_window *window, uint32_t index,
+                                                       uint32_t *row) {
     const struct piece *piece = &window->pieces[window->cells[index >> window->shift]];
     while (index - piece->start >= piece->count) piece++;
     *row = piece->row + (index - piece->start);

@@ -42,7 +42,8 @@ TEST_F(ExchangeAllTest, EightRanksWithEveryColumn) {
     create({200, 200, 200, 200, 200, 200, 200, 200});
     run_all();
     expect_once();
-    for (const auto &rank : ranks) EXPECT_NEAR(200, static_cast<double>(rank->epochs[0].size()), 20) << "strings differ";
+    for (const auto &rank : ranks)
+        EXPECT_NEAR(200, static_cast<double>(rank->epochs[0].size()), 20) << "strings differ";
 }
 
 TEST_F(ExchangeAllTest, EqualCountsGiveEqualCounts) {

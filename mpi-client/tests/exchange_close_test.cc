@@ -28,7 +28,9 @@ class ExchangeCloseTest : public ExchangeTest {
 TEST_F(ExchangeCloseTest, AnInterruptedCallMayBeRepeated) {
     create({100, 100});
     std::atomic<bool> interrupts{true}, is_interrupted{false};
-    ranks[0]->pair_options.interrupted = [](void *context) { return static_cast<std::atomic<bool> *>(context)->load(); };
+    ranks[0]->pair_options.interrupted = [](void *context) {
+        return static_cast<std::atomic<bool> *>(context)->load();
+    };
     ranks[0]->pair_options.interrupted_context = &interrupts;
     before = [&](int rank, Task &) {
         if (rank == 1) wait_until("the interruption", [&] { return is_interrupted.load(); });

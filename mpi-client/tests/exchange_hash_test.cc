@@ -15,7 +15,8 @@ class ExchangeHashTest : public ExchangeTest {
     }
 
     /** Expects that rows with the same key are on one rank. Returns how many ranks have a row. */
-    template <typename KeyOf> size_t expect_grouped(KeyOf key_of_row) {
+    template <typename KeyOf>
+    size_t expect_grouped(KeyOf key_of_row) {
         std::map<std::string, size_t> rank_of;
         std::map<size_t, int> used;
         for (size_t rank = 0; rank < ranks.size(); rank++)

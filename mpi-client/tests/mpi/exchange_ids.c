@@ -1,7 +1,7 @@
 /**
  * Exchanges Datums, and prints what all ranks together have received in each epoch: how many, the sum of their numbers,
- * and the sum of their squares. Usage: exchange-ids all|hash|balance|absent WINDOW_BYTES. absent: rank 1 never opens its
- * exchange, and rank 0 prints how that ends.
+ * and the sum of their squares. Usage: exchange-ids all|hash|balance|absent WINDOW_BYTES. absent: rank 1 never opens
+ * its exchange, and rank 0 prints how that ends.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -103,7 +103,8 @@ void ExchangeTest::supply(int rank, Task &task) {
         for (size_t at = is_rest ? header.start_element : 0; at < from.ids.size(); at += from.block_elements) {
             if (!has_credit(task)) return;
             const size_t end = std::min(at + from.block_elements, from.ids.size());
-            const std::vector<int64_t> rows(from.ids.begin() + static_cast<long>(at), from.ids.begin() + static_cast<long>(end));
+            const std::vector<int64_t> rows(from.ids.begin() + static_cast<long>(at),
+                                            from.ids.begin() + static_cast<long>(end));
             task.supply(row_block(shape, rows), epoch, static_cast<uint32_t>(rank), at);
         }
         if (!has_credit(task)) return;

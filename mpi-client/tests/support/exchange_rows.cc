@@ -15,9 +15,12 @@ bool flag_of(int64_t id) { return id % 3 == 0; }
 bool is_null(int64_t id) { return id % 5 == 2; }
 int32_t maybe_of(int64_t id) { return static_cast<int32_t>(id * 11); }
 int32_t list_of(int64_t id, int k) { return static_cast<int32_t>(id * 13 + k); }
-std::string text_of(int64_t id) { return is_null(id) ? "" : std::string(static_cast<size_t>(id % 40), 'x') + key_of(id); }
+std::string text_of(int64_t id) {
+    return is_null(id) ? "" : std::string(static_cast<size_t>(id % 40), 'x') + key_of(id);
+}
 
-template <typename T> std::string bytes_of(const std::vector<T> &values) {
+template <typename T>
+std::string bytes_of(const std::vector<T> &values) {
     return std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
 }
 
@@ -32,11 +35,10 @@ void set_validity(Column &column, const std::vector<int64_t> &ids) {
     }
 }
 
-bool bit(const void *bits, uint32_t index) {
-    return static_cast<const uint8_t *>(bits)[index / 8] >> index % 8 & 1;
-}
+bool bit(const void *bits, uint32_t index) { return static_cast<const uint8_t *>(bits)[index / 8] >> index % 8 & 1; }
 
-template <typename T> T number(const supply_column_t &column, size_t index) {
+template <typename T>
+T number(const supply_column_t &column, size_t index) {
     T value;
     memcpy(&value, static_cast<const char *>(column.data) + index * sizeof value, sizeof value);
     return value;
@@ -71,7 +73,9 @@ void check_counts(const supply_column_t &column) {
 
 } // namespace
 
-std::string key_of(int64_t id) { return "key" + std::string(static_cast<size_t>(id % 8), static_cast<char>('a' + id % 8)); }
+std::string key_of(int64_t id) {
+    return "key" + std::string(static_cast<size_t>(id % 8), static_cast<char>('a' + id % 8));
+}
 
 std::vector<Column> row_columns(Shape shape, const std::vector<int64_t> &ids) {
     std::vector<Column> columns = {Column::fixed("id", "l", bytes_of(ids))};
@@ -108,7 +112,8 @@ std::vector<schema_entry> row_schema(Shape shape) { return schema_of(row_columns
 std::vector<int64_t> read_rows(supply_t *supply, const supply_block_t &block, Shape shape) {
     std::vector<supply_column_t> columns(static_cast<size_t>(block.column_count));
     for (int i = 0; i < block.column_count; i++) {
-        EXPECT_EQ(SUPPLY_OK, supply_column(supply, &block, i, &columns[static_cast<size_t>(i)])) << supply_error(supply);
+        EXPECT_EQ(SUPPLY_OK, supply_column(supply, &block, i, &columns[static_cast<size_t>(i)]))
+            << supply_error(supply);
         check_counts(columns[static_cast<size_t>(i)]);
     }
     std::vector<int64_t> ids;

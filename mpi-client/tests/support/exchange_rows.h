@@ -12,8 +12,8 @@ namespace supply_test {
 
 /** Columns of a row. */
 enum class Shape {
-    fixed,    /**< id */
-    every,    /**< id, small, flag, maybe, list, key, text */
+    fixed, /**< id */
+    every, /**< id, small, flag, maybe, list, key, text */
 };
 
 /** The key of a row: eight different ones, of different lengths. */
