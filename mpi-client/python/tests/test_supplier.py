@@ -77,6 +77,22 @@ def test_ranks_exchange_elements_over_torch(run, spark):
         assert sorted([mine[1], theirs[1]]) == [list(range(5)), list(range(5, 10))], "validation is not exchanged"
 
 
+def test_a_rank_returns_early_from_an_exchange(run, spark):
+    def train(data):
+        from torch import distributed
+
+        received = 0
+        for batch in data:
+            received += len(batch["id"])
+            if distributed.get_rank() == 1:
+                # The other rank still needs this one, which reads the rest when it has returned.
+                distributed.destroy_process_group()
+                return None
+        return received
+
+    assert run(train, rows(spark, ROWS, RANKS), shuffle="all") == ROWS // 2
+
+
 def test_ranks_read_an_lmdb_in_place(run, spark):
     def train(data):
         import pyarrow
