@@ -3,37 +3,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The windows of a column are valid until the block is released: a copied block has its own list. */
-static void free_windows(struct held_block *held, uint32_t column_count) {
-    for (uint32_t i = 0; held->copy != NULL && i < column_count; i++) free((void *)held->columns[i].windows);
+/* The windows of a column are valid until the block is released: a copied block has its own lists. */
+static void free_windows(const supply_column_t *columns, uint32_t column_count) {
+    for (uint32_t i = 0; i < column_count; i++) free((void *)columns[i].windows);
 }
 
 void exchange_free_held(struct held_block *held, supply_t *pair, uint32_t column_count) {
     if (held->copy == NULL && pair != NULL) supply_release(pair, &held->block);
-    free_windows(held, column_count);
+    if (held->copy != NULL) free_windows(held->columns, column_count);
     free(held->copy);
     free(held->columns);
     free(held);
+}
+
+static supply_status_t list_columns(supply_t *pair, const supply_block_t *block, supply_column_t *list, uint32_t count,
+                                    struct failure *failure) {
+    for (uint32_t i = 0; i < count; i++) {
+        const supply_status_t status = supply_column(pair, block, (int)i, &list[i]);
+        if (status != SUPPLY_OK) return supply_fail(failure, status, "%s", supply_error(pair));
+    }
+    return SUPPLY_OK;
 }
 
 struct held_block *exchange_hold(supply_t *pair, const supply_block_t *block, const struct columns *columns,
                                  struct failure *failure) {
     struct held_block *held = calloc(1, sizeof *held);
     supply_column_t *list = calloc(columns->schema.count, sizeof *list);
-    supply_status_t status = SUPPLY_OK;
-    if (held == NULL || list == NULL) status = supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    for (uint32_t i = 0; i < columns->schema.count && status == SUPPLY_OK; i++) {
-        status = supply_column(pair, block, (int)i, &list[i]);
-        if (status != SUPPLY_OK) supply_fail(failure, status, "%s", supply_error(pair));
+    if (held == NULL || list == NULL)
+        supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    else if (list_columns(pair, block, list, columns->schema.count, failure) == SUPPLY_OK) {
+        *held = (struct held_block){.block = *block, .columns = list, .users = 1};
+        return held;
     }
-    if (status != SUPPLY_OK) {
-        supply_release(pair, block);
-        free(list);
-        free(held);
-        return NULL;
-    }
-    *held = (struct held_block){.block = *block, .columns = list, .users = 1};
-    return held;
+    supply_release(pair, block);
+    free(list);
+    free(held);
+    return NULL;
 }
 
 /* The same place in the copy. */
@@ -41,39 +46,44 @@ static const void *moved(const struct held_block *held, const uint8_t *copy, con
     return place ? copy + ((const uint8_t *)place - (const uint8_t *)held->block.address) : NULL;
 }
 
+/* The columns of the copy. False: out of memory. */
+static bool move_columns(const struct held_block *held, const uint8_t *copy, supply_column_t *columns,
+                         uint32_t column_count) {
+    for (uint32_t i = 0; i < column_count; i++) {
+        const supply_column_t *from = &held->columns[i];
+        supply_column_t *column = &columns[i];
+        *column = *from;
+        column->validity = moved(held, copy, from->validity);
+        column->offsets = moved(held, copy, from->offsets);
+        column->data = moved(held, copy, from->data);
+        column->views = moved(held, copy, from->views);
+        column->windows = NULL;
+        if (from->window_count == 0) continue;
+        supply_window_t *windows = malloc(from->window_count * sizeof *windows);
+        if (windows == NULL) return false;
+        memcpy(windows, from->windows, from->window_count * sizeof *windows);
+        column->windows = windows;
+    }
+    return true;
+}
+
 supply_status_t exchange_copy_held(struct held_block *held, supply_t *pair, uint32_t column_count,
                                    struct failure *failure) {
     uint8_t *copy = malloc(held->block.bytes);
-    supply_window_t **windows = calloc(column_count, sizeof *windows);
-    bool is_whole = copy != NULL && windows != NULL;
-    for (uint32_t i = 0; i < column_count && is_whole; i++) {
-        const supply_column_t *column = &held->columns[i];
-        if (column->window_count == 0) continue;
-        windows[i] = malloc(column->window_count * sizeof **windows);
-        is_whole = windows[i] != NULL;
-        if (is_whole) memcpy(windows[i], column->windows, column->window_count * sizeof **windows);
-    }
-    if (!is_whole) {
-        for (uint32_t i = 0; windows != NULL && i < column_count; i++) free(windows[i]);
-        free(windows);
+    supply_column_t *columns = calloc(column_count, sizeof *columns);
+    if (copy == NULL || columns == NULL || !move_columns(held, copy, columns, column_count)) {
+        if (columns != NULL) free_windows(columns, column_count);
+        free(columns);
         free(copy);
         return supply_fail(failure, SUPPLY_ERROR_MEMORY,
                            "out of memory for a copy of a block of %zu bytes: set window_bytes smaller",
                            held->block.bytes);
     }
     memcpy(copy, held->block.address, held->block.bytes);
-    for (uint32_t i = 0; i < column_count; i++) {
-        supply_column_t *column = &held->columns[i];
-        column->validity = moved(held, copy, column->validity);
-        column->offsets = moved(held, copy, column->offsets);
-        column->data = moved(held, copy, column->data);
-        if (column->views != NULL) column->views = column->data;
-        column->windows = windows[i];
-    }
-    free(windows);
-    supply_release(pair, &held->block);
+    free(held->columns);
+    held->columns = columns;
     held->copy = copy;
-    return SUPPLY_OK;
+    return supply_release(pair, &held->block);
 }
 
 static const uint8_t *view_value(const supply_column_t *column, uint32_t row, uint32_t bytes) {

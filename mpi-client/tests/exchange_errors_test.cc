@@ -3,6 +3,10 @@
 
 #include "exchange_ranks.h"
 
+extern "C" {
+#include "exchange.h"
+}
+
 namespace supply_test {
 
 class ExchangeErrorsTest : public ExchangeTest {
@@ -29,6 +33,12 @@ class ExchangeErrorsTest : public ExchangeTest {
 
     void set_timeout(double seconds) {
         for (const auto &rank : ranks) rank->pair_options.timeout = seconds;
+    }
+
+    static supply_t *opened(ExchangeRank &rank) {
+        supply_t *pair = nullptr;
+        EXPECT_EQ(SUPPLY_OK, supply_open(&pair, &rank.pair_options));
+        return pair;
     }
 
     std::function<void(int, Task &)> before;
@@ -69,6 +79,31 @@ TEST_F(ExchangeErrorsTest, APairWithoutTheOption) {
     ranks[1]->pair_options.exchange = false;
     run_all();
     expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 1", "options.exchange"});
+}
+
+TEST_F(ExchangeErrorsTest, APairThatIsNotOpen) {
+    create({10, 10});
+    run([this](int rank) {
+        ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
+        if (rank == 0) {
+            of.open(*network, rank, &options);
+            await_task(rank);
+            of.handle.reset();
+            return;
+        }
+        {
+            const Handle pair(opened(of));
+            await_task(rank);
+        }
+        of.pair_options.mapped_file = "no absolute path";
+        supply_t *closed = nullptr;
+        EXPECT_EQ(SUPPLY_ERROR_CONFIG, supply_open(&closed, &of.pair_options));
+        const transport transport = network->of(rank);
+        of.status = supply_exchange_over(&closed, &transport, &options);
+        of.error = "rank 1: " + std::string(supply_error(closed));
+        supply_close(closed);
+    });
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 1", "no absolute path"});
 }
 
 TEST_F(ExchangeErrorsTest, AnElementLargerThanTheWindow) {
