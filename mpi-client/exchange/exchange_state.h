@@ -24,14 +24,12 @@ enum step {
 struct exchange {
     struct exchange *next_kept; /**< a context that is never freed, either */
     supply_t *pair;
-    bool owns_pair;   /**< false: it is the program's, because the exchange is not open yet */
     supply_t *handle; /**< the one with the exchanged elements */
     struct filler_pair inspected;
     struct exchange_settings settings;
     uint64_t fingerprint; /**< of the settings with what Spark says; 0: not known yet */
     struct collective collective;
     struct columns columns;
-    bool has_memory;                       /**< for the columns */
     struct schema_entry *columns_of_other; /**< while they arrive */
 
     struct gather gather;
@@ -46,6 +44,8 @@ struct exchange {
     struct resume resume;
 
     enum step step;
+    bool owns_pair;        /**< false: it is the program's, because the exchange is not open yet */
+    bool has_memory;       /**< for the columns */
     struct failure failed; /**< of this rank, reported in the next agreement */
     bool spark_has_failed; /**< the pair has returned SUPPLY_ERROR_SPARK */
     int64_t gathers_until; /**< then "not yet" is reported to the others (supply_clock) */

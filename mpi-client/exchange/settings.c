@@ -1,6 +1,5 @@
 #include "settings.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +84,8 @@ supply_status_t exchange_settings(struct exchange_settings *settings, const supp
     settings->nulls_together = options.nulls_together;
     if (options.policy == SUPPLY_EXCHANGE_ALL) {
         const double fraction = options.fraction > 0 ? options.fraction : 1;
-        settings->fraction = (uint32_t)fmax(1, fraction * EXCHANGE_FRACTION_UNIT + 0.5);
+        settings->fraction = (uint32_t)(fraction * EXCHANGE_FRACTION_UNIT + 0.5);
+        if (settings->fraction == 0) settings->fraction = 1;
     }
     if (options.column != NULL && (settings->column = strdup(options.column)) == NULL)
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");

@@ -23,7 +23,7 @@ static inline bool exchange_has_key(const struct exchange_settings *settings) {
 }
 
 /** Checks the options, which may be NULL. SUPPLY_OK, or _ARGUMENT, _MEMORY. Free with exchange_settings_free(). */
-supply_status_t exchange_settings(struct exchange_settings *settings, const supply_exchange_options_t *options,
+supply_status_t exchange_settings(struct exchange_settings *settings, const supply_exchange_options_t *given,
                                   const struct filler_pair *pair, struct failure *failure);
 
 /** Fills in what Spark says in the header, which is stored by now. SUPPLY_OK, or _ARGUMENT. */

@@ -13,7 +13,7 @@ static size_t header_bytes(uint32_t columns) {
 }
 
 size_t exchange_slot_bytes(size_t received_bytes) {
-    const size_t of_columns = SCHEMA_COLUMNS_MAX * (size_t)(BUFFERS_OF_COLUMN * BUFFER_ALIGNMENT + sizeof(int32_t));
+    const size_t of_columns = SCHEMA_COLUMNS_MAX * ((size_t)BUFFERS_OF_COLUMN * BUFFER_ALIGNMENT + sizeof(int32_t));
     const size_t bytes = header_bytes(SCHEMA_COLUMNS_MAX) + of_columns + received_bytes;
     return (bytes + BLOCK_BYTES_UNIT - 1) / BLOCK_BYTES_UNIT * BLOCK_BYTES_UNIT;
 }

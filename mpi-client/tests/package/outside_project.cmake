@@ -20,6 +20,15 @@ execute_process(COMMAND "${CMAKE_COMMAND}" --build "${FOLDER}/build" OUTPUT_QUIE
 run("${FOLDER}/build/outside")
 run("${FOLDER}/build/outside-static")
 
+if(EXISTS "${prefix}/include/supply_exchange.h")
+  execute_process(COMMAND "${CMAKE_COMMAND}" -E env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+                          "${FOLDER}/build/outside-exchange"
+                  OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT output MATCHES "^SUPPLY_ERROR_CONFIG\nSUPPLY_ERROR_ARGUMENT\n")
+    message(FATAL_ERROR "outside-exchange printed:\n${output}")
+  endif()
+endif()
+
 if(NOT PKG_CONFIG)
   message(FATAL_ERROR "pkg-config is missing (on Debian: apt-get install pkg-config)")
 endif()
