@@ -91,7 +91,8 @@ static void read_rank(struct rank *rank) {
 static void close_rank(struct rank *rank) {
     const supply_status_t status = supply_close_within(rank->supply, 0);
     if (status == SUPPLY_AGAIN) return;
-    if (status != SUPPLY_OK) die("rank %d was not closed: %s", first_rank + (int)(rank - ranks), supply_status_name(status));
+    if (status != SUPPLY_OK)
+        die("rank %d was not closed: %s", first_rank + (int)(rank - ranks), supply_status_name(status));
     rank->state = CLOSED;
 }
 
@@ -101,7 +102,8 @@ static int advance_all(void) {
     for (int i = 0; i < count; i++) {
         if (ranks[i].state == READING) read_rank(&ranks[i]);
         if (ranks[i].state == AT_END) close_rank(&ranks[i]);
-        pollers[i] = (struct pollfd){.fd = ranks[i].state == CLOSED ? -1 : supply_fd(ranks[i].supply), .events = POLLIN};
+        pollers[i] =
+            (struct pollfd){.fd = ranks[i].state == CLOSED ? -1 : supply_fd(ranks[i].supply), .events = POLLIN};
         open += ranks[i].state != CLOSED;
     }
     return open;

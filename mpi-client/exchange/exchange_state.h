@@ -51,16 +51,17 @@ struct exchange {
     int64_t gathers_until; /**< then "not yet" is reported to the others (supply_clock) */
     bool is_ready;         /**< the window is complete and checked */
 
-    uint32_t number;     /**< of the window, within the epoch */
-    uint32_t next;       /**< state of the policy at its beginning */
-    bool begins_epoch;   /**< it is the first one of the epoch in this run */
-    uint32_t epoch;      /**< of all ranks */
-    uint64_t *counts;    /**< elements of each rank */
-    bool has_rounds;     /**< another round of it follows */
-    uint32_t left;       /**< elements of this rank that later rounds move */
-    uint64_t received;   /**< elements of it that have arrived */
-    uint64_t consumed;   /**< of those that arrive, by an earlier run */
-    uint32_t own_packed; /**< wire buffers of which this rank's own elements are in the slot */
+    uint32_t number;       /**< of the window, within the epoch */
+    uint32_t next;         /**< state of the policy at its beginning */
+    bool begins_epoch;     /**< it is the first one of the epoch in this run */
+    bool has_ended_epochs; /**< in this run */
+    uint32_t epoch;        /**< of all ranks */
+    uint64_t *counts;      /**< elements of each rank */
+    bool has_rounds;       /**< another round of it follows */
+    uint32_t left;         /**< elements of this rank that later rounds move */
+    uint64_t received;     /**< elements of it that have arrived */
+    uint64_t consumed;     /**< of those that arrive, by an earlier run */
+    uint32_t own_packed;   /**< wire buffers of which this rank's own elements are in the slot */
     struct slot slot;
     enum window_end end; /**< of STEP_END */
     struct filled filled;

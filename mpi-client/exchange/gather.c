@@ -62,7 +62,6 @@ static supply_status_t receive(struct gather *gather, struct failure *failure) {
         case SUPPLY_END_OF_EPOCH:
             gather->ended = WINDOW_ENDS_EPOCH;
             gather->ended_epoch = block.epoch;
-            gather->position = (struct position){.epoch = block.epoch + 1, .plan = gather->inspected->header->plan};
             return exchange_columns_learn(gather->columns, gather->inspected->header, gather->inspected->name, failure);
         case SUPPLY_END_OF_DATA:
             gather->ended = WINDOW_ENDS_DATA;
@@ -154,7 +153,9 @@ supply_status_t exchange_gather(struct gather *gather, struct gathered_window *w
 }
 
 void exchange_gather_next_epoch(struct gather *gather) {
-    if (gather->ended == WINDOW_ENDS_EPOCH) gather->ended = WINDOW_GOES_ON;
+    if (gather->ended != WINDOW_ENDS_EPOCH) return;
+    gather->ended = WINDOW_GOES_ON;
+    gather->position = (struct position){.epoch = gather->ended_epoch + 1, .plan = gather->inspected->header->plan};
 }
 
 void exchange_gather_drop(struct gather *gather, struct gathered_window *window) {

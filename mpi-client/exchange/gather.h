@@ -14,9 +14,10 @@ struct gather {
     uint32_t next_row;         /**< of it */
     struct held_block *oldest; /**< held blocks, linked by `next` */
     struct held_block *newest;
-    enum window_end ended;    /**< what the pair has returned last */
-    uint32_t ended_epoch;     /**< of WINDOW_ENDS_EPOCH */
-    struct position position; /**< of the pair, after all gathered elements */
+    enum window_end ended; /**< what the pair has returned last */
+    uint32_t ended_epoch;  /**< of WINDOW_ENDS_EPOCH */
+    /** Of the pair, after all gathered elements. Until all ranks have ended the epoch, it is a position in it. */
+    struct position position;
 };
 
 /** Begins a window that is empty. */

@@ -13,7 +13,9 @@ void exchange_positions_begin_window(struct positions *positions, uint32_t epoch
                                      bool is_first) {
     if (is_first) {
         positions->recent_count = 0;
-        add(positions, epoch, start->number)->is_beginning = true;
+        struct kept_window *beginning = add(positions, epoch, start->number);
+        beginning->is_beginning = true;
+        beginning->back = *start;
     }
     if (positions->recent_count > WINDOWS_BACK) {
         memmove(&positions->recent[0], &positions->recent[1], WINDOWS_BACK * sizeof positions->recent[0]);
@@ -37,7 +39,6 @@ void exchange_positions_receive(struct positions *positions, uint32_t epoch, uin
     if (!is_complete) return;
     kept->has_last = true;
     kept->last = number;
-    kept->last_back = positions->recent[0];
 }
 
 static const struct kept_window *find(const struct positions *positions, const struct position *consumed) {
@@ -71,7 +72,7 @@ static void find_beginning(const struct kept_window *kept, const struct resume *
         kept != NULL && kept->has_last &&
         (!resumes || !resume->start.exchange.is_set || kept->last >= resume->start.exchange.window);
     if (is_after_start) {
-        fill_in(position, &kept->last_back, kept->last, WHOLE_WINDOW, settings);
+        fill_in(position, &kept->back, kept->last, WHOLE_WINDOW, settings);
     } else if (resumes) {
         const uint64_t plan = position->plan;
         *position = resume->start;
@@ -87,7 +88,7 @@ void exchange_positions_find(const struct positions *positions, const struct res
     else if (kept == NULL)
         fill_in(position, &(struct window_start){0}, consumed->partition, consumed->element, ~settings);
     else if (kept->is_complete && consumed->element >= kept->received)
-        fill_in(position, &kept->last_back, kept->last, WHOLE_WINDOW, settings);
+        fill_in(position, &kept->back, kept->last, WHOLE_WINDOW, settings);
     else
         fill_in(position, &kept->back, kept->number, consumed->element, settings);
 }

@@ -27,7 +27,6 @@ struct kept_window {
     uint64_t received;        /**< elements, with those of earlier runs */
     struct window_start back; /**< with which a run resumes that has consumed a part of the window */
     uint32_t last;            /**< the last complete window that gave nothing more: this one, or one after it */
-    struct window_start last_back;
 };
 
 struct positions {

@@ -37,6 +37,14 @@ supply_status_t exchange_use_columns(struct exchange *exchange, struct failure *
     return SUPPLY_OK;
 }
 
+/* The state of the policy at the beginning of the first window. */
+static uint32_t first_next(const struct exchange *exchange) {
+    const struct exchange_position *start = &exchange->resume.start.exchange;
+    if (!start->is_set || exchange->has_ended_epochs)
+        return exchange_policy_start(&exchange->settings, exchange->round.rank);
+    return exchange->settings.policy == SUPPLY_EXCHANGE_ALL ? start->next : exchange->resume.next;
+}
+
 /* When the first block is there, Spark has stored what the ranks must do. */
 static supply_status_t resolve(struct exchange *exchange, struct failure *failure) {
     supply_status_t status = exchange_use_columns(exchange, failure);
@@ -44,27 +52,17 @@ static supply_status_t resolve(struct exchange *exchange, struct failure *failur
     status = exchange_settings_resolve(&exchange->settings, &exchange->inspected, failure);
     if (status != SUPPLY_OK) return status;
     exchange->fingerprint = exchange_settings_fingerprint(&exchange->settings, (int)exchange->round.ranks);
-    const struct exchange_position *start = &exchange->resume.start.exchange;
-    if (exchange->settings.policy != SUPPLY_EXCHANGE_ALL)
-        exchange->next = exchange->resume.next;
-    else
-        exchange->next = start->is_set ? start->next : exchange_policy_start(&exchange->settings, exchange->round.rank);
+    exchange->next = first_next(exchange);
     return check_position(exchange, failure);
 }
 
 /* Drops a window that lies before the one with which all ranks continue. */
-static supply_status_t skip(struct exchange *exchange, struct failure *failure) {
-    if (exchange->window.end != WINDOW_GOES_ON)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "%s: the epoch ends before window %u, with which another rank continues: the positions are "
-                           "not those of one step, or the data has changed",
-                           exchange->inspected.name, exchange->resume.first);
+static void skip(struct exchange *exchange) {
     if (exchange->settings.policy == SUPPLY_EXCHANGE_ALL)
         exchange->next =
             exchange_policy_next(&exchange->settings, exchange->next, exchange->window.elements, exchange->round.ranks);
     exchange->number++;
     exchange_gather_drop(&exchange->gather, &exchange->window);
-    return SUPPLY_OK;
 }
 
 static supply_status_t gather(struct exchange *exchange, struct failure *failure) {
@@ -74,8 +72,7 @@ static supply_status_t gather(struct exchange *exchange, struct failure *failure
         status = resolve(exchange, failure);
         if (status != SUPPLY_OK) return status;
         if (exchange->number >= exchange->resume.first) break;
-        status = skip(exchange, failure);
-        if (status != SUPPLY_OK) return status;
+        skip(exchange);
     }
     const struct draw draw = {.window = &exchange->window,
                               .rank = exchange->round.rank,
@@ -134,6 +131,7 @@ void exchange_begin_epoch(struct exchange *exchange) {
     exchange->number = 0;
     exchange->resume.first = 0;
     exchange->begins_epoch = true;
+    exchange->has_ended_epochs = true;
     exchange->next = exchange_policy_start(&exchange->settings, exchange->round.rank);
     exchange_await_window(exchange);
 }

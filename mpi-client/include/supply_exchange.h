@@ -48,8 +48,8 @@ extern "C" {
  * exchange. A position after the end of an epoch does not depend on the exchange.
  *
  * On failure *supply is still the handle of the pair, supply_error() has the text, and the pair can only be closed.
- * SUPPLY_OK, or, on all ranks: _ARGUMENT (bad options, or ranks whose options or positions differ), _TIMEOUT (a rank did
- * not call), _SYSTEM (MPI failed), _MEMORY, SUPPLY_INTERRUPTED.
+ * SUPPLY_OK, or, on all ranks: _ARGUMENT (bad options, or ranks whose options or positions differ), _TIMEOUT (a rank
+ * did not call), _SYSTEM (MPI failed), _MEMORY, SUPPLY_INTERRUPTED.
  */
 SUPPLY_API supply_status_t supply_exchange_open(supply_t **supply, MPI_Comm comm,
                                                 const supply_exchange_options_t *options);

@@ -40,8 +40,8 @@ typedef struct supply_exchange_options {
     /** ALL: seed of the order. */
     uint64_t seed;
     /**
-     * HASH, RANGE: name of the column. It must not be nullable, unless nulls_together is set. With RANGE no list: numbers
-     * have the order of their values (NaN after all others), text and bytes that of their bytes.
+     * HASH, RANGE: name of the column. It must not be nullable, unless nulls_together is set. With RANGE no list:
+     * numbers have the order of their values (NaN after all others), text and bytes that of their bytes.
      */
     const char *column;
     /** HASH, RANGE: elements whose value is null form one group. */
@@ -60,8 +60,8 @@ typedef struct supply_exchange_options {
 
 /** Sets every option of a struct of that size to "not set". As supply_options_init(). */
 static inline void supply_exchange_options_init(supply_exchange_options_t *options) {
-    const supply_exchange_options_t not_set = {sizeof not_set, SUPPLY_EXCHANGE_AS_SUPPLIED, 0, 0, NULL, false, 0,
-                                               0,              NULL};
+    const supply_exchange_options_t not_set = {
+        sizeof not_set, SUPPLY_EXCHANGE_AS_SUPPLIED, 0, 0, NULL, false, 0, 0, NULL};
     *options = not_set;
 }
 

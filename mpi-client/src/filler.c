@@ -165,7 +165,6 @@ supply_status_t supply_filler_receive(supply_t *supply, supply_block_t *block, b
     const int64_t since = supply->quiet_since != 0 ? supply->quiet_since : supply_clock_now();
     status = fill(supply, block, wait);
     supply->quiet_since = status == SUPPLY_AGAIN ? since : 0;
-    if (status != SUPPLY_AGAIN)
-        supply->statistics.seconds_waited += (double)(supply_clock_now() - since) / NANOSECONDS;
+    if (status != SUPPLY_AGAIN) supply->statistics.seconds_waited += (double)(supply_clock_now() - since) / NANOSECONDS;
     return status;
 }

@@ -1,7 +1,7 @@
 /**
  * Handles whose blocks come from a filler in this process, not from a Spark task. libsupply_exchange has one. The
- * program reads such a handle with the functions of supply.h: its ring is private memory, laid out as a mapped file, and
- * the filler stores into it what PROTOCOL.md asks of a task. For libraries of this project; not installed.
+ * program reads such a handle with the functions of supply.h: its ring is private memory, laid out as a mapped file,
+ * and the filler stores into it what PROTOCOL.md asks of a task. For libraries of this project; not installed.
  */
 #ifndef SUPPLY_FILLER_H
 #define SUPPLY_FILLER_H
@@ -66,7 +66,8 @@ struct filler {
 
 /**
  * Opens a handle on a filler, which the handle takes over if the call returns SUPPLY_OK. name: for messages, as "pair 0
- * (/path)". slot_bytes: of a slot, a multiple of BLOCK_BYTES_UNIT. Its time limit and interrupted() are those of the pair. SUPPLY_OK, or _MEMORY.
+ * (/path)". slot_bytes: of a slot, a multiple of BLOCK_BYTES_UNIT. Its time limit and interrupted() are those of the
+ * pair. SUPPLY_OK, or _MEMORY.
  */
 SUPPLY_API supply_status_t supply_filler_open(supply_t **supply, const struct filler *filler, const char *name,
                                               size_t slot_bytes, uint32_t slots, struct failure *failure);
@@ -78,7 +79,7 @@ SUPPLY_API void supply_filler_set_schema(supply_t *supply, const struct schema_e
 struct filler_pair {
     const struct mapped_file_header *header; /**< of the mapped file */
     const char *name;                        /**< "pair 0 (/path)" */
-    int rank; /**< in MPI_COMM_WORLD; -1: not known */
+    int rank;                                /**< in MPI_COMM_WORLD; -1: not known */
     size_t ring_bytes;
     double timeout; /**< seconds */
     bool (*interrupted)(void *context);

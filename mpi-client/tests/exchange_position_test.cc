@@ -1,5 +1,6 @@
 /** Positions of the exchange: a run that resumes gives exactly the rest. */
 #include <algorithm>
+#include <climits>
 
 #include "exchange_ranks.h"
 
@@ -23,7 +24,9 @@ class ExchangePositionTest : public ExchangeTest {
         supply_block_t block;
         ASSERT_STATUS(SUPPLY_OK, supply_position_save(rank.handle.get(), &saved), rank.handle);
         for (int i = 0; i < received; i++) {
-            ASSERT_STATUS(SUPPLY_OK, supply_next(rank.handle.get(), &block), rank.handle);
+            const supply_status_t status = supply_next(rank.handle.get(), &block);
+            if (status == SUPPLY_END_OF_EPOCH) return;
+            ASSERT_STATUS(SUPPLY_OK, status, rank.handle);
             std::vector<int64_t> rows = read_rows(rank.handle.get(), block, shape);
             if (i == stop.blocks) rows.resize(std::min<size_t>(stop.extra, rows.size()));
             const bool is_consumed = i < stop.blocks || (i == stop.blocks && stop.extra > 0);
@@ -35,8 +38,8 @@ class ExchangePositionTest : public ExchangeTest {
         }
     }
 
-    /** Runs until the stops, then resumes there. */
-    void run_twice(const std::vector<uint32_t> &counts, const std::vector<Stop> &stops) {
+    /** Runs until the stops, then resumes there. whole: the first run reads on to the end of the epoch. */
+    void run_twice(const std::vector<uint32_t> &counts, const std::vector<Stop> &stops, bool whole = false) {
         ranks.clear();
         data.clear();
         create(counts);
@@ -44,6 +47,7 @@ class ExchangePositionTest : public ExchangeTest {
         std::vector<std::vector<int64_t>> before(counts.size());
         int received = 0;
         for (const Stop &stop : stops) received = std::max(received, stop.blocks + (stop.extra > 0));
+        if (whole) received = INT_MAX;
         run([&](int number) {
             const size_t at = static_cast<size_t>(number);
             ExchangeRank &rank = *ranks[at];
@@ -74,6 +78,18 @@ TEST_F(ExchangePositionTest, AtEveryStep) {
             run_twice({120, 120, 120}, same(3, blocks, blocks < 6 ? extra : 0));
             expect_once();
         }
+}
+
+/* A rank whose own elements have ended still receives those of the others. */
+TEST_F(ExchangePositionTest, NearTheEndOfARankWithFewElements) {
+    options.window_bytes = 8;
+    for (int blocks = 0; blocks <= 12; blocks++) {
+        SCOPED_TRACE(blocks);
+        run_twice({2, 30}, same(2, blocks, 0), true);
+        expect_once();
+        run_twice({0, 30}, same(2, blocks, 0), true);
+        expect_once();
+    }
 }
 
 TEST_F(ExchangePositionTest, WithEveryColumn) {

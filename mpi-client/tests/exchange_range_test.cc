@@ -207,8 +207,8 @@ TEST(SortKeyTest, NumbersHaveTheOrderOfTheirValues) {
     expect_ascending<int32_t>("tdD", {-5, 5});
     expect_ascending<float>("f", {-3e38f, -1, 0, 1e-40f, 1, std::numeric_limits<float>::quiet_NaN()});
     expect_ascending<double>("g", {-infinity, -1e300, -1e-300, 0, 1e-300, 1, infinity, std::nan("")});
-    expect_ascending<__int128>("d:38,2", {-(static_cast<__int128>(1) << 100), -2, -1, 0, 1, UINT64_MAX,
-                                          static_cast<__int128>(1) << 100});
+    expect_ascending<__int128>(
+        "d:38,2", {-(static_cast<__int128>(1) << 100), -2, -1, 0, 1, UINT64_MAX, static_cast<__int128>(1) << 100});
 }
 
 TEST(SortKeyTest, BothZerosAreEqual) {

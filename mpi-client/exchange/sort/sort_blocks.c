@@ -51,7 +51,8 @@ static void lay_out(struct sorter *sorter, const struct pick *picked, const stru
     layout->elements = picked->count;
     for (uint32_t i = 0; i < sorter->columns.buffer_count; i++) {
         const struct wire_buffer *buffer = &sorter->columns.buffers[i];
-        if (buffer->kind == WIRE_LENGTHS) layout->value_bytes[buffer->variable] = sum_of_lengths(picked, buffer->column);
+        if (buffer->kind == WIRE_LENGTHS)
+            layout->value_bytes[buffer->variable] = sum_of_lengths(picked, buffer->column);
     }
     exchange_slot_place(layout, &sorter->columns, slot);
 }
@@ -75,8 +76,7 @@ static void copy_buffer(const struct sorter *sorter, const struct pick *picked, 
 supply_status_t exchange_take_sorted(struct sorter *sorter, const struct slot *slot, uint32_t *elements, size_t *bytes,
                                      struct failure *failure) {
     *elements = pick(sorter);
-    if (*elements == 0)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
+    if (*elements == 0) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     const struct pick picked = {.window = &sorter->window, .order = sorter->picked, .count = *elements};
     lay_out(sorter, &picked, slot);
     for (uint32_t i = 0; i < sorter->columns.buffer_count; i++) copy_buffer(sorter, &picked, i);

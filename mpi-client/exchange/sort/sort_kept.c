@@ -30,8 +30,9 @@ static supply_status_t begin_order(struct sorter *sorter, struct failure *failur
     if (has_window) sorter->order = exchange_sort_window(&sorter->window, &sorter->by);
     const bool has_order = has_window && (sorter->order != NULL || sorter->window.elements == 0);
     if (sorter->sequences == NULL || !has_order)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory to sort %u elements: set memory_bytes smaller",
-                           sorter->inspected.name, sorter->window.elements);
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY,
+                           "%s: out of memory to sort %u elements: set memory_bytes smaller", sorter->inspected.name,
+                           sorter->window.elements);
     sorter->sequences[0] = (struct sequence){.order = sorter->order, .end = sorter->window.elements};
     if (exchange_merge_begin(&sorter->merge, &sorter->window, &sorter->by, sorter->sequences, 1)) return SUPPLY_OK;
     return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
@@ -60,8 +61,7 @@ static supply_status_t write_run(struct sorter *sorter, struct failure *failure)
     if (status == SUPPLY_OK) {
         struct sort_run *run = &runs[sorter->run_count++];
         status = begin_order(sorter, failure);
-        if (status == SUPPLY_OK)
-            status = append_sorted(sorter, run, &(struct slot){memory, slot_bytes}, failure);
+        if (status == SUPPLY_OK) status = append_sorted(sorter, run, &(struct slot){memory, slot_bytes}, failure);
     }
     free(memory);
     end_order(sorter);
@@ -91,8 +91,7 @@ static supply_status_t load_runs(struct sorter *sorter, struct failure *failure)
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     for (uint32_t i = 0; i < sorter->run_count; i++) {
         sorter->sequences[i].at = sorter->window.elements;
-        const supply_status_t status =
-            exchange_run_load(&sorter->runs[i], &sorter->columns, &sorter->window, failure);
+        const supply_status_t status = exchange_run_load(&sorter->runs[i], &sorter->columns, &sorter->window, failure);
         if (status != SUPPLY_OK) return status;
         sorter->sequences[i].end = sorter->window.elements;
     }

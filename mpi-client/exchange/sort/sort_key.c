@@ -82,13 +82,20 @@ const struct key_order *exchange_key_order(const char *format) {
         const char *format;
         struct key_order order;
     } orders[] = {
-        {"b", {prefix_bit, NULL}},           {"c", {prefix_i8, NULL}},
-        {"C", {prefix_u8, NULL}},            {"s", {prefix_i16, NULL}},
-        {"S", {prefix_u16, NULL}},           {"i", {prefix_i32, NULL}},
-        {"I", {prefix_u32, NULL}},           {"l", {prefix_i64, NULL}},
-        {"L", {prefix_u64, NULL}},           {"f", {prefix_float, NULL}},
-        {"g", {prefix_double, NULL}},        {"tdD", {prefix_i32, NULL}},
-        {"z", {prefix_bytes, rest_of_bytes}}, {"u", {prefix_bytes, rest_of_bytes}},
+        {"b", {prefix_bit, NULL}},
+        {"c", {prefix_i8, NULL}},
+        {"C", {prefix_u8, NULL}},
+        {"s", {prefix_i16, NULL}},
+        {"S", {prefix_u16, NULL}},
+        {"i", {prefix_i32, NULL}},
+        {"I", {prefix_u32, NULL}},
+        {"l", {prefix_i64, NULL}},
+        {"L", {prefix_u64, NULL}},
+        {"f", {prefix_float, NULL}},
+        {"g", {prefix_double, NULL}},
+        {"tdD", {prefix_i32, NULL}},
+        {"z", {prefix_bytes, rest_of_bytes}},
+        {"u", {prefix_bytes, rest_of_bytes}},
         {"vz", {prefix_bytes, rest_of_bytes}},
     };
     static const struct key_order timestamp = {prefix_i64, NULL}, decimal = {prefix_decimal, rest_of_decimal};

@@ -1,6 +1,6 @@
 /**
- * The order of a column's values, as Spark sorts them: numbers by value (NaN after all others, −0 equal to 0), false before true,
- * text and bytes by their bytes, nulls last.
+ * The order of a column's values, as Spark sorts them: numbers by value (NaN after all others, −0 equal to 0), false
+ * before true, text and bytes by their bytes, nulls last.
  */
 #ifndef SUPPLY_EXCHANGE_SORT_KEY_H
 #define SUPPLY_EXCHANGE_SORT_KEY_H
@@ -11,7 +11,8 @@
 struct key_order {
     /** Smaller for smaller values. Equal for equal values, and for unequal ones only if `exact` is false. */
     uint64_t (*prefix)(const supply_column_t *column, uint32_t index);
-    /** What orders values with the same prefix, by their bytes; NULL: the prefix is exact. `place` may be used to store it. */
+    /** What orders values with the same prefix, by their bytes; NULL: the prefix is exact. `place` may be used to store
+     * it. */
     void (*rest)(const supply_column_t *column, uint32_t index, uint8_t place[8], const void **rest, size_t *bytes);
 };
 

@@ -9,9 +9,9 @@
 supply_status_t exchange_run_create(struct sort_run *run, const char *folder, struct failure *failure) {
     *run = (struct sort_run){.fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
     if (run->fd >= 0) return SUPPLY_OK;
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM,
-                       "a file for sorted elements cannot be made in %s: %m: set spill_folder to a folder on a local disk",
-                       folder);
+    return supply_fail(
+        failure, SUPPLY_ERROR_SYSTEM,
+        "a file for sorted elements cannot be made in %s: %m: set spill_folder to a folder on a local disk", folder);
 }
 
 static supply_status_t write_all(int fd, const uint8_t *from, size_t bytes, size_t offset, const char *folder,
@@ -20,7 +20,8 @@ static supply_status_t write_all(int fd, const uint8_t *from, size_t bytes, size
         const ssize_t written = pwrite(fd, from, bytes, (off_t)offset);
         if (written < 0 && errno == EINTR) continue;
         if (written < 0)
-            return supply_fail(failure, errno == ENOSPC || errno == EDQUOT ? SUPPLY_ERROR_NO_SPACE : SUPPLY_ERROR_SYSTEM,
+            return supply_fail(failure,
+                               errno == ENOSPC || errno == EDQUOT ? SUPPLY_ERROR_NO_SPACE : SUPPLY_ERROR_SYSTEM,
                                "sorted elements cannot be written in %s (%zu bytes so far): %m: set spill_folder to a "
                                "folder with more space, or memory_bytes larger",
                                folder, offset);
@@ -81,7 +82,8 @@ supply_status_t exchange_run_load(struct sort_run *run, const struct columns *co
                                   struct failure *failure) {
     void *mapping = mmap(NULL, run->bytes, PROT_READ, MAP_SHARED, run->fd, 0);
     if (mapping == MAP_FAILED)
-        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%zu bytes of sorted elements cannot be mapped: %m", run->bytes);
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%zu bytes of sorted elements cannot be mapped: %m",
+                           run->bytes);
     run->mapping = mapping;
     for (uint32_t i = 0; i < run->block_count; i++)
         if (add_block(run, &run->blocks[i], columns, window) != SUPPLY_OK)

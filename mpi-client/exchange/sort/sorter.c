@@ -53,8 +53,7 @@ static supply_status_t end_epoch(struct sorter *sorter, uint32_t epoch, struct f
 /* SUPPLY_OK: goes on. */
 static supply_status_t collect(struct sorter *sorter, bool wait, struct failure *failure) {
     supply_block_t block;
-    const supply_status_t status =
-        wait ? supply_next(sorter->inner, &block) : supply_try_next(sorter->inner, &block);
+    const supply_status_t status = wait ? supply_next(sorter->inner, &block) : supply_try_next(sorter->inner, &block);
     if (status < 0) return fail_by_inner(sorter, status, failure);
     if (status == SUPPLY_END_OF_EPOCH) return end_epoch(sorter, block.epoch, failure);
     if (status != SUPPLY_OK) return status;

@@ -1,6 +1,6 @@
 /**
- * Sorts what a handle receives in an epoch, by one column: a filler whose elements come from another handle. It keeps all
- * elements of the epoch, in memory or in sorted runs in files, and then returns them in order.
+ * Sorts what a handle receives in an epoch, by one column: a filler whose elements come from another handle. It keeps
+ * all elements of the epoch, in memory or in sorted runs in files, and then returns them in order.
  */
 #ifndef SUPPLY_EXCHANGE_SORTER_H
 #define SUPPLY_EXCHANGE_SORTER_H
@@ -9,11 +9,11 @@
 
 struct sorter_options {
     const char *column;
-    size_t memory_bytes;        /**< of the elements that are kept in memory */
-    const char *folder;         /**< of the runs; not NULL */
-    size_t block_bytes;         /**< of the elements of a block */
-    const uint64_t *settings;   /**< fingerprint of the exchange, known from the first block on; outlives the handle */
-    struct position start;      /**< at which the program opened the pair: says how many sorted elements are consumed */
+    size_t memory_bytes;      /**< of the elements that are kept in memory */
+    const char *folder;       /**< of the runs; not NULL */
+    size_t block_bytes;       /**< of the elements of a block */
+    const uint64_t *settings; /**< fingerprint of the exchange, known from the first block on; outlives the handle */
+    struct position start;    /**< at which the program opened the pair: says how many sorted elements are consumed */
 };
 
 /**
