@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from engine import mpi_ranks, pairs, quiet
+from engine import mpi_ranks, quiet
 from engine.data import PARTITION_BYTES
 from engine.figures import Table, spread, spread_text
 
@@ -59,10 +59,14 @@ KINDS = (GROUP, SORT)
 OURS = {"ranks, from the RDD": False, "ranks, from the DataFrame": True}
 
 
-def make_pairs(spark, total_bytes):
-    """Makes the pairs in Spark's memory, as an RDD and as a DataFrame. Returns their tally."""
+def make_pairs(spark, total_bytes, nodes=()):
+    """Makes the pairs in Spark's memory, as an RDD and as a DataFrame. Returns their tally.
+
+    nodes: each has the partitions of the rank there.
+    """
     partitions = max(2 * RANKS, total_bytes // PARTITION_BYTES)
-    source = spark.run("make_keyed", total_bytes=total_bytes, value_bytes=VALUE_BYTES, partitions=partitions)
+    size = {"total_bytes": total_bytes, "value_bytes": VALUE_BYTES, "partitions": partitions}
+    source = spark.run("make_keyed", **size, nodes=nodes)
     return {**source, "partitions": partitions}
 
 
@@ -83,14 +87,18 @@ def shuffled(spark, kind, way, source, verify):
     }
 
 
-def exchanged(spark, kind, as_frame, source, timeout):
+def on_this_machine(kind, timeout):
+    """Ranks that have opened their pairs: a context with the options of Spark's side, and the ranks."""
+    return mpi_ranks.on_this_machine(RANKS, RING, BLOCK, "bench-exchange", *arguments(kind), timeout=timeout)
+
+
+def arguments(kind):
+    return ["--exchange", kind.exchange, "--window", str(WINDOW)]
+
+
+def exchanged(spark, kind, as_frame, source, opened, timeout):
     """One run of ranks, from the beginning of Spark's write until the last rank has read its last element."""
-    with (
-        pairs.config_files(RANKS, RING, BLOCK) as configs,
-        mpi_ranks.opened(
-            RANKS, configs, "bench-exchange", "--exchange", kind.exchange, "--window", WINDOW, timeout=timeout
-        ) as ranks,
-    ):
+    with opened(kind, timeout) as (configs, ranks):
         supplied = spark.run("supply_keyed", ranks=RANKS, as_frame=as_frame, timeout=timeout, **configs)
         received = ranks.end()
     end = max(rank["ends"][-1] for rank in received)
@@ -129,19 +137,22 @@ def out_of_order(ranks):
     return lines
 
 
-def compare(spark, kind, source, rounds, warm_up, timeout, results):
-    """Measures all ways in turn. Returns the figures of each. The first round, which does not count, is verified."""
+def compare(spark, kind, source, rounds, warm_up, timeout, results, opened=on_this_machine, where="one node"):
+    """Measures all ways in turn. Returns the figures of each. The first round, which does not count, is verified.
+
+    opened: starts ranks, as on_this_machine() does.
+    """
 
     def one_round(number):
         theirs = {way.name: shuffled(spark, kind, way, source, verify=number == 0) for way in kind.ways}
-        ours = {name: exchanged(spark, kind, as_frame, source, timeout) for name, as_frame in OURS.items()}
+        ours = {name: exchanged(spark, kind, as_frame, source, opened, timeout) for name, as_frame in OURS.items()}
         measured = {**theirs, **ours}
         for name, one in measured.items():
-            results.case({"kind": kind.name, "way": name, "round": number}, one)
+            results.case({"kind": kind.name, "where": where, "way": name, "round": number}, one)
         return measured
 
     counted = quiet.rounds(max(1, warm_up), rounds, one_round)
-    results.judged({"kind": kind.name, "warm_up": max(1, warm_up)}, counted)
+    results.judged({"kind": kind.name, "where": where, "warm_up": max(1, warm_up)}, counted)
     return figures_of(kind, counted)
 
 
@@ -159,13 +170,13 @@ def figures_of(kind, counted):
     return figures
 
 
-def summarize(kind, figures, results):
+def summarize(kind, figures, results, end=""):
     """Adds the ratios of each of Spark's ways, and without its name those of the fastest that does what ranks do."""
     for ratio, seconds in (("ratio", "read_s"), ("job_ratio", "job_s")):
         for way in kind.ways:
-            results.figure(f"{kind.key}_{way.key}_{ratio}", figures[way.name], ratio)
+            results.figure(f"{kind.key}_{way.key}_{ratio}{end}", figures[way.name], ratio)
         competing = [figures[way.name] for way in kind.ways if way.is_whole]
-        results.figure(f"{kind.key}_{ratio}", min(competing, key=lambda one: one[seconds]["median"]), ratio)
+        results.figure(f"{kind.key}_{ratio}{end}", min(competing, key=lambda one: one[seconds]["median"]), ratio)
 
 
 def table(kind, source, about, figures):

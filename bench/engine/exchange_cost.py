@@ -1,6 +1,6 @@
 """The cycle of two pairs with --shuffle all, and without, round by round in turn."""
 
-from engine import data, exchange, mpi_ranks, pairs, quiet
+from engine import data, exchange, mpi_ranks, quiet
 from engine.figures import Table, size_text, spread, spread_text
 from engine.spark import Spark
 
@@ -48,9 +48,9 @@ def compare(spark, source, name, rounds, warm_up, timeout, results):
 def one_run(spark, source, is_exchanged, timeout):
     """GB/s of all ranks together, from the end of the last epoch that is not timed on all ranks."""
     arguments = ["--exchange", "all", "--window", WINDOW] if is_exchanged else ["--exchange", "none"]
-    with (
-        pairs.config_files(exchange.RANKS, RING, BLOCK) as configs,
-        mpi_ranks.opened(exchange.RANKS, configs, "bench-exchange", *arguments, timeout=timeout) as ranks,
+    with mpi_ranks.on_this_machine(exchange.RANKS, RING, BLOCK, "bench-exchange", *arguments, timeout=timeout) as (
+        configs,
+        ranks,
     ):
         epochs = NOT_TIMED + TIMED
         spark.run("supply", ranks=exchange.RANKS, epochs=epochs, timeout=timeout, exchange=is_exchanged, **configs)

@@ -1,17 +1,16 @@
-"""Ranks of a benchmark that mpirun starts on this machine, because they exchange elements."""
+"""Ranks of a benchmark that mpirun starts, because they exchange elements."""
 
 import contextlib
 import subprocess
 
-from engine import machine
-from engine.pairs import Rank
+from engine import machine, pairs
 from supply_launch.mpi import Launcher
 
 # From mpirun's SIGTERM until it has ended its ranks.
 END_SECONDS = 10
 
 
-class MpiRanks(Rank):
+class MpiRanks(pairs.Rank):
     """Rank 0 speaks for all ranks: it answers when all have opened their pairs, and with the results of all."""
 
     def close(self):
@@ -24,12 +23,30 @@ class MpiRanks(Rank):
 
 
 @contextlib.contextmanager
-def opened(count, configs, program, *arguments, timeout):
-    """Starts `count` ranks, and waits until all have opened their pairs."""
-    command = [*Launcher().command(count), machine.program(program), *arguments]
+def started(configs, command, timeout):
+    """Runs mpirun, and waits until all ranks have opened their pairs."""
     ranks = MpiRanks(configs, *command, timeout=timeout)
     try:
         ranks.answer()
         yield ranks
     finally:
         ranks.close()
+
+
+@contextlib.contextmanager
+def on_this_machine(count, ring, block, program, *arguments, timeout):
+    """Yields the options of Spark's side, and the ranks."""
+    command = [*Launcher().command(count), machine.program(program), *arguments]
+    with pairs.config_files(count, ring, block) as configs, started(configs, command, timeout) as ranks:
+        yield configs, ranks
+
+
+@contextlib.contextmanager
+def on_nodes(cluster, ring, block, program, *arguments, timeout):
+    """The same with one rank on each node of a cluster (pairs.Cluster)."""
+    options, configs = cluster.files(len(cluster.nodes), 1, ring, block)
+    run_ranks = [machine.ROOT / "launch" / "run-ranks", *options, "--timeout", timeout]
+    command = cluster.on_head(*run_ranks, "--", machine.program(program), *arguments)
+    files = {name: configs[name] for name in pairs.NO_FILES}
+    with started(files, command, timeout) as ranks:
+        yield configs, ranks

@@ -141,6 +141,8 @@ def local_ranks(count, configs, program, *arguments, timeout):
 
 
 HADOOP = machine.ROOT / "launch" / "dev" / "mini-cluster"
+# Of tc's token bucket: a burst that lasts until the kernel's next tick, at 10 Gbit/s.
+LIMIT = "burst 4mb latency 100ms"
 # Of a node. YARN only counts them; nothing is reserved.
 NODE_MEMORY_MIB = 8192
 NODE_CORES = 64
@@ -184,27 +186,38 @@ class Cluster:
     def environment(self):
         return {"HADOOP_CONF_DIR": str(self.folder / "conf")}
 
+    def files(self, count, ranks_a_node, ring, block):
+        """The files of a run on the first `count` nodes: as words of run-ranks, and as the options of both sides."""
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=self.folder))
+        hosts = folder / "hosts"
+        hosts.write_text("".join(f"{node} slots={ranks_a_node}\n" for node in self.nodes[:count]), encoding="utf-8")
+        files = _make_configs(ranks_a_node, ring, block, f"/dev/shm/{folder.name}", folder)
+        configs = {"hosts": str(hosts), **files}
+        return [word for name, value in configs.items() for word in (f"--{name.replace('_', '-')}", value)], configs
+
+    def on_head(self, *command):
+        """The command that runs a command beside the nodes."""
+        return [HADOOP, "on", "--folder", str(self.folder), "head", "exec", *map(str, command)]
+
+    def limit(self, rate):
+        """Limits what each node sends to a rate of tc (10gbit)."""
+        for node in self.nodes:
+            self._hadoop("on", node, f"tc qdisc replace dev node root tbf rate {rate} {LIMIT}")
+
     @contextlib.contextmanager
     def ranks(self, count, ranks_a_node, ring, block, program, *arguments, timeout):
         """
         Runs `ranks_a_node` ranks on each of the first `count` nodes by one mpirun. Yields the options of both sides
         and a function that waits for the ranks and returns what each has printed as JSON.
         """
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=self.folder))
-        hosts = folder / "hosts"
-        hosts.write_text("".join(f"{node} slots={ranks_a_node}\n" for node in self.nodes[:count]), encoding="utf-8")
-        files = _make_configs(ranks_a_node, ring, block, f"/dev/shm/{folder.name}", folder)
-        configs = {"hosts": str(hosts), **files}
-        options = [word for name, value in configs.items() for word in (f"--{name.replace('_', '-')}", value)]
+        options, configs = self.files(count, ranks_a_node, ring, block)
+        folder = pathlib.Path(configs["hosts"]).parent
         command = [machine.ROOT / "launch" / "run-ranks", *options, "--timeout", timeout]
         command += ["--", machine.program(program), *arguments]
         # mpirun would mix the ranks' long lines.
         variables = {**os.environ, "MPIRUN": f"mpirun --output-filename {folder}/output"}
         process = subprocess.Popen(
-            [HADOOP, "on", "--folder", self.folder, "head", "exec", *map(str, command)],
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            self.on_head(*command), env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
 
         def results():

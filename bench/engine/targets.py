@@ -39,6 +39,8 @@ TARGETS = {
     "offload_transfer_vs_cycle": 0.67,
     "groupby_ratio": 3,
     "sortby_ratio": 3,
+    "groupby_ratio_10g": 1.5,
+    "sortby_ratio_10g": 1.5,
 }
 # Figures that must not be larger.
 LIMITS = {

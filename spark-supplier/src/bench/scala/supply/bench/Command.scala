@@ -62,7 +62,8 @@ final case class Latency(mappedFiles: String, namedPipes: String, samples: Int, 
 sealed trait KeyedCommand extends Command
 
 /** Makes and caches them, as an RDD and as a DataFrame; answers [[KeyedTally]]. */
-final case class MakeKeyed(totalBytes: Long, valueBytes: Int, partitions: Int) extends KeyedCommand
+final case class MakeKeyed(totalBytes: Long, valueBytes: Int, partitions: Int, nodes: Seq[String])
+    extends KeyedCommand
 
 /** One of Spark's own ways ([[KeyedShuffle.of]]); answers [[Shuffled]]. */
 final case class ShuffleKeyed(way: String, reducers: Int, verify: Boolean) extends KeyedCommand
@@ -85,7 +86,7 @@ final case class Tally(elements: Long, bytes: Long, crcSum: BigInt)
 final case class KeyedTally(
     elements: Long, groups: Long, keySum: BigInt, bound: BigInt, inOrder: Boolean)
 
-/** A job of Spark, and its stage that reads; `count`: the elements, if the job has counted them. */
+/** A job of Spark, and its stage that reads; `count`: what the shuffle gives, if the job counts. */
 final case class Shuffled(nanos: Long, readMillis: Long, readBytes: Long, count: Option[Long],
     tally: Option[KeyedTally])
 

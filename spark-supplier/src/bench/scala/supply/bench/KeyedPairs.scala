@@ -9,15 +9,22 @@ import org.apache.spark.rdd.RDD
 private[bench] object KeyedPairs {
   type Pair = (Long, Array[Byte])
 
+  /** Partitions take turns on the command's nodes, as the ranks that get them do. */
   def rdd(sc: SparkContext, command: MakeKeyed): RDD[Pair] = {
-    val MakeKeyed(totalBytes, valueBytes, partitions) = command
+    val MakeKeyed(totalBytes, valueBytes, partitions, nodes) = command
     val elements = math.max(1L, totalBytes / valueBytes)
-    sc.range(0, elements, 1, partitions).map { i =>
-      val random = new SplittableRandom(i)
-      val key = random.nextInt(Int.MaxValue).toLong
-      val value = new Array[Byte](valueBytes)
-      random.nextBytes(value)
-      (key, value)
+    val placed = (0 until partitions).map(p => p -> nodes.lift(p % math.max(1, nodes.size)).toSeq)
+    sc.makeRDD(placed).flatMap { p =>
+      (elements * p / partitions until elements * (p + 1) / partitions).iterator.map(
+        pair(_, valueBytes))
     }
+  }
+
+  private def pair(number: Long, valueBytes: Int): Pair = {
+    val random = new SplittableRandom(number)
+    val key = random.nextInt(Int.MaxValue).toLong
+    val value = new Array[Byte](valueBytes)
+    random.nextBytes(value)
+    (key, value)
   }
 }
