@@ -71,6 +71,7 @@ supply_status_t exchange_copy_held(struct held_block *held, supply_t *pair, uint
                                    struct failure *failure) {
     uint8_t *copy = malloc(held->block.bytes);
     supply_column_t *columns = calloc(column_count, sizeof *columns);
+    if (copy != NULL) memcpy(copy, held->block.address, held->block.bytes);
     if (copy == NULL || columns == NULL || !move_columns(held, copy, columns, column_count)) {
         if (columns != NULL) free_windows(columns, column_count);
         free(columns);
@@ -79,7 +80,6 @@ supply_status_t exchange_copy_held(struct held_block *held, supply_t *pair, uint
                            "out of memory for a copy of a block of %zu bytes: set window_bytes smaller",
                            held->block.bytes);
     }
-    memcpy(copy, held->block.address, held->block.bytes);
     free(held->columns);
     held->columns = columns;
     held->copy = copy;
