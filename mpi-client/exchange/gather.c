@@ -152,6 +152,7 @@ supply_status_t exchange_gather(struct gather *gather, struct gathered_window *w
     return status;
 }
 
+/* Until then the position stays at the end of the epoch, in which other ranks may still have elements. */
 void exchange_gather_next_epoch(struct gather *gather) {
     if (gather->ended != WINDOW_ENDS_EPOCH) return;
     gather->ended = WINDOW_GOES_ON;
