@@ -38,9 +38,22 @@ def ids_of(rank, count):
     return range(1000 * rank, 1000 * rank + count)
 
 
+class RankLeft(Exception):
+    """The rank has stopped before the end of the data."""
+
+
+class LeavingTask(Task):
+    """Does not wait for a rank that has left."""
+
+    def header(self, field):
+        if self.failure_of_rank():
+            raise RankLeft
+        return super().header(field)
+
+
 def feed(files, rank, sizes, epochs=1, announces=False):
     """A task that supplies blocks of these sizes in each epoch, from the rank's position on."""
-    task = Task(*files.paths)
+    task = LeavingTask(*files.paths)
     try:
         if announces:
             fields = {"exchange": CONSTANTS["EXCHANGE_ALL"], "exchange_seed": 5}
@@ -57,6 +70,8 @@ def feed(files, rank, sizes, epochs=1, announces=False):
             task.end_of_epoch(epoch)
         task.end_of_data(epochs - 1)
         task.confirm_end()
+    except (RankLeft, BrokenPipeError):
+        pass
     finally:
         task.leave()
 

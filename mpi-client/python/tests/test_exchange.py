@@ -251,15 +251,19 @@ def test_closing_early(ranks):
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_resume(ranks, inside):
-    sizes = [[30, 30], [60]]
-    exchange = supply.Exchange("all", seed=1, window_bytes=WINDOW)
+@pytest.mark.parametrize(
+    "policy, sizes, blocks",
+    [("all", [[30, 30], [60]], 2), ("balance", [[40, 40, 40], [20]], 4)],
+    ids=["equal", "one has ended"],
+)
+def test_resume(ranks, inside, policy, sizes, blocks):
+    exchange = supply.Exchange(policy, window_bytes=WINDOW)
     whole = receive(ranks, exchange, sizes)
 
     def begin(rank):
         with pytest.raises(ZeroDivisionError), open_rank(rank) as s:
             task = feeding(ranks[rank], rank, sizes[rank])
-            received = rows_of(s.next_block())
+            received = [element for _ in range(blocks - 1) for element in rows_of(s.next_block())]
             block = s.next_block()
             rows = rows_of(block)
             if inside:
