@@ -95,6 +95,18 @@ def test_a_key_is_on_one_rank(ranks):
     assert users[0] | users[1] == set(range(7)) and not users[0] & users[1]
 
 
+@pytest.mark.parametrize("memory_bytes", [0, 2000])
+def test_range_sorts(ranks, tmp_path, memory_bytes):
+    by_text = supply.Exchange(
+        "range", column="text", window_bytes=WINDOW, memory_bytes=memory_bytes, spill_folder=tmp_path
+    )
+    first, second = receive(ranks, by_text, [[70], [50, 1]], epochs=2)
+    for epoch in (0, 1):
+        texts = [element["text"].encode() for element in first[epoch] + second[epoch]]
+        assert len(texts) == 121 and texts == sorted(texts)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_balance_moves_the_surplus(ranks):
     first, second = receive(ranks, "balance", [[50, 51], [10]])
     assert {len(first[0]), len(second[0])} == {55, 56}

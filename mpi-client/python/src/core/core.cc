@@ -145,6 +145,7 @@ NB_MODULE(_core, module) {
     policies["all"] = static_cast<int>(SUPPLY_EXCHANGE_ALL);
     policies["hash"] = static_cast<int>(SUPPLY_EXCHANGE_HASH);
     policies["balance"] = static_cast<int>(SUPPLY_EXCHANGE_BALANCE);
+    policies["range"] = static_cast<int>(SUPPLY_EXCHANGE_RANGE);
     module.attr("exchange_policies") = policies;
 
     nb::class_<Pair>(module, "Pair", nb::is_weak_referenceable())
@@ -161,12 +162,14 @@ NB_MODULE(_core, module) {
         .def(
             "exchange",
             [](Pair &pair, nb::object transport, int policy, const std::string &column, bool nulls_together,
-               double fraction, uint64_t seed, size_t window_bytes) {
+               double fraction, uint64_t seed, size_t window_bytes, size_t memory_bytes,
+               const std::string &spill_folder) {
                 pair.exchange(std::move(transport),
                               ExchangeOptions{static_cast<supply_exchange_policy_t>(policy), column, nulls_together,
-                                              fraction, seed, window_bytes});
+                                              fraction, seed, window_bytes, memory_bytes, spill_folder});
             },
-            "transport"_a, "policy"_a, "column"_a, "nulls_together"_a, "fraction"_a, "seed"_a, "window_bytes"_a)
+            "transport"_a, "policy"_a, "column"_a, "nulls_together"_a, "fraction"_a, "seed"_a, "window_bytes"_a,
+            "memory_bytes"_a, "spill_folder"_a)
         .def("next", &next, "once"_a)
         .def("position", &Pair::position)
         .def("close", &Pair::close)

@@ -22,6 +22,8 @@ struct ExchangeOptions {
     double fraction;
     uint64_t seed;
     size_t window_bytes;
+    size_t memory_bytes;
+    std::string spill_folder; /**< "": not set */
 };
 
 /** Calls the transport. The library may call it without the interpreter's lock. */

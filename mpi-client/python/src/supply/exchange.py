@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +21,15 @@ class Exchange:
 
     policy: "supplied": what Spark says (shuffle=all). "all": each window in a random order is dealt to the ranks in
         turn. "hash": elements with the same value in `column` go to the same rank. "balance": only surplus moves, so
-        that the ranks' totals differ by at most one.
-    column: of "hash". It must not be nullable, unless nulls_together is set.
-    nulls_together: of "hash". Elements whose value is null form one group.
+        that the ranks' totals differ by at most one. "range": the elements of rank 0 in the order of `column`, then
+        those of rank 1, and so on; a rank gets its first block when the whole epoch has arrived.
+    column: of "hash" and "range". It must not be nullable, unless nulls_together is set.
+    nulls_together: of "hash" and "range". Elements whose value is null form one group, with "range" the last one.
     fraction: of "all". The part of each window that is dealt; the rest stays. None: 1.
     seed: of "all". The seed of the order.
     window_bytes: bytes that a rank contributes to one exchange. 0: half of the ring.
+    memory_bytes: of "range". What a rank keeps in memory of an epoch; more goes to spill_folder, sorted. 0: 1 GiB.
+    spill_folder: of "range". None: TMPDIR, or /tmp.
     """
 
     policy: str = "supplied"
@@ -34,6 +38,8 @@ class Exchange:
     fraction: float | None = None
     seed: int = 0
     window_bytes: int = 0
+    memory_bytes: int = 0
+    spill_folder: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         if self.policy not in _core.exchange_policies:
@@ -49,6 +55,8 @@ class Exchange:
             fraction=self.fraction or 0,
             seed=self.seed,
             window_bytes=self.window_bytes,
+            memory_bytes=self.memory_bytes,
+            spill_folder=os.fspath(self.spill_folder or ""),
         )
 
 
