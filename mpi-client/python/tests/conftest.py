@@ -102,3 +102,15 @@ def numbers(spark):
     return spark.range(0, NUMBERS, 1, 5).selectExpr(
         "id", "array(double(id), 1, id * id) as features", "id * 2 as twice"
     )
+
+
+@pytest.fixture
+def ranks():
+    """The files of the pairs of all ranks of an exchange, of which nothing is left at the end."""
+    # It imports this module.
+    from exchanging import RANKS, make_files
+
+    with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
+        made = [make_files(pathlib.Path(folder), rank) for rank in range(RANKS)]
+        yield made
+        assert [files.remaining() for files in made] == [[]] * RANKS

@@ -4,10 +4,14 @@ import concurrent.futures
 import threading
 
 import pyarrow
+import supply
 
 from conftest import PairFiles
 from layout import CONSTANTS, put
 from task import Task
+from thread_transport import Mail, ThreadTransport
+
+RANKS = 2
 
 SCHEMA = pyarrow.schema(
     [
@@ -116,3 +120,29 @@ def check_all_once(sizes, epochs_by_rank, epochs):
     for epoch in range(epochs):
         received = [row for epochs in epochs_by_rank for row in epochs[epoch]]
         assert sorted(received, key=lambda row: row["id"]) == everything
+
+
+def opener(ranks, exchange, transport=ThreadTransport, **options):
+    """A function that opens the rank's pair."""
+    mail = Mail(RANKS)
+
+    def open_rank(rank, **more):
+        comm = transport(mail, rank)
+        options_of_rank = {"exchange": exchange, "comm": comm, "timeout": 30, **options, **more}
+        return supply.open(ranks[rank].folder, 0, rank=rank, **options_of_rank)
+
+    return open_rank
+
+
+def receive(ranks, exchange, sizes, epochs=1, announces=False, **options):
+    """What each rank receives in each epoch."""
+    open_rank = opener(ranks, exchange, **options)
+
+    def run(rank):
+        with open_rank(rank) as s:
+            task = feeding(ranks[rank], rank, sizes[rank], epochs, announces)
+            received = epochs_of(s)
+        task.join()
+        return received
+
+    return on_ranks(RANKS, run)
