@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* With so many cells for each piece, a search rarely needs a second step, whatever the sizes of the pieces. */
+/* With that number of cells for each piece, a search rarely needs a second step, whatever the sizes of the pieces. */
 #define CELLS_OF_PIECE 4
 
 /* Doubles the capacity of a list until it has space for `count` items. NULL: out of memory. */

@@ -50,7 +50,7 @@ static supply_status_t end_epoch(struct sorter *sorter, uint32_t epoch, struct f
     return SUPPLY_OK;
 }
 
-/* SUPPLY_OK: goes on. */
+/* SUPPLY_OK: something has been kept, or the epoch has ended. */
 static supply_status_t collect(struct sorter *sorter, bool wait, struct failure *failure) {
     supply_block_t block;
     const supply_status_t status = wait ? supply_next(sorter->inner, &block) : supply_try_next(sorter->inner, &block);
