@@ -5,13 +5,16 @@ import os
 import tempfile
 from typing import NamedTuple
 
-from engine import exchange
-from engine.figures import Table, spread, spread_text
+from engine import exchange, machine
+from engine.figures import Table, size_text, spread, spread_text
+from engine.machine import BenchError
 from engine.spark import Spark
 
 MEMORY = "/dev/shm"
 # Spark's memory for each byte of pairs: they are cached twice, and a shuffle needs some of it at a time.
 HEAP_FACTOR = 6
+# Beside the heap: shuffle files in memory, and what ranks that sort receive.
+MEMORY_FACTOR = HEAP_FACTOR + 2
 
 
 class Setting(NamedTuple):
@@ -38,6 +41,10 @@ def settings():
 @contextlib.contextmanager
 def started(setting, total_bytes):
     """Spark with that setting. It reads all shuffles from its own files, without a network."""
+    if machine.available_memory() < MEMORY_FACTOR * total_bytes:
+        raise BenchError(
+            f"{size_text(total_bytes)} of pairs need {MEMORY_FACTOR} times as much free memory: give fewer --bytes"
+        )
     with tempfile.TemporaryDirectory(prefix="supply-bench-shuffle-", dir=setting.folder) as folder:
         conf = {
             "spark.local.dir": folder,
@@ -52,15 +59,14 @@ def started(setting, total_bytes):
 
 def best(total_bytes, rounds, kinds, results):
     """The setting whose read stages are the shortest, summed over the kinds with the faster way of each."""
-    table = Table(
-        "Spark's own settings: seconds of the stage that reads, and of the whole job, median (min–max)",
-        ["way", *(f"{setting.text()}: {what}" for setting in settings() for what in ("read s", "whole s"))],
-    )
     measured = {setting: _measured(setting, total_bytes, rounds, kinds, results) for setting in settings()}
+    table = Table("Spark's own settings, median (min–max)", ["way", "shuffle files", "whole s", "read stage s"])
     for kind in kinds:
         for way in kind.ways:
-            seconds = [of_setting[way.word][key] for of_setting in measured.values() for key in ("read_s", "job_s")]
-            table.add(way.name, *map(spread_text, seconds))
+            for setting, seconds in measured.items():
+                table.add(
+                    way.name, setting.text(), *(spread_text(seconds[way.word][key]) for key in ("job_s", "read_s"))
+                )
     results.table(table)
     return min(measured, key=lambda setting: read_seconds(measured[setting], kinds))
 

@@ -20,7 +20,7 @@ private[bench] final class ReadStage(sc: SparkContext) extends SparkListener wit
     } ended.add(StageTime(end - start, read.totalBytesRead))
   }
 
-  /** Listeners hear of a stage some time after its job has returned. */
+  /** Spark may notify listeners of a stage after its job has returned. */
   def await(): StageTime = {
     val stage = ended.poll(ReadStage.LimitSeconds, TimeUnit.SECONDS)
     if (stage == null) throw new IllegalStateException(
