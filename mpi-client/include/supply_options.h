@@ -43,7 +43,8 @@ SUPPLY_API const char *supply_status_name(supply_status_t status);
 
 /**
  * A rank's position in its data: epoch, partition, and how many of its elements the rank has consumed; with an exchange
- * also the window. Opaque bytes that may be copied, stored and sent to another process. supply_position_to_text() writes a position as one line.
+ * also the window. Opaque bytes that may be copied, stored and sent to another process. supply_position_to_text()
+ * writes a position as one line.
  */
 typedef struct supply_position {
     uint8_t bytes[64];
@@ -109,8 +110,8 @@ typedef struct supply_options {
 
     /**
      * The program will exchange its elements with the other ranks, by supply_exchange_open() (supply_exchange.h). Spark
-     * refuses a rank without this option if it was started with --shuffle all. true or false; 64 bits, so that the struct
-     * does not end in padding.
+     * refuses a rank without this option if it was started with --shuffle all. true or false; 64 bits, so that the
+     * struct does not end in padding.
      */
     uint64_t exchange;
 } supply_options_t;

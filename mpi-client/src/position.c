@@ -128,9 +128,9 @@ supply_status_t supply_position_after(const supply_t *supply, const supply_block
 
 /* What snprintf() returns. */
 static int write_text(const struct position *position, char *text, size_t bytes) {
-    const int length = snprintf(text, bytes, TEXT_PREFIX ":%" PRIu32 ":%d:%" PRIu32 ":%" PRIu64 ":%016" PRIx64,
-                                position->epoch, position->inside, position->partition, position->element,
-                                position->plan);
+    const int length =
+        snprintf(text, bytes, TEXT_PREFIX ":%" PRIu32 ":%d:%" PRIu32 ":%" PRIu64 ":%016" PRIx64, position->epoch,
+                 position->inside, position->partition, position->element, position->plan);
     if (!position->exchange.is_set || (size_t)length >= bytes) return length;
     const struct exchange_position *exchange = &position->exchange;
     char elements[24] = TEXT_WHOLE;
@@ -154,10 +154,8 @@ static void read_exchange(const char *text, struct exchange_position *exchange) 
 supply_status_t supply_position_to_text(const supply_position_t *packed, char *text, size_t text_bytes) {
     if (packed == NULL || text == NULL || text_bytes == 0) return SUPPLY_ERROR_ARGUMENT;
     struct position position;
-    const int length =
-        supply_position_unpack(packed, &position)
-            ? write_text(&position, text, text_bytes)
-            : snprintf(text, text_bytes, "no-position");
+    const int length = supply_position_unpack(packed, &position) ? write_text(&position, text, text_bytes)
+                                                                 : snprintf(text, text_bytes, "no-position");
     if ((size_t)length < text_bytes) return SUPPLY_OK;
     text[0] = '\0';
     return SUPPLY_ERROR_ARGUMENT;

@@ -134,7 +134,8 @@ TEST_F(PositionTest, TheNextPairAsksForWhatFollows) {
 
 TEST_F(PositionTest, OneOfAnExchangeNeedsAnExchange) {
     supply_position_t position;
-    ASSERT_EQ(SUPPLY_OK, supply_position_from_text(&position, (at(3, 9, 5) + ":exchange:1:0:3:7:00000000000000cd").c_str()));
+    ASSERT_EQ(SUPPLY_OK,
+              supply_position_from_text(&position, (at(3, 9, 5) + ":exchange:1:0:3:7:00000000000000cd").c_str()));
     options.position = &position;
     Handle handle = open();
     Task task(files);
