@@ -128,7 +128,7 @@ supply_status_t supply_exchange_over(supply_t **supply, const struct transport *
     exchange->round.rank = rank;
     exchange->round.ranks = ranks;
     const supply_status_t status = open_exchange(exchange, supply != NULL ? *supply : NULL, options, &failure);
-    if (status != SUPPLY_OK) {
+    if (status != SUPPLY_OK || supply == NULL) {
         give_up(exchange, &failure);
         return status;
     }

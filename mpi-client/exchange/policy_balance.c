@@ -13,15 +13,14 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
  * others, in the same order.
  */
 void exchange_draw_balance(struct destinations *destinations, const struct draw *draw, const uint64_t *counts) {
-    uint64_t total = 0, surplus_before = 0, missing_before = 0;
+    uint64_t total = 0, surplus_before = 0, missing_before = 0, kept = 0;
     for (uint32_t rank = 0; rank < draw->ranks; rank++) total += counts[rank];
-    for (uint32_t rank = 0; rank < draw->rank; rank++) {
-        const uint64_t share = quota(total, draw->next, rank, draw->ranks);
-        surplus_before += counts[rank] - least(counts[rank], share);
+    for (uint32_t rank = 0; rank < draw->ranks; rank++) {
+        const uint64_t of_rank = least(counts[rank], quota(total, draw->next, rank, draw->ranks));
+        if (rank < draw->rank) surplus_before += counts[rank] - of_rank;
+        if (rank == draw->rank) kept = of_rank;
     }
-    const uint64_t mine = counts[draw->rank];
-    const uint64_t kept = least(mine, quota(total, draw->next, draw->rank, draw->ranks));
-    const uint64_t surplus_end = surplus_before + (mine - kept);
+    const uint64_t surplus_end = surplus_before + (counts[draw->rank] - kept);
     uint32_t end = 0;
     for (uint32_t rank = 0; rank < draw->ranks; rank++) {
         const uint64_t share = quota(total, draw->next, rank, draw->ranks);

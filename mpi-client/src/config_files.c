@@ -160,7 +160,8 @@ static supply_status_t read_file(const char *file, parse_line *parse, struct con
 
 /* By path, and those of the same path in the order of the lines. */
 static int compare_paths(const void *one, const void *other) {
-    const struct named_path *const *a = one, *const *b = other;
+    const struct named_path *const *a = (const struct named_path *const *)one;
+    const struct named_path *const *b = (const struct named_path *const *)other;
     const int order = strcmp((*a)->path, (*b)->path);
     return order != 0 ? order : *a < *b ? -1 : 1;
 }
@@ -168,20 +169,20 @@ static int compare_paths(const void *one, const void *other) {
 /* Two ranks would fight for a path that is given twice. This is found here, not at run time. */
 static supply_status_t check_distinct(const struct config_lines *lines, struct failure *failure) {
     const size_t count = 3 * lines->count;
-    const struct named_path **paths = malloc(count * sizeof *paths + 1);
+    const struct named_path **paths = (const struct named_path **)malloc(count * sizeof *paths + 1);
     if (paths == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     for (size_t i = 0; i < lines->count; i++) {
         paths[3 * i] = &lines->lines[i].mapped_file;
         paths[3 * i + 1] = &lines->lines[i].request_pipe;
         paths[3 * i + 2] = &lines->lines[i].notification_pipe;
     }
-    qsort(paths, count, sizeof *paths, compare_paths);
+    qsort((void *)paths, count, sizeof *paths, compare_paths);
     supply_status_t status = SUPPLY_OK;
     for (size_t i = 1; i < count && status == SUPPLY_OK; i++)
         if (strcmp(paths[i - 1]->path, paths[i]->path) == 0)
             status = supply_fail(failure, SUPPLY_ERROR_CONFIG, "%s: %s stands at %s, too: every file is its own",
                                  paths[i]->origin, paths[i]->path, paths[i - 1]->origin);
-    free(paths);
+    free((void *)paths);
     return status;
 }
 

@@ -47,12 +47,11 @@ static uint64_t prefix_decimal(const supply_column_t *column, uint32_t index) {
     return of_signed(high);
 }
 
-static void rest_of_decimal(const supply_column_t *column, uint32_t index, uint8_t place[8], const void **rest,
-                            size_t *bytes) {
+static void rest_of_decimal(const supply_column_t *column, uint32_t index, struct sort_key *key) {
     const uint8_t *low = (const uint8_t *)column->data + (size_t)index * 16;
-    for (int i = 0; i < 8; i++) place[i] = low[7 - i];
-    *rest = place;
-    *bytes = 8;
+    for (int i = 0; i < 8; i++) key->place[i] = low[7 - i];
+    key->rest = key->place;
+    key->rest_bytes = sizeof key->place;
 }
 
 /* A value that changed since the block was checked counts as empty. */
@@ -71,10 +70,8 @@ static uint64_t prefix_bytes(const supply_column_t *column, uint32_t index) {
     return prefix;
 }
 
-static void rest_of_bytes(const supply_column_t *column, uint32_t index, uint8_t place[8], const void **rest,
-                          size_t *bytes) {
-    (void)place;
-    bytes_of(column, index, rest, bytes);
+static void rest_of_bytes(const supply_column_t *column, uint32_t index, struct sort_key *key) {
+    bytes_of(column, index, &key->rest, &key->rest_bytes);
 }
 
 const struct key_order *exchange_key_order(const char *format) {
@@ -114,7 +111,7 @@ void exchange_key_read(const struct key_order *order, const supply_column_t *col
     key->is_null = exchange_key_is_null(column, index);
     if (key->is_null) return;
     key->prefix = order->prefix(column, index);
-    if (order->rest != NULL) order->rest(column, index, key->place, &key->rest, &key->rest_bytes);
+    if (order->rest != NULL) order->rest(column, index, key);
 }
 
 int exchange_key_compare(const struct sort_key *a, const struct sort_key *b) {

@@ -7,22 +7,21 @@
 
 #include "supply.h"
 
-/** How the values of one format are ordered. */
-struct key_order {
-    /** Smaller for smaller values. Equal for equal values, and for unequal ones only if `exact` is false. */
-    uint64_t (*prefix)(const supply_column_t *column, uint32_t index);
-    /** What orders values with the same prefix, by their bytes; NULL: the prefix is exact. `place` may be used to store
-     * it. */
-    void (*rest)(const supply_column_t *column, uint32_t index, uint8_t place[8], const void **rest, size_t *bytes);
-};
-
 /** A value, read from a column. */
 struct sort_key {
     uint64_t prefix;
-    const void *rest;
+    const void *rest; /**< bytes, compared as by memcmp() */
     size_t rest_bytes;
-    uint8_t place[8];
+    uint8_t place[8]; /**< for a rest that the column does not have in this form */
     bool is_null;
+};
+
+/** How the values of one format are ordered. */
+struct key_order {
+    /** Smaller for smaller values. Equal for equal values, and for unequal ones only if `rest` is not NULL. */
+    uint64_t (*prefix)(const supply_column_t *column, uint32_t index);
+    /** Fills in the key's rest, which orders values with the same prefix; NULL: the prefix is exact. */
+    void (*rest)(const supply_column_t *column, uint32_t index, struct sort_key *key);
 };
 
 /** The order of values of a format; NULL: they have none (lists). */

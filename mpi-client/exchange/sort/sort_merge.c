@@ -29,7 +29,8 @@ static void sift_down(struct merge *merge, uint32_t at) {
 
 bool exchange_merge_begin(struct merge *merge, const struct gathered_window *window, const struct sort_column *by,
                           struct sequence *sequences, uint32_t count) {
-    *merge = (struct merge){.window = window, .by = by, .heap = calloc(count + 1, sizeof *merge->heap)};
+    *merge =
+        (struct merge){.window = window, .by = by, .heap = (struct sequence **)calloc(count + 1, sizeof *merge->heap)};
     if (merge->heap == NULL) return false;
     for (uint32_t i = 0; i < count; i++)
         if (sequences[i].at < sequences[i].end) merge->heap[merge->count++] = &sequences[i];
@@ -40,7 +41,7 @@ bool exchange_merge_begin(struct merge *merge, const struct gathered_window *win
 }
 
 void exchange_merge_free(struct merge *merge) {
-    free(merge->heap);
+    free((void *)merge->heap);
     *merge = (struct merge){0};
 }
 

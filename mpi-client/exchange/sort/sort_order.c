@@ -41,11 +41,10 @@ static int compare_rests(const void *one, const void *other, void *context) {
 }
 
 /* Where the prefix does not say everything, the rest orders elements with the same one. */
-static void sort_rests(const struct sorted *sorted, struct sort_entry *entries, size_t count) {
+static void sort_rests(struct sorted *sorted, struct sort_entry *entries, size_t count) {
     for (size_t begin = 0, end; begin < count; begin = end) {
         for (end = begin + 1; end < count && entries[end].prefix == entries[begin].prefix;) end++;
-        if (end - begin > 1)
-            qsort_r(entries + begin, end - begin, sizeof *entries, compare_rests, (void *)(uintptr_t)sorted);
+        if (end - begin > 1) qsort_r(entries + begin, end - begin, sizeof *entries, compare_rests, sorted);
     }
 }
 
@@ -59,7 +58,7 @@ uint32_t *exchange_sort_window(const struct gathered_window *window, const struc
     }
     const uint32_t values = read_entries(window, by, entries);
     struct sort_entry *sorted_entries = exchange_sort_entries(entries, entries + window->elements, values);
-    const struct sorted sorted = {window, by};
+    struct sorted sorted = {window, by};
     if (by->order->rest != NULL) sort_rests(&sorted, sorted_entries, values);
     for (uint32_t i = 0; i < values; i++) order[i] = (uint32_t)sorted_entries[i].element;
     for (uint32_t i = values; i < window->elements; i++) order[i] = (uint32_t)entries[i].element;

@@ -117,7 +117,7 @@ static void free_sorter(struct sorter *sorter) {
 
 static supply_status_t close_sorter(void *context, double seconds, const char *reason, bool *keep) {
     struct sorter *sorter = context;
-    (void)keep;
+    *keep = false;
     const supply_status_t status =
         reason ? supply_abort(sorter->inner, reason) : supply_close_within(sorter->inner, seconds);
     if (status != SUPPLY_AGAIN && status != SUPPLY_INTERRUPTED) free_sorter(sorter);
@@ -126,7 +126,7 @@ static supply_status_t close_sorter(void *context, double seconds, const char *r
 
 static void abort_sorter(void *context, const char *reason, bool *keep) {
     struct sorter *sorter = context;
-    (void)keep;
+    *keep = false;
     supply_abort(sorter->inner, reason);
     free_sorter(sorter);
 }
