@@ -62,7 +62,8 @@ class ExchangeSuite extends AnyFunSuite with PairWithRank {
     withPair() { (rank, pair) =>
       val message = intercept[ConfigException](pair.writeOrCheckExchange(exchange)).getMessage
       assert(message.startsWith("pair 0 (") && message.contains("contract 1.1") &&
-        message.contains("options.exchange and supply_exchange_open() (Python: exchange='supplied')") &&
+        message.contains(
+          "options.exchange and supply_exchange_open() (Python: exchange='supplied')") &&
         message.endsWith("or supply without --shuffle all"))
       assert(announced(rank) == Exchange.Off)
       pair.writeOrCheckExchange(Exchange.Off)
