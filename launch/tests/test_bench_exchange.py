@@ -1,5 +1,7 @@
 """bench/exchange: which results it refuses, and against which way of Spark its ratios are. Nothing is timed."""
 
+import ctypes
+import subprocess
 import sys
 
 import pytest
@@ -55,6 +57,39 @@ class TestOrder:
 
     def test_keys_that_descend_within_a_rank(self):
         assert exchange.out_of_order([of_rank(1, 5, descents=2)]) == ["rank 0: 2 keys below the key before"]
+
+
+@pytest.fixture(scope="module")
+def key_set_library(tmp_path_factory):
+    file = tmp_path_factory.mktemp("keys") / "key_set.so"
+    sources = [ROOT / "bench" / "c" / name for name in ("key_set.c", "messages.c")]
+    subprocess.run(["cc", "-std=c11", "-O1", "-shared", "-fPIC", "-o", file, *sources], check=True)
+    return ctypes.CDLL(str(file))
+
+
+class TestKeys:
+    """bench/c/key_set.c, by which the ranks count their keys."""
+
+    class KeySet(ctypes.Structure):
+        _fields_ = (
+            ("keys", ctypes.c_void_p),
+            ("taken", ctypes.c_void_p),
+            ("count", ctypes.c_size_t),
+            ("capacity", ctypes.c_size_t),
+        )
+
+    @pytest.mark.parametrize(
+        "keys",
+        [[], [7, 7, 7], [0, -1, 0, 2**63 - 1, -(2**63)], [i << 20 for i in range(100_000)] * 2],
+        ids=["none", "equal", "extreme", "many"],
+    )
+    def test_it_counts_each_key_once(self, key_set_library, keys):
+        key_set = self.KeySet()
+        for key in keys:
+            key_set_library.key_set_add(ctypes.byref(key_set), ctypes.c_int64(key))
+        assert key_set.count == len(set(keys))
+        key_set_library.key_set_free(ctypes.byref(key_set))
+        assert key_set.count == 0
 
 
 class AnsweringSpark:
