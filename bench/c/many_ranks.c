@@ -44,7 +44,7 @@ static void open_all(void) {
     struct failure failure;
     if (supply_config_read(getenv("SUPPLY_MAPPED_FILES"), getenv("SUPPLY_NAMED_PIPES"), &config, &failure) != SUPPLY_OK)
         die("%s", failure.text);
-    if (config.count < (size_t)(first_rank + count)) die("the config files have only %zu lines", config.count);
+    if (config.count < (size_t)first_rank + (size_t)count) die("the config files have only %zu lines", config.count);
     for (int i = 0; i < count; i++) {
         const struct config_line *line = &config.lines[first_rank + i];
         supply_options_t options;

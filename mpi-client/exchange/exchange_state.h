@@ -25,6 +25,7 @@ struct exchange {
     struct exchange *next_kept; /**< a context that is never freed, either */
     supply_t *pair;
     supply_t *handle; /**< the one with the exchanged elements */
+    supply_t *outer;  /**< the one that the program gets: the same, or a sorter of it */
     struct filler_pair inspected;
     struct exchange_settings settings;
     uint64_t fingerprint; /**< of the settings with what Spark says; 0: not known yet */

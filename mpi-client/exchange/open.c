@@ -35,6 +35,22 @@ static supply_status_t inspect(struct exchange *exchange, supply_t *pair, struct
     return SUPPLY_OK;
 }
 
+static void fail(void *exchange, const struct failure *failure) { exchange_fail_later(exchange, failure); }
+
+/* The program reads the sorter, which reads the exchange. */
+static supply_status_t sort(struct exchange *exchange, struct failure *failure) {
+    const struct exchange_settings *settings = &exchange->settings;
+    const struct sorter_options options = {.column = settings->column,
+                                           .memory_bytes = settings->memory_bytes,
+                                           .folder = settings->spill_folder,
+                                           .block_bytes = settings->window_bytes,
+                                           .settings = &exchange->fingerprint,
+                                           .start = exchange->inspected.start,
+                                           .fail = fail,
+                                           .exchange = exchange};
+    return exchange_sort(&exchange->outer, &options, failure);
+}
+
 /* Everything that can fail on one rank alone. */
 static supply_status_t prepare(struct exchange *exchange, const supply_exchange_options_t *options,
                                struct failure *failure) {
@@ -64,7 +80,10 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
     exchange->counts = calloc(ranks, sizeof *exchange->counts);
     if (exchange->counts == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     const struct filler filler = exchange_filler(exchange);
-    return supply_filler_open(&exchange->handle, &filler, pair->name, exchange_slot_bytes(capacity), SLOTS, failure);
+    status = supply_filler_open(&exchange->handle, &filler, pair->name, exchange_slot_bytes(capacity), SLOTS, failure);
+    if (status != SUPPLY_OK) return status;
+    exchange->outer = exchange->handle;
+    return exchange->settings.policy == SUPPLY_EXCHANGE_RANGE ? sort(exchange, failure) : SUPPLY_OK;
 }
 
 static supply_status_t agree(struct exchange *exchange, struct failure *failure) {
@@ -90,28 +109,13 @@ static supply_status_t open_exchange(struct exchange *exchange, supply_t *pair,
 }
 
 /* Leaves the pair to the program, which can only close it. */
-static void give_up(struct exchange *exchange, const struct failure *failure) {
+static void leave_pair(struct exchange *exchange, const struct failure *failure) {
     if (exchange->pair != NULL) supply_filler_fail(exchange->pair, failure);
     bool keep;
-    if (exchange->handle != NULL)
-        supply_abort(exchange->handle, failure->text);
+    if (exchange->outer != NULL)
+        supply_abort(exchange->outer, failure->text);
     else
         exchange_free(exchange, &keep);
-}
-
-/* What the exchange has brought to this rank is returned in order. */
-static supply_status_t sort(const struct exchange *exchange, supply_t **supply) {
-    const struct exchange_settings *settings = &exchange->settings;
-    const struct sorter_options options = {.column = settings->column,
-                                           .memory_bytes = settings->memory_bytes,
-                                           .folder = settings->spill_folder,
-                                           .block_bytes = settings->window_bytes,
-                                           .settings = &exchange->fingerprint,
-                                           .start = exchange->inspected.start};
-    struct failure failure;
-    const supply_status_t status = exchange_sort(supply, &options, &failure);
-    if (status != SUPPLY_OK) supply_filler_fail(*supply, &failure);
-    return status;
 }
 
 supply_status_t supply_exchange_over(supply_t **supply, const struct transport *transport,
@@ -129,11 +133,11 @@ supply_status_t supply_exchange_over(supply_t **supply, const struct transport *
     exchange->round.ranks = ranks;
     const supply_status_t status = open_exchange(exchange, supply != NULL ? *supply : NULL, options, &failure);
     if (status != SUPPLY_OK || supply == NULL) {
-        give_up(exchange, &failure);
+        leave_pair(exchange, &failure);
         return status;
     }
     exchange->owns_pair = true;
     supply_filler_claim(exchange->pair);
-    *supply = exchange->handle;
-    return exchange->settings.policy == SUPPLY_EXCHANGE_RANGE ? sort(exchange, supply) : SUPPLY_OK;
+    *supply = exchange->outer;
+    return SUPPLY_OK;
 }

@@ -23,6 +23,26 @@ class ExchangeCloseTest : public ExchangeTest {
     }
 
     std::function<void(int, Task &)> before, after;
+    /** Some ranks see the end of the epoch, the others only that of the data. */
+    void expect_all_of_a_stream_that_ends_early() {
+        create({0, 0, 0});
+        before = [](int rank, Task &task) {
+            task.write_schema(row_schema(Shape::fixed));
+            task.supply(row_block(Shape::fixed, {rank}), 0, static_cast<uint32_t>(rank), 0);
+            if (rank == 1) task.end_of_epoch(0);
+            task.end_of_data(0);
+            task.see_end();
+            throw std::runtime_error("done");
+        };
+        run_all();
+        std::vector<int64_t> all;
+        for (const auto &rank : ranks) {
+            EXPECT_EQ(SUPPLY_END_OF_DATA, rank->status) << rank->error;
+            EXPECT_TRUE(rank->epochs.empty()) << "no rank sees the end of an epoch that is not whole";
+            all.insert(all.end(), rank->ids.begin(), rank->ids.end());
+        }
+        EXPECT_EQ(3u, all.size());
+    }
 };
 
 TEST_F(ExchangeCloseTest, AnInterruptedCallMayBeRepeated) {
@@ -170,24 +190,13 @@ TEST_F(ExchangeCloseTest, ARankWithoutColumnsTakesThoseOfAnother) {
     expect_once();
 }
 
-TEST_F(ExchangeCloseTest, AStreamMayEndInTheMiddleOfAnEpoch) {
-    create({0, 0, 0});
-    before = [](int rank, Task &task) {
-        task.write_schema(row_schema(Shape::fixed));
-        task.supply(row_block(Shape::fixed, {rank}), 0, static_cast<uint32_t>(rank), 0);
-        if (rank == 1) task.end_of_epoch(0);
-        task.end_of_data(0);
-        task.see_end();
-        throw std::runtime_error("done");
-    };
-    run_all();
-    std::vector<int64_t> all;
-    for (const auto &rank : ranks) {
-        EXPECT_EQ(SUPPLY_END_OF_DATA, rank->status) << rank->error;
-        EXPECT_TRUE(rank->epochs.empty()) << "no rank sees the end of an epoch that is not whole";
-        all.insert(all.end(), rank->ids.begin(), rank->ids.end());
-    }
-    EXPECT_EQ(3u, all.size());
+TEST_F(ExchangeCloseTest, AStreamMayEndInTheMiddleOfAnEpoch) { expect_all_of_a_stream_that_ends_early(); }
+
+TEST_F(ExchangeCloseTest, AStreamThatIsSortedMayEndInTheMiddleOfAnEpoch) {
+    options.policy = SUPPLY_EXCHANGE_RANGE;
+    options.seed = 0;
+    options.column = "id";
+    expect_all_of_a_stream_that_ends_early();
 }
 
 } // namespace supply_test

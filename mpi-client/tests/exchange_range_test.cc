@@ -115,7 +115,6 @@ TEST_F(ExchangeRangeTest, AResumedEpochReturnsTheRestOfTheSameOrder) {
     create({300, 300}, 2);
     shuffle();
     std::vector<supply_position_t> positions(2);
-    std::vector<int64_t> before;
     run([&](int rank) {
         ExchangeRank &of = *ranks[static_cast<size_t>(rank)];
         ASSERT_EQ(SUPPLY_OK, of.open(*network, rank, &options)) << of.error;
@@ -154,10 +153,10 @@ TEST_F(ExchangeRangeTest, WhatCannotBeSortedFailsOnAllRanks) {
     }
 }
 
-TEST_F(ExchangeRangeTest, AFolderThatIsNotThereIsNamed) {
+TEST_F(ExchangeRangeTest, AFolderThatIsNotThereIsNamedOnAllRanks) {
     options.spill_folder = "/nowhere/at/all";
     options.memory_bytes = 1000;
-    create({500});
+    create({500, 500});
     run_all();
     expect_failure(SUPPLY_ERROR_SYSTEM, {"/nowhere/at/all", "spill_folder"});
 }

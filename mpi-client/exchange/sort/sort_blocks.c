@@ -46,7 +46,7 @@ static uint64_t sum_of_lengths(const struct pick *picked, uint32_t column) {
     return sum;
 }
 
-static void lay_out(struct sorter *sorter, const struct pick *picked, const struct slot *slot) {
+static bool lay_out(struct sorter *sorter, const struct pick *picked, const struct slot *slot) {
     struct slot_layout *layout = &sorter->layout;
     layout->elements = picked->count;
     for (uint32_t i = 0; i < sorter->columns.buffer_count; i++) {
@@ -54,7 +54,7 @@ static void lay_out(struct sorter *sorter, const struct pick *picked, const stru
         if (buffer->kind == WIRE_LENGTHS)
             layout->value_bytes[buffer->variable] = sum_of_lengths(picked, buffer->column);
     }
-    exchange_slot_place(layout, &sorter->columns, slot);
+    return exchange_slot_place(layout, &sorter->columns, slot);
 }
 
 static void copy_buffer(const struct sorter *sorter, const struct pick *picked, uint32_t index) {
@@ -78,10 +78,14 @@ supply_status_t exchange_take_sorted(struct sorter *sorter, const struct slot *s
     *elements = pick(sorter);
     if (*elements == 0) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     const struct pick picked = {.window = &sorter->window, .order = sorter->picked, .count = *elements};
-    lay_out(sorter, &picked, slot);
-    for (uint32_t i = 0; i < sorter->columns.buffer_count; i++) copy_buffer(sorter, &picked, i);
-    *bytes = exchange_slot_finish(&sorter->layout, &sorter->columns, 0);
-    return SUPPLY_OK;
+    *bytes = 0;
+    if (lay_out(sorter, &picked, slot)) {
+        for (uint32_t i = 0; i < sorter->columns.buffer_count; i++) copy_buffer(sorter, &picked, i);
+        *bytes = exchange_slot_finish(&sorter->layout, &sorter->columns, 0);
+    }
+    if (*bytes > 0) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s: sorted elements have changed in memory or in the file",
+                       sorter->inspected.name);
 }
 
 void exchange_skip_sorted(struct sorter *sorter, uint64_t count) {

@@ -38,14 +38,13 @@ static supply_status_t begin_order(struct sorter *sorter, struct failure *failur
     return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
 }
 
-static supply_status_t append_sorted(struct sorter *sorter, struct sort_run *run, const struct slot *slot,
-                                     struct failure *failure) {
+static supply_status_t append_sorted(struct sorter *sorter, const struct slot *slot, struct failure *failure) {
     while (sorter->merge.count > 0) {
         uint32_t elements;
         size_t bytes;
         supply_status_t status = exchange_take_sorted(sorter, slot, &elements, &bytes, failure);
         if (status == SUPPLY_OK)
-            status = exchange_run_append(run, slot->address, bytes, elements, sorter->folder, failure);
+            status = exchange_runs_append(&sorter->runs, slot->address, bytes, elements, sorter->folder, failure);
         if (status != SUPPLY_OK) return status;
     }
     return SUPPLY_OK;
@@ -53,27 +52,31 @@ static supply_status_t append_sorted(struct sorter *sorter, struct sort_run *run
 
 static supply_status_t write_run(struct sorter *sorter, struct failure *failure) {
     const size_t slot_bytes = exchange_slot_bytes(sorter->options.block_bytes);
-    struct sort_run *runs = reallocarray(sorter->runs, sorter->run_count + 1, sizeof *runs);
-    if (runs != NULL) sorter->runs = runs;
-    uint8_t *memory = runs ? aligned_alloc(BUFFER_ALIGNMENT, slot_bytes) : NULL;
+    uint8_t *memory = aligned_alloc(BUFFER_ALIGNMENT, slot_bytes);
     if (memory == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
-    supply_status_t status = exchange_run_create(&runs[sorter->run_count], sorter->folder, failure);
-    if (status == SUPPLY_OK) {
-        struct sort_run *run = &runs[sorter->run_count++];
-        status = begin_order(sorter, failure);
-        if (status == SUPPLY_OK) status = append_sorted(sorter, run, &(struct slot){memory, slot_bytes}, failure);
-    }
+    supply_status_t status = exchange_runs_begin(&sorter->runs, sorter->folder, failure);
+    if (status == SUPPLY_OK) status = begin_order(sorter, failure);
+    if (status == SUPPLY_OK) status = append_sorted(sorter, &(struct slot){memory, slot_bytes}, failure);
     free(memory);
     end_order(sorter);
     free_blocks(sorter);
     return status;
 }
 
+static supply_status_t check_count(const struct sorter *sorter, const supply_block_t *block, struct failure *failure) {
+    if (sorter->kept_elements + block->element_count <= UINT32_MAX) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                       "%s: more than %u elements of an epoch reach this rank, which it cannot sort: use more ranks",
+                       sorter->inspected.name, UINT32_MAX);
+}
+
 supply_status_t exchange_keep(struct sorter *sorter, const supply_block_t *block, struct failure *failure) {
     const uint32_t columns = sorter->columns.schema.count;
+    supply_status_t status = check_count(sorter, block, failure);
+    if (status != SUPPLY_OK) return status;
     struct held_block *held = exchange_hold(sorter->inner, block, &sorter->columns, failure);
     if (held == NULL) return failure->status;
-    supply_status_t status = exchange_copy_held(held, sorter->inner, columns, failure);
+    status = exchange_copy_held(held, sorter->inner, columns, failure);
     if (status == SUPPLY_OK && !exchange_window_add(&sorter->window, held, 0, block->element_count))
         status = supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
     if (status != SUPPLY_OK) {
@@ -81,28 +84,37 @@ supply_status_t exchange_keep(struct sorter *sorter, const supply_block_t *block
         return status;
     }
     sorter->kept_bytes += bytes_of(held);
+    sorter->kept_elements += block->element_count;
+    sorter->epoch = block->epoch;
     return sorter->kept_bytes > sorter->options.memory_bytes ? write_run(sorter, failure) : SUPPLY_OK;
 }
 
-/* The elements of all runs as one window, and each run as a sequence of it. */
+/* Each run is a sequence of the window of all runs. */
+static void find_sequences(struct sorter *sorter) {
+    for (uint32_t i = 0, at = 0; i < sorter->runs.block_count; i++) {
+        const struct run_block *block = &sorter->runs.blocks[i];
+        struct sequence *sequence = &sorter->sequences[block->run];
+        if (sequence->end == 0) sequence->at = at;
+        at += block->elements;
+        sequence->end = at;
+    }
+}
+
 static supply_status_t load_runs(struct sorter *sorter, struct failure *failure) {
-    sorter->sequences = calloc(sorter->run_count, sizeof *sorter->sequences);
+    sorter->sequences = calloc(sorter->runs.count, sizeof *sorter->sequences);
     if (sorter->sequences == NULL)
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
-    for (uint32_t i = 0; i < sorter->run_count; i++) {
-        sorter->sequences[i].at = sorter->window.elements;
-        const supply_status_t status = exchange_run_load(&sorter->runs[i], &sorter->columns, &sorter->window, failure);
-        if (status != SUPPLY_OK) return status;
-        sorter->sequences[i].end = sorter->window.elements;
-    }
+    const supply_status_t status = exchange_runs_load(&sorter->runs, &sorter->columns, &sorter->window, failure);
+    if (status != SUPPLY_OK) return status;
+    find_sequences(sorter);
     if (exchange_window_complete(&sorter->window) &&
-        exchange_merge_begin(&sorter->merge, &sorter->window, &sorter->by, sorter->sequences, sorter->run_count))
+        exchange_merge_begin(&sorter->merge, &sorter->window, &sorter->by, sorter->sequences, sorter->runs.count))
         return SUPPLY_OK;
     return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
 }
 
 supply_status_t exchange_sort_kept(struct sorter *sorter, struct failure *failure) {
-    if (sorter->run_count == 0) return begin_order(sorter, failure);
+    if (sorter->runs.count == 0) return begin_order(sorter, failure);
     const supply_status_t status = sorter->window.elements > 0 ? write_run(sorter, failure) : SUPPLY_OK;
     return status == SUPPLY_OK ? load_runs(sorter, failure) : status;
 }
@@ -110,8 +122,6 @@ supply_status_t exchange_sort_kept(struct sorter *sorter, struct failure *failur
 void exchange_drop_kept(struct sorter *sorter) {
     end_order(sorter);
     free_blocks(sorter);
-    for (uint32_t i = 0; i < sorter->run_count; i++) exchange_run_close(&sorter->runs[i]);
-    free(sorter->runs);
-    sorter->runs = NULL;
-    sorter->run_count = 0;
+    exchange_runs_close(&sorter->runs);
+    sorter->kept_elements = 0;
 }

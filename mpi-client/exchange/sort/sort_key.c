@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "held_block.h"
+
 #define SIGN_64 (UINT64_C(1) << 63)
 
 /* Unsigned numbers with the order of signed ones. */
@@ -56,9 +58,10 @@ static void rest_of_decimal(const supply_column_t *column, uint32_t index, struc
 
 /* A value that changed since the block was checked counts as empty. */
 static void bytes_of(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
-    if (supply_value(column, index, data, bytes) == SUPPLY_OK) return;
-    *data = "";
-    *bytes = 0;
+    const uint32_t length = exchange_value_bytes(column, index);
+    *data = exchange_value(column, index, length);
+    *bytes = *data != NULL ? length : 0;
+    if (*data == NULL) *data = "";
 }
 
 static uint64_t prefix_bytes(const supply_column_t *column, uint32_t index) {

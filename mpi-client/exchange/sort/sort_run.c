@@ -6,12 +6,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-supply_status_t exchange_run_create(struct sort_run *run, const char *folder, struct failure *failure) {
-    *run = (struct sort_run){.fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)};
-    if (run->fd >= 0) return SUPPLY_OK;
-    return supply_fail(
-        failure, SUPPLY_ERROR_SYSTEM,
-        "a file for sorted elements cannot be made in %s: %m: set spill_folder to a folder on a local disk", folder);
+supply_status_t exchange_runs_begin(struct sort_runs *runs, const char *folder, struct failure *failure) {
+    if (!runs->is_open) runs->fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (runs->fd < 0)
+        return supply_fail(
+            failure, SUPPLY_ERROR_SYSTEM,
+            "a file for sorted elements cannot be made in %s: %m: set spill_folder to a folder on a local "
+            "disk",
+            folder);
+    runs->is_open = true;
+    runs->count++;
+    return SUPPLY_OK;
 }
 
 static supply_status_t write_all(int fd, const uint8_t *from, size_t bytes, size_t offset, const char *folder,
@@ -32,15 +37,16 @@ static supply_status_t write_all(int fd, const uint8_t *from, size_t bytes, size
     return SUPPLY_OK;
 }
 
-supply_status_t exchange_run_append(struct sort_run *run, const uint8_t *block, size_t bytes, uint32_t elements,
-                                    const char *folder, struct failure *failure) {
-    struct run_block *blocks = reallocarray(run->blocks, run->block_count + 1, sizeof *blocks);
+supply_status_t exchange_runs_append(struct sort_runs *runs, const uint8_t *block, size_t bytes, uint32_t elements,
+                                     const char *folder, struct failure *failure) {
+    struct run_block *blocks = reallocarray(runs->blocks, runs->block_count + 1, sizeof *blocks);
     if (blocks == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    run->blocks = blocks;
-    const supply_status_t status = write_all(run->fd, block, bytes, run->bytes, folder, failure);
+    runs->blocks = blocks;
+    const supply_status_t status = write_all(runs->fd, block, bytes, runs->bytes, folder, failure);
     if (status != SUPPLY_OK) return status;
-    blocks[run->block_count++] = (struct run_block){.offset = run->bytes, .bytes = bytes, .elements = elements};
-    run->bytes += (bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
+    blocks[runs->block_count++] =
+        (struct run_block){.offset = runs->bytes, .bytes = bytes, .elements = elements, .run = runs->count - 1};
+    runs->bytes += (bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
     return SUPPLY_OK;
 }
 
@@ -64,36 +70,36 @@ static void find_columns(const uint8_t *block, uint32_t elements, const struct c
     }
 }
 
-static supply_status_t add_block(const struct sort_run *run, const struct run_block *block,
-                                 const struct columns *columns, struct gathered_window *window) {
+static bool add_block(const struct sort_runs *runs, const struct run_block *block, const struct columns *columns,
+                      struct gathered_window *window) {
     struct held_block *held = calloc(1, sizeof *held);
     supply_column_t *found = calloc(columns->schema.count, sizeof *found);
     if (held == NULL || found == NULL || !exchange_window_add(window, held, 0, block->elements)) {
         free(held);
         free(found);
-        return SUPPLY_ERROR_MEMORY;
+        return false;
     }
-    find_columns(run->mapping + block->offset, block->elements, columns, found);
+    find_columns(runs->mapping + block->offset, block->elements, columns, found);
     held->columns = found;
-    return SUPPLY_OK;
+    return true;
 }
 
-supply_status_t exchange_run_load(struct sort_run *run, const struct columns *columns, struct gathered_window *window,
-                                  struct failure *failure) {
-    void *mapping = mmap(NULL, run->bytes, PROT_READ, MAP_SHARED, run->fd, 0);
+supply_status_t exchange_runs_load(struct sort_runs *runs, const struct columns *columns,
+                                   struct gathered_window *window, struct failure *failure) {
+    void *mapping = mmap(NULL, runs->bytes, PROT_READ, MAP_SHARED, runs->fd, 0);
     if (mapping == MAP_FAILED)
         return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%zu bytes of sorted elements cannot be mapped: %m",
-                           run->bytes);
-    run->mapping = mapping;
-    for (uint32_t i = 0; i < run->block_count; i++)
-        if (add_block(run, &run->blocks[i], columns, window) != SUPPLY_OK)
+                           runs->bytes);
+    runs->mapping = mapping;
+    for (uint32_t i = 0; i < runs->block_count; i++)
+        if (!add_block(runs, &runs->blocks[i], columns, window))
             return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     return SUPPLY_OK;
 }
 
-void exchange_run_close(struct sort_run *run) {
-    if (run->mapping != NULL) munmap(run->mapping, run->bytes);
-    if (run->fd >= 0) close(run->fd);
-    free(run->blocks);
-    *run = (struct sort_run){.fd = -1};
+void exchange_runs_close(struct sort_runs *runs) {
+    if (runs->mapping != NULL) munmap(runs->mapping, runs->bytes);
+    if (runs->is_open) close(runs->fd);
+    free(runs->blocks);
+    *runs = (struct sort_runs){0};
 }

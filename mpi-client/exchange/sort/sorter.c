@@ -1,5 +1,6 @@
 #include "sorter.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,8 @@
 enum { SLOTS = 3 };
 
 static supply_status_t fail_by_inner(struct sorter *sorter, supply_status_t status, struct failure *failure) {
+    /* supply_fail() takes it from there. */
+    errno = supply_error_errno(sorter->inner);
     return supply_fail(failure, status, "%s", supply_error(sorter->inner));
 }
 
@@ -39,7 +42,7 @@ static supply_status_t learn_schema(void *context, struct failure *failure) {
     return count < 0 ? fail_by_inner(sorter, (supply_status_t)count, failure) : learn_columns(sorter, failure);
 }
 
-static supply_status_t end_epoch(struct sorter *sorter, uint32_t epoch, struct failure *failure) {
+static supply_status_t begin_sorted(struct sorter *sorter, uint32_t epoch, struct failure *failure) {
     const struct position *start = &sorter->options.start;
     const supply_status_t status = exchange_sort_kept(sorter, failure);
     if (status != SUPPLY_OK) return status;
@@ -50,15 +53,53 @@ static supply_status_t end_epoch(struct sorter *sorter, uint32_t epoch, struct f
     return SUPPLY_OK;
 }
 
+/* A stream may end in the middle of an epoch. */
+static supply_status_t end_data(struct sorter *sorter, struct failure *failure) {
+    if (sorter->kept_elements == 0) return SUPPLY_END_OF_DATA;
+    sorter->ends_data = true;
+    return begin_sorted(sorter, sorter->epoch, failure);
+}
+
+static supply_status_t keep(struct sorter *sorter, const supply_block_t *block, struct failure *failure) {
+    const supply_status_t status = learn_columns(sorter, failure);
+    return status == SUPPLY_OK ? exchange_keep(sorter, block, failure) : status;
+}
+
+static supply_status_t next(struct sorter *sorter, bool wait, supply_block_t *block) {
+    return wait ? supply_next(sorter->inner, block) : supply_try_next(sorter->inner, block);
+}
+
+/* The other ranks are told at their next agreement. Until then this rank takes part, and drops what it receives. */
+static supply_status_t fail_with_others(struct sorter *sorter, bool wait, struct failure *failure) {
+    for (;;) {
+        supply_block_t block;
+        const supply_status_t status = next(sorter, wait, &block);
+        if (status < 0) return fail_by_inner(sorter, status, failure);
+        if (status == SUPPLY_AGAIN || status == SUPPLY_INTERRUPTED) return status;
+        if (status == SUPPLY_OK) supply_release(sorter->inner, &block);
+    }
+}
+
+static supply_status_t fail_on_all(struct sorter *sorter, bool wait, struct failure *failure) {
+    sorter->has_failed = true;
+    sorter->options.fail(sorter->options.exchange, failure);
+    return fail_with_others(sorter, wait, failure);
+}
+
 /* SUPPLY_OK: something has been kept, or the epoch has ended. */
 static supply_status_t collect(struct sorter *sorter, bool wait, struct failure *failure) {
     supply_block_t block;
-    const supply_status_t status = wait ? supply_next(sorter->inner, &block) : supply_try_next(sorter->inner, &block);
+    const supply_status_t status = next(sorter, wait, &block);
+    supply_status_t own = SUPPLY_OK;
     if (status < 0) return fail_by_inner(sorter, status, failure);
-    if (status == SUPPLY_END_OF_EPOCH) return end_epoch(sorter, block.epoch, failure);
-    if (status != SUPPLY_OK) return status;
-    const supply_status_t learned = learn_columns(sorter, failure);
-    return learned == SUPPLY_OK ? exchange_keep(sorter, &block, failure) : learned;
+    if (status == SUPPLY_OK)
+        own = keep(sorter, &block, failure);
+    else if (status == SUPPLY_END_OF_EPOCH)
+        own = begin_sorted(sorter, block.epoch, failure);
+    else
+        own = status == SUPPLY_END_OF_DATA ? end_data(sorter, failure) : status;
+    if (own < 0 && status != SUPPLY_END_OF_DATA) return fail_on_all(sorter, wait, failure);
+    return own;
 }
 
 static supply_status_t take(struct sorter *sorter, const struct slot *slot, struct filled *filled,
@@ -72,12 +113,13 @@ static supply_status_t take(struct sorter *sorter, const struct slot *slot, stru
     }
     exchange_drop_kept(sorter);
     sorter->is_sorted = false;
-    return SUPPLY_END_OF_EPOCH;
+    return sorter->ends_data ? SUPPLY_END_OF_DATA : SUPPLY_END_OF_EPOCH;
 }
 
 static supply_status_t fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
                             struct failure *failure) {
     struct sorter *sorter = context;
+    if (sorter->has_failed) return fail_with_others(sorter, wait, failure);
     while (!sorter->is_sorted) {
         const supply_status_t status = collect(sorter, wait, failure);
         filled->epoch = sorter->epoch;
@@ -118,8 +160,9 @@ static void free_sorter(struct sorter *sorter) {
 static supply_status_t close_sorter(void *context, double seconds, const char *reason, bool *keep) {
     struct sorter *sorter = context;
     *keep = false;
-    const supply_status_t status =
-        reason ? supply_abort(sorter->inner, reason) : supply_close_within(sorter->inner, seconds);
+    /* The inner handle knows best why: Spark, another rank, or nothing but an early end. */
+    (void)reason;
+    const supply_status_t status = supply_close_within(sorter->inner, seconds);
     if (status != SUPPLY_AGAIN && status != SUPPLY_INTERRUPTED) free_sorter(sorter);
     return status;
 }

@@ -20,11 +20,13 @@ struct sorter {
 
     struct gathered_window window; /**< the elements that are kept: of the epoch, or since the last run */
     size_t kept_bytes;
-    struct sort_run *runs;
-    uint32_t run_count;
+    uint64_t kept_elements; /**< of the epoch, with those in runs */
+    struct sort_runs runs;
 
-    bool is_sorted; /**< the epoch has ended, and its elements are returned in order */
-    uint32_t epoch;
+    bool is_sorted;  /**< the epoch has ended, and its elements are returned in order */
+    bool ends_data;  /**< the data has ended, too, in the middle of the epoch */
+    bool has_failed; /**< the inner exchange reports why to all ranks */
+    uint32_t epoch;  /**< of what is kept */
     uint32_t *order; /**< of the window; NULL: the window is that of the runs */
     struct sequence *sequences;
     struct merge merge;
