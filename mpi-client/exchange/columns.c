@@ -74,14 +74,6 @@ static supply_status_t plan_or_free(struct columns *columns, const char *name, s
     return status;
 }
 
-supply_status_t exchange_columns_learn(struct columns *columns, const struct mapped_file_header *header,
-                                       const char *name, struct failure *failure) {
-    if (columns->schema.count != 0 || __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE) == 0) return SUPPLY_OK;
-    const supply_status_t status = supply_schema_read(&columns->schema, header, failure);
-    if (status != SUPPLY_OK) return supply_fail(failure, status, "%s: %s", name, failure->text);
-    return plan_or_free(columns, name, failure);
-}
-
 supply_status_t exchange_columns_set(struct columns *columns, const struct schema_entry *entries, uint32_t count,
                                      const char *name, struct failure *failure) {
     columns->schema.entries = malloc(count * sizeof *entries);
@@ -89,6 +81,15 @@ supply_status_t exchange_columns_set(struct columns *columns, const struct schem
     memcpy(columns->schema.entries, entries, count * sizeof *entries);
     columns->schema.count = count;
     return plan_or_free(columns, name, failure);
+}
+
+supply_status_t exchange_columns_learn(struct columns *columns, supply_t *pair, const char *name,
+                                       struct failure *failure) {
+    const struct schema_entry *entries;
+    uint32_t count;
+    if (columns->schema.count != 0) return SUPPLY_OK;
+    const supply_status_t status = supply_filler_schema(pair, &entries, &count, failure);
+    return status == SUPPLY_OK && count > 0 ? exchange_columns_set(columns, entries, count, name, failure) : status;
 }
 
 size_t exchange_wire_bytes(const struct columns *columns, const struct wire_buffer *buffer, uint64_t elements,

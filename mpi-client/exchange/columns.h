@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "filler.h"
 #include "schema.h"
 
 /** A buffer of one column in transfer: one alltoallv. */
@@ -35,11 +36,14 @@ struct columns {
 /** Whether its values have any length. */
 bool exchange_is_variable(const struct column_plan *plan);
 
-/** Learns the columns from the header of a pair, unless they are known or not yet stored. SUPPLY_OK, or a failure. */
-supply_status_t exchange_columns_learn(struct columns *columns, const struct mapped_file_header *header,
-                                       const char *name, struct failure *failure);
+/**
+ * Learns the columns by which the pair checks its blocks, unless they are known, or the pair does not know them yet.
+ * The task can write into the mapped file's schema at any time, so that it is no source. SUPPLY_OK, or a failure.
+ */
+supply_status_t exchange_columns_learn(struct columns *columns, supply_t *pair, const char *name,
+                                       struct failure *failure);
 
-/** Takes over the columns of another rank. SUPPLY_OK, or a failure. */
+/** Takes over these columns. SUPPLY_OK, or a failure. */
 supply_status_t exchange_columns_set(struct columns *columns, const struct schema_entry *entries, uint32_t count,
                                      const char *name, struct failure *failure);
 

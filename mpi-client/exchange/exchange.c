@@ -105,7 +105,7 @@ static supply_status_t learn_schema(void *context, struct failure *failure) {
     struct exchange *exchange = context;
     const struct columns *columns = &exchange->columns;
     const supply_status_t status =
-        exchange_columns_learn(&exchange->columns, exchange->inspected.header, exchange->inspected.name, failure);
+        exchange_columns_learn(&exchange->columns, exchange->pair, exchange->inspected.name, failure);
     if (status == SUPPLY_OK && columns->schema.count > 0)
         supply_filler_set_schema(exchange->handle, columns->schema.entries, columns->schema.count);
     return status;

@@ -37,8 +37,7 @@ static supply_status_t copy_oldest(struct gather *gather, struct failure *failur
 }
 
 static supply_status_t hold(struct gather *gather, const supply_block_t *block, struct failure *failure) {
-    supply_status_t status =
-        exchange_columns_learn(gather->columns, gather->inspected->header, gather->inspected->name, failure);
+    supply_status_t status = exchange_columns_learn(gather->columns, gather->pair, gather->inspected->name, failure);
     if (status != SUPPLY_OK) return status;
     struct held_block *held = exchange_hold(gather->pair, block, gather->columns, failure);
     if (held == NULL) return failure->status;
@@ -62,10 +61,10 @@ static supply_status_t receive(struct gather *gather, struct failure *failure) {
         case SUPPLY_END_OF_EPOCH:
             gather->ended = WINDOW_ENDS_EPOCH;
             gather->ended_epoch = block.epoch;
-            return exchange_columns_learn(gather->columns, gather->inspected->header, gather->inspected->name, failure);
+            return exchange_columns_learn(gather->columns, gather->pair, gather->inspected->name, failure);
         case SUPPLY_END_OF_DATA:
             gather->ended = WINDOW_ENDS_DATA;
-            return exchange_columns_learn(gather->columns, gather->inspected->header, gather->inspected->name, failure);
+            return exchange_columns_learn(gather->columns, gather->pair, gather->inspected->name, failure);
         case SUPPLY_ERROR_ALL_HELD:
             return copy_oldest(gather, failure);
         case SUPPLY_AGAIN:

@@ -101,6 +101,17 @@ supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *
     return SUPPLY_OK;
 }
 
+supply_status_t supply_filler_schema(supply_t *supply, const struct schema_entry **entries, uint32_t *count,
+                                     struct failure *failure) {
+    const supply_status_t status = supply_schema_learn(supply);
+    *count = 0;
+    if (status == SUPPLY_ERROR_NO_SCHEMA) return SUPPLY_OK;
+    if (status != SUPPLY_OK) return supply_fail(failure, status, "%s", supply->failure.text);
+    *entries = supply->blocks.schema.entries;
+    *count = supply->blocks.schema.count;
+    return SUPPLY_OK;
+}
+
 const struct pair *supply_filler_pair(const supply_t *supply) {
     while (supply->is_filled) supply = supply->filler.pair(supply->filler.context);
     return &supply->pair;

@@ -92,6 +92,13 @@ struct filler_pair {
 /** SUPPLY_OK or _ARGUMENT (no open handle). A handle with a filler does not accept an exchange. */
 SUPPLY_API supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *inspected);
 
+/**
+ * The schema by which the handle checks its blocks: *entries are the handle's own, valid until it is closed. *count is
+ * 0 if it is not known yet. SUPPLY_OK, or _CONTRACT, _MEMORY.
+ */
+SUPPLY_API supply_status_t supply_filler_schema(supply_t *supply, const struct schema_entry **entries, uint32_t *count,
+                                                struct failure *failure);
+
 /** From now on a filler reads the pair: supply_next() on it works, although the program must exchange its elements. */
 SUPPLY_API void supply_filler_claim(supply_t *pair);
 

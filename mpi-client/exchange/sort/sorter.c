@@ -25,8 +25,7 @@ static supply_status_t find_column(struct sorter *sorter, struct failure *failur
 
 static supply_status_t learn_columns(struct sorter *sorter, struct failure *failure) {
     if (sorter->columns.schema.count != 0) return SUPPLY_OK;
-    supply_status_t status =
-        exchange_columns_learn(&sorter->columns, sorter->inspected.header, sorter->inspected.name, failure);
+    supply_status_t status = exchange_columns_learn(&sorter->columns, sorter->inner, sorter->inspected.name, failure);
     if (status != SUPPLY_OK || sorter->columns.schema.count == 0) return status;
     status = find_column(sorter, failure);
     if (status == SUPPLY_OK) status = exchange_slot_init(&sorter->layout, &sorter->columns, failure);
