@@ -83,13 +83,37 @@ supply_status_t exchange_columns_set(struct columns *columns, const struct schem
     return plan_or_free(columns, name, failure);
 }
 
+static bool is_same(const struct schema_entry *entry, const struct schema_entry *other) {
+    return strcmp(entry->name, other->name) == 0 && strcmp(entry->format, other->format) == 0 &&
+           strcmp(entry->child_format, other->child_format) == 0 && entry->flags == other->flags;
+}
+
+static bool are_same(const struct schema *schema, const struct schema *other) {
+    bool same = schema->count == other->count;
+    for (uint32_t i = 0; i < schema->count && same; i++) same = is_same(&schema->entries[i], &other->entries[i]);
+    return same;
+}
+
 supply_status_t exchange_columns_learn(struct columns *columns, supply_t *pair, const char *name,
                                        struct failure *failure) {
     const struct schema_entry *entries;
     uint32_t count;
-    if (columns->schema.count != 0) return SUPPLY_OK;
-    const supply_status_t status = supply_filler_schema(pair, &entries, &count, failure);
-    return status == SUPPLY_OK && count > 0 ? exchange_columns_set(columns, entries, count, name, failure) : status;
+    struct columns own = {0};
+    if (columns->is_of_pair) return SUPPLY_OK;
+    supply_status_t status = supply_filler_schema(pair, &entries, &count, failure);
+    if (status != SUPPLY_OK || count == 0) return status;
+    status = exchange_columns_set(&own, entries, count, name, failure);
+    if (status != SUPPLY_OK) return status;
+    if (columns->schema.count == 0) {
+        *columns = own;
+    } else {
+        if (!are_same(&columns->schema, &own.schema))
+            status = supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s: Spark supplies other columns than to other ranks",
+                                 name);
+        exchange_columns_free(&own);
+    }
+    columns->is_of_pair = status == SUPPLY_OK;
+    return status;
 }
 
 size_t exchange_wire_bytes(const struct columns *columns, const struct wire_buffer *buffer, uint64_t elements,

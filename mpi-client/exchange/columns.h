@@ -31,6 +31,7 @@ struct columns {
     uint32_t variable_count; /**< columns of values of any length */
     size_t fixed_bytes;      /**< of an element in transfer, without its values of any length */
     uint64_t fingerprint;    /**< 0: not known yet */
+    bool is_of_pair;         /**< false: they are of another rank, or not known yet */
 };
 
 /** Whether its values have any length. */
@@ -38,7 +39,8 @@ bool exchange_is_variable(const struct column_plan *plan);
 
 /**
  * Learns the columns by which the pair checks its blocks, unless they are known, or the pair does not know them yet.
- * The task can write into the mapped file's schema at any time, so that it is no source. SUPPLY_OK, or a failure.
+ * The task can write into the mapped file's schema at any time, so that it is no source. SUPPLY_OK, or a failure, also
+ * if they are not those that another rank has sent.
  */
 supply_status_t exchange_columns_learn(struct columns *columns, supply_t *pair, const char *name,
                                        struct failure *failure);

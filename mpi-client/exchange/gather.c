@@ -103,6 +103,17 @@ static supply_status_t fail_by_size(const struct gather *gather, struct failure 
                        exchange_rows_bytes(gather->open, gather->columns, gather->next_row, 1), gather->window_bytes);
 }
 
+/* Notes the sizes of these rows, which fit. */
+static supply_status_t measure(struct gather *gather, struct gathered_window *window, uint32_t count,
+                               struct failure *failure) {
+    uint64_t bytes;
+    if (!exchange_window_measure(window, gather->columns, gather->open, gather->next_row, count, &bytes))
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
+    if (bytes > gather->window_bytes - window->bytes) return exchange_fail_by_change(failure);
+    window->bytes += bytes;
+    return SUPPLY_OK;
+}
+
 static supply_status_t complete(const struct gather *gather, struct gathered_window *window, struct failure *failure) {
     if (exchange_window_complete(window)) return SUPPLY_OK;
     return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
@@ -114,11 +125,10 @@ static supply_status_t add_rows(struct gather *gather, struct gathered_window *w
     const uint32_t count = rows_that_fit(gather, gather->window_bytes - window->bytes);
     if (count == 0 && window->elements == 0) return fail_by_size(gather, failure);
     if (count == 0) return complete(gather, window, failure);
+    const supply_status_t status = measure(gather, window, count, failure);
+    if (status != SUPPLY_OK) return status;
     if (!exchange_window_add(window, held, gather->next_row, count))
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
-    const size_t space = gather->window_bytes - window->bytes;
-    const uint64_t bytes = exchange_rows_bytes(held, gather->columns, gather->next_row, count);
-    window->bytes += bytes < space ? bytes : space;
     window->epoch = held->block.epoch;
     gather->next_row += count;
     gather->position = (struct position){.epoch = held->block.epoch,

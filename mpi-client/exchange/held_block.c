@@ -104,6 +104,11 @@ const uint8_t *exchange_value(const supply_column_t *column, uint32_t row, uint3
     return (const uint8_t *)column->data + begin;
 }
 
+supply_status_t exchange_fail_by_change(struct failure *failure) {
+    return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
+                       "values of held blocks have changed: does the task write into them?");
+}
+
 uint64_t exchange_rows_bytes(const struct held_block *held, const struct columns *columns, uint32_t first,
                              uint32_t count) {
     uint64_t bytes = (uint64_t)count * columns->fixed_bytes;

@@ -38,6 +38,9 @@ static inline uint32_t exchange_value_bytes(const supply_column_t *column, uint3
 /** Where a value of that length lies. NULL: it has changed since its check. */
 const uint8_t *exchange_value(const supply_column_t *column, uint32_t row, uint32_t bytes);
 
+/** The failure of a rank whose task has changed lengths since they were gathered. SUPPLY_ERROR_CONTRACT. */
+supply_status_t exchange_fail_by_change(struct failure *failure);
+
 /** Bytes in transfer of `count` elements from `first` on. */
 uint64_t exchange_rows_bytes(const struct held_block *held, const struct columns *columns, uint32_t first,
                              uint32_t count);

@@ -11,13 +11,14 @@ supply_status_t exchange_round_init(struct round *round, uint32_t rank, uint32_t
         .begins = calloc(ranks, sizeof *round->begins),
         .bytes_left = calloc(ranks, sizeof *round->bytes_left),
         .counts = calloc(ranks, sizeof *round->counts),
+        .bytes = calloc(ranks, sizeof *round->bytes),
         .offers = calloc(ranks, sizeof *round->offers),
         .offers_in = calloc(ranks, sizeof *round->offers_in),
         .grants = calloc(ranks, sizeof *round->grants),
         .grants_in = calloc(ranks, sizeof *round->grants_in),
     };
-    if (round->begins != NULL && round->bytes_left != NULL && round->counts != NULL && round->offers != NULL &&
-        round->offers_in != NULL && round->grants != NULL && round->grants_in != NULL)
+    if (round->begins != NULL && round->bytes_left != NULL && round->counts != NULL && round->bytes != NULL &&
+        round->offers != NULL && round->offers_in != NULL && round->grants != NULL && round->grants_in != NULL)
         return SUPPLY_OK;
     return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
 }
@@ -36,6 +37,7 @@ void exchange_round_free(struct round *round) {
     free(round->begins);
     free(round->bytes_left);
     free(round->counts);
+    free(round->bytes);
     free(round->offers);
     free(round->offers_in);
     free(round->grants);
@@ -45,30 +47,20 @@ void exchange_round_free(struct round *round) {
     *round = (struct round){0};
 }
 
-static uint64_t element_bytes(const struct columns *columns, const struct gathered_window *window, uint32_t index) {
-    if (columns->variable_count == 0) return columns->fixed_bytes;
-    uint32_t row;
-    const struct piece *piece = exchange_window_find(window, index, &row);
-    return exchange_rows_bytes(piece->held, columns, row, 1);
-}
-
-bool exchange_round_begin_window(struct round *round, const struct columns *columns,
+void exchange_round_begin_window(struct round *round, const struct columns *columns,
                                  const struct gathered_window *window, const struct destinations *destinations) {
-    uint64_t total = 0;
     round->number = 0;
     for (uint32_t rank = 0, begin = 0; rank < round->ranks; rank++) {
         const uint32_t end = destinations->ends[rank];
         uint64_t bytes = (uint64_t)(end - begin) * columns->fixed_bytes;
         if (columns->variable_count > 0) {
             bytes = 0;
-            for (uint32_t i = begin; i < end; i++) bytes += element_bytes(columns, window, destinations->order[i]);
+            for (uint32_t i = begin; i < end; i++) bytes += window->sizes[destinations->order[i]];
         }
         round->begins[rank] = begin;
         round->bytes_left[rank] = bytes;
-        total += bytes;
         begin = end;
     }
-    return total == window->bytes;
 }
 
 void exchange_round_offer_nothing(struct round *round) {
@@ -82,7 +74,7 @@ void exchange_round_offer(struct round *round, const struct columns *columns, co
         round->offers[rank] = (struct offer){
             .bytes = round->bytes_left[rank],
             .elements = end - begin,
-            .first_bytes = begin < end ? element_bytes(columns, window, destinations->order[begin]) : 0,
+            .first_bytes = begin < end ? exchange_window_size(window, columns, destinations->order[begin]) : 0,
         };
     }
 }
@@ -100,18 +92,19 @@ void exchange_round_grant(struct round *round) {
     }
 }
 
+/* How many of the elements fit, and their bytes. */
 static uint32_t count_that_fit(const struct columns *columns, const struct gathered_window *window,
-                               const uint32_t *order, uint32_t count, uint64_t space) {
+                               const uint32_t *order, uint32_t count, uint64_t space, uint64_t *bytes) {
+    uint32_t fitting = 0;
+    *bytes = 0;
     if (columns->variable_count == 0) {
-        const uint64_t fitting = space / columns->fixed_bytes;
-        return fitting < count ? (uint32_t)fitting : count;
+        fitting = space / columns->fixed_bytes < count ? (uint32_t)(space / columns->fixed_bytes) : count;
+        *bytes = fitting * columns->fixed_bytes;
+        return fitting;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        const uint64_t bytes = element_bytes(columns, window, order[i]);
-        if (bytes > space) return i;
-        space -= bytes;
-    }
-    return count;
+    while (fitting < count && window->sizes[order[fitting]] <= space - *bytes)
+        *bytes += window->sizes[order[fitting++]];
+    return fitting;
 }
 
 void exchange_round_select(struct round *round, const struct columns *columns, const struct gathered_window *window,
@@ -119,10 +112,13 @@ void exchange_round_select(struct round *round, const struct columns *columns, c
     for (uint32_t rank = 0; rank < round->ranks; rank++) {
         const uint32_t begin = round->begins[rank];
         const uint32_t left = round->offers[rank].elements > 0 ? destinations->ends[rank] - begin : 0;
-        const bool is_whole = left > 0 && round->grants_in[rank] == round->bytes_left[rank];
-        round->counts[rank] =
-            is_whole ? left
-                     : count_that_fit(columns, window, destinations->order + begin, left, round->grants_in[rank]);
+        if (left > 0 && round->grants_in[rank] == round->bytes_left[rank]) {
+            round->counts[rank] = left;
+            round->bytes[rank] = round->bytes_left[rank];
+        } else {
+            round->counts[rank] = count_that_fit(columns, window, destinations->order + begin, left,
+                                                 round->grants_in[rank], &round->bytes[rank]);
+        }
     }
 }
 
@@ -132,14 +128,10 @@ struct pick exchange_round_pick(const struct round *round, const struct gathered
         .window = window, .order = destinations->order + round->begins[rank], .count = round->counts[rank]};
 }
 
-void exchange_round_count(struct round *round, const struct columns *columns, const struct destinations *destinations,
-                          bool repeat) {
+void exchange_round_count(struct round *round, const struct destinations *destinations, bool repeat) {
     uint64_t left = repeat;
     for (uint32_t rank = 0; rank < round->ranks; rank++) {
-        const uint64_t *message = exchange_message(round->messages, round, rank);
-        uint64_t bytes = (uint64_t)round->counts[rank] * columns->fixed_bytes;
-        for (uint32_t i = 0; i < columns->variable_count; i++) bytes += message[COUNT_BYTES + i];
-        round->bytes_left[rank] -= bytes;
+        round->bytes_left[rank] -= round->bytes[rank];
         if (!repeat) left += destinations->ends[rank] - round->begins[rank] - round->counts[rank];
     }
     for (uint32_t rank = 0; rank < round->ranks; rank++) {

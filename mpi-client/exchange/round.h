@@ -26,6 +26,7 @@ struct round {
     uint32_t *begins;
     uint64_t *bytes_left;
     uint32_t *counts; /**< of each rank: the elements of this round */
+    uint64_t *bytes;  /**< and their bytes, as they were gathered */
 
     struct offer *offers, *offers_in;
     uint64_t *grants, *grants_in;
@@ -39,8 +40,8 @@ supply_status_t exchange_round_init(struct round *round, uint32_t rank, uint32_t
 supply_status_t exchange_round_set_columns(struct round *round, const struct columns *columns, struct failure *failure);
 void exchange_round_free(struct round *round);
 
-/** Begins the rounds of a window. False: its bytes are not those that were gathered. */
-bool exchange_round_begin_window(struct round *round, const struct columns *columns,
+/** Begins the rounds of a window. */
+void exchange_round_begin_window(struct round *round, const struct columns *columns,
                                  const struct gathered_window *window, const struct destinations *destinations);
 
 /** The rank has failed: it offers nothing. */
@@ -69,8 +70,7 @@ static inline uint64_t *exchange_message(uint64_t *messages, const struct round 
  * Fills in the messages, but for the bytes of columns, and counts the elements as sent. repeat: another agreement must
  * follow, because this rank has failed.
  */
-void exchange_round_count(struct round *round, const struct columns *columns, const struct destinations *destinations,
-                          bool repeat);
+void exchange_round_count(struct round *round, const struct destinations *destinations, bool repeat);
 
 /** Whether all that this rank is to receive fits into what it has granted. */
 bool exchange_round_check(const struct round *round, const struct columns *columns);

@@ -98,11 +98,7 @@ static void begin_window(struct exchange *exchange, const struct together *toget
     exchange_positions_begin_window(&exchange->positions, exchange->epoch, &start, exchange->begins_epoch);
     exchange->begins_epoch = false;
     exchange_policy_draw(&exchange->destinations, &exchange->settings, &draw, exchange->counts);
-    if (exchange_round_begin_window(&exchange->round, &exchange->columns, &exchange->window, &exchange->destinations))
-        return;
-    struct failure failure;
-    supply_fail(&failure, SUPPLY_ERROR_CONTRACT, "values of held blocks have changed: does the task write into them?");
-    exchange_fail_later(exchange, &failure);
+    exchange_round_begin_window(&exchange->round, &exchange->columns, &exchange->window, &exchange->destinations);
 }
 
 static supply_status_t begin_agreed(struct exchange *exchange, struct failure *failure) {

@@ -11,7 +11,7 @@ static struct cargo cargo_of(struct exchange *exchange) {
 /* After the agreement a rank that fails still does its part of the round, and fails in the next agreement. */
 static void fail_by_change(struct exchange *exchange) {
     struct failure failure;
-    supply_fail(&failure, SUPPLY_ERROR_CONTRACT, "values of held blocks have changed: does the task write into them?");
+    exchange_fail_by_change(&failure);
     exchange_fail_later(exchange, &failure);
 }
 
@@ -40,7 +40,7 @@ static supply_status_t count(struct exchange *exchange, struct failure *failure)
     const struct cargo cargo = cargo_of(exchange);
     exchange_round_select(round, &exchange->columns, &exchange->window, &exchange->destinations);
     if (!exchange_pack_counts(&exchange->transfer, &cargo)) fail_by_change(exchange);
-    exchange_round_count(round, &exchange->columns, &exchange->destinations, exchange->failed.status != SUPPLY_OK);
+    exchange_round_count(round, &exchange->destinations, exchange->failed.status != SUPPLY_OK);
     exchange->step = STEP_COUNT;
     return exchange_alltoall(&exchange->collective, round->messages, round->messages_in,
                              round->width * sizeof *round->messages, failure);

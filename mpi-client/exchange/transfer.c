@@ -45,7 +45,7 @@ static int32_t *lengths_of(const struct transfer *transfer, uint32_t variable) {
     return (int32_t *)(void *)transfer->send + (size_t)variable * transfer->elements;
 }
 
-/* Sums up the lengths for that rank. False: they are more than it has granted. */
+/* Sums up the lengths for that rank. False: they are not those that were gathered, for which it has granted space. */
 static bool sum_up(struct transfer *transfer, const struct cargo *cargo, uint32_t rank, uint32_t first) {
     const struct columns *columns = cargo->columns;
     struct round *round = cargo->round;
@@ -57,7 +57,7 @@ static bool sum_up(struct transfer *transfer, const struct cargo *cargo, uint32_
         for (uint32_t k = 0; k < round->counts[rank]; k++) message[COUNT_BYTES + i] += (uint32_t)lengths[k];
         bytes += message[COUNT_BYTES + i];
     }
-    if (bytes <= round->grants_in[rank]) return true;
+    if (bytes == round->bytes[rank]) return true;
     for (uint32_t i = 0; i < columns->variable_count; i++) {
         memset(lengths_of(transfer, i) + first, 0, round->counts[rank] * sizeof(int32_t));
         message[COUNT_BYTES + i] = 0;

@@ -14,6 +14,31 @@ static void *grow(void *list, uint32_t *capacity, uint32_t count, size_t item_by
     return larger;
 }
 
+/* Adds the lengths of a column to the sizes. Returns their sum. */
+static uint64_t add_lengths(uint32_t *sizes, const supply_column_t *column, uint32_t row, uint32_t count) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t bytes = exchange_value_bytes(column, row + i);
+        sizes[i] += bytes;
+        sum += bytes;
+    }
+    return sum;
+}
+
+bool exchange_window_measure(struct gathered_window *window, const struct columns *columns,
+                             const struct held_block *held, uint32_t row, uint32_t count, uint64_t *bytes) {
+    *bytes = (uint64_t)count * columns->fixed_bytes;
+    if (columns->variable_count == 0) return true;
+    uint32_t *sizes = grow(window->sizes, &window->size_capacity, window->elements + count, sizeof *sizes);
+    if (sizes == NULL) return false;
+    window->sizes = sizes;
+    sizes += window->elements;
+    for (uint32_t i = 0; i < count; i++) sizes[i] = (uint32_t)columns->fixed_bytes;
+    for (uint32_t i = 0; i < columns->schema.count && *bytes <= UINT32_MAX; i++)
+        if (exchange_is_variable(&columns->plans[i])) *bytes += add_lengths(sizes, &held->columns[i], row, count);
+    return true;
+}
+
 bool exchange_window_add(struct gathered_window *window, struct held_block *held, uint32_t row, uint32_t count) {
     struct piece *pieces =
         grow(window->pieces, &window->piece_capacity, window->piece_count + 1, sizeof *window->pieces);
@@ -54,5 +79,6 @@ void exchange_window_clear(struct gathered_window *window) {
 void exchange_window_free(struct gathered_window *window) {
     free(window->pieces);
     free(window->cells);
+    free(window->sizes);
     *window = (struct gathered_window){0};
 }

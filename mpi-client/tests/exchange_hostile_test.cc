@@ -8,6 +8,8 @@ namespace supply_test {
 
 class ExchangeHostileTest : public ExchangeTest {
   protected:
+    ExchangeHostileTest() { options.policy = SUPPLY_EXCHANGE_ALL; }
+
     void supply(int rank, Task &task) override { task_of(rank, task); }
 
     static uint8_t *mapped_file(Task &task) { return reinterpret_cast<uint8_t *>(&task.header()); }
@@ -18,7 +20,28 @@ class ExchangeHostileTest : public ExchangeTest {
         memcpy(mapped_file(task) + SCHEMA_OFFSET, entries.data(), entries.size() * sizeof entries[0]);
     }
 
+    /** The offsets of the first column of the first block. */
+    static int32_t *offsets(Task &task) {
+        uint8_t *slot = mapped_file(task) + task.header().ring_offset;
+        const auto *column = reinterpret_cast<block_column *>(slot + sizeof(block_header));
+        return reinterpret_cast<int32_t *>(slot + column->offsets_offset);
+    }
+
+    /** A rank that waits for ever is interrupted after that many collectives. */
+    void interrupt_after(uint64_t collectives) {
+        most_collectives = collectives;
+        for (auto &rank : ranks) {
+            rank->pair_options.interrupted = [](void *test) {
+                auto *of = static_cast<ExchangeHostileTest *>(test);
+                return of->network->begun(0) > of->most_collectives;
+            };
+            rank->pair_options.interrupted_context = this;
+        }
+    }
+
     std::function<void(int, Task &)> task_of;
+    uint64_t most_collectives = 0;
+    std::atomic<bool> has_columns{false};
 };
 
 /* The exchange plans the columns that the program has asked for; the pair must check its blocks by the same ones. */
@@ -43,6 +66,68 @@ TEST_F(ExchangeHostileTest, ASchemaThatChangesBeforeTheFirstBlock) {
         of.handle.reset();
     });
     expect_failure(SUPPLY_ERROR_CONTRACT, {"pair 0", "column 'id'"});
+}
+
+/* A rank without a schema gets that of another rank, and then learns one of its own. */
+TEST_F(ExchangeHostileTest, OtherColumnsThanThoseOfAnotherRank) {
+    create({0, 0});
+    task_of = [&](int rank, Task &task) {
+        const std::vector<Column> numbers = {Column::fixed("id", "l", std::string(16, 'x'))};
+        const std::vector<Column> texts = {Column::variable("id", "z", {"a", "b"})};
+        if (rank == 0) {
+            task.write_schema(schema_of(numbers));
+            task.supply(BlockImage(numbers, 2));
+        }
+        task.end_of_epoch(0);
+        if (rank == 0) return task.end_of_epoch(1);
+        wait_until("the columns of rank 0", [&] { return has_columns.load(); });
+        task.write_schema(schema_of(texts));
+        task.supply(BlockImage(texts, 2), 1);
+    };
+    run([&](int number) {
+        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        rank.open(*network, number, &options);
+        EXPECT_EQ(SUPPLY_END_OF_EPOCH, rank.read_epoch(shape)) << rank.error;
+        has_columns = true;
+        rank.read_epoch(shape);
+        await_task(number);
+        rank.handle.reset();
+    });
+    expect_failure(SUPPLY_ERROR_CONTRACT, {"rank 1", "other columns than"});
+}
+
+/* What a rank has offered is what it sends, although the lengths in its block have changed since. */
+TEST_F(ExchangeHostileTest, ValuesThatGrowBetweenTwoRounds) {
+    std::atomic<bool> is_delivered{false};
+    std::atomic<int> changed{0};
+    options.policy = SUPPLY_EXCHANGE_HASH;
+    options.column = "id";
+    options.window_bytes = 1000;
+    create({0, 0, 0});
+    interrupt_after(1000);
+    task_of = [&](int, Task &task) {
+        const std::vector<Column> keys = {Column::variable("id", "z", {9, std::string(100, 'k')})};
+        task.write_schema(schema_of(keys));
+        task.supply(BlockImage(keys, 9));
+        task.end_of_epoch(0);
+        wait_until("the first round", [&] { return is_delivered.load(); });
+        offsets(task)[6] -= 250;
+        changed++;
+    };
+    run([&](int number) {
+        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        supply_block_t block;
+        rank.status = rank.open(*network, number, &options);
+        while (rank.status == SUPPLY_OK && (rank.status = supply_next(rank.handle.get(), &block)) == SUPPLY_OK) {
+            is_delivered = true;
+            wait_until("the change", [&] { return changed == 3; });
+            supply_release(rank.handle.get(), &block);
+        }
+        rank.error = supply_error(rank.handle.get());
+        await_task(number);
+        rank.handle.reset();
+    });
+    expect_failure(SUPPLY_ERROR_CONTRACT, {"rank", "have changed"});
 }
 
 } // namespace supply_test
