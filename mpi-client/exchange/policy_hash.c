@@ -1,13 +1,62 @@
+#include <string.h>
+
 #include "mix.h"
 #include "policy.h"
 
 /* Of all elements whose key is null. */
 #define HASH_OF_NULL 0
 
-static uint64_t hash_of(const supply_column_t *column, const struct format *format, uint32_t row) {
+/* What determines the hash of a value. */
+struct hashed {
+    const struct format *format;
+    uint32_t float_bytes; /* of a floating-point number; 0: the column has none */
+};
+
+static uint32_t float_bytes(const struct schema_entry *entry, const struct format *format) {
+    const char *name = format->list_size > 0 ? entry->child_format : entry->format;
+    if (strcmp(name, "f") == 0) return sizeof(float);
+    return strcmp(name, "g") == 0 ? sizeof(double) : 0;
+}
+
+/*
+ * Numbers that Spark takes as equal have equal bits: -0 those of 0, and each NaN those of one. Without arithmetic,
+ * which depends on a thread's modes.
+ */
+static uint32_t bits_of_single(const uint8_t *value) {
+    uint32_t bits;
+    memcpy(&bits, value, sizeof bits);
+    const uint32_t magnitude = bits & 0x7fffffff;
+    if (magnitude == 0) return 0;
+    return magnitude > 0x7f800000 ? 0x7fc00000 : bits;
+}
+
+static uint64_t bits_of_double(const uint8_t *value) {
+    uint64_t bits;
+    memcpy(&bits, value, sizeof bits);
+    const uint64_t magnitude = bits & 0x7fffffffffffffff;
+    if (magnitude == 0) return 0;
+    return magnitude > 0x7ff0000000000000 ? 0x7ff8000000000000 : bits;
+}
+
+static uint64_t hash_of_floats(const uint8_t *value, const struct hashed *hashed) {
+    uint64_t hash = 0;
+    for (uint32_t at = 0; at < hashed->format->bytes; at += hashed->float_bytes) {
+        const bool is_single = hashed->float_bytes == sizeof(float);
+        const uint64_t bits = is_single ? bits_of_single(value + at) : bits_of_double(value + at);
+        hash = exchange_hash(&bits, sizeof bits, hash);
+    }
+    return hash;
+}
+
+static uint64_t hash_of_fixed(const uint8_t *value, const struct hashed *hashed) {
+    return hashed->float_bytes > 0 ? hash_of_floats(value, hashed) : exchange_hash(value, hashed->format->bytes, 0);
+}
+
+static uint64_t hash_of(const supply_column_t *column, const struct hashed *hashed, uint32_t row) {
     if (column->validity != NULL && !(column->validity[row / 8] >> row % 8 & 1)) return HASH_OF_NULL;
     const uint8_t *data = column->data;
-    if (format->layout == FORMAT_FIXED) return exchange_hash(data + (size_t)row * format->bytes, format->bytes, 0);
+    const struct format *format = hashed->format;
+    if (format->layout == FORMAT_FIXED) return hash_of_fixed(data + (size_t)row * format->bytes, hashed);
     if (format->layout == FORMAT_BITS) {
         const uint8_t bit = data[row / 8] >> row % 8 & 1;
         return exchange_hash(&bit, sizeof bit, 0);
@@ -22,11 +71,13 @@ supply_status_t exchange_prepare_hash(struct destinations *destinations, const s
     uint32_t column = 0;
     const supply_status_t status = exchange_find_key(settings, columns, "hash", &column, failure);
     if (status != SUPPLY_OK) return status;
+    const struct format *format = &columns->plans[column].format;
+    const struct hashed hashed = {.format = format,
+                                  .float_bytes = float_bytes(&columns->schema.entries[column], format)};
     for (uint32_t i = 0; i < draw->window->piece_count; i++) {
         const struct piece *piece = &draw->window->pieces[i];
         for (uint32_t k = 0; k < piece->count; k++) {
-            const uint64_t hash =
-                hash_of(&piece->held->columns[column], &columns->plans[column].format, piece->row + k);
+            const uint64_t hash = hash_of(&piece->held->columns[column], &hashed, piece->row + k);
             destinations->scratch[piece->start + k] = (uint32_t)((hash >> 32) * draw->ranks >> 32);
         }
     }

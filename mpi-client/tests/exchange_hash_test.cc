@@ -1,4 +1,6 @@
 /** The policy hash: a key on one rank. */
+#include <atomic>
+#include <cmath>
 #include <map>
 
 #include "exchange_ranks.h"
@@ -54,8 +56,9 @@ TEST_F(ExchangeHashTest, KeysOfBits) {
 TEST_F(ExchangeHashTest, KeysOfLists) {
     options.column = "list";
     create({100, 100});
+    data[1].ids = data[0].ids;
     run_all();
-    expect_once();
+    EXPECT_EQ(2u, expect_grouped([](int64_t id) { return std::to_string(id); }));
 }
 
 TEST_F(ExchangeHashTest, NullsAreOneGroup) {
@@ -90,6 +93,72 @@ TEST_F(ExchangeHashTest, AMissingColumnIsNamed) {
     create({10, 10});
     run_all();
     expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 0", "'kye'", "'id'"});
+}
+
+/** Keys of floating-point numbers: those that are equal to Spark, although their bits are not. */
+class ExchangeHashOfFloatsTest : public ExchangeTest {
+  protected:
+    ExchangeHashOfFloatsTest() {
+        options.policy = SUPPLY_EXCHANGE_HASH;
+        options.column = "key";
+    }
+
+    void supply(int, Task &task) override {
+        task.write_schema(schema_of(columns));
+        task.supply(BlockImage(columns, 4));
+        task.end_of_epoch(0);
+        task.end_of_data(0);
+        task.see_end();
+    }
+
+    /** Expects that one of eight ranks gets all keys. */
+    void expect_on_one_rank(const Column &key) {
+        columns = {key};
+        ranks.clear();
+        data.clear();
+        create(std::vector<uint32_t>(8, 0));
+        std::atomic<int> used{0};
+        run([&](int number) {
+            ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+            supply_block_t block;
+            uint32_t elements = 0;
+            rank.status = rank.open(*network, number, &options);
+            while (rank.status == SUPPLY_OK && (rank.status = supply_next(rank.handle.get(), &block)) == SUPPLY_OK) {
+                elements += block.element_count;
+                supply_release(rank.handle.get(), &block);
+            }
+            EXPECT_STATUS(SUPPLY_END_OF_EPOCH, rank.status, rank.handle);
+            EXPECT_TRUE(elements == 0 || elements == 32) << elements;
+            used += elements > 0;
+            EXPECT_STATUS(SUPPLY_END_OF_DATA, supply_next(rank.handle.get(), &block), rank.handle);
+            rank.handle.reset();
+        });
+        EXPECT_EQ(1, used);
+    }
+
+    template <typename T>
+    static std::string bytes_of(const std::vector<T> &values) {
+        return std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
+    }
+
+    std::vector<Column> columns;
+};
+
+TEST_F(ExchangeHashOfFloatsTest, ZeroHasOneSign) {
+    expect_on_one_rank(Column::fixed("key", "f", bytes_of<float>({0.0F, -0.0F, 0.0F, -0.0F})));
+    expect_on_one_rank(Column::fixed("key", "g", bytes_of<double>({0.0, -0.0, 0.0, -0.0})));
+}
+
+TEST_F(ExchangeHashOfFloatsTest, NotANumberIsOneKey) {
+    expect_on_one_rank(
+        Column::fixed("key", "f", bytes_of<float>({std::nanf("1"), -std::nanf("2"), std::nanf("3"), std::nanf("4")})));
+    expect_on_one_rank(
+        Column::fixed("key", "g", bytes_of<double>({std::nan("1"), -std::nan("2"), std::nan("3"), std::nan("4")})));
+}
+
+TEST_F(ExchangeHashOfFloatsTest, InLists) {
+    expect_on_one_rank(
+        Column::list("key", "+w:2", "g", bytes_of<double>({0.0, 0.0, 0.0, -0.0, -0.0, 0.0, -0.0, -0.0})));
 }
 
 } // namespace supply_test
