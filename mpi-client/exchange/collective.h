@@ -11,6 +11,8 @@ struct collective {
     double limit;     /**< seconds of one operation */
     int64_t end;      /**< of the operation's time (supply_clock) */
     bool is_pending;  /**< an operation is under way */
+    int64_t polled;   /**< when it was polled last */
+    bool is_extended; /**< this rank was away, for which its time was extended once */
 };
 
 /** Begin an operation. SUPPLY_OK, or _SYSTEM. */
