@@ -28,7 +28,7 @@ struct exchange {
     supply_t *outer;  /**< the one that the program gets: the same, or a sorter of it */
     struct filler_pair inspected;
     struct exchange_settings settings;
-    uint64_t fingerprint; /**< of the settings with what Spark says; 0: not known yet */
+    uint64_t fingerprint; /**< of the settings with what Spark says, here or on another rank; 0: not known yet */
     struct collective collective;
     struct columns columns;
     struct schema_entry *columns_of_other; /**< while they arrive */
@@ -46,6 +46,7 @@ struct exchange {
 
     enum step step;
     bool owns_pair;        /**< false: it is the program's, because the exchange is not open yet */
+    bool is_resolved;      /**< the settings have what Spark says */
     bool has_memory;       /**< for the columns */
     struct failure failed; /**< of this rank, reported in the next agreement */
     bool spark_has_failed; /**< the pair has returned SUPPLY_ERROR_SPARK */

@@ -48,9 +48,10 @@ static uint32_t first_next(const struct exchange *exchange) {
 /* When the first block is there, Spark has stored what the ranks must do. */
 static supply_status_t resolve(struct exchange *exchange, struct failure *failure) {
     supply_status_t status = exchange_use_columns(exchange, failure);
-    if (status != SUPPLY_OK || exchange->fingerprint != 0 || !exchange->has_memory) return status;
+    if (status != SUPPLY_OK || exchange->is_resolved || !exchange->columns.is_of_pair) return status;
     status = exchange_settings_resolve(&exchange->settings, &exchange->inspected, failure);
     if (status != SUPPLY_OK) return status;
+    exchange->is_resolved = true;
     exchange->fingerprint = exchange_settings_fingerprint(&exchange->settings, (int)exchange->round.ranks);
     exchange->next = first_next(exchange);
     return check_position(exchange, failure);

@@ -1,5 +1,6 @@
 /** The policy all: every element once, and the same number on each rank if each supplies the same. */
 #include <algorithm>
+#include <atomic>
 
 #include "exchange_ranks.h"
 
@@ -12,6 +13,13 @@ class ExchangeAllTest : public ExchangeTest {
         options.seed = 5;
         options.window_bytes = 400;
     }
+
+    void supply(int rank, Task &task) override {
+        if (task_of) return task_of(rank, task);
+        ExchangeTest::supply(rank, task);
+    }
+
+    std::function<void(int, Task &)> task_of;
 
     /** How many rows of that rank's data another one has received in the first epoch. */
     uint64_t moved(size_t from, size_t to) {
@@ -135,6 +143,41 @@ TEST_F(ExchangeAllTest, ASlotHoldsNoMoreThanItShould) {
     run_all();
     expect_once();
     EXPECT_LE(network->most_received(), 2500u);
+}
+
+/* Until then it has the settings of another rank, which are not what it does with its own elements. */
+TEST_F(ExchangeAllTest, ATaskThatComesInALaterEpochSaysTheSame) {
+    std::atomic<bool> has_ended_epoch{false};
+    supply_exchange_options_init(&options);
+    task_of = [&](int rank, Task &task) {
+        if (rank == 1) {
+            task.end_of_epoch(0);
+            wait_until("the end of an epoch", [&] { return has_ended_epoch.load(); });
+        }
+        task.header().exchange = EXCHANGE_ALL;
+        task.header().exchange_fraction = EXCHANGE_FRACTION_UNIT;
+        task.write_schema(row_schema(shape));
+        for (uint32_t epoch = static_cast<uint32_t>(rank); epoch < 2; epoch++) {
+            task.supply(row_block(shape, data[static_cast<size_t>(rank)].ids), epoch);
+            task.end_of_epoch(epoch);
+        }
+        task.end_of_data(1);
+        task.see_end();
+    };
+    create({50, 50});
+    run([&](int number) {
+        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        rank.open(*network, number, &options);
+        EXPECT_EQ(SUPPLY_END_OF_EPOCH, rank.read_epoch(shape)) << rank.error;
+        has_ended_epoch = true;
+        rank.ids.clear();
+        EXPECT_EQ(SUPPLY_END_OF_EPOCH, rank.read_epoch(shape)) << rank.error;
+        rank.epochs.push_back(rank.ids);
+        EXPECT_EQ(SUPPLY_END_OF_DATA, rank.read_epoch(shape)) << rank.error;
+        rank.handle.reset();
+    });
+    EXPECT_EQ(25u, moved(1, 0));
+    EXPECT_EQ(25u, moved(0, 1));
 }
 
 } // namespace supply_test
