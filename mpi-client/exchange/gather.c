@@ -1,5 +1,6 @@
 #include "gather.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 static uint32_t column_count(const struct gather *gather) { return gather->columns->schema.count; }
@@ -70,6 +71,8 @@ static supply_status_t receive(struct gather *gather, struct failure *failure) {
         case SUPPLY_AGAIN:
             return status;
         default:
+            /* supply_fail() takes it from there. */
+            errno = supply_error_errno(gather->pair);
             return supply_fail(failure, status, "%s", supply_error(gather->pair));
     }
 }

@@ -87,13 +87,13 @@ supply_status_t exchange_copy_held(struct held_block *held, supply_t *pair, uint
 }
 
 static const uint8_t *view_value(const supply_column_t *column, uint32_t row, uint32_t bytes) {
-    supply_view_t view;
-    memcpy(&view, &column->views[row], sizeof view);
+    const volatile supply_view_t *view = &column->views[row];
     if (bytes <= VIEW_INLINE_MAX) return column->views[row].start;
-    if ((uint32_t)view.window >= column->window_count || view.offset < 0) return NULL;
-    const supply_window_t *window = &column->windows[view.window];
-    if ((uint64_t)view.offset + bytes > window->bytes) return NULL;
-    return (const uint8_t *)window->address + view.offset;
+    const int32_t number = view->window, offset = view->offset;
+    if ((uint32_t)number >= column->window_count || offset < 0) return NULL;
+    const supply_window_t *window = &column->windows[number];
+    if ((uint64_t)offset + bytes > window->bytes) return NULL;
+    return (const uint8_t *)window->address + offset;
 }
 
 const uint8_t *exchange_value(const supply_column_t *column, uint32_t row, uint32_t bytes) {

@@ -95,7 +95,9 @@ supply_status_t exchange_settings(struct exchange_settings *settings, const supp
 supply_status_t exchange_settings_resolve(struct exchange_settings *settings, const struct filler_pair *pair,
                                           struct failure *failure) {
     const struct mapped_file_header *header = pair->header;
-    const uint32_t supplied = header->exchange;
+    /* Each is read once: the task can write into the header at any time. */
+    const uint32_t supplied = __atomic_load_n(&header->exchange, __ATOMIC_RELAXED);
+    const uint32_t fraction = __atomic_load_n(&header->exchange_fraction, __ATOMIC_RELAXED);
     if (supplied != 0 && supplied != EXCHANGE_ALL)
         return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
                            "%s: Spark asks for the exchange %u, which libsupply_exchange %s does not know", pair->name,
@@ -111,12 +113,12 @@ supply_status_t exchange_settings_resolve(struct exchange_settings *settings, co
     if (supplied == 0)
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
                            "%s: Spark was not started with --shuffle all: name a policy", pair->name);
-    if (header->exchange_fraction == 0 || header->exchange_fraction > EXCHANGE_FRACTION_UNIT)
+    if (fraction == 0 || fraction > EXCHANGE_FRACTION_UNIT)
         return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s: exchange_fraction is %u, must be 1 to %d", pair->name,
-                           header->exchange_fraction, EXCHANGE_FRACTION_UNIT);
+                           fraction, EXCHANGE_FRACTION_UNIT);
     settings->policy = SUPPLY_EXCHANGE_ALL;
     settings->seed = header->exchange_seed;
-    settings->fraction = header->exchange_fraction;
+    settings->fraction = fraction;
     return SUPPLY_OK;
 }
 
