@@ -3,12 +3,13 @@
 import concurrent.futures
 import sys
 import threading
+import time
 
 import pytest
 import supply
 from supply.exchange import transport_over
 
-from exchanging import RANKS, check_all_once, epochs_of, feeding, on_ranks, opener
+from exchanging import RANKS, check_all_once, epochs_of, feeding, on_ranks, opener, receive
 from task import HANG_SECONDS, wait_until
 from thread_transport import ThreadTransport
 
@@ -77,6 +78,58 @@ def test_a_rank_that_does_not_come(ranks):
     assert ranks[0].remaining() == []
 
 
+def test_a_rank_that_cannot_open_its_pair(ranks):
+    open_rank = opener(ranks, "all")
+
+    def run(rank):
+        with pytest.raises(supply.SupplyError) as raised:
+            open_rank(rank, **({"ring": 1} if rank else {}))
+        return raised.value
+
+    first, second = on_ranks(RANKS, run)
+    assert type(second) is supply.ConfigError
+    assert str(second) in str(first)
+    assert ranks[0].remaining() == [] == ranks[1].remaining()
+
+
+def test_closing_waits_for_other_ranks_at_the_end(ranks):
+    """A rank may be late by more than the timeout, because it may wait for Spark."""
+    has_waited = threading.Event()
+
+    class Patient(ThreadTransport):
+        began = 0.0
+
+        def allgather(self, *buffers):
+            super().allgather(*buffers)
+            self.began = time.monotonic()
+
+        def poll(self):
+            if self.rank == 0 and self.began and time.monotonic() > self.began + 2.4:
+                has_waited.set()
+            return super().poll()
+
+    open_rank = opener(ranks, "all", timeout=2, transport=Patient)
+
+    def run(rank):
+        with open_rank(rank) as s:
+            feeding(ranks[rank], rank, [40])
+            for block in s.epoch():
+                del block
+            if rank == 1:
+                assert has_waited.wait(HANG_SECONDS)
+        return s.at_end_of_data
+
+    assert on_ranks(RANKS, run) == [True, True]
+
+
+def test_a_transport_that_returns_another_truth(ranks):
+    class Counting(ThreadTransport):
+        def poll(self):
+            return int(super().poll())
+
+    check_all_once([[40], [40]], receive(ranks, "all", [[40], [40]], transport=Counting), epochs=1)
+
+
 def test_an_interruption_leaves_the_exchange_usable(ranks):
     class Interrupted(ThreadTransport):
         is_interrupted = False
@@ -142,12 +195,23 @@ def test_another_thread_closes_while_one_waits(ranks):
 def test_wrong_options(files):
     for options, match in (
         ({"exchange": "some"}, "exchange is 'some', must be one of supplied, all, hash, balance"),
+        ({"exchange": True}, "exchange is True, must be a name as 'supplied' or 'all', or a supply.Exchange"),
         ({"comm": object()}, "comm is only for an exchange"),
         ({"exchange": "all", "comm": 3}, "comm is 3, must be a communicator"),
     ):
         with pytest.raises(supply.ConfigError, match=match) as raised:
             supply.open(files.folder, 0, **options)
         assert raised.value.status == "SUPPLY_ERROR_CONFIG"
+
+
+@pytest.mark.parametrize(
+    "option, value",
+    [("fraction", 0.0), ("fraction", 1.5), ("fraction", float("nan")), ("seed", -1), ("seed", 2**64),
+     ("window_bytes", -1), ("memory_bytes", -1)],
+)  # fmt: skip
+def test_options_out_of_range(option, value):
+    with pytest.raises(supply.ConfigError, match=f"{option} is {value}, must be"):
+        supply.Exchange("all", **{option: value})
 
 
 def test_no_communicator(monkeypatch):
@@ -163,4 +227,4 @@ def test_a_group_without_cpu_tensors(monkeypatch):
 
     monkeypatch.setattr(distributed, "get_backend", lambda group: "nccl")
     with pytest.raises(supply.ConfigError, match="the backend nccl, which does not exchange CPU tensors"):
-        TorchTransport(object())
+        TorchTransport(object(), 1)

@@ -12,6 +12,7 @@ import tempfile
 import pytest
 
 from exchanging import check_all_once
+from task import wait_until
 
 TESTS = pathlib.Path(__file__).parent
 LIMIT_SECONDS = 120
@@ -33,6 +34,41 @@ def program(over, policy, folder):
     return [sys.executable, str(TESTS / "exchange_rank.py"), over, policy, json.dumps(SIZES), str(folder)]
 
 
+def missing_rank(over, folder, end):
+    return [sys.executable, str(TESTS / "missing_rank.py"), over, str(folder), end]
+
+
+def run_over_mpi(ranks, program):
+    root = [] if os.geteuid() else ["--allow-run-as-root"]
+    mpirun = subprocess.Popen(["mpirun", "-n", str(ranks), "--oversubscribe", *root, *program])
+    try:
+        assert mpirun.wait(LIMIT_SECONDS) == 0
+    finally:
+        # mpirun ends its ranks then. After SIGKILL it would leave them.
+        mpirun.terminate()
+        mpirun.wait()
+
+
+def run_over_torch(ranks, program):
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "WORLD_SIZE": str(ranks)}
+    started = {subprocess.Popen(program, env={**environment, "RANK": str(rank)}) for rank in range(ranks)}
+    running = set(started)
+
+    def succeeded():
+        """A rank that fails ends the wait for the others, too."""
+        ended = {process for process in running if process.poll() is not None}
+        running.difference_update(ended)
+        assert all(process.returncode == 0 for process in ended)
+        return not running
+
+    try:
+        wait_until("the ranks", succeeded)
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
 def received(folder, ranks):
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
 
@@ -40,23 +76,23 @@ def received(folder, ranks):
 @NEEDS_MPI
 @pytest.mark.parametrize("policy, ranks", [("all", 2), ("all", 3), ("hash", 3), ("balance", 3)])
 def test_over_mpi(folder, policy, ranks):
-    root = [] if os.geteuid() else ["--allow-run-as-root"]
-    mpirun = ["mpirun", "-n", str(ranks), "--oversubscribe", *root]
-    subprocess.run([*mpirun, *program("mpi", policy, folder)], check=True, timeout=LIMIT_SECONDS)
+    run_over_mpi(ranks, program("mpi", policy, folder))
     check_all_once(SIZES[:ranks], received(folder, ranks), epochs=2)
 
 
 @NEEDS_TORCH
 @pytest.mark.parametrize("policy, ranks", [("all", 2), ("hash", 2), ("all", 3)])
 def test_over_torch(folder, policy, ranks):
-    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "WORLD_SIZE": str(ranks)}
-    started = [
-        subprocess.Popen(program("torch", policy, folder), env={**environment, "RANK": str(rank)})
-        for rank in range(ranks)
-    ]
-    try:
-        assert [process.wait(LIMIT_SECONDS) for process in started] == [0] * ranks
-    finally:
-        for process in started:
-            process.kill()
+    run_over_torch(ranks, program("torch", policy, folder))
     check_all_once(SIZES[:ranks], received(folder, ranks), epochs=2)
+
+
+@NEEDS_MPI
+@pytest.mark.parametrize("end", ["signal", "limit"])
+def test_a_rank_that_does_not_come_over_mpi(folder, end):
+    run_over_mpi(2, missing_rank("mpi", folder, end))
+
+
+@NEEDS_TORCH
+def test_a_rank_that_does_not_come_over_torch(folder):
+    run_over_torch(2, missing_rank("torch", folder, "limit"))

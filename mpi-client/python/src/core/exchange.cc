@@ -54,8 +54,7 @@ Exchange &in(void *context) { return **static_cast<std::shared_ptr<Exchange> *>(
 
 Exchange::Exchange(nb::object transport)
     : transport_(std::move(transport)), rank_(nb::cast<int>(transport_.attr("rank"))),
-      ranks_(nb::cast<int>(transport_.attr("ranks"))), process_(getpid()),
-      pause_microseconds_(kShortestPauseMicroseconds) {}
+      ranks_(nb::cast<int>(transport_.attr("ranks"))), pause_microseconds_(kShortestPauseMicroseconds) {}
 
 supply_status_t Exchange::open(supply_t **supply, const ExchangeOptions &from) {
     supply_exchange_options_t options;
@@ -150,7 +149,10 @@ supply_status_t Exchange::poll(void *context, failure *failure) {
     Exchange &exchange = in(context);
     nb::gil_scoped_acquire acquired;
     try {
-        return nb::cast<bool>(exchange.transport_.attr("poll")()) ? SUPPLY_OK : SUPPLY_AGAIN;
+        const nb::object answer = exchange.transport_.attr("poll")();
+        const int is_complete = PyObject_IsTrue(answer.ptr());
+        if (is_complete < 0) throw nb::python_error();
+        return is_complete != 0 ? SUPPLY_OK : SUPPLY_AGAIN;
     } catch (nb::python_error &error) {
         if (error.matches(PyExc_Exception)) return fail(failure, "poll", error);
         if (exchange.is_opening_) fail(failure, "poll", error);
@@ -163,14 +165,14 @@ void Exchange::free(void *context, bool pending) {
     auto *const held = static_cast<std::shared_ptr<Exchange> *>(context);
     nb::gil_scoped_acquire acquired;
     Exchange &exchange = **held;
-    if (exchange.process_ == getpid() && !pending) {
+    if (!pending) {
         try {
             exchange.transport_.attr("close")();
         } catch (nb::python_error &error) {
             error.discard_as_unraisable("the end of the exchange between ranks");
         }
     } else {
-        /* Never freed: a pending operation may still use it, and a child must not end what its parent uses. */
+        /* Never freed: the pending operation may still use it. */
         exchange.transport_.release();
     }
     delete held;

@@ -3,7 +3,6 @@
 #define SUPPLY_PYTHON_EXCHANGE_H
 
 #include <nanobind/nanobind.h>
-#include <sys/types.h>
 
 #include <memory>
 #include <string>
@@ -55,7 +54,6 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
     nanobind::object transport_;
     const int rank_, ranks_;
-    const pid_t process_;
     bool is_opening_ = false;
     std::unique_ptr<nanobind::python_error> interruption_;
     unsigned yields_ = 0, pause_microseconds_;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 namespace nb = nanobind;
@@ -27,6 +28,9 @@ void count_forks() {
     static const int registered = pthread_atfork(nullptr, nullptr, [] { forks++; });
     if (registered != 0) raise(SUPPLY_ERROR_MEMORY, "out of memory");
 }
+
+/* With an exchange, other ranks may wait for Spark for once the timeout (docs/EXCHANGE.md). */
+constexpr int kExchangeLimitFactor = 2;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -61,13 +65,17 @@ Pair::Pair(const Options &from) : process_(getpid()) {
             raise(SUPPLY_ERROR_ARGUMENT, "position '" + from.position + "' does not come from Supply.position");
         options.position = &position;
     }
-    const supply_status_t status = supply_open(&supply_, &options);
-    if (status == SUPPLY_OK) return;
+    open_status_ = supply_open(&supply_, &options);
+    /* The other ranks wait for this one, and must learn why it fails: exchange() says it to them. */
+    if (open_status_ != SUPPLY_OK && !from.exchange) raise_open_failure();
+}
+
+void Pair::raise_open_failure() {
     const std::string text = supply_error(supply_);
     const int error_number = supply_error_errno(supply_);
     supply_close(supply_);
     supply_ = nullptr;
-    raise(status, text, error_number);
+    raise(open_status_, text, error_number);
 }
 
 bool Pair::is_mine() const { return forks == forks_; }
@@ -96,37 +104,60 @@ void Pair::exchange(nb::object transport, const ExchangeOptions &options) {
     }
     supply_ = taken;
     exchange_->throw_interruption();
+    if (open_status_ != SUPPLY_OK) raise_open_failure();
     check(status);
 }
 
 supply_status_t Pair::next(supply_block_t &block, bool once) {
+    const double limit = (exchange_ != nullptr ? kExchangeLimitFactor : 1) * supply_timeout(handle());
     double end = std::numeric_limits<double>::infinity();
     /* The pauses let libsupply's own limit pass first, which raises if no task has shown life. */
-    if (once) end = now() + supply_timeout(handle()) + 2 * kPauseMilliseconds / 1e3;
+    if (once) end = now() + limit + 2 * kPauseMilliseconds / 1e3;
     for (;;) {
+        /* What a signal handler has raised while a call returned something else. */
+        throw_interruption();
         const supply_status_t status = try_next(block);
         if (status < 0) throw_interruption();
         check(status);
-        if (status != SUPPLY_AGAIN || now() >= end) return status;
+        if (status != SUPPLY_AGAIN) return status;
+        if (now() >= end) break;
         pause();
-        throw_interruption();
     }
+    if (exchange_ != nullptr)
+        raise(SUPPLY_ERROR_TIMEOUT, "the other ranks have not received the end of the data within " +
+                                        std::to_string(std::lround(limit)) + " s (--timeout / SUPPLY_TIMEOUT)");
+    return SUPPLY_AGAIN;
 }
+
+/** While it lives, other threads find that this one is in supply_try_next(), and leave their releases to it. */
+class Pair::Receiving {
+  public:
+    Receiving(Pair &pair, supply_t *supply) : pair_(pair), supply_(supply) {
+        pair.receiver_ = std::this_thread::get_id();
+    }
+    ~Receiving() {
+        pair_.receiver_ = std::thread::id();
+        for (const supply_block_t &released : pair_.released_meanwhile_) supply_release(supply_, &released);
+        pair_.released_meanwhile_.clear();
+    }
+    Receiving(const Receiving &) = delete;
+    Receiving &operator=(const Receiving &) = delete;
+
+  private:
+    Pair &pair_;
+    supply_t *const supply_;
+};
 
 supply_status_t Pair::try_next(supply_block_t &block) {
     supply_t *const supply = handle();
     if (receiver_ != std::thread::id())
         raise(SUPPLY_ERROR_ARGUMENT, "another thread waits for the next block of this supply");
-    receiver_ = std::this_thread::get_id();
-    const supply_status_t status = supply_try_next(supply, &block);
-    receiver_ = std::thread::id();
-    for (const supply_block_t &released : released_meanwhile_) supply_release(supply, &released);
-    released_meanwhile_.clear();
-    return status;
+    const Receiving receiving(*this, supply);
+    return supply_try_next(supply, &block);
 }
 
 void Pair::pause() {
-    /* An exchange waits for other ranks, of which no descriptor tells. */
+    /* No descriptor reports other ranks, for which an exchange waits. */
     if (exchange_ != nullptr) return exchange_->pause();
     pollfd poller = {supply_fd(supply_), POLLIN, 0};
     nb::gil_scoped_release released;

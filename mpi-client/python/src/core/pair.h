@@ -44,6 +44,7 @@ struct Options {
 
 class Pair {
   public:
+    /** If it cannot be opened it throws, or with options.exchange the call of exchange() does, after all ranks know. */
     explicit Pair(const Options &options);
     ~Pair() { finish(); }
     Pair(const Pair &) = delete;
@@ -84,6 +85,7 @@ class Pair {
     static constexpr int kPauseMilliseconds = 100;
 
     bool is_mine() const; /**< whether this process has opened it */
+    [[noreturn]] void raise_open_failure();
     supply_t *take();
     supply_status_t close_within(double seconds);
     supply_status_t try_next(supply_block_t &block);
@@ -91,7 +93,10 @@ class Pair {
     /** Throws what a signal handler has raised. */
     void throw_interruption();
 
+    class Receiving;
+
     supply_t *supply_ = nullptr;
+    supply_status_t open_status_ = SUPPLY_OK;
     Schema schema_;
     const std::shared_ptr<References> references_ = std::make_shared<References>();
     const pid_t process_;

@@ -34,11 +34,12 @@ supply_status_t Pair::close_within(double seconds) {
 
 void Pair::close() {
     supply_status_t status;
-    while ((status = close_within(kPauseMilliseconds / 1e3)) == SUPPLY_AGAIN) {
+    do {
         close_interrupted_ = true;
         throw_interruption();
         close_interrupted_ = false;
-    }
+        status = close_within(kPauseMilliseconds / 1e3);
+    } while (status == SUPPLY_AGAIN);
     const int error_number = errno;
     if (status == SUPPLY_ERROR_SYSTEM)
         raise(status,

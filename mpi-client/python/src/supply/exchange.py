@@ -11,6 +11,9 @@ from typing import Any, Protocol, Union, runtime_checkable
 from supply import _core
 from supply.errors import ConfigError
 
+# Seconds, if neither open() nor SUPPLY_TIMEOUT sets it (options.c).
+_TIMEOUT = 120
+
 # Offset and bytes of each rank's part of a buffer, in the order of ranks.
 Parts = Sequence[tuple[int, int]]
 
@@ -44,6 +47,13 @@ class Exchange:
     def __post_init__(self) -> None:
         if self.policy not in _core.exchange_policies:
             raise ConfigError(f"exchange is {self.policy!r}, must be one of {', '.join(_core.exchange_policies)}")
+        if self.fraction is not None and not 0 < self.fraction <= 1:
+            raise ConfigError(f"fraction is {self.fraction}, must be above 0 and at most 1")
+        if not 0 <= self.seed < 2**64:
+            raise ConfigError(f"seed is {self.seed}, must be from 0 to {2**64 - 1}")
+        for name, size in (("window_bytes", self.window_bytes), ("memory_bytes", self.memory_bytes)):
+            if size < 0:
+                raise ConfigError(f"{name} is {size}, must be 0 or more")
 
     def open(self, pair: _core.Pair, transport: Transport) -> None:
         """From now on the pair's blocks have elements of all ranks. Collective."""
@@ -89,13 +99,25 @@ class Transport(Protocol):
 
 
 def exchange_of(policy: Policy) -> Exchange:
+    if not isinstance(policy, (str, Exchange)):
+        raise ConfigError(f"exchange is {policy!r}, must be a name as 'supplied' or 'all', or a supply.Exchange")
     return Exchange(policy) if isinstance(policy, str) else policy
 
 
-def transport_over(comm: Any = None) -> Transport:
+def _limit(timeout: float | None) -> float:
+    """Seconds to wait for other ranks, which may wait for Spark for once the timeout."""
+    try:
+        return 2 * (timeout or float(os.environ.get("SUPPLY_TIMEOUT") or _TIMEOUT))
+    except ValueError:
+        # Opening the pair refuses it with a text of its own.
+        return 2 * _TIMEOUT
+
+
+def transport_over(comm: Any = None, timeout: float | None = None) -> Transport:
     """A transport over an mpi4py communicator or a torch.distributed group. Collective.
 
-    None: torch.distributed's default group if it is initialized, else MPI.COMM_WORLD if mpi4py is imported.
+    comm: None: torch.distributed's default group if it is initialized, else MPI.COMM_WORLD if mpi4py is imported.
+    timeout: of the pair. The call waits for the other ranks for twice that time.
     """
     mpi, distributed = sys.modules.get("mpi4py.MPI"), sys.modules.get("torch.distributed")
     if distributed is not None and not distributed.is_available():
@@ -114,11 +136,11 @@ def transport_over(comm: Any = None) -> Transport:
     if mpi is not None and isinstance(comm, mpi.Comm):
         from supply.mpi_transport import MpiTransport
 
-        return MpiTransport(comm)
+        return MpiTransport(comm, _limit(timeout))
     if distributed is not None and isinstance(comm, distributed.ProcessGroup):
         from supply.torch_transport import TorchTransport
 
-        return TorchTransport(comm)
+        return TorchTransport(comm, _limit(timeout))
     raise ConfigError(
         f"comm is {comm!r}, must be a communicator of mpi4py or a group of torch.distributed with this rank in it"
     )

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from mpi4py import MPI
 
-from supply.errors import SupplyError
+from supply.errors import SupplyError, SupplyTimeoutError
 from supply.exchange import Parts
+
+_PAUSE_SECONDS = 50e-6
+
+# MPI still writes into a copy whose making was given up, if the other ranks come later.
+_kept: list[tuple[MPI.Comm, MPI.Request]] = []
 
 
 class MpiTransport:
     """A Transport over a copy of the communicator, so that it does not meet the program's own messages."""
 
-    def __init__(self, comm: MPI.Comm) -> None:
-        self._comm = comm.Dup()
+    def __init__(self, comm: MPI.Comm, limit: float) -> None:
+        """limit: seconds to wait for the other ranks."""
+        self._comm = _copy(comm, limit)
         self.rank: int = self._comm.rank
         self.ranks: int = self._comm.size
         self._request = MPI.REQUEST_NULL
@@ -49,6 +56,22 @@ class MpiTransport:
                 "another thread than the one that opened the exchange reads, but MPI is not initialized with "
                 "MPI_THREAD_MULTIPLE (mpi4py.rc.thread_level): set num_workers=0, or read in the thread that opened"
             )
+
+
+def _copy(comm: MPI.Comm, limit: float) -> MPI.Comm:
+    """Not Dup(), which waits for ever and lets no signal handler run."""
+    end = time.monotonic() + limit
+    pending = copy, request = comm.Idup()
+    _kept.append(pending)
+    while not request.Test():
+        if time.monotonic() >= end:
+            raise SupplyTimeoutError(
+                f"another rank has not opened its exchange for {limit:g} s: has it failed, or opened its pairs in "
+                "another order? (timeout / SUPPLY_TIMEOUT)"
+            )
+        time.sleep(_PAUSE_SECONDS)
+    _kept.remove(pending)
+    return copy
 
 
 def _counts_and_places(parts: Parts) -> tuple[list[int], list[int]]:

@@ -56,7 +56,7 @@ def open(
     if exchange is None and comm is not None:
         raise ConfigError("comm is only for an exchange: set exchange=, too, or leave comm out")
     policy = None if exchange is None else exchange_of(exchange)
-    transport = None if policy is None else transport_over(comm)
+    transport = None if policy is None else transport_over(comm, timeout)
     mapped_files, named_pipes = _config_files(config)
     pair = _core.Pair(
         mapped_files=mapped_files,

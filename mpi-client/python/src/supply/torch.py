@@ -23,7 +23,7 @@ from supply.epoch import Epoch
 from supply.epoch_blocks import EpochBlocks
 from supply.equal_steps import EqualSteps, Step
 from supply.errors import SupplyError
-from supply.exchange import transport_over
+from supply.exchange import exchange_of, transport_over
 from supply.loader import DataLoader
 from supply.opening import Config
 from supply.opening import open as open_supply
@@ -105,7 +105,8 @@ class SupplyDataset(Closing, IterableDataset):
         self._pair = (config, local_rank)
         if options.get("exchange") is not None:
             # Here, because making a group is collective, and the first iteration may be in a thread of the workers.
-            options["comm"] = transport_over(options.get("comm"))
+            options["exchange"] = exchange_of(options["exchange"])
+            options["comm"] = transport_over(options.get("comm"), options.get("timeout"))
         self._options = options
         values = BlockValues(columns, dtypes or {}, ragged or {}, nulls or {})
         self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
 from typing import Any
 
 import torch
 from torch import distributed
 
-from supply.errors import ConfigError
+from supply.errors import ConfigError, SupplyTimeoutError
 from supply.exchange import Parts
+
+# The group's timeout holds for its operations, too. The exchange's own limit, with a better text, passes first.
+_MARGIN_SECONDS = 5
 
 
 class TorchTransport:
@@ -16,11 +21,13 @@ class TorchTransport:
     called destroy_process_group() before the rest of the data is read.
     """
 
-    def __init__(self, group: distributed.ProcessGroup) -> None:
-        """group: the default group, which gets a gloo group of its own beside it, or one that serves nothing else."""
+    def __init__(self, group: distributed.ProcessGroup, limit: float) -> None:
+        """group: the default group, which gets a gloo group of its own beside it, or one that serves nothing else.
+        limit: seconds to wait for the other ranks.
+        """
         if group is distributed.group.WORLD:
             # NCCL takes no CPU tensors, and the program uses the default group at the same time.
-            group = distributed.new_group(backend="gloo")
+            group = _new_group(limit)
         backend = distributed.get_backend(group)
         if not any(able in backend for able in ("gloo", "mpi")):
             raise ConfigError(
@@ -70,6 +77,19 @@ class TorchTransport:
             [size for _, size in receive_parts],
             [size for _, size in send_parts],
         )
+
+
+def _new_group(limit: float) -> distributed.ProcessGroup:
+    begun = time.monotonic()
+    try:
+        return distributed.new_group(backend="gloo", timeout=timedelta(seconds=limit + _MARGIN_SECONDS))
+    except RuntimeError as error:
+        if time.monotonic() < begun + limit:
+            raise
+        raise SupplyTimeoutError(
+            f"another rank has not opened its exchange for {limit:g} s: has it failed, or opened its pairs in another "
+            f"order? (timeout / SUPPLY_TIMEOUT) torch.distributed says: {error}"
+        ) from error
 
 
 def _only(ranks: range, parts: Parts) -> Parts:
