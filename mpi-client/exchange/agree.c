@@ -33,8 +33,10 @@ supply_status_t exchange_agree_begin(struct agree *agree, struct collective *col
 
 /* What must be the same. False: the rank does not know it. */
 static bool compared(const struct rank_state *state, enum difference kind, uint64_t *value) {
-    *value = kind == SETTINGS_DIFFER ? state->settings : kind == COLUMNS_DIFFER ? state->schema : state->epoch;
-    return *value != (kind == WINDOWS_DIFFER ? EPOCH_UNKNOWN : 0);
+    *value = kind == SETTINGS_DIFFER  ? state->settings
+             : kind == COLUMNS_DIFFER ? state->schema
+                                      : (uint64_t)state->epoch << 32 | state->window;
+    return kind == WINDOWS_DIFFER ? state->epoch != EPOCH_UNKNOWN : *value != 0;
 }
 
 /* The first rank that differs from the first one that knows. */
@@ -65,7 +67,7 @@ static enum difference find_difference(const struct agree *agree, uint32_t *one,
 static void explain(struct agree *agree, const struct explanations *explanations) {
     memset(agree->text, 0, AGREE_TEXT_BYTES);
     if (agree->difference == WINDOWS_DIFFER) {
-        snprintf(agree->text, AGREE_TEXT_BYTES, "epoch %u", agree->mine.epoch);
+        snprintf(agree->text, AGREE_TEXT_BYTES, "epoch %u, window %u", agree->mine.epoch, agree->mine.window);
         return;
     }
     const char *text = agree->difference == FAILED            ? explanations->failure
@@ -82,8 +84,10 @@ static supply_status_t fail(const struct agree *agree, struct failure *failure) 
     } kinds[] = {
         [SETTINGS_DIFFER] = {SUPPLY_ERROR_ARGUMENT, "the options of the exchange", "set the same on all ranks"},
         [COLUMNS_DIFFER] = {SUPPLY_ERROR_CONTRACT, "the columns", "supply all ranks from one run"},
-        [WINDOWS_DIFFER] = {SUPPLY_ERROR_ARGUMENT, "the places in the data",
-                            "all ranks must open their pairs with positions of the same step, or none"},
+        [WINDOWS_DIFFER] =
+            {SUPPLY_ERROR_ARGUMENT, "the places in the data",
+             "all ranks must open their pairs with positions of the same step, or none; with the policy hash save "
+             "positions at the end of an epoch"},
     };
     uint32_t one = 0, other = 0;
     const enum difference difference = find_difference(agree, &one, &other);

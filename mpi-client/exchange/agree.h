@@ -10,11 +10,9 @@ struct rank_state {
     int32_t error;  /**< errno of SUPPLY_ERROR_SYSTEM */
     uint32_t epoch; /**< EPOCH_UNKNOWN: it has neither elements nor an end of an epoch */
     uint32_t window;
-    uint32_t end;      /**< enum window_end */
-    uint32_t next;     /**< state of the policy at the beginning of that window */
-    uint32_t consumed; /**< at the opening: the last window of which it has consumed something */
+    uint32_t end; /**< enum window_end */
     uint32_t columns;
-    uint64_t elements; /**< of the window; at the opening: that it has consumed of the window `consumed` */
+    uint64_t elements; /**< of the window */
     uint64_t settings; /**< fingerprint; 0: not known yet */
     uint64_t schema;   /**< fingerprint; 0: not known yet */
 };

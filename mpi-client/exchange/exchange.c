@@ -31,7 +31,7 @@ static supply_status_t agree(struct exchange *exchange, struct failure *failure)
     if (status != SUPPLY_OK) return status;
     if (exchange->step == STEP_AGREE) return exchange_agreed(exchange, failure);
     exchange_await_window(exchange);
-    return exchange_resume_agree(&exchange->resume, exchange->agree.all, exchange->agree.ranks, failure);
+    return SUPPLY_OK;
 }
 
 /* One step. SUPPLY_OK: it is over, or has progressed. */
@@ -58,7 +58,7 @@ static supply_status_t advance(struct exchange *exchange, struct failure *failur
 supply_status_t exchange_advance(struct exchange *exchange, struct failure *failure) {
     const bool is_opening = exchange->step == STEP_OPEN;
     for (;;) {
-        const supply_status_t status = advance(exchange, failure);
+        const supply_status_t status = exchange->step == STEP_END ? SUPPLY_OK : advance(exchange, failure);
         if (status != SUPPLY_OK || (is_opening && exchange->step != STEP_OPEN)) return status;
         if (exchange->step == STEP_DELIVER) return SUPPLY_OK;
         if (exchange->step != STEP_END) continue;
@@ -94,8 +94,10 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
                             struct failure *failure) {
     struct exchange *exchange = context;
     exchange->slot = *slot;
-    if (exchange->step == STEP_DELIVER) exchange_await_window(exchange);
-    if (exchange->step == STEP_END) exchange_begin_epoch(exchange);
+    if (exchange->step == STEP_END)
+        exchange_begin_epoch(exchange);
+    else if (exchange->step == STEP_DELIVER)
+        exchange_continue(exchange);
     const supply_status_t status = wait ? exchange_await(exchange, failure) : exchange_advance(exchange, failure);
     if (status >= 0) *filled = exchange->filled;
     return status;

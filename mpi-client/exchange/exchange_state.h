@@ -53,17 +53,17 @@ struct exchange {
     int64_t gathers_until; /**< then "not yet" is reported to the others (supply_clock) */
     bool is_ready;         /**< the window is complete and checked */
 
-    uint32_t number;       /**< of the window, within the epoch */
-    uint32_t next;         /**< state of the policy at its beginning */
-    bool begins_epoch;     /**< it is the first one of the epoch in this run */
-    bool has_ended_epochs; /**< in this run */
-    uint32_t epoch;        /**< of all ranks */
-    uint64_t *counts;      /**< elements of each rank */
-    bool has_rounds;       /**< another round of it follows */
-    uint32_t left;         /**< elements of this rank that later rounds move */
-    uint64_t received;     /**< elements of it that have arrived */
-    uint64_t consumed;     /**< of those that arrive, by an earlier run */
-    uint32_t own_packed;   /**< wire buffers of which this rank's own elements are in the slot */
+    uint32_t number;     /**< of the window, within the epoch */
+    bool begins_epoch;   /**< it is the first one of the epoch in this run */
+    bool is_last;        /**< the epoch or the data ends with it, on all ranks */
+    bool is_over;        /**< it was, and all of its elements have arrived */
+    uint32_t epoch;      /**< of all ranks */
+    uint64_t *counts;    /**< elements of each rank */
+    bool has_rounds;     /**< another round of it follows */
+    uint32_t left;       /**< elements of this rank that later rounds move */
+    uint64_t received;   /**< elements of it that have arrived */
+    uint64_t consumed;   /**< of those that arrive, by an earlier run */
+    uint32_t own_packed; /**< wire buffers of which this rank's own elements are in the slot */
     struct slot slot;
     enum window_end end; /**< of STEP_END */
     struct filled filled;
@@ -110,6 +110,12 @@ supply_status_t exchange_take_columns(struct exchange *exchange, struct failure 
 /** Begins STEP_OFFER, and does the steps from there to STEP_MOVE. */
 supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *failure);
 supply_status_t exchange_continue_round(struct exchange *exchange, struct failure *failure);
+
+/** After a round: gathers the next window, or ends the epoch. SUPPLY_OK. */
+supply_status_t exchange_continue(struct exchange *exchange);
+
+/** All ranks have ended the epoch or the data: STEP_END. SUPPLY_OK. */
+supply_status_t exchange_end(struct exchange *exchange);
 
 /** Remembers why this rank fails until the next agreement. The text gets the pair's name if it lacks it. */
 void exchange_fail_later(struct exchange *exchange, const struct failure *failure);

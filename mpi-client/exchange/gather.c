@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 static uint32_t column_count(const struct gather *gather) { return gather->columns->schema.count; }
 
@@ -107,10 +108,10 @@ static supply_status_t fail_by_size(const struct gather *gather, struct failure 
 }
 
 /* Notes the sizes of these rows, which fit. */
-static supply_status_t measure(struct gather *gather, struct gathered_window *window, uint32_t count,
+static supply_status_t measure(struct gather *gather, struct gathered_window *window, const struct piece *piece,
                                struct failure *failure) {
     uint64_t bytes;
-    if (!exchange_window_measure(window, gather->columns, gather->open, gather->next_row, count, &bytes))
+    if (!exchange_window_measure(window, gather->columns, piece->held, piece->row, piece->count, &bytes))
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
     if (bytes > gather->window_bytes - window->bytes) return exchange_fail_by_change(failure);
     window->bytes += bytes;
@@ -122,23 +123,47 @@ static supply_status_t complete(const struct gather *gather, struct gathered_win
     return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
 }
 
+/* The place in the pair's data in front of that row. */
+static struct position place_of(const struct gather *gather, const struct held_block *held, uint32_t row) {
+    return (struct position){.epoch = held->block.epoch,
+                             .inside = true,
+                             .partition = held->block.partition,
+                             .element = held->block.first_element + row,
+                             .plan = gather->inspected->header->plan};
+}
+
+static supply_status_t add(struct gather *gather, struct gathered_window *window, const struct piece *piece,
+                           struct failure *failure) {
+    const supply_status_t status = measure(gather, window, piece, failure);
+    if (status != SUPPLY_OK) return status;
+    if (!exchange_window_add(window, piece->held, piece->row, piece->count))
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
+    window->epoch = piece->held->block.epoch;
+    gather->position = place_of(gather, piece->held, piece->row + piece->count);
+    return SUPPLY_OK;
+}
+
+/* They were in a window before, so they fit. */
+static supply_status_t add_returned(struct gather *gather, struct gathered_window *window, struct failure *failure) {
+    for (uint32_t i = 0; i < gather->returned_count; i++) {
+        const supply_status_t status = add(gather, window, &gather->returned[i], failure);
+        if (status != SUPPLY_OK) return status;
+        gather->returned[i].held->users--;
+    }
+    gather->returned_count = 0;
+    return SUPPLY_OK;
+}
+
 /* Adds rows of the open block. */
 static supply_status_t add_rows(struct gather *gather, struct gathered_window *window, struct failure *failure) {
     struct held_block *held = gather->open;
     const uint32_t count = rows_that_fit(gather, gather->window_bytes - window->bytes);
     if (count == 0 && window->elements == 0) return fail_by_size(gather, failure);
     if (count == 0) return complete(gather, window, failure);
-    const supply_status_t status = measure(gather, window, count, failure);
+    const struct piece piece = {.held = held, .row = gather->next_row, .count = count};
+    const supply_status_t status = add(gather, window, &piece, failure);
     if (status != SUPPLY_OK) return status;
-    if (!exchange_window_add(window, held, gather->next_row, count))
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
-    window->epoch = held->block.epoch;
     gather->next_row += count;
-    gather->position = (struct position){.epoch = held->block.epoch,
-                                         .inside = true,
-                                         .partition = held->block.partition,
-                                         .element = held->block.first_element + gather->next_row,
-                                         .plan = gather->inspected->header->plan};
     const bool is_full = gather->next_row < held->block.element_count ||
                          gather->window_bytes - window->bytes < gather->columns->fixed_bytes;
     if (gather->next_row == held->block.element_count) {
@@ -151,7 +176,9 @@ static supply_status_t add_rows(struct gather *gather, struct gathered_window *w
 supply_status_t exchange_gather(struct gather *gather, struct gathered_window *window, struct failure *failure) {
     supply_status_t status = SUPPLY_OK;
     while (status == SUPPLY_OK && !window->is_complete) {
-        if (gather->open != NULL) {
+        if (gather->returned_count > 0) {
+            status = add_returned(gather, window, failure);
+        } else if (gather->open != NULL) {
             status = add_rows(gather, window, failure);
         } else if (gather->ended != WINDOW_GOES_ON) {
             window->end = gather->ended;
@@ -162,6 +189,32 @@ supply_status_t exchange_gather(struct gather *gather, struct gathered_window *w
         }
     }
     return status;
+}
+
+bool exchange_gather_init(struct gather *gather, uint32_t ranks) {
+    gather->returned = calloc(ranks, sizeof *gather->returned);
+    return gather->returned != NULL;
+}
+
+void exchange_gather_return(struct gather *gather, struct gathered_window *window, uint32_t count) {
+    const uint32_t first = window->elements - count;
+    for (uint32_t i = first; i < window->elements; i++)
+        window->bytes -= exchange_window_size(window, gather->columns, i);
+    uint32_t pieces = window->piece_count;
+    while (pieces > 0 && window->pieces[pieces - 1].start + window->pieces[pieces - 1].count > first) pieces--;
+    for (uint32_t i = pieces; i < window->piece_count; i++) {
+        struct piece *piece = &window->pieces[i];
+        const uint32_t stays = piece->start < first ? first - piece->start : 0;
+        gather->returned[gather->returned_count++] =
+            (struct piece){.held = piece->held, .row = piece->row + stays, .count = piece->count - stays};
+        /* The list takes over the window's use of a block of which nothing stays. */
+        if (stays > 0) piece->held->users++;
+        piece->count = stays;
+        if (stays > 0) pieces++;
+    }
+    window->piece_count = pieces;
+    window->elements = first;
+    if (count > 0) gather->position = place_of(gather, gather->returned[0].held, gather->returned[0].row);
 }
 
 /* Until then the position stays at the end of the epoch, in which other ranks may still have elements. */
@@ -178,6 +231,7 @@ void exchange_gather_drop(struct gather *gather, struct gathered_window *window)
 }
 
 void exchange_gather_free(struct gather *gather) {
+    free(gather->returned);
     while (gather->oldest != NULL) {
         struct held_block *next = gather->oldest->next;
         exchange_free_held(gather->oldest, NULL, column_count(gather));

@@ -14,6 +14,8 @@ struct gather {
     uint32_t next_row;         /**< of it */
     struct held_block *oldest; /**< held blocks, linked by `next` */
     struct held_block *newest;
+    struct piece *returned; /**< what the ranks have left out of the window before: it comes first in the next one */
+    uint32_t returned_count;
     enum window_end ended; /**< what the pair has returned last */
     uint32_t ended_epoch;  /**< of WINDOW_ENDS_EPOCH */
     /** Of the pair, after all gathered elements. Until all ranks have ended the epoch, it is a position in it. */
@@ -28,6 +30,12 @@ void exchange_gather_begin(const struct gather *gather, struct gathered_window *
  * SUPPLY_AGAIN: the pair has no block yet; or a failure, after which the call may be repeated if it is _TIMEOUT.
  */
 supply_status_t exchange_gather(struct gather *gather, struct gathered_window *window, struct failure *failure);
+
+/** Before the first window: allocates what exchange_gather_return() needs. False: out of memory. */
+bool exchange_gather_init(struct gather *gather, uint32_t ranks);
+
+/** Leaves the last `count` elements, less than ranks, out of a complete window: they come first in the next one. */
+void exchange_gather_return(struct gather *gather, struct gathered_window *window, uint32_t count);
 
 /** The program has asked for what follows the end of the epoch: from now on the pair may be asked, too. */
 void exchange_gather_next_epoch(struct gather *gather);

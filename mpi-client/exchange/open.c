@@ -70,7 +70,7 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
     exchange->resume.start = pair->start;
     /* The sorter drops what an earlier run has consumed. */
     if (exchange->settings.policy == SUPPLY_EXCHANGE_RANGE) exchange->resume.start.exchange.elements = 0;
-    exchange->number = pair->start.exchange.first;
+    exchange->number = pair->start.exchange.window;
     exchange->begins_epoch = true;
     status = exchange_round_init(&exchange->round, rank, ranks, capacity, failure);
     if (status == SUPPLY_OK && exchange->settings.policy == SUPPLY_EXCHANGE_RANGE)
@@ -78,7 +78,8 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
     if (status == SUPPLY_OK) status = exchange_transfer_init(&exchange->transfer, ranks, window_bytes, failure);
     if (status != SUPPLY_OK) return status;
     exchange->counts = calloc(ranks, sizeof *exchange->counts);
-    if (exchange->counts == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (exchange->counts == NULL || !exchange_gather_init(&exchange->gather, ranks))
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     const struct filler filler = exchange_filler(exchange);
     status = supply_filler_open(&exchange->handle, &filler, pair->name, exchange_slot_bytes(capacity), SLOTS, failure);
     if (status != SUPPLY_OK) return status;

@@ -2,22 +2,6 @@
 
 #include <stdlib.h>
 
-uint32_t exchange_policy_start(const struct exchange_settings *settings, uint32_t rank) {
-    return settings->policy == SUPPLY_EXCHANGE_ALL ? rank : 0;
-}
-
-/* How many elements of a window are dealt. */
-static uint64_t dealt(const struct exchange_settings *settings, uint64_t elements) {
-    if (settings->policy != SUPPLY_EXCHANGE_ALL) return elements;
-    return (elements * settings->fraction + EXCHANGE_FRACTION_UNIT / 2) / EXCHANGE_FRACTION_UNIT;
-}
-
-uint32_t exchange_policy_next(const struct exchange_settings *settings, uint32_t next, uint64_t elements,
-                              uint32_t ranks) {
-    if (exchange_has_key(settings)) return 0;
-    return (uint32_t)((next + dealt(settings, elements)) % ranks);
-}
-
 static bool reserve(uint32_t **list, uint32_t *capacity, uint32_t count) {
     if (count <= *capacity) return true;
     free(*list);
@@ -46,10 +30,8 @@ void exchange_policy_draw(struct destinations *destinations, const struct exchan
         exchange_draw_hash(destinations, draw);
     else if (settings->policy == SUPPLY_EXCHANGE_RANGE)
         exchange_draw_range(destinations, draw);
-    else if (settings->policy == SUPPLY_EXCHANGE_BALANCE)
-        exchange_draw_balance(destinations, draw, counts);
     else
-        exchange_draw_all(destinations, settings, draw);
+        exchange_draw_deal(destinations, settings, draw, counts);
 }
 
 void exchange_destinations_free(struct destinations *destinations) {

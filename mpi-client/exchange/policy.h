@@ -20,21 +20,15 @@ struct draw {
     const struct gathered_window *window;
     uint32_t rank;
     uint32_t ranks;
-    uint32_t number; /**< of the window, within the epoch */
-    /**
-     * State of the policy at the beginning of the window. ALL: the rank to which its first element is dealt. BALANCE:
-     * the elements of all ranks in the epoch before it, mod ranks. HASH and RANGE: 0.
-     */
-    uint32_t next;
+    uint32_t number;     /**< of the window, within the epoch */
     struct range *range; /**< of RANGE */
 };
 
-/** The state `next` at the beginning of an epoch. */
-uint32_t exchange_policy_start(const struct exchange_settings *settings, uint32_t rank);
-
-/** `next` after a window of that many elements: of this rank, or, with BALANCE, of all ranks. */
-uint32_t exchange_policy_next(const struct exchange_settings *settings, uint32_t next, uint64_t elements,
-                              uint32_t ranks);
+/**
+ * ALL, BALANCE: lowers the counts of the ranks' windows until their sum is a multiple of ranks, unless it is below. So
+ * all ranks receive the same number. What a rank leaves out comes first in its next window.
+ */
+void exchange_policy_level(const struct exchange_settings *settings, uint64_t *counts, uint32_t ranks);
 
 /** Before the ranks agree: everything that can fail. SUPPLY_OK, or _ARGUMENT, _MEMORY. The text does not name the pair.
  */
@@ -49,8 +43,8 @@ void exchange_policy_draw(struct destinations *destinations, const struct exchan
 void exchange_destinations_free(struct destinations *destinations);
 
 /** The parts of the policies. */
-void exchange_draw_all(struct destinations *destinations, const struct exchange_settings *settings,
-                       const struct draw *draw);
+void exchange_draw_deal(struct destinations *destinations, const struct exchange_settings *settings,
+                        const struct draw *draw, const uint64_t *counts);
 supply_status_t exchange_prepare_hash(struct destinations *destinations, const struct exchange_settings *settings,
                                       const struct columns *columns, const struct draw *draw, struct failure *failure);
 void exchange_draw_hash(struct destinations *destinations, const struct draw *draw);
@@ -64,6 +58,5 @@ supply_status_t exchange_find_key(const struct exchange_settings *settings, cons
 
 /** Groups the elements by their destination in destinations->scratch, each group in the order of the window. */
 void exchange_group(struct destinations *destinations, const struct draw *draw);
-void exchange_draw_balance(struct destinations *destinations, const struct draw *draw, const uint64_t *counts);
 
 #endif

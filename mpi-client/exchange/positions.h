@@ -9,7 +9,6 @@
 
 struct window_start {
     uint32_t number;
-    uint32_t next;
     struct position pair;
 };
 
@@ -23,29 +22,27 @@ struct kept_window {
     bool is_complete; /**< `received` does not grow any more */
     bool has_last;
     uint32_t epoch;
-    uint32_t number;
-    uint64_t received;        /**< elements, with those of earlier runs */
-    struct window_start back; /**< with which a run resumes that has consumed a part of the window */
-    uint32_t last;            /**< the last complete window that gave nothing more: this one, or one after it */
+    uint64_t received; /**< elements, with those of earlier runs */
+    struct window_start start;
+    struct window_start last; /**< of the last complete window that gave nothing more: this one, or one after it */
 };
 
 struct positions {
-    struct window_start recent[WINDOWS_BACK + 1]; /**< the last ones */
-    uint32_t recent_count;
+    struct window_start current;
     struct kept_window kept[POSITIONS_KEPT];
     uint32_t newest;
 };
 
-/** All ranks have agreed on a window, the first of the epoch if its number is that. */
+/** All ranks have agreed on a window, the first one of the epoch in this run if is_first. */
 void exchange_positions_begin_window(struct positions *positions, uint32_t epoch, const struct window_start *start,
                                      bool is_first);
 
 /**
- * A round of that window is over. received: elements of the window that have arrived on this rank until now.
+ * A round of the current window is over. received: elements of the window that have arrived on this rank until now.
  * is_delivered: the program gets some of this round.
  */
-void exchange_positions_receive(struct positions *positions, uint32_t epoch, uint32_t number, uint64_t received,
-                                bool is_delivered, bool is_complete);
+void exchange_positions_receive(struct positions *positions, uint32_t epoch, uint64_t received, bool is_delivered,
+                                bool is_complete);
 
 /**
  * Adds to *position, which is `consumed`, what a run that resumes needs. settings: their fingerprint. A window that is

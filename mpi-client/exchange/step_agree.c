@@ -29,11 +29,12 @@ static struct together join(const struct exchange *exchange) {
     return together;
 }
 
-/* All ranks have passed their last element. A stream may end in the middle of an epoch, for some ranks only. */
-static supply_status_t end(struct exchange *exchange, const struct together *together) {
-    if (together->epoch != EPOCH_UNKNOWN) exchange->epoch = together->epoch;
-    if (together->ended_data == 0 || together->ended_data == together->ended) {
-        exchange->end = together->ended_data == 0 ? WINDOW_ENDS_EPOCH : WINDOW_ENDS_DATA;
+supply_status_t exchange_end(struct exchange *exchange) {
+    const struct together together = join(exchange);
+    if (together.epoch != EPOCH_UNKNOWN) exchange->epoch = together.epoch;
+    /* A stream may end in the middle of an epoch, for some ranks only. */
+    if (together.ended_data == 0 || together.ended_data == together.ended) {
+        exchange->end = together.ended_data == 0 ? WINDOW_ENDS_EPOCH : WINDOW_ENDS_DATA;
         exchange->step = STEP_END;
     } else {
         exchange_begin_epoch(exchange);
@@ -80,17 +81,30 @@ static void learn_fingerprint(struct exchange *exchange) {
         exchange->fingerprint = exchange->agree.all[rank].settings;
 }
 
+static bool all_end(const struct exchange *exchange, const struct together *together) {
+    return together->ended == exchange->agree.ranks &&
+           (together->ended_data == 0 || together->ended_data == together->ended);
+}
+
+/* How many elements each rank contributes. The last window of an epoch has all that are left. */
+static void level(struct exchange *exchange, const struct together *together) {
+    const uint32_t ranks = exchange->agree.ranks, rank = exchange->agree.rank;
+    for (uint32_t i = 0; i < ranks; i++) exchange->counts[i] = exchange->agree.all[i].elements;
+    exchange->is_last = all_end(exchange, together);
+    if (exchange->is_last) return;
+    exchange_policy_level(&exchange->settings, exchange->counts, ranks);
+    const uint64_t left_out = exchange->agree.all[rank].elements - exchange->counts[rank];
+    exchange_gather_return(&exchange->gather, &exchange->window, (uint32_t)left_out);
+}
+
 static void begin_window(struct exchange *exchange, const struct together *together) {
-    const struct window_start start = {
-        .number = exchange->number, .next = exchange->next, .pair = exchange->window.start};
+    const struct window_start start = {.number = exchange->number, .pair = exchange->window.start};
     const struct draw draw = {.window = &exchange->window,
                               .rank = exchange->round.rank,
                               .ranks = exchange->round.ranks,
                               .number = exchange->number,
-                              .next = exchange->next,
                               .range = &exchange->range};
-    for (uint32_t rank = 0; rank < exchange->agree.ranks; rank++)
-        exchange->counts[rank] = exchange->agree.all[rank].elements;
+    level(exchange, together);
     exchange->epoch = together->epoch;
     exchange->received = 0;
     exchange->consumed = exchange_resume_consumed(&exchange->resume, exchange->epoch, exchange->number);
@@ -129,7 +143,7 @@ supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failu
         exchange_await_window(exchange);
         return SUPPLY_OK;
     }
-    if (together.elements == 0) return end(exchange, &together);
+    if (together.elements == 0) return exchange_end(exchange);
     const bool needs_splitters = exchange->settings.policy == SUPPLY_EXCHANGE_RANGE && exchange->begins_epoch;
     return needs_splitters ? send_samples(exchange, failure) : begin_agreed(exchange, failure);
 }

@@ -37,14 +37,6 @@ supply_status_t exchange_use_columns(struct exchange *exchange, struct failure *
     return SUPPLY_OK;
 }
 
-/* The state of the policy at the beginning of the first window. */
-static uint32_t first_next(const struct exchange *exchange) {
-    const struct exchange_position *start = &exchange->resume.start.exchange;
-    if (!start->is_set || exchange->has_ended_epochs)
-        return exchange_policy_start(&exchange->settings, exchange->round.rank);
-    return exchange->settings.policy == SUPPLY_EXCHANGE_ALL ? start->next : exchange->resume.next;
-}
-
 /* When the first block is there, Spark has stored what the ranks must do. */
 static supply_status_t resolve(struct exchange *exchange, struct failure *failure) {
     supply_status_t status = exchange_use_columns(exchange, failure);
@@ -53,28 +45,13 @@ static supply_status_t resolve(struct exchange *exchange, struct failure *failur
     if (status != SUPPLY_OK) return status;
     exchange->is_resolved = true;
     exchange->fingerprint = exchange_settings_fingerprint(&exchange->settings, (int)exchange->round.ranks);
-    exchange->next = first_next(exchange);
     return check_position(exchange, failure);
 }
 
-/* Drops a window that lies before the one with which all ranks continue. */
-static void skip(struct exchange *exchange) {
-    if (exchange->settings.policy == SUPPLY_EXCHANGE_ALL)
-        exchange->next =
-            exchange_policy_next(&exchange->settings, exchange->next, exchange->window.elements, exchange->round.ranks);
-    exchange->number++;
-    exchange_gather_drop(&exchange->gather, &exchange->window);
-}
-
 static supply_status_t gather(struct exchange *exchange, struct failure *failure) {
-    for (;;) {
-        supply_status_t status = exchange_gather(&exchange->gather, &exchange->window, failure);
-        if (status != SUPPLY_OK) return status;
-        status = resolve(exchange, failure);
-        if (status != SUPPLY_OK) return status;
-        if (exchange->number >= exchange->resume.first) break;
-        skip(exchange);
-    }
+    supply_status_t status = exchange_gather(&exchange->gather, &exchange->window, failure);
+    if (status == SUPPLY_OK) status = resolve(exchange, failure);
+    if (status != SUPPLY_OK) return status;
     const struct draw draw = {.window = &exchange->window,
                               .rank = exchange->round.rank,
                               .ranks = exchange->round.ranks,
@@ -106,7 +83,6 @@ supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failu
     struct rank_state *state = &exchange->agree.mine;
     *state = (struct rank_state){
         .window = exchange->number,
-        .next = exchange->next,
         .columns = exchange->columns.schema.count,
         .settings = exchange->fingerprint,
         .schema = exchange->columns.fingerprint,
@@ -130,9 +106,7 @@ void exchange_begin_epoch(struct exchange *exchange) {
     exchange_gather_drop(&exchange->gather, &exchange->window);
     exchange->is_ready = false;
     exchange->number = 0;
-    exchange->resume.first = 0;
     exchange->begins_epoch = true;
-    exchange->has_ended_epochs = true;
-    exchange->next = exchange_policy_start(&exchange->settings, exchange->round.rank);
+    exchange->is_over = false;
     exchange_await_window(exchange);
 }

@@ -84,21 +84,20 @@ static void deliver(struct exchange *exchange, uint64_t skipped) {
         .element_count = (uint32_t)kept,
         .bytes = exchange_slot_finish(&exchange->layout, &exchange->columns, skipped),
     };
-    exchange->step = STEP_DELIVER;
-    if (exchange->filled.bytes > 0) return;
+    if (exchange->filled.bytes > 0) {
+        exchange->step = STEP_DELIVER;
+        return;
+    }
     struct failure failure;
     supply_fail(&failure, SUPPLY_ERROR_CONTRACT, "another rank has sent other lengths than it has announced");
     exchange_fail_later(exchange, &failure);
-    exchange->step = STEP_GATHER;
 }
 
-static void next_window(struct exchange *exchange) {
-    const bool is_balance = exchange->settings.policy == SUPPLY_EXCHANGE_BALANCE;
-    uint64_t elements = exchange->counts[exchange->round.rank];
-    for (uint32_t rank = 0; rank < exchange->round.ranks && is_balance; rank++)
-        if (rank != exchange->round.rank) elements += exchange->counts[rank];
-    exchange->next = exchange_policy_next(&exchange->settings, exchange->next, elements, exchange->round.ranks);
-    exchange->number++;
+/* If the epoch ends with the window, no rank waits for another one to say so once more. */
+supply_status_t exchange_continue(struct exchange *exchange) {
+    if (exchange->is_over) return exchange_end(exchange);
+    exchange_await_window(exchange);
+    return SUPPLY_OK;
 }
 
 static supply_status_t finish(struct exchange *exchange) {
@@ -107,13 +106,13 @@ static supply_status_t finish(struct exchange *exchange) {
     if (skipped > arrived) skipped = arrived;
     exchange->has_rounds = !exchange_round_is_last(&exchange->round);
     exchange->round.number++;
-    exchange_await_window(exchange);
     if (skipped < arrived) deliver(exchange, skipped);
     exchange->received += arrived;
-    exchange_positions_receive(&exchange->positions, exchange->epoch, exchange->number, exchange->received,
-                               skipped < arrived, !exchange->has_rounds);
-    if (!exchange->has_rounds) next_window(exchange);
-    return SUPPLY_OK;
+    exchange_positions_receive(&exchange->positions, exchange->epoch, exchange->received, skipped < arrived,
+                               !exchange->has_rounds);
+    if (!exchange->has_rounds) exchange->number++;
+    exchange->is_over = exchange->is_last && !exchange->has_rounds && exchange->failed.status == SUPPLY_OK;
+    return exchange->step == STEP_DELIVER ? SUPPLY_OK : exchange_continue(exchange);
 }
 
 static supply_status_t move(struct exchange *exchange, struct failure *failure) {

@@ -47,7 +47,7 @@ SUPPLY_API const char *supply_status_name(supply_status_t status);
  * writes a position as one line.
  */
 typedef struct supply_position {
-    uint8_t bytes[64];
+    uint8_t bytes[56];
 } supply_position_t;
 
 /**

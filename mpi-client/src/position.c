@@ -17,8 +17,6 @@ struct packed {
     uint64_t window_elements;
     uint64_t settings; /* 0: not the position of an exchange */
     uint32_t window;
-    uint32_t first;
-    uint32_t next;
     uint32_t unused; /* 0 */
 };
 
@@ -40,8 +38,6 @@ static void pack(const struct position *position, supply_position_t *packed) {
         bytes.window_elements = position->exchange.elements;
         bytes.settings = position->exchange.settings;
         bytes.window = position->exchange.window;
-        bytes.first = position->exchange.first;
-        bytes.next = position->exchange.next;
     }
     memcpy(packed, &bytes, sizeof bytes);
 }
@@ -50,20 +46,16 @@ bool supply_position_unpack(const supply_position_t *packed, struct position *po
     struct packed bytes;
     memcpy(&bytes, packed, sizeof bytes);
     if (bytes.magic != POSITION_MAGIC || bytes.inside > 1) return false;
-    if (bytes.settings == 0 && (bytes.window | bytes.first | bytes.next | bytes.window_elements) != 0) return false;
-    if (bytes.unused != 0 || bytes.first > bytes.window) return false;
+    if (bytes.settings == 0 && (bytes.window | bytes.window_elements) != 0) return false;
+    if (bytes.unused != 0) return false;
     *position = (struct position){.epoch = bytes.epoch,
                                   .inside = bytes.inside,
                                   .partition = bytes.partition,
                                   .element = bytes.element,
                                   .plan = bytes.plan};
     if (bytes.settings != 0)
-        position->exchange = (struct exchange_position){.is_set = true,
-                                                        .window = bytes.window,
-                                                        .first = bytes.first,
-                                                        .next = bytes.next,
-                                                        .elements = bytes.window_elements,
-                                                        .settings = bytes.settings};
+        position->exchange = (struct exchange_position){
+            .is_set = true, .window = bytes.window, .elements = bytes.window_elements, .settings = bytes.settings};
     return true;
 }
 
@@ -135,18 +127,16 @@ static int write_text(const struct position *position, char *text, size_t bytes)
     const struct exchange_position *exchange = &position->exchange;
     char elements[24] = TEXT_WHOLE;
     if (exchange->elements != WHOLE_WINDOW) snprintf(elements, sizeof elements, "%" PRIu64, exchange->elements);
-    return length + snprintf(text + length, bytes - (size_t)length,
-                             TEXT_EXCHANGE ":%" PRIu32 ":%" PRIu32 ":%" PRIu32 ":%s:%016" PRIx64, exchange->first,
-                             exchange->next, exchange->window, elements, exchange->settings);
+    return length + snprintf(text + length, bytes - (size_t)length, TEXT_EXCHANGE ":%" PRIu32 ":%s:%016" PRIx64,
+                             exchange->window, elements, exchange->settings);
 }
 
 /* The end of a text after that of the pair's position: nothing, or the position of an exchange. */
 static void read_exchange(const char *text, struct exchange_position *exchange) {
-    if (sscanf(text, TEXT_EXCHANGE ":%" SCNu32 ":%" SCNu32 ":%" SCNu32 ":%" SCNu64 ":%16" SCNx64, &exchange->first,
-               &exchange->next, &exchange->window, &exchange->elements, &exchange->settings) != 5) {
+    if (sscanf(text, TEXT_EXCHANGE ":%" SCNu32 ":%" SCNu64 ":%16" SCNx64, &exchange->window, &exchange->elements,
+               &exchange->settings) != 3) {
         exchange->elements = WHOLE_WINDOW;
-        sscanf(text, TEXT_EXCHANGE ":%" SCNu32 ":%" SCNu32 ":%" SCNu32 ":" TEXT_WHOLE ":%16" SCNx64, &exchange->first,
-               &exchange->next, &exchange->window, &exchange->settings);
+        sscanf(text, TEXT_EXCHANGE ":%" SCNu32 ":" TEXT_WHOLE ":%16" SCNx64, &exchange->window, &exchange->settings);
     }
     exchange->is_set = exchange->settings != 0;
 }
@@ -176,7 +166,7 @@ supply_status_t supply_position_from_text(supply_position_t *packed, const char 
     char written[SUPPLY_POSITION_TEXT_BYTES];
     pack(&position, &read);
     supply_position_to_text(&read, written, sizeof written);
-    if (strcmp(text, written) != 0 || position.exchange.first > position.exchange.window) return SUPPLY_ERROR_ARGUMENT;
+    if (strcmp(text, written) != 0) return SUPPLY_ERROR_ARGUMENT;
     *packed = read;
     return SUPPLY_OK;
 }

@@ -5,25 +5,16 @@
 #include "layout.h"
 #include "supply.h"
 
-/**
- * What the position of an exchange adds. The pair's position is the beginning of an earlier window, so that ranks can
- * resume although some are up to WINDOWS_BACK windows in front of others: all begin with the highest `first` of all
- * ranks, and each drops what it has consumed.
- */
+/** What the position of an exchange adds: the pair's position is the beginning of that window. */
 struct exchange_position {
     bool is_set;
-    uint32_t first;    /**< the window, numbered within the epoch, where the pair's position is */
-    uint32_t next;     /**< state of the policy at the beginning of that window: see policy.h */
-    uint32_t window;   /**< the last one of which the rank has consumed something; at least `first` */
-    uint64_t elements; /**< that it has consumed of those that it receives in it; or WHOLE_WINDOW */
+    uint32_t window;   /**< number within the epoch */
+    uint64_t elements; /**< that the rank has consumed of those that it receives in it; or WHOLE_WINDOW */
     uint64_t settings; /**< fingerprint of the exchange; not 0 */
 };
 
 /** The rank has consumed everything that it receives in the window. */
 #define WHOLE_WINDOW UINT64_MAX
-
-/** first is window − WINDOWS_BACK, or 0: one less than the slots of a rank bounds how far ranks can be apart. */
-#define WINDOWS_BACK 2
 
 struct position {
     uint32_t epoch;

@@ -135,7 +135,7 @@ TEST_F(PositionTest, TheNextPairAsksForWhatFollows) {
 TEST_F(PositionTest, OneOfAnExchangeNeedsAnExchange) {
     supply_position_t position;
     ASSERT_EQ(SUPPLY_OK,
-              supply_position_from_text(&position, (at(3, 9, 5) + ":exchange:1:0:3:7:00000000000000cd").c_str()));
+              supply_position_from_text(&position, (at(3, 9, 5) + ":exchange:3:7:00000000000000cd").c_str()));
     options.position = &position;
     Handle handle = open();
     Task task(files);
@@ -166,10 +166,10 @@ TEST_F(PositionTest, BytesThatAreNoPositionAreRefused) {
 TEST(PositionTextTest, WhatIsWrittenIsRead) {
     for (const char *text : {"position-1:0:0:0:0:0000000000000000",
                              "position-1:4294967295:1:4294967295:18446744073709551615:ffffffffffffffff",
-                             "position-1:0:1:2:3:00000000000000ab:exchange:3:1:5:17:00000000000000cd",
-                             "position-1:0:1:2:3:00000000000000ab:exchange:0:0:2:whole:00000000000000cd",
+                             "position-1:0:1:2:3:00000000000000ab:exchange:5:17:00000000000000cd",
+                             "position-1:0:1:2:3:00000000000000ab:exchange:2:whole:00000000000000cd",
                              "position-1:4294967295:1:4294967295:18446744073709551615:ffffffffffffffff"
-                             ":exchange:4294967295:4294967295:4294967295:18446744073709551614:ffffffffffffffff"}) {
+                             ":exchange:4294967295:18446744073709551614:ffffffffffffffff"}) {
         supply_position_t position;
         char again[SUPPLY_POSITION_TEXT_BYTES];
         ASSERT_EQ(SUPPLY_OK, supply_position_from_text(&position, text));
@@ -201,12 +201,12 @@ TEST(PositionTextTest, AnythingElseIsRefused) {
                              "position-1:1:1:3:5:00000000000000abc",
                              "position-1:1:1:3:5:00000",
                              "position-1:1:1:3:5:00000000000000ab:exchange",
-                             "position-1:1:1:3:5:00000000000000ab:exchange:1:0:3:5",
-                             "position-1:1:1:3:5:00000000000000ab:exchange:1:0:3:5:0000000000000000",
-                             "position-1:1:1:3:5:00000000000000ab:exchange:1:0:3:half:00000000000000cd",
-                             "position-1:1:1:3:5:00000000000000ab:exchange:1:0:3:18446744073709551615:00000000000000cd",
-                             "position-1:1:1:3:5:00000000000000ab:exchange:0:0:4294967296:5:00000000000000cd",
-                             "position-1:1:1:3:5:00000000000000ab:exchange:1:0:3:whole:00000000000000cd:",
+                             "position-1:1:1:3:5:00000000000000ab:exchange:3:5",
+                             "position-1:1:1:3:5:00000000000000ab:exchange:3:5:0000000000000000",
+                             "position-1:1:1:3:5:00000000000000ab:exchange:3:half:00000000000000cd",
+                             "position-1:1:1:3:5:00000000000000ab:exchange:3:18446744073709551615:00000000000000cd",
+                             "position-1:1:1:3:5:00000000000000ab:exchange:4294967296:5:00000000000000cd",
+                             "position-1:1:1:3:5:00000000000000ab:exchange:3:whole:00000000000000cd:",
                              "position-1:1:1:3:5:00000000000000ab:exchange:4:0:3:5:00000000000000cd"})
         EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_from_text(&position, text)) << text;
     EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_position_from_text(&position, nullptr));

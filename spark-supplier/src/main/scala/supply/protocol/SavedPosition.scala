@@ -12,9 +12,9 @@ object SavedPosition {
   /** The text of a rank that has saved nothing: its data begins with its first epoch. */
   val NoPosition: String = "no-position"
 
-  /** First, next, window, elements, and settings, which are not 0: *Exchange* of PROTOCOL.md. */
+  /** Window, elements, and settings, which are not 0: *Exchange* of PROTOCOL.md. */
   private val InExchange =
-    ":exchange(?::[0-9]{1,10}){3}:(?:[0-9]{1,20}|whole):(?!0{16})[0-9a-f]{16}"
+    ":exchange:[0-9]{1,10}:(?:[0-9]{1,20}|whole):(?!0{16})[0-9a-f]{16}"
 
   private val Saved =
     s"position-1:([0-9]{1,10}):([01]):([0-9]{1,10}):([0-9]{1,20}):([0-9a-f]{16})($InExchange)?".r

@@ -198,7 +198,7 @@ class OtherRanksSuite extends AnyFunSuite with LocalSpark {
     assert(message(saved :+ "no-position/").contains("'', of rank 0, is no position"))
     assert(message(saved.updated(1, "position-2")).contains(
         "'position-2', of rank 1, is no position"))
-    assert(message(saved.updated(2, saved(2) + ":exchange:3:1:5:whole:00000000000000ff")).contains(
+    assert(message(saved.updated(2, saved(2) + ":exchange:5:whole:00000000000000ff")).contains(
         "rank 2 saved its position in the middle of an exchange"))
     assert(refused(usual.copy(ranks = 4, resumePositions = Some(saved.mkString(","))),
         saved.lift)(rows).contains("start the rank without its position"))

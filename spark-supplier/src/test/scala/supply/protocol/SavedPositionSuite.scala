@@ -21,9 +21,9 @@ class SavedPositionSuite extends AnyFunSuite {
 
   test("a position of an exchange is known as one") {
     val plain = "position-1:3:1:7:41:00000000000000ff"
-    Seq("0:0:0:0:0000000000000001", "10:3:12:4711:89abcdef01234567",
-      "4294967295:4294967295:4294967295:whole:ffffffffffffffff",
-      "0:2:1:18446744073709551615:0123456789abcdef").foreach { exchange =>
+    Seq("0:0:0000000000000001", "12:4711:89abcdef01234567",
+      "4294967295:whole:ffffffffffffffff",
+      "1:18446744073709551615:0123456789abcdef").foreach { exchange =>
       assert(SavedPosition.read(s"$plain:exchange:$exchange").contains(
           SavedPosition(Position(3, Some(7 -> 41L)), 255, isInExchange = true)), exchange)
     }
@@ -34,16 +34,16 @@ class SavedPositionSuite extends AnyFunSuite {
       "position-1:0:2:0:0:0000000000000000",
       "position-1:-1:0:0:0:0000000000000000", "position-1:0:0:0:0:0",
       " position-1:0:0:0:0:0000000000000000",
-      "no-position:exchange:0:1:2:3:0000000000000001",
+      "no-position:exchange:2:3:0000000000000001",
       "position-1:0:0:0:0:0000000000000000:",
       "position-1:0:0:0:0:0000000000000000:exchange",
-      "position-1:0:0:0:0:0000000000000000:exchange:0:1:2:3",
-      "position-1:0:0:0:0:0000000000000000:exchange:0:1:2:all:0000000000000001",
-      "position-1:0:0:0:0:0000000000000000:exchange:0:1:-2:3:0000000000000001",
-      "position-1:0:0:0:0:0000000000000000:exchange:0:1:whole:3:0000000000000001",
-      "position-1:0:0:0:0:0000000000000000:exchange:0:1:2:3:1",
-      "position-1:0:0:0:0:0000000000000000:exchange:0:1:2:3:0000000000000000",
-      "position-1:0:0:0:0:0000000000000000:exchange:0:1:2:3:0000000000000001:",
+      "position-1:0:0:0:0:0000000000000000:exchange:2:3",
+      "position-1:0:0:0:0:0000000000000000:exchange:2:all:0000000000000001",
+      "position-1:0:0:0:0:0000000000000000:exchange:-2:3:0000000000000001",
+      "position-1:0:0:0:0:0000000000000000:exchange:whole:3:0000000000000001",
+      "position-1:0:0:0:0:0000000000000000:exchange:2:3:1",
+      "position-1:0:0:0:0:0000000000000000:exchange:2:3:0000000000000000",
+      "position-1:0:0:0:0:0000000000000000:exchange:2:3:0000000000000001:",
       "position-1:0:0:0:0:0000000000000000:exchange:1:2:3:0000000000000001").foreach { text =>
       assert(SavedPosition.read(text).isEmpty, text)
     }
