@@ -306,6 +306,7 @@ def test_a_failure_of_spark_is_the_cause(run, spark):
         ({"ranks": 5}, r"5 ranks need 5 task slots.*local\[5\].*use master local\[6\]"),
         ({"drop_last": True, "pad": True}, "exclude each other"),
         ({"resume": [{"position": None}, {"position": None, "resume_positions": "x"}]}, "of several runs"),
+        ({"resume": [{"position": "1:2:exchange:3"}]}, "of the middle of an epoch with shuffle='all'"),
         ({"resume": []}, "these are none"),
         ({"function": lambda data: None, "shufle": "elements"}, "unexpected keyword argument 'shufle'"),
         ({"function": "no/such/script.py"}, "cannot read the script no/such/script.py"),

@@ -1,5 +1,6 @@
 """supply.spark.Supplier(launcher="mpirun"), with the real mpirun on this machine."""
 
+import importlib.util
 import os
 import signal
 
@@ -10,7 +11,7 @@ from supplier_session import prepare_environment, rows, session_fixture, shared_
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.spark import RankError, Supplier, SupplierError  # noqa: E402
+from supply.spark import RankError, Supplier, SupplierError, checks  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 
@@ -30,6 +31,12 @@ def run(spark):
             return supplier.run(function, rows(spark, ROWS, partitions), **options)
 
         yield run_in_folder
+
+
+def test_an_exchange_without_mpi4py_is_refused(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SupplierError, match="over mpi4py, which is not installed"):
+        checks.exchange_over("all", "mpirun", None)
 
 
 def hosts(folder, slots):

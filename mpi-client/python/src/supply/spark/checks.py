@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import os
 from collections.abc import Sequence
@@ -56,6 +57,11 @@ def exchange_over(shuffle: str, launcher: str, backend: str | None) -> str | Non
         raise SupplierError(
             "with shuffle='all' the ranks exchange elements over torch.distributed: leave backend=None out, or use "
             "launcher='mpirun'"
+        )
+    if launcher == "mpirun" and importlib.util.find_spec("mpi4py") is None:
+        raise SupplierError(
+            "with shuffle='all' and launcher='mpirun' the ranks exchange elements over mpi4py, which is not installed: "
+            "install it on every node, or use launcher='torch'"
         )
     return "mpi" if launcher == "mpirun" else "torch"
 

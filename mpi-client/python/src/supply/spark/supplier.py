@@ -26,6 +26,11 @@ def resume_positions(states: Sequence[Mapping[str, Any]]) -> str:
         raise SupplierError(
             "resume must be the data.state_dict() of each rank of one run: these are none, or of several runs"
         )
+    if any(":exchange:" in (state["position"] or "") for state in states):
+        raise SupplierError(
+            "resume: these states are of the middle of an epoch with shuffle='all', where the rows of a rank are with "
+            "other ranks, too: pass states that were saved at the end of an epoch"
+        )
     positions = ",".join(state["position"] or "no-position" for state in states)
     return "/".join(filter(None, [*earlier, positions]))
 
@@ -113,7 +118,7 @@ class Supplier:
         batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy, pin: as for SupplyDataset.
         epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements, resident, resident_folder,
             resident_quota, keep: as for df.write.format("supply"). With shuffle="all" the ranks exchange elements, over
-            torch.distributed or with launcher="mpirun" over mpi4py; those of `validation` stay.
+            torch.distributed or with launcher="mpirun" over mpi4py; the rows of `validation` are not exchanged.
         drop_last: each rank makes as many steps in an epoch as the rank with the fewest full batches.
         pad: each rank makes as many steps as the rank with the most; some elements repeat.
         validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.

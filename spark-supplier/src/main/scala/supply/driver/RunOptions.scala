@@ -111,7 +111,7 @@ final class RunOptions {
     fallbackValue = "",
     description = Array(
       "The file in --resident-folder stays after the run. A later run with the same source, --partitions, --ranks, --seed, " +
-        "--shuffle, --block-elements and NAME uses it from its first epoch on, and does not read the source. An LMDB is known by its path, size and " +
+        "--shuffle, --exchange-fraction, --block-elements and NAME uses it from its first epoch on, and does not read the source. An LMDB is known by its path, size and " +
         "time of modification. A DataFrame has no such mark: its NAME must say which data it is. " +
         "Before its first block, a run reads the header of each block of the file, so blocks of at least 1 MiB are wise " +
         "(block= of mapped-files.conf). Remove the files (*.kept) yourself."))
@@ -133,7 +133,7 @@ final class RunOptions {
     names = Array("--wait-for-rank"),
     description = Array(
       "If a rank ends before it has received all its data, waits for it to come back, at most --timeout, instead of " +
-        "failing the run. The rank then gets the data after the position that it brings (supply_position_save in supply.h), or all data."))
+        "failing the run. Not with --shuffle all. The rank then gets the data after the position that it brings (supply_position_save in supply.h), or all data."))
   var waitForRank: Boolean = _
 
   @Opt(
@@ -143,7 +143,7 @@ final class RunOptions {
       "Resumes an earlier run, with any number of ranks (--ranks). LIST has what each rank of that run has saved " +
         "(supply_position_to_text in supply.h, state_dict() in Python), in rank order, separated by commas; no-position for a rank " +
         "that has saved nothing. The elements of the interrupted epoch that no rank has consumed come first, each once, then the later " +
-        "epochs, up to --epochs of both runs together. The data, --partitions, --seed, --shuffle and --uneven must be those of that run. " +
+        "epochs, up to --epochs of both runs together. The data, --partitions, --seed, --shuffle, --exchange-fraction and --uneven must be those of that run. " +
         "If that run resumed an earlier one itself, give its LIST, a slash, and the new one. The ranks bring no positions."))
   var resumePositions: String = _
 

@@ -50,7 +50,7 @@ private[supply] object RunPlan {
     val other = saved.indexWhere(position => position.plan != 0 && position.plan != fingerprint)
     if (other >= 0) throw new ConfigException(
       s"--resume-positions: rank $other of ${saved.size} saved its position in a run with another number of ranks than " +
-        s"${saved.size}, other data or partitions than these ${plan.partitions}, or another --seed, --shuffle or --uneven " +
+        s"${saved.size}, other data or partitions than these ${plan.partitions}, or another --seed, --shuffle (with --exchange-fraction) or --uneven " +
         "(with --block-elements): give the positions of all its ranks, and everything else as in that run; if that run resumed, " +
         "its own --resume-positions and a slash come first")
   }

@@ -41,8 +41,18 @@ final case class SupplySettings(
     blockElements.foreach(atLeastOne("block-elements", _))
     if (resident) checkRepeats("--resident")
     checkResidentFile()
+    checkExchange()
     if (!(timeout > 0))
       throw new ConfigException(s"--timeout is $timeout: it must be above 0 seconds")
+  }
+
+  /** A new rank cannot join the communicator of the others. */
+  private def checkExchange(): Unit = shuffle match {
+    case Shuffle.All(_) if waitForRank =>
+      throw new ConfigException(
+        "--wait-for-rank is not for --shuffle all: if a rank ends, the ranks that exchange elements with it fail, too; " +
+          "use one of the two")
+    case _ =>
   }
 
   private def checkRepeats(option: String): Unit = {

@@ -68,5 +68,5 @@ private[pair] trait PairTerms {
 private object PairTerms {
   /** The options that a plan follows from, apart from the data. */
   private val PlanOptions =
-    "--partitions, --ranks, --seed, --shuffle, --uneven (with --block-elements) or --resume-positions"
+    "--partitions, --ranks, --seed, --shuffle (with --exchange-fraction), --uneven (with --block-elements) or --resume-positions"
 }

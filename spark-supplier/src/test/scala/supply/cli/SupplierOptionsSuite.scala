@@ -79,9 +79,15 @@ class SupplierOptionsSuite extends AnyFunSuite {
 
   test("an exchange goes together with resident blocks, equal steps and values in place") {
     Seq(Seq("--resident"), Seq("--resident-folder", "/d", "--keep"), Seq("--uneven", "pad"),
-      Seq("--wait-for-rank"), Seq("--block-elements", "7")).foreach { more =>
+      Seq("--block-elements", "7")).foreach { more =>
       parse(needed ++ Seq("--shuffle", "all") ++ more: _*).run.settings.check()
     }
+  }
+
+  test("an exchange and --wait-for-rank exclude each other") {
+    val settings = parse(needed ++ Seq("--shuffle", "all", "--wait-for-rank"): _*).run.settings
+    assert(intercept[ConfigException](settings.check()).getMessage.startsWith(
+        "--wait-for-rank is not for --shuffle all"))
   }
 
   test("the default of --partitions follows the ranks of the first run") {
