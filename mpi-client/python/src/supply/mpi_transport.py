@@ -12,7 +12,7 @@ from supply.exchange import Parts
 
 _PAUSE_SECONDS = 50e-6
 
-# MPI still writes into a copy whose making was given up, if the other ranks come later.
+# If the wait for a copy has failed, and the other ranks come later, MPI still writes into it.
 _kept: list[tuple[MPI.Comm, MPI.Request]] = []
 
 
