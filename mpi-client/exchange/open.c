@@ -29,6 +29,12 @@ static supply_status_t inspect(struct exchange *exchange, supply_t *pair, struct
     if (!inspected->accepts_exchange)
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "%s: set options.exchange to true before supply_open()",
                            inspected->name);
+    if (inspected->rank >= 0 && (uint32_t)inspected->rank != exchange->round.rank)
+        return supply_fail(
+            failure, SUPPLY_ERROR_ARGUMENT,
+            "%s belongs to rank %d, but this is rank %u of %u in the communicator of the exchange: it must "
+            "have all ranks of the job, in their order",
+            inspected->name, inspected->rank, exchange->round.rank, exchange->round.ranks);
     if (inspected->has_received)
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
                            "%s: open the exchange before anything is received from the pair", inspected->name);

@@ -49,8 +49,7 @@ static uint64_t turns(uint64_t dealt, uint32_t rank, uint32_t ranks) { return de
 struct deal {
     uint64_t begin; /* of this rank's elements */
     uint64_t end;
-    uint64_t
-        in_turn; /* so many of all are dealt to the ranks in turn; the rest fills what is missing, rank after rank */
+    uint64_t in_turn; /* of all, dealt to the ranks in turn; the rest fills what is missing, rank after rank */
 };
 
 static struct deal find_deal(const struct sums *sums, uint32_t rank) {

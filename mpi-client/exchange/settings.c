@@ -1,5 +1,6 @@
 #include "settings.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,8 @@ supply_status_t exchange_settings(struct exchange_settings *settings, const supp
     if (status != SUPPLY_OK) return status;
     settings->policy = options.policy;
     settings->seed = options.seed;
+    settings->has_seed = options.seed != 0;
+    settings->has_fraction = options.fraction > 0;
     settings->nulls_together = options.nulls_together;
     if (options.policy == SUPPLY_EXCHANGE_ALL) {
         const double fraction = options.fraction > 0 ? options.fraction : 1;
@@ -98,6 +101,7 @@ supply_status_t exchange_settings_resolve(struct exchange_settings *settings, co
     /* Each is read once: the task can write into the header at any time. */
     const uint32_t supplied = __atomic_load_n(&header->exchange, __ATOMIC_RELAXED);
     const uint32_t fraction = __atomic_load_n(&header->exchange_fraction, __ATOMIC_RELAXED);
+    const uint64_t seed = __atomic_load_n(&header->exchange_seed, __ATOMIC_RELAXED);
     if (supplied != 0 && supplied != EXCHANGE_ALL)
         return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
                            "%s: Spark asks for the exchange %u, which libsupply_exchange %s does not know", pair->name,
@@ -109,15 +113,21 @@ supply_status_t exchange_settings_resolve(struct exchange_settings *settings, co
                            "policy, or start Spark without it",
                            pair->name);
     }
-    if (settings->policy == SUPPLY_EXCHANGE_ALL) return SUPPLY_OK;
+    if (settings->policy == SUPPLY_EXCHANGE_ALL && supplied == 0) return SUPPLY_OK;
     if (supplied == 0)
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
                            "%s: Spark was not started with --shuffle all: name a policy", pair->name);
     if (fraction == 0 || fraction > EXCHANGE_FRACTION_UNIT)
         return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s: exchange_fraction is %u, must be 1 to %d", pair->name,
                            fraction, EXCHANGE_FRACTION_UNIT);
+    if ((settings->has_seed && settings->seed != seed) || (settings->has_fraction && settings->fraction != fraction))
+        return supply_fail(
+            failure, SUPPLY_ERROR_ARGUMENT,
+            "%s: the program sets another seed or fraction than Spark, which was started with --seed %" PRIu64
+            " and --exchange-fraction %g: set them on one side only",
+            pair->name, seed, (double)fraction / EXCHANGE_FRACTION_UNIT);
     settings->policy = SUPPLY_EXCHANGE_ALL;
-    settings->seed = header->exchange_seed;
+    settings->seed = seed;
     settings->fraction = fraction;
     return SUPPLY_OK;
 }

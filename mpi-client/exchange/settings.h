@@ -10,6 +10,8 @@ struct exchange_settings {
     supply_exchange_policy_t policy; /**< AS_SUPPLIED: the pair's header is not known yet */
     uint32_t fraction;               /**< in EXCHANGE_FRACTION_UNIT */
     uint64_t seed;
+    bool has_seed; /**< the program has set it, and the fraction */
+    bool has_fraction;
     char *column; /**< of HASH and RANGE; else NULL */
     bool nulls_together;
     size_t window_bytes;

@@ -39,7 +39,8 @@ extern "C" {
  * come from the thread that calls functions of the handle, so MPI_THREAD_SINGLE is enough.
  *
  * The blocks of the new handle are numbered from 0. supply_block_t.partition is the window's number within the epoch,
- * first_element the index of the block's first element among those that this rank receives in the window. Columns of
+ * first_element the index of the block's first element among those that this rank receives in the window; with RANGE
+ * partition is 0, and first_element the index in the rank's part of the epoch. Columns of
  * views ("vz") arrive as columns of bytes ("z"). supply_fd() is -1, and supply_counts() is never known.
  * supply_result_open() works with the new handle.
  *

@@ -13,14 +13,14 @@ typedef enum supply_exchange_policy {
     /** What Spark says in the pair's header: today ALL, with --shuffle all; an error if Spark says nothing. */
     SUPPLY_EXCHANGE_AS_SUPPLIED = 0,
     /**
-     * Each window is put in an order drawn from (seed, epoch, window, rank), and dealt to the ranks in turn. The deal
-     * continues where that of the window before stopped, and begins with the rank itself. So ranks that supply the same
-     * number of elements receive the same number.
+     * Each window is put in an order drawn from (seed, epoch, window, rank), and dealt to the ranks in turn. Every rank
+     * receives the same number of elements of each window, and may receive one more of the last window of an epoch. So
+     * a program may synchronize its ranks in each step.
      */
     SUPPLY_EXCHANGE_ALL = 1,
     /** All elements with the same value in a column go to the same rank (GroupBy). */
     SUPPLY_EXCHANGE_HASH = 2,
-    /** Only the surplus moves: after each window the ranks' totals of the epoch differ by at most one. */
+    /** Only the surplus moves, until every rank receives the same number, as with ALL. */
     SUPPLY_EXCHANGE_BALANCE = 3,
     /**
      * A global order (SortBy): the elements of rank 0 in the order of a column, then those of rank 1, and so on. Nulls
@@ -35,9 +35,9 @@ typedef struct supply_exchange_options {
     size_t struct_bytes; /**< set by supply_exchange_options_init() */
 
     supply_exchange_policy_t policy;
-    /** ALL: the part of each window that is dealt, above 0 and at most 1; the rest stays. 0: 1. */
+    /** ALL: the part of each window that is dealt, above 0 and at most 1; the rest stays. 0: what Spark says, or 1. */
     double fraction;
-    /** ALL: seed of the order. */
+    /** ALL: seed of the order. 0: what Spark says, or 0. */
     uint64_t seed;
     /**
      * HASH, RANGE: name of the column. It must not be nullable, unless nulls_together is set. With RANGE no list:

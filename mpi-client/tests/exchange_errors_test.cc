@@ -1,4 +1,5 @@
 /** Failures of the exchange: all ranks fail together, and each names what is wrong. */
+#include <algorithm>
 #include <atomic>
 
 #include "exchange_ranks.h"
@@ -203,6 +204,21 @@ TEST_F(ExchangeErrorsTest, ABrokenNetwork) {
     EXPECT_EQ(SUPPLY_ERROR_TIMEOUT, ranks[0]->status);
 }
 
+TEST_F(ExchangeErrorsTest, ACommunicatorWithoutAllRanks) {
+    create({10});
+    run([&](int number) {
+        ExchangeRank &rank = *ranks[0];
+        rank.pair_options.rank = 3;
+        supply_t *pair = opened(rank);
+        const transport transport = network->of(number);
+        rank.status = supply_exchange_over(&pair, &transport, &options);
+        rank.error = supply_error(pair);
+        await_task(number);
+        supply_close(pair);
+    });
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"rank 3", "rank 0 of 1", "all ranks of the job"});
+}
+
 /** What Spark says in the header. */
 class ExchangeSuppliedTest : public ExchangeErrorsTest {
   protected:
@@ -231,6 +247,31 @@ TEST_F(ExchangeSuppliedTest, AllIsAsIfTheProgramHadSaidIt) {
     run_all();
     expect_once();
     EXPECT_EQ(rows, ranks[0]->epochs[0]);
+}
+
+TEST_F(ExchangeSuppliedTest, WhatTheProgramLeavesOutIsSparks) {
+    create({400, 400});
+    options.policy = SUPPLY_EXCHANGE_ALL;
+    run_all();
+    expect_once();
+    const auto stayed =
+        std::count_if(ranks[0]->epochs[0].begin(), ranks[0]->epochs[0].end(), [](int64_t id) { return id < 400; });
+    EXPECT_NEAR(300, static_cast<double>(stayed), 10) << "half of them move, and half of these to the other rank";
+}
+
+TEST_F(ExchangeSuppliedTest, AnotherFractionOrSeedIsAnError) {
+    options.policy = SUPPLY_EXCHANGE_ALL;
+    options.fraction = 0.25;
+    create({10, 10});
+    run_all();
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"--exchange-fraction 0.5", "on one side only"});
+    options.fraction = 0.5;
+    options.seed = 8;
+    ranks.clear();
+    data.clear();
+    create({10, 10});
+    run_all();
+    expect_failure(SUPPLY_ERROR_ARGUMENT, {"--seed 9", "on one side only"});
 }
 
 TEST_F(ExchangeSuppliedTest, NothingIsAnError) {
