@@ -2,6 +2,27 @@
 
 #include <string.h>
 
+/* Elements come in random order. While one is copied, the memory of the one that is so many later is on its way. */
+enum { AHEAD = 16, CACHE_LINE = 64 };
+
+/* The beginning of value i, and the offset of a later one, whose beginning is asked for when that has arrived. */
+static inline void prefetch(const struct pick *pick, uint32_t column, uint32_t i) {
+    uint32_t row;
+    if (i + AHEAD >= pick->count) return;
+    const struct piece *piece = exchange_window_find(pick->window, pick->order[i + AHEAD], &row);
+    const supply_column_t *of = &piece->held->columns[column];
+    if (of->offsets == NULL) return;
+    __builtin_prefetch(&of->offsets[row]);
+    piece = exchange_window_find(pick->window, pick->order[i], &row);
+    of = &piece->held->columns[column];
+    if (of->offsets == NULL) return;
+    const volatile int32_t *offsets = of->offsets;
+    const uint32_t begin = (uint32_t)offsets[row];
+    if ((uint64_t)begin + CACHE_LINE > of->data_bytes) return;
+    __builtin_prefetch((const uint8_t *)of->data + begin);
+    __builtin_prefetch((const uint8_t *)of->data + begin + CACHE_LINE - 1);
+}
+
 void exchange_pack_lengths(const struct pick *pick, uint32_t column, int32_t *to) {
     for (uint32_t i = 0, row; i < pick->count; i++) {
         const struct piece *piece = exchange_window_find(pick->window, pick->order[i], &row);
@@ -13,6 +34,7 @@ bool exchange_pack_values(const struct pick *pick, uint32_t column, const int32_
     bool is_whole = true;
     for (uint32_t i = 0, row; i < pick->count; i++) {
         const struct piece *piece = exchange_window_find(pick->window, pick->order[i], &row);
+        prefetch(pick, column, i + AHEAD);
         const uint32_t bytes = (uint32_t)lengths[i];
         const uint8_t *value = exchange_value(&piece->held->columns[column], row, bytes);
         if (value != NULL && bytes > 0) memcpy(to, value, bytes);
