@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Elements come in random order. While one is copied, the memory of the one that is so many later is on its way. */
+/* Elements come in random order. While one is copied, memory of the one AHEAD of it is fetched. */
 enum { AHEAD = 16, CACHE_LINE = 64 };
 
 /* The beginning of value i, and the offset of a later one, whose beginning is asked for when that has arrived. */
