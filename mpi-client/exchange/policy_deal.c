@@ -90,7 +90,7 @@ void exchange_draw_deal(struct destinations *destinations, const struct exchange
 }
 
 void exchange_policy_level(const struct exchange_settings *settings, uint64_t *counts, uint32_t ranks) {
-    if (exchange_has_key(settings)) return;
+    if (exchange_has_key(settings) || ranks == 0) return;
     uint64_t total = 0;
     for (uint32_t rank = 0; rank < ranks; rank++) total += counts[rank];
     uint64_t surplus = total < ranks ? 0 : total % ranks;
