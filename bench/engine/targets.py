@@ -73,6 +73,10 @@ NOTEBOOK = {
     "spilled_ratio": "spilled-data",
     "offload_transfer_vs_socket": "offload",
     "offload_transfer_vs_cycle": "offload",
+    "groupby_ratio": "exchange",
+    "sortby_ratio": "exchange",
+    "exchange_cost_192k": "exchange",
+    "exchange_cost_784": "exchange",
 }
 
 
