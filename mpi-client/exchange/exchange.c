@@ -113,9 +113,10 @@ static supply_status_t learn_schema(void *context, struct failure *failure) {
     return status;
 }
 
-static void find_position(const void *context, const struct position *consumed, struct position *position) {
+static supply_status_t find_position(const void *context, const struct position *consumed, struct position *position) {
     const struct exchange *exchange = context;
     exchange_positions_find(&exchange->positions, &exchange->resume, consumed, exchange->fingerprint, position);
+    return SUPPLY_OK;
 }
 
 static const supply_t *pair_of(const void *context) { return ((const struct exchange *)context)->pair; }

@@ -87,7 +87,7 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
     if (exchange->counts == NULL || !exchange_gather_init(&exchange->gather, ranks))
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     const struct filler filler = exchange_filler(exchange);
-    status = supply_filler_open(&exchange->handle, &filler, pair->name, exchange_slot_bytes(capacity), SLOTS, failure);
+    status = supply_filler_open(&exchange->handle, &filler, pair, exchange_slot_bytes(capacity), SLOTS, failure);
     if (status != SUPPLY_OK) return status;
     exchange->outer = exchange->handle;
     return exchange->settings.policy == SUPPLY_EXCHANGE_RANGE ? sort(exchange, failure) : SUPPLY_OK;

@@ -20,26 +20,24 @@ static supply_status_t allocate_ring(struct pair *pair, struct failure *failure)
     return SUPPLY_OK;
 }
 
-static supply_status_t open_pair(struct pair *pair, const struct filler *filler, const char *name, size_t slot_bytes,
-                                 uint32_t slots, struct failure *failure) {
-    struct filler_pair of;
-    supply_status_t status = supply_filler_inspect(filler->pair(filler->context), &of);
-    if (status != SUPPLY_OK) return supply_fail(failure, status, "the pair of a filler is not open");
+static supply_status_t open_pair(struct pair *pair, const struct filler *filler, const struct filler_pair *like,
+                                 size_t slot_bytes, uint32_t slots, struct failure *failure) {
     *pair = (struct pair){
-        .settings = {.rank = of.rank,
+        .settings = {.rank = like->rank,
                      .local_rank = -1,
-                     .timeout = of.timeout,
-                     .interrupted = of.interrupted,
-                     .interrupted_context = of.interrupted_context,
+                     .timeout = like->timeout,
+                     .interrupted = like->interrupted,
+                     .interrupted_context = like->interrupted_context,
                      .block_bytes = slot_bytes,
                      .block_count = slots,
                      .group = NO_GROUP,
                      .generation = 1,
-                     .start = of.start},
+                     .start = like->start,
+                     .exchange = filler->is_remote_pair && like->accepts_exchange},
         .mapped_file = MAPPED_FILE_NONE,
         .request_pipe = CLAIMED_FILE_NONE,
         .notification_pipe = CLAIMED_FILE_NONE,
-        .name = strdup(name),
+        .name = strdup(like->name),
         .held = calloc(slots, sizeof *pair->held),
         .exported = calloc(slots, sizeof *pair->exported),
     };
@@ -48,13 +46,13 @@ static supply_status_t open_pair(struct pair *pair, const struct filler *filler,
     return allocate_ring(pair, failure);
 }
 
-supply_status_t supply_filler_open(supply_t **supply, const struct filler *filler, const char *name, size_t slot_bytes,
-                                   uint32_t slots, struct failure *failure) {
+supply_status_t supply_filler_open(supply_t **supply, const struct filler *filler, const struct filler_pair *like,
+                                   size_t slot_bytes, uint32_t slots, struct failure *failure) {
     supply_t *handle = calloc(1, sizeof *handle);
     if (handle == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     handle->is_filled = true;
     handle->filler = *filler;
-    supply_status_t status = open_pair(&handle->pair, filler, name, slot_bytes, slots, failure);
+    supply_status_t status = open_pair(&handle->pair, filler, like, slot_bytes, slots, failure);
     if (status == SUPPLY_OK) status = supply_blocks_allocate(&handle->blocks, &handle->pair, failure);
     if (status == SUPPLY_OK) {
         handle->exports = supply_exports_new(handle);
@@ -67,9 +65,35 @@ supply_status_t supply_filler_open(supply_t **supply, const struct filler *fille
         return status;
     }
     handle->is_open = true;
-    handle->consumed = (struct position){.epoch = handle->pair.settings.start.epoch};
+    handle->consumed = filler->is_remote_pair ? like->start : (struct position){.epoch = like->start.epoch};
     *supply = handle;
     return SUPPLY_OK;
+}
+
+supply_t *supply_filler_failed(const struct failure *failure) {
+    supply_t *handle = calloc(1, sizeof *handle);
+    if (handle != NULL) handle->failure = *failure;
+    return handle;
+}
+
+struct mapped_file_header *supply_filler_header(supply_t *supply) {
+    return supply_mapped_header(&supply->pair.mapped_file);
+}
+
+static struct slot slot_of(const struct pair *pair, uint64_t sequence) {
+    return (struct slot){.address = pair->mapped_file.address + supply_ring_slot_offset(&pair->settings, sequence),
+                         .bytes = pair->settings.block_bytes};
+}
+
+bool supply_filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot) {
+    const struct pair *pair = &supply->pair;
+    supply_lock(supply);
+    const uint64_t released = pair->released;
+    supply_unlock(supply);
+    const uint64_t sequence = pair->expected + ahead;
+    if (sequence - released >= pair->settings.block_count) return false;
+    *slot = slot_of(pair, sequence);
+    return true;
 }
 
 void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count) {
@@ -113,8 +137,8 @@ supply_status_t supply_filler_schema(supply_t *supply, const struct schema_entry
 }
 
 const struct pair *supply_filler_pair(const supply_t *supply) {
-    while (supply->is_filled) supply = supply->filler.pair(supply->filler.context);
-    return &supply->pair;
+    while (supply != NULL && supply->is_filled) supply = supply->filler.pair(supply->filler.context);
+    return supply != NULL ? &supply->pair : NULL;
 }
 
 void supply_filler_claim(supply_t *pair) { pair->claimed = true; }
@@ -151,11 +175,8 @@ static supply_status_t take(supply_t *supply, uint32_t kind, const struct filled
 }
 
 static supply_status_t fill(supply_t *supply, supply_block_t *block, bool wait) {
-    struct pair *pair = &supply->pair;
-    const struct slot slot = {
-        .address = pair->mapped_file.address + supply_ring_slot_offset(&pair->settings, pair->expected),
-        .bytes = pair->settings.block_bytes,
-    };
+    const struct pair *pair = &supply->pair;
+    const struct slot slot = slot_of(pair, pair->expected);
     struct filled filled = {0};
     const supply_status_t status = supply->filler.fill(supply->filler.context, &slot, wait, &filled, &supply->failure);
     switch (status) {

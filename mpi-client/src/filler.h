@@ -1,6 +1,6 @@
 /**
- * Handles whose blocks come from a filler in this process, not from a Spark task. libsupply_exchange has one. The
- * program reads such a handle with the functions of supply.h: its ring is private memory, laid out as a mapped file,
+ * Handles whose blocks come from a filler in this process, not from a Spark task. libsupply_exchange and libsupply_remote
+ * have one. The program reads such a handle with the functions of supply.h: its ring is private memory, laid out as a mapped file,
  * and the filler stores into it what PROTOCOL.md asks of a task. For libraries of this project; not installed.
  */
 #ifndef SUPPLY_FILLER_H
@@ -30,6 +30,12 @@ struct filler {
     void *context;
 
     /**
+     * The blocks are those of a pair, which another process has opened: the handle accepts an exchange, and its first
+     * position is that of the pair. False: the blocks are those of an exchange.
+     */
+    bool is_remote_pair;
+
+    /**
      * Stores the next block after the slot's struct block_header: the struct block_column of each column, and the
      * buffers. The library fills in the block header. Waits at most the filler's own time limit; with `wait` false
      * returns SUPPLY_AGAIN instead. SUPPLY_OK, SUPPLY_END_OF_EPOCH, SUPPLY_END_OF_DATA, SUPPLY_AGAIN,
@@ -43,11 +49,12 @@ struct filler {
 
     /**
      * Fills in the position for a later run. The program has consumed the elements of its blocks up to this place:
-     * epoch, and if it is inside the epoch, partition and element as in the blocks.
+     * epoch, and if it is inside the epoch, partition and element as in the blocks. SUPPLY_OK, or _ARGUMENT: the filler
+     * has no position there.
      */
-    void (*position)(const void *context, const struct position *consumed, struct position *position);
+    supply_status_t (*position)(const void *context, const struct position *consumed, struct position *position);
 
-    /** The handle from which the filler gets its elements: of the pair, or another one with a filler. */
+    /** The handle from which the filler gets its elements: of the pair, or another one with a filler; or NULL. */
     const supply_t *(*pair)(const void *context);
 
     /**
@@ -64,18 +71,7 @@ struct filler {
     void (*abandon)(void *context);
 };
 
-/**
- * Opens a handle on a filler, which the handle takes over if the call returns SUPPLY_OK. name: for messages, as "pair 0
- * (/path)". slot_bytes: of a slot, a multiple of BLOCK_BYTES_UNIT. Its time limit and interrupted() are those of the
- * pair. SUPPLY_OK, or _MEMORY.
- */
-SUPPLY_API supply_status_t supply_filler_open(supply_t **supply, const struct filler *filler, const char *name,
-                                              size_t slot_bytes, uint32_t slots, struct failure *failure);
-
-/** Stores the schema in the handle's header, once. Its entries are those of the pair, with "vz" as "z". */
-SUPPLY_API void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count);
-
-/** What a filler needs to know of the handle from which it gets its elements. */
+/** A pair, as a filler knows it: of the handle from which it gets its elements, or the one that it stands for. */
 struct filler_pair {
     const struct mapped_file_header *header; /**< of the mapped file */
     const char *name;                        /**< "pair 0 (/path)" */
@@ -89,7 +85,28 @@ struct filler_pair {
     bool accepts_exchange; /**< options.exchange */
 };
 
-/** SUPPLY_OK or _ARGUMENT (no open handle). A handle with a filler does not accept an exchange. */
+/**
+ * Opens a handle on a filler, which the handle takes over if the call returns SUPPLY_OK. Name, rank, time limit,
+ * interrupted() and start are those of `like`. slot_bytes: of a slot, a multiple of BLOCK_BYTES_UNIT. SUPPLY_OK, or
+ * _MEMORY.
+ */
+SUPPLY_API supply_status_t supply_filler_open(supply_t **supply, const struct filler *filler,
+                                              const struct filler_pair *like, size_t slot_bytes, uint32_t slots,
+                                              struct failure *failure);
+
+/** A handle that is not open, for supply_error() and supply_close(). NULL: no memory. */
+SUPPLY_API supply_t *supply_filler_failed(const struct failure *failure);
+
+/** The header of the ring, in which the filler stores what a task stores in that of a mapped file. */
+SUPPLY_API struct mapped_file_header *supply_filler_header(supply_t *supply);
+
+/** The slot of the block that fill() stores `ahead` blocks after the next one. False: it is not free yet. */
+SUPPLY_API bool supply_filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot);
+
+/** Stores the schema in the handle's header, once. Its entries are those of the pair, with "vz" as "z". */
+SUPPLY_API void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count);
+
+/** SUPPLY_OK or _ARGUMENT (no open handle). */
 SUPPLY_API supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *inspected);
 
 /**

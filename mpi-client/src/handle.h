@@ -75,7 +75,7 @@ supply_status_t supply_take(supply_t *supply, const struct notification *notific
 /** Fails because every slot is held. SUPPLY_AGAIN: one is not. advice: what else the user can do. */
 supply_status_t supply_check_credit(supply_t *supply, const char *advice);
 
-/** The pair from which the elements of a handle come. */
+/** The pair from which the elements of a handle come; NULL: another process has opened it. */
 const struct pair *supply_filler_pair(const supply_t *supply);
 
 /** supply_receive() of a handle with a filler. */

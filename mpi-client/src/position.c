@@ -79,12 +79,14 @@ void supply_position_request(const struct position *position, struct mapped_file
 }
 
 /* Of a handle with a filler, the position says how much of a window is consumed. */
-static void store(const supply_t *supply, const struct position *consumed, supply_position_t *packed) {
+static supply_status_t store(const supply_t *supply, const struct position *consumed, supply_position_t *packed) {
     struct position position = *consumed;
     const uint64_t plan = supply_mapped_header(&supply->pair.mapped_file)->plan;
     if (plan != 0) position.plan = plan;
-    if (supply->is_filled) supply->filler.position(supply->filler.context, consumed, &position);
-    pack(&position, packed);
+    supply_status_t status = SUPPLY_OK;
+    if (supply->is_filled) status = supply->filler.position(supply->filler.context, consumed, &position);
+    if (status == SUPPLY_OK) pack(&position, packed);
+    return status;
 }
 
 supply_status_t supply_position_save(const supply_t *supply, supply_position_t *position) {
@@ -99,8 +101,7 @@ supply_status_t supply_position_save(const supply_t *supply, supply_position_t *
         consumed.partition = supply->iterated.partition;
         consumed.element = supply->iterated.first_element + supply->next_datum;
     }
-    store(supply, &consumed, position);
-    return SUPPLY_OK;
+    return store(supply, &consumed, position);
 }
 
 supply_status_t supply_position_after(const supply_t *supply, const supply_block_t *block, uint32_t elements,
@@ -114,8 +115,7 @@ supply_status_t supply_position_after(const supply_t *supply, const supply_block
         .partition = is_block ? block->partition : 0,
         .element = is_block ? block->first_element + elements : 0,
     };
-    store(supply, &position, packed);
-    return SUPPLY_OK;
+    return store(supply, &position, packed);
 }
 
 /* What snprintf() returns. */

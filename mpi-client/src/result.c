@@ -33,6 +33,11 @@ static supply_status_t set_texts(supply_result_t *result, const struct pair *pai
 
 static supply_status_t begin(supply_result_t *result, const struct pair *pair, const char *name) {
     struct failure failure;
+    if (pair == NULL)
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                  "result '%s': a rank that feeders supply has no pair on its node, in whose folder "
+                                  "Spark finds results",
+                                  name);
     supply_status_t status = set_texts(result, pair, name);
     if (status != SUPPLY_OK) return status;
     status = supply_block_writer_init(&result->writer, &result->schema, pair->settings.block_bytes, &failure);

@@ -128,7 +128,7 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
 }
 
 /* The order is made again from the beginning of the epoch, and what was consumed is dropped. */
-static void position(const void *context, const struct position *consumed, struct position *position) {
+static supply_status_t position(const void *context, const struct position *consumed, struct position *position) {
     const struct sorter *sorter = context;
     const struct position *start = &sorter->options.start;
     const bool is_start = !consumed->inside && consumed->epoch == start->epoch;
@@ -141,6 +141,7 @@ static void position(const void *context, const struct position *consumed, struc
     if (consumed->inside)
         position->exchange = (struct exchange_position){
             .is_set = true, .elements = consumed->element, .settings = *sorter->options.settings};
+    return SUPPLY_OK;
 }
 
 static const supply_t *pair(const void *context) { return ((const struct sorter *)context)->inner; }
@@ -199,7 +200,7 @@ supply_status_t exchange_sort(supply_t **supply, const struct sorter_options *op
     if (status == SUPPLY_OK && (sorter->column == NULL || sorter->folder == NULL))
         status = supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     if (status == SUPPLY_OK)
-        status = supply_filler_open(&sorter->handle, &filler, sorter->inspected.name,
+        status = supply_filler_open(&sorter->handle, &filler, &sorter->inspected,
                                     exchange_slot_bytes(options->block_bytes), SLOTS, failure);
     if (status != SUPPLY_OK) {
         free_sorter(sorter);
