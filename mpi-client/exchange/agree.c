@@ -64,16 +64,14 @@ static enum difference find_difference(const struct agree *agree, uint32_t *one,
     return AGREED;
 }
 
-static void explain(struct agree *agree, const struct explanations *explanations) {
+static void explain(struct agree *agree, enum difference difference, exchange_describe *describe, const void *context) {
+    char text[AGREE_TEXT_BYTES] = "";
+    if (difference == WINDOWS_DIFFER)
+        snprintf(text, sizeof text, "epoch %u, window %u", agree->mine.epoch, agree->mine.window);
+    else
+        describe(context, difference, text);
     memset(agree->text, 0, AGREE_TEXT_BYTES);
-    if (agree->difference == WINDOWS_DIFFER) {
-        snprintf(agree->text, AGREE_TEXT_BYTES, "epoch %u, window %u", agree->mine.epoch, agree->mine.window);
-        return;
-    }
-    const char *text = agree->difference == FAILED            ? explanations->failure
-                       : agree->difference == SETTINGS_DIFFER ? explanations->settings
-                                                              : explanations->columns;
-    supply_copy_line(agree->text, AGREE_TEXT_BYTES, text, AGREE_TEXT_BYTES);
+    supply_copy_line(agree->text, AGREE_TEXT_BYTES, text, sizeof text);
 }
 
 static supply_status_t fail(const struct agree *agree, struct failure *failure) {
@@ -102,15 +100,15 @@ static supply_status_t fail(const struct agree *agree, struct failure *failure) 
                        kinds[difference].advice);
 }
 
-supply_status_t exchange_agree_poll(struct agree *agree, struct collective *collective,
-                                    const struct explanations *explanations, struct failure *failure) {
+supply_status_t exchange_agree_poll(struct agree *agree, struct collective *collective, exchange_describe *describe,
+                                    const void *context, struct failure *failure) {
     supply_status_t status = exchange_poll(collective, failure);
     if (status != SUPPLY_OK) return status;
     if (agree->is_explaining) return fail(agree, failure);
     uint32_t one, other;
-    agree->difference = find_difference(agree, &one, &other);
-    if (agree->difference == AGREED) return SUPPLY_OK;
-    explain(agree, explanations);
+    const enum difference difference = find_difference(agree, &one, &other);
+    if (difference == AGREED) return SUPPLY_OK;
+    explain(agree, difference, describe, context);
     agree->is_explaining = true;
     status = exchange_allgather(collective, agree->text, agree->texts, AGREE_TEXT_BYTES, failure);
     return status == SUPPLY_OK ? SUPPLY_AGAIN : status;

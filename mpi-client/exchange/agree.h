@@ -17,8 +17,14 @@ struct rank_state {
     uint64_t schema;   /**< fingerprint; 0: not known yet */
 };
 
+/** On what the ranks do not agree. */
+enum difference { AGREED, FAILED, SETTINGS_DIFFER, COLUMNS_DIFFER, WINDOWS_DIFFER };
+
 /** What a rank says of itself if the ranks do not agree. */
 #define AGREE_TEXT_BYTES 1024
+
+/** Writes this, with AGREE_TEXT_BYTES at most: why the rank failed, or its settings or columns. */
+typedef void exchange_describe(const void *context, enum difference difference, char *text);
 
 struct agree {
     uint32_t rank;
@@ -27,7 +33,6 @@ struct agree {
     struct rank_state *all; /**< of each rank, after the step */
     char *texts;            /**< of each rank */
     char *text;
-    enum difference { AGREED, FAILED, SETTINGS_DIFFER, COLUMNS_DIFFER, WINDOWS_DIFFER } difference;
     bool is_explaining;
 };
 
@@ -37,18 +42,11 @@ void exchange_agree_free(struct agree *agree);
 /** Begins the step with agree->mine. SUPPLY_OK, or _SYSTEM. */
 supply_status_t exchange_agree_begin(struct agree *agree, struct collective *collective, struct failure *failure);
 
-/** What this rank says of itself, for each kind of difference. */
-struct explanations {
-    const char *failure;
-    const char *settings;
-    const char *columns;
-};
-
 /**
  * SUPPLY_OK: agree->all has the states, all fit together. SUPPLY_AGAIN: not yet. Else a failure: on all ranks the same,
- * unless it is one of the transport.
+ * unless it is one of the transport. describe() is called only if the ranks do not agree.
  */
-supply_status_t exchange_agree_poll(struct agree *agree, struct collective *collective,
-                                    const struct explanations *explanations, struct failure *failure);
+supply_status_t exchange_agree_poll(struct agree *agree, struct collective *collective, exchange_describe *describe,
+                                    const void *context, struct failure *failure);
 
 #endif

@@ -20,13 +20,19 @@ static supply_status_t agreement_failed(struct exchange *exchange, supply_status
     return status;
 }
 
+static void describe(const void *context, enum difference difference, char *text) {
+    const struct exchange *exchange = context;
+    if (difference == FAILED)
+        supply_copy_line(text, AGREE_TEXT_BYTES, exchange->failed.text, sizeof exchange->failed.text);
+    else if (difference == SETTINGS_DIFFER)
+        exchange_settings_text(&exchange->settings, text, AGREE_TEXT_BYTES);
+    else
+        exchange_columns_text(&exchange->columns, text, AGREE_TEXT_BYTES);
+}
+
 static supply_status_t agree(struct exchange *exchange, struct failure *failure) {
-    char settings[AGREE_TEXT_BYTES], columns[AGREE_TEXT_BYTES];
-    exchange_settings_text(&exchange->settings, settings, sizeof settings);
-    exchange_columns_text(&exchange->columns, columns, sizeof columns);
-    const struct explanations explanations = {
-        .failure = exchange->failed.text, .settings = settings, .columns = columns};
-    const supply_status_t status = exchange_agree_poll(&exchange->agree, &exchange->collective, &explanations, failure);
+    const supply_status_t status =
+        exchange_agree_poll(&exchange->agree, &exchange->collective, describe, exchange, failure);
     if (status < 0) return agreement_failed(exchange, status);
     if (status != SUPPLY_OK) return status;
     if (exchange->step == STEP_AGREE) return exchange_agreed(exchange, failure);
