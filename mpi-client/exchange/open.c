@@ -12,16 +12,10 @@
 /* Of a window. In a round the slot must take what others send at random, which is rarely more than this. */
 #define SLOT_PART 4
 
-/* Seconds, if the pair is not open and cannot say it. */
-#define TIMEOUT_WITHOUT_PAIR 120
-
-/* So that a slow Spark does not end the wait of others. */
-#define LIMIT_FACTOR 2
-
 static supply_status_t inspect(struct exchange *exchange, supply_t *pair, struct failure *failure) {
     struct filler_pair *inspected = &exchange->inspected;
     if (supply_filler_inspect(pair, inspected) != SUPPLY_OK) {
-        *inspected = (struct filler_pair){.name = "the exchange", .timeout = TIMEOUT_WITHOUT_PAIR};
+        *inspected = (struct filler_pair){.name = "the exchange", .timeout = EXCHANGE_TIMEOUT_WITHOUT_PAIR};
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "the handle is not that of an open pair: %s",
                            supply_error(pair));
     }
@@ -109,7 +103,7 @@ static supply_status_t open_exchange(struct exchange *exchange, supply_t *pair,
     struct failure own = {0};
     supply_status_t status = inspect(exchange, pair, &own);
     exchange->collective.name = exchange->inspected.name;
-    exchange->collective.limit = LIMIT_FACTOR * exchange->inspected.timeout;
+    exchange->collective.limit = EXCHANGE_LIMIT_FACTOR * exchange->inspected.timeout;
     if (status == SUPPLY_OK) status = prepare(exchange, options, &own);
     if (status != SUPPLY_OK) exchange_fail_later(exchange, &own);
     return agree(exchange, failure);
