@@ -51,11 +51,11 @@ static supply_status_t advance(struct exchange *exchange, struct failure *failur
             status = exchange->has_rounds ? SUPPLY_OK : exchange_gather_window(exchange);
             return status == SUPPLY_OK ? exchange_begin_agreement(exchange, failure) : status;
         case STEP_SAMPLE:
-            status = exchange_poll(&exchange->collective, failure);
-            return status == SUPPLY_OK ? exchange_take_samples(exchange, failure) : status;
         case STEP_COLUMNS:
             status = exchange_poll(&exchange->collective, failure);
-            return status == SUPPLY_OK ? exchange_take_columns(exchange, failure) : status;
+            if (status != SUPPLY_OK) return status;
+            return exchange->step == STEP_SAMPLE ? exchange_take_samples(exchange, failure)
+                                                 : exchange_take_columns(exchange, failure);
         default:
             return exchange_continue_round(exchange, failure);
     }

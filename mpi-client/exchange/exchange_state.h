@@ -21,6 +21,17 @@ enum step {
     STEP_END,     /**< of the epoch or of the data */
 };
 
+/** What the windows of all ranks are together. */
+struct together {
+    uint64_t elements;
+    uint32_t epoch;
+    uint32_t ended; /**< ranks whose epoch or data ends */
+    uint32_t ended_data;
+    uint32_t incomplete;
+    uint32_t knowing; /**< ranks that know the columns */
+    uint32_t first_knowing;
+};
+
 struct exchange {
     struct exchange *next_kept; /**< a context that is never freed, either */
     supply_t *pair;
@@ -53,17 +64,18 @@ struct exchange {
     int64_t gathers_until; /**< then "not yet" is reported to the others (supply_clock) */
     bool is_ready;         /**< the window is complete and checked */
 
-    uint32_t number;     /**< of the window, within the epoch */
-    bool begins_epoch;   /**< it is the first one of the epoch in this run */
-    bool is_last;        /**< the epoch or the data ends with it, on all ranks */
-    bool is_over;        /**< it was, and all of its elements have arrived */
-    uint32_t epoch;      /**< of all ranks */
-    uint64_t *counts;    /**< elements of each rank */
-    bool has_rounds;     /**< another round of it follows */
-    uint32_t left;       /**< elements of this rank that later rounds move */
-    uint64_t received;   /**< elements of it that have arrived */
-    uint64_t consumed;   /**< of those that arrive, by an earlier run */
-    uint32_t own_packed; /**< wire buffers of which this rank's own elements are in the slot */
+    struct together together; /**< since the last agreement on a window */
+    uint32_t number;          /**< of the window, within the epoch */
+    bool begins_epoch;        /**< it is the first one of the epoch in this run */
+    bool is_last;             /**< the epoch or the data ends with it, on all ranks */
+    bool is_over;             /**< it was, and all of its elements have arrived */
+    uint32_t epoch;           /**< of all ranks */
+    uint64_t *counts;         /**< elements of each rank */
+    bool has_rounds;          /**< another round of it follows */
+    uint32_t left;            /**< elements of this rank that later rounds move */
+    uint64_t received;        /**< elements of it that have arrived */
+    uint64_t consumed;        /**< of those that arrive, by an earlier run */
+    uint32_t own_packed;      /**< wire buffers of which this rank's own elements are in the slot */
     struct slot slot;
     enum window_end end; /**< of STEP_END */
     struct filled filled;

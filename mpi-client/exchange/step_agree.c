@@ -3,19 +3,7 @@
 
 #include <stdlib.h>
 
-/* What the windows of all ranks are together. */
-struct together {
-    uint64_t elements;
-    uint32_t epoch;
-    uint32_t ended; /* ranks whose epoch or data ends */
-    uint32_t ended_data;
-    uint32_t incomplete;
-    uint32_t knowing; /* ranks that know the columns */
-    uint32_t first_knowing;
-};
-
-static struct together join(const struct exchange *exchange) {
-    const struct agree *agree = &exchange->agree;
+static struct together join(const struct agree *agree) {
     struct together together = {.epoch = EPOCH_UNKNOWN};
     for (uint32_t rank = 0; rank < agree->ranks; rank++) {
         const struct rank_state *state = &agree->all[rank];
@@ -30,11 +18,11 @@ static struct together join(const struct exchange *exchange) {
 }
 
 supply_status_t exchange_end(struct exchange *exchange) {
-    const struct together together = join(exchange);
-    if (together.epoch != EPOCH_UNKNOWN) exchange->epoch = together.epoch;
+    const struct together *together = &exchange->together;
+    if (together->epoch != EPOCH_UNKNOWN) exchange->epoch = together->epoch;
     /* A stream may end in the middle of an epoch, for some ranks only. */
-    if (together.ended_data == 0 || together.ended_data == together.ended) {
-        exchange->end = together.ended_data == 0 ? WINDOW_ENDS_EPOCH : WINDOW_ENDS_DATA;
+    if (together->ended_data == 0 || together->ended_data == together->ended) {
+        exchange->end = together->ended_data == 0 ? WINDOW_ENDS_EPOCH : WINDOW_ENDS_DATA;
         exchange->step = STEP_END;
     } else {
         exchange_begin_epoch(exchange);
@@ -43,14 +31,14 @@ supply_status_t exchange_end(struct exchange *exchange) {
 }
 
 /* The lowest rank that knows the columns sends them to those that do not. */
-static supply_status_t send_columns(struct exchange *exchange, const struct together *together,
-                                    struct failure *failure) {
+static supply_status_t send_columns(struct exchange *exchange, struct failure *failure) {
     const struct agree *agree = &exchange->agree;
+    const uint32_t sender = exchange->together.first_knowing;
     struct part *send = exchange->transfer.send_parts, *receive = exchange->transfer.receive_parts;
-    const size_t bytes = agree->all[together->first_knowing].columns * sizeof *exchange->columns_of_other;
+    const size_t bytes = agree->all[sender].columns * sizeof *exchange->columns_of_other;
     for (uint32_t rank = 0; rank < agree->ranks; rank++) {
-        const bool sends = agree->rank == together->first_knowing && agree->all[rank].schema == 0;
-        const bool receives = agree->all[agree->rank].schema == 0 && rank == together->first_knowing;
+        const bool sends = agree->rank == sender && agree->all[rank].schema == 0;
+        const bool receives = agree->all[agree->rank].schema == 0 && rank == sender;
         send[rank] = (struct part){.bytes = sends ? bytes : 0};
         receive[rank] = (struct part){.bytes = receives ? bytes : 0};
     }
@@ -64,11 +52,10 @@ static supply_status_t send_columns(struct exchange *exchange, const struct toge
 
 supply_status_t exchange_take_columns(struct exchange *exchange, struct failure *failure) {
     supply_status_t status = SUPPLY_OK;
-    const struct together together = join(exchange);
+    const struct rank_state *sender = &exchange->agree.all[exchange->together.first_knowing];
     if (exchange->columns.schema.count == 0)
-        status = exchange_columns_set(&exchange->columns, exchange->columns_of_other,
-                                      exchange->agree.all[together.first_knowing].columns, exchange->inspected.name,
-                                      failure);
+        status = exchange_columns_set(&exchange->columns, exchange->columns_of_other, sender->columns,
+                                      exchange->inspected.name, failure);
     free(exchange->columns_of_other);
     exchange->columns_of_other = NULL;
     if (status == SUPPLY_OK) status = exchange_use_columns(exchange, failure);
@@ -81,31 +68,32 @@ static void learn_fingerprint(struct exchange *exchange) {
         exchange->fingerprint = exchange->agree.all[rank].settings;
 }
 
-static bool all_end(const struct exchange *exchange, const struct together *together) {
+static bool all_end(const struct exchange *exchange) {
+    const struct together *together = &exchange->together;
     return together->ended == exchange->agree.ranks &&
            (together->ended_data == 0 || together->ended_data == together->ended);
 }
 
 /* How many elements each rank contributes. The last window of an epoch has all that are left. */
-static void level(struct exchange *exchange, const struct together *together) {
+static void level(struct exchange *exchange) {
     const uint32_t ranks = exchange->agree.ranks, rank = exchange->agree.rank;
     for (uint32_t i = 0; i < ranks; i++) exchange->counts[i] = exchange->agree.all[i].elements;
-    exchange->is_last = all_end(exchange, together);
+    exchange->is_last = all_end(exchange);
     if (exchange->is_last) return;
     exchange_policy_level(&exchange->settings, exchange->counts, ranks);
     const uint64_t left_out = exchange->agree.all[rank].elements - exchange->counts[rank];
     exchange_gather_return(&exchange->gather, &exchange->window, (uint32_t)left_out);
 }
 
-static void begin_window(struct exchange *exchange, const struct together *together) {
+static void begin_window(struct exchange *exchange) {
     const struct window_start start = {.number = exchange->number, .pair = exchange->window.start};
     const struct draw draw = {.window = &exchange->window,
                               .rank = exchange->round.rank,
                               .ranks = exchange->round.ranks,
                               .number = exchange->number,
                               .range = &exchange->range};
-    level(exchange, together);
-    exchange->epoch = together->epoch;
+    level(exchange);
+    exchange->epoch = exchange->together.epoch;
     exchange->received = 0;
     exchange->consumed = exchange_resume_consumed(&exchange->resume, exchange->epoch, exchange->number);
     learn_fingerprint(exchange);
@@ -116,9 +104,8 @@ static void begin_window(struct exchange *exchange, const struct together *toget
 }
 
 static supply_status_t begin_agreed(struct exchange *exchange, struct failure *failure) {
-    const struct together together = join(exchange);
-    begin_window(exchange, &together);
-    if (together.knowing < exchange->agree.ranks) return send_columns(exchange, &together, failure);
+    begin_window(exchange);
+    if (exchange->together.knowing < exchange->agree.ranks) return send_columns(exchange, failure);
     return exchange_begin_round(exchange, failure);
 }
 
@@ -138,12 +125,13 @@ supply_status_t exchange_take_samples(struct exchange *exchange, struct failure 
 
 supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failure) {
     if (exchange->has_rounds) return exchange_begin_round(exchange, failure);
-    const struct together together = join(exchange);
-    if (together.incomplete > 0) {
+    const struct together *together = &exchange->together;
+    exchange->together = join(&exchange->agree);
+    if (together->incomplete > 0) {
         exchange_await_window(exchange);
         return SUPPLY_OK;
     }
-    if (together.elements == 0) return exchange_end(exchange);
+    if (together->elements == 0) return exchange_end(exchange);
     const bool needs_splitters = exchange->settings.policy == SUPPLY_EXCHANGE_RANGE && exchange->begins_epoch;
     return needs_splitters ? send_samples(exchange, failure) : begin_agreed(exchange, failure);
 }

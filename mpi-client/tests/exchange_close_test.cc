@@ -23,13 +23,15 @@ class ExchangeCloseTest : public ExchangeTest {
     }
 
     std::function<void(int, Task &)> before, after;
-    /** Some ranks see the end of the epoch, the others only that of the data. */
-    void expect_all_of_a_stream_that_ends_early() {
+    /** One rank, or none (-1), sees the end of the epoch, the others that of the data. All rows have the same key. */
+    void expect_all_of_a_stream_that_ends_early(int rank_with_epoch, int64_t rows_of_rank) {
         create({0, 0, 0});
-        before = [](int rank, Task &task) {
-            task.write_schema(row_schema(Shape::fixed));
-            task.supply(row_block(Shape::fixed, {rank}), 0, static_cast<uint32_t>(rank), 0);
-            if (rank == 1) task.end_of_epoch(0);
+        before = [=](int rank, Task &task) {
+            std::vector<int64_t> rows;
+            for (int64_t i = 0; i < rows_of_rank; i++) rows.push_back(8 * (rank * rows_of_rank + i));
+            task.write_schema(row_schema(shape));
+            task.supply(row_block(shape, rows), 0, static_cast<uint32_t>(rank), 0);
+            if (rank == rank_with_epoch) task.end_of_epoch(0);
             task.end_of_data(0);
             task.see_end();
             throw std::runtime_error("done");
@@ -41,7 +43,7 @@ class ExchangeCloseTest : public ExchangeTest {
             EXPECT_TRUE(rank->epochs.empty()) << "no rank sees the end of an epoch that is not whole";
             all.insert(all.end(), rank->ids.begin(), rank->ids.end());
         }
-        EXPECT_EQ(3u, all.size());
+        EXPECT_EQ(static_cast<size_t>(3 * rows_of_rank), all.size());
     }
 };
 
@@ -190,13 +192,21 @@ TEST_F(ExchangeCloseTest, ARankWithoutColumnsTakesThoseOfAnother) {
     expect_once();
 }
 
-TEST_F(ExchangeCloseTest, AStreamMayEndInTheMiddleOfAnEpoch) { expect_all_of_a_stream_that_ends_early(); }
+TEST_F(ExchangeCloseTest, AStreamMayEndInTheMiddleOfAnEpoch) { expect_all_of_a_stream_that_ends_early(1, 1); }
+
+/* No rank sees the end of the epoch. Three windows for one rank, which has space for one and a quarter. */
+TEST_F(ExchangeCloseTest, AStreamMayEndInTheMiddleOfAnEpochAndInSeveralRounds) {
+    shape = Shape::every;
+    options.policy = SUPPLY_EXCHANGE_HASH;
+    options.column = "key";
+    expect_all_of_a_stream_that_ends_early(-1, 5);
+}
 
 TEST_F(ExchangeCloseTest, AStreamThatIsSortedMayEndInTheMiddleOfAnEpoch) {
     options.policy = SUPPLY_EXCHANGE_RANGE;
     options.seed = 0;
     options.column = "id";
-    expect_all_of_a_stream_that_ends_early();
+    expect_all_of_a_stream_that_ends_early(1, 1);
 }
 
 } // namespace supply_test
