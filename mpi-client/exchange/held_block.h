@@ -23,6 +23,11 @@ supply_status_t exchange_copy_held(struct held_block *held, supply_t *pair, uint
 /** Releases the block in the ring, unless it is copied, and frees it. pair NULL: in a forked child. */
 void exchange_free_held(struct held_block *held, supply_t *pair, uint32_t column_count);
 
+/** Whether that element is null. */
+static inline bool exchange_is_null(const supply_column_t *column, uint32_t row) {
+    return column->validity != NULL && (column->validity[row / 8] >> row % 8 & 1) == 0;
+}
+
 /** Length of a value of any length. Offsets are in shared memory: those that have changed since their check give 0. */
 static inline uint32_t exchange_value_bytes(const supply_column_t *column, uint32_t row) {
     if (column->views != NULL) {

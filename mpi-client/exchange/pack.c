@@ -87,7 +87,6 @@ void exchange_pack_data(const struct pick *pick, uint32_t column, const struct f
 void exchange_pack_validity(const struct pick *pick, uint32_t column, uint8_t *to) {
     for (uint32_t i = 0, row; i < pick->count; i++) {
         const struct piece *piece = exchange_window_find(pick->window, pick->order[i], &row);
-        const uint8_t *validity = piece->held->columns[column].validity;
-        to[i] = validity == NULL || (validity[row / 8] >> row % 8 & 1);
+        to[i] = !exchange_is_null(&piece->held->columns[column], row);
     }
 }

@@ -53,7 +53,7 @@ static uint64_t hash_of_fixed(const uint8_t *value, const struct hashed *hashed)
 }
 
 static uint64_t hash_of(const supply_column_t *column, const struct hashed *hashed, uint32_t row) {
-    if (column->validity != NULL && !(column->validity[row / 8] >> row % 8 & 1)) return HASH_OF_NULL;
+    if (exchange_is_null(column, row)) return HASH_OF_NULL;
     const uint8_t *data = column->data;
     const struct format *format = hashed->format;
     if (format->layout == FORMAT_FIXED) return hash_of_fixed(data + (size_t)row * format->bytes, hashed);

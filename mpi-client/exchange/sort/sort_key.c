@@ -111,7 +111,7 @@ void exchange_key_read(const struct key_order *order, const supply_column_t *col
     key->rest = "";
     key->rest_bytes = 0;
     key->prefix = UINT64_MAX;
-    key->is_null = exchange_key_is_null(column, index);
+    key->is_null = exchange_is_null(column, index);
     if (key->is_null) return;
     key->prefix = order->prefix(column, index);
     if (order->rest != NULL) order->rest(column, index, key);

@@ -27,11 +27,6 @@ struct key_order {
 /** The order of values of a format; NULL: they have none (lists). */
 const struct key_order *exchange_key_order(const char *format);
 
-/** Whether that element is null. */
-static inline bool exchange_key_is_null(const supply_column_t *column, uint32_t index) {
-    return column->validity != NULL && (column->validity[index / 8] >> index % 8 & 1) == 0;
-}
-
 /** Reads the key of an element. It points into the column, and into itself. */
 void exchange_key_read(const struct key_order *order, const supply_column_t *column, uint32_t index,
                        struct sort_key *key);

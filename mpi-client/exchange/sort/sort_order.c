@@ -17,13 +17,13 @@ static uint32_t read_entries(const struct gathered_window *window, const struct 
         const struct piece *piece = &window->pieces[i];
         const supply_column_t *column = &piece->held->columns[by->index];
         for (uint32_t j = piece->count; j-- > 0;)
-            if (exchange_key_is_null(column, piece->row + j)) entries[--nulls].element = piece->start + j;
+            if (exchange_is_null(column, piece->row + j)) entries[--nulls].element = piece->start + j;
     }
     for (uint32_t i = 0; i < window->piece_count; i++) {
         const struct piece *piece = &window->pieces[i];
         const supply_column_t *column = &piece->held->columns[by->index];
         for (uint32_t j = 0; j < piece->count; j++) {
-            if (exchange_key_is_null(column, piece->row + j)) continue;
+            if (exchange_is_null(column, piece->row + j)) continue;
             entries[values++] = (struct sort_entry){by->order->prefix(column, piece->row + j), piece->start + j};
         }
     }
