@@ -26,10 +26,9 @@ supply_status_t exchange_policy_prepare(struct destinations *destinations, const
 
 void exchange_policy_draw(struct destinations *destinations, const struct exchange_settings *settings,
                           const struct draw *draw, const uint64_t *counts) {
-    if (settings->policy == SUPPLY_EXCHANGE_HASH)
-        exchange_draw_hash(destinations, draw);
-    else if (settings->policy == SUPPLY_EXCHANGE_RANGE)
-        exchange_draw_range(destinations, draw);
+    if (settings->policy == SUPPLY_EXCHANGE_RANGE) exchange_draw_range(destinations, draw);
+    if (exchange_has_key(settings))
+        exchange_group(destinations, draw);
     else
         exchange_draw_deal(destinations, settings, draw, counts);
 }

@@ -42,12 +42,11 @@ void exchange_policy_draw(struct destinations *destinations, const struct exchan
 
 void exchange_destinations_free(struct destinations *destinations);
 
-/** The parts of the policies. */
+/** The parts of the policies. With a key, they store the destination of each element in destinations->scratch. */
 void exchange_draw_deal(struct destinations *destinations, const struct exchange_settings *settings,
                         const struct draw *draw, const uint64_t *counts);
 supply_status_t exchange_prepare_hash(struct destinations *destinations, const struct exchange_settings *settings,
                                       const struct columns *columns, const struct draw *draw, struct failure *failure);
-void exchange_draw_hash(struct destinations *destinations, const struct draw *draw);
 supply_status_t exchange_prepare_range(const struct exchange_settings *settings, const struct columns *columns,
                                        struct range *range, struct failure *failure);
 void exchange_draw_range(struct destinations *destinations, const struct draw *draw);

@@ -6,50 +6,55 @@
 /* Of all elements whose key is null. */
 #define HASH_OF_NULL 0
 
+/* Floating-point numbers: their bytes, and the bits of their magnitude, of infinity, and of one of the NaNs. */
+struct float_format {
+    uint32_t bytes;
+    uint64_t magnitude;
+    uint64_t infinity;
+    uint64_t nan;
+};
+
 /* What determines the hash of a value. */
 struct hashed {
     const struct format *format;
-    uint32_t float_bytes; /* of a floating-point number; 0: the column has none */
+    const struct float_format *floats; /* NULL: the column has none */
 };
 
-static uint32_t float_bytes(const struct schema_entry *entry, const struct format *format) {
+static const struct float_format *float_format(const struct schema_entry *entry, const struct format *format) {
+    static const struct float_format singles = {4, 0x7fffffff, 0x7f800000, 0x7fc00000},
+                                     doubles = {8, 0x7fffffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000};
     const char *name = format->list_size > 0 ? entry->child_format : entry->format;
-    if (strcmp(name, "f") == 0) return sizeof(float);
-    return strcmp(name, "g") == 0 ? sizeof(double) : 0;
+    if (strcmp(name, "f") == 0) return &singles;
+    return strcmp(name, "g") == 0 ? &doubles : NULL;
 }
 
 /*
  * Numbers that Spark takes as equal have equal bits: -0 those of 0, and each NaN those of one. Without arithmetic,
  * which depends on a thread's modes.
  */
-static uint32_t bits_of_single(const uint8_t *value) {
-    uint32_t bits;
-    memcpy(&bits, value, sizeof bits);
-    const uint32_t magnitude = bits & 0x7fffffff;
+static uint64_t bits_of(const uint8_t *value, const struct float_format *floats) {
+    uint64_t bits = 0;
+    /* With a constant size each copy is a move. */
+    if (floats->bytes == sizeof(float))
+        memcpy(&bits, value, sizeof(float));
+    else
+        memcpy(&bits, value, sizeof bits);
+    const uint64_t magnitude = bits & floats->magnitude;
     if (magnitude == 0) return 0;
-    return magnitude > 0x7f800000 ? 0x7fc00000 : bits;
-}
-
-static uint64_t bits_of_double(const uint8_t *value) {
-    uint64_t bits;
-    memcpy(&bits, value, sizeof bits);
-    const uint64_t magnitude = bits & 0x7fffffffffffffff;
-    if (magnitude == 0) return 0;
-    return magnitude > 0x7ff0000000000000 ? 0x7ff8000000000000 : bits;
+    return magnitude > floats->infinity ? floats->nan : bits;
 }
 
 static uint64_t hash_of_floats(const uint8_t *value, const struct hashed *hashed) {
     uint64_t hash = 0;
-    for (uint32_t at = 0; at < hashed->format->bytes; at += hashed->float_bytes) {
-        const bool is_single = hashed->float_bytes == sizeof(float);
-        const uint64_t bits = is_single ? bits_of_single(value + at) : bits_of_double(value + at);
+    for (uint32_t at = 0; at < hashed->format->bytes; at += hashed->floats->bytes) {
+        const uint64_t bits = bits_of(value + at, hashed->floats);
         hash = exchange_hash(&bits, sizeof bits, hash);
     }
     return hash;
 }
 
 static uint64_t hash_of_fixed(const uint8_t *value, const struct hashed *hashed) {
-    return hashed->float_bytes > 0 ? hash_of_floats(value, hashed) : exchange_hash(value, hashed->format->bytes, 0);
+    return hashed->floats != NULL ? hash_of_floats(value, hashed) : exchange_hash(value, hashed->format->bytes, 0);
 }
 
 static uint64_t hash_of(const supply_column_t *column, const struct hashed *hashed, uint32_t row) {
@@ -72,8 +77,7 @@ supply_status_t exchange_prepare_hash(struct destinations *destinations, const s
     const supply_status_t status = exchange_find_key(settings, columns, "hash", &column, failure);
     if (status != SUPPLY_OK) return status;
     const struct format *format = &columns->plans[column].format;
-    const struct hashed hashed = {.format = format,
-                                  .float_bytes = float_bytes(&columns->schema.entries[column], format)};
+    const struct hashed hashed = {.format = format, .floats = float_format(&columns->schema.entries[column], format)};
     for (uint32_t i = 0; i < draw->window->piece_count; i++) {
         const struct piece *piece = &draw->window->pieces[i];
         for (uint32_t k = 0; k < piece->count; k++) {
@@ -82,8 +86,4 @@ supply_status_t exchange_prepare_hash(struct destinations *destinations, const s
         }
     }
     return SUPPLY_OK;
-}
-
-void exchange_draw_hash(struct destinations *destinations, const struct draw *draw) {
-    exchange_group(destinations, draw);
 }

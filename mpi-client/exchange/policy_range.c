@@ -25,5 +25,4 @@ void exchange_draw_range(struct destinations *destinations, const struct draw *d
                 key.is_null ? draw->ranks - 1 : exchange_range_rank(draw->range, &key);
         }
     }
-    exchange_group(destinations, draw);
 }
