@@ -3,18 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block_layout.h"
+
 /* Validity, offsets and data. */
 enum { BUFFERS_OF_COLUMN = 3 };
 
-static size_t aligned(size_t bytes) { return (bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT; }
-
-static size_t header_bytes(uint32_t columns) {
-    return aligned(sizeof(struct block_header) + columns * sizeof(struct block_column));
-}
-
 size_t exchange_slot_bytes(size_t received_bytes) {
     const size_t of_columns = SCHEMA_COLUMNS_MAX * ((size_t)BUFFERS_OF_COLUMN * BUFFER_ALIGNMENT + sizeof(int32_t));
-    const size_t bytes = header_bytes(SCHEMA_COLUMNS_MAX) + of_columns + received_bytes;
+    const size_t bytes = supply_block_header_bytes(SCHEMA_COLUMNS_MAX) + of_columns + received_bytes;
     return (bytes + BLOCK_BYTES_UNIT - 1) / BLOCK_BYTES_UNIT * BLOCK_BYTES_UNIT;
 }
 
@@ -43,13 +39,14 @@ static void sum_up(struct slot_layout *layout, const struct columns *columns, st
 
 bool exchange_slot_place(struct slot_layout *layout, const struct columns *columns, const struct slot *slot) {
     layout->slot = *slot;
-    layout->end = header_bytes(columns->schema.count);
+    layout->end = supply_block_header_bytes(columns->schema.count);
     for (uint32_t i = 0; i < columns->buffer_count; i++) {
         const struct wire_buffer *buffer = &columns->buffers[i];
         /* Lengths arrive where the offsets after the first one will be. */
         const size_t before = buffer->kind == WIRE_LENGTHS ? sizeof(int32_t) : 0;
         layout->places[i] = layout->end + before;
-        layout->end += aligned(before + exchange_wire_bytes(columns, buffer, layout->elements, layout->value_bytes));
+        layout->end +=
+            supply_aligned(before + exchange_wire_bytes(columns, buffer, layout->elements, layout->value_bytes));
     }
     return layout->end <= slot->bytes;
 }

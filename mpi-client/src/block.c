@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "block_column.h"
+#include "block_layout.h"
 #include "read_ahead.h"
 #include "ring_block.h"
 
@@ -145,8 +146,7 @@ static supply_status_t check_columns(struct blocks *blocks, const struct pair *p
         return supply_fail_by_number(failure, "block_header.column_count", column_count, "that of the schema,",
                                      schema->count);
     size_t table_bytes = schema->count * sizeof *block->columns;
-    size_t buffers_offset = sizeof(struct block_header) + table_bytes;
-    buffers_offset = (buffers_offset + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
+    const size_t buffers_offset = supply_block_header_bytes(schema->count);
     if (block->notification.size < buffers_offset)
         return supply_fail_by_number(failure, "notification.size", block->notification.size,
                                      "at least, with its columns,", buffers_offset);

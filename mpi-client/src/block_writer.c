@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block_layout.h"
+
 /* Offsets of a block are int32, and so is the number of its rows here. */
 #define ROWS_MAX INT32_MAX
 
@@ -17,22 +19,14 @@ struct staged_column {
     struct column_buffer data;
 };
 
-static size_t aligned(uint64_t bytes) {
-    return (size_t)((bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT);
-}
-
-static size_t header_bytes(const struct schema *schema) {
-    return aligned(sizeof(struct block_header) + schema->count * sizeof(struct block_column));
-}
-
 supply_status_t supply_block_writer_init(struct block_writer *writer, const struct schema *schema, size_t block_bytes,
                                          struct failure *failure) {
     *writer = (struct block_writer){.schema = schema, .block_bytes = block_bytes};
-    if (header_bytes(schema) >= block_bytes)
+    if (supply_block_header_bytes(schema->count) >= block_bytes)
         return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%u columns need blocks of more than %zu bytes", schema->count,
-                           header_bytes(schema));
+                           supply_block_header_bytes(schema->count));
     writer->columns = calloc(schema->count, sizeof *writer->columns);
-    writer->header = calloc(1, header_bytes(schema));
+    writer->header = calloc(1, supply_block_header_bytes(schema->count));
     writer->pieces = calloc(1 + PIECES_OF_COLUMN * (size_t)schema->count, sizeof *writer->pieces);
     if (writer->columns == NULL || writer->header == NULL || writer->pieces == NULL)
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
@@ -66,15 +60,15 @@ static uint64_t value_bytes(const struct staged_column *column, const struct col
 static uint64_t column_bytes(const struct block_writer *writer, const struct staged_column *column,
                              const struct column_rows *rows, uint64_t from, uint64_t end) {
     const uint64_t count = writer->rows + (end - from);
-    uint64_t bytes = column->is_nullable ? aligned(supply_bitmap_bytes(count)) : 0;
-    if (column->format.layout == FORMAT_BITS) return bytes + aligned(supply_bitmap_bytes(count));
-    if (column->format.layout == FORMAT_VARIABLE) bytes += aligned((count + 1) * sizeof(int32_t));
-    return bytes + aligned(column->data.size + value_bytes(column, rows, from, end));
+    uint64_t bytes = column->is_nullable ? supply_aligned(supply_bitmap_bytes(count)) : 0;
+    if (column->format.layout == FORMAT_BITS) return bytes + supply_aligned(supply_bitmap_bytes(count));
+    if (column->format.layout == FORMAT_VARIABLE) bytes += supply_aligned((count + 1) * sizeof(int32_t));
+    return bytes + supply_aligned(column->data.size + value_bytes(column, rows, from, end));
 }
 
 static bool fits(const struct block_writer *writer, const struct column_rows *rows, uint64_t from, uint64_t end) {
     if (end - from > ROWS_MAX - writer->rows) return false;
-    uint64_t bytes = header_bytes(writer->schema);
+    uint64_t bytes = supply_block_header_bytes(writer->schema->count);
     for (uint32_t i = 0; i < writer->schema->count && bytes <= writer->block_bytes; i++)
         bytes += column_bytes(writer, &writer->columns[i], &rows[i], from, end);
     return bytes <= writer->block_bytes;
@@ -142,10 +136,10 @@ bool supply_block_writer_append(struct block_writer *writer, const struct column
 /* Adds a buffer and what aligns the next one; empties it. Returns its offset in the block. */
 static uint32_t add_piece(struct block_writer *writer, int *count, size_t *end, struct column_buffer *buffer) {
     static const uint8_t padding[BUFFER_ALIGNMENT];
-    const size_t at = *end, bytes = buffer->size;
+    const size_t at = *end, bytes = buffer->size, padded = supply_aligned(bytes);
     if (bytes > 0) writer->pieces[(*count)++] = (struct iovec){buffer->bytes, bytes};
-    if (aligned(bytes) > bytes) writer->pieces[(*count)++] = (struct iovec){(uint8_t *)padding, aligned(bytes) - bytes};
-    *end += aligned(bytes);
+    if (padded > bytes) writer->pieces[(*count)++] = (struct iovec){(uint8_t *)padding, padded - bytes};
+    *end += padded;
     buffer->size = 0;
     return (uint32_t)at;
 }
@@ -170,7 +164,7 @@ static void lay_out_column(struct block_writer *writer, struct staged_column *co
 
 int supply_block_writer_lay_out(struct block_writer *writer) {
     struct block_column *described = (struct block_column *)(writer->header + 1);
-    size_t end = header_bytes(writer->schema);
+    size_t end = supply_block_header_bytes(writer->schema->count);
     int count = 0;
     writer->pieces[count++] = (struct iovec){writer->header, end};
     for (uint32_t i = 0; i < writer->schema->count; i++)

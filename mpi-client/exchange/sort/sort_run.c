@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "block_layout.h"
+
 supply_status_t exchange_runs_begin(struct sort_runs *runs, const char *folder, struct failure *failure) {
     if (!runs->is_open) runs->fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (runs->fd < 0)
@@ -46,7 +48,7 @@ supply_status_t exchange_runs_append(struct sort_runs *runs, const uint8_t *bloc
     if (status != SUPPLY_OK) return status;
     blocks[runs->block_count++] =
         (struct run_block){.offset = runs->bytes, .bytes = bytes, .elements = elements, .run = runs->count - 1};
-    runs->bytes += (bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
+    runs->bytes += supply_aligned(bytes);
     return SUPPLY_OK;
 }
 
