@@ -157,7 +157,7 @@ static supply_status_t check_exchange(supply_t *supply) {
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                            "%s: the position is one of an exchange: call supply_exchange_open() before supply_next()",
                            name);
-    if (header(supply)->exchange != 0)
+    if (__atomic_load_n(&header(supply)->exchange, __ATOMIC_RELAXED) != 0)
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                            "%s: Spark was started with --shuffle all: call supply_exchange_open() before supply_next()",
                            name);

@@ -74,9 +74,10 @@ supply_status_t supply_open_settings(supply_t *supply, struct settings *settings
 static bool close_pair(supply_t *supply) {
     if (!supply->is_open) return true;
     struct mapped_file *mapped = &supply->pair.mapped_file;
-    struct exported_mappings mappings = {.list[0] = {mapped->address, mapped->bytes}, .count = 1};
+    /* A ring that a pending operation uses is never unmapped: the foreign files, if any, take its place in the list. */
+    struct exported_mappings mappings = {.list[0] = {mapped->address, mapped->bytes},
+                                         .count = supply->keep_ring ? 0 : 1};
     supply_foreign_files_close(&supply->blocks.foreign_files, &mappings);
-    if (supply->keep_ring) mappings.count--;
     if (supply->exports != NULL || supply->keep_ring) mapped->address = NULL;
     const bool gone = supply_pair_close(&supply->pair);
     if (supply->exports != NULL) supply_exports_leave(supply->exports, &mappings);
