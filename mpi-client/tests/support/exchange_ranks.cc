@@ -11,15 +11,9 @@ extern "C" {
 
 namespace supply_test {
 
-ExchangeRank::ExchangeRank() : files{folder.file("mapped"), folder.file("request"), folder.file("notification")} {
-    supply_options_init(&pair_options);
-    pair_options.mapped_file = files.mapped_file.c_str();
-    pair_options.request_pipe = files.request_pipe.c_str();
-    pair_options.notification_pipe = files.notification_pipe.c_str();
-    pair_options.local_rank = 0;
-    pair_options.timeout = 60;
-    pair_options.ring_bytes = 4 * 8192;
-    pair_options.block_bytes = 8192;
+ExchangeRank::ExchangeRank()
+    : files{folder.file("mapped"), folder.file("request"), folder.file("notification")},
+      pair_options{options_of(files)} {
     pair_options.exchange = true;
 }
 

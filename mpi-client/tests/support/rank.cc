@@ -16,16 +16,22 @@ namespace supply_test {
     return ::testing::AssertionSuccess();
 }
 
-RankTest::RankTest() : files{folder.file("mapped"), folder.file("request"), folder.file("notification")} {
+supply_options_t options_of(const PairFiles &files) {
+    supply_options_t options;
     supply_options_init(&options);
     options.mapped_file = files.mapped_file.c_str();
     options.request_pipe = files.request_pipe.c_str();
     options.notification_pipe = files.notification_pipe.c_str();
     options.local_rank = 0;
-    options.rank = 3;
     options.timeout = 60;
     options.ring_bytes = 4 * 8192;
     options.block_bytes = 8192;
+    return options;
+}
+
+RankTest::RankTest()
+    : files{folder.file("mapped"), folder.file("request"), folder.file("notification")}, options{options_of(files)} {
+    options.rank = 3;
 }
 
 Handle RankTest::open(supply_status_t expected) {

@@ -30,6 +30,9 @@ using Handle = std::unique_ptr<supply_t, Close>;
 /** True if the text holds the words, in any order. */
 ::testing::AssertionResult says(const std::string &text, std::initializer_list<const char *> words);
 
+/** Options of a pair with these files: a small ring, and a time limit that a loaded machine does not reach. */
+supply_options_t options_of(const PairFiles &files);
+
 class RankTest : public ::testing::Test {
   protected:
     RankTest();
