@@ -37,6 +37,23 @@ def run():
         yield run_in_folder
 
 
+def gathers_ids():
+    """A function for ranks, which cannot import this module: of all ranks, the ids of each epoch of both data sets."""
+
+    def ids(data):
+        from torch import distributed
+
+        epochs = [
+            [[i for batch in epoch for i in batch["id"].tolist()] for epoch in both]
+            for both in zip(data.epochs(), data.validation.epochs())
+        ]
+        gathered = [None] * distributed.get_world_size()
+        distributed.all_gather_object(gathered, epochs)
+        return gathered
+
+    return ids
+
+
 def test_rank_0_returns_what_all_ranks_have_had(run, spark, capfd):
     def train(data, greeting):
         import torch
@@ -58,19 +75,9 @@ def test_rank_0_returns_what_all_ranks_have_had(run, spark, capfd):
 
 
 def test_ranks_exchange_elements_over_torch(run, spark):
-    def train(data):
-        from torch import distributed
-
-        epochs = [
-            [[i for batch in epoch for i in batch["id"].tolist()] for epoch in both]
-            for both in zip(data.epochs(), data.validation.epochs())
-        ]
-        gathered = [None] * distributed.get_world_size()
-        distributed.all_gather_object(gathered, epochs)
-        return gathered
-
     # Each rank has one of two partitions, so without an exchange it would have half of the numbers.
-    gathered = run(train, rows(spark, ROWS, RANKS), validation=rows(spark, 10, RANKS), shuffle="all", epochs=2)
+    data = rows(spark, ROWS, RANKS)
+    gathered = run(gathers_ids(), data, validation=rows(spark, 10, RANKS), shuffle="all", epochs=2)
     for mine, theirs in zip(*gathered):
         assert sorted(mine[0] + theirs[0]) == list(range(ROWS))
         assert ROWS // 4 - 100 < sum(i < ROWS // 2 for i in mine[0]) < ROWS // 4 + 100
@@ -136,21 +143,9 @@ def test_padded_ranks_make_equal_steps_with_validation(run, spark):
 
 @pytest.mark.long
 def test_both_data_sets_are_kept_in_files(run, spark, tmp_path):
-    def ids(data):
-        from torch import distributed
-
-        epochs = [
-            [[i for batch in epoch for i in batch["id"].tolist()] for epoch in both]
-            for both in zip(data.epochs(), data.validation.epochs())
-        ]
-        gathered = [None] * distributed.get_world_size()
-        distributed.all_gather_object(gathered, epochs)
-        return gathered
-
     def supply():
-        return run(
-            ids, rows(spark, 90, 3), validation=rows(spark, 10, 2), epochs=2, resident_folder=tmp_path, keep="rows"
-        )
+        data, validation = rows(spark, 90, 3), rows(spark, 10, 2)
+        return run(gathers_ids(), data, validation=validation, epochs=2, resident_folder=tmp_path, keep="rows")
 
     first, second = supply()
     for mine, theirs in zip(first, second):
