@@ -23,9 +23,10 @@ class Exchange:
     """Which element goes to which rank. All ranks must set the same.
 
     policy: "supplied": what Spark says (shuffle=all). "all": each window in a random order is dealt to the ranks in
-        turn. "hash": elements with the same value in `column` go to the same rank. "balance": only surplus moves, so
-        that the ranks' totals differ by at most one. "range": the elements of rank 0 in the order of `column`, then
-        those of rank 1, and so on; a rank gets its first block when the whole epoch has arrived.
+        turn. "hash": elements with the same value in `column` go to the same rank. "balance": only surplus moves. With
+        "all" and "balance" every rank receives the same number of elements of each window, and may receive one more of
+        an epoch's last window. "range": the elements of rank 0 in the order of `column`, then those of rank 1, and so
+        on; a rank gets its first block when the whole epoch has arrived.
     column: of "hash" and "range". It must not be nullable, unless nulls_together is set.
     nulls_together: of "hash" and "range". Elements whose value is null form one group, with "range" the last one.
     fraction: of "all". The part of each window that is dealt; the rest stays. None: 1.
