@@ -39,6 +39,43 @@ class ExchangeHostileTest : public ExchangeTest {
         }
     }
 
+    /**
+     * Every rank has nine values of 100 bytes, all for one rank, in several rounds. After the first round the tasks
+     * change the ten offsets.
+     */
+    void expect_failure_after(const std::function<void(int32_t *)> &change) {
+        std::atomic<bool> is_delivered{false};
+        std::atomic<int> changed{0};
+        options.policy = SUPPLY_EXCHANGE_HASH;
+        options.column = "id";
+        options.window_bytes = 1000;
+        create({0, 0, 0});
+        interrupt_after(1000);
+        task_of = [&](int, Task &task) {
+            const std::vector<Column> keys = {Column::variable("id", "z", {9, std::string(100, 'k')})};
+            task.write_schema(schema_of(keys));
+            task.supply(BlockImage(keys, 9));
+            task.end_of_epoch(0);
+            wait_until("the first round", [&] { return is_delivered.load(); });
+            change(offsets(task));
+            changed++;
+        };
+        run([&](int number) {
+            ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+            supply_block_t block;
+            rank.status = rank.open(*network, number, &options);
+            while (rank.status == SUPPLY_OK && (rank.status = supply_next(rank.handle.get(), &block)) == SUPPLY_OK) {
+                is_delivered = true;
+                wait_until("the change", [&] { return changed == 3; });
+                supply_release(rank.handle.get(), &block);
+            }
+            rank.error = supply_error(rank.handle.get());
+            await_task(number);
+            rank.handle.reset();
+        });
+        expect_failure(SUPPLY_ERROR_CONTRACT, {"rank", "have changed"});
+    }
+
     std::function<void(int, Task &)> task_of;
     uint64_t most_collectives = 0;
     std::atomic<bool> has_columns{false};
@@ -98,36 +135,20 @@ TEST_F(ExchangeHostileTest, OtherColumnsThanThoseOfAnotherRank) {
 
 /* What a rank has offered is what it sends, although the lengths in its block have changed since. */
 TEST_F(ExchangeHostileTest, ValuesThatGrowBetweenTwoRounds) {
-    std::atomic<bool> is_delivered{false};
-    std::atomic<int> changed{0};
-    options.policy = SUPPLY_EXCHANGE_HASH;
-    options.column = "id";
-    options.window_bytes = 1000;
-    create({0, 0, 0});
-    interrupt_after(1000);
-    task_of = [&](int, Task &task) {
-        const std::vector<Column> keys = {Column::variable("id", "z", {9, std::string(100, 'k')})};
-        task.write_schema(schema_of(keys));
-        task.supply(BlockImage(keys, 9));
-        task.end_of_epoch(0);
-        wait_until("the first round", [&] { return is_delivered.load(); });
-        offsets(task)[6] -= 250;
-        changed++;
-    };
-    run([&](int number) {
-        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
-        supply_block_t block;
-        rank.status = rank.open(*network, number, &options);
-        while (rank.status == SUPPLY_OK && (rank.status = supply_next(rank.handle.get(), &block)) == SUPPLY_OK) {
-            is_delivered = true;
-            wait_until("the change", [&] { return changed == 3; });
-            supply_release(rank.handle.get(), &block);
-        }
-        rank.error = supply_error(rank.handle.get());
-        await_task(number);
-        rank.handle.reset();
+    expect_failure_after([](int32_t *offsets) { offsets[6] -= 250; });
+}
+
+/* All lengths are still those that the rank has offered. */
+TEST_F(ExchangeHostileTest, ValuesThatMoveOutOfTheirBlockBetweenTwoRounds) {
+    expect_failure_after([](int32_t *offsets) {
+        for (int i = 0; i <= 9; i++) offsets[i] += 1 << 30;
     });
-    expect_failure(SUPPLY_ERROR_CONTRACT, {"rank", "have changed"});
+}
+
+TEST_F(ExchangeHostileTest, ValuesThatMoveBeforeTheirBlockBetweenTwoRounds) {
+    expect_failure_after([](int32_t *offsets) {
+        for (int i = 0; i <= 9; i++) offsets[i] -= 1 << 30;
+    });
 }
 
 } // namespace supply_test
