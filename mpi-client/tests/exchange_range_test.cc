@@ -1,10 +1,13 @@
 /** The policy range: a global order, in memory and from files. */
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <random>
 
 #include <gtest/gtest.h>
 
 #include "exchange_ranks.h"
+#include "small_file_system.h"
 
 extern "C" {
 #include "sort/sort_key.h"
@@ -69,6 +72,22 @@ TEST_F(ExchangeRangeTest, NothingAtAllIsInOrder) {
     create({0, 0});
     run_all();
     expect_order();
+}
+
+TEST_F(ExchangeRangeTest, AFullFolderFailsOnAllRanks) {
+    const std::string small = folder.file("small");
+    const SmallFileSystem file_system(small);
+    if (!file_system.is_mounted()) GTEST_SKIP() << SmallFileSystem::needs;
+    std::ofstream(small + "/filler") << std::string(2 << 20, 'x');
+    EXPECT_EQ(0u, std::filesystem::space(small).available);
+    options.spill_folder = small.c_str();
+    options.memory_bytes = 4000;
+    create({700, 300});
+    shuffle();
+    run_all();
+    expect_failure(SUPPLY_ERROR_NO_SPACE,
+                   {"rank ", "sorted elements cannot be written in", small.c_str(), "No space left",
+                    "set spill_folder to a folder with more space", "memory_bytes larger"});
 }
 
 TEST_F(ExchangeRangeTest, WhatDoesNotFitIntoMemoryIsMergedFromFiles) {

@@ -1,4 +1,4 @@
-/** A test with a tmpfs of 1 MiB. */
+/** A tmpfs of 1 MiB, and a test with one. */
 #ifndef SUPPLY_TEST_SMALL_FILE_SYSTEM_H
 #define SUPPLY_TEST_SMALL_FILE_SYSTEM_H
 
@@ -8,21 +8,36 @@
 
 namespace supply_test {
 
+class SmallFileSystem {
+  public:
+    static constexpr const char *needs = "a small tmpfs cannot be mounted: run as root, with CAP_SYS_ADMIN";
+
+    /** Mounts it on that folder, if this process may. */
+    explicit SmallFileSystem(std::string path) : path_(std::move(path)) {
+        std::filesystem::create_directory(path_);
+        is_mounted_ = mount("supply-test", path_.c_str(), "tmpfs", 0, "size=1m") == 0;
+    }
+    ~SmallFileSystem() {
+        if (is_mounted_) umount(path_.c_str());
+    }
+    SmallFileSystem(const SmallFileSystem &) = delete;
+    SmallFileSystem &operator=(const SmallFileSystem &) = delete;
+
+    bool is_mounted() const { return is_mounted_; }
+
+  private:
+    std::string path_;
+    bool is_mounted_;
+};
+
 class SmallFileSystemTest : public RankTest {
   protected:
     void SetUp() override {
-        small = folder.file("small");
-        std::filesystem::create_directory(small);
-        if (mount("supply-test", small.c_str(), "tmpfs", 0, "size=1m") != 0)
-            GTEST_SKIP() << "a small tmpfs cannot be mounted: run as root, with CAP_SYS_ADMIN";
-        mounted = true;
-    }
-    void TearDown() override {
-        if (mounted) umount(small.c_str());
+        if (!file_system.is_mounted()) GTEST_SKIP() << SmallFileSystem::needs;
     }
 
-    bool mounted = false;
-    std::string small;
+    std::string small = folder.file("small");
+    SmallFileSystem file_system{small};
 };
 
 } // namespace supply_test
