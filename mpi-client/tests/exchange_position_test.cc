@@ -1,5 +1,6 @@
 /** Positions of the exchange: a run that resumes gives exactly the rest. */
 #include <algorithm>
+#include <atomic>
 #include <climits>
 
 #include "exchange_ranks.h"
@@ -56,9 +57,16 @@ class ExchangePositionTest : public ExchangeTest {
             await_task(number);
             rank.handle.reset();
         });
+        resume(saved, before);
+    }
+
+    /** A second run of the same data. */
+    void resume(const std::vector<supply_position_t> &saved, const std::vector<std::vector<int64_t>> &before) {
+        const std::vector<Supplied> same_data = data;
         ranks.clear();
         data.clear();
-        create(counts);
+        create(std::vector<uint32_t>(saved.size(), 0));
+        data = same_data;
         for (size_t i = 0; i < ranks.size(); i++) {
             ranks[i]->ids = before[i];
             ranks[i]->pair_options.position = &saved[i];
@@ -113,13 +121,86 @@ TEST_F(ExchangePositionTest, WithBalance) {
         }
 }
 
-TEST_F(ExchangePositionTest, WindowsWithoutElementsForARankCountAsConsumed) {
+TEST_F(ExchangePositionTest, OfOneRankWithHash) {
     shape = Shape::every;
     options.policy = SUPPLY_EXCHANGE_HASH;
     options.column = "key";
     options.window_bytes = 200;
     run_twice({40}, same(1, 3, 1));
     expect_once();
+}
+
+/** Windows of which one rank receives everything, and the other nothing. */
+class ExchangePositionOfEmptyWindowsTest : public ExchangePositionTest {
+  protected:
+    static constexpr size_t of_window = 4;
+
+    ExchangePositionOfEmptyWindowsTest() {
+        options.policy = SUPPLY_EXCHANGE_HASH;
+        options.column = "id";
+        options.window_bytes = of_window * sizeof(int64_t);
+    }
+
+    /** Rank 0 supplies three windows for itself, three for rank 1, and three for itself; rank 1 supplies nothing. */
+    void create_windows() {
+        create({100, 0});
+        run_all();
+        const std::vector<int64_t> first = ranks[0]->epochs.at(0), second = ranks[1]->epochs.at(0);
+        ASSERT_LE(6 * of_window, first.size());
+        ASSERT_LE(3 * of_window, second.size());
+        ranks.clear();
+        data.clear();
+        create({0, 0});
+        std::vector<int64_t> &ids = data[0].ids;
+        ids.assign(first.begin(), first.begin() + 3 * of_window);
+        ids.insert(ids.end(), second.begin(), second.begin() + 3 * of_window);
+        ids.insert(ids.end(), first.begin() + 3 * of_window, first.begin() + 6 * of_window);
+    }
+
+    /** Both ranks read until they have `windows` together, each in a block, and save their positions. */
+    void read_windows(int windows, std::vector<supply_position_t> &saved, std::vector<std::vector<int64_t>> &before) {
+        std::atomic<int> received{0};
+        run([&](int number) {
+            const size_t at = static_cast<size_t>(number);
+            ExchangeRank &rank = *ranks[at];
+            rank.open(*network, number, &options);
+            bool is_last = false;
+            const auto read = [&] {
+                supply_block_t block;
+                const supply_status_t status = supply_try_next(rank.handle.get(), &block);
+                if (status != SUPPLY_OK) return status;
+                const std::vector<int64_t> rows = read_rows(rank.handle.get(), block, shape);
+                before[at].insert(before[at].end(), rows.begin(), rows.end());
+                supply_release(rank.handle.get(), &block);
+                is_last = ++received == windows;
+                return status;
+            };
+            while (received < windows)
+                if (read() < 0) break;
+            /* Its part of the last window, of which it receives nothing. */
+            if (!is_last) {
+                EXPECT_STATUS(SUPPLY_AGAIN, read(), rank.handle);
+            }
+            EXPECT_EQ(SUPPLY_OK, supply_position_save(rank.handle.get(), &saved[at]));
+            await_task(number);
+            rank.handle.reset();
+        });
+    }
+};
+
+TEST_F(ExchangePositionOfEmptyWindowsTest, CountAsConsumed) {
+    for (int windows = 1; windows < 9; windows++) {
+        SCOPED_TRACE(windows);
+        std::vector<supply_position_t> saved(2);
+        std::vector<std::vector<int64_t>> before(2);
+        ranks.clear();
+        data.clear();
+        create_windows();
+        read_windows(windows, saved, before);
+        EXPECT_EQ(windows * of_window, before[0].size() + before[1].size());
+        resume(saved, before);
+        expect_once();
+    }
 }
 
 TEST_F(ExchangePositionTest, AfterAnEpochItIsAPlainPosition) {
