@@ -17,6 +17,10 @@
  * All ranks of the communicator must read: each supply_next() may need the others. Only calls that wait for a block
  * make progress. A rank waits for the others for at most twice the time limit of its pair, because the others may wait
  * for Spark for once that limit. If a rank fails, all ranks fail with its text.
+ *
+ * If another rank does not take part, this one returns SUPPLY_ERROR_TIMEOUT and cannot tell the others. To continue,
+ * call supply_next() again. To stop, print supply_error() and call MPI_Abort(): the others may wait for this rank in a
+ * collective call, of the exchange or of the program.
  */
 #ifndef SUPPLY_EXCHANGE_H
 #define SUPPLY_EXCHANGE_H
@@ -49,6 +53,9 @@ extern "C" {
  * exchange. A position after the end of an epoch does not depend on the exchange.
  *
  * On failure *supply is still the handle of the pair, supply_error() has the text, and the pair can only be closed.
+ * After _TIMEOUT the copy of the communicator is still pending, because MPI cannot cancel it. Call MPI_Abort() then:
+ * MPI_Finalize() may wait for it for ever (Open MPI does).
+ *
  * SUPPLY_OK, or, on all ranks: _ARGUMENT (bad options, or ranks whose options or positions differ), _TIMEOUT (a rank
  * did not call), _SYSTEM (MPI failed), _MEMORY, SUPPLY_INTERRUPTED.
  */
