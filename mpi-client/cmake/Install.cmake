@@ -14,6 +14,13 @@ if(TARGET supply_exchange)
   install(TARGETS supply_exchange EXPORT SupplyTargets)
   install(FILES include/supply_exchange.h include/supply_exchange_options.h TYPE INCLUDE)
 endif()
+if(TARGET supply_remote)
+  install(TARGETS supply_remote EXPORT SupplyTargets)
+  install(FILES include/supply_remote.h TYPE INCLUDE)
+endif()
+if(TARGET supply-feeder)
+  install(TARGETS supply-feeder)
+endif()
 install(FILES include/supply.h include/supply_options.h include/supply_arrow.h include/supply_result.h include/supply_mpi.h
         TYPE INCLUDE)
 

@@ -1,11 +1,8 @@
 #include "mpi_transport.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
-#include "clock.h"
-
-#define PAUSE_SECONDS 50e-6
+#include "communicator.h"
 
 struct mpi_context {
     MPI_Comm comm;
@@ -15,25 +12,16 @@ struct mpi_context {
     int *send_counts, *send_places, *receive_counts, *receive_places;
 };
 
-static supply_status_t check(int error, const char *call, struct failure *failure) {
-    if (error == MPI_SUCCESS) return SUPPLY_OK;
-    char text[MPI_MAX_ERROR_STRING];
-    int length;
-    if (MPI_Error_string(error, text, &length) != MPI_SUCCESS) text[0] = '\0';
-    errno = EIO;
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s failed: %s", call, text);
-}
-
 static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes,
                                  struct failure *failure) {
     struct mpi_context *mpi = context;
-    return check(MPI_Iallgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
+    return supply_mpi_check(MPI_Iallgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
                  "MPI_Iallgather", failure);
 }
 
 static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, struct failure *failure) {
     struct mpi_context *mpi = context;
-    return check(MPI_Ialltoall(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
+    return supply_mpi_check(MPI_Ialltoall(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
                  "MPI_Ialltoall", failure);
 }
 
@@ -49,17 +37,13 @@ static supply_status_t alltoallv(void *context, const void *send, const struct p
     struct mpi_context *mpi = context;
     split(send_parts, mpi->ranks, mpi->send_counts, mpi->send_places);
     split(receive_parts, mpi->ranks, mpi->receive_counts, mpi->receive_places);
-    return check(MPI_Ialltoallv(send, mpi->send_counts, mpi->send_places, MPI_BYTE, receive, mpi->receive_counts,
+    return supply_mpi_check(MPI_Ialltoallv(send, mpi->send_counts, mpi->send_places, MPI_BYTE, receive, mpi->receive_counts,
                                 mpi->receive_places, MPI_BYTE, mpi->comm, &mpi->request),
                  "MPI_Ialltoallv", failure);
 }
 
 static supply_status_t poll_request(void *context, struct failure *failure) {
-    struct mpi_context *mpi = context;
-    int is_complete = 0;
-    const supply_status_t status = check(MPI_Test(&mpi->request, &is_complete, MPI_STATUS_IGNORE), "MPI_Test", failure);
-    if (status != SUPPLY_OK) return status;
-    return is_complete ? SUPPLY_OK : SUPPLY_AGAIN;
+    return supply_mpi_test(&((struct mpi_context *)context)->request, failure);
 }
 
 static void free_arguments(struct mpi_context *mpi) {
@@ -70,39 +54,18 @@ static void free_arguments(struct mpi_context *mpi) {
     free(mpi);
 }
 
-/* A program may have called MPI_Finalize() before it closes its handle. The communicator is gone then. */
 static void free_context(void *context, bool pending) {
     struct mpi_context *mpi = context;
     if (pending) return;
-    int is_finalized = 0;
-    MPI_Finalized(&is_finalized);
-    if (!is_finalized) MPI_Comm_free(&mpi->comm);
+    supply_mpi_free(&mpi->comm);
     free_arguments(mpi);
-}
-
-static supply_status_t duplicate(struct mpi_context *mpi, MPI_Comm comm, double seconds, struct failure *failure) {
-    const int64_t end = supply_clock_after(seconds);
-    supply_status_t status = check(MPI_Comm_idup(comm, &mpi->comm, &mpi->request), "MPI_Comm_idup", failure);
-    while (status == SUPPLY_OK) {
-        const int64_t now = supply_clock_now();
-        status = poll_request(mpi, failure);
-        if (status != SUPPLY_AGAIN) break;
-        if (now >= end)
-            return supply_fail(failure, SUPPLY_ERROR_TIMEOUT,
-                               "another rank has not called supply_exchange_open() for %g s", seconds);
-        supply_clock_sleep(PAUSE_SECONDS);
-        status = SUPPLY_OK;
-    }
-    if (status == SUPPLY_OK)
-        status = check(MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", failure);
-    return status;
 }
 
 supply_status_t exchange_mpi_transport(struct transport *transport, MPI_Comm comm, double seconds,
                                        struct failure *failure) {
     int rank, ranks;
-    supply_status_t status = check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", failure);
-    if (status == SUPPLY_OK) status = check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size", failure);
+    supply_status_t status = supply_mpi_check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", failure);
+    if (status == SUPPLY_OK) status = supply_mpi_check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size", failure);
     if (status != SUPPLY_OK) return status;
     struct mpi_context *mpi = calloc(1, sizeof *mpi);
     if (mpi == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
@@ -119,7 +82,7 @@ supply_status_t exchange_mpi_transport(struct transport *transport, MPI_Comm com
         free_arguments(mpi);
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     }
-    status = duplicate(mpi, comm, seconds, failure);
+    status = supply_mpi_duplicate(comm, &mpi->comm, seconds, "called supply_exchange_open()", failure);
     /* After a time-out MPI may still write into the context: it stays. */
     if (status != SUPPLY_OK && status != SUPPLY_ERROR_TIMEOUT) free_arguments(mpi);
     *transport = (struct transport){.rank = rank,

@@ -1,0 +1,49 @@
+#include "communicator.h"
+
+#include <errno.h>
+
+#include "clock.h"
+
+#define PAUSE_SECONDS 50e-6
+
+supply_status_t supply_mpi_check(int error, const char *call, struct failure *failure) {
+    if (error == MPI_SUCCESS) return SUPPLY_OK;
+    char text[MPI_MAX_ERROR_STRING];
+    int length;
+    if (MPI_Error_string(error, text, &length) != MPI_SUCCESS) text[0] = '\0';
+    errno = EIO;
+    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s failed: %s", call, text);
+}
+
+supply_status_t supply_mpi_test(MPI_Request *request, struct failure *failure) {
+    int is_complete = 0;
+    const supply_status_t status =
+        supply_mpi_check(MPI_Test(request, &is_complete, MPI_STATUS_IGNORE), "MPI_Test", failure);
+    if (status != SUPPLY_OK) return status;
+    return is_complete ? SUPPLY_OK : SUPPLY_AGAIN;
+}
+
+supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, double seconds, const char *absent,
+                                     struct failure *failure) {
+    const int64_t end = supply_clock_after(seconds);
+    MPI_Request request;
+    supply_status_t status = supply_mpi_check(MPI_Comm_idup(comm, copy, &request), "MPI_Comm_idup", failure);
+    while (status == SUPPLY_OK) {
+        const int64_t now = supply_clock_now();
+        status = supply_mpi_test(&request, failure);
+        if (status != SUPPLY_AGAIN) break;
+        if (now >= end)
+            return supply_fail(failure, SUPPLY_ERROR_TIMEOUT, "another rank has not %s for %g s", absent, seconds);
+        supply_clock_sleep(PAUSE_SECONDS);
+        status = SUPPLY_OK;
+    }
+    if (status == SUPPLY_OK)
+        status = supply_mpi_check(MPI_Comm_set_errhandler(*copy, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", failure);
+    return status;
+}
+
+void supply_mpi_free(MPI_Comm *copy) {
+    int is_finalized = 0;
+    MPI_Finalized(&is_finalized);
+    if (!is_finalized) MPI_Comm_free(copy);
+}

@@ -1,0 +1,27 @@
+/** What the libraries with MPI share: errors as failures, and a communicator of their own. */
+#ifndef SUPPLY_COMMUNICATOR_H
+#define SUPPLY_COMMUNICATOR_H
+
+#include <mpi.h>
+
+#include "failure.h"
+
+/** The result of an MPI call. SUPPLY_OK, or _SYSTEM with MPI's text. */
+supply_status_t supply_mpi_check(int error, const char *call, struct failure *failure);
+
+/** Whether an operation is complete. SUPPLY_OK, SUPPLY_AGAIN, or _SYSTEM. */
+supply_status_t supply_mpi_test(MPI_Request *request, struct failure *failure);
+
+/**
+ * Duplicates a communicator, so that the library's messages do not meet those of the program. MPI errors of the copy are
+ * returned. Collective; waits for the other processes at most `seconds`. *copy must stay where it is: after _TIMEOUT,
+ * MPI may still write to it, for ever. absent: what another process has not done then, as "called supply_open()".
+ * SUPPLY_OK, or _SYSTEM, _TIMEOUT.
+ */
+supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, double seconds, const char *absent,
+                                     struct failure *failure);
+
+/** Frees the copy, unless the program has called MPI_Finalize(): the copy is gone then. */
+void supply_mpi_free(MPI_Comm *copy);
+
+#endif

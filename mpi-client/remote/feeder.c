@@ -1,0 +1,61 @@
+#include "feeder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "clock.h"
+#include "outlet.h"
+
+#define PAUSE_SECONDS 50e-6
+
+static void report(const struct outlet *outlet, void (*log)(const char *line)) {
+    char line[sizeof outlet->failure.text + 64];
+    const char *reason = outlet->failure.status != SUPPLY_OK ? outlet->failure.text
+                         : outlet->request.text[0] != '\0'   ? outlet->request.text
+                                                             : "it was not closed well";
+    snprintf(line, sizeof line, "pair %u: %s", outlet->pair, reason);
+    log(line);
+}
+
+static void sum_up(const struct outlet *outlets, uint32_t count, void (*log)(const char *line), struct fed *fed) {
+    *fed = (struct fed){0};
+    for (uint32_t i = 0; i < count; i++) {
+        fed->elements += outlets[i].elements;
+        fed->bytes += outlets[i].bytes;
+        fed->failed += outlets[i].has_failed;
+        if (outlets[i].has_failed && log != NULL) report(&outlets[i], log);
+    }
+}
+
+/* Until all pairs are closed. */
+static supply_status_t run(struct outlet *outlets, uint32_t count, const supply_options_t *options,
+                           struct failure *failure) {
+    for (;;) {
+        bool busy = false, is_open = false;
+        for (uint32_t i = 0; i < count; i++) {
+            const supply_status_t status = outlet_advance(&outlets[i], &busy, failure);
+            if (status != SUPPLY_OK) return status;
+            is_open |= outlets[i].state != OUTLET_CLOSED;
+        }
+        if (!is_open) return SUPPLY_OK;
+        if (options->interrupted != NULL && options->interrupted(options->interrupted_context))
+            return SUPPLY_INTERRUPTED;
+        if (!busy) supply_clock_sleep(PAUSE_SECONDS);
+    }
+}
+
+supply_status_t supply_feed_over(const struct link *link, const struct processes *processes,
+                                 const supply_options_t *options, void (*log)(const char *line), struct fed *fed,
+                                 struct failure *failure) {
+    const struct pair_range pairs = remote_own_pairs(processes);
+    struct outlet *outlets = calloc(pairs.count, sizeof *outlets);
+    if (outlets == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    supply_status_t status = SUPPLY_OK;
+    for (uint32_t i = 0; i < pairs.count && status == SUPPLY_OK; i++)
+        status = outlet_init(&outlets[i], link, processes, pairs.first + i, options, failure);
+    if (status == SUPPLY_OK) status = run(outlets, pairs.count, options, failure);
+    sum_up(outlets, pairs.count, log, fed);
+    /* Otherwise operations may still use the memory. */
+    if (status == SUPPLY_OK) free(outlets);
+    return status;
+}

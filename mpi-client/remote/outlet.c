@@ -1,0 +1,271 @@
+#include "outlet.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+
+static supply_status_t receive_request(struct outlet *outlet, struct failure *failure) {
+    return outlet->link->receive(outlet->link->context, outlet->rank, outlet->tag + TAG_REQUEST, &outlet->request,
+                                 sizeof outlet->request, &outlet->receiving, failure);
+}
+
+supply_status_t outlet_init(struct outlet *outlet, const struct link *link, const struct processes *processes,
+                            uint32_t pair, const supply_options_t *options, struct failure *failure) {
+    *outlet = (struct outlet){.link = link,
+                              .pair = pair,
+                              .rank = remote_rank_of(processes, pair),
+                              .tag = remote_tag(processes, pair),
+                              .options = *options,
+                              .receiving = LINK_NONE};
+    outlet->end = &outlet->first;
+    outlet->options.rank = (int)pair;
+    outlet->options.local_rank = remote_local_rank(processes, pair);
+    return receive_request(outlet, failure);
+}
+
+/* The notice with what Spark says in the header. */
+static struct notice_message notice_of(const struct outlet *outlet, enum notice_kind kind) {
+    struct notice_message notice = {.kind = kind};
+    const struct mapped_file_header *header = outlet->inspected.header;
+    if (outlet->supply == NULL || header == NULL) return notice;
+    supply_counts_t counts;
+    notice.plan = __atomic_load_n(&header->plan, __ATOMIC_ACQUIRE);
+    notice.counts_known = supply_counts(outlet->supply, &counts) == SUPPLY_OK;
+    notice.epoch_elements = counts.epoch_elements;
+    notice.epoch_steps = counts.epoch_steps;
+    notice.exchange = header->exchange;
+    notice.exchange_seed = header->exchange_seed;
+    notice.exchange_fraction = header->exchange_fraction;
+    return notice;
+}
+
+static supply_status_t send_notice(struct outlet *outlet, const struct notice_message *notice, const void *tail,
+                                   const supply_block_t *block, struct failure *failure) {
+    struct sending *sending = malloc(sizeof *sending + notice->tail_bytes);
+    if (sending == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    *sending = (struct sending){.notice = *notice, .notice_operation = LINK_NONE, .block_operation = LINK_NONE};
+    if (tail != NULL) memcpy(remote_tail(&sending->notice), tail, notice->tail_bytes);
+    *outlet->end = sending;
+    outlet->end = &sending->next;
+    const struct link *link = outlet->link;
+    const supply_status_t status =
+        link->send(link->context, outlet->rank, outlet->tag + TAG_NOTICE, &sending->notice,
+                   sizeof sending->notice + notice->tail_bytes, &sending->notice_operation, failure);
+    if (status != SUPPLY_OK || block == NULL) return status;
+    sending->block = *block;
+    outlet->held++;
+    return link->send(link->context, outlet->rank, outlet->tag + TAG_BLOCK, block->address, block->bytes,
+                      &sending->block_operation, failure);
+}
+
+static supply_status_t send_failure(struct outlet *outlet, struct failure *failure) {
+    struct notice_message notice = notice_of(outlet, NOTICE_FAILURE);
+    notice.status = outlet->failure.status;
+    notice.error = outlet->failure.error;
+    notice.tail_bytes = (uint32_t)strlen(outlet->failure.text);
+    outlet->has_failed |= notice.status != SUPPLY_ERROR_TIMEOUT;
+    outlet->spark_has_failed |= notice.status == SUPPLY_ERROR_SPARK;
+    return send_notice(outlet, &notice, outlet->failure.text, NULL, failure);
+}
+
+static void set_failure(struct outlet *outlet, supply_status_t status) {
+    outlet->failure.status = status;
+    outlet->failure.error = supply_error_errno(outlet->supply);
+    snprintf(outlet->failure.text, sizeof outlet->failure.text, "%s", supply_error(outlet->supply));
+}
+
+/* The pair has failed. The rank learns why, and closes it. */
+static supply_status_t fail(struct outlet *outlet, supply_status_t status, struct failure *failure) {
+    set_failure(outlet, status);
+    outlet->state = OUTLET_WAITS_FOR_CLOSE;
+    return send_failure(outlet, failure);
+}
+
+static supply_status_t open_pair(struct outlet *outlet, struct failure *failure) {
+    supply_options_t *options = &outlet->options;
+    options->timeout = outlet->request.timeout;
+    options->exchange = outlet->request.exchange;
+    options->position = outlet->request.has_position ? &outlet->request.position : NULL;
+    const supply_status_t status = supply_open(&outlet->supply, options);
+    if (status != SUPPLY_OK) return fail(outlet, status, failure);
+    supply_filler_inspect(outlet->supply, &outlet->inspected);
+    outlet->slots = outlet->inspected.header->block_count;
+    outlet->state = OUTLET_SUPPLIES;
+    struct notice_message notice = notice_of(outlet, NOTICE_OPENED);
+    notice.block_bytes = outlet->inspected.header->block_bytes;
+    notice.block_count = outlet->slots;
+    return send_notice(outlet, &notice, NULL, NULL, failure);
+}
+
+static supply_status_t begin_close(struct outlet *outlet) {
+    outlet->has_failed |= outlet->state != OUTLET_WAITS_FOR_CLOSE;
+    outlet->state = OUTLET_CLOSES;
+    outlet->send_end = supply_clock_after(outlet->options.timeout);
+    return SUPPLY_OK;
+}
+
+static supply_status_t take_request(struct outlet *outlet, struct failure *failure) {
+    switch (outlet->request.kind) {
+        case REMOTE_OPEN:
+            return outlet->state == OUTLET_WAITS_FOR_OPEN ? open_pair(outlet, failure) : SUPPLY_OK;
+        case REMOTE_NEXT_EPOCH:
+            if (outlet->state == OUTLET_WAITS_FOR_EPOCH) outlet->state = OUTLET_SUPPLIES;
+            return SUPPLY_OK;
+        case REMOTE_CLOSE:
+        case REMOTE_STOP:
+            return begin_close(outlet);
+        default:
+            return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u: an unknown request %u of process %d",
+                               outlet->pair, outlet->request.kind, outlet->rank);
+    }
+}
+
+static bool is_last_request(const struct outlet *outlet) {
+    return outlet->request.kind == REMOTE_CLOSE || outlet->request.kind == REMOTE_STOP;
+}
+
+static supply_status_t take_requests(struct outlet *outlet, bool *busy, struct failure *failure) {
+    if (outlet->receiving == LINK_NONE) return SUPPLY_OK;
+    supply_status_t status = remote_test(outlet->link, &outlet->receiving, failure);
+    if (status != SUPPLY_OK) return status < 0 ? status : SUPPLY_OK;
+    *busy = true;
+    status = take_request(outlet, failure);
+    if (status == SUPPLY_OK && !is_last_request(outlet)) status = receive_request(outlet, failure);
+    return status;
+}
+
+/* Releases the blocks that have been sent. In order: the pair gets its slots back in order, too. */
+static supply_status_t finish_sendings(struct outlet *outlet, bool *busy, struct failure *failure) {
+    while (outlet->first != NULL) {
+        struct sending *sending = outlet->first;
+        supply_status_t status = remote_test(outlet->link, &sending->notice_operation, failure);
+        if (status == SUPPLY_OK) status = remote_test(outlet->link, &sending->block_operation, failure);
+        if (status != SUPPLY_OK) return status < 0 ? status : SUPPLY_OK;
+        if (sending->block.element_count > 0) {
+            supply_release(outlet->supply, &sending->block);
+            outlet->elements += sending->block.element_count;
+            outlet->bytes += sending->block.bytes;
+            outlet->held--;
+        }
+        outlet->first = sending->next;
+        if (outlet->first == NULL) outlet->end = &outlet->first;
+        free(sending);
+        *busy = true;
+    }
+    return SUPPLY_OK;
+}
+
+/* Values in place lie in files of this node. */
+static bool has_views(const struct schema_entry *entries, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(entries[i].format, "vz") == 0) return true;
+    return false;
+}
+
+static supply_status_t send_schema(struct outlet *outlet, struct failure *failure) {
+    const struct schema_entry *entries;
+    uint32_t count;
+    struct failure own;
+    const supply_status_t status = supply_filler_schema(outlet->supply, &entries, &count, &own);
+    if (status != SUPPLY_OK) return fail(outlet, status, failure);
+    if (count == 0) return SUPPLY_OK;
+    outlet->has_sent_schema = true;
+    if (has_views(entries, count)) {
+        supply_fail(&outlet->failure, SUPPLY_ERROR_ARGUMENT,
+                    "%s: Spark supplies values in place, which a feeder cannot send to another node: start the Supplier "
+                    "without --in-place",
+                    outlet->inspected.name);
+        outlet->state = OUTLET_WAITS_FOR_CLOSE;
+        return send_failure(outlet, failure);
+    }
+    struct notice_message notice = notice_of(outlet, NOTICE_SCHEMA);
+    notice.tail_bytes = count * (uint32_t)sizeof *entries;
+    return send_notice(outlet, &notice, entries, NULL, failure);
+}
+
+static supply_status_t send_place(struct outlet *outlet, enum notice_kind kind, const supply_block_t *block,
+                                  struct failure *failure) {
+    struct notice_message notice = notice_of(outlet, kind);
+    const bool is_block = kind == NOTICE_BLOCK;
+    notice.filled = (struct filled){.epoch = block->epoch,
+                                    .partition = block->partition,
+                                    .first_element = block->first_element,
+                                    .element_count = is_block ? block->element_count : 0,
+                                    .bytes = is_block ? block->bytes : 0};
+    return send_notice(outlet, &notice, NULL, is_block ? block : NULL, failure);
+}
+
+static bool knows_schema(const struct outlet *outlet) {
+    return __atomic_load_n(&outlet->inspected.header->schema_columns, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* What the pair has next. SUPPLY_AGAIN: nothing. */
+static supply_status_t supply_once(struct outlet *outlet, struct failure *failure) {
+    supply_block_t block = {0};
+    if (!outlet->has_sent_schema && knows_schema(outlet)) return send_schema(outlet, failure);
+    if (outlet->held == outlet->slots) return SUPPLY_AGAIN;
+    const supply_status_t status = supply_try_next(outlet->supply, &block);
+    /* A task may attach between the two. */
+    if (status == SUPPLY_OK && !outlet->has_sent_schema && send_schema(outlet, failure) != SUPPLY_OK)
+        return failure->status;
+    switch (status) {
+        case SUPPLY_OK:
+            return send_place(outlet, NOTICE_BLOCK, &block, failure);
+        case SUPPLY_END_OF_EPOCH:
+            outlet->state = OUTLET_WAITS_FOR_EPOCH;
+            return send_place(outlet, NOTICE_END_OF_EPOCH, &block, failure);
+        case SUPPLY_END_OF_DATA:
+            outlet->state = OUTLET_WAITS_FOR_CLOSE;
+            return send_place(outlet, NOTICE_END_OF_DATA, &block, failure);
+        case SUPPLY_ERROR_TIMEOUT:
+            set_failure(outlet, status);
+            return send_failure(outlet, failure);
+        default:
+            return status < 0 ? fail(outlet, status, failure) : SUPPLY_AGAIN;
+    }
+}
+
+static supply_status_t supply_blocks(struct outlet *outlet, bool *busy, struct failure *failure) {
+    supply_status_t status = SUPPLY_OK;
+    while (status == SUPPLY_OK && outlet->state == OUTLET_SUPPLIES) {
+        status = supply_once(outlet, failure);
+        *busy |= status == SUPPLY_OK;
+    }
+    return status < 0 ? status : SUPPLY_OK;
+}
+
+/* Closes the pair when nothing of its ring is on its way any more. */
+static supply_status_t close_pair(struct outlet *outlet, bool *busy, struct failure *failure) {
+    if (outlet->first != NULL) {
+        if (supply_clock_now() < outlet->send_end) return SUPPLY_OK;
+        return supply_fail(failure, SUPPLY_ERROR_TIMEOUT,
+                           "pair %u: process %d of the communicator closed the pair, and does not receive what was under "
+                           "way: has it died, or does it no longer call MPI?",
+                           outlet->pair, outlet->rank);
+    }
+    supply_status_t status;
+    if (outlet->request.kind == REMOTE_STOP && !outlet->spark_has_failed)
+        status = supply_abort(outlet->supply, outlet->request.text);
+    else
+        status = supply_close_within(outlet->supply, 0);
+    if (status > SUPPLY_OK) return SUPPLY_OK;
+    outlet->supply = NULL;
+    outlet->has_failed |= status != SUPPLY_OK;
+    outlet->state = OUTLET_SENDS_CLOSED;
+    *busy = true;
+    struct notice_message notice = notice_of(outlet, NOTICE_CLOSED);
+    notice.status = status;
+    return send_notice(outlet, &notice, NULL, NULL, failure);
+}
+
+supply_status_t outlet_advance(struct outlet *outlet, bool *busy, struct failure *failure) {
+    supply_status_t status = take_requests(outlet, busy, failure);
+    if (status == SUPPLY_OK) status = finish_sendings(outlet, busy, failure);
+    if (status != SUPPLY_OK) return status;
+    if (outlet->state == OUTLET_SUPPLIES) return supply_blocks(outlet, busy, failure);
+    if (outlet->state == OUTLET_CLOSES) return close_pair(outlet, busy, failure);
+    if (outlet->state == OUTLET_SENDS_CLOSED && outlet->first == NULL) outlet->state = OUTLET_CLOSED;
+    return SUPPLY_OK;
+}

@@ -1,0 +1,130 @@
+#include "processes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "messages.h"
+
+#define PAUSE_SECONDS 50e-6
+
+/* The first pair of member `index` of `members`: pair p belongs to member p * members / pairs. */
+static uint32_t first_pair(const struct processes *processes, uint32_t members, uint32_t index) {
+    return (uint32_t)(((uint64_t)index * processes->pairs + members - 1) / members);
+}
+
+static uint32_t members_of(const struct processes *processes, bool feeders) {
+    return feeders ? processes->feeders : processes->ranks;
+}
+
+static struct pair_range pairs_of(const struct processes *processes, bool feeders, uint32_t index) {
+    const uint32_t members = members_of(processes, feeders);
+    const uint32_t first = first_pair(processes, members, index);
+    return (struct pair_range){.first = first, .count = first_pair(processes, members, index + 1) - first};
+}
+
+/* Number of a process among those of its kind. */
+static uint32_t index_of(const struct processes *processes, int process) {
+    uint32_t index = 0;
+    for (int i = 0; i < process; i++) index += processes->list[i].is_feeder == processes->list[process].is_feeder;
+    return index;
+}
+
+/* The process that has that number among those of its kind. */
+static int process_at(const struct processes *processes, bool feeders, uint32_t index) {
+    int process = 0;
+    for (;; process++)
+        if ((processes->list[process].is_feeder != 0) == feeders && index-- == 0) return process;
+}
+
+static int owner_of(const struct processes *processes, bool feeders, uint32_t pair) {
+    const uint64_t members = members_of(processes, feeders);
+    return process_at(processes, feeders, (uint32_t)(pair * members / processes->pairs));
+}
+
+struct pair_range remote_own_pairs(const struct processes *processes) {
+    const bool feeders = processes->list[processes->self].is_feeder;
+    return pairs_of(processes, feeders, index_of(processes, processes->self));
+}
+
+int remote_feeder_of(const struct processes *processes, uint32_t pair) { return owner_of(processes, true, pair); }
+
+int remote_rank_of(const struct processes *processes, uint32_t pair) { return owner_of(processes, false, pair); }
+
+int remote_own_rank(const struct processes *processes) { return (int)index_of(processes, processes->self); }
+
+int remote_tag(const struct processes *processes, uint32_t pair) {
+    const uint32_t feeder = index_of(processes, remote_feeder_of(processes, pair));
+    return (int)(pair - pairs_of(processes, true, feeder).first) * TAGS_OF_PAIR;
+}
+
+int remote_local_rank(const struct processes *processes, uint32_t pair) {
+    const int feeder = remote_feeder_of(processes, pair);
+    uint32_t index = 0, before = 0;
+    for (int i = 0; i < feeder; i++) {
+        if (!processes->list[i].is_feeder) continue;
+        if (strcmp(processes->list[i].node, processes->list[feeder].node) == 0)
+            before += pairs_of(processes, true, index).count;
+        index++;
+    }
+    return (int)(before + pair - pairs_of(processes, true, index).first);
+}
+
+static supply_status_t count(struct processes *processes, struct failure *failure) {
+    for (int i = 0; i < processes->count; i++) {
+        struct process *process = &processes->list[i];
+        if (process->messages != MESSAGES_VERSION)
+            return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                               "process %d of the communicator has another version of libsupply_remote or supply-feeder: "
+                               "install the same version on all nodes",
+                               i);
+        process->node[sizeof process->node - 1] = '\0';
+        if (process->is_feeder)
+            processes->feeders++;
+        else
+            processes->ranks++;
+    }
+    if (processes->ranks == 0)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "all processes of the communicator are feeders: start the training program in the same mpirun, "
+                           "as mpirun -n 4 supply-feeder : -n 8 ./train");
+    processes->pairs = processes->feeders > processes->ranks ? processes->feeders : processes->ranks;
+    return SUPPLY_OK;
+}
+
+static supply_status_t await(const struct link *link, int operation, double seconds, struct failure *failure) {
+    const int64_t end = supply_clock_after(seconds);
+    for (;;) {
+        const int64_t now = supply_clock_now();
+        const supply_status_t status = remote_test(link, &operation, failure);
+        if (status != SUPPLY_AGAIN) return status;
+        if (now >= end)
+            return supply_fail(failure, SUPPLY_ERROR_TIMEOUT,
+                               "a process of the communicator has not called supply_remote_open(), and is no feeder, for "
+                               "%g s",
+                               seconds);
+        supply_clock_sleep(PAUSE_SECONDS);
+    }
+}
+
+supply_status_t remote_meet(struct processes *processes, const struct link *link, bool is_feeder, const char *node,
+                            double seconds, struct failure *failure) {
+    *processes = (struct processes){.count = link->processes, .self = link->process};
+    struct process *all = calloc((size_t)link->processes + 1, sizeof *all);
+    if (all == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    processes->list = all;
+    struct process *own = &all[link->processes];
+    *own = (struct process){.messages = MESSAGES_VERSION, .is_feeder = is_feeder};
+    supply_copy_line(own->node, sizeof own->node, node, sizeof own->node);
+    int operation;
+    supply_status_t status = link->allgather(link->context, own, all, sizeof *all, &operation, failure);
+    if (status == SUPPLY_OK) status = await(link, operation, seconds, failure);
+    /* The operation may still use the memory. */
+    if (status == SUPPLY_ERROR_TIMEOUT) processes->list = NULL;
+    return status == SUPPLY_OK ? count(processes, failure) : status;
+}
+
+void remote_processes_free(struct processes *processes) {
+    free(processes->list);
+    *processes = (struct processes){0};
+}

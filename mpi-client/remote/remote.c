@@ -1,0 +1,129 @@
+/** The filler of a handle whose pairs are opened by feeders. */
+#include <stdlib.h>
+
+#include "clock.h"
+#include "remote.h"
+#include "remote_state.h"
+
+#define PAUSE_SECONDS 50e-6
+
+/* supply_abort() gives the feeders this many seconds to receive what is under way. */
+#define ABORT_SECONDS 5
+
+bool remote_pause(const struct remote *remote) {
+    if (remote->interrupted != NULL && remote->interrupted(remote->interrupted_context)) return false;
+    supply_clock_sleep(PAUSE_SECONDS);
+    return true;
+}
+
+static void ask_for_epoch(struct remote *remote) {
+    remote->has_ended = false;
+    remote->turn = 0;
+    for (uint32_t i = 0; i < remote->source_count; i++) {
+        remote->sources[i].has_ended = false;
+        source_ask(&remote->sources[i], REMOTE_NEXT_EPOCH);
+    }
+}
+
+static supply_status_t fail_by_silence(const struct remote *remote, double limit, struct failure *failure) {
+    const struct source *source = &remote->sources[remote->turn];
+    return supply_fail(failure, SUPPLY_ERROR_TIMEOUT,
+                       "%s: supply-feeder on node %s (process %d of the communicator) has sent nothing for %g s, not even "
+                       "that Spark is slow: is it stopped, or its node not reachable? (--timeout / SUPPLY_TIMEOUT)",
+                       remote->name, source->node, source->feeder, limit);
+}
+
+static supply_status_t fill_once(struct remote *remote, struct filled *filled, struct failure *failure) {
+    const supply_status_t status = remote_advance(remote, failure);
+    return status == SUPPLY_OK ? remote_take(remote, filled, failure) : status;
+}
+
+static supply_status_t fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
+                            struct failure *failure) {
+    (void)slot; /* supply_filler_slot() gave it earlier */
+    struct remote *remote = context;
+    const double limit = REMOTE_LIMIT_FACTOR * remote->timeout;
+    if (remote->has_ended) ask_for_epoch(remote);
+    if (remote->waits_since == 0) remote->waits_since = supply_clock_now();
+    supply_status_t status;
+    do {
+        const int64_t now = supply_clock_now();
+        status = fill_once(remote, filled, failure);
+        if (status != SUPPLY_AGAIN) break;
+        if (now - remote->waits_since > (int64_t)(limit * 1e9)) {
+            status = fail_by_silence(remote, limit, failure);
+            break;
+        }
+        if (!wait) return SUPPLY_AGAIN;
+    } while (remote_pause(remote));
+    remote->waits_since = 0;
+    remote->has_ended = status == SUPPLY_END_OF_EPOCH;
+    return status == SUPPLY_AGAIN ? SUPPLY_INTERRUPTED : status;
+}
+
+static supply_status_t learn_schema(void *context, struct failure *failure) {
+    return remote_advance(context, failure);
+}
+
+static supply_status_t position(const void *context, const struct position *consumed, struct position *position) {
+    (void)position; /* is that of the pair already */
+    const struct remote *remote = context;
+    return remote->source_count == 1 || !consumed->inside ? SUPPLY_OK : SUPPLY_ERROR_ARGUMENT;
+}
+
+static const supply_t *pair(const void *context) {
+    (void)context;
+    return NULL;
+}
+
+static supply_status_t close_within(void *context, double seconds, const char *reason, bool *keep) {
+    const supply_status_t status = remote_close(context, seconds, reason);
+    if (status <= SUPPLY_OK) remote_free(context, keep);
+    return status;
+}
+
+static void abort_now(void *context, const char *reason, bool *keep) {
+    remote_close(context, ABORT_SECONDS, reason != NULL ? reason : "the rank failed and did not say why");
+    remote_free(context, keep);
+}
+
+static void free_memory(struct remote *remote) {
+    for (uint32_t i = 0; i < remote->source_count; i++) source_free(&remote->sources[i]);
+    free(remote->sources);
+    free(remote->arrivals);
+    remote_processes_free(&remote->processes);
+    free(remote);
+}
+
+/* The link belongs to the parent: MPI must not be called in a child. */
+static void abandon(void *context) { free_memory(context); }
+
+struct filler remote_filler(struct remote *remote) {
+    return (struct filler){.context = remote,
+                           .is_remote_pair = true,
+                           .fill = fill,
+                           .learn_schema = learn_schema,
+                           .position = position,
+                           .pair = pair,
+                           .close = close_within,
+                           .abort = abort_now,
+                           .abandon = abandon};
+}
+
+/* Contexts that are never freed. The list keeps them from tools that look for leaks. */
+static struct remote *kept;
+
+/* A feeder that does not answer may still do so: its messages would arrive in memory that is used otherwise. */
+void remote_free(struct remote *remote, bool *keep) {
+    bool is_pending = false;
+    *keep = false;
+    for (uint32_t i = 0; i < remote->source_count; i++) is_pending |= source_is_pending(&remote->sources[i]);
+    for (uint32_t i = 0; i < remote->count; i++)
+        *keep |= remote->arrivals[(remote->first + i) % remote->capacity].receiving != LINK_NONE;
+    is_pending |= *keep;
+    remote->link.free(remote->link.context, is_pending);
+    if (is_pending)
+        remote->next_kept = __atomic_exchange_n(&kept, remote, __ATOMIC_ACQ_REL);
+    else
+        free_memory(remote);
+}

@@ -1,0 +1,20 @@
+/** The rank's side of feeders without MPI: libsupply_remote and the Python package open it with links of their own. */
+#ifndef SUPPLY_REMOTE_CORE_H
+#define SUPPLY_REMOTE_CORE_H
+
+#include "processes.h"
+
+/** Twice the time limit of the pair: its feeder waits for Spark for once that limit, and then says so. */
+#define REMOTE_LIMIT_FACTOR 2
+
+/**
+ * supply_remote_open() over a link and the processes of remote_meet(), among which are feeders. The call takes both
+ * over, also on failure. Opens this rank's pairs on the feeders. On failure *supply is a handle that is not open.
+ */
+supply_status_t supply_remote_over(supply_t **supply, const struct link *link, struct processes *processes,
+                                   const supply_options_t *options);
+
+/** Time limit of a pair that is opened with these options, in seconds: theirs, or that of the environment. */
+double remote_timeout(const supply_options_t *options);
+
+#endif

@@ -1,0 +1,75 @@
+/** supply-feeder: sends the blocks of pairs on this node to MPI ranks on other nodes. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "command_line.h"
+#include "feeder.h"
+#include "remote.h"
+#include "remote_mpi.h"
+
+enum { TIMEOUT = COMMAND_LINE_OWN, GROUP };
+static const struct option option_names[] = {
+    COMMAND_LINE_COMMON,
+    {"timeout", required_argument, NULL, TIMEOUT},
+    {"group", required_argument, NULL, GROUP},
+    COMMAND_LINE_END,
+};
+
+static const struct tool tool = {
+    .name = "supply-feeder",
+    .options = option_names,
+    .usage =
+        "usage: mpirun -n FEEDERS --hostfile SPARK-NODES supply-feeder [options] : -n RANKS --hostfile NODES PROGRAM\n"
+        "Opens pairs on this node, which Spark fills, and sends their blocks to the ranks of PROGRAM, which read them with\n"
+        "supply_remote_open(). The Supplier's --ranks is the larger one of FEEDERS and RANKS.\n"
+        "\n"
+        "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
+        "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
+        "  --timeout SECONDS     how long to wait for the ranks at the start and at the end\n"
+        "                        (default: SUPPLY_TIMEOUT, or 120; a pair has the timeout of its rank)\n"
+        "  --group NAME          group whose members may also fill the pairs (default: group= of the line, or none)\n"
+        "  --help, --version\n"
+        "\n"
+        "Exit status: 0 if every pair ended well, 1 if one failed, 2 on a wrong option.\n",
+};
+
+static void print(const char *line) { fprintf(stderr, "supply-feeder: %s\n", line); }
+
+/* Returns the exit status. */
+static int feed(const supply_options_t *options) {
+    struct link link;
+    struct processes processes = {0};
+    struct failure failure;
+    struct fed fed;
+    supply_status_t status = remote_mpi_meet(&link, &processes, MPI_COMM_WORLD, true,
+                                             REMOTE_LIMIT_FACTOR * remote_timeout(options), &failure);
+    if (status == SUPPLY_OK) status = supply_feed_over(&link, &processes, options, print, &fed, &failure);
+    if (status != SUPPLY_OK) {
+        print(failure.text);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+        return 1;
+    }
+    const struct pair_range pairs = remote_own_pairs(&processes);
+    fprintf(stderr, "supply-feeder: node %s sent %" PRIu64 " elements, %.3f GB, of %u pairs (from %u)\n",
+            processes.list[processes.self].node, fed.elements, (double)fed.bytes / 1e9, pairs.count, pairs.first);
+    link.free(link.context, false);
+    remote_processes_free(&processes);
+    return fed.failed > 0;
+}
+
+int main(int argc, char **argv) {
+    struct pair_selection selection = NO_PAIR_SELECTION;
+    supply_options_t options;
+    supply_options_init(&options);
+    for (int option; (option = command_line_next(&tool, argc, argv, &selection)) != -1;) {
+        if (option == TIMEOUT) options.timeout = command_line_seconds(&tool, "--timeout", optarg);
+        if (option == GROUP) options.group = optarg;
+    }
+    command_line_config_files(&tool, &selection);
+    options.mapped_files = selection.mapped_files;
+    options.named_pipes = selection.named_pipes;
+    MPI_Init(NULL, NULL);
+    const int exit_status = feed(&options);
+    MPI_Finalize();
+    return exit_status;
+}

@@ -1,0 +1,75 @@
+/** supply_remote_open(). */
+#include "supply_remote.h"
+
+#include <stdlib.h>
+
+#include "communicator.h"
+#include "filler.h"
+#include "remote.h"
+#include "remote_mpi.h"
+#include "supply_mpi.h"
+
+/* A communicator of the ranks. All of them call this, so nobody waits for long. */
+static supply_status_t make_ranks(const struct processes *processes, MPI_Comm comm, MPI_Comm *ranks,
+                                  struct failure *failure) {
+    MPI_Group all, of_ranks;
+    int *members = calloc(processes->ranks, sizeof *members), count = 0;
+    if (members == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    for (int i = 0; i < processes->count; i++)
+        if (!processes->list[i].is_feeder) members[count++] = i;
+    supply_status_t status = supply_mpi_check(MPI_Comm_group(comm, &all), "MPI_Comm_group", failure);
+    if (status == SUPPLY_OK)
+        status = supply_mpi_check(MPI_Group_incl(all, count, members, &of_ranks), "MPI_Group_incl", failure);
+    free(members);
+    if (status != SUPPLY_OK) return status;
+    status = supply_mpi_check(MPI_Comm_create_group(comm, of_ranks, 0, ranks), "MPI_Comm_create_group", failure);
+    MPI_Group_free(&of_ranks);
+    MPI_Group_free(&all);
+    return status;
+}
+
+/* The pair of this node. */
+static supply_status_t open_local(supply_t **supply, MPI_Comm ranks, const supply_options_t *given,
+                                  struct failure *failure) {
+    supply_options_t options, place;
+    supply_options_init(&options);
+    supply_options_init(&place);
+    if (given != NULL && given->struct_bytes == sizeof options) options = *given;
+    if (given != NULL && given->struct_bytes != sizeof options)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "supply_remote_open: the options are of another version of supply.h, or supply_options_init() "
+                           "was not called");
+    const supply_status_t status =
+        supply_mpi_check(supply_options_from_comm(&place, ranks), "MPI_Comm_split_type", failure);
+    if (status != SUPPLY_OK) return status;
+    if (options.rank < 0) options.rank = place.rank;
+    if (options.local_rank < 0) options.local_rank = place.local_rank;
+    return supply_open(supply, &options);
+}
+
+static supply_status_t open_any(supply_t **supply, MPI_Comm comm, const supply_options_t *options, MPI_Comm *ranks,
+                                struct failure *failure) {
+    struct link link;
+    struct processes processes = {0};
+    const double seconds = REMOTE_LIMIT_FACTOR * remote_timeout(options);
+    supply_status_t status = remote_mpi_meet(&link, &processes, comm, false, seconds, failure);
+    if (status == SUPPLY_OK) status = make_ranks(&processes, comm, ranks, failure);
+    if (status != SUPPLY_OK) {
+        remote_processes_free(&processes);
+        return status;
+    }
+    if (processes.feeders > 0) return supply_remote_over(supply, &link, &processes, options);
+    link.free(link.context, false);
+    remote_processes_free(&processes);
+    return open_local(supply, *ranks, options, failure);
+}
+
+supply_status_t supply_remote_open(supply_t **supply, MPI_Comm comm, const supply_options_t *options, MPI_Comm *ranks) {
+    struct failure failure = {0};
+    if (supply == NULL || ranks == NULL) return SUPPLY_ERROR_ARGUMENT;
+    *supply = NULL;
+    *ranks = MPI_COMM_NULL;
+    const supply_status_t status = open_any(supply, comm, options, ranks, &failure);
+    if (status != SUPPLY_OK && *supply == NULL) *supply = supply_filler_failed(&failure);
+    return status;
+}

@@ -1,0 +1,119 @@
+/**
+ * Reads Datums that feeders send, and prints what all ranks together have received in each epoch, and which numbers rank
+ * 0 got. Usage: remote-ids read|exchange|stop|leave|early|position=TEXT. stop: rank 0 aborts its pair after a block.
+ * early: it closes it after a block. leave: it exits after a block. position: all begin there.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "supply_exchange.h"
+#include "supply_remote.h"
+
+enum { ELEMENTS, NUMBERS, SQUARES, SUMS };
+
+static MPI_Comm ranks = MPI_COMM_NULL;
+static int rank;
+static const char *mode;
+
+_Noreturn static void fail(supply_t *supply, supply_status_t status) {
+    fprintf(stderr, "rank %d: %s: %s\n", rank, supply_status_name(status), supply_error(supply));
+    fflush(stderr);
+    supply_close(supply);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    exit(1);
+}
+
+/* The number of the Datum, which is its height and its key, is part of what it holds. */
+static void add(supply_t *supply, const supply_block_t *block, uint64_t *sums) {
+    for (uint32_t i = 0; i < block->element_count; i++) {
+        supply_datum_t datum;
+        const supply_status_t status = supply_datum(supply, block, i, &datum);
+        if (status != SUPPLY_OK) fail(supply, status);
+        char key[24];
+        snprintf(key, sizeof key, "%d", datum.height);
+        if (datum.key_bytes != strlen(key) || memcmp(key, datum.key, datum.key_bytes) != 0) {
+            fprintf(stderr, "element %s has the key %.*s\n", key, (int)datum.key_bytes, (const char *)datum.key);
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        }
+        sums[ELEMENTS]++;
+        sums[NUMBERS] += (uint64_t)datum.height;
+        sums[SQUARES] += (uint64_t)datum.height * (uint64_t)datum.height;
+    }
+}
+
+static void print_epoch(uint32_t epoch, uint64_t *mine) {
+    uint64_t all[SUMS];
+    MPI_Reduce(mine, all, SUMS, MPI_UINT64_T, MPI_SUM, 0, ranks);
+    if (rank == 0)
+        printf("epoch %u: %" PRIu64 " elements, sum %" PRIu64 ", squares %" PRIu64 "\n", epoch, all[ELEMENTS],
+               all[NUMBERS], all[SQUARES]);
+    memset(mine, 0, SUMS * sizeof *mine);
+}
+
+/* After the first block, rank 0 does what its mode says. */
+static void leave(supply_t *supply) {
+    if (rank != 0) return;
+    if (strcmp(mode, "leave") == 0) _exit(3);
+    if (strcmp(mode, "stop") == 0) supply_abort(supply, "the test stops this rank");
+    if (strcmp(mode, "early") == 0) supply_close(supply);
+    if (strcmp(mode, "stop") != 0 && strcmp(mode, "early") != 0) return;
+    printf("rank 0 has closed its pair\n");
+    fflush(stdout);
+    sleep(1); /* the others learn it from Spark */
+    MPI_Abort(MPI_COMM_WORLD, 4);
+}
+
+static void print_position(const supply_t *supply) {
+    supply_position_t position;
+    char text[SUPPLY_POSITION_TEXT_BYTES];
+    if (supply_position_save(supply, &position) != SUPPLY_OK) return;
+    supply_position_to_text(&position, text, sizeof text);
+    if (rank == 0) printf("position %s\n", text);
+}
+
+static void read_all(supply_t *supply) {
+    supply_status_t status;
+    uint64_t mine[SUMS] = {0};
+    do {
+        supply_block_t block;
+        status = supply_next(supply, &block);
+        if (status < 0) fail(supply, status);
+        if (status == SUPPLY_OK) {
+            add(supply, &block, mine);
+            supply_release(supply, &block);
+            if (strncmp(mode, "position", 8) == 0) print_position(supply);
+            leave(supply);
+        }
+        if (status == SUPPLY_END_OF_EPOCH) print_epoch(block.epoch, mine);
+    } while (status != SUPPLY_END_OF_DATA);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    if (argc != 2) return 2;
+    mode = argv[1];
+    supply_options_t options;
+    supply_options_init(&options);
+    options.exchange = strcmp(mode, "exchange") == 0;
+    supply_position_t position;
+    if (strncmp(mode, "position=", 9) == 0 && supply_position_from_text(&position, mode + 9) == SUPPLY_OK)
+        options.position = &position;
+    supply_t *supply;
+    supply_status_t status = supply_remote_open(&supply, MPI_COMM_WORLD, &options, &ranks);
+    if (ranks != MPI_COMM_NULL) MPI_Comm_rank(ranks, &rank);
+    supply_exchange_options_t exchange;
+    supply_exchange_options_init(&exchange);
+    exchange.policy = SUPPLY_EXCHANGE_ALL;
+    if (status == SUPPLY_OK && options.exchange) status = supply_exchange_open(&supply, ranks, &exchange);
+    if (status != SUPPLY_OK) fail(supply, status);
+    read_all(supply);
+    status = supply_close(supply);
+    if (status != SUPPLY_OK) fprintf(stderr, "rank %d: closing: %s\n", rank, supply_status_name(status));
+    if (rank == 0) printf("closed\n");
+    MPI_Comm_free(&ranks);
+    MPI_Finalize();
+    return status != SUPPLY_OK;
+}
