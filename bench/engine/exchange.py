@@ -59,20 +59,21 @@ KINDS = (GROUP, SORT)
 OURS = {"ranks, from the RDD": False, "ranks, from the DataFrame": True}
 
 
-def make_pairs(spark, total_bytes, nodes=()):
+def make_pairs(spark, total_bytes, nodes=(), repeats=1):
     """Makes the pairs in Spark's memory, as an RDD and as a DataFrame. Returns their tally.
 
-    nodes: each has the partitions of the rank there.
+    nodes: each has the partitions of the rank there. repeats: of each word of a value, for pairs to compress.
     """
     partitions = max(2 * RANKS, total_bytes // PARTITION_BYTES)
     size = {"total_bytes": total_bytes, "value_bytes": VALUE_BYTES, "partitions": partitions}
-    source = spark.run("make_keyed", **size, nodes=nodes)
+    source = spark.run("make_keyed", **size, nodes=nodes, repeats=repeats)
     return {**source, "partitions": partitions}
 
 
-def shuffled(spark, kind, way, source, verify):
-    """One job of Spark."""
-    answer = spark.run("shuffle_keyed", way=way.word, reducers=source["partitions"], verify=verify)
+def shuffled(spark, kind, way, source, verify, reducers=None):
+    """One job of Spark. reducers: partitions after the shuffle, by default as many as before it."""
+    reducers = reducers or source["partitions"]
+    answer = spark.run("shuffle_keyed", way=way.word, reducers=reducers, verify=verify)
     wrong, tally = [], answer["tally"]
     if way.counts:
         wrong += compared(source, {way.counts: answer["count"]})

@@ -1,6 +1,7 @@
 """Processes with a Spark of their own that run one command after another."""
 
 import json
+import pathlib
 import shutil
 import subprocess
 import tempfile
@@ -68,8 +69,11 @@ class SparkProcess:
 
 
 class Spark(SparkProcess):
-    def __init__(self, tasks, heap, conf=None, cluster=None):
-        """Runs tasks on `cluster` (pairs.Cluster), or in `tasks` threads of this JVM."""
+    def __init__(self, tasks, heap, conf=None, cluster=None, executor_heap=None):
+        """Runs tasks on `cluster` (pairs.Cluster), or in `tasks` threads of this JVM.
+
+        executor_heap: bytes of each of `tasks` executors, which are processes of this machine with one core each.
+        """
         spark = machine.spark()
         bench_jar = spark.jar.with_name("spark-supplier-bench.jar")
         if not bench_jar.exists():
@@ -85,11 +89,23 @@ class Spark(SparkProcess):
             **(conf or {}),
         }
         command = [spark.submit, "--class", "supply.bench.Bench", "--jars", spark.jar]
-        command += ["--master", "yarn" if cluster else f"local[{tasks}]"]
+        local = f"local-cluster[{tasks},1,{executor_heap >> 20}]" if executor_heap else f"local[{tasks}]"
+        command += ["--master", "yarn" if cluster else local]
+        environment = cluster.environment() if cluster else {"SPARK_LOCAL_IP": "127.0.0.1"}
+        if executor_heap:
+            settings["spark.executor.memory"] = f"{executor_heap >> 20}m"
+            environment["SPARK_HOME"] = self._own_home(spark.home)
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
-        environment = cluster.environment() if cluster else {"SPARK_LOCAL_IP": "127.0.0.1"}
         self.start([*command, bench_jar], environment)
+
+    def _own_home(self, home):
+        """Spark's workers on one machine leave their files in its home: a folder of links, which goes at the end."""
+        own = pathlib.Path(self.folder, "home")
+        own.mkdir()
+        for entry in home.iterdir():
+            (own / entry.name).symlink_to(entry.resolve())
+        return str(own)
 
     def ask(self, do, **what):
         self.send({"do": do, **what})

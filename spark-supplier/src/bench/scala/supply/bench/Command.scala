@@ -61,8 +61,12 @@ final case class Latency(mappedFiles: String, namedPipes: String, samples: Int, 
 /** A command on key-value pairs. */
 sealed trait KeyedCommand extends Command
 
-/** Makes and caches them, as an RDD and as a DataFrame; answers [[KeyedTally]]. */
-final case class MakeKeyed(totalBytes: Long, valueBytes: Int, partitions: Int, nodes: Seq[String])
+/**
+ * Makes and caches them, as an RDD and as a DataFrame; answers [[KeyedTally]]. `repeats`: how often
+ * each random word of 8 bytes stands in a value, so that more of them can be compressed more.
+ */
+final case class MakeKeyed(totalBytes: Long, valueBytes: Int, partitions: Int, nodes: Seq[String],
+    repeats: Int = 1)
     extends KeyedCommand
 
 /** One of Spark's own ways ([[KeyedShuffle.of]]); answers [[Shuffled]]. */
