@@ -64,6 +64,24 @@ static enum difference find_difference(const struct agree *agree, uint32_t *one,
     return AGREED;
 }
 
+/* What another library than this one could send. All ranks have the same states, so all fail. */
+static supply_status_t check_states(const struct agree *agree, const char *name, struct failure *failure) {
+    for (uint32_t rank = 0; rank < agree->ranks; rank++) {
+        const struct rank_state *state = &agree->all[rank];
+        const bool has_status =
+            (state->status >= SUPPLY_ERROR_NO_SCHEMA && state->status <= SUPPLY_OK) || state->status == SUPPLY_AGAIN;
+        const bool has_columns = state->schema != 0 && state->columns != 0 && state->columns <= SCHEMA_COLUMNS_MAX;
+        const bool has_none = state->schema == 0 && state->columns == 0 && state->elements == 0;
+        if (has_status && (has_columns || has_none) && state->elements <= UINT32_MAX && state->end <= WINDOW_ENDS_DATA)
+            continue;
+        return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
+                           "%s: rank %u has sent a state that libsupply_exchange %s does not know: use the same "
+                           "library on all ranks",
+                           name, rank, supply_version());
+    }
+    return SUPPLY_OK;
+}
+
 static void explain(struct agree *agree, enum difference difference, exchange_describe *describe, const void *context) {
     char text[AGREE_TEXT_BYTES] = "";
     if (difference == WINDOWS_DIFFER)
@@ -89,6 +107,7 @@ static supply_status_t fail(const struct agree *agree, struct failure *failure) 
     };
     uint32_t one = 0, other = 0;
     const enum difference difference = find_difference(agree, &one, &other);
+    for (uint32_t rank = 0; rank < agree->ranks; rank++) agree->texts[(rank + (size_t)1) * AGREE_TEXT_BYTES - 1] = '\0';
     const char *text = agree->texts + (size_t)one * AGREE_TEXT_BYTES;
     if (difference == FAILED) {
         /* supply_fail() takes it from there. */
@@ -106,6 +125,8 @@ supply_status_t exchange_agree_poll(struct agree *agree, struct collective *coll
     if (status != SUPPLY_OK) return status;
     if (agree->is_explaining) return fail(agree, failure);
     uint32_t one, other;
+    status = check_states(agree, collective->name, failure);
+    if (status != SUPPLY_OK) return status;
     const enum difference difference = find_difference(agree, &one, &other);
     if (difference == AGREED) return SUPPLY_OK;
     explain(agree, difference, describe, context);

@@ -47,6 +47,8 @@ static uint64_t fingerprint_of(const struct schema *schema) {
 /* Plans the columns of columns->schema. */
 static supply_status_t plan(struct columns *columns, const char *name, struct failure *failure) {
     struct schema *schema = &columns->schema;
+    if (supply_schema_check_texts(schema, failure) != SUPPLY_OK)
+        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s: %s", name, failure->text);
     columns->plans = calloc(schema->count, sizeof *columns->plans);
     columns->buffers = calloc((size_t)schema->count * BUFFERS_OF_COLUMN, sizeof *columns->buffers);
     if (columns->plans == NULL || columns->buffers == NULL)

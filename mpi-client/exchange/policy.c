@@ -2,10 +2,11 @@
 
 #include <stdlib.h>
 
+/* Also an empty window has a list, of which the rounds take parts. */
 static bool reserve(uint32_t **list, uint32_t *capacity, uint32_t count) {
-    if (count <= *capacity) return true;
+    if (*list != NULL && count <= *capacity) return true;
     free(*list);
-    *list = malloc(count * sizeof **list);
+    *list = malloc(((size_t)count + 1) * sizeof **list);
     *capacity = *list ? count : 0;
     return *list != NULL;
 }

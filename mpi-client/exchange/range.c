@@ -42,7 +42,8 @@ void exchange_range_sample(struct range *range, const struct gathered_window *wi
 }
 
 static struct sort_key key_of(const struct sample *sample) {
-    return (struct sort_key){.prefix = sample->prefix, .rest = sample->rest, .rest_bytes = sample->rest_bytes};
+    const size_t bytes = sample->rest_bytes < SAMPLE_REST_BYTES ? sample->rest_bytes : SAMPLE_REST_BYTES;
+    return (struct sort_key){.prefix = sample->prefix, .rest = sample->rest, .rest_bytes = bytes};
 }
 
 static int compare(const void *one, const void *other) {

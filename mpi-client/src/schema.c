@@ -30,6 +30,23 @@ static bool is_datum(const struct schema *schema) {
     return true;
 }
 
+supply_status_t supply_schema_check_texts(const struct schema *schema, struct failure *failure) {
+    for (uint32_t i = 0; i < schema->count; i++) {
+        const struct schema_entry *entry = &schema->entries[i];
+        const char *field = NULL;
+        if (memchr(entry->name, '\0', sizeof entry->name) == NULL)
+            field = "name";
+        else if (memchr(entry->format, '\0', sizeof entry->format) == NULL)
+            field = "format";
+        else if (memchr(entry->child_format, '\0', sizeof entry->child_format) == NULL)
+            field = "child_format";
+        if (field != NULL)
+            return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
+                               "schema_entry.%s of column %u has no terminating zero byte", field, i);
+    }
+    return SUPPLY_OK;
+}
+
 supply_status_t supply_schema_read(struct schema *schema, const struct mapped_file_header *header,
                                    struct failure *failure) {
     uint32_t count = __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE);
@@ -40,22 +57,12 @@ supply_status_t supply_schema_read(struct schema *schema, const struct mapped_fi
     if (entries == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     memcpy(entries, (const uint8_t *)header + SCHEMA_OFFSET, count * sizeof *entries);
     *schema = (struct schema){.entries = entries, .count = count};
-    for (uint32_t i = 0; i < count; i++) {
-        const char *field = NULL;
-        if (memchr(entries[i].name, '\0', sizeof entries[i].name) == NULL)
-            field = "name";
-        else if (memchr(entries[i].format, '\0', sizeof entries[i].format) == NULL)
-            field = "format";
-        else if (memchr(entries[i].child_format, '\0', sizeof entries[i].child_format) == NULL)
-            field = "child_format";
-        if (field == NULL) continue;
-        supply_fail(failure, SUPPLY_ERROR_CONTRACT, "schema_entry.%s of column %u has no terminating zero byte", field,
-                    i);
+    const supply_status_t status = supply_schema_check_texts(schema, failure);
+    if (status == SUPPLY_OK)
+        schema->is_datum = is_datum(schema);
+    else
         supply_schema_free(schema);
-        return SUPPLY_ERROR_CONTRACT;
-    }
-    schema->is_datum = is_datum(schema);
-    return SUPPLY_OK;
+    return status;
 }
 
 void supply_schema_free(struct schema *schema) {

@@ -36,6 +36,9 @@ enum datum_column {
 /** Copies and checks the schema in the mapped file. SUPPLY_OK, or _CONTRACT, _MEMORY. */
 supply_status_t supply_schema_read(struct schema *schema, const struct mapped_file_header *header,
                                    struct failure *failure);
+/** SUPPLY_OK if all texts of the entries end with a zero byte; else _CONTRACT. */
+supply_status_t supply_schema_check_texts(const struct schema *schema, struct failure *failure);
+
 void supply_schema_free(struct schema *schema);
 
 /** Index of the column of that name; -1: there is none. */
