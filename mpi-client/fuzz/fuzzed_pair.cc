@@ -118,7 +118,7 @@ void found(const char *what) {
     abort();
 }
 
-FuzzedPair::FuzzedPair() {
+FuzzedPair::FuzzedPair(bool exchanges) {
     supply_options_t options;
     supply_options_init(&options);
     options.mapped_file = folder().mapped_file.c_str();
@@ -126,6 +126,7 @@ FuzzedPair::FuzzedPair() {
     options.notification_pipe = folder().notification_pipe.c_str();
     options.block_bytes = block_bytes;
     options.ring_bytes = block_bytes * block_count;
+    options.exchange = exchanges;
     if (supply_open(&supply_, &options) != SUPPLY_OK) found(supply_error(supply_));
     notifications_ = open(options.notification_pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     const int file = open(options.mapped_file, O_RDWR | O_CLOEXEC);

@@ -25,7 +25,8 @@ class FuzzedPair {
     /** Of foreign file 2: zeros, until write_resident() makes it a resident file. */
     static constexpr size_t resident_bytes = file_bytes;
 
-    FuzzedPair();
+    /** exchanges: the handle may get one. */
+    explicit FuzzedPair(bool exchanges = false);
     ~FuzzedPair();
     FuzzedPair(const FuzzedPair &) = delete;
     FuzzedPair &operator=(const FuzzedPair &) = delete;
@@ -34,6 +35,9 @@ class FuzzedPair {
     uint8_t *mapping() { return mapping_; }
     mapped_file_header &header() { return *reinterpret_cast<mapped_file_header *>(mapping_); }
     uint8_t *slot(uint64_t sequence) { return mapping_ + RING_OFFSET + sequence % block_count * block_bytes; }
+
+    /** The rank's handle, which an exchange replaces by its own. */
+    supply_t *&handle() { return supply_; }
 
     /** Writes into foreign file 2, as far as the bytes fit, and its entry. */
     void write_resident(size_t offset, const void *bytes, size_t count);

@@ -3,36 +3,11 @@
 #include <cstring>
 
 #include "fuzzed_pair.h"
+#include "input.h"
 #include "steps.h"
 
 namespace supply_fuzz {
 namespace {
-
-class Input {
-  public:
-    Input(const uint8_t *data, size_t size) : data_(data), left_(size) {}
-
-    bool is_empty() const { return left_ == 0; }
-
-    /** The next number. Missing bytes are zeros. */
-    template <typename Number>
-    Number number() {
-        Number number = 0;
-        copy(&number, sizeof number);
-        return number;
-    }
-
-    void copy(void *to, size_t count) {
-        count = std::min(count, left_);
-        memcpy(to, data_, count);
-        data_ += count;
-        left_ -= count;
-    }
-
-  private:
-    const uint8_t *data_;
-    size_t left_;
-};
 
 /** Copies bytes (u8 count, bytes) to begin + offset, as far as they fit. */
 void set(Input &input, uint8_t *begin, size_t size, size_t offset) {

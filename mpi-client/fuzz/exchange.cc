@@ -1,0 +1,224 @@
+// What arrives from the other ranks of an exchange. The rank under test has a real pair with valid data. The others are
+// as it is: what it sends to one of them comes back, changed by the input. An input without changes is an exchange that
+// ends well.
+#include <cstring>
+
+#include "block_image.h"
+#include "fuzzed_pair.h"
+#include "input.h"
+
+extern "C" {
+#include "exchange.h"
+}
+
+namespace supply_fuzz {
+namespace {
+
+using supply_test::BlockImage;
+using supply_test::Column;
+
+enum { RANKS_MAX = 4, CALLS_MAX = 300, OPERATIONS_MAX = 3000 };
+
+/** A transport whose operations are complete at once. */
+class OtherRanks {
+  public:
+    OtherRanks(Input &input, uint8_t shape)
+        : input_(input), ranks_(1 + shape % RANKS_MAX), rank_(shape / RANKS_MAX % ranks_) {}
+
+    transport interface() {
+        return {static_cast<int>(rank_),
+                static_cast<int>(ranks_),
+                this,
+                allgather,
+                alltoall,
+                alltoallv,
+                [](void *, failure *) { return SUPPLY_OK; },
+                [](void *, bool) {}};
+    }
+
+    bool have_changed() const { return changed_; }
+
+    /** Set when it is open: what arrives in its ring must stay there. */
+    supply_t *handle = nullptr;
+
+  private:
+    static OtherRanks &of(void *context) { return *static_cast<OtherRanks *>(context); }
+
+    /** Changes what has arrived: u8 count, and for each change u16 offset, u8 kind and count, bytes. */
+    void change(uint8_t *bytes, size_t size) {
+        enum { COUNT_MASK = 15, SET = 16, FILL = 32 };
+        const unsigned changes = input_.number<uint8_t>() % 8;
+        for (unsigned i = 0; i < changes && size > 0; i++) {
+            changed_ = true;
+            const size_t at = input_.number<uint16_t>() % size;
+            const uint8_t kind = input_.number<uint8_t>();
+            uint8_t with[COUNT_MASK] = {};
+            const size_t count = std::min<size_t>(kind & COUNT_MASK, size - at);
+            input_.copy(with, count);
+            if (kind & FILL)
+                memset(bytes + at, with[0], size - at);
+            else
+                for (size_t k = 0; k < count; k++)
+                    bytes[at + k] = kind & SET ? with[k] : static_cast<uint8_t>(bytes[at + k] ^ with[k]);
+        }
+    }
+
+    /** An input that never ends the exchange is not interesting. */
+    supply_status_t count(failure *failure) {
+        if (++operations_ < OPERATIONS_MAX) return SUPPLY_OK;
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "too many operations");
+    }
+
+    static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes, failure *failure) {
+        OtherRanks &others = of(context);
+        for (size_t rank = 0; rank < others.ranks_; rank++) {
+            uint8_t *to = static_cast<uint8_t *>(receive) + rank * bytes;
+            memcpy(to, send, bytes);
+            if (rank != others.rank_) others.change(to, bytes);
+        }
+        return others.count(failure);
+    }
+
+    static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, failure *failure) {
+        OtherRanks &others = of(context);
+        memcpy(receive, send, others.ranks_ * bytes);
+        for (size_t rank = 0; rank < others.ranks_; rank++)
+            if (rank != others.rank_) others.change(static_cast<uint8_t *>(receive) + rank * bytes, bytes);
+        return others.count(failure);
+    }
+
+    /** Parts in a ring must lie in one of its slots; the sanitizer checks other memory. */
+    void check_place(const uint8_t *place, size_t bytes) const {
+        size_t mapped_bytes;
+        const auto *mapped = handle ? static_cast<const uint8_t *>(supply_mapping(handle, &mapped_bytes)) : nullptr;
+        if (mapped == nullptr || place < mapped || place >= mapped + mapped_bytes) return;
+        if (bytes > static_cast<size_t>(mapped + mapped_bytes - place)) found("a part that does not fit into the ring");
+    }
+
+    static supply_status_t alltoallv(void *context, const void *send, const part *send_parts, void *receive,
+                                     const part *receive_parts, failure *failure) {
+        OtherRanks &others = of(context);
+        for (size_t rank = 0; rank < others.ranks_; rank++) {
+            const part &sent = send_parts[rank], &received = receive_parts[rank];
+            if (sent.bytes == 0 && received.bytes == 0) continue;
+            const std::string bytes(static_cast<const char *>(send) + sent.offset, sent.bytes);
+            uint8_t *to = static_cast<uint8_t *>(receive) + received.offset;
+            others.check_place(to, received.bytes);
+            memset(to, 0, received.bytes);
+            memcpy(to, bytes.data(), std::min(bytes.size(), received.bytes));
+            others.change(to, received.bytes);
+        }
+        return others.count(failure);
+    }
+
+    Input &input_;
+    const size_t ranks_, rank_;
+    unsigned operations_ = 0;
+    bool changed_ = false;
+};
+
+std::vector<Column> columns_of(uint32_t first, uint32_t count) {
+    std::string ids;
+    std::vector<bool> flags;
+    std::vector<std::string> texts;
+    for (uint32_t i = first; i < first + count; i++) {
+        const double id = i * 7 % 11;
+        ids.append(reinterpret_cast<const char *>(&id), sizeof id);
+        flags.push_back(i % 3 == 0);
+        texts.emplace_back(i % 5, static_cast<char>('a' + i % 26));
+    }
+    std::vector<Column> columns = {Column::fixed("id", "g", ids), Column::bits("flag", flags),
+                                   Column::variable("text", "z", texts)};
+    columns[2].validity = std::string((count + 7) / 8, '\xf7');
+    for (uint32_t i = 0; i < count; i++) columns[2].null_count += i % 8 == 3;
+    return columns;
+}
+
+/** The task of the rank: publishes what its ring has space for. */
+class ValidTask {
+  public:
+    ValidTask(FuzzedPair &pair, bool has_data) : pair_(pair), has_data_(has_data) {
+        if (!has_data) return;
+        const std::vector<schema_entry> schema = supply_test::schema_of(columns_of(0, 1));
+        memcpy(pair.mapping() + SCHEMA_OFFSET, schema.data(), schema.size() * sizeof schema[0]);
+        __atomic_store_n(&pair.header().schema_columns, static_cast<uint32_t>(schema.size()), __ATOMIC_RELEASE);
+    }
+
+    void publish() {
+        static constexpr uint32_t rows[] = {9, 20, 0, 5, 0}; /* 0: the end of an epoch */
+        constexpr uint64_t ends = sizeof rows / sizeof *rows;
+        const uint64_t released = __atomic_load_n(&pair_.header().released, __ATOMIC_ACQUIRE);
+        while (next_ <= ends && sequence_ < released + FuzzedPair::block_count) {
+            if (next_ == ends)
+                publish(NOTIFICATION_END_OF_DATA, {}, 0);
+            else if (rows[next_] == 0)
+                publish(NOTIFICATION_END_OF_EPOCH, {}, 0);
+            else if (has_data_)
+                publish(NOTIFICATION_BLOCK, columns_of(element_, rows[next_]), rows[next_]);
+            next_++;
+        }
+    }
+
+  private:
+    void publish(uint32_t kind, const std::vector<Column> &columns, uint32_t rows) {
+        const BlockImage image(columns, rows);
+        notification notification = {};
+        notification.generation = pair_.header().generation;
+        notification.kind = kind;
+        notification.sequence = sequence_;
+        notification.epoch = epoch_;
+        notification.offset = static_cast<uint64_t>(pair_.slot(sequence_) - pair_.mapping());
+        notification.size = kind == NOTIFICATION_BLOCK ? image.bytes.size() : sizeof(block_header);
+        notification.first_element = element_;
+        notification.element_count = rows;
+        memcpy(pair_.slot(sequence_), image.bytes.data(), image.bytes.size());
+        memcpy(pair_.slot(sequence_), &notification, sizeof notification);
+        element_ = kind == NOTIFICATION_BLOCK ? element_ + rows : 0;
+        epoch_ += kind == NOTIFICATION_END_OF_EPOCH;
+        __atomic_store_n(&pair_.header().published, ++sequence_, __ATOMIC_RELEASE);
+        pair_.send(&notification, sizeof notification);
+    }
+
+    FuzzedPair &pair_;
+    const bool has_data_;
+    uint64_t next_ = 0, sequence_ = 0;
+    uint32_t epoch_ = 0, element_ = 0;
+};
+
+/** u8 policy, key and whether the rank has data; u8 number of ranks and rank; then the changes. */
+void run(Input input) {
+    enum { POLICIES = 4, KEY_IS_TEXT = 4, NO_DATA = 8, SPILLS = 16 };
+    FuzzedPair pair(true);
+    const uint8_t how = input.number<uint8_t>();
+    supply_exchange_options_t options;
+    supply_exchange_options_init(&options);
+    options.policy = static_cast<supply_exchange_policy_t>(SUPPLY_EXCHANGE_ALL + how % POLICIES);
+    options.window_bytes = 256;
+    if (options.policy == SUPPLY_EXCHANGE_HASH || options.policy == SUPPLY_EXCHANGE_RANGE) {
+        options.column = how & KEY_IS_TEXT ? "text" : "id";
+        options.nulls_together = true;
+    }
+    if (options.policy == SUPPLY_EXCHANGE_RANGE && how & SPILLS) options.memory_bytes = 1;
+    OtherRanks others(input, input.number<uint8_t>());
+    ValidTask task(pair, !(how & NO_DATA));
+    task.publish();
+    const transport transport = others.interface();
+    if (supply_exchange_over(&pair.handle(), &transport, &options) != SUPPLY_OK) return;
+    others.handle = pair.handle();
+    for (int calls = 0; calls < CALLS_MAX && pair.receive(); calls++) {
+        pair.release_oldest();
+        task.publish();
+    }
+    others.handle = nullptr;
+    supply_block_t block;
+    if (!others.have_changed() && supply_try_next(pair.handle(), &block) != SUPPLY_END_OF_DATA)
+        found("an exchange without changes does not end well");
+}
+
+} // namespace
+} // namespace supply_fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    supply_fuzz::run(supply_fuzz::Input(data, size));
+    return 0;
+}
