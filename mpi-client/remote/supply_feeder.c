@@ -65,6 +65,10 @@ int main(int argc, char **argv) {
         if (option == TIMEOUT) options.timeout = command_line_seconds(&tool, "--timeout", optarg);
         if (option == GROUP) options.group = optarg;
     }
+    if (selection.local_rank >= 0) {
+        fprintf(stderr, "supply-feeder: --local-rank: a feeder opens the pairs of all ranks that it supplies\n");
+        command_line_usage_error(&tool);
+    }
     command_line_config_files(&tool, &selection);
     options.mapped_files = selection.mapped_files;
     options.named_pipes = selection.named_pipes;
