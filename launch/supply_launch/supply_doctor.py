@@ -9,24 +9,32 @@ import subprocess
 import sys
 import tempfile
 
-from .command import ROOT, Failure
+from .command import ROOT, Failure, Parser
 from .processes import end_with_parent
 from .spark import Spark
 
 HELP = """\
-usage: launch/supply-doctor [OPTION]...
+{usage}
 
 Checks, before a run, this node for what would make the run fail, as the user who runs it: one line a check, and below
-it what to do. Changes nothing. The Spark side is checked in a JVM that spark-submit starts, as for the Supplier.
+it what to do. Changes nothing. The Spark side is checked in a JVM that spark-submit starts, as for the Supplier. It
+also warns about settings of Spark that make a shuffle slow.
 
-Options are those of build/mpi-client/supply-doctor:
+Options for Spark's settings, as in launch/supplier:
+
+  --master MASTER       where the executors will run (default: local[1]). Nothing is started there
+  --conf KEY=VALUE      a setting that the run will have; repeatable
+
+The other options are those of build/mpi-client/supply-doctor:
 
 {options}
 
 Exit status: 0 if a run can start (there may be warnings), 1 if a check has failed, 2 on a wrong option.
 
 Environment:
-  SPARK_HOME, SPARK_CONF_DIR, TMPDIR  as in launch/supplier --help"""
+  SPARK_HOME, SPARK_CONF_DIR, SPARK_LOCAL_DIRS, TMPDIR  as in launch/supplier --help
+  HADOOP_CONF_DIR  the cluster's configuration, for --master yarn"""
+USAGE = "usage: launch/supply-doctor [--master MASTER] [--conf KEY=VALUE]... [OPTION]..."
 
 # A JVM may take so long to start on a busy machine, in seconds.
 TIMEOUT = 120
@@ -37,15 +45,19 @@ def main(arguments):
     if not os.access(doctor, os.X_OK):
         raise Failure(f"no {doctor}: run 'make build'")
     if "--help" in arguments:
-        print(HELP.format(options=_options(_output(doctor, "--help"))))
+        print(HELP.format(usage=USAGE, options=_options(_output(doctor, "--help"))))
         return 0
+    parser = Parser(USAGE.removeprefix("usage: "), None)
+    parser.option("--master", "MASTER", "", default="local[1]")
+    parser.repeatable("--conf", "KEY=VALUE", "")
+    options, others = parser.parse_known_args(arguments)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix=f"supply-doctor-{os.getuid()}-") as work:
         findings = pathlib.Path(work, "findings")
         contract = _output(doctor, "--version").partition("(contract ")[2].partition(")")[0]
-        findings.write_text(_check_spark(contract))
-        return subprocess.run([doctor, *arguments, "--findings", findings], check=False).returncode
+        findings.write_text(_check_spark(contract, options))
+        return subprocess.run([doctor, *others, "--findings", findings], check=False).returncode
 
 
 def _output(doctor, option):
@@ -58,11 +70,11 @@ def _options(text):
     return re.sub(r"^  --findings.*(\n {3,}.*)*\n", "", options, flags=re.MULTILINE)
 
 
-def _check_spark(contract):
+def _check_spark(contract, options):
     """What the JVM finds, one finding a line: STATUS, CHECK, TEXT and FIX, with tabs between them."""
     unchecked = "the Spark side was not checked"
     try:
-        command, environment = Spark().program("supply.cli.Doctor", "local[1]", [], [contract])
+        command, environment = Spark().program("supply.cli.Doctor", options.master, options.conf, [contract])
     except Failure as failure:
         return f"skipped\tspark\t{unchecked}\t{failure}\n"
     if not os.environ.get("JAVA_HOME") and not shutil.which("java"):

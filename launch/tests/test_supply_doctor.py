@@ -57,6 +57,37 @@ def test_a_jvm_in_which_the_supplier_would_fail(tmp_path):
     assert found["java"][0] == "ok"
 
 
+def test_settings_of_spark(make_pairs, tmp_path):
+    """Their defaults are no findings. A file's line is judged as that, and a --conf wins over it."""
+    temporary, conf = tmp_path / "temporary", tmp_path / "conf"
+    temporary.mkdir()
+    conf.mkdir()
+    pairs = make_pairs()
+    found = by_check(doctor(pairs, temporary, "--json").stdout)
+    for check in ("host-local", "partitions"):
+        assert found[check]["status"] == "ok" and found[check]["fix"] is None, found[check]
+
+    (conf / "spark-defaults.conf").write_text(
+        "spark.shuffle.readHostLocalDisk false\nspark.sql.shuffle.partitions 8\nspark.sql.adaptive.enabled false\n",
+        encoding="utf-8",
+    )
+    environment = {"SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_DIRS": "/dev/shm"}
+    done = doctor(pairs, temporary, "--json", "--conf", "spark.sql.shuffle.partitions=100000", **environment)
+    assert done.returncode == 0, done.stdout
+    found = by_check(done.stdout)
+    for check, text in (
+        ("host-local", f"readHostLocalDisk=false ({conf}/spark-defaults.conf)"),
+        ("partitions", "spark.sql.shuffle.partitions=100000 (--conf"),
+    ):
+        assert found[check]["status"] == "warning" and text in found[check]["text"], found[check]
+        assert "easured" in found[check]["text"] and found[check]["fix"]
+    assert found["local dirs"]["status"] == "ok" and "/dev/shm (SPARK_LOCAL_DIRS)" in found["local dirs"]["text"]
+    assert "spark.shuffle.compress=true (Spark's default)" in found["compression"]["text"]
+
+    elsewhere = by_check(doctor(pairs, temporary, "--json", "--master", "spark://nowhere:7077").stdout)
+    assert elsewhere["local dirs"]["status"] == "skipped"
+
+
 def test_it_names_what_it_cannot_check(make_pairs, tmp_path):
     done = doctor(make_pairs(), tmp_path, SPARK_HOME="/nowhere")
     assert done.returncode == 0
@@ -69,6 +100,7 @@ def test_it_names_what_it_cannot_check(make_pairs, tmp_path):
 def test_mistakes_and_help(make_pairs, tmp_path):
     done = subprocess.run([LAUNCH / "supply-doctor", "--help"], capture_output=True, text=True, check=True)
     assert "--mapped-files FILE" in done.stdout and "--findings" not in done.stdout
+    assert "--conf KEY=VALUE" in done.stdout
     done = subprocess.run(
         [LAUNCH / "supply-doctor", "--bogus"],
         capture_output=True,

@@ -1,6 +1,6 @@
 package supply.cli
 
-import org.apache.spark.SPARK_VERSION
+import org.apache.spark.{SPARK_VERSION, SparkConf}
 
 import supply.core.{BuiltFor, SourceException}
 import supply.protocol.Layout
@@ -14,17 +14,14 @@ import supply.sources.lmdb.LmdbEnvironments
 object Doctor {
   private val javaVersion = 17
 
-  private final case class Finding(status: String, check: String, text: String, fix: String = "") {
-    def line: String = Seq(status, check, text, fix).map(_.replaceAll("\\s", " ")).mkString("\t")
-  }
-
   def main(arguments: Array[String]): Unit =
     if (BuiltFor.mismatch == null) checks(arguments(0)).foreach(finding => println(finding.line))
     // Other classes of this jar may not link.
     else println("failed\tspark\t" + BuiltFor.mismatch + "\t" + BuiltFor.fix)
 
   private def checks(libsupply: String): Seq[Finding] =
-    Seq(java, spark, contract(libsupply), options, lmdb)
+    Seq(java, spark, contract(libsupply), options, lmdb) ++
+      new ShuffleSettings(new SparkConf, sys.env).findings
 
   private def java: Finding = {
     val text =

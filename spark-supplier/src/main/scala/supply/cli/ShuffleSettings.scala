@@ -1,0 +1,127 @@
+package supply.cli
+
+import java.nio.file.Path
+
+import org.apache.spark.SparkConf
+
+/**
+ * Checks Spark's own settings for its shuffle on this node, without starting Spark.
+ * docs/design/benchmarks.md has the measurements of the prices, with their conditions.
+ */
+private[cli] final class ShuffleSettings(
+    conf: SparkConf,
+    environment: Map[String, String],
+    storageOf: Path => Storage = Storage.of(_),
+    isolationOf: Path => Option[String] = Storage.isolation(_)) {
+  import ShuffleSettings._
+
+  private val origin = new SettingOrigin(conf, SettingOrigin.defaultsFile(environment))
+
+  def findings: Seq[Finding] =
+    try {
+      LocalDirs.of(conf, environment) match {
+        case Left(why) =>
+          Seq(hostLocal, Finding("skipped", "local dirs", s"not known here: $why", OnTheNode), partitions)
+        case Right(dirs) =>
+          val storages = dirs.folders.map(folder => folder -> storageOf(folder))
+          (hostLocal +: storages.map { case (folder, storage) => localDir(folder, dirs, storage) }) ++
+            ignored(dirs) ++ shared(dirs) ++
+            (if (storages.forall(_._2 == Storage.Memory)) Some(compression) else None) :+ partitions
+      }
+    } catch { case e: IllegalArgumentException => Seq(Finding("failed", "settings", e.getMessage)) }
+
+  private def hostLocal: Finding = {
+    val setting = origin.text(ReadHostLocalDisk, "true")
+    if (conf.getBoolean(OldProtocol, defaultValue = false))
+      Finding("warning", "host-local",
+        s"${origin.text(OldProtocol, "false")}: executors of one node send blocks to each other over TCP. $HostLocalPrice",
+        s"remove it, unless the external shuffle service is older than Spark 3.0: then $ReadHostLocalDisk has no effect")
+    else if (!readsHostLocal)
+      Finding("warning", "host-local",
+        s"$setting: executors of one node send blocks to each other over TCP. $HostLocalPrice",
+        s"remove it: true is Spark's default. With one executor on each node it makes no difference")
+    else Finding("ok", "host-local", s"$setting: an executor reads blocks of others on its node from their files")
+  }
+
+  private def readsHostLocal: Boolean =
+    conf.getBoolean(ReadHostLocalDisk, defaultValue = true) &&
+      !conf.getBoolean(OldProtocol, defaultValue = false)
+
+  private def localDir(folder: Path, dirs: LocalDirs, storage: Storage): Finding = {
+    val text = s"$folder (${dirs.origin}) is on ${storage.text}"
+    storage match {
+      case Storage.Memory | _: Storage.SolidState => Finding("ok", "local dirs", text)
+      case _: Storage.Network =>
+        Finding("warning", "local dirs",
+          s"$text: each block crosses the network twice. This price is not measured", OwnDisk)
+      case _: Storage.Rotating => Finding("warning", "local dirs", s"$text. $DiskPrice", OwnDisk)
+      case Storage.Unknown(why) =>
+        Finding("skipped", "local dirs", s"$folder (${dirs.origin}): it is not known how fast it is: $why",
+          s"measure it. $DiskPrice")
+    }
+  }
+
+  private def ignored(dirs: LocalDirs): Option[Finding] =
+    dirs.ignored.filterNot(_ == dirs.folders.mkString(",")).map(_ =>
+      Finding("warning", "local dirs",
+        s"${origin.text("spark.local.dir", "")} has no effect: ${dirs.origin} overrides it",
+        s"set ${dirs.origin} instead. launch/ sets SPARK_LOCAL_DIRS to TMPDIR if it is not set"))
+
+  /** A folder of one executor only makes fetches fail, and does not make them slow. */
+  private def shared(dirs: LocalDirs): Option[Finding] =
+    if (!readsHostLocal) None
+    else dirs.folders.flatMap(folder =>
+      isolationOf(folder).map(why => s"$folder: $why")).headOption.map(text =>
+      Finding("skipped", "shared dirs",
+        s"$text. It is not known whether all executors of this node see the same folder. If not, fetches between them fail",
+        s"mount one folder of the host in all of them, or set $ReadHostLocalDisk=false"))
+
+  /** Neither value is wrong: measurements in memory showed no price of lz4. */
+  private def compression: Finding = {
+    val settings = Seq("spark.shuffle.compress", "spark.shuffle.spill.compress").map(
+      origin.text(_, "true"))
+    Finding("ok", "compression", s"${settings.mkString(", ")}: blocks lie in memory. $CompressionPrice")
+  }
+
+  /** The size of the data is not known: a task that reads a whole split of a file stands for it. */
+  private def partitions: Finding = {
+    val count = conf.getInt(ShufflePartitions, DefaultPartitions)
+    val split = conf.getSizeAsBytes(SplitBytes, "128m")
+    val block = split / math.max(1, count)
+    val text = s"${origin.text(ShufflePartitions, DefaultPartitions.toString)}: a task that reads ${split >> 20} MiB " +
+      s"($SplitBytes) writes blocks of about ${block >> 10} KiB"
+    if (block >= SmallBlock) Finding("ok", "partitions", text)
+    else if (Coalescing.forall(conf.getBoolean(_, defaultValue = true)) && readsBatches)
+      Finding("ok", "partitions", s"$text. Spark coalesces small partitions, and reads their blocks together")
+    else Finding("warning", "partitions", s"$text. $PartitionsPrice",
+      s"set $ShufflePartitions to at most ${math.max(1, split / SmallBlock)}, or ${Coalescing.mkString(" and ")} to true")
+  }
+
+  /** Blocks that lie side by side in a file are fetched as one. */
+  private def readsBatches: Boolean =
+    !conf.getBoolean(OldProtocol, defaultValue = false) &&
+      !conf.getBoolean("spark.io.encryption.enabled", defaultValue = false)
+}
+
+private object ShuffleSettings {
+  private val ReadHostLocalDisk = "spark.shuffle.readHostLocalDisk"
+  private val OldProtocol = "spark.shuffle.useOldFetchProtocol"
+  private val ShufflePartitions = "spark.sql.shuffle.partitions"
+  private val SplitBytes = "spark.sql.files.maxPartitionBytes"
+  private val Coalescing =
+    Seq("spark.sql.adaptive.enabled", "spark.sql.adaptive.coalescePartitions.enabled")
+  private val DefaultPartitions = 200
+  private val SmallBlock = 64L << 10
+
+  private val OnTheNode = "run launch/supply-doctor on a node, in the environment of its executors"
+  private val OwnDisk =
+    "name a folder on a solid-state disk of this node, or in /dev/shm if the node has the memory (SPARK_LOCAL_DIRS)"
+
+  private val HostLocalPrice =
+    "Measured with 2 GB on one machine: the stage that reads takes 1.1 to 1.4 times as long"
+  private val DiskPrice = "This price is not measured: it depends on the disk, and on how much of the blocks stays in memory"
+  private val CompressionPrice =
+    "Measured with 128 MiB of random bytes: a job with lz4 takes 0.7 to 0.8 times as long as one without (0.6 to 1.3 in single rounds)"
+  private val PartitionsPrice =
+    "Measured over TCP: with blocks of 25 KB, tasks wait for blocks 22 to 33 % of their time, otherwise 1 to 5 %"
+}
