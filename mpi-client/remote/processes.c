@@ -74,10 +74,11 @@ static supply_status_t count(struct processes *processes, struct failure *failur
     for (int i = 0; i < processes->count; i++) {
         struct process *process = &processes->list[i];
         if (process->messages != MESSAGES_VERSION)
-            return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                               "process %d of the communicator has another version of libsupply_remote or supply-feeder: "
-                               "install the same version on all nodes",
-                               i);
+            return supply_fail(
+                failure, SUPPLY_ERROR_ARGUMENT,
+                "process %d of the communicator has another version of libsupply_remote or supply-feeder: "
+                "install the same version on all nodes",
+                i);
         process->node[sizeof process->node - 1] = '\0';
         if (process->is_feeder)
             processes->feeders++;
@@ -85,9 +86,10 @@ static supply_status_t count(struct processes *processes, struct failure *failur
             processes->ranks++;
     }
     if (processes->ranks == 0)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "all processes of the communicator are feeders: start the training program in the same mpirun, "
-                           "as mpirun -n 4 supply-feeder : -n 8 ./train");
+        return supply_fail(
+            failure, SUPPLY_ERROR_ARGUMENT,
+            "all processes of the communicator are feeders: start the training program in the same mpirun, "
+            "as mpirun -n 4 supply-feeder : -n 8 ./train");
     processes->pairs = processes->feeders > processes->ranks ? processes->feeders : processes->ranks;
     return SUPPLY_OK;
 }
@@ -99,10 +101,11 @@ static supply_status_t await(const struct link *link, int operation, double seco
         const supply_status_t status = remote_test(link, &operation, failure);
         if (status != SUPPLY_AGAIN) return status;
         if (now >= end)
-            return supply_fail(failure, SUPPLY_ERROR_TIMEOUT,
-                               "a process of the communicator has not called supply_remote_open(), and is no feeder, for "
-                               "%g s",
-                               seconds);
+            return supply_fail(
+                failure, SUPPLY_ERROR_TIMEOUT,
+                "a process of the communicator has not called supply_remote_open(), and is no feeder, for "
+                "%g s",
+                seconds);
         supply_clock_sleep(PAUSE_SECONDS);
     }
 }
@@ -120,7 +123,7 @@ supply_status_t remote_meet(struct processes *processes, const struct link *link
     supply_status_t status = link->allgather(link->context, own, all, sizeof *all, &operation, failure);
     if (status == SUPPLY_OK) status = await(link, operation, seconds, failure);
     /* The operation may still use the memory. */
-    if (status == SUPPLY_ERROR_TIMEOUT) processes->list = NULL;
+    if (status != SUPPLY_OK) processes->list = NULL;
     return status == SUPPLY_OK ? count(processes, failure) : status;
 }
 

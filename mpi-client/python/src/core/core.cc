@@ -98,9 +98,8 @@ nb::object validity(nb::handle self) {
 }
 
 /* Name and Arrow format of each column. */
-std::vector<std::pair<std::string, std::string>> formats(const Pair &pair) {
-    const int count = supply_column_count(pair.handle());
-    pair.check(count);
+std::vector<std::pair<std::string, std::string>> formats(Pair &pair) {
+    const int count = pair.column_count();
     std::vector<std::pair<std::string, std::string>> listed;
     supply_field_t field;
     for (int i = 0; i < count; i++) {
@@ -153,12 +152,13 @@ NB_MODULE(_core, module) {
             "__init__",
             [](Pair *self, const std::string &mapped_files, const std::string &named_pipes, int local_rank, int rank,
                double timeout, size_t ring_bytes, size_t block_bytes, const std::string &group,
-               const std::string &position, const std::string &results_folder, bool exchange) {
+               const std::string &position, const std::string &results_folder, bool exchange, Meeting *meeting) {
                 new (self) Pair(Options{mapped_files, named_pipes, group, position, results_folder, local_rank, rank,
-                                        timeout, ring_bytes, block_bytes, exchange});
+                                        timeout, ring_bytes, block_bytes, exchange},
+                                meeting);
             },
             "mapped_files"_a, "named_pipes"_a, "local_rank"_a, "rank"_a, "timeout"_a, "ring_bytes"_a, "block_bytes"_a,
-            "group"_a, "position"_a, "results_folder"_a, "exchange"_a)
+            "group"_a, "position"_a, "results_folder"_a, "exchange"_a, "meeting"_a.none())
         .def(
             "exchange",
             [](Pair &pair, nb::object transport, int policy, const std::string &column, bool nulls_together,
@@ -193,6 +193,17 @@ NB_MODULE(_core, module) {
             const void *address = supply_mapping(pair.handle(), &bytes);
             return nb::make_tuple(reinterpret_cast<uintptr_t>(address), bytes);
         });
+
+    nb::class_<Meeting>(module, "Meeting")
+        .def(
+            "__init__",
+            [](Meeting *self, nb::object link, bool is_feeder, const std::string &node, double seconds) {
+                new (self) Meeting(std::move(link), is_feeder, node, seconds);
+            },
+            "link"_a, "is_feeder"_a, "node"_a, "seconds"_a)
+        .def("feed", &Meeting::feed, "mapped_files"_a, "named_pipes"_a, "group"_a)
+        .def_prop_ro("feeders", &Meeting::feeders)
+        .def_prop_ro("ranks", &Meeting::ranks);
 
     nb::class_<Result>(module, "Result", nb::is_weak_referenceable())
         .def("__init__", [](Result *self, const Pair &pair, const std::string &name,

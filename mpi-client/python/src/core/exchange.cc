@@ -1,11 +1,11 @@
 #include "exchange.h"
 
-#include <nanobind/stl/string.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+
+#include "calls.h"
 
 extern "C" {
 #include "exchange/exchange.h"
@@ -20,16 +20,6 @@ constexpr unsigned kYields = 30;
 constexpr unsigned kShortestPauseMicroseconds = 50;
 constexpr unsigned kLongestPauseMicroseconds = 1000;
 
-/* Writable also for what is sent: PyTorch warns of memory that is not. */
-nb::object view(const void *address, size_t bytes) {
-    static char nothing;
-    /* Python has no views of NULL. */
-    char *const start = address == nullptr ? &nothing : static_cast<char *>(const_cast<void *>(address));
-    PyObject *const made = PyMemoryView_FromMemory(start, static_cast<Py_ssize_t>(bytes), PyBUF_WRITE);
-    if (made == nullptr) throw nb::python_error();
-    return nb::steal(made);
-}
-
 size_t end_of(const part *parts, int ranks) {
     size_t end = 0;
     for (int i = 0; i < ranks; i++) end = std::max(end, parts[i].offset + parts[i].bytes);
@@ -37,15 +27,7 @@ size_t end_of(const part *parts, int ranks) {
 }
 
 supply_status_t fail(failure *failure, const char *operation, const nb::python_error &error) {
-    std::string text = "an exception without a text";
-    try {
-        text = nb::cast<std::string>(error.type().attr("__name__")) + ": " + nb::str(error.value()).c_str();
-    } catch (const std::exception &) {
-        /* The exception's own __str__ has raised. */
-    }
-    errno = 0;
-    return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "the exchange between ranks failed in %s: %s", operation,
-                       text.c_str());
+    return fail_by_exception(failure, "the exchange between ranks", operation, error);
 }
 
 Exchange &in(void *context) { return **static_cast<std::shared_ptr<Exchange> *>(context); }
@@ -149,10 +131,7 @@ supply_status_t Exchange::poll(void *context, failure *failure) {
     Exchange &exchange = in(context);
     nb::gil_scoped_acquire acquired;
     try {
-        const nb::object answer = exchange.transport_.attr("poll")();
-        const int is_complete = PyObject_IsTrue(answer.ptr());
-        if (is_complete < 0) throw nb::python_error();
-        return is_complete != 0 ? SUPPLY_OK : SUPPLY_AGAIN;
+        return is_true(exchange.transport_.attr("poll")()) ? SUPPLY_OK : SUPPLY_AGAIN;
     } catch (nb::python_error &error) {
         if (error.matches(PyExc_Exception)) return fail(failure, "poll", error);
         if (exchange.is_opening_) fail(failure, "poll", error);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace nb = nanobind;
 
@@ -29,8 +30,8 @@ void count_forks() {
     if (registered != 0) raise(SUPPLY_ERROR_MEMORY, "out of memory");
 }
 
-/* With an exchange, other ranks may wait for Spark for once the timeout (docs/EXCHANGE.md). */
-constexpr int kExchangeLimitFactor = 2;
+/* Other ranks of an exchange, and feeders, may wait for Spark for once the timeout (docs/EXCHANGE.md). */
+constexpr int kRemoteLimitFactor = 2;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -44,7 +45,7 @@ void raise(supply_status_t status, const std::string &text, int error_number) {
     throw nb::value_error(text.c_str());
 }
 
-Pair::Pair(const Options &from) : process_(getpid()) {
+Pair::Pair(const Options &from, Meeting *meeting) : process_(getpid()) {
     count_forks();
     forks_ = forks;
     supply_options_t options;
@@ -65,7 +66,8 @@ Pair::Pair(const Options &from) : process_(getpid()) {
             raise(SUPPLY_ERROR_ARGUMENT, "position '" + from.position + "' does not come from Supply.position");
         options.position = &position;
     }
-    open_status_ = supply_open(&supply_, &options);
+    if (meeting != nullptr) link_ = meeting->link();
+    open_status_ = meeting != nullptr ? meeting->open(&supply_, options) : supply_open(&supply_, &options);
     /* The other ranks wait for this one, and must learn why it fails: exchange() says it to them. */
     if (open_status_ != SUPPLY_OK && !from.exchange) raise_open_failure();
 }
@@ -109,7 +111,8 @@ void Pair::exchange(nb::object transport, const ExchangeOptions &options) {
 }
 
 supply_status_t Pair::next(supply_block_t &block, bool once) {
-    const double limit = (exchange_ != nullptr ? kExchangeLimitFactor : 1) * supply_timeout(handle());
+    const bool is_remote = exchange_ != nullptr || link_ != nullptr;
+    const double limit = (is_remote ? kRemoteLimitFactor : 1) * supply_timeout(handle());
     double end = std::numeric_limits<double>::infinity();
     /* The pauses let libsupply's own limit pass first, which raises if no task has shown life. */
     if (once) end = now() + limit + 2 * kPauseMilliseconds / 1e3;
@@ -157,8 +160,9 @@ supply_status_t Pair::try_next(supply_block_t &block) {
 }
 
 void Pair::pause() {
-    /* No descriptor reports other ranks, for which an exchange waits. */
+    /* No descriptor reports other ranks, for which an exchange waits, or feeders. */
     if (exchange_ != nullptr) return exchange_->pause();
+    if (link_ != nullptr) return Link::pause();
     pollfd poller = {supply_fd(supply_), POLLIN, 0};
     nb::gil_scoped_release released;
     poll(&poller, 1, kPauseMilliseconds);
@@ -166,6 +170,7 @@ void Pair::pause() {
 
 void Pair::throw_interruption() {
     if (exchange_ != nullptr) exchange_->throw_interruption();
+    if (link_ != nullptr) link_->throw_interruption();
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
@@ -177,11 +182,23 @@ void Pair::release(const supply_block_t &block) noexcept {
         released_meanwhile_.push_back(block);
 }
 
+/* Of feeders, the call receives what has arrived. */
+int Pair::column_count() {
+    supply_t *const supply = handle();
+    std::optional<Receiving> receiving;
+    if (link_ != nullptr) {
+        await_receiver("cannot learn its columns in a signal handler");
+        receiving.emplace(*this, handle());
+    }
+    const int count = supply_column_count(supply);
+    check(count);
+    return count;
+}
+
 const Schema &Pair::schema() {
     supply_t *const supply = handle();
     if (!schema_.empty()) return schema_;
-    const int count = supply_column_count(supply);
-    check(count);
+    const int count = column_count();
     supply_field_t field;
     for (int i = 0; i < count; i++) {
         check(supply_field(supply, i, &field));
@@ -190,7 +207,8 @@ const Schema &Pair::schema() {
     return schema_;
 }
 
-nb::object Pair::arrow_schema() const {
+nb::object Pair::arrow_schema() {
+    column_count();
     auto schema = std::make_unique<ArrowSchema>();
     check(supply_export_arrow(handle(), nullptr, SUPPLY_ALL_COLUMNS, schema.get(), nullptr));
     return capsule(std::move(schema), "arrow_schema");
@@ -206,14 +224,14 @@ nb::object Pair::counts() const {
 
 std::string Pair::position() const {
     supply_position_t position;
-    supply_position_save(handle(), &position);
-    return text_of(position);
+    return supply_position_save(handle(), &position) == SUPPLY_OK ? text_of(position) : "";
 }
 
 std::string Pair::position_after(const supply_block_t &block, uint32_t elements) const {
     supply_position_t position;
-    if (supply_position_after(handle(), &block, elements, &position) != SUPPLY_OK)
+    if (supply_position_after(handle(), &block, elements, &position) == SUPPLY_OK) return text_of(position);
+    if (elements > block.element_count)
         raise(SUPPLY_ERROR_ARGUMENT, "there is no position after " + std::to_string(elements) +
                                          " elements of a block of " + std::to_string(block.element_count));
-    return text_of(position);
+    return "";
 }

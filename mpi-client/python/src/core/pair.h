@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "exchange.h"
+#include "meeting.h"
 #include "references.h"
 #include "schema.h"
 #include "supply_arrow.h"
@@ -44,8 +45,11 @@ struct Options {
 
 class Pair {
   public:
-    /** If it cannot be opened it throws, or with options.exchange the call of exchange() does, after all ranks know. */
-    explicit Pair(const Options &options);
+    /**
+     * If it cannot be opened it throws, or with options.exchange the call of exchange() does, after all ranks know.
+     * meeting: with the feeders that open it; nullptr: it is on this node.
+     */
+    Pair(const Options &options, Meeting *meeting);
     ~Pair() { finish(); }
     Pair(const Pair &) = delete;
     Pair &operator=(const Pair &) = delete;
@@ -60,10 +64,13 @@ class Pair {
     supply_status_t next(supply_block_t &block, bool once);
     supply_t *handle() const; /**< throws if it is closed or belongs to another process */
     void check(int status) const;
+    /** The number of columns. Throws before a task has attached. */
+    int column_count();
     void release(const supply_block_t &block) noexcept;
-    nanobind::object arrow_schema() const;
+    nanobind::object arrow_schema();
     /** (elements, steps) of a whole epoch, or None. */
     nanobind::object counts() const;
+    /** Both are empty if there is no position: inside an epoch of several pairs. */
     std::string position() const;
     std::string position_after(const supply_block_t &block, uint32_t elements) const;
 
@@ -87,6 +94,8 @@ class Pair {
     bool is_mine() const; /**< whether this process has opened it */
     [[noreturn]] void raise_open_failure();
     supply_t *take();
+    /** While another thread is in a call that runs Python code, waits for its end. purpose: for an error's text. */
+    void await_receiver(const char *purpose);
     supply_status_t close_within(double seconds);
     supply_status_t try_next(supply_block_t &block);
     void pause();
@@ -103,7 +112,9 @@ class Pair {
     unsigned forks_;
     bool close_interrupted_ = false;
     std::shared_ptr<Exchange> exchange_;
-    /* The thread in supply_try_next(). An exchange runs Python code there, and so may let other threads run. */
+    std::shared_ptr<Link> link_; /**< to feeders */
+    /* The thread in supply_try_next(). An exchange and a link run Python code there, and so may let other threads run.
+     */
     std::thread::id receiver_;
     std::vector<supply_block_t> released_meanwhile_;
 };

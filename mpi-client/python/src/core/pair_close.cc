@@ -7,14 +7,18 @@
 
 namespace nb = nanobind;
 
-/* While a call runs without the interpreter's lock, other threads must find the pair closed. */
-supply_t *Pair::take() {
+void Pair::await_receiver(const char *purpose) {
     while (receiver_ != std::thread::id() && is_mine()) {
         if (receiver_ == std::this_thread::get_id())
-            raise(SUPPLY_ERROR_ARGUMENT, "this supply waits for other ranks, and cannot be closed by a signal handler: "
-                                         "let the handler raise an exception");
+            raise(SUPPLY_ERROR_ARGUMENT, std::string("this supply waits for other processes, and ") + purpose +
+                                             ": let the handler raise an exception");
         pause();
     }
+}
+
+/* While a call runs without the interpreter's lock, other threads must find the pair closed. */
+supply_t *Pair::take() {
+    await_receiver("cannot be closed by a signal handler");
     supply_t *const taken = is_mine() ? supply_ : nullptr;
     supply_ = nullptr;
     return taken;
@@ -41,6 +45,9 @@ void Pair::close() {
         status = close_within(kPauseMilliseconds / 1e3);
     } while (status == SUPPLY_AGAIN);
     const int error_number = errno;
+    if (status == SUPPLY_ERROR_SYSTEM && link_ != nullptr)
+        raise(status, link_->failure_text().empty() ? "a feeder could not close its pair: see its output"
+                                                    : link_->failure_text());
     if (status == SUPPLY_ERROR_SYSTEM)
         raise(status,
               std::string("a pipe of the pair cannot be read, or a file not be removed: ") + strerror(error_number),

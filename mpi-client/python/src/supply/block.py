@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from supply import _core, arrow_views, column_layout
+from supply import _core, arrow_views, column_layout, positions
 from supply.values_in_place import ValuesInPlace
 
 if TYPE_CHECKING:
@@ -139,7 +139,14 @@ class Block:
         return self._core.arrow_schema()
 
     def position_after(self, elements: int) -> str:
-        """The position after the block's first `elements` elements, for supply.open(position=...)."""
+        """The position after the block's first `elements` elements, for supply.open(position=...).
+
+        With more feeders than ranks, raises SupplyError if the rank reads several pairs.
+        """
+        return positions.known(self.place_after(elements))
+
+    def place_after(self, elements: int) -> str:
+        """position_after(), or "" if the rank reads several pairs."""
         return self._core.position_after(elements)
 
     def _in_place(self, column: _core.Column) -> ValuesInPlace:

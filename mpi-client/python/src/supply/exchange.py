@@ -105,7 +105,7 @@ def exchange_of(policy: Policy) -> Exchange:
     return Exchange(policy) if isinstance(policy, str) else policy
 
 
-def _limit(timeout: float | None) -> float:
+def limit_of(timeout: float | None) -> float:
     """Seconds to wait for other ranks, which may wait for Spark for once the timeout."""
     try:
         return 2 * (timeout or float(os.environ.get("SUPPLY_TIMEOUT") or _TIMEOUT))
@@ -137,11 +137,11 @@ def transport_over(comm: Any = None, timeout: float | None = None) -> Transport:
     if mpi is not None and isinstance(comm, mpi.Comm):
         from supply.mpi_transport import MpiTransport
 
-        return MpiTransport(comm, _limit(timeout))
+        return MpiTransport(comm, limit_of(timeout))
     if distributed is not None and isinstance(comm, distributed.ProcessGroup):
         from supply.torch_transport import TorchTransport
 
-        return TorchTransport(comm, _limit(timeout))
+        return TorchTransport(comm, limit_of(timeout))
     raise ConfigError(
         f"comm is {comm!r}, must be a communicator of mpi4py or a group of torch.distributed with this rank in it"
     )

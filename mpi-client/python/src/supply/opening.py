@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Union
 from supply import _core
 from supply.errors import ConfigError
 from supply.exchange import Policy, exchange_of, transport_over
+from supply.feeders import Job, job_of
 from supply.pair import Supply
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def open(
     results_folder: Path | None = None,
     exchange: Policy | None = None,
     comm: Any = None,
+    feeders: Any = None,
 ) -> Supply:
     """Opens this rank's side of its pair, without waiting for Spark.
 
@@ -50,12 +52,21 @@ def open(
     comm: of the exchange: an mpi4py communicator, or a torch.distributed group that serves nothing else. It must have
         all ranks of the job. None: a group beside torch.distributed's default group if that is initialized, else
         MPI.COMM_WORLD if mpi4py is imported.
+    feeders: an mpi4py communicator with all ranks of the job and its feeders, if it has any: MPI.COMM_WORLD. All ranks
+        must call open() then. Feeders open the rank's pair on their nodes, and send its blocks over MPI. Of the other
+        options, timeout, position, exchange and comm count then. If no process is a feeder, the rank's pair is on its
+        own node, and both ranks are by default those of the communicator. Supply.comm is a new communicator of the
+        ranks alone: use it instead of MPI.COMM_WORLD. An exchange uses it, too. None: there are no feeders.
 
     Raises ConfigError, InUseError, NoSpaceError, SupplyOSError, SupplyMemoryError, SupplyError.
     """
     if exchange is None and comm is not None:
         raise ConfigError("comm is only for an exchange: set exchange=, too, or leave comm out")
     policy = None if exchange is None else exchange_of(exchange)
+    job = None if feeders is None else job_of(feeders, timeout)
+    if job is not None:
+        comm = job.comm if comm is None else comm
+        rank, local_rank = _ranks_of(job, rank, local_rank)
     transport = None if policy is None else transport_over(comm, timeout)
     mapped_files, named_pipes = _config_files(config)
     pair = _core.Pair(
@@ -70,6 +81,7 @@ def open(
         position=position or "",
         results_folder=os.fspath(results_folder or ""),
         exchange=policy is not None,
+        meeting=None if job is None else job.meeting,
     )
     if policy is not None and transport is not None:
         try:
@@ -77,7 +89,7 @@ def open(
         except BaseException as error:
             pair.abort(f"{type(error).__name__}: {error}")
             raise
-    return Supply(pair)
+    return Supply(pair, None if job is None else job.comm)
 
 
 def from_comm(comm: MPI.Comm, config: Config = None, **options: Any) -> Supply:
@@ -85,15 +97,26 @@ def from_comm(comm: MPI.Comm, config: Config = None, **options: Any) -> Supply:
 
     options: timeout, ring, block, group, position, results_folder and exchange of open(). The exchange uses `comm`.
     """
-    from mpi4py import MPI
-
     if options.get("exchange") is not None:
         options.setdefault("comm", comm)
+    return open(config, _local_rank(comm), rank=comm.rank, **options)
+
+
+def _local_rank(comm: MPI.Comm) -> int:
+    from mpi4py import MPI
 
     node = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.rank)
-    local_rank = node.rank
+    local_rank: int = node.rank
     node.Free()
-    return open(config, local_rank, rank=comm.rank, **options)
+    return local_rank
+
+
+def _ranks_of(job: Job, rank: int | None, local_rank: int | None) -> tuple[int | None, int | None]:
+    """Both ranks, if the pair is on this node."""
+    if job.meeting is not None:
+        return rank, local_rank
+    own = _local_rank(job.comm)
+    return job.comm.rank if rank is None else rank, own if local_rank is None else local_rank
 
 
 def _config_files(config: Config) -> tuple[str, str]:

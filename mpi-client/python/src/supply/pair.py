@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from supply import _core, arrow_views
+from supply import _core, arrow_views, positions
 from supply.block import Block
 from supply.closing import Closing
 from supply.errors import AllHeldError
@@ -45,8 +45,9 @@ class Supply(Closing):
     child cannot.
     """
 
-    def __init__(self, pair: _core.Pair) -> None:
+    def __init__(self, pair: _core.Pair, comm: Any = None) -> None:
         self._pair = pair
+        self._comm = comm
         self._last = ""
         self._ended_epoch = -1
         self._ended_epoch_position: str | None = None
@@ -98,9 +99,10 @@ class Supply(Closing):
         """The rank's position, for open(position=...) of a later run: after the last block that is released together
         with all blocks before it.
 
-        For a position inside a block see Block.position_after().
+        For a position inside a block see Block.position_after(). With more feeders than ranks, raises SupplyError
+        inside an epoch if the rank reads several pairs.
         """
-        return self._pair.position()
+        return positions.known(self._pair.position())
 
     @property
     def ended_epoch(self) -> int:
@@ -111,6 +113,14 @@ class Supply(Closing):
     def ended_epoch_position(self) -> str | None:
         """The position after ended_epoch, even if you still hold blocks of it. None before the first end."""
         return self._ended_epoch_position
+
+    @property
+    def comm(self) -> Any:
+        """With open(feeders=...): an mpi4py communicator of all ranks, without the feeders. Otherwise None.
+
+        Use it instead of MPI.COMM_WORLD. It stays open after close().
+        """
+        return self._comm
 
     @property
     def epoch_elements(self) -> int | None:

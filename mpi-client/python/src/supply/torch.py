@@ -14,6 +14,7 @@ import torch
 import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
+from supply import positions
 from supply.batch import Batch, Jagged, copied, rows_of
 from supply.batches import Batches
 from supply.block import Block
@@ -24,6 +25,7 @@ from supply.epoch_blocks import EpochBlocks
 from supply.equal_steps import EqualSteps, Step
 from supply.errors import SupplyError
 from supply.exchange import exchange_of, transport_over
+from supply.feeders import job_of
 from supply.loader import DataLoader
 from supply.opening import Config
 from supply.opening import open as open_supply
@@ -48,7 +50,8 @@ class SupplyDataset(Closing, IterableDataset):
     iterating over the SupplyDataset itself gives the next epoch.
 
     config, local_rank, options: as for supply.open(). The first iteration opens the pair. With `exchange`, all ranks
-        must make their data sets in the same order, and take the same epochs.
+        must make their data sets in the same order, and take the same epochs. With `feeders`, all ranks must make the
+        data set, and its `comm` is the communicator of the ranks.
     columns: names of the columns.
     batch_size: elements of a batch, for blocks of any size.
     transform: makes what the loop gets of a batch (a dict by column). In a DataLoader with workers, they call it.
@@ -103,10 +106,16 @@ class SupplyDataset(Closing, IterableDataset):
         if not isinstance(pin, bool) and not zero_copy:
             raise ValueError("pin=stream is for zero_copy=True: PyTorch itself watches the copies of pinned copies")
         self._pair = (config, local_rank)
+        # Here, so that the program has the communicator of the ranks before the first iteration.
+        self.comm: Any = None
+        if options.get("feeders") is not None:
+            options["feeders"] = job_of(options["feeders"], options.get("timeout"))
+            self.comm = options["feeders"].comm
         if options.get("exchange") is not None:
             # Here, because making a group is collective, and the first iteration may be in a thread of the workers.
             options["exchange"] = exchange_of(options["exchange"])
-            options["comm"] = transport_over(options.get("comm"), options.get("timeout"))
+            comm = options.get("comm")
+            options["comm"] = transport_over(self.comm if comm is None else comm, options.get("timeout"))
         self._options = options
         values = BlockValues(columns, dtypes or {}, ragged or {}, nulls or {})
         self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin))
@@ -164,7 +173,8 @@ class SupplyDataset(Closing, IterableDataset):
                 "state_dict(): the batches went through workers, and torch.utils.data.DataLoader does not tell which "
                 "of them the loop was handed: use supply.torch.DataLoader, or num_workers=0"
             )
-        state: dict[str, Any] = {"version": 1, "position": self._position}
+        position = None if self._position is None else positions.known(self._position)
+        state: dict[str, Any] = {"version": 1, "position": position}
         if self._last is not None:
             state["last"] = dict(copied(self._last))
         return state

@@ -1,0 +1,137 @@
+"""A rank whose pairs feeders open, if there are any. It writes what happened into a file of its folder.
+
+Arguments: folder, what to do, and for some of it a value.
+"""
+
+import json
+import pathlib
+import signal
+import sys
+from typing import Any
+
+import pytest
+import supply
+from mpi4py import MPI
+
+from exchanging import epochs_of, rows_of
+from task import wait_until
+
+folder, action, *values = sys.argv[1:]
+
+
+def read(s):
+    with s:
+        return epochs_of(s)
+
+
+def exchange():
+    with supply.open(feeders=MPI.COMM_WORLD, exchange=supply.Exchange("all", window_bytes=2048)) as s:
+        return epochs_of(s)
+
+
+def stop_inside(s):
+    """The rows of two blocks, and of half of the next one, with the position after it."""
+    with pytest.raises(ZeroDivisionError), s:
+        rows = [row for _ in range(2) for row in rows_of(s.next_block())]
+        block = s.next_block()
+        half = len(block) // 2
+        position = block.position_after(half)
+        rows += rows_of(block)[:half]
+        del block
+        raise ZeroDivisionError
+    return rows, position
+
+
+def no_position(s):
+    """With several pairs: there are positions at the ends of epochs only."""
+    with s:
+        block = s.next_block()
+        with pytest.raises(supply.SupplyError, match="more feeders than ranks"):
+            block.position_after(1)
+        del block
+        with pytest.raises(supply.SupplyError, match="more feeders than ranks"):
+            assert s.position
+        for block in s.epoch():
+            del block
+        assert s.position == s.ended_epoch_position
+        return epochs_of(s)
+
+
+def fail(s):
+    """The failure of reading."""
+    with pytest.raises(supply.SupplyError) as raised:
+        read(s)
+    return type(raised.value).__name__, str(raised.value)
+
+
+def fail_to_open():
+    with pytest.raises(supply.SupplyError) as raised:
+        supply.open(feeders=MPI.COMM_WORLD)
+    return type(raised.value).__name__, str(raised.value)
+
+
+def raise_after_a_block(s):
+    with pytest.raises(ZeroDivisionError), s:
+        assert len(s.next_block())
+        raise ZeroDivisionError("the training has diverged")
+
+
+def results(s):
+    with s:
+        with pytest.raises(supply.SupplyError) as raised:
+            s.results("numbers", "id long not null")
+        return str(raised.value), epochs_of(s)
+
+
+def interrupt(s):
+    """A signal ends a wait, and the pair stays open."""
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    with s:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            s.next_block()
+        pathlib.Path(folder, "interrupted").touch()
+        return epochs_of(s)
+
+
+def open_alone():
+    """Only rank 0 opens its pair."""
+    failed = pathlib.Path(folder, "0.json")
+    if MPI.COMM_WORLD.rank:
+        wait_until("the failure of rank 0", failed.exists)
+        MPI.COMM_WORLD.Abort(5)
+    return fail_to_open()
+
+
+def dataset(workers):
+    from supply.torch import DataLoader, SupplyDataset
+
+    with SupplyDataset(feeders=MPI.COMM_WORLD, columns=["id", "point"], batch_size=8) as data:
+        ranks = data.comm.allgather(data.comm.rank)
+        epochs = [
+            [number for batch in DataLoader(epoch, num_workers=int(workers)) for number in batch["id"].tolist()]
+            for epoch in data.epochs()
+        ]
+        assert data.state_dict()["position"].startswith("position-1:2:0:"), data.state_dict()
+        return ranks, epochs
+
+
+# These open the pair themselves.
+without_pair: dict[str, Any] = {
+    "dataset": dataset,
+    "exchange": exchange,
+    "fail_to_open": fail_to_open,
+    "open_alone": open_alone,
+}
+if action in without_pair:
+    outcome: Any = without_pair[action](*values)
+else:
+    opened = supply.open(feeders=MPI.COMM_WORLD, position=values[0] if values else None)
+    # The feeders come first in the communicator.
+    assert MPI.COMM_WORLD.rank - opened.comm.rank == MPI.COMM_WORLD.size - opened.comm.size
+    outcome = globals()[action](opened)
+    assert opened.closed
+pathlib.Path(folder, f"{MPI.COMM_WORLD.rank}.json").write_text(json.dumps(outcome))
+if action == "fail" and "is it stopped" in outcome[1]:
+    # The end of MPI would wait for the feeder.
+    MPI.COMM_WORLD.Abort(6)

@@ -1,0 +1,331 @@
+"""Ranks whose pairs feeders open in the same mpirun. The tasks are the test's own."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+import pyarrow
+import pytest
+import supply
+
+from exchanging import SCHEMA, LeavingTask, check_all_once, feeding, ids_of, row
+from layout import ROOT
+from task import wait_until
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None or shutil.which("mpirun") is None, reason="no mpi4py, or no mpirun"
+)
+
+TESTS = pathlib.Path(__file__).parent
+LIMIT_SECONDS = 120
+EPOCHS = 2
+PYTHON_FEEDER = [sys.executable, "-m", "supply.feeder"]
+C_FEEDER = [str(ROOT / "build" / "mpi-client" / "supply-feeder")]
+
+
+class Pair:
+    """The files of a pair, as feeding() takes them."""
+
+    def __init__(self, name):
+        self.paths = [name.with_name(f"{name.name}.{end}") for end in ("mapped", "request", "notification")]
+
+    def task(self):
+        """Attaches to the pair when it is open."""
+
+        def attached():
+            try:
+                task = LeavingTask(*self.paths)
+            except (OSError, ValueError):
+                # The files are not there yet, or the file is still empty.
+                return None
+            if task.header("version") != 0:
+                return task
+            task.leave()
+            return None
+
+        return wait_until("the pair", attached)
+
+
+class Job:
+    """An mpirun of feeders and ranks, with the config files of their pairs."""
+
+    def __init__(self, folder, pairs, timeout=60):
+        self.folder = folder
+        self.pairs = [Pair(folder / f"pair-{number}") for number in range(pairs)]
+        self.environment = {"SUPPLY_TIMEOUT": str(timeout), "OMPI_MCA_mpi_yield_when_idle": "1"}
+        for variable, name, line in (
+            ("SUPPLY_MAPPED_FILES", "mapped-files.conf", lambda paths: f"{paths[0]} ring=16KiB block=4KiB"),
+            ("SUPPLY_NAMED_PIPES", "named-pipes.conf", lambda paths: f"{paths[1]} {paths[2]}"),
+        ):
+            file = folder / name
+            file.write_text("".join(line(pair.paths) + "\n" for pair in self.pairs))
+            self.environment[variable] = str(file)
+        self._mpirun: Any = None
+        self._output: Any = None
+
+    def start(self, feeders, ranks, action, *values, feeder=PYTHON_FEEDER):
+        root = [] if os.geteuid() else ["--allow-run-as-root"]
+        command = ["mpirun", "--oversubscribe", *root]
+        if feeders:
+            command += ["-n", str(feeders), *feeder, ":"]
+        command += ["-n", str(ranks), sys.executable, str(TESTS / "fed_rank.py"), str(self.folder), action, *values]
+        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._mpirun = subprocess.Popen(
+            command, env={**os.environ, **self.environment}, stdout=self._output, stderr=subprocess.STDOUT
+        )
+
+    def feed(self, sizes):
+        """Tasks of all pairs. To be joined."""
+        for pair in self.pairs:
+            pair.task().leave()
+        return [feeding(pair, number, sizes[number], EPOCHS) for number, pair in enumerate(self.pairs)]
+
+    def wait(self):
+        """What mpirun and its programs have printed, and its exit status."""
+        status = self._mpirun.wait(LIMIT_SECONDS)
+        self._output.seek(0)
+        return self._output.read(), status
+
+    def succeed(self):
+        printed, status = self.wait()
+        assert status == 0, printed
+        assert not [path for pair in self.pairs for path in pair.paths if path.exists()]
+        return printed
+
+    def outcomes(self):
+        """What each rank has written."""
+        return [json.loads(file.read_text()) for file in sorted(self.folder.glob("[0-9].json"))]
+
+    def end(self):
+        if self._mpirun is not None:
+            # mpirun ends its processes then. After SIGKILL it would leave them.
+            self._mpirun.terminate()
+            self._mpirun.wait()
+            self._output.close()
+
+
+@pytest.fixture
+def make_job():
+    jobs: list[Job] = []
+    with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
+
+        def make(pairs, **options):
+            place = pathlib.Path(folder, str(len(jobs)))
+            place.mkdir()
+            jobs.append(Job(place, pairs, **options))
+            return jobs[-1]
+
+        yield make
+        for job in jobs:
+            job.end()
+
+
+@pytest.fixture(params=["python", "C"])
+def feeder(request):
+    if request.param == "python":
+        return PYTHON_FEEDER
+    if not os.access(C_FEEDER[0], os.X_OK):
+        pytest.skip("no supply-feeder: libsupply was built without MPI")
+    return C_FEEDER
+
+
+def read_all(job, feeders, ranks, sizes, action="read", **options):
+    """What each rank has written, and what was printed."""
+    job.start(feeders, ranks, action, **options)
+    tasks = job.feed(sizes)
+    printed = job.succeed()
+    for task in tasks:
+        task.join()
+    return job.outcomes(), printed
+
+
+@pytest.mark.parametrize("feeders, ranks", [(1, 1), (2, 3), (3, 2)])
+def test_all_once(make_job, feeder, feeders, ranks):
+    sizes = [[30, 30, 1], [47], []][: max(feeders, ranks)]
+    received, printed = read_all(make_job(len(sizes)), feeders, ranks, sizes, feeder=feeder)
+    assert len(received) == ranks
+    check_all_once(sizes, received, EPOCHS)
+    assert printed.count("supply-feeder: node ") == feeders
+    if feeders == 1:
+        assert f"sent {EPOCHS * 61} elements, 0.000 GB, of 1 pairs (from 0)" in printed
+
+
+def test_without_feeders_each_rank_has_its_pair(make_job):
+    sizes = [[30, 30], [47]]
+    received, _ = read_all(make_job(2), 0, 2, sizes)
+    check_all_once(sizes, received, EPOCHS)
+    assert {row["id"] // 1000 for row in received[0][0]} == {0}
+
+
+def test_resume(make_job):
+    sizes = [[20, 20, 20, 20]]
+    begun, rest = make_job(1), make_job(1)
+    begun.start(1, 1, "stop_inside")
+    begun.feed(sizes)
+    printed, status = begun.wait()
+    assert status == 1, printed
+    assert "supply-feeder: pair 0: ZeroDivisionError" in printed
+    ((rows, position),) = begun.outcomes()
+    rest.start(1, 1, "read", position)
+    tasks = rest.feed(sizes)
+    rest.succeed()
+    for task in tasks:
+        task.join()
+    ((first, second),) = rest.outcomes()
+    check_all_once(sizes, [[rows + first, second]], EPOCHS)
+    assert len(rows) == 50
+
+
+def test_several_pairs_have_positions_at_the_ends_of_epochs(make_job):
+    sizes = [[30, 30], [47]]
+    received, _ = read_all(make_job(2), 2, 1, sizes, "no_position")
+    check_all_once(sizes, received, 1)
+
+
+def test_an_exchange_of_the_ranks(make_job):
+    sizes = [[40, 40], [20]]
+    received, _ = read_all(make_job(2), 1, 2, sizes, "exchange")
+    check_all_once(sizes, received, EPOCHS)
+    assert {row["id"] // 1000 for row in received[0][0]} == {0, 1}, "the ranks have exchanged elements"
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_data_set(make_job, workers):
+    pytest.importorskip("supply.torch", reason="no PyTorch")
+    sizes = [[30, 30, 1], [47]]
+    job = make_job(2)
+    job.start(1, 2, "dataset", str(workers))
+    tasks = job.feed(sizes)
+    job.succeed()
+    for task in tasks:
+        task.join()
+    assert job.outcomes() == [[[0, 1], [[*ids_of(rank, sum(sizes[rank]))]] * EPOCHS] for rank in range(2)]
+
+
+def test_results_are_refused(make_job):
+    ((text, received),), _ = read_all(make_job(1), 1, 1, [[30]], "results")
+    assert "results" in text and "feeder" in text, text
+    check_all_once([[30]], [received], EPOCHS)
+
+
+def test_a_signal_ends_a_wait(make_job):
+    job = make_job(1)
+    job.start(1, 1, "interrupt")
+    wait_until("the signal", (job.folder / "interrupted").exists)
+    tasks = job.feed([[30]])
+    job.succeed()
+    for task in tasks:
+        task.join()
+    check_all_once([[30]], job.outcomes(), EPOCHS)
+
+
+def test_sparks_failure_arrives(make_job, feeder):
+    job = make_job(1)
+    job.start(1, 1, "fail", feeder=feeder)
+    task = job.pairs[0].task()
+    task.fail("the source is gone")
+    printed, status = job.wait()
+    task.leave()
+    assert status == 1, printed
+    ((name, text),) = job.outcomes()
+    assert name == "SparkError" and "the source is gone" in text and "node " in text, text
+    assert "supply-feeder: pair 0: " in printed and "the source is gone" in printed
+
+
+def test_spark_never_comes(make_job):
+    job = make_job(1, timeout=1)
+    job.start(1, 1, "fail")
+    _, status = job.wait()
+    ((name, text),) = job.outcomes()
+    assert name == "SupplyTimeoutError" and "no Spark task attached to pair 0" in text and "1 s" in text, text
+    assert status != 0
+
+
+def test_a_feeder_without_config_files(make_job):
+    job = make_job(1)
+    job.environment["SUPPLY_MAPPED_FILES"] = "/nonexistent.conf"
+    job.start(1, 1, "fail_to_open")
+    printed, status = job.wait()
+    ((name, text),) = job.outcomes()
+    assert name == "ConfigError" and "/nonexistent.conf" in text, text
+    assert status == 1, printed
+
+
+def test_a_rank_that_does_not_open_its_pair(make_job):
+    job = make_job(2, timeout=0.5)
+    job.start(0, 2, "open_alone")
+    _, status = job.wait()
+    ((name, text),) = job.outcomes()
+    assert name == "SupplyTimeoutError" and "has not called supply.open(feeders=...), and is no feeder, for 1 s" in text
+    assert status != 0
+
+
+def test_a_suspended_feeder_is_named(make_job):
+    job = make_job(1, timeout=1)
+    job.start(1, 1, "fail")
+    task = job.pairs[0].task()
+    feeder = task.header("rank_pid")
+    task.supply(pyarrow.RecordBatch.from_pylist([row(0)], SCHEMA))
+    wait_until("the first block's release", lambda: task.header("released") == 1)
+    os.kill(feeder, signal.SIGSTOP)
+    try:
+        _, status = job.wait()
+    finally:
+        os.kill(feeder, signal.SIGCONT)
+    task.leave()
+    ((name, text),) = job.outcomes()
+    assert name == "SupplyTimeoutError" and "supply-feeder on node " in text and "is it stopped" in text, text
+    assert status != 0
+
+
+def test_the_task_learns_why_a_rank_fails(make_job, feeder):
+    job = make_job(1)
+    job.start(1, 1, "raise_after_a_block", feeder=feeder)
+    task = job.pairs[0].task()
+    for number in range(3):
+        task.supply(pyarrow.RecordBatch.from_pylist([row(number)], SCHEMA), first_element=number)
+    wait_until("the rank's end", task.failure_of_rank)
+    assert "ZeroDivisionError: the training has diverged" in task.failure_of_rank()
+    task.leave()
+    printed, status = job.wait()
+    assert status == 1, printed
+    assert "ZeroDivisionError: the training has diverged" in printed
+
+
+def test_no_rank_among_the_processes(make_job):
+    job = make_job(1)
+    command = ["mpirun", "--oversubscribe", *([] if os.geteuid() else ["--allow-run-as-root"]), "-n", "2"]
+    ended = subprocess.run(
+        command + PYTHON_FEEDER, env={**os.environ, **job.environment}, capture_output=True, text=True,
+        timeout=LIMIT_SECONDS,
+    )  # fmt: skip
+    assert ended.returncode != 0
+    assert "supply-feeder: all processes of the communicator are feeders" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        (["--timeout", "0"], "invalid number of seconds larger than 0 value: '0'"),
+        (["--what"], "unrecognized arguments: --what"),
+        ([], "supply-feeder: no --mapped-files given: set it, or SUPPLY_MAPPED_FILES"),
+    ],
+    ids=["timeout", "unknown", "no files"],
+)
+def test_wrong_options_of_the_feeder(options, text):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SUPPLY_")}
+    ended = subprocess.run([*PYTHON_FEEDER, *options], env=environment, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert text in ended.stderr
+
+
+def test_a_communicator_that_is_none(files):
+    with pytest.raises(supply.ConfigError, match="feeders is 3, must be a communicator of mpi4py"):
+        supply.open(files.folder, 0, feeders=3)
