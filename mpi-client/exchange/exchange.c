@@ -119,10 +119,21 @@ static supply_status_t learn_schema(void *context, struct failure *failure) {
     return status;
 }
 
+/* A pair of which feeders open several has no position inside an epoch. */
+static supply_status_t check_position(const struct exchange *exchange, const struct position *position) {
+    if (!position->inside) return SUPPLY_OK;
+    const supply_block_t block = {.epoch = position->epoch,
+                                  .partition = position->partition,
+                                  .first_element = position->element,
+                                  .element_count = 1};
+    supply_position_t unused;
+    return supply_position_after(exchange->pair, &block, 0, &unused);
+}
+
 static supply_status_t find_position(const void *context, const struct position *consumed, struct position *position) {
     const struct exchange *exchange = context;
     exchange_positions_find(&exchange->positions, &exchange->resume, consumed, exchange->fingerprint, position);
-    return SUPPLY_OK;
+    return check_position(exchange, position);
 }
 
 static const supply_t *pair_of(const void *context) { return ((const struct exchange *)context)->pair; }

@@ -29,6 +29,21 @@ def exchange():
         return epochs_of(s)
 
 
+def exchange_positions():
+    """With several pairs: there are positions in the first window of an epoch, and after its end."""
+    found = []
+    with supply.open(feeders=MPI.COMM_WORLD, exchange=supply.Exchange("all", window_bytes=2048)) as s:
+        for block in s.epoch():
+            try:
+                found.append(block.position_after(1))
+            except supply.SupplyError as error:
+                found.append(str(error))
+            del block
+        found.append(s.position)
+        epochs_of(s)
+    return found
+
+
 def stop_inside(s):
     """The rows of two blocks, and of half of the next one, with the position after it."""
     with pytest.raises(ZeroDivisionError), s:
@@ -103,6 +118,23 @@ def open_alone():
     return fail_to_open()
 
 
+def dataset_of_several_pairs():
+    """The ids of each epoch. There is a state at the end of an epoch, and none inside."""
+    from supply.torch import SupplyDataset
+
+    found: list[list[int]] = []
+    with SupplyDataset(feeders=MPI.COMM_WORLD, columns=["id"], batch_size=8) as data:
+        for epoch in data.epochs():
+            found.append([])
+            for number, batch in enumerate(epoch):
+                found[-1] += batch["id"].tolist()
+                if number == 0:
+                    with pytest.raises(supply.SupplyError, match="more feeders than ranks"):
+                        data.state_dict()
+            assert data.state_dict()["position"].startswith(f"position-1:{len(found)}:0:")
+    return found
+
+
 def dataset(workers):
     from supply.torch import DataLoader, SupplyDataset
 
@@ -119,7 +151,9 @@ def dataset(workers):
 # These open the pair themselves.
 without_pair: dict[str, Any] = {
     "dataset": dataset,
+    "dataset_of_several_pairs": dataset_of_several_pairs,
     "exchange": exchange,
+    "exchange_positions": exchange_positions,
     "fail_to_open": fail_to_open,
     "open_alone": open_alone,
 }

@@ -189,11 +189,20 @@ def test_several_pairs_have_positions_at_the_ends_of_epochs(make_job):
     check_all_once(sizes, received, 1)
 
 
-def test_an_exchange_of_the_ranks(make_job):
-    sizes = [[40, 40], [20]]
-    received, _ = read_all(make_job(2), 1, 2, sizes, "exchange")
+@pytest.mark.parametrize("feeders, ranks", [(1, 2), (3, 2)])
+def test_an_exchange_of_the_ranks(make_job, feeders, ranks):
+    sizes = [[40, 40], [20], [50]][: max(feeders, ranks)]
+    received, _ = read_all(make_job(len(sizes)), feeders, ranks, sizes, "exchange")
     check_all_once(sizes, received, EPOCHS)
-    assert {row["id"] // 1000 for row in received[0][0]} == {0, 1}, "the ranks have exchanged elements"
+    senders = {len({row["id"] // 1000 for row in epochs[0]}) for epochs in received}
+    assert senders == {len(sizes)}, "the ranks have exchanged elements"
+
+
+def test_positions_of_an_exchange_of_several_pairs(make_job):
+    (found,), _ = read_all(make_job(2), 2, 1, [[30, 30], [47]], "exchange_positions")
+    assert found[0].startswith("position-1:0:0:")
+    assert "more feeders than ranks" in found[-2]
+    assert found[-1].startswith("position-1:1:0:")
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -207,6 +216,12 @@ def test_a_data_set(make_job, workers):
     for task in tasks:
         task.join()
     assert job.outcomes() == [[[0, 1], [[*ids_of(rank, sum(sizes[rank]))]] * EPOCHS] for rank in range(2)]
+
+
+def test_a_data_set_of_several_pairs(make_job):
+    pytest.importorskip("supply.torch", reason="no PyTorch")
+    (epochs,), _ = read_all(make_job(2), 2, 1, [[30, 30], [47]], "dataset_of_several_pairs")
+    assert list(map(sorted, epochs)) == [[*ids_of(0, 60), *ids_of(1, 47)]] * EPOCHS
 
 
 def test_results_are_refused(make_job):
