@@ -23,6 +23,11 @@ def read(path):
     return nodes
 
 
+def nodes(path):
+    """The names of the nodes, each one once, in the order of the file."""
+    return list(dict(read(path)))
+
+
 def write(path, nodes):
     """Writes (host, slots) pairs."""
     pathlib.Path(path).write_text("".join(f"{host} slots={slots}\n" for host, slots in nodes))

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from . import host_file
-from .command import Failure
+from .command import ROOT, Failure
 
 
 class Launcher:
@@ -42,6 +42,22 @@ class Launcher:
             command += ["-x", name]
         return command
 
+    def command_with_feeders(self, ranks, hosts, program_hosts, variables=()):
+        """
+        Starts a feeder on each node of a host file, and `ranks` ranks on the slots of another one. Returns what stands in
+        front of options for all of them, and what follows these in front of the program.
+        """
+        if self.is_mpich:
+            raise Failure("--program-hosts needs Open MPI: with MPICH, start mpiexec yourself (docs/FEEDERS.md)")
+        feeder = ROOT / "build/mpi-client/supply-feeder"
+        if not feeder.exists():
+            raise Failure(f"there is no {feeder}: install Open MPI's headers (make packages), then make build")
+        nodes = host_file.nodes(hosts)
+        # Open MPI does not mix --host and --hostfile.
+        feeders = [*self.command(len(nodes), None, variables), "--host", ",".join(f"{node}:1" for node in nodes)]
+        slots = ",".join(f"{node}:{slots}" for node, slots in host_file.read(program_hosts))
+        return feeders, [str(feeder), ":", "-n", str(ranks), "--host", slots]
+
     def temporary_files_in(self, folder, memory):
         """Options of Open MPI: what a killed mpirun leaves on this node is in these folders; `memory` is on tmpfs."""
         return ["--mca", "orte_tmpdir_base", str(folder), "--mca", "btl_vader_backing_directory", str(memory)]
@@ -64,7 +80,7 @@ class Launcher:
     def on_each_node(self, hosts, command):
         """Runs a command once on each node of a host file, for at most half a minute. Its output goes to stderr."""
         if self.is_mpich:
-            nodes = list(dict(host_file.read(hosts)))
+            nodes = host_file.nodes(hosts)
             words = ["-n", str(len(nodes)), "-ppn", "1", "-hosts", ",".join(nodes)]
         else:
             words = ["--hostfile", str(hosts), "--map-by", "ppr:1:node", *self._as_root]

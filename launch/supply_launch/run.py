@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import config_files, last_words
+from . import config_files, host_file, last_words
 from .command import ROOT, Failure
 from .last_words import failed_side
 from .mpi import Launcher
@@ -70,12 +70,16 @@ class Run:
             config_files.share(in_memory, options.group, 0o750)
         return work, in_memory
 
+    def _feeders(self):
+        """How many there are: one on each node with pairs."""
+        return len(host_file.nodes(self._options.hosts)) if self._options.program_hosts else 0
+
     def _start_supplier(self, work, supplier_options):
         options = self._options
         command: list[object] = [ROOT / "launch/supplier"]
         if options.yarn:
             command = [ROOT / "launch/submit-supplier", *options.yarn.split(",")]
-        command += [*supplier_options, "--ranks", options.ranks, "--timeout", options.timeout]
+        command += [*supplier_options, "--ranks", max(options.ranks, self._feeders()), "--timeout", options.timeout]
         command += ["--mapped-files", self._configs[0], "--named-pipes", self._configs[1]]
         command += ["--hosts", options.hosts] if options.hosts else []
         environment = {**os.environ, "TMPDIR": str(work)}
@@ -90,7 +94,13 @@ class Run:
         their environment.
         """
         options = self._options
-        command = self._launcher.command(options.ranks, options.hosts, variables)
+        feeder = []
+        if options.program_hosts:
+            command, feeder = self._launcher.command_with_feeders(
+                options.ranks, options.hosts, options.program_hosts, variables
+            )
+        else:
+            command = self._launcher.command(options.ranks, options.hosts, variables)
         environment = config_files.environment(self._configs[0], self._configs[1], options.timeout)
         environment.update(variables)
         if self._launcher.is_mpich:
@@ -107,8 +117,8 @@ class Run:
         shared = os.path.dirname(os.path.abspath(self._configs[0])) if options.hosts else work
         of_ranks, folder = [], None
         if os.access(shared, os.W_OK):
-            of_ranks, folder = self._launcher.files_of_ranks(self._make_folder(shared), options.ranks)
-        ranks = self._sides.start("ranks", [*command, *of_ranks, *program], relay="stderr", env=environment)
+            of_ranks, folder = self._launcher.files_of_ranks(self._make_folder(shared), options.ranks + self._feeders())
+        ranks = self._sides.start("ranks", [*command, *of_ranks, *feeder, *program], relay="stderr", env=environment)
         return ranks, ranks.output, folder
 
     def _limit_after(self, first, side):

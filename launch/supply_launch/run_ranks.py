@@ -34,10 +34,16 @@ def main(arguments):
     for file in files:
         if not os.access(file, os.R_OK):
             raise Failure(f"{file} cannot be read")
-    slots = sum(of_host for _, of_host in host_file.read(options.hosts))
+    hosts = options.program_hosts or options.hosts
+    slots = sum(of_host for _, of_host in host_file.read(hosts))
     ranks = options.ranks or slots
     if ranks > slots or not slots:
-        raise Failure(f"{options.hosts} has {slots} slots for {ranks} ranks: add hosts or raise slots=n")
+        raise Failure(f"{hosts} has {slots} slots for {ranks} ranks: add hosts or raise slots=n")
     mapped_files, named_pipes = os.path.realpath(options.mapped_files), os.path.realpath(options.named_pipes)
     environment = config_files.environment(mapped_files, named_pipes, options.timeout)
-    become([*Launcher().command(ranks, options.hosts), *program], environment)
+    launcher, feeder = Launcher(), []
+    if options.program_hosts:
+        command, feeder = launcher.command_with_feeders(ranks, options.hosts, options.program_hosts)
+    else:
+        command = launcher.command(ranks, options.hosts)
+    become([*command, *feeder, *program], environment)

@@ -45,10 +45,11 @@ class ClusterRun:
         """The options of both sides."""
         return ["--hosts", self.hosts, "--mapped-files", self.mapped_files, "--named-pipes", self.named_pipes]
 
-    def start(self, *arguments, program=SUPPLY_CAT, **environment):
-        """Starts the ranks, all by one mpirun. environment: variables for them."""
+    def start(self, *arguments, program=SUPPLY_CAT, launch_options=(), **environment):
+        """Starts the ranks, all by one mpirun. launch_options: of run-ranks; environment: variables for the ranks."""
         shutil.rmtree(self._output, ignore_errors=True)
-        command = [LAUNCH / "run-ranks", *self.options(), "--timeout", self.timeout, "--", program, *arguments]
+        command = [LAUNCH / "run-ranks", *self.options(), "--timeout", self.timeout]
+        command += [*launch_options, "--", program, *arguments]
         self.process = subprocess.Popen(
             self._cluster.on("head", *map(str, command)),
             env={**self.environment, **environment},
