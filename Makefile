@@ -38,19 +38,25 @@ LINT := build/lint
 LINT_READY := $(LINT)/.ready
 WHEEL_VENV := build/wheel-venv
 WHEEL_READY := $(WHEEL_VENV)/.ready
+WHEEL_ENVIRONMENT := $(WHEEL_VENV)/.environment
 # JAX and TensorFlow.
 ARRAYS := build/arrays
-WHEEL_SOURCES := $(addprefix mpi-client/python/tests/,requirements.txt requirements-trainers.txt) $(shell find mpi-client proto/layout.tsv -type f -not -path '*/tests/*')
+WHEEL_SOURCES := pyproject.toml LICENSE $(shell find mpi-client proto/layout.tsv configs/spark launch/supply_launch -type f -not -path '*/tests/*' -not -name '*.pyc')
+RELEASE := build/release
+RELEASE_VENV := build/release-venv
+RELEASE_READY := $(RELEASE_VENV)/.ready
+RELEASE_BOMS := spark-supplier/target/supplier.cdx.json build/spark-3.5/target/supplier.cdx.json
 
 # CMake itself knows what is stale. The make that it starts must not meet this one's flags.
 CMAKE := env -u MAKEFLAGS -u MFLAGS cmake
 # Debian's Maven writes escape sequences into logs, too, where it is not told not to.
-MAVEN := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --quiet -Dstyle.color=never \
-	--file spark-supplier/pom.xml --activate-profiles spark-$(SPARK)
+MAVEN_OF := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --quiet -Dstyle.color=never \
+	--file spark-supplier/pom.xml --activate-profiles
+MAVEN := $(MAVEN_OF) spark-$(SPARK)
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu format python lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
+.PHONY: menu format python release test-release wheel archives maven packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests packages-offload clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
@@ -198,6 +204,9 @@ packages: ## the Debian packages that are missing
 packages-for-tests:
 	@PYTHON=$(PYTHON) launch/install-packages --for-tests
 
+packages-for-release:
+	@PYTHON=$(PYTHON) launch/install-packages --for-release
+
 packages-offload: ## the Debian packages of libsupply_linalg, which supply-server loads: OpenBLAS and SLEPc, about 100
 	@PYTHON=$(PYTHON) launch/install-packages --for-offload
 
@@ -270,6 +279,38 @@ $(LINT_READY): configs/lint/requirements.txt | packages
 	@$(LINT)/bin/pip install --quiet --disable-pip-version-check --requirement configs/lint/requirements.txt
 	@touch $@
 
+$(RELEASE_READY): configs/release-requirements.txt | packages
+	@echo 'build: $(RELEASE_VENV)'
+	@rm -rf $(RELEASE_VENV) && $(PYTHON) -m venv $(RELEASE_VENV)
+	@$(RELEASE_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement configs/release-requirements.txt
+	@touch $@
+
+# What a user installs: docs/design/packaging.md. Nothing is published.
+release: build-every-spark $(RELEASE_READY) | packages-for-release ## every artifact of a release, with checksums and an SBOM, in build/release
+	@rm -rf $(RELEASE)
+	@$(MAKE) --no-print-directory maven wheel archives
+	@launch/dev/write-sbom $(RELEASE) $(RELEASE_BOMS)
+	@cd $(RELEASE) && sha256sum --quiet --check SHA256SUMS && echo "release: ok, $$(wc -l < SHA256SUMS) files in $(RELEASE)"
+
+test-release: ## installs each artifact of `make release` into something empty, and uses it there
+	@mkdir -p $(REPORTS)
+	@$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider --junitxml $(REPORTS)/release.xml launch/tests/release
+
+wheel: build-every-spark $(RELEASE_READY) ## of these the Python package: the sdist, and a wheel for each Python that is here
+	@launch/dev/build-wheels $(RELEASE)
+
+archives: build-every-spark | packages-for-release ## of these the tarball and the Debian packages
+	@echo 'build: the tarball and the Debian packages'
+	@env -u MAKEFLAGS -u MFLAGS JOBS=$(JOBS) launch/dev/build-archives $(RELEASE)
+
+maven: maven-4.1 maven-3.5 ## of these a Maven repository with the jars of every Spark, their sources and documentation
+
+maven-%: | packages
+	@echo 'build: $(RELEASE)/maven for Spark $*'
+	@mkdir -p $(RELEASE)
+	@$(MAVEN_OF) spark-$*,release deploy -DskipTests -Dmaven.test.skip=true -DaltDeploymentRepository=release::file:$(CURDIR)/$(RELEASE)/maven \
+		> build/maven-$*.log 2>&1 || { cat build/maven-$*.log >&2; exit 1; }
+
 $(DATUM): proto/datum.proto $(VENV_READY)
 	@mkdir -p $(@D)
 	@$(VENV)/bin/python -m grpc_tools.protoc --proto_path=proto --python_out=$(@D) proto/datum.proto
@@ -313,7 +354,7 @@ test-scala-3.5:
 test-python:
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/mpich launch/tests
 
-# The wheel of mpi-client/python in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
+# The Python package in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
 # from the system: the PyTorch of the package index is a hundred times the size.
 test-wheel: build $(WHEEL_READY) $(DATUM) $(DIGITS) ## the Python package: builds and installs its wheel, and tests it with Spark and mpirun
 	@$(WHEEL_PYTEST) mpi-client/python/tests
@@ -326,18 +367,22 @@ test-package:
 test-estimators:
 	@$(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/estimators.xml $(ESTIMATOR_TESTS)
 
-$(WHEEL_READY): $(WHEEL_SOURCES) $(VENV_READY) | packages-for-tests
-	@echo 'build: the wheel of mpi-client/python'
+$(WHEEL_ENVIRONMENT): $(addprefix mpi-client/python/tests/,requirements.txt requirements-trainers.txt) $(VENV_READY) | packages-for-tests
+	@echo 'build: $(WHEEL_VENV)'
 	@rm -rf $(WHEEL_VENV) && $(PYTHON) -m venv --system-site-packages $(WHEEL_VENV)
-	@env -u MAKEFLAGS -u MFLAGS $(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check \
-		--requirement mpi-client/python/tests/requirements.txt ./mpi-client/python
+	@$(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement mpi-client/python/tests/requirements.txt
 	@$(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps \
 		--requirement mpi-client/python/tests/requirements-trainers.txt
-# PySpark is the one of build/venv, without the newer numpy there. A package for users has the jars itself.
+# PySpark is the one of build/venv, without the newer numpy there.
 	@site=$$(echo $(CURDIR)/$(WHEEL_VENV)/lib/python3*/site-packages) && \
-		ln -sfn $$(realpath $(VENV)/lib/python3*/site-packages/pyspark) $$(realpath $(VENV)/lib/python3*/site-packages/py4j) $$site && \
-		mkdir -p $$site/supply/jars && ln -sfn $(CURDIR)/spark-supplier/target $$site/supply/jars/spark-4.1 && \
-		ln -sfn $(CURDIR)/build/spark-3.5/target $$site/supply/jars/spark-3.5
+		ln -sfn $$(realpath $(VENV)/lib/python3*/site-packages/pyspark) $$(realpath $(VENV)/lib/python3*/site-packages/py4j) $$site
+	@touch $@
+
+# The wheel that users get, with the launchers and the jars that are there, but compiled for this machine alone.
+$(WHEEL_READY): $(WHEEL_SOURCES) $(JAR) $(WHEEL_ENVIRONMENT)
+	@echo 'build: the wheel of the Python package'
+	@env -u MAKEFLAGS -u MFLAGS $(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall \
+		--no-build-isolation --config-settings build-dir=build/wheel .
 	@touch $@
 
 test-trainers: build $(WHEEL_READY) $(ARRAYS)/.ready ## docs/TRAINERS.md with every trainer, also those whose packages are large (350 MB)

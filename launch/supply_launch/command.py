@@ -3,12 +3,11 @@
 import argparse
 import importlib
 import os
-import pathlib
 import re
 import signal
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from . import places
 
 
 class Failure(Exception):
@@ -48,12 +47,16 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, usage, description, epilog=None):
         super().__init__(
-            usage=usage, description=description, epilog=epilog, allow_abbrev=False, formatter_class=_Format
+            usage=places.named(usage),
+            description=places.named(description),
+            epilog=places.named(epilog),
+            allow_abbrev=False,
+            formatter_class=_Format,
         )
 
     def option(self, name, metavar, help, type=str, **settings):
         """An option, or a positional argument if the name begins with no '-'."""
-        self.add_argument(name, metavar=metavar, help=help, type=type, **settings)
+        self.add_argument(name, metavar=metavar, help=places.named(help), type=type, **settings)
 
     def repeatable(self, name, metavar, help):
         self.add_argument(name, metavar=metavar, help=f"{help}; repeatable", action="append", default=[])

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 import sys
 
-from . import host_file
-from .command import ROOT, Failure
+from . import host_file, places
+from .command import Failure
 
 
 class Launcher:
@@ -49,9 +49,9 @@ class Launcher:
         """
         if self.is_mpich:
             raise Failure("--program-hosts needs Open MPI: with MPICH, start mpiexec yourself (docs/FEEDERS.md)")
-        feeder = ROOT / "build/mpi-client/supply-feeder"
+        feeder = places.program("supply-feeder")
         if not feeder.exists():
-            raise Failure(f"there is no {feeder}: install Open MPI's headers (make packages), then make build")
+            raise Failure(f"there is no {feeder}: {places.MISSING_MPI}")
         nodes = host_file.nodes(hosts)
         # Open MPI does not mix --host and --hostfile.
         feeders = [*self.command(len(nodes), None, variables), "--host", ",".join(f"{node}:1" for node in nodes)]

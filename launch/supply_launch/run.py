@@ -6,8 +6,8 @@ import subprocess
 import sys
 import tempfile
 
-from . import config_files, host_file, last_words
-from .command import ROOT, Failure
+from . import config_files, host_file, last_words, places
+from .command import Failure
 from .last_words import failed_side
 from .mpi import Launcher
 from .processes import Sides, remove_folders, signal_name
@@ -76,9 +76,9 @@ class Run:
 
     def _start_supplier(self, work, supplier_options):
         options = self._options
-        command: list[object] = [ROOT / "launch/supplier"]
+        command: list[object] = [places.launcher("supplier")]
         if options.yarn:
-            command = [ROOT / "launch/submit-supplier", *options.yarn.split(",")]
+            command = [places.launcher("submit-supplier"), *options.yarn.split(",")]
         command += [*supplier_options, "--ranks", max(options.ranks, self._feeders()), "--timeout", options.timeout]
         command += ["--mapped-files", self._configs[0], "--named-pipes", self._configs[1]]
         command += ["--hosts", options.hosts] if options.hosts else []
@@ -162,7 +162,7 @@ class Run:
         Results stay, because another Spark program may read them.
         """
         options = self._options
-        command = [ROOT / "build/mpi-client/supply-clean", "--mapped-files", options.mapped_files]
+        command = [places.program("supply-clean"), "--mapped-files", options.mapped_files]
         command += ["--named-pipes", options.named_pipes, "--keep-results"]
         if not options.hosts:
             subprocess.run(command, stdout=sys.stderr, check=False)

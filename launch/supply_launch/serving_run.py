@@ -5,8 +5,8 @@ import pathlib
 import shutil
 import time
 
-from . import config_files
-from .command import ROOT, Failure
+from . import config_files, places
+from .command import Failure
 from .processes import signal_name
 from .run import GRACE, Run
 
@@ -77,9 +77,9 @@ class ServingRun(Run):
 
 def _server():
     """The path of supply-server."""
-    built = ROOT / "build/mpi-client/supply-server"
+    built = places.program("supply-server")
     wanted = os.environ.get("SUPPLY_SERVER") or (str(built) if built.exists() else "supply-server")
     found = shutil.which(wanted)
     if not found:
-        raise Failure(f"there is no program '{wanted}': install MPI and run 'make build', or set SUPPLY_SERVER", 127)
+        raise Failure(f"there is no program '{wanted}': {places.MISSING_MPI}, or set SUPPLY_SERVER", 127)
     return found

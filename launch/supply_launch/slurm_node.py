@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 
-from .command import ROOT, Failure
+from . import places
+from .command import Failure
 from .processes import Sides, remove_folders
 
 # Seconds for the worker to end its executors, and for the ranks to end.
@@ -27,7 +28,7 @@ def main(arguments):
     os.makedirs(scratch, mode=0o700, exist_ok=True)
     if os.stat(scratch).st_uid != os.geteuid():
         raise Failure(f"{scratch} on {node} belongs to another user (TMPDIR)")
-    clean = [ROOT / "build/mpi-client/supply-clean", "--mapped-files", mapped_files, "--named-pipes", named_pipes]
+    clean = [places.program("supply-clean"), "--mapped-files", mapped_files, "--named-pipes", named_pipes]
     command = [f"{os.environ['SPARK_HOME']}/bin/spark-class", "org.apache.spark.deploy.worker.Worker", "--host", node]
     command += ["--webui-port", "0", "--cores", cores, "--memory", memory, "--work-dir", f"{scratch}/work", master]
     sides = Sides()

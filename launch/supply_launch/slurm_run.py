@@ -10,8 +10,8 @@ import subprocess
 import tempfile
 import time
 
-from . import config_files, host_file, slurm_allocation, slurm_node
-from .command import ROOT, Failure, Parser, add_config_options, heap_size, split_at_program
+from . import config_files, host_file, places, slurm_allocation, slurm_node
+from .command import Failure, Parser, add_config_options, heap_size, split_at_program
 from .processes import Sides, remove_folders
 from .spark import NO_PERF_DATA, Spark, configuration
 
@@ -104,14 +104,14 @@ class Job:
             return 128 + self._sides.signal
         count = len(self._nodes)
         srun: list[object] = ["srun", "--overlap", f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1"]
-        srun += ["--kill-on-bad-exit=1", "--cpu-bind=none", "--mpi=none", "--export=ALL", ROOT / "launch/slurm-run"]
+        srun += ["--kill-on-bad-exit=1", "--cpu-bind=none", "--mpi=none", "--export=ALL", places.launcher("slurm-run")]
         srun += ["--on-node", master, ranks_a_node, options.executor_memory, mapped_files, named_pipes, self._scratch]
         with open(work / "workers.log", "wb") as log:
             # On the nodes all ends with stdin, also when this command is killed.
             self._workers = self._sides.start(
                 "workers", srun, notice=True, stdin=subprocess.PIPE, stderr=log, env=daemon
             )
-        command: list[object] = [ROOT / "launch/supply-run", "--master", master]
+        command: list[object] = [places.launcher("supply-run"), "--master", master]
         command += ["--conf", f"spark.executor.memory={options.executor_memory}", "--conf"]
         command += [f"spark.executor.defaultJavaOptions={NO_PERF_DATA} -Djava.io.tmpdir={self._scratch}", *run_options]
         command += ["--ranks", sum(tasks for _, tasks in self._nodes), "--hosts", work / "hosts"]

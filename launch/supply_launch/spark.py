@@ -5,28 +5,29 @@ import pathlib
 import re
 import tempfile
 
-from .command import ROOT, Failure
+from . import places
+from .command import Failure
 
 # Otherwise every JVM leaves a folder in /tmp.
 NO_PERF_DATA = "-XX:-UsePerfData"
 
 
 class Spark:
-    """The Spark of SPARK_HOME (default: the one in build/venv), and the jar that is built for it."""
+    """The Spark of SPARK_HOME (default: places.spark_home()), and the jar that is built for it."""
 
     def __init__(self):
-        in_venv = next(ROOT.glob("build/venv/lib/python3*/site-packages/pyspark"), ROOT / "build/venv")
-        self.home = pathlib.Path(os.environ.get("SPARK_HOME") or in_venv)
+        home = os.environ.get("SPARK_HOME") or places.spark_home()
+        if not home:
+            raise Failure(f"there is no Spark: {places.MISSING_SPARK}")
+        self.home = pathlib.Path(home)
         if not os.access(self.submit, os.X_OK):
-            raise Failure(f"no Spark in {self.home}: run 'make build', or set SPARK_HOME")
+            raise Failure(f"no Spark in {self.home}: {places.MISSING_SPARK}")
         core = " ".join(file.name for file in self.home.glob("jars/spark-core_*-*.jar"))
         version = re.match(r"spark-core_[0-9.]+-([0-9]+\.[0-9]+)\.", core)
-        of_version = ROOT / f"build/spark-{version[1]}/target/spark-supplier.jar" if version else None
-        usual = ROOT / "spark-supplier/target/spark-supplier.jar"
         # On another Spark the usual jar says what to do.
-        self.jar = of_version if of_version and of_version.is_file() else usual
+        self.jar = places.jar(version[1] if version else "")
         if not self.jar.is_file():
-            raise Failure(f"no {self.jar}: run 'make build'")
+            raise Failure(f"no {self.jar}: {places.MISSING}")
 
     @property
     def submit(self):
@@ -58,4 +59,4 @@ class Spark:
 
 def configuration():
     """The folder of Spark's settings."""
-    return pathlib.Path(os.environ.get("SPARK_CONF_DIR") or ROOT / "configs/spark")
+    return pathlib.Path(os.environ.get("SPARK_CONF_DIR") or places.spark_settings())

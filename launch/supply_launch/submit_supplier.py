@@ -21,8 +21,8 @@ All other options are the Supplier's (docs/OPTIONS.md). --lmdb names a path that
 EPILOG = """
 Environment:
   HADOOP_CONF_DIR  the cluster's configuration (required; launch/dev/mini-cluster prints it)
-  SPARK_HOME       Spark to use, which is uploaded once (default: the one in build/venv)
-  SPARK_CONF_DIR   Spark's settings (default: configs/spark)
+  SPARK_HOME       Spark to use, which is uploaded once (default: as in launch/supplier --help)
+  SPARK_CONF_DIR   Spark's settings (default: as in launch/supplier --help)
 """
 # The files that are shipped along, by the names that they get in the folder of each container.
 SHIPPED = {"--hosts": "hosts", "--mapped-files": "mapped-files.conf", "--named-pipes": "named-pipes.conf"}

@@ -12,8 +12,9 @@ Exit status: 0 if every rank has received everything; 1 if Spark or the source f
 rank did not attach, stalled, failed or died; 130 or 143 if a signal ended it.
 
 Environment:
-  SPARK_HOME        Spark to use (default: the one in build/venv). 'make build SPARK=...' makes the jar for it
-  SPARK_CONF_DIR    Spark's settings (default: configs/spark)
+  SPARK_HOME        Spark to use (default: PySpark's, then that of spark-submit on PATH; in a checkout: the one in
+                    build/venv, and 'make build SPARK=...' makes the jar for another)
+  SPARK_CONF_DIR    Spark's settings (default: those that come with this command: configs/spark)
   TMPDIR            where Spark and Java put temporary files (default: /tmp)
   SPARK_LOCAL_DIRS  where Spark spills to (default: TMPDIR)
 """

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-from .command import ROOT, Failure, Parser
+from . import places
+from .command import Failure, Parser
 from .processes import end_with_parent
 from .spark import Spark
 
@@ -25,7 +26,7 @@ Options for Spark's settings, as in launch/supplier:
   --master MASTER       where the executors will run (default: local[1]). Nothing is started there
   --conf KEY=VALUE      a setting that the run will have; repeatable
 
-The other options are those of build/mpi-client/supply-doctor:
+Other options:
 
 {options}
 
@@ -41,11 +42,14 @@ TIMEOUT = 120
 
 
 def main(arguments):
-    doctor = ROOT / "build/mpi-client/supply-doctor"
+    doctor = places.program("supply-doctor")
     if not os.access(doctor, os.X_OK):
-        raise Failure(f"no {doctor}: run 'make build'")
+        raise Failure(f"no {doctor}: {places.MISSING}")
+    if "--version" in arguments:
+        print(_output(doctor, "--version"), end="")
+        return 0
     if "--help" in arguments:
-        print(HELP.format(usage=USAGE, options=_options(_output(doctor, "--help"))))
+        print(places.named(HELP).format(usage=places.named(USAGE), options=_options(_output(doctor, "--help"))))
         return 0
     parser = Parser(USAGE.removeprefix("usage: "), None)
     parser.option("--master", "MASTER", "", default="local[1]")

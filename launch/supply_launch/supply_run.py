@@ -28,8 +28,8 @@ stdout is passed on, too.
 Environment:
   MPIRUN      Open MPI's mpirun or MPICH's mpiexec, followed by options of your own (default: mpirun)
   SPARK_HOME, SPARK_CONF_DIR, TMPDIR  as in launch/supplier --help
-  SUPPLY_SERVER, SUPPLY_LIBRARIES     with --serve: the program supply-server (default: the one in build), and the
-                                      folder of its libraries
+  SUPPLY_SERVER, SUPPLY_LIBRARIES     with --serve: the program supply-server (default: the one of this
+                                      installation), and the folder of its libraries
 """
 
 

@@ -21,7 +21,7 @@ SPARK_PROGRAM = """
 from pyspark.sql import SparkSession
 import supply.spark
 
-spark = SparkSession.builder.master("local[2]").config("spark.jars", supply.spark.jar()).getOrCreate()
+spark = SparkSession.builder.master("local[2]").config("spark.jars", supply.spark.jars()).getOrCreate()
 with supply.spark.Ranks.attach(spark, library="libcolumn_sums.so") as ranks:
     matrix = ranks.matrix(spark.range(5).selectExpr("double(id) as x"), features="x")
     with open("sums", "w") as file:

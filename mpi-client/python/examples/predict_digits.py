@@ -55,7 +55,7 @@ def main():
     arguments = parser.parse_args()
 
     # A slot for each rank, and one that starts them.
-    builder = SparkSession.builder.master(f"local[{arguments.ranks + 1}]").config("spark.jars", supply.spark.jar())
+    builder = SparkSession.builder.master(f"local[{arguments.ranks + 1}]").config("spark.jars", supply.spark.jars())
     spark = builder.getOrCreate()
     supplier = Supplier(arguments.ranks)
     digits, unseen = (

@@ -25,7 +25,7 @@ def train(data):
 
 
 def main():
-    builder = SparkSession.builder.master(sys.argv[1]).config("spark.jars", supply.spark.jar())
+    builder = SparkSession.builder.master(sys.argv[1]).config("spark.jars", supply.spark.jars())
     spark = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
     try:
         supplier = Supplier(ranks=2, folder=sys.argv[2], launcher=sys.argv[3])

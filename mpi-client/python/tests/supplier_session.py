@@ -30,7 +30,7 @@ def session_fixture(cores):
         import supply.spark
         from pyspark.sql import SparkSession
 
-        builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", supply.spark.jar())
+        builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", supply.spark.jars())
         session = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
         yield session
         session.stop()

@@ -25,7 +25,7 @@ def train(data):
         print("trains")
         time.sleep(1000)
 
-spark = SparkSession.builder.master("local[3]").config("spark.jars", supply.spark.jar()).getOrCreate()
+spark = SparkSession.builder.master("local[3]").config("spark.jars", supply.spark.jars()).getOrCreate()
 Supplier(ranks=2, folder={!r}).run(train, spark.range(0, 1000, 1, 4), columns=["id"], batch_size=1)
 """
 

@@ -19,10 +19,21 @@ Or routines of MPI libraries on the rows of a DataFrame: Ranks(spark, n=4). docs
 from supply.errors import RankError, SupplierError
 from supply.ranks.current import data
 from supply.spark.estimator import TorchEstimator
-from supply.spark.jars import jar
 from supply.spark.ranks import Ranks
 from supply.spark.results import release
+from supply.spark.spark_session import jars, session
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import TorchModel
 
-__all__ = ["RankError", "Ranks", "Supplier", "SupplierError", "TorchEstimator", "TorchModel", "data", "jar", "release"]
+__all__ = [
+    "RankError",
+    "Ranks",
+    "Supplier",
+    "SupplierError",
+    "TorchEstimator",
+    "TorchModel",
+    "data",
+    "jars",
+    "release",
+    "session",
+]

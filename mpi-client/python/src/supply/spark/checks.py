@@ -25,13 +25,17 @@ def check_session(df: Any) -> Any:
             "Connect, start the ranks yourself and use df.write.format('supply') (docs/DATAFRAMES.md)"
         )
     context = df.sparkSession.sparkContext
-    jvm_class = context._jvm.supply.python.Nodes
-    if "JavaPackage" in type(jvm_class).__name__:
-        raise SupplierError(
-            "this session does not have the Supplier's jar: make the session with "
-            "SparkSession.builder.config('spark.jars', supply.spark.jar())"
-        )
+    check_jar(context)
     return context
+
+
+def check_jar(context: Any) -> None:
+    """Refuses a SparkContext without the Supplier's jar. The JVM of this Python took its jars when it started."""
+    if "JavaPackage" in type(context._jvm.supply.python.Nodes).__name__:
+        raise SupplierError(
+            "this session does not have the Supplier's jar: restart Python, and make its first session with "
+            "supply.spark.session(), or with SparkSession.builder.config('spark.jars', supply.spark.jars())"
+        )
 
 
 def check_columns(df: Any, columns: Sequence[str], name: str = "df") -> None:

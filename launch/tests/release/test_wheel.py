@@ -1,0 +1,145 @@
+"""The wheels and the sdist of a release, in environments that have nothing else of this project."""
+
+import pathlib
+import re
+import subprocess
+import tarfile
+import zipfile
+
+import pytest
+
+from conftest import ROOT, SYSTEM_PYTHON, clean_environment, run
+
+LAUNCHERS = [
+    "supplier",
+    "submit-supplier",
+    "supply-doctor",
+    "supply-make-configs",
+    "supply-run",
+    "supply-run-ranks",
+    "supply-slurm-run",
+]
+DIGITS = ROOT / "build" / "digits" / "train_lmdb"
+NOTEBOOK = """
+import sys, nbclient, nbformat
+notebook = nbformat.read(sys.argv[1], 4)
+try:
+    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+finally:
+    nbformat.write(notebook, sys.argv[2])
+"""
+# With PySpark, and without it.
+JARS = "import supply.spark; print(supply.spark.jars())"
+ATTACH = """
+import supply, sys
+print(supply.__version__, supply.__file__)
+try:
+    supply.open(sys.argv[1], 0, timeout=0.2)
+except supply.SupplyTimeoutError as error:
+    print("no task:", error)
+"""
+
+
+def wheels(release):
+    found = sorted(release.glob("*.whl"))
+    assert found
+    return found
+
+
+def test_a_wheel_has_both_sides_and_every_license(release, version):
+    for wheel in wheels(release):
+        with zipfile.ZipFile(wheel) as file:
+            names = file.namelist()
+            metadata = file.read(f"spark_supplier-{version}.dist-info/METADATA").decode()
+        for jar in ("4.1", "3.5"):
+            assert f"supply/jars/spark-{jar}/spark-supplier.jar" in names
+        for tool in ("supply-cat", "supply-clean", "supply-stat"):
+            assert f"spark_supplier-{version}.data/scripts/{tool}" in names
+        assert "supply/libexec/supply-doctor" in names and "supply_launch/places.py" in names
+        licenses = {name.rpartition("/")[2] for name in names if "/licenses/" in name}
+        wanted = {path.name for path in (ROOT / "mpi-client" / "licenses").iterdir()} | {"LICENSE", "NOTICE"}
+        assert wanted <= licenses
+        assert "Requires-Python: >=3.10" in metadata and "License-Expression: Apache-2.0" in metadata
+        # Programs of a checkout are not in it.
+        assert not [name for name in names if "/tests/" in name or name.endswith((".cc", ".pyc"))]
+
+
+def test_a_wheel_runs_on_old_systems(release):
+    for wheel in wheels(release):
+        said = run(ROOT / "build" / "release-venv" / "bin" / "auditwheel", "show", wheel).stdout
+        platforms = re.findall(r"manylinux_2_(\d+)_x86_64", said)
+        assert platforms and min(map(int, platforms)) <= 26, said
+
+
+def test_the_notebook_runs_to_its_pictures(environment, tmp_path):
+    import json
+
+    notebook = ROOT / "mpi-client" / "python" / "examples" / "digits.ipynb"
+    executed = tmp_path / "executed.ipynb"
+    run(environment / "bin" / "python", "-c", NOTEBOOK, notebook, executed, cwd=tmp_path, env=clean_environment())
+    outputs = [out for cell in json.loads(executed.read_text())["cells"] for out in cell.get("outputs", [])]
+    pictures = [out["data"]["image/png"] for out in outputs if "image/png" in out.get("data", {})]
+    assert len(pictures) == 3 and all(len(picture) > 4000 for picture in pictures)
+    text = "".join("".join(out["text"]) for out in outputs if out["output_type"] == "stream")
+    [(count, accuracy)] = re.findall(r"predictions=(\d+) accuracy=([0-9.]+)", text)
+    assert int(count) == 360 and float(accuracy) > 0.9
+
+
+def test_the_launchers_run_both_sides(environment, tmp_path):
+    """From the wheel alone: the Supplier of its jar, with the PySpark beside it, and its tool as the ranks' program."""
+    done = run(
+        environment / "bin" / "supply-run", "--lmdb", DIGITS, "--ranks", "2", "--epochs", "1", "--",
+        environment / "bin" / "supply-cat", "--count", cwd=tmp_path, env=clean_environment(),
+    )  # fmt: skip
+    counts = [int(line.split()[1]) for line in done.stdout.splitlines() if re.match(r"\d+\s+\d+\s+\d+", line)]
+    assert sum(counts) == 1437, done.stdout
+
+
+def test_each_launcher_has_its_own_name(environment, tmp_path):
+    for launcher in LAUNCHERS:
+        if launcher == "supplier":
+            continue  # Its help is that of the jar, too: the run above has started it.
+        said = run(environment / "bin" / launcher, "--help", cwd=tmp_path, env=clean_environment()).stdout
+        assert said.startswith(f"usage: {launcher} ") and "launch/" not in said.replace("launch/dev/", "")
+
+
+def newer_python():
+    for version in ("3.12", "3.13", "3.14"):
+        for python in [
+            *pathlib.Path("/usr/bin").glob(f"python{version}"),
+            *pathlib.Path.home().glob(f".pyenv/versions/{version}.*/bin/python"),
+        ]:
+            return python
+    return None
+
+
+def test_the_stable_abi_in_a_newer_python(release, version, tmp_path):
+    python = newer_python()
+    if python is None:
+        pytest.skip("no CPython 3.12 or later on this machine: its wheel is not tested")
+    [wheel] = release.glob("*-abi3-*.whl")
+    run(python, "-m", "venv", tmp_path / "venv")
+    inside = tmp_path / "venv" / "bin"
+    run(inside / "pip", "install", "--quiet", "--disable-pip-version-check", wheel, env=clean_environment())
+    conf = tmp_path / "conf"
+    run(inside / "supply-make-configs", "1", tmp_path / "pairs", conf, cwd=tmp_path, env=clean_environment())
+    (tmp_path / "pairs").mkdir(mode=0o700, exist_ok=True)
+    done = run(inside / "python", "-c", ATTACH, conf, cwd=tmp_path, env=clean_environment())
+    assert done.stdout.startswith(f"{version} {tmp_path}") and "no task:" in done.stdout
+    without = subprocess.run([inside / "python", "-c", JARS], capture_output=True, text=True, env=clean_environment())
+    assert "No module named 'pyspark'" in without.stderr
+
+
+def test_the_sdist_builds_outside_the_checkout(release, version, tmp_path):
+    [sdist] = release.glob("spark_supplier-*.tar.gz")
+    with tarfile.open(sdist) as file:
+        names = [name.partition("/")[2] for name in file.getnames()]
+    assert {"pyproject.toml", "LICENSE", "proto/layout.tsv", "spark-supplier/target/spark-supplier.jar"} <= set(names)
+    assert not [name for name in names if name.startswith(("bench/", "docs/", "mpi-client/tests/"))]
+    run(SYSTEM_PYTHON, "-m", "venv", tmp_path / "venv")
+    pip = [tmp_path / "venv" / "bin" / "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    run(*pip, "--wheel-dir", tmp_path, sdist, cwd=tmp_path, env=clean_environment())
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        assert any(re.fullmatch(r"supply/_core\..*\.so", name) for name in file.namelist())
+        assert "supply/jars/spark-3.5/spark-supplier.jar" in file.namelist()

@@ -1,0 +1,53 @@
+"""The Supplier's jar, and a SparkSession that has it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import pyspark
+from pyspark.sql import SparkSession
+
+import supply
+from supply.errors import SupplierError
+from supply.spark.checks import check_jar
+
+
+def jars() -> str:
+    """The path of the Supplier's jar for the installed PySpark: for SparkSession.builder.config("spark.jars", jars()).
+
+    SUPPLY_JAR of the environment names another jar. Otherwise it is one of those in this package, which has one for
+    Spark 4.1 and one for Spark 3.5. Raises SupplierError if there is none for this PySpark.
+    """
+    named = os.environ.get("SUPPLY_JAR")
+    version = ".".join(pyspark.__version__.split(".")[:2])
+    folder = pathlib.Path(supply.__file__).parent / "jars"
+    path = pathlib.Path(named or folder / f"spark-{version}" / "spark-supplier.jar")
+    if path.is_file():
+        return str(path)
+    if named:
+        raise SupplierError(f"SUPPLY_JAR names {path}, which is not a file: set it to spark-supplier.jar, or unset it")
+    present = " and ".join(
+        sorted(jar.parent.name[len("spark-") :] for jar in folder.glob("spark-*/spark-supplier.jar"))
+    )
+    raise SupplierError(
+        f"this package has no jar for PySpark {pyspark.__version__} ({path}): install "
+        + (f"a PySpark of {present}" if present else "a wheel with the jars (in a checkout, make python)")
+        + ", or set SUPPLY_JAR to the jar"
+    )
+
+
+def session(builder: SparkSession.Builder | None = None) -> SparkSession:
+    """A SparkSession with the Supplier's jar, besides the jars that the builder's spark.jars names.
+
+    builder: as SparkSession.builder.master(...).config(...); not set: a new one. If a session is running already, that
+    one is returned, as getOrCreate() does. Raises SupplierError if it does not have the jar: the JVM of a Python
+    process takes its jars when it starts, so the first session of the process must name them.
+    """
+    own = jars()
+    builder = builder or SparkSession.builder
+    # No public call reads a builder's settings.
+    others = builder._options.get("spark.jars", "")
+    spark = builder.config("spark.jars", ",".join(filter(None, [others, own]))).getOrCreate()
+    check_jar(spark.sparkContext)
+    return spark

@@ -1,0 +1,83 @@
+"""The jar in the package, and the session that has it."""
+
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from supplier_session import prepare_environment
+
+prepare_environment()
+pyspark = pytest.importorskip("pyspark")
+
+import supply.spark  # noqa: E402
+
+SESSION = """
+import sys
+from pyspark.sql import SparkSession
+import supply.spark
+
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", False)
+spark = supply.spark.session(builder.config("spark.jars", sys.argv[1]))
+assert spark.conf.get("spark.jars") == f"{sys.argv[1]},{supply.spark.jars()}"
+try:
+    spark.range(1).write.format("supply").option("ranks", "1").mode("append").save()
+except Exception as error:
+    print("the writer says:", str(error).splitlines()[0])
+assert supply.spark.session() is spark
+"""
+WITHOUT = """
+from pyspark.sql import SparkSession
+import supply.spark
+
+SparkSession.builder.master("local[1]").config("spark.ui.enabled", False).getOrCreate()
+supply.spark.session()
+"""
+
+
+def run(tmp_path, program, *arguments):
+    (tmp_path / "program.py").write_text(program)
+    command = [sys.executable, tmp_path / "program.py", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=tmp_path)
+
+
+def test_the_jar_is_for_this_pyspark():
+    line = ".".join(pyspark.__version__.split(".")[:2])
+    with zipfile.ZipFile(supply.spark.jars()) as jar:
+        built_for = jar.read("supply/built-for.properties").decode()
+    assert f"={line}" in built_for.replace(" ", ""), built_for
+
+
+def test_there_is_no_jar_for_another_pyspark(monkeypatch):
+    monkeypatch.delenv("SUPPLY_JAR", raising=False)
+    monkeypatch.setattr(pyspark, "__version__", "9.9.1")
+    with pytest.raises(
+        supply.spark.SupplierError, match=r"no jar for PySpark 9\.9\.1 .*install a PySpark of .*4\.1.* SUPPLY_JAR"
+    ):
+        supply.spark.jars()
+
+
+def test_a_jar_that_is_named(monkeypatch, tmp_path):
+    jar = tmp_path / "mine.jar"
+    monkeypatch.setenv("SUPPLY_JAR", str(jar))
+    with pytest.raises(supply.spark.SupplierError, match="SUPPLY_JAR names .*mine.jar, which is not a file"):
+        supply.spark.jars()
+    jar.touch()
+    assert supply.spark.jars() == str(jar)
+
+
+def test_a_session_has_the_jar_and_those_of_its_builder(tmp_path):
+    other = tmp_path / "other.jar"
+    with zipfile.ZipFile(other, "w") as jar:
+        jar.writestr("empty", "")
+    done = run(tmp_path, SESSION, other)
+    assert done.returncode == 0, done.stderr
+    # It has found the data source: the message is not Spark's own, of a format that it does not know.
+    assert "the writer says:" in done.stdout and "DATA_SOURCE_NOT_FOUND" not in done.stdout
+
+
+def test_a_session_without_the_jar_is_refused(tmp_path):
+    done = run(tmp_path, WITHOUT)
+    assert done.returncode == 1
+    assert "SupplierError: this session does not have the Supplier's jar: restart Python" in done.stderr
