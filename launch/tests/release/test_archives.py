@@ -1,0 +1,89 @@
+"""The Debian packages and the tarball of a release: installed, and used for a program in C and a run."""
+
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+from conftest import ROOT, clean_environment, run
+
+EXAMPLES = ROOT / "mpi-client" / "examples"
+DIGITS = ROOT / "build" / "digits" / "train_lmdb"
+SPARK_HOME = next(ROOT.glob("build/venv/lib/python3*/site-packages/pyspark"), None)
+USE = ROOT / "launch" / "tests" / "release" / "use_installation.sh"
+OUTSIDE = ROOT / "mpi-client" / "tests" / "package" / "outside"
+
+
+@pytest.fixture
+def overlay(tmp_path):
+    """A command that runs a script in a copy of this system: what it writes is gone afterwards."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("a copy of this system to install into needs root and unshare")
+    # An overlay lies on a file system of its own.
+    script = """
+set -eu
+mount -t tmpfs tmpfs "$0"
+mkdir "$0/upper" "$0/work" "$0/root"
+mount -t overlay overlay -o lowerdir=/,upperdir="$0/upper",workdir="$0/work" "$0/root"
+for folder in proc dev dev/shm; do mount --rbind "/$folder" "$0/root/$folder"; done
+exec chroot "$0/root" bash -euc "$1"
+"""
+    probe = subprocess.run(["unshare", "--mount", "sh", "-c", script, tmp_path, "true"], capture_output=True, text=True)
+    if probe.returncode:
+        pytest.skip(f"this machine allows no overlay of its own system: {probe.stderr.strip()}")
+    return ["unshare", "--mount", "sh", "-c", script, tmp_path]
+
+
+def check_use(output, version):
+    for tool in ("supply-cat", "supply-clean", "supply-stat", "supply-doctor"):
+        assert f"{tool} {version} (contract" in output
+    assert sum(map(int, re.findall(r"rank \d: (\d+) elements", output))) == 1437
+
+
+def test_apt_installs_the_packages(release, version, overlay, tmp_path):
+    packages = " ".join(f"'{path}'" for path in sorted(release.glob("*.deb")))
+    script = f"""
+export DEBIAN_FRONTEND=noninteractive
+apt-get install --yes --no-install-recommends {packages}
+dpkg --verify libsupply0.1 libsupply-dev supply-mpi supply-tools
+mkdir /tmp/user
+export WORK=/tmp/user PREFIX=/usr EXAMPLES='{EXAMPLES}' LMDB='{DIGITS}' SPARK_HOME='{SPARK_HOME}'
+sh '{USE}'
+ldd minimal | grep '/usr/lib/x86_64-linux-gnu/libsupply.so.0.1\\|/lib/x86_64-linux-gnu/libsupply.so.0.1'
+cmake -S '{OUTSIDE}' -B build -DSUPPLY_VERSION={version} && cmake --build build && build/outside
+apt-get remove --yes libsupply0.1
+! test -e /usr/bin/supply-server
+"""
+    output = run(*overlay, script, env=clean_environment()).stdout
+    check_use(output, version)
+
+
+def test_the_libraries_need_only_what_they_say(release, version):
+    depends = {
+        path.name.partition("_")[0]: run("dpkg-deb", "--field", path, "Depends").stdout
+        for path in release.glob("*.deb")
+    }
+    assert re.fullmatch(r"libc6 \(>= [0-9.]+\)", depends["libsupply0.1"].strip())
+    assert "libopenmpi" in depends["supply-mpi"] and f"libsupply0.1 (= {version})" in depends["supply-mpi"]
+    assert "openmpi" not in depends["supply-tools"] and "python3" in depends["supply-tools"]
+
+
+def test_the_tarball_works_in_any_folder(release, version, tmp_path):
+    with tarfile.open(release / f"spark-supplier-{version}-linux-x86_64.tar.gz") as file:
+        file.extractall(tmp_path)
+    [prefix] = tmp_path.iterdir()
+    libraries = prefix / "lib" / "x86_64-linux-gnu"
+    (tmp_path / "user").mkdir()
+    environment = clean_environment(
+        WORK=str(tmp_path / "user"),
+        PREFIX=str(prefix),
+        EXAMPLES=str(EXAMPLES),
+        LMDB=str(DIGITS),
+        SPARK_HOME=str(SPARK_HOME),
+        PKG_CONFIG_PATH=str(libraries / "pkgconfig"),
+        LD_LIBRARY_PATH=str(libraries),
+    )
+    check_use(run("sh", USE, env=environment).stdout, version)

@@ -1,0 +1,49 @@
+"""The checksums and the bill of materials of a release."""
+
+import hashlib
+import json
+import re
+
+from conftest import ROOT
+
+
+def test_each_file_has_its_checksum(release):
+    lines = (release / "SHA256SUMS").read_text().splitlines()
+    sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+    files = {str(path.relative_to(release)): path for path in release.rglob("*") if path.is_file()}
+    assert sums.keys() == files.keys() - {"SHA256SUMS"}
+    for name, digest in sums.items():
+        assert hashlib.sha256(files[name].read_bytes()).hexdigest() == digest, name
+
+
+def test_the_release_is_complete(release, version):
+    names = [path.name for path in release.iterdir()]
+    for pattern in (
+        r"spark_supplier-V-cp\d+-(abi3|cp\d+)-manylinux.*_x86_64\.whl",
+        r"spark_supplier-V\.tar\.gz",
+        r"spark-supplier-V-linux-x86_64\.tar\.gz",
+        r"libsupply0\.1_V_amd64\.deb",
+        r"libsupply-dev_V_amd64\.deb",
+        r"supply-mpi_V_amd64\.deb",
+        r"supply-tools_V_amd64\.deb",
+        r"maven",
+        r"spark-supplier\.cdx\.json",
+    ):
+        expression = pattern.replace("V", re.escape(version))
+        assert any(re.fullmatch(expression, name) for name in names), f"{expression} in {names}"
+
+
+def test_the_bill_of_materials_names_what_the_notices_name(release, version):
+    bom = json.loads((release / "spark-supplier.cdx.json").read_text())
+    assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.6")
+    assert bom["metadata"]["component"]["version"] == version
+    references = [component["bom-ref"] for component in bom["components"]]
+    assert len(references) == len(set(references))
+    components = {component["name"]: component for component in bom["components"]}
+    assert {"lmdbjni", "protobuf-java", "picocli"} <= components.keys()
+    for entry in re.findall(r"^\* ([^(\n]+?) \(", (ROOT / "mpi-client" / "NOTICE").read_text(), re.MULTILINE):
+        assert components[entry]["licenses"], entry
+    sums = dict(reversed(line.split("  ", 1)) for line in (release / "SHA256SUMS").read_text().splitlines())
+    for component in bom["components"]:
+        if component["type"] == "file":
+            assert component["hashes"] == [{"alg": "SHA-256", "content": sums[component["name"]]}]

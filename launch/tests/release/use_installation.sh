@@ -1,0 +1,13 @@
+#!/bin/sh
+# What a user does with the installation under PREFIX, in the folder WORK: the tools, a program in C, a run.
+# EXAMPLES is the folder of the examples in C, LMDB one of digits.
+set -eu
+cd "$WORK"
+for tool in supply-cat supply-clean supply-stat supply-doctor; do
+    "$PREFIX/bin/$tool" --version
+    ls "$PREFIX/share/man/man1/$tool.1"* >/dev/null
+done
+# shellcheck disable=SC2046
+mpicc "$EXAMPLES/minimal.c" -o minimal $(pkg-config --cflags --libs supply)
+"$PREFIX/bin/supply-make-configs" 1 "$WORK/pairs" conf
+"$PREFIX/bin/supply-run" --lmdb "$LMDB" --ranks 2 --epochs 1 -- ./minimal
