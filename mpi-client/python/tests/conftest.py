@@ -114,3 +114,23 @@ def ranks():
         made = [make_files(pathlib.Path(folder), rank) for rank in range(RANKS)]
         yield made
         assert [files.remaining() for files in made] == [[]] * RANKS
+
+
+@pytest.fixture
+def make_job():
+    """A function that makes an mpirun of feeders and ranks (fed_job.py)."""
+    # It imports modules that import this one.
+    from fed_job import Job
+
+    jobs: list[Job] = []
+    with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
+
+        def make(pairs, **options):
+            place = pathlib.Path(folder, str(len(jobs)))
+            place.mkdir()
+            jobs.append(Job(place, pairs, **options))
+            return jobs[-1]
+
+        yield make
+        for job in jobs:
+            job.end()

@@ -9,6 +9,7 @@ import signal
 import sys
 from typing import Any
 
+import pyarrow
 import pytest
 import supply
 from mpi4py import MPI
@@ -70,6 +71,15 @@ def no_position(s):
             del block
         assert s.position == s.ended_epoch_position
         return epochs_of(s)
+
+
+def compare(s):
+    """The ids of each epoch, whose rows are those of a file."""
+    received = read(s)
+    with pyarrow.OSFile(str(pathlib.Path(folder, "rows.arrow"))) as file:
+        expected = {row["id"]: row for row in pyarrow.ipc.open_file(file).read_all().to_pylist()}
+    assert all(row == expected[row["id"]] for rows in received for row in rows)
+    return [[row["id"] for row in rows] for rows in received]
 
 
 def fail(s):

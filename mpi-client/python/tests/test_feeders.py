@@ -1,130 +1,21 @@
 """Ranks whose pairs feeders open in the same mpirun. The tasks are the test's own."""
 
-import importlib.util
-import json
 import os
-import pathlib
-import shutil
 import signal
 import subprocess
-import sys
-import tempfile
-from typing import Any
 
 import pyarrow
 import pytest
 import supply
 
-from exchanging import SCHEMA, LeavingTask, check_all_once, feeding, ids_of, row
+from exchanging import SCHEMA, check_all_once, ids_of, row
+from fed_job import EPOCHS, LIMIT_SECONDS, NEEDS_MPI, PYTHON_FEEDER
 from layout import ROOT
 from task import wait_until
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("mpi4py") is None or shutil.which("mpirun") is None, reason="no mpi4py, or no mpirun"
-)
+pytestmark = NEEDS_MPI
 
-TESTS = pathlib.Path(__file__).parent
-LIMIT_SECONDS = 120
-EPOCHS = 2
-PYTHON_FEEDER = [sys.executable, "-m", "supply.feeder"]
 C_FEEDER = [str(ROOT / "build" / "mpi-client" / "supply-feeder")]
-
-
-class Pair:
-    """The files of a pair, as feeding() takes them."""
-
-    def __init__(self, name):
-        self.paths = [name.with_name(f"{name.name}.{end}") for end in ("mapped", "request", "notification")]
-
-    def task(self):
-        """Attaches to the pair when it is open."""
-
-        def attached():
-            try:
-                task = LeavingTask(*self.paths)
-            except (OSError, ValueError):
-                # The files are not there yet, or the file is still empty.
-                return None
-            if task.header("version") != 0:
-                return task
-            task.leave()
-            return None
-
-        return wait_until("the pair", attached)
-
-
-class Job:
-    """An mpirun of feeders and ranks, with the config files of their pairs."""
-
-    def __init__(self, folder, pairs, timeout=60):
-        self.folder = folder
-        self.pairs = [Pair(folder / f"pair-{number}") for number in range(pairs)]
-        self.environment = {"SUPPLY_TIMEOUT": str(timeout), "OMPI_MCA_mpi_yield_when_idle": "1"}
-        for variable, name, line in (
-            ("SUPPLY_MAPPED_FILES", "mapped-files.conf", lambda paths: f"{paths[0]} ring=16KiB block=4KiB"),
-            ("SUPPLY_NAMED_PIPES", "named-pipes.conf", lambda paths: f"{paths[1]} {paths[2]}"),
-        ):
-            file = folder / name
-            file.write_text("".join(line(pair.paths) + "\n" for pair in self.pairs))
-            self.environment[variable] = str(file)
-        self._mpirun: Any = None
-        self._output: Any = None
-
-    def start(self, feeders, ranks, action, *values, feeder=PYTHON_FEEDER):
-        root = [] if os.geteuid() else ["--allow-run-as-root"]
-        command = ["mpirun", "--oversubscribe", *root]
-        if feeders:
-            command += ["-n", str(feeders), *feeder, ":"]
-        command += ["-n", str(ranks), sys.executable, str(TESTS / "fed_rank.py"), str(self.folder), action, *values]
-        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115
-        self._mpirun = subprocess.Popen(
-            command, env={**os.environ, **self.environment}, stdout=self._output, stderr=subprocess.STDOUT
-        )
-
-    def feed(self, sizes):
-        """Tasks of all pairs. To be joined."""
-        for pair in self.pairs:
-            pair.task().leave()
-        return [feeding(pair, number, sizes[number], EPOCHS) for number, pair in enumerate(self.pairs)]
-
-    def wait(self):
-        """What mpirun and its programs have printed, and its exit status."""
-        status = self._mpirun.wait(LIMIT_SECONDS)
-        self._output.seek(0)
-        return self._output.read(), status
-
-    def succeed(self):
-        printed, status = self.wait()
-        assert status == 0, printed
-        assert not [path for pair in self.pairs for path in pair.paths if path.exists()]
-        return printed
-
-    def outcomes(self):
-        """What each rank has written."""
-        return [json.loads(file.read_text()) for file in sorted(self.folder.glob("[0-9].json"))]
-
-    def end(self):
-        if self._mpirun is not None:
-            # mpirun ends its processes then. After SIGKILL it would leave them.
-            self._mpirun.terminate()
-            self._mpirun.wait()
-            self._output.close()
-
-
-@pytest.fixture
-def make_job():
-    jobs: list[Job] = []
-    with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
-
-        def make(pairs, **options):
-            place = pathlib.Path(folder, str(len(jobs)))
-            place.mkdir()
-            jobs.append(Job(place, pairs, **options))
-            return jobs[-1]
-
-        yield make
-        for job in jobs:
-            job.end()
 
 
 @pytest.fixture(params=["python", "C"])
@@ -255,11 +146,11 @@ def test_sparks_failure_arrives(make_job, feeder):
 
 
 def test_spark_never_comes(make_job):
-    job = make_job(1, timeout=1)
-    job.start(1, 1, "fail")
+    job = make_job(1, timeout=2)
+    job.start(1, 1, "fail", feeder=[*PYTHON_FEEDER, "--timeout", str(LIMIT_SECONDS)])
     _, status = job.wait()
     ((name, text),) = job.outcomes()
-    assert name == "SupplyTimeoutError" and "no Spark task attached to pair 0" in text and "1 s" in text, text
+    assert name == "SupplyTimeoutError" and "no Spark task attached to pair 0" in text and "2 s" in text, text
     assert status != 0
 
 
@@ -283,8 +174,8 @@ def test_a_rank_that_does_not_open_its_pair(make_job):
 
 
 def test_a_suspended_feeder_is_named(make_job):
-    job = make_job(1, timeout=1)
-    job.start(1, 1, "fail")
+    job = make_job(1, timeout=3)
+    job.start(1, 1, "fail", feeder=[*PYTHON_FEEDER, "--timeout", str(LIMIT_SECONDS)])
     task = job.pairs[0].task()
     feeder = task.header("rank_pid")
     task.supply(pyarrow.RecordBatch.from_pylist([row(0)], SCHEMA))
