@@ -89,9 +89,9 @@ def fail(s):
     return type(raised.value).__name__, str(raised.value)
 
 
-def fail_to_open():
+def fail_to_open(exchange=None):
     with pytest.raises(supply.SupplyError) as raised:
-        supply.open(feeders=MPI.COMM_WORLD)
+        supply.open(feeders=MPI.COMM_WORLD, exchange=exchange)
     return type(raised.value).__name__, str(raised.value)
 
 

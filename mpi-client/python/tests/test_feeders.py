@@ -154,13 +154,15 @@ def test_spark_never_comes(make_job):
     assert status != 0
 
 
-def test_a_feeder_without_config_files(make_job):
-    job = make_job(1)
+@pytest.mark.parametrize("exchange", [(), ("all",)], ids=["alone", "with an exchange"])
+def test_a_feeder_without_config_files(make_job, exchange):
+    job = make_job(2)
     job.environment["SUPPLY_MAPPED_FILES"] = "/nonexistent.conf"
-    job.start(1, 1, "fail_to_open")
+    job.start(1, 2, "fail_to_open", *exchange)
     printed, status = job.wait()
-    ((name, text),) = job.outcomes()
-    assert name == "ConfigError" and "/nonexistent.conf" in text, text
+    for name, text in job.outcomes():
+        assert name == "ConfigError" and "/nonexistent.conf" in text, text
+    assert len(job.outcomes()) == 2
     assert status == 1, printed
 
 
