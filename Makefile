@@ -56,7 +56,7 @@ MAVEN := $(MAVEN_OF) spark-$(SPARK)
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu format python release test-release wheel archives maven packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
+.PHONY: menu format python release test-release wheel archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests packages-offload clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
@@ -286,24 +286,33 @@ $(RELEASE_READY): configs/release-requirements.txt | packages
 	@touch $@
 
 # What a user installs: docs/design/packaging.md. Nothing is published.
-release: build-every-spark $(RELEASE_READY) | packages-for-release ## every artifact of a release, with checksums and an SBOM, in build/release
+release: $(RELEASE_READY) | packages-for-release ## every artifact of a release, with checksums and an SBOM, in build/release
 	@rm -rf $(RELEASE)
-	@$(MAKE) --no-print-directory maven wheel archives
+	@$(MAKE) --no-print-directory maven
+	@$(MAKE) --no-print-directory wheel archives
 	@launch/dev/write-sbom $(RELEASE) $(RELEASE_BOMS)
 	@cd $(RELEASE) && sha256sum --quiet --check SHA256SUMS && echo "release: ok, $$(wc -l < SHA256SUMS) files in $(RELEASE)"
 
-test-release: ## installs each artifact of `make release` into something empty, and uses it there
+test-release: build-every-spark $(DIGITS) ## installs each artifact of `make release` into something empty, and uses it there
 	@mkdir -p $(REPORTS)
 	@$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider --junitxml $(REPORTS)/release.xml launch/tests/release
 
-wheel: build-every-spark $(RELEASE_READY) ## of these the Python package: the sdist, and a wheel for each Python that is here
+wheel: jars $(RELEASE_READY) ## of these the Python package: the sdist, and a wheel for each Python that is here
 	@launch/dev/build-wheels $(RELEASE)
 
-archives: build-every-spark | packages-for-release ## of these the tarball and the Debian packages
+archives: jars | packages-for-release ## of these the tarball and the Debian packages
 	@echo 'build: the tarball and the Debian packages'
 	@env -u MAKEFLAGS -u MFLAGS JOBS=$(JOBS) launch/dev/build-archives $(RELEASE)
 
 maven: maven-4.1 maven-3.5 ## of these a Maven repository with the jars of every Spark, their sources and documentation
+
+maven-3.5: maven-4.1
+
+jars:
+	@$(MAKE) --no-print-directory SPARK=4.1 jar
+	@$(MAKE) --no-print-directory SPARK=3.5 jar
+
+jar: $(JAR)
 
 maven-%: | packages
 	@echo 'build: $(RELEASE)/maven for Spark $*'

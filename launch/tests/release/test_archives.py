@@ -52,6 +52,7 @@ dpkg --verify libsupply0.1 libsupply-dev supply-mpi supply-tools
 mkdir /tmp/user
 export WORK=/tmp/user PREFIX=/usr EXAMPLES='{EXAMPLES}' LMDB='{DIGITS}' SPARK_HOME='{SPARK_HOME}'
 sh '{USE}'
+cd /tmp/user
 ldd minimal | grep '/usr/lib/x86_64-linux-gnu/libsupply.so.0.1\\|/lib/x86_64-linux-gnu/libsupply.so.0.1'
 cmake -S '{OUTSIDE}' -B build -DSUPPLY_VERSION={version} && cmake --build build && build/outside
 apt-get remove --yes libsupply0.1
