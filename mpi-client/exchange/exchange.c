@@ -2,14 +2,11 @@
 #include "exchange_state.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 
-/* A rank polls that long without sleeping: a collective between ranks that are ready takes less. */
-#define SPIN_NANOSECONDS 1000000
-#define PAUSE_SECONDS 50e-6
+#include "poll_pause.h"
 
-/* While a rank waits for Spark, the pair's pipe wakes it. */
+/* While a rank waits for Spark, the pair's pipe wakes it. A pair that a feeder has opened has none here. */
 #define PIPE_MILLISECONDS 10
 
 static supply_status_t agreement_failed(struct exchange *exchange, supply_status_t status) {
@@ -75,12 +72,11 @@ supply_status_t exchange_advance(struct exchange *exchange, struct failure *fail
 
 static void pause_until_progress(const struct exchange *exchange, int64_t since) {
     struct pollfd pipe = {.fd = supply_fd(exchange->pair), .events = POLLIN};
-    if (supply_clock_now() - since < SPIN_NANOSECONDS)
-        sched_yield();
-    else if (exchange->step == STEP_GATHER)
+    const bool is_spinning = supply_clock_now() - since < POLL_SPIN_NANOSECONDS;
+    if (exchange->step == STEP_GATHER && !is_spinning && pipe.fd >= 0)
         poll(&pipe, 1, PIPE_MILLISECONDS);
     else
-        supply_clock_sleep(PAUSE_SECONDS);
+        supply_poll_pause(since);
 }
 
 supply_status_t exchange_await(struct exchange *exchange, struct failure *failure) {

@@ -15,14 +15,16 @@ struct mpi_context {
 static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes,
                                  struct failure *failure) {
     struct mpi_context *mpi = context;
-    return supply_mpi_check(MPI_Iallgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
-                 "MPI_Iallgather", failure);
+    return supply_mpi_check(
+        MPI_Iallgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
+        "MPI_Iallgather", failure);
 }
 
 static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, struct failure *failure) {
     struct mpi_context *mpi = context;
-    return supply_mpi_check(MPI_Ialltoall(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
-                 "MPI_Ialltoall", failure);
+    return supply_mpi_check(
+        MPI_Ialltoall(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
+        "MPI_Ialltoall", failure);
 }
 
 static void split(const struct part *parts, int ranks, int *counts, int *places) {
@@ -37,9 +39,10 @@ static supply_status_t alltoallv(void *context, const void *send, const struct p
     struct mpi_context *mpi = context;
     split(send_parts, mpi->ranks, mpi->send_counts, mpi->send_places);
     split(receive_parts, mpi->ranks, mpi->receive_counts, mpi->receive_places);
-    return supply_mpi_check(MPI_Ialltoallv(send, mpi->send_counts, mpi->send_places, MPI_BYTE, receive, mpi->receive_counts,
-                                mpi->receive_places, MPI_BYTE, mpi->comm, &mpi->request),
-                 "MPI_Ialltoallv", failure);
+    return supply_mpi_check(MPI_Ialltoallv(send, mpi->send_counts, mpi->send_places, MPI_BYTE, receive,
+                                           mpi->receive_counts, mpi->receive_places, MPI_BYTE, mpi->comm,
+                                           &mpi->request),
+                            "MPI_Ialltoallv", failure);
 }
 
 static supply_status_t poll_request(void *context, struct failure *failure) {

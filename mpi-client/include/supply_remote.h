@@ -9,8 +9,8 @@
  *     // from here on supply_next(), supply_column(), … as with a pair on this node, and `ranks` for collectives
  *     supply_close(supply);
  *
- * A feeder is a process of the same MPI job that runs supply-feeder on a node with Spark. It opens pairs there, and sends
- * their blocks to the ranks. docs/FEEDERS.md is the guide.
+ * A feeder is a process of the same MPI job that runs supply-feeder on a node with Spark. It opens pairs there, and
+ * sends their blocks to the ranks. docs/FEEDERS.md is the guide.
  */
 #ifndef SUPPLY_REMOTE_H
 #define SUPPLY_REMOTE_H
@@ -27,9 +27,9 @@ extern "C" {
  * Opens the data of this rank. If processes of the communicator are feeders, they open the rank's pairs, and send their
  * blocks. If none is, the call is supply_open() with the pair of this node, so that a program works in both ways.
  *
- * Collective over the communicator, which must have all ranks and all feeders of the job: MPI_COMM_WORLD. *ranks becomes
- * a new communicator of the ranks, without the feeders. Use it instead of MPI_COMM_WORLD for everything else, also for
- * supply_exchange_open(). Free it with MPI_Comm_free(). It is MPI_COMM_NULL if there was no time to make it.
+ * Collective over the communicator, which must have all ranks and all feeders of the job: MPI_COMM_WORLD. *ranks
+ * becomes a new communicator of the ranks, without the feeders. Use it instead of MPI_COMM_WORLD for everything else,
+ * also for supply_exchange_open(). Free it with MPI_Comm_free(). It is MPI_COMM_NULL if there was no time to make it.
  *
  * options may be NULL. With feeders, the handle's pairs have the paths, the ring and the group that the feeder's node
  * sets. Of the options, timeout, interrupted, position and exchange count.
@@ -42,8 +42,8 @@ extern "C" {
  *   of epochs only: supply_position_save() returns _ARGUMENT elsewhere.
  * - MPI calls come from the thread that uses the handle: MPI_THREAD_SINGLE is enough.
  *
- * On failure *supply is a handle that only supply_error(), supply_error_errno() and supply_close() accept. SUPPLY_OK; the
- * failures of supply_open(), here or at the feeder; _TIMEOUT (a process did not call, or a feeder does not answer);
+ * On failure *supply is a handle that only supply_error(), supply_error_errno() and supply_close() accept. SUPPLY_OK;
+ * the failures of supply_open(), here or at the feeder; _TIMEOUT (a process did not call, or a feeder does not answer);
  * _SYSTEM (MPI failed); _ARGUMENT (processes with different versions of the library); SUPPLY_INTERRUPTED.
  */
 SUPPLY_API supply_status_t supply_remote_open(supply_t **supply, MPI_Comm comm, const supply_options_t *options,

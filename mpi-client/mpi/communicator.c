@@ -2,9 +2,7 @@
 
 #include <errno.h>
 
-#include "clock.h"
-
-#define PAUSE_SECONDS 50e-6
+#include "poll_pause.h"
 
 supply_status_t supply_mpi_check(int error, const char *call, struct failure *failure) {
     if (error == MPI_SUCCESS) return SUPPLY_OK;
@@ -25,7 +23,7 @@ supply_status_t supply_mpi_test(MPI_Request *request, struct failure *failure) {
 
 supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, double seconds, const char *absent,
                                      struct failure *failure) {
-    const int64_t end = supply_clock_after(seconds);
+    const int64_t start = supply_clock_now(), end = supply_clock_after(seconds);
     MPI_Request request;
     supply_status_t status = supply_mpi_check(MPI_Comm_idup(comm, copy, &request), "MPI_Comm_idup", failure);
     while (status == SUPPLY_OK) {
@@ -34,11 +32,12 @@ supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, double secon
         if (status != SUPPLY_AGAIN) break;
         if (now >= end)
             return supply_fail(failure, SUPPLY_ERROR_TIMEOUT, "another rank has not %s for %g s", absent, seconds);
-        supply_clock_sleep(PAUSE_SECONDS);
+        supply_poll_pause(start);
         status = SUPPLY_OK;
     }
     if (status == SUPPLY_OK)
-        status = supply_mpi_check(MPI_Comm_set_errhandler(*copy, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", failure);
+        status =
+            supply_mpi_check(MPI_Comm_set_errhandler(*copy, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", failure);
     return status;
 }
 

@@ -13,10 +13,10 @@ supply_status_t supply_mpi_check(int error, const char *call, struct failure *fa
 supply_status_t supply_mpi_test(MPI_Request *request, struct failure *failure);
 
 /**
- * Duplicates a communicator, so that the library's messages do not meet those of the program. MPI errors of the copy are
- * returned. Collective; waits for the other processes at most `seconds`. *copy must stay where it is: after _TIMEOUT,
- * MPI may still write to it, for ever. absent: what another process has not done then, as "called supply_open()".
- * SUPPLY_OK, or _SYSTEM, _TIMEOUT.
+ * Duplicates a communicator, so that the library's messages do not meet those of the program. MPI errors of the copy
+ * are returned. Collective; waits for the other processes at most `seconds`. *copy must stay where it is: after
+ * _TIMEOUT, MPI may still write to it, for ever. absent: what another process has not done then, as "called
+ * supply_open()". SUPPLY_OK, or _SYSTEM, _TIMEOUT.
  */
 supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, double seconds, const char *absent,
                                      struct failure *failure);

@@ -3,10 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "clock.h"
 #include "outlet.h"
-
-#define PAUSE_SECONDS 50e-6
+#include "poll_pause.h"
 
 static void report(const struct outlet *outlet, void (*log)(const char *line)) {
     char line[sizeof outlet->failure.text + 64];
@@ -30,6 +28,7 @@ static void sum_up(const struct outlet *outlets, uint32_t count, void (*log)(con
 /* Until all pairs are closed. */
 static supply_status_t run(struct outlet *outlets, uint32_t count, const supply_options_t *options,
                            struct failure *failure) {
+    int64_t progress = supply_clock_now();
     for (;;) {
         bool busy = false, is_open = false;
         for (uint32_t i = 0; i < count; i++) {
@@ -40,7 +39,10 @@ static supply_status_t run(struct outlet *outlets, uint32_t count, const supply_
         if (!is_open) return SUPPLY_OK;
         if (options->interrupted != NULL && options->interrupted(options->interrupted_context))
             return SUPPLY_INTERRUPTED;
-        if (!busy) supply_clock_sleep(PAUSE_SECONDS);
+        if (busy)
+            progress = supply_clock_now();
+        else
+            supply_poll_pause(progress);
     }
 }
 

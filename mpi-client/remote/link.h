@@ -32,8 +32,8 @@ struct link {
     supply_status_t (*allgather)(void *context, const void *send, void *receive, size_t bytes, int *operation,
                                  struct failure *failure);
 
-    /** SUPPLY_OK: the operation is complete, and its number is free; SUPPLY_AGAIN: not yet; _SYSTEM: it failed. Gives MPI
-     * a chance to move data. */
+    /** SUPPLY_OK: the operation is complete, and its number is free; SUPPLY_AGAIN: not yet; _SYSTEM: it failed. Gives
+     * MPI a chance to move data. */
     supply_status_t (*test)(void *context, int operation, struct failure *failure);
 
     /**

@@ -74,14 +74,10 @@ static void free_context(void *context, bool pending) {
 }
 
 supply_status_t remote_mpi_link(struct link *link, MPI_Comm comm, double seconds, struct failure *failure) {
-    *link = (struct link){.send = send_message,
-                          .receive = receive_message,
-                          .allgather = allgather,
-                          .test = test,
-                          .free = free_context};
+    *link = (struct link){
+        .send = send_message, .receive = receive_message, .allgather = allgather, .test = test, .free = free_context};
     supply_status_t status = supply_mpi_check(MPI_Comm_rank(comm, &link->process), "MPI_Comm_rank", failure);
-    if (status == SUPPLY_OK)
-        status = supply_mpi_check(MPI_Comm_size(comm, &link->processes), "MPI_Comm_size", failure);
+    if (status == SUPPLY_OK) status = supply_mpi_check(MPI_Comm_size(comm, &link->processes), "MPI_Comm_size", failure);
     if (status != SUPPLY_OK) return status;
     struct mpi_context *mpi = calloc(1, sizeof *mpi);
     if (mpi == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");

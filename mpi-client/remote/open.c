@@ -47,10 +47,11 @@ static supply_status_t read_position(const struct remote *remote, const supply_o
     if (!supply_position_unpack(options->position, start))
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "options.position is no position");
     if (start->inside && remote->source_count > 1)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "%s: the position is inside an epoch: with more feeders than ranks, resume from the end of an "
-                           "epoch",
-                           remote->name);
+        return supply_fail(
+            failure, SUPPLY_ERROR_ARGUMENT,
+            "%s: the position is inside an epoch: with more feeders than ranks, resume from the end of an "
+            "epoch",
+            remote->name);
     return SUPPLY_OK;
 }
 
@@ -69,17 +70,19 @@ static void ask(struct remote *remote, const struct filler_pair *like, const sup
 /* SUPPLY_OK: the pair is open. */
 static supply_status_t await_opened(struct remote *remote, struct source *source, int64_t end,
                                     struct failure *failure) {
+    const int64_t start = supply_clock_now();
     for (;;) {
         const int64_t now = supply_clock_now();
         const supply_status_t status = source_advance(source, failure);
         if (status != SUPPLY_OK) return status;
         if (source->has_notice) break;
         if (now >= end)
-            return supply_fail(failure, SUPPLY_ERROR_TIMEOUT,
-                               "%s: supply-feeder on node %s (process %d of the communicator) has not opened the pair for "
-                               "%g s: is it stopped? (--timeout / SUPPLY_TIMEOUT)",
-                               remote->name, source->node, source->feeder, REMOTE_LIMIT_FACTOR * remote->timeout);
-        if (!remote_pause(remote))
+            return supply_fail(
+                failure, SUPPLY_ERROR_TIMEOUT,
+                "%s: supply-feeder on node %s (process %d of the communicator) has not opened the pair for "
+                "%g s: is it stopped? (--timeout / SUPPLY_TIMEOUT)",
+                remote->name, source->node, source->feeder, REMOTE_LIMIT_FACTOR * remote->timeout);
+        if (!remote_pause(remote, start))
             return supply_fail(failure, SUPPLY_INTERRUPTED, "%s: the program interrupted the opening", remote->name);
     }
     if (source->notice->kind == NOTICE_FAILURE) return source_failure(source, failure);

@@ -173,10 +173,11 @@ static supply_status_t send_schema(struct outlet *outlet, struct failure *failur
     if (count == 0) return SUPPLY_OK;
     outlet->has_sent_schema = true;
     if (has_views(entries, count)) {
-        supply_fail(&outlet->failure, SUPPLY_ERROR_ARGUMENT,
-                    "%s: Spark supplies values in place, which a feeder cannot send to another node: start the Supplier "
-                    "without --in-place",
-                    outlet->inspected.name);
+        supply_fail(
+            &outlet->failure, SUPPLY_ERROR_ARGUMENT,
+            "%s: Spark supplies values in place, which a feeder cannot send to another node: start the Supplier "
+            "without --in-place",
+            outlet->inspected.name);
         outlet->state = OUTLET_WAITS_FOR_CLOSE;
         return send_failure(outlet, failure);
     }
@@ -240,10 +241,11 @@ static supply_status_t supply_blocks(struct outlet *outlet, bool *busy, struct f
 static supply_status_t close_pair(struct outlet *outlet, bool *busy, struct failure *failure) {
     if (outlet->first != NULL) {
         if (supply_clock_now() < outlet->send_end) return SUPPLY_OK;
-        return supply_fail(failure, SUPPLY_ERROR_TIMEOUT,
-                           "pair %u: process %d of the communicator closed the pair, and does not receive what was under "
-                           "way: has it died, or does it no longer call MPI?",
-                           outlet->pair, outlet->rank);
+        return supply_fail(
+            failure, SUPPLY_ERROR_TIMEOUT,
+            "pair %u: process %d of the communicator closed the pair, and does not receive what was under "
+            "way: has it died, or does it no longer call MPI?",
+            outlet->pair, outlet->rank);
     }
     supply_status_t status;
     if (outlet->request.kind == REMOTE_STOP && !outlet->spark_has_failed)

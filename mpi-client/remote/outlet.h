@@ -10,7 +10,7 @@ struct sending {
     struct sending *next;
     int notice_operation;
     int block_operation;
-    supply_block_t block; /**< held until it is sent; element_count is 0 if there is none */
+    supply_block_t block;         /**< held until it is sent; element_count is 0 if there is none */
     struct notice_message notice; /**< with its tail */
 };
 
@@ -27,8 +27,8 @@ enum outlet_state {
 struct outlet {
     const struct link *link;
     uint32_t pair;
-    int rank;       /**< number of the process that receives */
-    int tag;        /**< the pair's first one */
+    int rank; /**< number of the process that receives */
+    int tag;  /**< the pair's first one */
     supply_options_t options;
 
     enum outlet_state state;
@@ -40,9 +40,9 @@ struct outlet {
     int receiving; /**< operation that receives it */
     struct sending *first;
     struct sending **end;
-    uint32_t held;        /**< blocks that are not sent yet */
-    int64_t send_end;     /**< OUTLET_CLOSES: until when the rank must have received what is under way */
-    bool has_failed;      /**< a failure was sent, or the rank stopped early */
+    uint32_t held;    /**< blocks that are not sent yet */
+    int64_t send_end; /**< OUTLET_CLOSES: until when the rank must have received what is under way */
+    bool has_failed;  /**< a failure was sent, or the rank stopped early */
     bool spark_has_failed;
     uint64_t elements, bytes; /**< sent */
     struct failure failure;   /**< the last one of the pair */
@@ -52,7 +52,8 @@ struct outlet {
 supply_status_t outlet_init(struct outlet *outlet, const struct link *link, const struct processes *processes,
                             uint32_t pair, const supply_options_t *options, struct failure *failure);
 
-/** Does what it can without waiting. *busy is set to true if that was something. SUPPLY_OK, or a failure of the link. */
+/** Does what it can without waiting. *busy is set to true if that was something. SUPPLY_OK, or a failure of the link.
+ */
 supply_status_t outlet_advance(struct outlet *outlet, bool *busy, struct failure *failure);
 
 #endif

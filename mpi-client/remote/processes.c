@@ -3,10 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
 #include "messages.h"
-
-#define PAUSE_SECONDS 50e-6
+#include "poll_pause.h"
 
 /* The first pair of member `index` of `members`: pair p belongs to member p * members / pairs. */
 static uint32_t first_pair(const struct processes *processes, uint32_t members, uint32_t index) {
@@ -95,7 +93,7 @@ static supply_status_t count(struct processes *processes, struct failure *failur
 }
 
 static supply_status_t await(const struct link *link, int operation, double seconds, struct failure *failure) {
-    const int64_t end = supply_clock_after(seconds);
+    const int64_t start = supply_clock_now(), end = supply_clock_after(seconds);
     for (;;) {
         const int64_t now = supply_clock_now();
         const supply_status_t status = remote_test(link, &operation, failure);
@@ -103,10 +101,9 @@ static supply_status_t await(const struct link *link, int operation, double seco
         if (now >= end)
             return supply_fail(
                 failure, SUPPLY_ERROR_TIMEOUT,
-                "a process of the communicator has not called supply_remote_open(), and is no feeder, for "
-                "%g s",
+                "a process of the communicator has not called supply_remote_open(), and is no feeder, for %g s",
                 seconds);
-        supply_clock_sleep(PAUSE_SECONDS);
+        supply_poll_pause(start);
     }
 }
 

@@ -1,18 +1,16 @@
 /** The filler of a handle whose pairs are opened by feeders. */
 #include <stdlib.h>
 
-#include "clock.h"
+#include "poll_pause.h"
 #include "remote.h"
 #include "remote_state.h"
-
-#define PAUSE_SECONDS 50e-6
 
 /* supply_abort() gives the feeders this many seconds to receive what is under way. */
 #define ABORT_SECONDS 5
 
-bool remote_pause(const struct remote *remote) {
+bool remote_pause(const struct remote *remote, int64_t since) {
     if (remote->interrupted != NULL && remote->interrupted(remote->interrupted_context)) return false;
-    supply_clock_sleep(PAUSE_SECONDS);
+    supply_poll_pause(since);
     return true;
 }
 
@@ -27,10 +25,11 @@ static void ask_for_epoch(struct remote *remote) {
 
 static supply_status_t fail_by_silence(const struct remote *remote, double limit, struct failure *failure) {
     const struct source *source = &remote->sources[remote->turn];
-    return supply_fail(failure, SUPPLY_ERROR_TIMEOUT,
-                       "%s: supply-feeder on node %s (process %d of the communicator) has sent nothing for %g s, not even "
-                       "that Spark is slow: is it stopped, or its node not reachable? (--timeout / SUPPLY_TIMEOUT)",
-                       remote->name, source->node, source->feeder, limit);
+    return supply_fail(
+        failure, SUPPLY_ERROR_TIMEOUT,
+        "%s: supply-feeder on node %s (process %d of the communicator) has sent nothing for %g s, not even "
+        "that Spark is slow: is it stopped, or its node not reachable? (--timeout / SUPPLY_TIMEOUT)",
+        remote->name, source->node, source->feeder, limit);
 }
 
 static supply_status_t fill_once(struct remote *remote, struct filled *filled, struct failure *failure) {
@@ -44,7 +43,8 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
     struct remote *remote = context;
     const double limit = REMOTE_LIMIT_FACTOR * remote->timeout;
     if (remote->has_ended) ask_for_epoch(remote);
-    if (remote->waits_since == 0) remote->waits_since = supply_clock_now();
+    const int64_t start = supply_clock_now();
+    if (remote->waits_since == 0) remote->waits_since = start;
     supply_status_t status;
     do {
         const int64_t now = supply_clock_now();
@@ -55,15 +55,13 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
             break;
         }
         if (!wait) return SUPPLY_AGAIN;
-    } while (remote_pause(remote));
+    } while (remote_pause(remote, start));
     remote->waits_since = 0;
     remote->has_ended = status == SUPPLY_END_OF_EPOCH;
     return status == SUPPLY_AGAIN ? SUPPLY_INTERRUPTED : status;
 }
 
-static supply_status_t learn_schema(void *context, struct failure *failure) {
-    return remote_advance(context, failure);
-}
+static supply_status_t learn_schema(void *context, struct failure *failure) { return remote_advance(context, failure); }
 
 static supply_status_t position(const void *context, const struct position *consumed, struct position *position) {
     (void)position; /* is that of the pair already */

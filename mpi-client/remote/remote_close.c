@@ -43,6 +43,6 @@ supply_status_t remote_close(struct remote *remote, double seconds, const char *
         if (status < 0) return status;
         if (now >= remote->close_end) return SUPPLY_ERROR_TIMEOUT;
         if ((double)(now - start) >= seconds * 1e9) return SUPPLY_AGAIN;
-        if (!remote_pause(remote)) return SUPPLY_INTERRUPTED;
+        if (!remote_pause(remote, start)) return SUPPLY_INTERRUPTED;
     }
 }

@@ -6,8 +6,8 @@
 #include "processes.h"
 
 /**
- * Makes a link, and tells all processes what this one is. Waits for the others at most `seconds`. Collective. SUPPLY_OK,
- * or a failure of remote_mpi_link() or remote_meet().
+ * Makes a link, and tells all processes what this one is. Waits for the others at most `seconds`. Collective.
+ * SUPPLY_OK, or a failure of remote_mpi_link() or remote_meet().
  */
 supply_status_t remote_mpi_meet(struct link *link, struct processes *processes, MPI_Comm comm, bool is_feeder,
                                 double seconds, struct failure *failure);

@@ -54,7 +54,7 @@ void remote_free(struct remote *remote, bool *keep);
 /** Closes the pairs within `seconds`. reason: NULL at the end of the data. Returns as supply_close_within(). */
 supply_status_t remote_close(struct remote *remote, double seconds, const char *reason);
 
-/** Sleeps a little. False: the program interrupts its wait. */
-bool remote_pause(const struct remote *remote);
+/** A pause in a wait that began at `since`. False: the program interrupts it. */
+bool remote_pause(const struct remote *remote, int64_t since);
 
 #endif

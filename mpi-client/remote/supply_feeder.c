@@ -20,7 +20,8 @@ static const struct tool tool = {
     .options = option_names,
     .usage =
         "usage: mpirun -n FEEDERS --hostfile SPARK-NODES supply-feeder [options] : -n RANKS --hostfile NODES PROGRAM\n"
-        "Opens pairs on this node, which Spark fills, and sends their blocks to the ranks of PROGRAM, which read them with\n"
+        "Opens pairs on this node, which Spark fills, and sends their blocks to the ranks of PROGRAM, which read them "
+        "with\n"
         "supply_remote_open(). The Supplier's --ranks is the larger one of FEEDERS and RANKS.\n"
         "\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"

@@ -36,9 +36,10 @@ static supply_status_t open_local(supply_t **supply, MPI_Comm ranks, const suppl
     supply_options_init(&place);
     if (given != NULL && given->struct_bytes == sizeof options) options = *given;
     if (given != NULL && given->struct_bytes != sizeof options)
-        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
-                           "supply_remote_open: the options are of another version of supply.h, or supply_options_init() "
-                           "was not called");
+        return supply_fail(
+            failure, SUPPLY_ERROR_ARGUMENT,
+            "supply_remote_open: the options are of another version of supply.h, or supply_options_init() "
+            "was not called");
     const supply_status_t status =
         supply_mpi_check(supply_options_from_comm(&place, ranks), "MPI_Comm_split_type", failure);
     if (status != SUPPLY_OK) return status;

@@ -1,7 +1,8 @@
 /**
- * Handles whose blocks come from a filler in this process, not from a Spark task. libsupply_exchange and libsupply_remote
- * have one. The program reads such a handle with the functions of supply.h: its ring is private memory, laid out as a mapped file,
- * and the filler stores into it what PROTOCOL.md asks of a task. For libraries of this project; not installed.
+ * Handles whose blocks come from a filler in this process, not from a Spark task. libsupply_exchange and
+ * libsupply_remote have one. The program reads such a handle with the functions of supply.h: its ring is private
+ * memory, laid out as a mapped file, and the filler stores into it what PROTOCOL.md asks of a task. For libraries of
+ * this project; not installed.
  */
 #ifndef SUPPLY_FILLER_H
 #define SUPPLY_FILLER_H

@@ -1,7 +1,7 @@
 /**
- * Reads Datums that feeders send, and prints what all ranks together have received in each epoch, and which numbers rank
- * 0 got. Usage: remote-ids read|exchange|stop|leave|early|position=TEXT. stop: rank 0 aborts its pair after a block.
- * early: it closes it after a block. leave: it exits after a block. position: all begin there.
+ * Reads Datums that feeders send, and prints what all ranks together have received in each epoch, and which numbers
+ * rank 0 got. Usage: remote-ids read|exchange|stop|leave|early|position=TEXT. stop: rank 0 aborts its pair after a
+ * block. early: it closes it after a block. leave: it exits after a block. position: all begin there.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -21,7 +21,8 @@ private[cli] object LocalDirs {
       case master if master.startsWith("local") => Right(ofProcess(conf, environment))
       case "yarn" => Right(ofNodeManager(conf))
       case master if master.startsWith("spark://") =>
-        Left("each worker has its own: SPARK_LOCAL_DIRS, or spark.local.dir of its spark-defaults.conf")
+        Left(
+          "each worker has its own: SPARK_LOCAL_DIRS, or spark.local.dir of its spark-defaults.conf")
       case master => Left(s"the executors of $master have their own")
     }
 

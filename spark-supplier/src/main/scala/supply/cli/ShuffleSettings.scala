@@ -21,10 +21,13 @@ private[cli] final class ShuffleSettings(
     try {
       LocalDirs.of(conf, environment) match {
         case Left(why) =>
-          Seq(hostLocal, Finding("skipped", "local dirs", s"not known here: $why", OnTheNode), partitions)
+          Seq(hostLocal, Finding("skipped", "local dirs", s"not known here: $why", OnTheNode),
+            partitions)
         case Right(dirs) =>
           val storages = dirs.folders.map(folder => folder -> storageOf(folder))
-          (hostLocal +: storages.map { case (folder, storage) => localDir(folder, dirs, storage) }) ++
+          (hostLocal +: storages.map { case (folder, storage) =>
+            localDir(folder, dirs, storage)
+          }) ++
             ignored(dirs) ++ shared(dirs) ++
             (if (storages.forall(_._2 == Storage.Memory)) Some(compression) else None) :+ partitions
       }
@@ -40,7 +43,8 @@ private[cli] final class ShuffleSettings(
       Finding("warning", "host-local",
         s"$setting: executors of one node send blocks to each other over TCP. $HostLocalPrice",
         s"remove it: true is Spark's default. With one executor on each node it makes no difference")
-    else Finding("ok", "host-local", s"$setting: an executor reads blocks of others on its node from their files")
+    else Finding("ok", "host-local",
+      s"$setting: an executor reads blocks of others on its node from their files")
   }
 
   private def readsHostLocal: Boolean =
@@ -56,7 +60,8 @@ private[cli] final class ShuffleSettings(
           s"$text: each block crosses the network twice. This price is not measured", OwnDisk)
       case _: Storage.Rotating => Finding("warning", "local dirs", s"$text. $DiskPrice", OwnDisk)
       case Storage.Unknown(why) =>
-        Finding("skipped", "local dirs", s"$folder (${dirs.origin}): it is not known how fast it is: $why",
+        Finding("skipped", "local dirs",
+          s"$folder (${dirs.origin}): it is not known how fast it is: $why",
           s"measure it. $DiskPrice")
     }
   }
@@ -80,7 +85,8 @@ private[cli] final class ShuffleSettings(
   private def compression: Finding = {
     val settings = Seq("spark.shuffle.compress", "spark.shuffle.spill.compress").map(
       origin.text(_, "true"))
-    Finding("ok", "compression", s"${settings.mkString(", ")}: blocks lie in memory. $CompressionPrice")
+    Finding("ok", "compression",
+      s"${settings.mkString(", ")}: blocks lie in memory. $CompressionPrice")
   }
 
   /** The size of the data is not known: a task that reads a whole split of a file stands for it. */
@@ -88,13 +94,16 @@ private[cli] final class ShuffleSettings(
     val count = conf.getInt(ShufflePartitions, DefaultPartitions)
     val split = conf.getSizeAsBytes(SplitBytes, "128m")
     val block = split / math.max(1, count)
-    val text = s"${origin.text(ShufflePartitions, DefaultPartitions.toString)}: a task that reads ${split >> 20} MiB " +
-      s"($SplitBytes) writes blocks of about ${block >> 10} KiB"
+    val text =
+      s"${origin.text(ShufflePartitions, DefaultPartitions.toString)}: a task that reads ${split >> 20} MiB " +
+        s"($SplitBytes) writes blocks of about ${block >> 10} KiB"
     if (block >= SmallBlock) Finding("ok", "partitions", text)
     else if (Coalescing.forall(conf.getBoolean(_, defaultValue = true)) && readsBatches)
-      Finding("ok", "partitions", s"$text. Spark coalesces small partitions, and reads their blocks together")
+      Finding("ok", "partitions",
+        s"$text. Spark coalesces small partitions, and reads their blocks together")
     else Finding("warning", "partitions", s"$text. $PartitionsPrice",
-      s"set $ShufflePartitions to at most ${math.max(1, split / SmallBlock)}, or ${Coalescing.mkString(" and ")} to true")
+      s"set $ShufflePartitions to at most ${math.max(1,
+          split / SmallBlock)}, or ${Coalescing.mkString(" and ")} to true")
   }
 
   /** Blocks that lie side by side in a file are fetched as one. */
@@ -119,7 +128,8 @@ private object ShuffleSettings {
 
   private val HostLocalPrice =
     "Measured with 2 GB on one machine: the stage that reads takes 1.1 to 1.4 times as long"
-  private val DiskPrice = "This price is not measured: it depends on the disk, and on how much of the blocks stays in memory"
+  private val DiskPrice =
+    "This price is not measured: it depends on the disk, and on how much of the blocks stays in memory"
   private val CompressionPrice =
     "Measured with 128 MiB of random bytes: a job with lz4 takes 0.7 to 0.8 times as long as one without (0.6 to 1.3 in single rounds)"
   private val PartitionsPrice =

@@ -69,8 +69,10 @@ private[cli] object Storage {
       val disk = if (Files.exists(real.resolve("partition"))) real.getParent else real
       val name = disk.getFileName.toString
       val flag = disk.resolve("queue/rotational")
-      if (Files.notExists(flag)) Unknown(s"$kind on $name, and the kernel does not say whether that rotates")
-      else if (isVirtual(disk)) Unknown(s"$kind on $name, a virtual disk: its host knows whether it rotates")
+      if (Files.notExists(flag))
+        Unknown(s"$kind on $name, and the kernel does not say whether that rotates")
+      else if (isVirtual(disk))
+        Unknown(s"$kind on $name, a virtual disk: its host knows whether it rotates")
       else if (Files.readString(flag).trim == "1") Rotating(kind, name)
       else SolidState(kind, name)
     }

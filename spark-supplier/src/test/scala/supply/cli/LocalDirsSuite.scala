@@ -23,6 +23,7 @@ final class LocalDirsSuite extends AnyFunSuite {
       assert(found.origin == origin)
       // Spark shuffles those of YARN.
       assert(found.folders.map(_.toString).toSet == SparksLocalDirs.of(settings, environment).toSet)
-      assert(found.ignored == (if (origin == "spark.local.dir") None else settings.get("spark.local.dir")))
+      assert(found.ignored == (if (origin == "spark.local.dir") None
+                               else settings.get("spark.local.dir")))
     }
 }

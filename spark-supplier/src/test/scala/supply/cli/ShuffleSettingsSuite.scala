@@ -41,8 +41,10 @@ final class ShuffleSettingsSuite extends AnyFunSuite {
 
   for (value <- Seq("true", "false"))
     test(s"compression in memory has a price to compare, and no wrong value: $value") {
-      assume(Files.getFileStore(Paths.get("/dev/shm")).`type`() == "tmpfs", "/dev/shm is no tmpfs here")
-      val found = only("compression", findings("spark.shuffle.compress" -> value)(
+      assume(Files.getFileStore(Paths.get("/dev/shm")).`type`() == "tmpfs",
+        "/dev/shm is no tmpfs here")
+      val found = only("compression",
+        findings("spark.shuffle.compress" -> value)(
           environment = Map("SPARK_LOCAL_DIRS" -> "/dev/shm"), storageOf = Storage.of(_)))
       assert(found.status == "ok" && found.text.contains("Measured"))
       assert(found.text.contains(s"spark.shuffle.compress=$value (--conf"))
@@ -61,7 +63,8 @@ final class ShuffleSettingsSuite extends AnyFunSuite {
       val found = only("local dirs", findings()(storageOf = _ => storage))
       assert(found.status == status && found.fix.nonEmpty, found)
     }
-    assert(only("local dirs", findings()(storageOf = _ => Storage.Network("nfs4"))).text.contains("(nfs4)"))
+    assert(only("local dirs", findings()(storageOf = _ => Storage.Network("nfs4"))).text.contains(
+        "(nfs4)"))
   }
 
   test("a variable that overrides spark.local.dir") {
@@ -71,7 +74,7 @@ final class ShuffleSettingsSuite extends AnyFunSuite {
     assert(about("/scratch").head.text.contains("SPARK_LOCAL_DIRS overrides it"))
     assert(about("/data/spark").isEmpty)
     assert(only("local dirs", findings("spark.local.dir" -> "/data/spark")(Map.empty))
-      .text.startsWith("/data/spark (spark.local.dir)"))
+        .text.startsWith("/data/spark (spark.local.dir)"))
   }
 
   test("folders that other executors may not see") {
@@ -86,7 +89,8 @@ final class ShuffleSettingsSuite extends AnyFunSuite {
       (4096, "128m", false, "warning"), (4096, "128m", true, "ok"), (4096, "1g", false, "ok"),
       (1, "128m", false, "ok")))
     test(s"$partitions partitions of splits of $split, adaptive: $adaptive") {
-      val found = only("partitions", findings("spark.sql.shuffle.partitions" -> partitions.toString,
+      val found = only("partitions",
+        findings("spark.sql.shuffle.partitions" -> partitions.toString,
           "spark.sql.files.maxPartitionBytes" -> split,
           "spark.sql.adaptive.enabled" -> adaptive.toString)())
       assert(found.status == status, found)
@@ -94,7 +98,8 @@ final class ShuffleSettingsSuite extends AnyFunSuite {
     }
 
   test("encrypted blocks are not read together") {
-    val found = only("partitions", findings("spark.sql.shuffle.partitions" -> "4096",
+    val found = only("partitions",
+      findings("spark.sql.shuffle.partitions" -> "4096",
         "spark.io.encryption.enabled" -> "true")())
     assert(found.status == "warning")
   }
