@@ -2,7 +2,6 @@
 
 import pathlib
 import re
-import subprocess
 import tarfile
 import zipfile
 
@@ -20,6 +19,7 @@ LAUNCHERS = [
     "supply-slurm-run",
 ]
 DIGITS = ROOT / "build" / "digits" / "train_lmdb"
+SPARK_HOME = next(ROOT.glob("build/venv/lib/python3*/site-packages/pyspark"), None)
 NOTEBOOK = """
 import sys, nbclient, nbformat
 notebook = nbformat.read(sys.argv[1], 4)
@@ -28,15 +28,10 @@ try:
 finally:
     nbformat.write(notebook, sys.argv[2])
 """
-# With PySpark, and without it.
-JARS = "import supply.spark; print(supply.spark.jars())"
-ATTACH = """
-import supply, sys
-print(supply.__version__, supply.__file__)
-try:
-    supply.open(sys.argv[1], 0, timeout=0.2)
-except supply.SupplyTimeoutError as error:
-    print("no task:", error)
+RANK = """
+import supply
+with supply.open() as s:
+    print(supply.__version__, supply._core.__file__, sum(len(block.numpy("label")) for block in s))
 """
 
 
@@ -91,8 +86,7 @@ def test_the_launchers_run_both_sides(environment, tmp_path):
         environment / "bin" / "supply-run", "--lmdb", DIGITS, "--ranks", "2", "--epochs", "1", "--",
         environment / "bin" / "supply-cat", "--count", cwd=tmp_path, env=clean_environment(),
     )  # fmt: skip
-    counts = [int(line.split()[1]) for line in done.stdout.splitlines() if re.match(r"\d+\s+\d+\s+\d+", line)]
-    assert sum(counts) == 1437, done.stdout
+    assert sum(map(int, re.findall(r"^elements\t(\d+)$", done.stdout, re.MULTILINE))) == 1437, done.stdout
 
 
 def test_each_launcher_has_its_own_name(environment, tmp_path):
@@ -121,13 +115,17 @@ def test_the_stable_abi_in_a_newer_python(release, version, tmp_path):
     run(python, "-m", "venv", tmp_path / "venv")
     inside = tmp_path / "venv" / "bin"
     run(inside / "pip", "install", "--quiet", "--disable-pip-version-check", wheel, env=clean_environment())
-    conf = tmp_path / "conf"
-    run(inside / "supply-make-configs", "1", tmp_path / "pairs", conf, cwd=tmp_path, env=clean_environment())
-    (tmp_path / "pairs").mkdir(mode=0o700, exist_ok=True)
-    done = run(inside / "python", "-c", ATTACH, conf, cwd=tmp_path, env=clean_environment())
-    assert done.stdout.startswith(f"{version} {tmp_path}") and "no task:" in done.stdout
-    without = subprocess.run([inside / "python", "-c", JARS], capture_output=True, text=True, env=clean_environment())
-    assert "No module named 'pyspark'" in without.stderr
+    # This Python has no PySpark: the Spark is that of SPARK_HOME.
+    done = run(
+        inside / "supply-run", "--lmdb", DIGITS, "--ranks", "1", "--epochs", "1", "--", inside / "python", "-c", RANK,
+        cwd=tmp_path, env=clean_environment(SPARK_HOME=str(SPARK_HOME)),
+    )  # fmt: skip
+    [(found, core, count)] = [line.split() for line in done.stdout.splitlines() if "_core" in line]
+    assert (
+        (found, int(count)) == (version, 1437)
+        and core.endswith("/supply/_core.abi3.so")
+        and core.startswith(str(tmp_path))
+    )
 
 
 def test_the_sdist_builds_outside_the_checkout(release, version, tmp_path):
