@@ -361,7 +361,7 @@ test-scala-3.5:
 		SUITES='-Dsuites=supply.driver.SupplyJobSuite,supply.driver.ResumeSuite,supply.driver.RankJobSuite -DwildcardSuites=supply.core,supply.linalg,supply.plan,supply.sources'
 
 test-python:
-	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/mpich launch/tests
+	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/mpich --ignore launch/tests/release launch/tests
 
 # The Python package in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
 # from the system: the PyTorch of the package index is a hundred times the size.

@@ -8,8 +8,10 @@ import re
 import subprocess
 import sys
 
-from supply_launch.command import ROOT, Failure
+from supply_launch.command import Failure
 from supply_launch.spark import Spark
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class BenchError(Exception):
