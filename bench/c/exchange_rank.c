@@ -1,5 +1,5 @@
 /**
- * The rank of bench/exchange. Rank 0 prints a line when all ranks have opened their pairs, and then what each rank has
+ * The rank of bench/exchange and bench/feeders. Rank 0 prints a line when all ranks have opened their pairs, and then what each rank has
  * received: pairs and their keys, or the bytes of each epoch, with the time at which each epoch ended.
  */
 #include <inttypes.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <supply_remote.h>
 
 #include "checksum.h"
 #include "clock.h"
@@ -21,6 +22,7 @@ enum { EPOCHS_MAX = 4096 };
 
 struct rank {
     supply_t *supply;
+    MPI_Comm ranks; /* without feeders */
     struct exchange_options options;
     struct keyed_tally keyed;
     struct tally first;        /* of epoch 0 */
@@ -33,9 +35,9 @@ static void open_exchange(struct rank *rank) {
     supply_options_t options;
     supply_options_init(&options);
     options.exchange = rank->options.exchanged;
-    if (supply_open(&rank->supply, &options) != SUPPLY_OK) die_of(rank->supply);
+    if (supply_remote_open(&rank->supply, MPI_COMM_WORLD, &options, &rank->ranks) != SUPPLY_OK) die_of(rank->supply);
     if (rank->options.exchanged &&
-        supply_exchange_open(&rank->supply, MPI_COMM_WORLD, &rank->options.exchange) != SUPPLY_OK)
+        supply_exchange_open(&rank->supply, rank->ranks, &rank->options.exchange) != SUPPLY_OK)
         die_of(rank->supply);
 }
 
@@ -88,16 +90,16 @@ static void print_rank(const struct rank *rank, FILE *to) {
 }
 
 /** Prints the texts of all ranks on rank 0: mpirun would mix the lines of ranks. */
-static void print_all(const char *text, int length, int number, int ranks) {
+static void print_all(const char *text, int length, int number, int ranks, MPI_Comm comm) {
     int lengths[ranks], places[ranks], total = 0;
-    MPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, comm);
     for (int i = 0; number == 0 && i < ranks; i++) {
         places[i] = total;
         total += lengths[i];
     }
     char *all = malloc((size_t)total + 1);
     if (all == NULL) die("no memory for %d bytes of results", total);
-    MPI_Gatherv(text, length, MPI_CHAR, all, lengths, places, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Gatherv(text, length, MPI_CHAR, all, lengths, places, MPI_CHAR, 0, comm);
     for (int i = 0; number == 0 && i < ranks; i++)
         printf("%s%.*s%s", i == 0 ? "[" : ", ", lengths[i], all + places[i], i == ranks - 1 ? "]\n" : "");
     free(all);
@@ -110,10 +112,10 @@ int main(int argc, char **argv) {
     rank->options = exchange_options_parse(argc, argv);
     int number, ranks;
     MPI_Init(NULL, NULL);
-    MPI_Comm_rank(MPI_COMM_WORLD, &number);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     open_exchange(rank);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_rank(rank->ranks, &number);
+    MPI_Comm_size(rank->ranks, &ranks);
+    MPI_Barrier(rank->ranks);
     if (number == 0) puts("{\"ready\": true}");
     fflush(stdout);
     receive(rank);
@@ -124,7 +126,8 @@ int main(int argc, char **argv) {
     if (to == NULL) die("open_memstream: %m");
     print_rank(rank, to);
     fclose(to);
-    print_all(text, (int)length, number, ranks);
+    print_all(text, (int)length, number, ranks, rank->ranks);
+    MPI_Comm_free(&rank->ranks);
     MPI_Finalize();
     free(text);
     key_set_free(&rank->keyed.keys);

@@ -18,6 +18,7 @@ class BenchError(Exception):
     """Something that the benchmark needs does not work."""
 
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "build" / "bench"
 PROGRAMS = ROOT / "build" / "bench-c"
 VENV_PYTHON = ROOT / "build" / "venv" / "bin" / "python"

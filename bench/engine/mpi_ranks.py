@@ -42,6 +42,15 @@ def on_this_machine(count, ring, block, program, *arguments, timeout):
 
 
 @contextlib.contextmanager
+def fed(ring, block, program, *arguments, timeout):
+    """One rank, and a feeder that has its pair."""
+    feeder = machine.ROOT / "build" / "mpi-client" / "supply-feeder"
+    command = [*Launcher().command(1), feeder, ":", "-n", "1", machine.program(program), *arguments]
+    with pairs.config_files(1, ring, block) as configs, started(configs, command, timeout) as ranks:
+        yield configs, ranks
+
+
+@contextlib.contextmanager
 def on_nodes(cluster, ring, block, program, *arguments, timeout):
     """The same with one rank on each node of a cluster (pairs.Cluster)."""
     options, configs = cluster.files(len(cluster.nodes), 1, ring, block)
