@@ -35,11 +35,16 @@ extern "C" {
  * sets. Of the options, timeout, interrupted, position and exchange count.
  *
  * What differs from a pair on this node:
+ * - Feeders serve one handle of each rank in a job. A second call returns _ARGUMENT.
  * - Data moves while the program waits for a block, or is in another MPI call.
  * - supply_fd() is -1. supply_result_open() fails: results are files on Spark's node.
- * - If Spark is slow, a wait ends after one and a half time limits at most; if a feeder does not answer, after two.
- * - With more feeders than ranks, a rank reads several pairs, block by block in turn. Positions then exist at the ends
- *   of epochs only: supply_position_save() returns _ARGUMENT elsewhere.
+ * - If Spark is slow, a wait ends after one and a half timeouts at most; if a feeder does not answer, after two.
+ * - With more feeders than ranks, a rank reads several pairs, block by block in turn. supply_counts() is never known
+ * then, and positions exist at the ends of epochs only: supply_position_save() returns _ARGUMENT elsewhere.
+ * - supply_close() and supply_abort() wait until the feeders have received what they must know: supply_close() for two
+ *   timeouts at most, also before the end of the data; supply_abort() for 5 seconds.
+ * - Close the handle before MPI_Finalize(). Otherwise MPI_Finalize() closes the pairs, and Spark's run fails unless the
+ *   rank has received everything.
  * - MPI calls come from the thread that uses the handle: MPI_THREAD_SINGLE is enough.
  *
  * On failure *supply is a handle that only supply_error(), supply_error_errno() and supply_close() accept. SUPPLY_OK;

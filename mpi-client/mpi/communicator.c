@@ -31,7 +31,10 @@ supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, double secon
         status = supply_mpi_test(&request, failure);
         if (status != SUPPLY_AGAIN) break;
         if (now >= end)
-            return supply_fail(failure, SUPPLY_ERROR_TIMEOUT, "another rank has not %s for %g s", absent, seconds);
+            return supply_fail(
+                failure, SUPPLY_ERROR_TIMEOUT,
+                "another process has not %s for %g s: has it failed, or does it not take part? (SUPPLY_TIMEOUT)",
+                absent, seconds);
         supply_poll_pause(start);
         status = SUPPLY_OK;
     }

@@ -39,11 +39,11 @@ static supply_status_t take_schema(struct remote *remote, const struct source *s
 
 static void push(struct remote *remote, supply_status_t status, const struct source *source, int receiving) {
     *arrival(remote, remote->count++) =
-        (struct arrival){.status = status, .filled = source->notice->filled, .receiving = receiving};
+        (struct arrival){.status = status, .filled = source->notice->filled, .receiving = receiving, .source = source};
+    remote->reported.status = SUPPLY_OK;
 }
 
-/* The source with the next block. NULL: all have ended. */
-static struct source *next_source(struct remote *remote) {
+struct source *remote_next_source(const struct remote *remote) {
     for (uint32_t i = 0; i < remote->source_count; i++) {
         struct source *source = &remote->sources[(remote->turn + i) % remote->source_count];
         if (!source->has_ended) return source;
@@ -64,7 +64,7 @@ static supply_status_t take_block(struct remote *remote, struct source *source, 
 /* The rank's epoch ends when it has ended on all of its pairs. */
 static void take_end(struct remote *remote, struct source *source, supply_status_t end) {
     source->has_ended = true;
-    if (next_source(remote) == NULL) push(remote, end, source, LINK_NONE);
+    if (remote_next_source(remote) == NULL) push(remote, end, source, LINK_NONE);
 }
 
 /*
@@ -76,7 +76,10 @@ static bool has_waited(const struct remote *remote) {
 }
 
 static void take_failure(struct remote *remote, const struct source *source) {
-    if (source->notice->status != SUPPLY_ERROR_TIMEOUT || has_waited(remote)) source_failure(source, &remote->ended);
+    if (source->notice->status != SUPPLY_ERROR_TIMEOUT)
+        source_failure(source, &remote->failed);
+    else if (has_waited(remote))
+        source_failure(source, &remote->reported);
 }
 
 /* SUPPLY_OK: the notice is used. SUPPLY_AGAIN: it needs a slot that is not free yet. */
@@ -106,15 +109,25 @@ static supply_status_t take_notice(struct remote *remote, struct source *source,
 
 static supply_status_t take_notices(struct remote *remote, struct failure *failure) {
     for (;;) {
-        struct source *source = next_source(remote);
+        struct source *source = remote_next_source(remote);
         if (source == NULL) return SUPPLY_OK;
         supply_status_t status = source_advance(source, failure);
         if (status == SUPPLY_OK && !source->has_notice) return SUPPLY_OK;
         if (status == SUPPLY_OK) status = take_notice(remote, source, failure);
         if (status == SUPPLY_OK) status = source_next(source, failure);
-        if (status == SUPPLY_AGAIN || remote->ended.status != SUPPLY_OK) return SUPPLY_OK;
+        if (status == SUPPLY_AGAIN || remote->failed.status != SUPPLY_OK) return SUPPLY_OK;
         if (status < 0) return status;
     }
+}
+
+supply_status_t remote_test_arrivals(struct remote *remote, struct failure *failure) {
+    supply_status_t all = SUPPLY_OK;
+    for (uint32_t i = 0; i < remote->count; i++) {
+        const supply_status_t status = remote_test(&remote->link, &arrival(remote, i)->receiving, failure);
+        if (status < 0) return status;
+        if (status == SUPPLY_AGAIN) all = SUPPLY_AGAIN;
+    }
+    return all;
 }
 
 supply_status_t remote_advance(struct remote *remote, struct failure *failure) {
@@ -122,21 +135,23 @@ supply_status_t remote_advance(struct remote *remote, struct failure *failure) {
         const supply_status_t status = source_advance(&remote->sources[i], failure);
         if (status != SUPPLY_OK) return status;
     }
-    if (remote->ended.status == SUPPLY_OK && !remote->is_closing) {
+    if (remote->failed.status == SUPPLY_OK) {
         const supply_status_t status = take_notices(remote, failure);
         if (status != SUPPLY_OK) return status;
     }
-    for (uint32_t i = 0; i < remote->count; i++)
-        if (remote_test(&remote->link, &arrival(remote, i)->receiving, failure) < 0) return failure->status;
-    return SUPPLY_OK;
+    const supply_status_t status = remote_test_arrivals(remote, failure);
+    return status == SUPPLY_AGAIN ? SUPPLY_OK : status;
 }
 
 supply_status_t remote_take(struct remote *remote, struct filled *filled, struct failure *failure) {
     if (remote->count == 0) {
-        if (remote->ended.status == SUPPLY_OK) return SUPPLY_AGAIN;
-        *failure = remote->ended;
-        /* After a timeout the program may try again. */
-        if (failure->status == SUPPLY_ERROR_TIMEOUT) remote->ended.status = SUPPLY_OK;
+        if (remote->failed.status != SUPPLY_OK)
+            *failure = remote->failed;
+        else if (remote->reported.status != SUPPLY_OK)
+            *failure = remote->reported;
+        else
+            return SUPPLY_AGAIN;
+        remote->reported.status = SUPPLY_OK;
         return failure->status;
     }
     const struct arrival *head = arrival(remote, 0);

@@ -6,12 +6,13 @@
 #include "outlet.h"
 #include "poll_pause.h"
 
+/* A failure of the pair, or why its rank stopped early. */
 static void report(const struct outlet *outlet, void (*log)(const char *line)) {
     char line[sizeof outlet->failure.text + 64];
-    const char *reason = outlet->failure.status != SUPPLY_OK ? outlet->failure.text
-                         : outlet->request.text[0] != '\0'   ? outlet->request.text
-                                                             : "it was not closed well";
-    snprintf(line, sizeof line, "pair %u: %s", outlet->pair, reason);
+    const bool has_failed = outlet->failure.status != SUPPLY_OK;
+    if (!has_failed && outlet->request.kind != REMOTE_STOP) return;
+    snprintf(line, sizeof line, "pair %u: %s%s", outlet->pair,
+             has_failed ? "" : "its rank stopped early: ", has_failed ? outlet->failure.text : outlet->request.text);
     log(line);
 }
 
@@ -20,12 +21,24 @@ static void sum_up(const struct outlet *outlets, uint32_t count, void (*log)(con
     for (uint32_t i = 0; i < count; i++) {
         fed->elements += outlets[i].elements;
         fed->bytes += outlets[i].bytes;
-        fed->failed += outlets[i].has_failed;
-        if (outlets[i].has_failed && log != NULL) report(&outlets[i], log);
+        fed->failed += outlets[i].failure.status != SUPPLY_OK;
+        if (log != NULL) report(&outlets[i], log);
     }
 }
 
-/* Until all pairs are closed. */
+static bool is_over(const struct outlet *outlet) {
+    return outlet->state == OUTLET_CLOSED || outlet->state == OUTLET_ABANDONED;
+}
+
+/* A rank that has given up does not end the pairs of others. */
+static supply_status_t check_abandoned(const struct outlet *outlets, uint32_t count, struct failure *failure) {
+    for (uint32_t i = 0; i < count; i++)
+        if (outlets[i].state == OUTLET_ABANDONED)
+            return supply_fail(failure, SUPPLY_ERROR_TIMEOUT, "pair %u: %s", outlets[i].pair, outlets[i].failure.text);
+    return SUPPLY_OK;
+}
+
+/* Until all pairs are over. */
 static supply_status_t run(struct outlet *outlets, uint32_t count, const supply_options_t *options,
                            struct failure *failure) {
     int64_t progress = supply_clock_now();
@@ -34,9 +47,9 @@ static supply_status_t run(struct outlet *outlets, uint32_t count, const supply_
         for (uint32_t i = 0; i < count; i++) {
             const supply_status_t status = outlet_advance(&outlets[i], &busy, failure);
             if (status != SUPPLY_OK) return status;
-            is_open |= outlets[i].state != OUTLET_CLOSED;
+            is_open |= !is_over(&outlets[i]);
         }
-        if (!is_open) return SUPPLY_OK;
+        if (!is_open) return check_abandoned(outlets, count, failure);
         if (options->interrupted != NULL && options->interrupted(options->interrupted_context))
             return SUPPLY_INTERRUPTED;
         if (busy)

@@ -8,15 +8,15 @@
 struct fed {
     uint64_t elements;
     uint64_t bytes;
-    uint32_t failed; /**< pairs that did not end well */
+    uint32_t failed; /**< pairs that have failed; not those that their ranks stopped early */
 };
 
 /**
  * Opens the pairs of this process when their ranks ask for it, and sends their blocks until all are closed. options: as
  * of supply_open(), for the config files, the group and interrupted(); local_rank and rank must not be set. log, which
- * may be NULL, gets a line for each pair that fails. SUPPLY_OK, also if pairs have failed; or _SYSTEM (the link),
- * _TIMEOUT (a rank does not receive any more: pairs are still open, and only the end of the process closes them),
- * SUPPLY_INTERRUPTED, _MEMORY. The link stays the caller's.
+ * may be NULL, gets a line for each pair that fails, or is stopped early. SUPPLY_OK, also if pairs have failed; or
+ * _SYSTEM (the link), _TIMEOUT (a rank does not receive any more: pairs are still open, and only the end of the process
+ * closes them), SUPPLY_INTERRUPTED, _MEMORY. The link stays the caller's.
  */
 supply_status_t supply_feed_over(const struct link *link, const struct processes *processes,
                                  const supply_options_t *options, void (*log)(const char *line), struct fed *fed,

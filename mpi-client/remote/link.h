@@ -37,6 +37,12 @@ struct link {
     supply_status_t (*test)(void *context, int operation, struct failure *failure);
 
     /**
+     * Calls end(argument) when the program ends its messages (MPI_Finalize), while they still work, unless the link is
+     * freed before. NULL: this link knows no such end.
+     */
+    void (*on_end)(void *context, void (*end)(void *argument), void *argument);
+
+    /**
      * Frees the context; `pending`: operations are under way, and may never complete. The link then keeps what they may
      * still use; its caller must do the same.
      */

@@ -8,6 +8,9 @@ struct mpi_context {
     MPI_Comm comm;
     MPI_Request *requests; /* by number of the operation; MPI_REQUEST_NULL: the number is free */
     int capacity;
+    int end_key; /* an attribute of MPI_COMM_SELF, which MPI_Finalize() deletes first; or MPI_KEYVAL_INVALID */
+    void (*end)(void *argument);
+    void *end_argument;
 };
 
 /* A free number. -1: no memory. */
@@ -65,8 +68,35 @@ static supply_status_t test(void *context, int operation, struct failure *failur
     return supply_mpi_test(&mpi->requests[operation], failure);
 }
 
+static int end_messages(MPI_Comm self, int key, void *value, void *unused) {
+    (void)self;
+    (void)key;
+    (void)unused;
+    const struct mpi_context *mpi = value;
+    if (mpi->end != NULL) mpi->end(mpi->end_argument);
+    return MPI_SUCCESS;
+}
+
+static void on_end(void *context, void (*end)(void *argument), void *argument) {
+    struct mpi_context *mpi = context;
+    mpi->end = end;
+    mpi->end_argument = argument;
+    if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_messages, &mpi->end_key, NULL) == MPI_SUCCESS)
+        MPI_Comm_set_attr(MPI_COMM_SELF, mpi->end_key, mpi);
+}
+
+static void forget_end(struct mpi_context *mpi) {
+    int is_finalized = 0;
+    mpi->end = NULL;
+    MPI_Finalized(&is_finalized);
+    if (is_finalized || mpi->end_key == MPI_KEYVAL_INVALID) return;
+    MPI_Comm_delete_attr(MPI_COMM_SELF, mpi->end_key);
+    MPI_Comm_free_keyval(&mpi->end_key);
+}
+
 static void free_context(void *context, bool pending) {
     struct mpi_context *mpi = context;
+    forget_end(mpi);
     if (pending) return;
     supply_mpi_free(&mpi->comm);
     free(mpi->requests);
@@ -74,15 +104,20 @@ static void free_context(void *context, bool pending) {
 }
 
 supply_status_t remote_mpi_link(struct link *link, MPI_Comm comm, double seconds, struct failure *failure) {
-    *link = (struct link){
-        .send = send_message, .receive = receive_message, .allgather = allgather, .test = test, .free = free_context};
+    *link = (struct link){.send = send_message,
+                          .receive = receive_message,
+                          .allgather = allgather,
+                          .test = test,
+                          .on_end = on_end,
+                          .free = free_context};
     supply_status_t status = supply_mpi_check(MPI_Comm_rank(comm, &link->process), "MPI_Comm_rank", failure);
     if (status == SUPPLY_OK) status = supply_mpi_check(MPI_Comm_size(comm, &link->processes), "MPI_Comm_size", failure);
     if (status != SUPPLY_OK) return status;
     struct mpi_context *mpi = calloc(1, sizeof *mpi);
     if (mpi == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    mpi->end_key = MPI_KEYVAL_INVALID;
     link->context = mpi;
-    status = supply_mpi_duplicate(comm, &mpi->comm, seconds, "called supply_remote_open(), and is no feeder,", failure);
+    status = supply_mpi_duplicate(comm, &mpi->comm, seconds, "called supply_remote_open()", failure);
     /* After a timeout MPI may still write into the context: it stays. */
     if (status != SUPPLY_OK && status != SUPPLY_ERROR_TIMEOUT) free(mpi);
     return status;

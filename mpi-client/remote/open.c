@@ -1,21 +1,11 @@
 /** supply_remote_over(). */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "clock.h"
+#include "options.h"
 #include "remote.h"
 #include "remote_state.h"
-
-/* As supply_open() (options.c). */
-#define DEFAULT_TIMEOUT 120
-
-double remote_timeout(const supply_options_t *options) {
-    if (options != NULL && options->timeout > 0) return options->timeout;
-    const char *text = getenv("SUPPLY_TIMEOUT");
-    const double seconds = text != NULL ? strtod(text, NULL) : 0;
-    return seconds > 0 ? seconds : DEFAULT_TIMEOUT;
-}
 
 static void set_name(struct remote *remote, const struct pair_range *pairs) {
     const char *node = remote->sources[0].node;
@@ -43,7 +33,7 @@ static supply_status_t make_sources(struct remote *remote, struct failure *failu
 static supply_status_t read_position(const struct remote *remote, const supply_options_t *options,
                                      struct position *start, struct failure *failure) {
     *start = (struct position){0};
-    if (options == NULL || options->position == NULL) return SUPPLY_OK;
+    if (options->position == NULL) return SUPPLY_OK;
     if (!supply_position_unpack(options->position, start))
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "options.position is no position");
     if (start->inside && remote->source_count > 1)
@@ -101,12 +91,15 @@ static supply_status_t open_remote(struct remote *remote, const supply_options_t
                                .timeout = remote->timeout,
                                .interrupted = remote->interrupted,
                                .interrupted_context = remote->interrupted_context,
-                               .accepts_exchange = options != NULL && options->exchange != 0};
+                               .accepts_exchange = options->exchange != 0};
     supply_status_t status = read_position(remote, options, &like.start, failure);
     if (status != SUPPLY_OK) return status;
-    ask(remote, &like, options != NULL ? options->position : NULL);
+    ask(remote, &like, options->position);
     const int64_t end = supply_clock_after(REMOTE_LIMIT_FACTOR * remote->timeout);
-    for (uint32_t i = 0; i < remote->source_count; i++) {
+    /* All feeders open their pairs at the same time. */
+    for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++)
+        status = source_advance(&remote->sources[i], failure);
+    for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++) {
         status = await_opened(remote, &remote->sources[i], end, failure);
         if (status != SUPPLY_OK) return status;
     }
@@ -136,18 +129,19 @@ supply_status_t supply_remote_over(supply_t **supply, const struct link *link, s
     remote->link = *link;
     remote->processes = *processes;
     *processes = (struct processes){0};
-    remote->timeout = remote_timeout(options);
-    if (options != NULL) {
-        remote->interrupted = options->interrupted;
-        remote->interrupted_context = options->interrupted_context;
-    }
-    supply_status_t status = make_sources(remote, &failure);
-    if (status == SUPPLY_OK) status = open_remote(remote, options, &failure);
+    supply_options_t known;
+    supply_status_t status = supply_options_complete(options, &known, &failure);
+    if (status == SUPPLY_OK) status = supply_options_timeout(&known, &remote->timeout, &failure);
+    remote->interrupted = known.interrupted;
+    remote->interrupted_context = known.interrupted_context;
+    if (status == SUPPLY_OK) status = make_sources(remote, &failure);
+    if (status == SUPPLY_OK) status = open_remote(remote, &known, &failure);
     if (status != SUPPLY_OK) {
         leave(remote, &failure);
         *supply = supply_filler_failed(&failure);
         return status;
     }
+    if (link->on_end != NULL) link->on_end(link->context, remote_end, remote);
     *supply = remote->handle;
     return SUPPLY_OK;
 }

@@ -1,10 +1,10 @@
 #include "outlet.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
+#include "remote.h"
 
 static supply_status_t receive_request(struct outlet *outlet, struct failure *failure) {
     return outlet->link->receive(outlet->link->context, outlet->rank, outlet->tag + TAG_REQUEST, &outlet->request,
@@ -35,7 +35,7 @@ static struct notice_message notice_of(const struct outlet *outlet, enum notice_
     notice.counts_known = supply_counts(outlet->supply, &counts) == SUPPLY_OK;
     notice.epoch_elements = counts.epoch_elements;
     notice.epoch_steps = counts.epoch_steps;
-    notice.exchange = header->exchange;
+    notice.exchange = __atomic_load_n(&header->exchange, __ATOMIC_ACQUIRE);
     notice.exchange_seed = header->exchange_seed;
     notice.exchange_fraction = header->exchange_fraction;
     return notice;
@@ -60,27 +60,30 @@ static supply_status_t send_notice(struct outlet *outlet, const struct notice_me
                       &sending->block_operation, failure);
 }
 
-static supply_status_t send_failure(struct outlet *outlet, struct failure *failure) {
-    struct notice_message notice = notice_of(outlet, NOTICE_FAILURE);
-    notice.status = outlet->failure.status;
-    notice.error = outlet->failure.error;
-    notice.tail_bytes = (uint32_t)strlen(outlet->failure.text);
-    outlet->has_failed |= notice.status != SUPPLY_ERROR_TIMEOUT;
-    outlet->spark_has_failed |= notice.status == SUPPLY_ERROR_SPARK;
-    return send_notice(outlet, &notice, outlet->failure.text, NULL, failure);
+static struct failure failure_of(const struct outlet *outlet, supply_status_t status) {
+    struct failure failure = {.status = status, .error = supply_error_errno(outlet->supply)};
+    supply_copy_line(failure.text, sizeof failure.text, supply_error(outlet->supply), sizeof failure.text);
+    return failure;
 }
 
-static void set_failure(struct outlet *outlet, supply_status_t status) {
-    outlet->failure.status = status;
-    outlet->failure.error = supply_error_errno(outlet->supply);
-    snprintf(outlet->failure.text, sizeof outlet->failure.text, "%s", supply_error(outlet->supply));
+static supply_status_t send_failure(struct outlet *outlet, const struct failure *of_pair, struct failure *failure) {
+    struct notice_message notice = notice_of(outlet, NOTICE_FAILURE);
+    notice.status = of_pair->status;
+    notice.error = of_pair->error;
+    notice.tail_bytes = (uint32_t)strlen(of_pair->text);
+    return send_notice(outlet, &notice, of_pair->text, NULL, failure);
 }
 
 /* The pair has failed. The rank learns why, and closes it. */
-static supply_status_t fail(struct outlet *outlet, supply_status_t status, struct failure *failure) {
-    set_failure(outlet, status);
+static supply_status_t fail(struct outlet *outlet, const struct failure *of_pair, struct failure *failure) {
+    outlet->failure = *of_pair;
     outlet->state = OUTLET_WAITS_FOR_CLOSE;
-    return send_failure(outlet, failure);
+    return send_failure(outlet, of_pair, failure);
+}
+
+static supply_status_t fail_by_status(struct outlet *outlet, supply_status_t status, struct failure *failure) {
+    const struct failure of_pair = failure_of(outlet, status);
+    return fail(outlet, &of_pair, failure);
 }
 
 static supply_status_t open_pair(struct outlet *outlet, struct failure *failure) {
@@ -89,7 +92,7 @@ static supply_status_t open_pair(struct outlet *outlet, struct failure *failure)
     options->exchange = outlet->request.exchange;
     options->position = outlet->request.has_position ? &outlet->request.position : NULL;
     const supply_status_t status = supply_open(&outlet->supply, options);
-    if (status != SUPPLY_OK) return fail(outlet, status, failure);
+    if (status != SUPPLY_OK) return fail_by_status(outlet, status, failure);
     supply_filler_inspect(outlet->supply, &outlet->inspected);
     outlet->slots = outlet->inspected.header->block_count;
     outlet->state = OUTLET_SUPPLIES;
@@ -100,9 +103,9 @@ static supply_status_t open_pair(struct outlet *outlet, struct failure *failure)
 }
 
 static supply_status_t begin_close(struct outlet *outlet) {
-    outlet->has_failed |= outlet->state != OUTLET_WAITS_FOR_CLOSE;
+    if (outlet->request.kind == REMOTE_STOP) supply_filler_stop(outlet->supply, outlet->request.text);
     outlet->state = OUTLET_CLOSES;
-    outlet->send_end = supply_clock_after(outlet->options.timeout);
+    outlet->send_end = supply_clock_after(REMOTE_LIMIT_FACTOR * outlet->options.timeout);
     return SUPPLY_OK;
 }
 
@@ -167,19 +170,18 @@ static bool has_views(const struct schema_entry *entries, uint32_t count) {
 static supply_status_t send_schema(struct outlet *outlet, struct failure *failure) {
     const struct schema_entry *entries;
     uint32_t count;
-    struct failure own;
-    const supply_status_t status = supply_filler_schema(outlet->supply, &entries, &count, &own);
-    if (status != SUPPLY_OK) return fail(outlet, status, failure);
+    struct failure of_pair;
+    if (supply_filler_schema(outlet->supply, &entries, &count, &of_pair) != SUPPLY_OK)
+        return fail(outlet, &of_pair, failure);
     if (count == 0) return SUPPLY_OK;
     outlet->has_sent_schema = true;
     if (has_views(entries, count)) {
         supply_fail(
-            &outlet->failure, SUPPLY_ERROR_ARGUMENT,
+            &of_pair, SUPPLY_ERROR_ARGUMENT,
             "%s: Spark supplies values in place, which a feeder cannot send to another node: start the Supplier "
             "without --in-place",
             outlet->inspected.name);
-        outlet->state = OUTLET_WAITS_FOR_CLOSE;
-        return send_failure(outlet, failure);
+        return fail(outlet, &of_pair, failure);
     }
     struct notice_message notice = notice_of(outlet, NOTICE_SCHEMA);
     notice.tail_bytes = count * (uint32_t)sizeof *entries;
@@ -202,15 +204,22 @@ static bool knows_schema(const struct outlet *outlet) {
     return __atomic_load_n(&outlet->inspected.header->schema_columns, __ATOMIC_ACQUIRE) != 0;
 }
 
+/* A slow Spark: the pair may still supply something. */
+static supply_status_t report_timeout(struct outlet *outlet, struct failure *failure) {
+    const struct failure timeout = failure_of(outlet, SUPPLY_ERROR_TIMEOUT);
+    return send_failure(outlet, &timeout, failure);
+}
+
 /* What the pair has next. SUPPLY_AGAIN: nothing. */
 static supply_status_t supply_once(struct outlet *outlet, struct failure *failure) {
     supply_block_t block = {0};
     if (!outlet->has_sent_schema && knows_schema(outlet)) return send_schema(outlet, failure);
     if (outlet->held == outlet->slots) return SUPPLY_AGAIN;
     const supply_status_t status = supply_try_next(outlet->supply, &block);
-    /* A task may attach between the two. */
+    /* The task may have attached since the schema was looked for. */
     if (status == SUPPLY_OK && !outlet->has_sent_schema && send_schema(outlet, failure) != SUPPLY_OK)
         return failure->status;
+    if (outlet->state != OUTLET_SUPPLIES) return SUPPLY_AGAIN;
     switch (status) {
         case SUPPLY_OK:
             return send_place(outlet, NOTICE_BLOCK, &block, failure);
@@ -221,10 +230,9 @@ static supply_status_t supply_once(struct outlet *outlet, struct failure *failur
             outlet->state = OUTLET_WAITS_FOR_CLOSE;
             return send_place(outlet, NOTICE_END_OF_DATA, &block, failure);
         case SUPPLY_ERROR_TIMEOUT:
-            set_failure(outlet, status);
-            return send_failure(outlet, failure);
+            return report_timeout(outlet, failure);
         default:
-            return status < 0 ? fail(outlet, status, failure) : SUPPLY_AGAIN;
+            return status < 0 ? fail_by_status(outlet, status, failure) : SUPPLY_AGAIN;
     }
 }
 
@@ -237,24 +245,29 @@ static supply_status_t supply_blocks(struct outlet *outlet, bool *busy, struct f
     return status < 0 ? status : SUPPLY_OK;
 }
 
+/* The handle and its memory stay: MPI may still read them. The end of the process closes the pair. */
+static supply_status_t abandon(struct outlet *outlet) {
+    outlet->state = OUTLET_ABANDONED;
+    supply_fail(
+        &outlet->failure, SUPPLY_ERROR_TIMEOUT,
+        "process %d of the communicator closed the pair, and does not receive what was under way: has it died, or "
+        "does it no longer call MPI?",
+        outlet->rank);
+    return SUPPLY_OK;
+}
+
 /* Closes the pair when nothing of its ring is on its way any more. */
 static supply_status_t close_pair(struct outlet *outlet, bool *busy, struct failure *failure) {
-    if (outlet->first != NULL) {
-        if (supply_clock_now() < outlet->send_end) return SUPPLY_OK;
-        return supply_fail(
-            failure, SUPPLY_ERROR_TIMEOUT,
-            "pair %u: process %d of the communicator closed the pair, and does not receive what was under "
-            "way: has it died, or does it no longer call MPI?",
-            outlet->pair, outlet->rank);
-    }
+    if (outlet->first != NULL) return supply_clock_now() < outlet->send_end ? SUPPLY_OK : abandon(outlet);
     supply_status_t status;
-    if (outlet->request.kind == REMOTE_STOP && !outlet->spark_has_failed)
+    if (outlet->request.kind == REMOTE_STOP && outlet->failure.status != SUPPLY_ERROR_SPARK)
         status = supply_abort(outlet->supply, outlet->request.text);
     else
         status = supply_close_within(outlet->supply, 0);
     if (status > SUPPLY_OK) return SUPPLY_OK;
     outlet->supply = NULL;
-    outlet->has_failed |= status != SUPPLY_OK;
+    if (status != SUPPLY_OK && outlet->failure.status == SUPPLY_OK)
+        supply_fail(&outlet->failure, status, "the pair was not closed well: %s", supply_status_name(status));
     outlet->state = OUTLET_SENDS_CLOSED;
     *busy = true;
     struct notice_message notice = notice_of(outlet, NOTICE_CLOSED);

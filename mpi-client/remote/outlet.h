@@ -1,4 +1,4 @@
-/** A pair as its feeder has it. */
+/** The feeder's state of one pair. */
 #ifndef SUPPLY_OUTLET_H
 #define SUPPLY_OUTLET_H
 
@@ -19,9 +19,10 @@ enum outlet_state {
     OUTLET_SUPPLIES,
     OUTLET_WAITS_FOR_EPOCH, /**< the program has not asked for what follows the end of an epoch */
     OUTLET_WAITS_FOR_CLOSE, /**< the end of the data, or a failure, is sent */
-    OUTLET_CLOSES,
-    OUTLET_SENDS_CLOSED,
+    OUTLET_CLOSES,          /**< when the rank has received what is under way */
+    OUTLET_SENDS_CLOSED,    /**< the last notice is under way */
     OUTLET_CLOSED,
+    OUTLET_ABANDONED, /**< the rank does not receive what is under way */
 };
 
 struct outlet {
@@ -40,12 +41,10 @@ struct outlet {
     int receiving; /**< operation that receives it */
     struct sending *first;
     struct sending **end;
-    uint32_t held;    /**< blocks that are not sent yet */
-    int64_t send_end; /**< OUTLET_CLOSES: until when the rank must have received what is under way */
-    bool has_failed;  /**< a failure was sent, or the rank stopped early */
-    bool spark_has_failed;
+    uint32_t held;            /**< blocks that are not sent yet */
+    int64_t send_end;         /**< OUTLET_CLOSES: until when the rank must have received what is under way */
     uint64_t elements, bytes; /**< sent */
-    struct failure failure;   /**< the last one of the pair */
+    struct failure failure;   /**< why the pair has failed; status SUPPLY_OK: it has not */
 };
 
 /** The pair of these options. Begins to receive the rank's requests. SUPPLY_OK, or a failure. */

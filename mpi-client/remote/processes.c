@@ -99,10 +99,11 @@ static supply_status_t await(const struct link *link, int operation, double seco
         const supply_status_t status = remote_test(link, &operation, failure);
         if (status != SUPPLY_AGAIN) return status;
         if (now >= end)
-            return supply_fail(
-                failure, SUPPLY_ERROR_TIMEOUT,
-                "a process of the communicator has not called supply_remote_open(), and is no feeder, for %g s",
-                seconds);
+            return supply_fail(failure, SUPPLY_ERROR_TIMEOUT,
+                               "another process has not called supply_remote_open() for %g s: has it failed, or is it "
+                               "another program? Start only "
+                               "the training program and supply-feeder in this mpirun (SUPPLY_TIMEOUT)",
+                               seconds);
         supply_poll_pause(start);
     }
 }

@@ -15,7 +15,7 @@ bool remote_pause(const struct remote *remote, int64_t since) {
 }
 
 static void ask_for_epoch(struct remote *remote) {
-    remote->has_ended = false;
+    remote->at_end_of_epoch = false;
     remote->turn = 0;
     for (uint32_t i = 0; i < remote->source_count; i++) {
         remote->sources[i].has_ended = false;
@@ -23,13 +23,28 @@ static void ask_for_epoch(struct remote *remote) {
     }
 }
 
+/* The source for which the program waits. */
+static const struct source *awaited(const struct remote *remote) {
+    if (remote->count > 0) return remote->arrivals[remote->first].source;
+    const struct source *source = remote_next_source(remote);
+    return source != NULL ? source : &remote->sources[0];
+}
+
 static supply_status_t fail_by_silence(const struct remote *remote, double limit, struct failure *failure) {
-    const struct source *source = &remote->sources[remote->turn];
+    const struct source *source = awaited(remote);
     return supply_fail(
         failure, SUPPLY_ERROR_TIMEOUT,
         "%s: supply-feeder on node %s (process %d of the communicator) has sent nothing for %g s, not even "
         "that Spark is slow: is it stopped, or its node not reachable? (--timeout / SUPPLY_TIMEOUT)",
         remote->name, source->node, source->feeder, limit);
+}
+
+/* How long the program has waited. If it was away meanwhile, nothing could move, and its wait begins again. */
+static int64_t wait_so_far(struct remote *remote, int64_t now) {
+    if (remote->waits_since == 0 || now - remote->polled > (int64_t)(remote->timeout * 1e9 / 2))
+        remote->waits_since = now;
+    remote->polled = now;
+    return now - remote->waits_since;
 }
 
 static supply_status_t fill_once(struct remote *remote, struct filled *filled, struct failure *failure) {
@@ -42,22 +57,22 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
     (void)slot; /* supply_filler_slot() gave it earlier */
     struct remote *remote = context;
     const double limit = REMOTE_LIMIT_FACTOR * remote->timeout;
-    if (remote->has_ended) ask_for_epoch(remote);
+    if (remote->at_end_of_epoch) ask_for_epoch(remote);
     const int64_t start = supply_clock_now();
-    if (remote->waits_since == 0) remote->waits_since = start;
     supply_status_t status;
     do {
-        const int64_t now = supply_clock_now();
+        const int64_t waited = wait_so_far(remote, supply_clock_now());
         status = fill_once(remote, filled, failure);
         if (status != SUPPLY_AGAIN) break;
-        if (now - remote->waits_since > (int64_t)(limit * 1e9)) {
+        if (waited > (int64_t)(limit * 1e9)) {
             status = fail_by_silence(remote, limit, failure);
             break;
         }
         if (!wait) return SUPPLY_AGAIN;
     } while (remote_pause(remote, start));
     remote->waits_since = 0;
-    remote->has_ended = status == SUPPLY_END_OF_EPOCH;
+    remote->at_end_of_epoch = status == SUPPLY_END_OF_EPOCH;
+    remote->at_end_of_data = status == SUPPLY_END_OF_DATA;
     return status == SUPPLY_AGAIN ? SUPPLY_INTERRUPTED : status;
 }
 
@@ -80,9 +95,20 @@ static supply_status_t close_within(void *context, double seconds, const char *r
     return status;
 }
 
+/* The feeder waits for what is under way to be received, so this must not be interrupted. */
 static void abort_now(void *context, const char *reason, bool *keep) {
-    remote_close(context, ABORT_SECONDS, reason != NULL ? reason : "the rank failed and did not say why");
-    remote_free(context, keep);
+    struct remote *remote = context;
+    remote->interrupted = NULL;
+    remote_close(remote, ABORT_SECONDS, reason != NULL ? reason : "the rank failed and did not say why");
+    remote_free(remote, keep);
+}
+
+void remote_end(void *context) {
+    struct remote *remote = context;
+    remote->interrupted = NULL;
+    remote_close(remote, ABORT_SECONDS,
+                 remote->at_end_of_data ? NULL : "the rank called MPI_Finalize() without supply_close()");
+    remote->has_no_link = true;
 }
 
 static void free_memory(struct remote *remote) {

@@ -14,7 +14,4 @@
 supply_status_t supply_remote_over(supply_t **supply, const struct link *link, struct processes *processes,
                                    const supply_options_t *options);
 
-/** Time limit of a pair that is opened with these options, in seconds: theirs, or that of the environment. */
-double remote_timeout(const supply_options_t *options);
-
 #endif

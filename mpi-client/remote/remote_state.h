@@ -9,6 +9,7 @@ struct arrival {
     supply_status_t status; /**< SUPPLY_OK, _END_OF_EPOCH or _END_OF_DATA */
     struct filled filled;
     int receiving; /**< operation */
+    const struct source *source;
 };
 
 struct remote {
@@ -31,10 +32,14 @@ struct remote {
     uint32_t first;
     uint32_t count;
 
-    bool has_ended;       /**< the program got the end of an epoch, and has not asked for the next one */
-    struct failure ended; /**< status not SUPPLY_OK: the failure that comes after the arrivals */
-    int64_t waits_since;  /**< when the program began to wait; 0: it does not */
+    bool at_end_of_epoch; /**< the program got an end, and has not asked for the next epoch */
+    bool at_end_of_data;
+    struct failure failed;   /**< status not SUPPLY_OK: the failure that comes after the arrivals */
+    struct failure reported; /**< status _TIMEOUT: Spark is slow, and nothing has arrived since */
+    int64_t waits_since;     /**< when the program began to wait; 0: it does not */
+    int64_t polled;          /**< when the program last let data move */
     bool is_closing;
+    bool has_no_link;             /**< after remote_end() */
     int64_t close_end;            /**< until when closing waits */
     supply_status_t close_status; /**< the first failure of closing a pair */
 };
@@ -42,14 +47,25 @@ struct remote {
 /** Sends, receives, and queues what arrives. SUPPLY_OK, or a failure. */
 supply_status_t remote_advance(struct remote *remote, struct failure *failure);
 
+/** SUPPLY_OK: everything that is queued has arrived. SUPPLY_AGAIN, or a failure. */
+supply_status_t remote_test_arrivals(struct remote *remote, struct failure *failure);
+
 /** Takes the first arrival. SUPPLY_AGAIN: it has not arrived yet. Otherwise as fill(). */
 supply_status_t remote_take(struct remote *remote, struct filled *filled, struct failure *failure);
+
+/** The source of the next notice; NULL: all have ended. */
+struct source *remote_next_source(const struct remote *remote);
 
 /** The handle's filler. */
 struct filler remote_filler(struct remote *remote);
 
 /** Frees the context, or keeps it if operations may use it. *keep: as in struct filler. */
 void remote_free(struct remote *remote, bool *keep);
+
+/**
+ * The program ends its messages without closing the handle: closes the pairs. Nothing uses the link afterwards.
+ */
+void remote_end(void *remote);
 
 /** Closes the pairs within `seconds`. reason: NULL at the end of the data. Returns as supply_close_within(). */
 supply_status_t remote_close(struct remote *remote, double seconds, const char *reason);

@@ -1,4 +1,4 @@
-/** A pair as the rank sees it that its feeder supplies. */
+/** The rank's state of one pair. */
 #ifndef SUPPLY_SOURCE_H
 #define SUPPLY_SOURCE_H
 

@@ -4,6 +4,7 @@
 
 #include "command_line.h"
 #include "feeder.h"
+#include "options.h"
 #include "remote.h"
 #include "remote_mpi.h"
 
@@ -31,7 +32,8 @@ static const struct tool tool = {
         "  --group NAME          group whose members may also fill the pairs (default: group= of the line, or none)\n"
         "  --help, --version\n"
         "\n"
-        "Exit status: 0 if every pair ended well, 1 if one failed, 2 on a wrong option.\n",
+        "Exit status: 0 if no pair failed, 1 if one did, 2 on a wrong option. A pair that its rank stops early has not "
+        "failed.\n",
 };
 
 static void print(const char *line) { fprintf(stderr, "supply-feeder: %s\n", line); }
@@ -42,8 +44,10 @@ static int feed(const supply_options_t *options) {
     struct processes processes = {0};
     struct failure failure;
     struct fed fed;
-    supply_status_t status = remote_mpi_meet(&link, &processes, MPI_COMM_WORLD, true,
-                                             REMOTE_LIMIT_FACTOR * remote_timeout(options), &failure);
+    double timeout;
+    supply_status_t status = supply_options_timeout(options, &timeout, &failure);
+    if (status == SUPPLY_OK)
+        status = remote_mpi_meet(&link, &processes, MPI_COMM_WORLD, true, REMOTE_LIMIT_FACTOR * timeout, &failure);
     if (status == SUPPLY_OK) status = supply_feed_over(&link, &processes, options, print, &fed, &failure);
     if (status != SUPPLY_OK) {
         print(failure.text);

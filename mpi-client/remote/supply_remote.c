@@ -5,11 +5,12 @@
 
 #include "communicator.h"
 #include "filler.h"
+#include "options.h"
 #include "remote.h"
 #include "remote_mpi.h"
 #include "supply_mpi.h"
 
-/* A communicator of the ranks. All of them call this, so nobody waits for long. */
+/* A communicator of the ranks. All have met, and call this next. */
 static supply_status_t make_ranks(const struct processes *processes, MPI_Comm comm, MPI_Comm *ranks,
                                   struct failure *failure) {
     MPI_Group all, of_ranks;
@@ -31,15 +32,8 @@ static supply_status_t make_ranks(const struct processes *processes, MPI_Comm co
 /* The pair of this node. */
 static supply_status_t open_local(supply_t **supply, MPI_Comm ranks, const supply_options_t *given,
                                   struct failure *failure) {
-    supply_options_t options, place;
-    supply_options_init(&options);
+    supply_options_t options = *given, place;
     supply_options_init(&place);
-    if (given != NULL && given->struct_bytes == sizeof options) options = *given;
-    if (given != NULL && given->struct_bytes != sizeof options)
-        return supply_fail(
-            failure, SUPPLY_ERROR_ARGUMENT,
-            "supply_remote_open: the options are of another version of supply.h, or supply_options_init() "
-            "was not called");
     const supply_status_t status =
         supply_mpi_check(supply_options_from_comm(&place, ranks), "MPI_Comm_split_type", failure);
     if (status != SUPPLY_OK) return status;
@@ -48,21 +42,30 @@ static supply_status_t open_local(supply_t **supply, MPI_Comm ranks, const suppl
     return supply_open(supply, &options);
 }
 
-static supply_status_t open_any(supply_t **supply, MPI_Comm comm, const supply_options_t *options, MPI_Comm *ranks,
+/* Feeders end when their pairs are closed. */
+static bool have_feeders_served;
+
+static supply_status_t open_any(supply_t **supply, MPI_Comm comm, const supply_options_t *given, MPI_Comm *ranks,
                                 struct failure *failure) {
     struct link link;
     struct processes processes = {0};
-    const double seconds = REMOTE_LIMIT_FACTOR * remote_timeout(options);
-    supply_status_t status = remote_mpi_meet(&link, &processes, comm, false, seconds, failure);
-    if (status == SUPPLY_OK) status = make_ranks(&processes, comm, ranks, failure);
-    if (status != SUPPLY_OK) {
-        remote_processes_free(&processes);
-        return status;
-    }
-    if (processes.feeders > 0) return supply_remote_over(supply, &link, &processes, options);
+    supply_options_t options;
+    double timeout;
+    if (have_feeders_served)
+        return supply_fail(
+            failure, SUPPLY_ERROR_ARGUMENT,
+            "supply_remote_open: the feeders of this job have opened their pairs before, and can do so once");
+    supply_status_t status = supply_options_complete(given, &options, failure);
+    if (status == SUPPLY_OK) status = supply_options_timeout(&options, &timeout, failure);
+    if (status != SUPPLY_OK) return status;
+    status = remote_mpi_meet(&link, &processes, comm, false, REMOTE_LIMIT_FACTOR * timeout, failure);
+    if (status != SUPPLY_OK) return status;
+    status = make_ranks(&processes, comm, ranks, failure);
+    have_feeders_served = processes.feeders > 0;
+    if (status == SUPPLY_OK && have_feeders_served) return supply_remote_over(supply, &link, &processes, &options);
     link.free(link.context, false);
     remote_processes_free(&processes);
-    return open_local(supply, *ranks, options, failure);
+    return status == SUPPLY_OK ? open_local(supply, *ranks, &options, failure) : status;
 }
 
 supply_status_t supply_remote_open(supply_t **supply, MPI_Comm comm, const supply_options_t *options, MPI_Comm *ranks) {

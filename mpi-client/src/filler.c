@@ -143,6 +143,11 @@ const struct pair *supply_filler_pair(const supply_t *supply) {
 
 void supply_filler_claim(supply_t *pair) { pair->claimed = true; }
 
+void supply_filler_stop(supply_t *pair, const char *reason) {
+    if (pair == NULL || !pair->is_open || pair->at_end_of_data || pair->broken.status == SUPPLY_ERROR_SPARK) return;
+    supply_pair_stop(&pair->pair, reason);
+}
+
 void supply_filler_fail(supply_t *pair, const struct failure *failure) {
     pair->failure = *failure;
     pair->broken = *failure;

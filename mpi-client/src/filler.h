@@ -120,6 +120,12 @@ SUPPLY_API supply_status_t supply_filler_schema(supply_t *supply, const struct s
 /** From now on a filler reads the pair: supply_next() on it works, although the program must exchange its elements. */
 SUPPLY_API void supply_filler_claim(supply_t *pair);
 
+/**
+ * Tells Spark why the rank fails, as supply_abort() does. The blocks stay valid until the handle is closed. After
+ * SUPPLY_END_OF_DATA and SUPPLY_ERROR_SPARK nothing happens.
+ */
+SUPPLY_API void supply_filler_stop(supply_t *pair, const char *reason);
+
 /** The pair fails: supply_error() returns this text, and supply_next() this failure. */
 SUPPLY_API void supply_filler_fail(supply_t *pair, const struct failure *failure);
 

@@ -28,8 +28,8 @@ void supply_options_init_sized(supply_options_t *options, size_t struct_bytes) {
     supply_copy_sized(options, struct_bytes, &not_set, sizeof not_set);
 }
 
-/* The program's struct as this library's: the program may have been built with an older or newer header. */
-static supply_status_t complete(const supply_options_t *given, supply_options_t *options, struct failure *failure) {
+supply_status_t supply_options_complete(const supply_options_t *given, supply_options_t *options,
+                                        struct failure *failure) {
     supply_options_init(options);
     if (given == NULL) return SUPPLY_OK;
     const size_t bytes = given->struct_bytes;
@@ -108,22 +108,21 @@ static supply_status_t set_files(const supply_options_t *options, struct setting
     return files_from_config(options, settings, failure);
 }
 
-static supply_status_t set_timeout(const supply_options_t *options, struct settings *settings,
-                                   struct failure *failure) {
-    settings->timeout = options->timeout;
+supply_status_t supply_options_timeout(const supply_options_t *options, double *timeout, struct failure *failure) {
+    *timeout = options->timeout;
     if (options->timeout == 0) {
-        settings->timeout = DEFAULT_TIMEOUT;
+        *timeout = DEFAULT_TIMEOUT;
         const char *text = getenv("SUPPLY_TIMEOUT");
         if (text == NULL) return SUPPLY_OK;
         char *end;
-        settings->timeout = strtod(text, &end);
-        if (end == text || *end != '\0' || !(settings->timeout > 0))
+        *timeout = strtod(text, &end);
+        if (end == text || *end != '\0' || !(*timeout > 0))
             return supply_fail(failure, SUPPLY_ERROR_CONFIG, "SUPPLY_TIMEOUT: '%s' is not a number of seconds above 0",
                                text);
     }
-    if (!(settings->timeout > 0) || !isfinite(settings->timeout) || settings->timeout > TIMEOUT_MAX)
+    if (!(*timeout > 0) || !isfinite(*timeout) || *timeout > TIMEOUT_MAX)
         return supply_fail(failure, SUPPLY_ERROR_CONFIG, "the time limit must be above 0 and at most %.0f s, not %g",
-                           TIMEOUT_MAX, settings->timeout);
+                           TIMEOUT_MAX, *timeout);
     return SUPPLY_OK;
 }
 
@@ -184,16 +183,16 @@ supply_status_t supply_settings_files(const supply_options_t *given, struct sett
                                       struct failure *failure) {
     supply_options_t options;
     *settings = (struct settings){0};
-    supply_status_t status = complete(given, &options, failure);
+    supply_status_t status = supply_options_complete(given, &options, failure);
     return status == SUPPLY_OK ? set_files(&options, settings, failure) : status;
 }
 
 supply_status_t supply_settings(const supply_options_t *given, struct settings *settings, struct failure *failure) {
     supply_options_t options;
     *settings = (struct settings){0};
-    supply_status_t status = complete(given, &options, failure);
+    supply_status_t status = supply_options_complete(given, &options, failure);
     if (status == SUPPLY_OK) status = set_files(&options, settings, failure);
-    if (status == SUPPLY_OK) status = set_timeout(&options, settings, failure);
+    if (status == SUPPLY_OK) status = supply_options_timeout(&options, &settings->timeout, failure);
     if (status == SUPPLY_OK) status = set_sizes(&options, settings, failure);
     if (status == SUPPLY_OK) status = set_start(&options, settings, failure);
     if (status == SUPPLY_OK) status = set_group(&options, settings, failure);

@@ -37,6 +37,17 @@ supply_status_t supply_settings(const supply_options_t *given, struct settings *
 
 void supply_settings_free(struct settings *settings);
 
+/**
+ * The program's struct as this library's: the program may have been built with an older or newer header. given may be
+ * NULL: nothing is set. SUPPLY_OK, or _ARGUMENT. Exported for libsupply_remote.
+ */
+SUPPLY_API supply_status_t supply_options_complete(const supply_options_t *given, supply_options_t *options,
+                                                   struct failure *failure);
+
+/** The time limit in seconds, of the options or of the environment. SUPPLY_OK, or _CONFIG. Exported as well. */
+SUPPLY_API supply_status_t supply_options_timeout(const supply_options_t *options, double *timeout,
+                                                  struct failure *failure);
+
 /** Asks the program whether to end a wait. */
 static inline bool supply_is_interrupted(const struct settings *settings) {
     return settings->interrupted != NULL && settings->interrupted(settings->interrupted_context);

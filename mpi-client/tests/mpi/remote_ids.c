@@ -1,9 +1,13 @@
 /**
- * Reads Datums that feeders send, and prints what all ranks together have received in each epoch, and which numbers
- * rank 0 got. Usage: remote-ids read|exchange|stop|leave|early|position=TEXT. stop: rank 0 aborts its pair after a
- * block. early: it closes it after a block. leave: it exits after a block. position: all begin there.
+ * Reads Datums that feeders send, and prints what all ranks together have received in each epoch.
+ *
+ * Usage: remote-ids read|exchange|stop|leave|early|interrupted|forget|gap|twice|position=TEXT. stop: rank 0 aborts its
+ * pair after a block. early: it closes it after a block. leave: it exits after a block. interrupted: all waits are
+ * interrupted after a block, and rank 0 aborts. forget: nobody closes. gap: a rank polls once, and again after two
+ * seconds. twice: the ranks open once more. position: all begin there.
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +19,7 @@
 enum { ELEMENTS, NUMBERS, SQUARES, SUMS };
 
 static MPI_Comm ranks = MPI_COMM_NULL;
+static bool is_interrupted;
 static int rank;
 static const char *mode;
 
@@ -57,9 +62,11 @@ static void print_epoch(uint32_t epoch, uint64_t *mine) {
 static void leave(supply_t *supply) {
     if (rank != 0) return;
     if (strcmp(mode, "leave") == 0) _exit(3);
-    if (strcmp(mode, "stop") == 0) supply_abort(supply, "the test stops this rank");
+    is_interrupted = strcmp(mode, "interrupted") == 0;
+    const bool stops = is_interrupted || strcmp(mode, "stop") == 0;
+    if (stops) supply_abort(supply, "the test stops this rank");
     if (strcmp(mode, "early") == 0) supply_close(supply);
-    if (strcmp(mode, "stop") != 0 && strcmp(mode, "early") != 0) return;
+    if (!stops && strcmp(mode, "early") != 0) return;
     printf("rank 0 has closed its pair\n");
     fflush(stdout);
     sleep(1); /* the others learn it from Spark */
@@ -72,6 +79,31 @@ static void print_position(const supply_t *supply) {
     if (supply_position_save(supply, &position) != SUPPLY_OK) return;
     supply_position_to_text(&position, text, sizeof text);
     if (rank == 0) printf("position %s\n", text);
+}
+
+/* The reports of a slow Spark that come during the gap are out of date after it. */
+static void poll_with_gap(supply_t *supply) {
+    supply_block_t block;
+    if (supply_try_next(supply, &block) != SUPPLY_AGAIN) return;
+    sleep(2);
+    const supply_status_t status = supply_try_next(supply, &block);
+    if (status == SUPPLY_OK) supply_release(supply, &block);
+    printf("after the gap: %s\n", status < 0 ? supply_error(supply) : "no failure");
+    fflush(stdout);
+    MPI_Abort(MPI_COMM_WORLD, 5);
+}
+
+static bool asks_for_end(void *unused) {
+    (void)unused;
+    return is_interrupted;
+}
+
+static void open_again(void) {
+    supply_t *supply;
+    MPI_Comm again;
+    const supply_status_t status = supply_remote_open(&supply, MPI_COMM_WORLD, NULL, &again);
+    if (rank == 0) printf("again: %s: %s\n", supply_status_name(status), supply_error(supply));
+    supply_close(supply);
 }
 
 static void read_all(supply_t *supply) {
@@ -98,6 +130,7 @@ int main(int argc, char **argv) {
     supply_options_t options;
     supply_options_init(&options);
     options.exchange = strcmp(mode, "exchange") == 0;
+    options.interrupted = asks_for_end;
     supply_position_t position;
     if (strncmp(mode, "position=", 9) == 0 && supply_position_from_text(&position, mode + 9) == SUPPLY_OK)
         options.position = &position;
@@ -109,8 +142,10 @@ int main(int argc, char **argv) {
     exchange.policy = SUPPLY_EXCHANGE_ALL;
     if (status == SUPPLY_OK && options.exchange) status = supply_exchange_open(&supply, ranks, &exchange);
     if (status != SUPPLY_OK) fail(supply, status);
+    if (strcmp(mode, "gap") == 0) poll_with_gap(supply);
     read_all(supply);
-    status = supply_close(supply);
+    if (strcmp(mode, "forget") != 0) status = supply_close(supply);
+    if (strcmp(mode, "twice") == 0) open_again();
     if (status != SUPPLY_OK) fprintf(stderr, "rank %d: closing: %s\n", rank, supply_status_name(status));
     if (rank == 0) printf("closed\n");
     MPI_Comm_free(&ranks);

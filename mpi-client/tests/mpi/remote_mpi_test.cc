@@ -35,6 +35,21 @@ TEST_F(RemoteMpiTest, MoreFeedersThanRanks) { expect_all(3, 2, {10, 0, 7}, "read
 
 TEST_F(RemoteMpiTest, ExchangeOfWhatFeedersSend) { expect_all(1, 2, {10, 10}, "exchange"); }
 
+TEST_F(RemoteMpiTest, ARankThatForgetsToCloseEndsWell) { expect_all(1, 2, {10, 4}, "forget"); }
+
+TEST_F(RemoteMpiTest, FeedersServeOnce) {
+    FedRanks fed(1);
+    const Ended ended = fed.run(command(1, 1, "twice"), {2});
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_TRUE(says(ended.out, {"again: SUPPLY_ERROR_ARGUMENT", "can do so once"}));
+}
+
+TEST_F(RemoteMpiTest, AReportOfASlowSparkIsOutOfDateAfterAGap) {
+    FedRanks fed(1, "0.5");
+    const Ended ended = fed.run(command(1, 1, "gap"), {});
+    EXPECT_TRUE(says(ended.out, {"after the gap: no failure"})) << ended.err;
+}
+
 TEST_F(RemoteMpiTest, ResumesInsideAnEpoch) {
     FedRanks first(1), second(1);
     const Ended whole = first.run(command(1, 1, "position"), {5});
@@ -112,13 +127,13 @@ TEST_P(LeavingRank, SparkLearnsWhy) {
         task.requests();
         return task.rank_has_left();
     });
-    const bool stops = std::string(GetParam()) == "stop";
+    const bool stops = std::string(GetParam()) != "early";
     EXPECT_TRUE(says(task.header().rank_failure,
                      {stops ? "the test stops this rank" : "rank 0 closed its pair before the end of data"}));
     EXPECT_TRUE(says(ranks.wait().out, {"rank 0 has closed its pair"}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, LeavingRank, ::testing::Values("stop", "early"),
+INSTANTIATE_TEST_SUITE_P(Ways, LeavingRank, ::testing::Values("stop", "early", "interrupted"),
                          [](const auto &info) { return std::string(info.param); });
 
 TEST_F(RemoteMpiTest, ADeadRankEndsTheJobAndThePair) {
