@@ -7,6 +7,10 @@ from .processes import signal_name
 # Lines that the MPI library writes to a rank's stderr by itself.
 _OF_THE_LIBRARY = re.compile(r"\[[^ ]+:[0-9]+\] |Abort\(-?[0-9]+\) on node ")
 
+# A feeder writes about the pairs that the ranks have failed, and at its end, also of a failed run, what it has sent.
+_OF_A_FEEDER = "supply-feeder: "
+_SENT = re.compile(_OF_A_FEEDER + r"node .* sent [0-9]+ elements, .* of [0-9]+ pairs ")
+
 
 def failed_side(first, status):
     """
@@ -31,12 +35,19 @@ def of_ranks(lines, folder, status):
 
     The wanted line is the last line of a rank before the launcher says that it ends the other ranks: these may write
     about that. On a busy machine the launcher's lines come first. Then it is the first line of a rank after them,
-    unless a rank was killed and could write nothing.
+    unless a rank was killed and could write nothing. A feeder's line is the reason only if no rank wrote one.
     """
     written = None
     if folder:
         texts = (file.read_text(errors="replace") for file in folder.glob("**/rank.*/stderr"))
         written = {line for text in texts for line in text.replace("\r", "\n").split("\n")}
+    words = _reason([line for line in lines if not line.startswith(_OF_A_FEEDER)], written, status)
+    words = words or _reason([line for line in lines if not _SENT.match(line)], written, status)
+    return words or (f"a rank was ended by {signal_name(status)}" if status > 128 else "no message on stderr")
+
+
+def _reason(lines, written, status):
+    """The wanted line, or None. written: the ranks' own lines, or None if all are."""
     words = None
     launcher_spoke = False
     for line in lines:
@@ -48,4 +59,4 @@ def of_ranks(lines, folder, status):
             words = line
             if launcher_spoke:
                 break
-    return words or (f"a rank was ended by {signal_name(status)}" if status > 128 else "no message on stderr")
+    return words
