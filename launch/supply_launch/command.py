@@ -121,8 +121,8 @@ def add_run_options(parser, ranks, ranks_default):
     parser.option(
         "--program-hosts",
         "FILE",
-        "PROGRAM's ranks run on the slots of this host file, on nodes that need no Spark. A feeder on each node of --hosts "
-        "sends them the data (docs/FEEDERS.md); the slots of --hosts are then the pairs of these nodes",
+        "PROGRAM's ranks run on the slots of this host file, on nodes that need no Spark. A feeder on each node of "
+        "--hosts sends them the data (docs/FEEDERS.md); the slots of --hosts are then the pairs of these nodes",
     )
     parser.option(
         "--timeout", "SECONDS", "timeout of each wait (default: SUPPLY_TIMEOUT, or 120)", seconds, default=timeout

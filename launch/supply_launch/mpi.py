@@ -1,5 +1,6 @@
 """The launcher of the ranks: Open MPI's mpirun, or MPICH's mpiexec."""
 
+import collections
 import os
 import pathlib
 import shutil
@@ -36,16 +37,26 @@ class Launcher:
             return [*command, "-bind-to", "none", *(["-hosts", nodes] if nodes else [])]
         command += ["--oversubscribe", "--map-by", "slot", "--bind-to", "none", *self._as_root]
         command += ["--hostfile", str(hosts)] if hosts else []
+        return [*command, *self._exports(variables)]
+
+    @staticmethod
+    def _exports(variables):
+        """Options with which Open MPI passes variables on to other nodes. They count up to the next ':' only."""
         # Open MPI warns of a variable that is not set.
         settable = [name for name in ("SUPPLY_RESULTS_FOLDER", "SUPPLY_LIBRARIES") if name in os.environ]
-        for name in ("SUPPLY_MAPPED_FILES", "SUPPLY_NAMED_PIPES", "SUPPLY_TIMEOUT", *settable, *variables):
-            command += ["-x", name]
-        return command
+        names = ("SUPPLY_MAPPED_FILES", "SUPPLY_NAMED_PIPES", "SUPPLY_TIMEOUT", *settable, *variables)
+        return [word for name in names for word in ("-x", name)]
+
+    def _exports_of_user(self):
+        """The options '-x NAME' or '-x NAME=VALUE' in MPIRUN."""
+        options = zip(self._words, self._words[1:])
+        return [word for option, value in options if option == "-x" for word in (option, value)]
 
     def command_with_feeders(self, ranks, hosts, program_hosts, variables=()):
         """
-        Starts a feeder on each node of a host file, and `ranks` ranks on the slots of another one. Returns what stands in
-        front of options for all of them, and what follows these in front of the program.
+        Starts a feeder on each node of a host file, and `ranks` ranks on the slots of another one. All get the same
+        variables. Returns what stands in front of options for all of them, and what follows these in front of the
+        program.
         """
         if self.is_mpich:
             raise Failure("--program-hosts needs Open MPI: with MPICH, start mpiexec yourself (docs/FEEDERS.md)")
@@ -53,10 +64,12 @@ class Launcher:
         if not feeder.exists():
             raise Failure(f"there is no {feeder}: {places.MISSING_MPI}")
         nodes = host_file.nodes(hosts)
+        _check_pairs(hosts, nodes, max(len(nodes), ranks))
         # Open MPI does not mix --host and --hostfile.
         feeders = [*self.command(len(nodes), None, variables), "--host", ",".join(f"{node}:1" for node in nodes)]
         slots = ",".join(f"{node}:{slots}" for node, slots in host_file.read(program_hosts))
-        return feeders, [str(feeder), ":", "-n", str(ranks), "--host", slots]
+        exports = [*self._exports_of_user(), *self._exports(variables)]
+        return feeders, [str(feeder), ":", "-n", str(ranks), *exports, "--host", slots]
 
     def temporary_files_in(self, folder, memory):
         """Options of Open MPI: what a killed mpirun leaves on this node is in these folders; `memory` is on tmpfs."""
@@ -85,3 +98,22 @@ class Launcher:
         else:
             words = ["--hostfile", str(hosts), "--map-by", "ppr:1:node", *self._as_root]
         subprocess.run(["timeout", "30", *self._words, *words, *map(str, command)], stdout=sys.stderr, check=False)
+
+
+def _check_pairs(hosts, nodes, pairs):
+    """
+    The Supplier fills the slots of the host file in their order, the feeders deal the pairs among themselves. Raises
+    Failure if a node would get other pairs from one than from the other.
+    """
+    slots = dict(host_file.read(hosts))
+    # As in mpi-client/remote/processes.c.
+    opened = collections.Counter(nodes[pair * len(nodes) // pairs] for pair in range(pairs))
+    left = pairs
+    for node in nodes:
+        # Slots that the Supplier does not need do no harm.
+        if min(slots[node], left) != opened[node]:
+            raise Failure(
+                f"{hosts}: {node} has slots={slots[node]}, and its feeder opens {opened[node]} of {pairs} pairs: "
+                f"write slots={opened[node]}"
+            )
+        left -= opened[node]

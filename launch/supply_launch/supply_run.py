@@ -63,7 +63,9 @@ def main(arguments):
     if options.program_hosts and not options.hosts:
         parser.error("--program-hosts needs --hosts: the nodes with Spark, with their pairs as slots")
     if options.program_hosts and options.serve:
-        parser.error("--program-hosts names the nodes of a training program, and --serve starts supply-server: choose one")
+        parser.error(
+            "--program-hosts names the nodes of a training program, and --serve starts supply-server: choose one"
+        )
     if options.serve and supplier_options:
         parser.error(f"unknown argument '{supplier_options[0]}': with --serve, put the program's after '--'")
     if options.serve and options.yarn:

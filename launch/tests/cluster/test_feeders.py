@@ -55,4 +55,6 @@ def test_a_feeder_that_dies_ends_both_sides(cluster, supplier, make_run, start_f
     assert "node-1" in error
     assert "signal 9" in error
     # As of a rank that was killed.
-    cluster("on", "node-1", f"{PROGRAMS}/supply-clean --mapped-files {run.mapped_files} --named-pipes {run.named_pipes}")
+    cluster(
+        "on", "node-1", f"{PROGRAMS}/supply-clean --mapped-files {run.mapped_files} --named-pipes {run.named_pipes}"
+    )
