@@ -1,7 +1,7 @@
 /**
  * libsupply_remote: MPI ranks on nodes without Spark read what feeders send them from nodes with Spark.
  *
- *     mpirun -n 4 --hostfile cpu supply-feeder : -n 8 --hostfile gpu ./train
+ *     mpirun -n 2 --host cpu-1:1,cpu-2:1 supply-feeder : -n 8 --host gpu-1:4,gpu-2:4 ./train
  *
  *     MPI_Comm ranks;
  *     supply_t *supply;

@@ -14,12 +14,11 @@ import supply
 from supply import _core
 from supply.feeders import meet
 
-_USAGE = (
-    """mpirun -n FEEDERS --hostfile SPARK-NODES python -m supply.feeder [options] : -n RANKS --hostfile NODES PROGRAM"""
-)
+_USAGE = "mpirun -n 2 --host cpu-1:1,cpu-2:1 python -m supply.feeder [options] : -n RANKS --host NODES PROGRAM"
 _DESCRIPTION = """\
+Not --hostfile hosts: its slots count pairs.
 Opens pairs on this node, which Spark fills, and sends their blocks to the ranks of PROGRAM, which read them with
-supply.open(feeders=MPI.COMM_WORLD). The Supplier's --ranks is the larger one of FEEDERS and RANKS."""
+supply.open(feeders=MPI.COMM_WORLD). The Supplier's --ranks is the larger one of the feeders' number and RANKS."""
 _EXIT_STATUS = "Exit status: 0 if every pair ended well, 1 if one failed, 2 on a wrong option."
 
 
