@@ -1,6 +1,7 @@
 /**
- * The rank of bench/exchange and bench/feeders. Rank 0 prints a line when all ranks have opened their pairs, and then what each rank has
- * received: pairs and their keys, or the bytes of each epoch, with the time at which each epoch ended.
+ * The rank of bench/exchange and bench/feeders. Rank 0 prints a line when all ranks have opened their pairs, and then
+ * what each rank has received: pairs and their keys, or the bytes of each epoch, with the time at which each epoch
+ * ended.
  */
 #include <inttypes.h>
 #include <mpi.h>

@@ -1,7 +1,7 @@
 /**
  * The baseline of bench/feeders: process 0 sends blocks of its memory, process 1 receives them into a ring and reads
- * every byte, as a feeder and its rank do, without Spark. Process 1 prints a line when both are there, and then how long
- * BLOCKS blocks took. Arguments: BLOCK_BYTES SLOTS BLOCKS.
+ * every byte, as a feeder and its rank do, without Spark. Process 1 prints a line when both are there, and then how
+ * long BLOCKS blocks took. Arguments: BLOCK_BYTES SLOTS BLOCKS.
  */
 #include <inttypes.h>
 #include <mpi.h>
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
     slots = atoi(argv[2]);
     blocks = atoi(argv[3]);
     ring = malloc((size_t)slots * block_bytes);
-    requests = calloc((size_t)slots, sizeof(MPI_Request));
+    requests = (MPI_Request *)calloc((size_t)slots, sizeof(MPI_Request));
     if (ring == NULL || requests == NULL) die("no memory for %d blocks", slots);
     memset(ring, 1, (size_t)slots * block_bytes);
     int process;
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
     const uint64_t sum = move(process == 0);
     if (process == 1) printf("{\"nanos\": %" PRId64 ", \"sum\": %" PRIu64 "}\n", clock_nanos() - start, sum);
     MPI_Finalize();
-    free(requests);
+    free((void *)requests);
     free(ring);
     return 0;
 }

@@ -18,7 +18,7 @@ static int reserve(struct mpi_context *mpi) {
     for (int i = 0; i < mpi->capacity; i++)
         if (mpi->requests[i] == MPI_REQUEST_NULL) return i;
     const int capacity = mpi->capacity > 0 ? 2 * mpi->capacity : 16;
-    MPI_Request *requests = realloc(mpi->requests, (size_t)capacity * sizeof *requests);
+    MPI_Request *requests = (MPI_Request *)realloc((void *)mpi->requests, (size_t)capacity * sizeof *requests);
     if (requests == NULL) return -1;
     for (int i = mpi->capacity; i < capacity; i++) requests[i] = MPI_REQUEST_NULL;
     const int number = mpi->capacity;
@@ -99,7 +99,7 @@ static void free_context(void *context, bool pending) {
     forget_end(mpi);
     if (pending) return;
     supply_mpi_free(&mpi->comm);
-    free(mpi->requests);
+    free((void *)mpi->requests);
     free(mpi);
 }
 

@@ -99,10 +99,9 @@ static supply_status_t open_remote(struct remote *remote, const supply_options_t
     /* All feeders open their pairs at the same time. */
     for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++)
         status = source_advance(&remote->sources[i], failure);
-    for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++) {
+    for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++)
         status = await_opened(remote, &remote->sources[i], end, failure);
-        if (status != SUPPLY_OK) return status;
-    }
+    if (status != SUPPLY_OK) return status;
     if (remote->capacity <= remote->source_count) remote->capacity = remote->source_count + 1;
     remote->arrivals = calloc(remote->capacity, sizeof *remote->arrivals);
     if (remote->arrivals == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");

@@ -65,7 +65,7 @@ void remote_free(struct remote *remote, bool *keep);
 /**
  * The program ends its messages without closing the handle: closes the pairs. Nothing uses the link afterwards.
  */
-void remote_end(void *remote);
+void remote_end(void *context);
 
 /** Closes the pairs within `seconds`. reason: NULL at the end of the data. Returns as supply_close_within(). */
 supply_status_t remote_close(struct remote *remote, double seconds, const char *reason);
