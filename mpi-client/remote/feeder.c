@@ -30,7 +30,7 @@ static bool is_over(const struct outlet *outlet) {
     return outlet->state == OUTLET_CLOSED || outlet->state == OUTLET_ABANDONED;
 }
 
-/* A rank that has given up does not end the pairs of others. */
+/* A rank that does not receive does not end the pairs of others. */
 static supply_status_t check_abandoned(const struct outlet *outlets, uint32_t count, struct failure *failure) {
     for (uint32_t i = 0; i < count; i++)
         if (outlets[i].state == OUTLET_ABANDONED)

@@ -20,7 +20,7 @@ Not --hostfile hosts: its slots count pairs.
 Opens pairs on this node, which Spark fills, and sends their blocks to the ranks of PROGRAM, which read them with
 supply.open(feeders=MPI.COMM_WORLD). The Supplier's --ranks is the larger one of the feeders' number and RANKS."""
 _EXIT_STATUS = (
-    "Exit status: 0 if no pair failed, 1 if one did, 2 on a wrong option. A pair that its rank stops early has not failed."
+    "Exit status: 0 if no pair failed, 1 if one did, 2 on a wrong option. A pair that its rank stops has not failed."
 )
 
 
