@@ -15,13 +15,18 @@ object Doctor {
   private val javaVersion = 17
 
   def main(arguments: Array[String]): Unit =
-    if (BuiltFor.mismatch == null) checks(arguments(0)).foreach(finding => println(finding.line))
-    // Other classes of this jar may not link.
-    else println("failed\tspark\t" + BuiltFor.mismatch + "\t" + BuiltFor.fix)
+    // On another Scala, other classes of this jar may not link, and neither may more of its collections.
+    if (BuiltFor.mismatch != null)
+      println("failed\tspark\t" + BuiltFor.mismatch + "\t" + BuiltFor.fix)
+    else {
+      checks(arguments(0)).foreach(finding => println(finding.line))
+      settings.foreach(finding => println(finding.line))
+    }
 
   private def checks(libsupply: String): Seq[Finding] =
-    Seq(java, spark, contract(libsupply), options, lmdb) ++
-      new ShuffleSettings(new SparkConf, sys.env).findings
+    Seq(java, spark, contract(libsupply), options, lmdb)
+
+  private def settings: Seq[Finding] = new ShuffleSettings(new SparkConf, sys.env).findings
 
   private def java: Finding = {
     val text =
