@@ -121,7 +121,15 @@ def test_a_signal_ends_the_meeting():
         _core.Meeting(Interrupted(Post(2), 0), False, "node", HANG_SECONDS)
 
 
-def test_a_signal_ends_the_opening_and_closes_the_pair(files):
+@pytest.fixture
+def usual_interrupt():
+    """PySpark sets a handler of its own in earlier tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_signal_ends_the_opening_and_closes_the_pair(files, usual_interrupt):
     class Interrupted(ThreadLink):
         has_sent = False
 

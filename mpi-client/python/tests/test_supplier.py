@@ -349,8 +349,11 @@ def test_the_example_runs_on_spark_3_5():
     packages = next((ROOT / "build" / "spark-3.5" / "venv" / "lib").glob("python3*/site-packages"), None)
     if packages is None:
         pytest.skip("no Spark 3.5 (make build-every-spark)")
+    # The wheel of the tests has the jar of one Spark.
+    jar = ROOT / "build" / "spark-3.5" / "target" / "spark-supplier.jar"
+    example = ROOT / "mpi-client" / "python" / "examples" / "one_call.py"
+    environment = {**os.environ, "PYTHONPATH": str(packages), "SUPPLY_JAR": str(jar)}
     program = subprocess.run(
-        [sys.executable, ROOT / "mpi-client" / "python" / "examples" / "one_call.py"],
-        env={**os.environ, "PYTHONPATH": str(packages)}, capture_output=True, text=True, timeout=LIMIT_SECONDS,
-    )  # fmt: skip
+        [sys.executable, example], env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
+    )
     assert "tensor([[" in program.stdout and "[rank 1] epoch 4" in program.stdout, program.stderr[-2000:]
