@@ -4,10 +4,6 @@
 #include "clock.h"
 #include "remote_state.h"
 
-static struct arrival *arrival(struct remote *remote, uint32_t index) {
-    return &remote->arrivals[(remote->first + index) % remote->capacity];
-}
-
 /* What Spark says in the header of the mapped file, in that of the ring. */
 static void copy_header(struct remote *remote, const struct notice_message *notice) {
     struct mapped_file_header *header = supply_filler_header(remote->handle);
@@ -38,7 +34,7 @@ static supply_status_t take_schema(struct remote *remote, const struct source *s
 }
 
 static void push(struct remote *remote, supply_status_t status, const struct source *source, int receiving) {
-    *arrival(remote, remote->count++) =
+    *remote_arrival(remote, remote->count++) =
         (struct arrival){.status = status, .filled = source->notice->filled, .receiving = receiving, .source = source};
     remote->reported.status = SUPPLY_OK;
 }
@@ -108,22 +104,20 @@ static supply_status_t take_notice(struct remote *remote, struct source *source,
 }
 
 static supply_status_t take_notices(struct remote *remote, struct failure *failure) {
-    for (;;) {
-        struct source *source = remote_next_source(remote);
-        if (source == NULL) return SUPPLY_OK;
-        supply_status_t status = source_advance(source, failure);
-        if (status == SUPPLY_OK && !source->has_notice) return SUPPLY_OK;
-        if (status == SUPPLY_OK) status = take_notice(remote, source, failure);
+    struct source *source;
+    while (remote->failed.status == SUPPLY_OK && (source = remote_next_source(remote)) != NULL && source->has_notice) {
+        supply_status_t status = take_notice(remote, source, failure);
+        if (status == SUPPLY_AGAIN) break;
         if (status == SUPPLY_OK) status = source_next(source, failure);
-        if (status == SUPPLY_AGAIN || remote->failed.status != SUPPLY_OK) return SUPPLY_OK;
-        if (status < 0) return status;
+        if (status != SUPPLY_OK) return status;
     }
+    return SUPPLY_OK;
 }
 
 supply_status_t remote_test_arrivals(struct remote *remote, struct failure *failure) {
     supply_status_t all = SUPPLY_OK;
     for (uint32_t i = 0; i < remote->count; i++) {
-        const supply_status_t status = remote_test(&remote->link, &arrival(remote, i)->receiving, failure);
+        const supply_status_t status = remote_test(&remote->link, &remote_arrival(remote, i)->receiving, failure);
         if (status < 0) return status;
         if (status == SUPPLY_AGAIN) all = SUPPLY_AGAIN;
     }
@@ -135,11 +129,8 @@ supply_status_t remote_advance(struct remote *remote, struct failure *failure) {
         const supply_status_t status = source_advance(&remote->sources[i], failure);
         if (status != SUPPLY_OK) return status;
     }
-    if (remote->failed.status == SUPPLY_OK) {
-        const supply_status_t status = take_notices(remote, failure);
-        if (status != SUPPLY_OK) return status;
-    }
-    const supply_status_t status = remote_test_arrivals(remote, failure);
+    supply_status_t status = take_notices(remote, failure);
+    if (status == SUPPLY_OK) status = remote_test_arrivals(remote, failure);
     return status == SUPPLY_AGAIN ? SUPPLY_OK : status;
 }
 
@@ -154,7 +145,7 @@ supply_status_t remote_take(struct remote *remote, struct filled *filled, struct
         remote->reported.status = SUPPLY_OK;
         return failure->status;
     }
-    const struct arrival *head = arrival(remote, 0);
+    const struct arrival *head = remote_arrival(remote, 0);
     if (head->receiving != LINK_NONE) return SUPPLY_AGAIN;
     *filled = head->filled;
     remote->first = (remote->first + 1) % remote->capacity;

@@ -103,7 +103,8 @@ static void free_context(void *context, bool pending) {
     free(mpi);
 }
 
-supply_status_t remote_mpi_link(struct link *link, MPI_Comm comm, double seconds, struct failure *failure) {
+/* Duplicates the communicator, so that messages of feeders do not meet those of the program. */
+static supply_status_t make_link(struct link *link, MPI_Comm comm, double seconds, struct failure *failure) {
     *link = (struct link){.send = send_message,
                           .receive = receive_message,
                           .allgather = allgather,
@@ -120,5 +121,21 @@ supply_status_t remote_mpi_link(struct link *link, MPI_Comm comm, double seconds
     status = supply_mpi_duplicate(comm, &mpi->comm, seconds, "called supply_remote_open()", failure);
     /* After a timeout MPI may still write into the context: it stays. */
     if (status != SUPPLY_OK && status != SUPPLY_ERROR_TIMEOUT) free(mpi);
+    return status;
+}
+
+supply_status_t remote_mpi_meet(struct link *link, struct processes *processes, MPI_Comm comm, bool is_feeder,
+                                double seconds, struct failure *failure) {
+    char node[MPI_MAX_PROCESSOR_NAME];
+    int length;
+    supply_status_t status = make_link(link, comm, seconds, failure);
+    if (status == SUPPLY_OK)
+        status = supply_mpi_check(MPI_Get_processor_name(node, &length), "MPI_Get_processor_name", failure);
+    if (status != SUPPLY_OK) return status;
+    status = remote_meet(processes, link, is_feeder, node, seconds, failure);
+    if (status == SUPPLY_OK) return SUPPLY_OK;
+    /* After other failures than of the arguments the meeting may be under way. */
+    link->free(link->context, status != SUPPLY_ERROR_ARGUMENT);
+    remote_processes_free(processes);
     return status;
 }

@@ -1,15 +1,16 @@
-/** The link over MPI. */
+/** The link over MPI, for supply_remote_open() and supply-feeder. */
 #ifndef SUPPLY_MPI_LINK_H
 #define SUPPLY_MPI_LINK_H
 
 #include <mpi.h>
 
-#include "link.h"
+#include "processes.h"
 
 /**
- * Duplicates the communicator, so that messages of feeders do not meet those of the program. Collective; waits for the
- * other processes at most `seconds`. SUPPLY_OK, or _SYSTEM, _TIMEOUT, _MEMORY.
+ * Makes a link over a copy of the communicator, and tells all processes what this one is: remote_meet(). Collective;
+ * waits for the others at most `seconds`. SUPPLY_OK, or _SYSTEM, _TIMEOUT, _MEMORY, _ARGUMENT.
  */
-supply_status_t remote_mpi_link(struct link *link, MPI_Comm comm, double seconds, struct failure *failure);
+supply_status_t remote_mpi_meet(struct link *link, struct processes *processes, MPI_Comm comm, bool is_feeder,
+                                double seconds, struct failure *failure);
 
 #endif

@@ -25,7 +25,7 @@ static void ask_for_epoch(struct remote *remote) {
 
 /* The source for which the program waits. */
 static const struct source *awaited(const struct remote *remote) {
-    if (remote->count > 0) return remote->arrivals[remote->first].source;
+    if (remote->count > 0) return remote_arrival(remote, 0)->source;
     const struct source *source = remote_next_source(remote);
     return source != NULL ? source : &remote->sources[0];
 }
@@ -142,8 +142,7 @@ void remote_free(struct remote *remote, bool *keep) {
     bool is_pending = false;
     *keep = false;
     for (uint32_t i = 0; i < remote->source_count; i++) is_pending |= source_is_pending(&remote->sources[i]);
-    for (uint32_t i = 0; i < remote->count; i++)
-        *keep |= remote->arrivals[(remote->first + i) % remote->capacity].receiving != LINK_NONE;
+    for (uint32_t i = 0; i < remote->count; i++) *keep |= remote_arrival(remote, i)->receiving != LINK_NONE;
     is_pending |= *keep;
     remote->link.free(remote->link.context, is_pending);
     if (is_pending)

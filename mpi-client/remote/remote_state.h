@@ -44,6 +44,11 @@ struct remote {
     supply_status_t close_status; /**< the first failure of closing a pair */
 };
 
+/** The arrival at that place of the queue. */
+static inline struct arrival *remote_arrival(const struct remote *remote, uint32_t index) {
+    return &remote->arrivals[(remote->first + index) % remote->capacity];
+}
+
 /** Sends, receives, and queues what arrives. SUPPLY_OK, or a failure. */
 supply_status_t remote_advance(struct remote *remote, struct failure *failure);
 
@@ -62,9 +67,7 @@ struct filler remote_filler(struct remote *remote);
 /** Frees the context, or keeps it if operations may use it. *keep: as in struct filler. */
 void remote_free(struct remote *remote, bool *keep);
 
-/**
- * The program ends its messages without closing the handle: closes the pairs. Nothing uses the link afterwards.
- */
+/** The program ends its messages without closing the handle: closes the pairs. Nothing uses the link afterwards. */
 void remote_end(void *context);
 
 /** Closes the pairs within `seconds`. reason: NULL at the end of the data. Returns as supply_close_within(). */

@@ -39,16 +39,14 @@ static supply_status_t send_request(struct source *source, struct failure *failu
                               sizeof source->sent, &source->sending, failure);
 }
 
-static supply_status_t receive_notice(struct source *source, struct failure *failure) {
-    return source->link->receive(source->link->context, source->feeder, source->tag + TAG_NOTICE, source->notice,
-                                 sizeof *source->notice + TAIL_BYTES_MAX, &source->receiving, failure);
-}
-
 supply_status_t source_advance(struct source *source, struct failure *failure) {
+    const struct link *link = source->link;
     supply_status_t status = send_request(source, failure);
     if (status < 0 || source->has_notice || source->is_closed) return status < 0 ? status : SUPPLY_OK;
-    if (source->receiving == LINK_NONE) status = receive_notice(source, failure);
-    if (status >= 0) status = remote_test(source->link, &source->receiving, failure);
+    if (source->receiving == LINK_NONE)
+        status = link->receive(link->context, source->feeder, source->tag + TAG_NOTICE, source->notice,
+                               sizeof *source->notice + TAIL_BYTES_MAX, &source->receiving, failure);
+    if (status >= 0) status = remote_test(link, &source->receiving, failure);
     source->has_notice = status == SUPPLY_OK;
     if (source->has_notice && source->notice->tail_bytes > TAIL_BYTES_MAX)
         return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "pair %u on node %s: a notice has a tail of %u bytes",
@@ -59,7 +57,7 @@ supply_status_t source_advance(struct source *source, struct failure *failure) {
 supply_status_t source_next(struct source *source, struct failure *failure) {
     source->has_notice = false;
     source->is_closed = source->notice->kind == NOTICE_CLOSED;
-    return source->is_closed ? SUPPLY_OK : receive_notice(source, failure);
+    return source_advance(source, failure);
 }
 
 supply_status_t source_receive_block(struct source *source, const struct slot *slot, int *operation,
@@ -74,7 +72,7 @@ supply_status_t source_receive_block(struct source *source, const struct slot *s
 }
 
 supply_status_t source_drop(struct source *source, size_t block_bytes, struct failure *failure) {
-    if (source->notice->kind == NOTICE_BLOCK && source->dropping == LINK_NONE && source->has_notice) {
+    if (source->notice->kind == NOTICE_BLOCK && source->dropping == LINK_NONE) {
         if (source->dropped == NULL) source->dropped = malloc(block_bytes);
         if (source->dropped == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
         const struct slot slot = {.address = source->dropped, .bytes = block_bytes};

@@ -39,7 +39,7 @@ void source_ask(struct source *source, enum request_kind kind);
 /** Sends and receives what it can. source->has_notice says whether there is one. SUPPLY_OK, or a failure. */
 supply_status_t source_advance(struct source *source, struct failure *failure);
 
-/** The notice has been used: receives the next one, unless it was the last. SUPPLY_OK, or a failure. */
+/** The notice has been used: source_advance() for the next one, unless it was the last. SUPPLY_OK, or a failure. */
 supply_status_t source_next(struct source *source, struct failure *failure);
 
 /** Begins to receive the block of the notice. SUPPLY_OK, or a failure: _CONTRACT if the memory is too small. */

@@ -4,9 +4,9 @@
 
 #include "command_line.h"
 #include "feeder.h"
+#include "mpi_link.h"
 #include "options.h"
 #include "remote.h"
-#include "remote_mpi.h"
 
 enum { TIMEOUT = COMMAND_LINE_OWN, GROUP };
 static const struct option option_names[] = {

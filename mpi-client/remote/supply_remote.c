@@ -5,9 +5,9 @@
 
 #include "communicator.h"
 #include "filler.h"
+#include "mpi_link.h"
 #include "options.h"
 #include "remote.h"
-#include "remote_mpi.h"
 #include "supply_mpi.h"
 
 /* A communicator of the ranks. All have met, and call this next. */
