@@ -1,6 +1,6 @@
 """The cycle of one pair that a feeder opens for its rank, against messages of the same size without Spark."""
 
-from engine import data, exchange_cost, machine, mpi_ranks, quiet
+from engine import data, exchange_cost, machine, mpi_ranks, pairs, quiet
 from engine.figures import Table, size_text, spread, spread_text
 from engine.spark import Spark
 
@@ -55,7 +55,7 @@ def messages(block, total, timeout):
     """Two processes without Spark."""
     count = TIMED * total // block
     command = [*mpi_ranks.Launcher().command(2), machine.program("bench-messages"), block, SLOTS, count]
-    with mpi_ranks.started({"mapped_files": "", "named_pipes": ""}, command, timeout) as processes:
+    with mpi_ranks.started(pairs.NO_FILES, command, timeout) as processes:
         received = processes.end()
     return {"gb_s": count * block / received["nanos"], "wrong": []}
 

@@ -11,8 +11,6 @@ import sys
 from supply_launch.command import Failure
 from supply_launch.spark import Spark
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
 
 class BenchError(Exception):
     """Something that the benchmark needs does not work."""

@@ -4,6 +4,7 @@ import contextlib
 import subprocess
 
 from engine import machine, pairs
+from supply_launch import places
 from supply_launch.mpi import Launcher
 
 # From mpirun's SIGTERM until it has ended its ranks.
@@ -44,8 +45,8 @@ def on_this_machine(count, ring, block, program, *arguments, timeout):
 @contextlib.contextmanager
 def fed(ring, block, program, *arguments, timeout):
     """One rank, and a feeder that has its pair."""
-    feeder = machine.ROOT / "build" / "mpi-client" / "supply-feeder"
-    command = [*Launcher().command(1), feeder, ":", "-n", "1", machine.program(program), *arguments]
+    feeder, rank = places.program("supply-feeder"), machine.program(program)
+    command = [*Launcher().command(1), feeder, ":", "-n", "1", rank, *arguments]
     with pairs.config_files(1, ring, block) as configs, started(configs, command, timeout) as ranks:
         yield configs, ranks
 
