@@ -286,14 +286,17 @@ $(RELEASE_READY): configs/release-requirements.txt | packages
 	@touch $@
 
 # What a user installs: docs/design/packaging.md. Nothing is published.
-release: $(RELEASE_READY) | packages-for-release ## every artifact of a release, with checksums and an SBOM, in build/release
+release: $(RELEASE_READY) | packages-for-release ## every artifact of a release, with checksums and an SBOM, in build/release; tests each one
 	@rm -rf $(RELEASE)
 	@$(MAKE) --no-print-directory maven
 	@$(MAKE) --no-print-directory wheel archives
 	@launch/dev/write-sbom $(RELEASE) $(RELEASE_BOMS)
+	@$(MAKE) --no-print-directory test-release
 	@cd $(RELEASE) && sha256sum --quiet --check SHA256SUMS && echo "release: ok, $$(wc -l < SHA256SUMS) files in $(RELEASE)"
 
-test-release: build-every-spark $(DIGITS) ## installs each artifact of `make release` into something empty, and uses it there
+test-release: $(DIGITS) | packages-for-release ## installs each artifact of build/release into something empty, and uses it there
+	@$(MAKE) --no-print-directory SPARK=4.1 spark
+	@$(MAKE) --no-print-directory SPARK=3.5 spark
 	@mkdir -p $(REPORTS)
 	@$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider --junitxml $(REPORTS)/release.xml launch/tests/release
 

@@ -41,6 +41,9 @@ class _Format(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog):
         super().__init__(prog, max_help_position=26, width=120)
 
+    def add_usage(self, usage, actions, groups, prefix="Usage: "):
+        super().add_usage(usage, actions, groups, prefix)
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are worded as the other messages are. It takes no abbreviations of options."""
@@ -53,6 +56,8 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             formatter_class=_Format,
         )
+        # help2man makes the man pages. It knows these headings, and "Usage".
+        self._positionals.title, self._optionals.title = "Arguments", "Options"
 
     def option(self, name, metavar, help, type=str, **settings):
         """An option, or a positional argument if the name begins with no '-'."""
@@ -63,7 +68,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message):
         message = re.sub(r"^argument (\S+): ", r"\1 ", message).replace("expected one argument", "needs a value")
-        self.exit(2, f"usage: {self.usage}\n{self.prog}: error: {message} (--help says more)\n")
+        self.exit(2, f"Usage: {self.usage}\n{self.prog}: error: {message} (--help says more)\n")
 
 
 def split_at_program(words):

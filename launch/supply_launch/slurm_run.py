@@ -16,17 +16,19 @@ from .processes import Sides, remove_folders
 from .spark import NO_PERF_DATA, Spark, configuration
 
 DESCRIPTION = """\
-Call it in a job of Slurm (configs/slurm-job is one). Starts a standalone Spark in the allocation, a master here and a
-worker on each node, and one run as launch/supply-run does: the Supplier, and by mpirun the ranks, one for each task of
-the allocation, on its node (sbatch --nodes, --ntasks-per-node). Ends all of it when one side has ended, or when the job
-is cancelled. Nothing is left on any node. The exit status is that of the side that failed first.
+Starts a standalone Spark in an allocation of Slurm, a master here and a worker on each node, and one run as
+launch/supply-run does: the Supplier, and by mpirun the ranks, one for each task of the allocation, on its node
+(sbatch --nodes, --ntasks-per-node). Call it in a job of Slurm (configs/slurm-job is one). Ends all of it when one side
+has ended, or when the job is cancelled. Nothing is left on any node. The exit status is that of the side that failed
+first.
 
 All other options are those of launch/supply-run and of the Supplier (docs/OPTIONS.md), except --ranks, --hosts,
 --mapped-files, --named-pipes, --yarn and --master, which come from the allocation."""
 EPILOG = """
-Environment: that of launch/supply-run, and
+Environment:
   TMPDIR               a folder on a disk of each node's own, where Spark spills to (default: /tmp)
   SPARK_DAEMON_MEMORY  heap of the master and of each worker (default: 256m)
+  MPIRUN, SPARK_HOME   as in launch/supply-run --help, and its other variables
 """
 FROM_ALLOCATION = ("--ranks", "--hosts", "--mapped-files", "--named-pipes", "--yarn", "--master")
 # Seconds for the master to start, and for the nodes to end what they have.

@@ -15,19 +15,15 @@ from .processes import end_with_parent
 from .spark import Spark
 
 HELP = """\
-{usage}
+Usage: {usage}
 
 Checks, before a run, this node for what would make the run fail, as the user who runs it: one line a check, and below
 it what to do. Changes nothing. The Spark side is checked in a JVM that spark-submit starts, as for the Supplier. It
 also warns about settings of Spark that make a shuffle slow.
 
-Options for Spark's settings, as in launch/supplier:
-
-  --master MASTER       where the executors will run (default: local[1]). Nothing is started there
-  --conf KEY=VALUE      a setting that the run will have; repeatable
-
-Other options:
-
+Options:
+  --master MASTER       as in launch/supplier: where the executors will run (default: local[1]). Nothing starts there
+  --conf KEY=VALUE      a setting of Spark that the run will have; repeatable
 {options}
 
 Exit status: 0 if a run can start (there may be warnings), 1 if a check has failed, 2 on a wrong option.
@@ -35,7 +31,7 @@ Exit status: 0 if a run can start (there may be warnings), 1 if a check has fail
 Environment:
   SPARK_HOME, SPARK_CONF_DIR, SPARK_LOCAL_DIRS, TMPDIR  as in launch/supplier --help
   HADOOP_CONF_DIR  the cluster's configuration, for --master yarn"""
-USAGE = "usage: launch/supply-doctor [--master MASTER] [--conf KEY=VALUE]... [OPTION]..."
+USAGE = "launch/supply-doctor [--master MASTER] [--conf KEY=VALUE]... [OPTION]..."
 
 # A JVM may take so long to start on a busy machine, in seconds.
 TIMEOUT = 120
@@ -51,7 +47,7 @@ def main(arguments):
     if "--help" in arguments:
         print(places.named(HELP).format(usage=places.named(USAGE), options=_options(_output(doctor, "--help"))))
         return 0
-    parser = Parser(USAGE.removeprefix("usage: "), None)
+    parser = Parser(USAGE, None)
     parser.option("--master", "MASTER", "", default="local[1]")
     parser.repeatable("--conf", "KEY=VALUE", "")
     options, others = parser.parse_known_args(arguments)

@@ -49,8 +49,8 @@ class TestMakeConfigs:
             (("--ring", "4MB", "1", "folder"), "--ring '4MB'"),
             (("--block", "0", "1", "folder"), "--block '0'"),
             (("1", "a folder"), "white space"),
-            (("1",), "usage"),
-            (("--size", "1", "1", "folder"), "usage"),
+            (("1",), "Usage"),
+            (("--size", "1", "1", "folder"), "Usage"),
         ],
         ids=str,
     )

@@ -1,4 +1,4 @@
-# The launchers of launch/, with the jars and Spark's settings beside them, and the tools' man pages.
+# The launchers of launch/, with the jars and Spark's settings beside them.
 set(root "${PROJECT_SOURCE_DIR}/..")
 set(launchers_data "${CMAKE_INSTALL_DATADIR}/supply")
 # Its launcher of the same name starts it.
@@ -20,27 +20,3 @@ foreach(pair IN LISTS launcher_names)
   configure_file(cmake/launcher.in "${PROJECT_BINARY_DIR}/launchers/${CMAKE_MATCH_2}" @ONLY)
   install(PROGRAMS "${PROJECT_BINARY_DIR}/launchers/${CMAKE_MATCH_2}" TYPE BIN COMPONENT tools)
 endforeach()
-
-find_program(HELP2MAN help2man)
-if(HELP2MAN)
-  set(descriptions
-    "supply-cat=prints the elements that a rank receives from Spark"
-    "supply-clean=removes what killed ranks left"
-    "supply-doctor=checks a node before a run"
-    "supply-stat=shows what the pairs of a node are doing")
-  foreach(pair IN LISTS descriptions)
-    string(REGEX MATCH "^(.*)=(.*)$" matched "${pair}")
-    set(tool "${CMAKE_MATCH_1}")
-    set(page "${PROJECT_BINARY_DIR}/man/${tool}.1")
-    add_custom_command(OUTPUT "${page}" VERBATIM
-      COMMAND "${CMAKE_COMMAND}" -E make_directory "${PROJECT_BINARY_DIR}/man"
-      COMMAND "${HELP2MAN}" --no-info "--name=${CMAKE_MATCH_2}" "--source=spark-supplier ${PROJECT_VERSION}"
-              "--output=${page}" "$<TARGET_FILE:${tool}>"
-      DEPENDS ${tool})
-    list(APPEND pages "${page}")
-    install(FILES "${page}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT tools)
-  endforeach()
-  add_custom_target(man ALL DEPENDS ${pages})
-else()
-  message(STATUS "skipped: the man pages need help2man, which is not installed")
-endif()

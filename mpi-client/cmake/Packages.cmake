@@ -2,7 +2,6 @@
 set(CPACK_PACKAGE_NAME spark-supplier)
 set(CPACK_PACKAGE_VENDOR "spark-supplier")
 set(CPACK_PACKAGE_CONTACT "The spark-supplier authors <maintainers@spark-supplier.invalid>")
-set(CPACK_PACKAGE_HOMEPAGE_URL "https://github.com/spark-supplier/spark-supplier")
 set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/../LICENSE")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL runtime dev mpi tools)

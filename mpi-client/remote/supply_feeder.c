@@ -20,12 +20,13 @@ static const struct tool tool = {
     .name = "supply-feeder",
     .options = option_names,
     .usage =
-        "usage: mpirun -n 2 --host cpu-1:1,cpu-2:1 supply-feeder [options] : -n RANKS --host NODES PROGRAM\n"
-        "Not --hostfile hosts: its slots count pairs.\n"
+        "Usage: mpirun -n 2 --host cpu-1:1,cpu-2:1 supply-feeder [options] : -n RANKS --host NODES PROGRAM\n"
         "Opens pairs on this node, which Spark fills, and sends their blocks to the ranks of PROGRAM, which read them "
         "with\n"
         "supply_remote_open(). The Supplier's --ranks is the larger one of the feeders' number and RANKS.\n"
+        "Do not give mpirun the host file of the Supplier: its slots count pairs, and a node needs one feeder.\n"
         "\n"
+        "Options:\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
         "  --timeout SECONDS     how long to wait for the ranks at the start and at the end\n"

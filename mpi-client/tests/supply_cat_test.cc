@@ -210,12 +210,12 @@ TEST_F(SupplyCatTest, WrongOptionsPrintTheUsage) {
         const Ended ended = cat.wait();
         EXPECT_EQ(2, ended.exit_status) << options[0];
         EXPECT_EQ("", ended.out) << options[0];
-        EXPECT_TRUE(says(ended.err, {"supply-cat: ", "usage: supply-cat", options[0].c_str()}));
+        EXPECT_TRUE(says(ended.err, {"supply-cat: ", "Usage: supply-cat", options[0].c_str()}));
     }
     Process help({SUPPLY_TEST_CAT, "--help"}, folder.path());
     Ended ended = help.wait();
     EXPECT_EQ(0, ended.exit_status);
-    EXPECT_TRUE(says(ended.out, {"usage: supply-cat", "--count"}));
+    EXPECT_TRUE(says(ended.out, {"Usage: supply-cat", "--count"}));
     Process version({SUPPLY_TEST_CAT, "--version"}, folder.path());
     ended = version.wait();
     EXPECT_EQ(std::string("supply-cat ") + supply_version() + " (contract 1.1)\n", ended.out);

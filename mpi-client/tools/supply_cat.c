@@ -25,11 +25,12 @@ static const struct tool tool = {
     .name = "supply-cat",
     .options = option_names,
     .usage =
-        "usage: supply-cat [options]\n"
+        "Usage: supply-cat [options]\n"
         "Prints the elements that this rank receives from Spark, one on each line, tab-separated: epoch, key\n"
         "(backslash and bytes outside printable ASCII as \\xNN), label, channels, height, width, encoded (0 or 1),\n"
         "bytes of data, CRC-32 of data.\n"
         "\n"
+        "Options:\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
         "  --local-rank N        line of the config files, from 0 (default: from the MPI launcher)\n"

@@ -21,18 +21,20 @@ static const struct tool tool = {
     .name = "supply-clean",
     .options = options,
     .usage =
-        "usage: supply-clean [options]\n"
+        "Usage: supply-clean [options]\n"
         "Removes the mapped files and named pipes of dead ranks, and prints the path of each file that it removed.\n"
         "It never touches a pair whose rank is alive. Of dead ranks it also removes results: those that are not "
         "sealed,\n"
         "and sealed ones that nobody reads and whose Spark process has ended.\n"
         "\n"
+        "Options:\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
         "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
         "  --results-folder DIR  folder of the results (default: SUPPLY_RESULTS_FOLDER, or that of the mapped file)\n"
         "  --keep-results        keep all sealed results\n"
-        "  --resident-folder DIR also remove the resident files of dead ranks in this folder, as the user of the "
+        "  --resident-folder DIR\n"
+        "                        also remove the resident files of dead ranks in this folder, as the user of the "
         "files\n"
         "                        (the executors' user), unless a process reads them; never those of --keep\n"
         "                        (default: none)\n"

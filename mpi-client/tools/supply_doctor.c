@@ -18,10 +18,11 @@ static const struct tool tool = {
     .name = "supply-doctor",
     .options = options,
     .usage =
-        "usage: supply-doctor [options]\n"
+        "Usage: supply-doctor [options]\n"
         "Checks, before a run, for problems that would make it fail on this node. Run it as the user of the ranks. It\n"
         "prints one line for each check, and a fix. It changes nothing. launch/supply-doctor also checks Spark.\n"
         "\n"
+        "Options:\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
         "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"

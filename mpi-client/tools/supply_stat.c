@@ -31,10 +31,11 @@ static const struct tool tool = {
     .options = options,
     .operands = 1,
     .usage =
-        "usage: supply-stat [options] [FOLDER]\n"
+        "Usage: supply-stat [options] [FOLDER]\n"
         "Shows what the pairs of this node are doing: those of the config files if they are set, else those in\n"
         "FOLDER (default " DEFAULT_FOLDER ") and up to two levels below. It locks, changes and delays nothing.\n"
         "\n"
+        "Options:\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
         "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"

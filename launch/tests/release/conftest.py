@@ -16,7 +16,8 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 
 def run(*command, **options):
     """The finished command. Fails with its output."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+    options = {"capture_output": True, "text": True, **options}
+    done = subprocess.run([str(word) for word in command], **options)
     assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     return done
 
@@ -45,25 +46,17 @@ def version(release):
     return sdist.name[len("spark_supplier-") : -len(".tar.gz")]
 
 
-def minor_version(python):
-    return run(python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").stdout.strip()
-
-
 @pytest.fixture(scope="session")
 def environment(release, tmp_path_factory):
     """A virtual environment of the system's Python with the wheel, PySpark and what the notebook needs: the folder.
 
     PyTorch is Debian's, because the one of the package index is a hundred times the size.
     """
-    tag = "cp" + minor_version(SYSTEM_PYTHON).replace(".", "")
-    wheels = [*release.glob(f"spark_supplier-*-{tag}-*.whl"), *release.glob("spark_supplier-*-abi3-*.whl")]
-    if not wheels:
-        pytest.fail(
-            f"there is no wheel for {SYSTEM_PYTHON} ({tag}) in {release}: its headers are missing (python3-dev)"
-        )
     folder = tmp_path_factory.mktemp("environment")
     run(SYSTEM_PYTHON, "-m", "venv", "--system-site-packages", folder)
     requirements = ROOT / "mpi-client" / "python" / "tests" / "requirements-notebook.txt"
-    pip = [folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run(*pip, wheels[0], "pyspark==4.1.*", "--requirement", requirements, env=clean_environment())
+    # pip takes the wheel that fits this Python. From the sdist it would compile one of its own.
+    pip = [folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--find-links", release]
+    only_wheel = ["--only-binary", "spark-supplier"]
+    run(*pip, *only_wheel, "spark-supplier", "pyspark==4.1.*", "--requirement", requirements, env=clean_environment())
     return folder

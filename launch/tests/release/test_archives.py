@@ -1,6 +1,8 @@
 """The Debian packages and the tarball of a release: installed, and used for a program in C and a run."""
 
+import io
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -60,6 +62,26 @@ apt-get remove --yes libsupply0.1
 """
     output = run(*overlay, script, env=clean_environment()).stdout
     check_use(output, version)
+
+
+def test_each_program_has_a_man_page_in_its_package(release):
+    programs = []
+    for package in release.glob("*.deb"):
+        files = run("dpkg-deb", "--fsys-tarfile", package, text=False).stdout
+        with tarfile.open(fileobj=io.BytesIO(files)) as file:
+            names = [pathlib.PurePath(member.name) for member in file if member.isfile()]
+            pages = {name.stem: file.extractfile(f"./{name}").read().decode() for name in names if name.match("man1/*")}
+        of_package = {name.name for name in names if name.parent == pathlib.PurePath("usr/bin")}
+        assert pages.keys() == of_package, package.name
+        for program, page in pages.items():
+            name = program.replace("-", r"\-")
+            assert f"\n.SH NAME\n{name} \\- " in page, program
+            for section in ("SYNOPSIS", "DESCRIPTION", "OPTIONS", '"SEE ALSO"'):
+                assert f"\n.SH {section}\n" in page, (program, section)
+            # They have other names than in a checkout.
+            assert "launch/" not in page.replace("launch/dev/", ""), program
+        programs += of_package
+    assert {"supply-cat", "supply-feeder", "supply-run", "supply-server", "supplier"} <= set(programs)
 
 
 def test_the_libraries_need_only_what_they_say(release, version):

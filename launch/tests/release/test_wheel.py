@@ -94,7 +94,7 @@ def test_each_launcher_has_its_own_name(environment, tmp_path):
         if launcher == "supplier":
             continue  # Its help is that of the jar, too: the run above has started it.
         said = run(environment / "bin" / launcher, "--help", cwd=tmp_path, env=clean_environment()).stdout
-        assert said.startswith(f"usage: {launcher} ") and "launch/" not in said.replace("launch/dev/", "")
+        assert said.startswith(f"Usage: {launcher} ") and "launch/" not in said.replace("launch/dev/", "")
 
 
 def newer_python():

@@ -22,10 +22,11 @@ static const struct tool tool = {
     .name = "supply-server",
     .options = option_names,
     .usage =
-        "usage: mpirun -n N supply-server [options]\n"
+        "Usage: mpirun -n N supply-server [options]\n"
         "Holds matrices of a Spark program, and runs routines of shared libraries on them, until the program or a\n"
         "signal ends it. docs/OFFLOAD.md describes the program's side.\n"
         "\n"
+        "Options:\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
         "  --local-rank N        line of the config files, from 0 (default: from the MPI launcher)\n"
@@ -54,8 +55,6 @@ static bool open_server(struct server *server) {
 }
 
 int main(int argc, char **argv) {
-    int threads;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);
     struct server server = {.channel = CHANNEL_NONE, .libraries.folder = getenv("SUPPLY_LIBRARIES")};
     struct pair_selection selection = NO_PAIR_SELECTION;
     supply_options_init(&server.options);
@@ -63,6 +62,8 @@ int main(int argc, char **argv) {
         if (option == TIMEOUT) server.options.timeout = command_line_seconds(&tool, "--timeout", optarg);
         if (option == LIBRARIES) server.libraries.folder = optarg;
     }
+    int threads;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &threads);
     ranks_init(&server.ranks);
     supply_options_from_comm(&server.options, server.ranks.comm);
     server.options.mapped_files = selection.mapped_files;
