@@ -34,6 +34,9 @@ JAR := $(TARGET)/spark-supplier.jar
 JAR_SOURCES := spark-supplier/pom.xml $(shell find spark-supplier/src/main proto -type f)
 BENCH_JAR := $(TARGET)/spark-supplier-bench.jar
 REPORTS := build/reports
+DOCS := build/docs
+DOCS_VENV := build/docs-venv
+DOCS_READY := $(DOCS_VENV)/.ready
 LINT := build/lint
 LINT_READY := $(LINT)/.ready
 WHEEL_VENV := build/wheel-venv
@@ -56,7 +59,7 @@ MAVEN := $(MAVEN_OF) spark-$(SPARK)
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu format python release test-release wheel archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
+.PHONY: menu format python docs release test-release wheel archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests packages-offload clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
@@ -134,7 +137,7 @@ test: built-for-tests ## every test: C, Scala, Python, both languages together, 
 
 # After the packages, two things at a time: what one waits for is seldom what the other does.
 built-for-tests: | packages-for-tests
-	@$(MAKE) --no-print-directory --jobs 2 build $(DIGITS) $(WHEEL_READY)
+	@$(MAKE) --no-print-directory --jobs 2 build $(DIGITS) $(WHEEL_READY) $(DOCS_READY)
 	@$(MAKE) --no-print-directory --jobs 2 build-every-spark
 
 test-ranks-side:
@@ -197,6 +200,12 @@ bench-programs: $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
 
 reference: $(JAR) $(SPARK_READY) ## docs/OPTIONS.md, from the declarations of the Supplier's options
 	@java -cp "$(JAR):$$(echo $(SPARK_VENV)/lib/python3*/site-packages/pyspark/jars)/*" supply.cli.OptionsReference docs/OPTIONS.md
+
+# With --quiet, MkDocs would not count warnings. The theme would announce its own end (docs/design/packaging.md).
+docs: $(DOCS_READY) ## the documentation site, with its links checked, in build/docs (DOCS_REF=v0.1.0: links to sources lead to that tag)
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --config-file configs/docs/mkdocs.yml > build/docs.log 2>&1 \
+		|| { cat build/docs.log >&2; exit 1; }
+	@echo "docs: ok, $(DOCS)/index.html"
 
 packages: ## the Debian packages that are missing
 	@PYTHON=$(PYTHON) launch/install-packages
@@ -277,6 +286,12 @@ $(LINT_READY): configs/lint/requirements.txt | packages
 	@echo 'build: $(LINT)'
 	@rm -rf $(LINT) && $(PYTHON) -m venv $(LINT)
 	@$(LINT)/bin/pip install --quiet --disable-pip-version-check --requirement configs/lint/requirements.txt
+	@touch $@
+
+$(DOCS_READY): configs/docs/requirements.txt | packages
+	@echo 'build: $(DOCS_VENV)'
+	@rm -rf $(DOCS_VENV) && $(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement configs/docs/requirements.txt
 	@touch $@
 
 $(RELEASE_READY): configs/release-requirements.txt | packages

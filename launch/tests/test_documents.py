@@ -1,4 +1,4 @@
-"""The documents agree with the tree: links, paths, commands and options."""
+"""The documents agree with the tree: paths, commands and options. The site checks their links (test_site.py)."""
 
 import re
 import subprocess
@@ -46,16 +46,6 @@ def test_the_scala_example_is_compiled():
     code = re.search(r"```scala\n(.*?)```", (ROOT / "docs/OFFLOAD.md").read_text(), re.DOTALL).group(1)
     compiled = (ROOT / "spark-supplier/src/test/scala/supply/testing/OnRanks.scala").read_text()
     assert compiled == f"package supply.testing\n\n{code}"
-
-
-@each_document
-def test_every_link_leads_to_a_file_and_a_heading(document):
-    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
-        if ":" not in link:
-            path, _, anchor = link.partition("#")
-            target = document.parent / path if path else document
-            assert target.exists(), link
-            assert not anchor or anchor in anchors(target), link
 
 
 def test_the_notebook_has_the_sections_of_missed_figures():
