@@ -5,9 +5,6 @@
 #include "supply_exchange_options.h"
 #include "transport.h"
 
-/** A rank waits for the others for this many time limits of its pair, because they may wait for Spark for one. */
-#define EXCHANGE_LIMIT_FACTOR 2
-
 /** Seconds: stands for the time limit of a pair that is not open and cannot say it. */
 #define EXCHANGE_TIMEOUT_WITHOUT_PAIR 120
 

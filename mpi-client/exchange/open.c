@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "exchange_state.h"
+#include "filler.h"
 #include "sort/sorter.h"
 
 /* Slots of the ring of exchanged elements: two for the program, and one to receive. */
@@ -103,7 +104,7 @@ static supply_status_t open_exchange(struct exchange *exchange, supply_t *pair,
     struct failure own = {0};
     supply_status_t status = inspect(exchange, pair, &own);
     exchange->collective.name = exchange->inspected.name;
-    exchange->collective.limit = EXCHANGE_LIMIT_FACTOR * exchange->inspected.timeout;
+    exchange->collective.limit = FILLER_LIMIT_FACTOR * exchange->inspected.timeout;
     if (status == SUPPLY_OK) status = prepare(exchange, options, &own);
     if (status != SUPPLY_OK) exchange_fail_later(exchange, &own);
     return agree(exchange, failure);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "clock.h"
+#include "filler.h"
 #include "options.h"
 #include "remote.h"
 #include "remote_state.h"
@@ -71,7 +72,7 @@ static supply_status_t await_opened(struct remote *remote, struct source *source
                 failure, SUPPLY_ERROR_TIMEOUT,
                 "%s: supply-feeder on node %s (process %d of the communicator) has not opened the pair for "
                 "%g s: is it stopped? (--timeout / SUPPLY_TIMEOUT)",
-                remote->name, source->node, source->feeder, REMOTE_LIMIT_FACTOR * remote->timeout);
+                remote->name, source->node, source->feeder, FILLER_LIMIT_FACTOR * remote->timeout);
         if (!remote_pause(remote, start))
             return supply_fail(failure, SUPPLY_INTERRUPTED, "%s: the program interrupted the opening", remote->name);
     }
@@ -95,7 +96,7 @@ static supply_status_t open_remote(struct remote *remote, const supply_options_t
     supply_status_t status = read_position(remote, options, &like.start, failure);
     if (status != SUPPLY_OK) return status;
     ask(remote, &like, options->position);
-    const int64_t end = supply_clock_after(REMOTE_LIMIT_FACTOR * remote->timeout);
+    const int64_t end = supply_clock_after(FILLER_LIMIT_FACTOR * remote->timeout);
     /* All feeders open their pairs at the same time. */
     for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++)
         status = source_advance(&remote->sources[i], failure);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "clock.h"
-#include "remote.h"
+#include "filler.h"
 
 static supply_status_t receive_request(struct outlet *outlet, struct failure *failure) {
     return outlet->link->receive(outlet->link->context, outlet->rank, outlet->tag + TAG_REQUEST, &outlet->request,
@@ -105,7 +105,7 @@ static supply_status_t open_pair(struct outlet *outlet, struct failure *failure)
 static supply_status_t begin_close(struct outlet *outlet) {
     if (outlet->request.kind == REMOTE_STOP) supply_filler_stop(outlet->supply, outlet->request.text);
     outlet->state = OUTLET_CLOSES;
-    outlet->send_end = supply_clock_after(REMOTE_LIMIT_FACTOR * outlet->options.timeout);
+    outlet->send_end = supply_clock_after(FILLER_LIMIT_FACTOR * outlet->options.timeout);
     return SUPPLY_OK;
 }
 

@@ -1,8 +1,8 @@
 /** The filler of a handle whose pairs are opened by feeders. */
 #include <stdlib.h>
 
+#include "filler.h"
 #include "poll_pause.h"
-#include "remote.h"
 #include "remote_state.h"
 
 /* supply_abort() gives the feeders this many seconds to receive what is under way. */
@@ -56,7 +56,7 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
                             struct failure *failure) {
     (void)slot; /* supply_filler_slot() gave it earlier */
     struct remote *remote = context;
-    const double limit = REMOTE_LIMIT_FACTOR * remote->timeout;
+    const double limit = FILLER_LIMIT_FACTOR * remote->timeout;
     if (remote->at_end_of_epoch) ask_for_epoch(remote);
     const int64_t start = supply_clock_now();
     supply_status_t status;

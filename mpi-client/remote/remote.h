@@ -4,9 +4,6 @@
 
 #include "processes.h"
 
-/** Twice the time limit of the pair: its feeder waits for Spark for once that limit, and then says so. */
-#define REMOTE_LIMIT_FACTOR 2
-
 /**
  * supply_remote_open() over a link and the processes of remote_meet(), among which are feeders. The call takes both
  * over, also on failure. Opens this rank's pairs on the feeders. On failure *supply is a handle that is not open.

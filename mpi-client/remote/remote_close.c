@@ -2,12 +2,12 @@
 #include <stdlib.h>
 
 #include "clock.h"
-#include "remote.h"
+#include "filler.h"
 #include "remote_state.h"
 
 static void begin(struct remote *remote, const char *reason) {
     remote->is_closing = true;
-    remote->close_end = supply_clock_after(REMOTE_LIMIT_FACTOR * remote->timeout);
+    remote->close_end = supply_clock_after(FILLER_LIMIT_FACTOR * remote->timeout);
     for (uint32_t i = 0; i < remote->source_count; i++) {
         struct source *source = &remote->sources[i];
         const size_t bytes = sizeof source->request.text;

@@ -4,9 +4,9 @@
 
 #include "command_line.h"
 #include "feeder.h"
+#include "filler.h"
 #include "mpi_link.h"
 #include "options.h"
-#include "remote.h"
 
 enum { TIMEOUT = COMMAND_LINE_OWN, GROUP };
 static const struct option option_names[] = {
@@ -49,7 +49,7 @@ static int feed(const supply_options_t *options) {
     double timeout;
     supply_status_t status = supply_options_timeout(options, &timeout, &failure);
     if (status == SUPPLY_OK)
-        status = remote_mpi_meet(&link, &processes, MPI_COMM_WORLD, true, REMOTE_LIMIT_FACTOR * timeout, &failure);
+        status = remote_mpi_meet(&link, &processes, MPI_COMM_WORLD, true, FILLER_LIMIT_FACTOR * timeout, &failure);
     if (status == SUPPLY_OK) status = supply_feed_over(&link, &processes, options, print, &fed, &failure);
     if (status != SUPPLY_OK) {
         print(failure.text);

@@ -11,6 +11,12 @@
 #include "layout.h"
 #include "position.h"
 
+/**
+ * A wait for other processes has twice the time limit of the pair: they may themselves wait for Spark for once that
+ * limit, and then say so.
+ */
+#define FILLER_LIMIT_FACTOR 2
+
 /** Where fill() stores its block. */
 struct slot {
     uint8_t *address; /**< 64-byte aligned */

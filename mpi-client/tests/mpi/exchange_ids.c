@@ -3,15 +3,13 @@
  * and the sum of their squares. Usage: exchange-ids all|hash|balance|absent WINDOW_BYTES. absent: rank 1 never opens
  * its exchange, and rank 0 prints how that ends.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "datum_sums.h"
 #include "supply_exchange.h"
 #include "supply_mpi.h"
-
-enum { ELEMENTS, NUMBERS, SQUARES, BLOCKS, SUMS };
 
 static void fail(int rank, const supply_t *supply) {
     fprintf(stderr, "rank %d: %s\n", rank, supply_error(supply));
@@ -19,40 +17,18 @@ static void fail(int rank, const supply_t *supply) {
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void add(supply_t *supply, const supply_block_t *block, uint64_t *sums) {
-    for (uint32_t i = 0; i < block->element_count; i++) {
-        supply_datum_t datum;
-        if (supply_datum(supply, block, i, &datum) != SUPPLY_OK) fail(-1, supply);
-        char key[24];
-        snprintf(key, sizeof key, "%d", datum.height);
-        if (datum.key_bytes != strlen(key) || memcmp(key, datum.key, datum.key_bytes) != 0) {
-            fprintf(stderr, "element %s has the key %.*s\n", key, (int)datum.key_bytes, (const char *)datum.key);
-            MPI_Abort(MPI_COMM_WORLD, 1);
-        }
-        sums[ELEMENTS]++;
-        sums[NUMBERS] += (uint64_t)datum.height;
-        sums[SQUARES] += (uint64_t)datum.height * (uint64_t)datum.height;
-    }
-    sums[BLOCKS]++;
-}
-
 static void read_epochs(supply_t *supply, int rank) {
     supply_status_t status = SUPPLY_OK;
-    uint64_t mine[SUMS] = {0}, all[SUMS];
+    struct datum_sums sums = {0};
     while (status != SUPPLY_END_OF_DATA) {
         supply_block_t block;
         status = supply_next(supply, &block);
         if (status < 0) fail(rank, supply);
         if (status == SUPPLY_OK) {
-            add(supply, &block, mine);
+            datum_sums_add(&sums, supply, &block);
             supply_release(supply, &block);
         }
-        if (status != SUPPLY_END_OF_EPOCH) continue;
-        MPI_Reduce(mine, all, SUMS, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
-        if (rank == 0)
-            printf("epoch %u: %" PRIu64 " elements, sum %" PRIu64 ", squares %" PRIu64 "\n", block.epoch, all[ELEMENTS],
-                   all[NUMBERS], all[SQUARES]);
-        memset(mine, 0, sizeof mine);
+        if (status == SUPPLY_END_OF_EPOCH) datum_sums_print(&sums, block.epoch, MPI_COMM_WORLD);
     }
 }
 

@@ -6,17 +6,15 @@
  * interrupted after a block, and rank 0 aborts. forget: nobody closes. gap: a rank polls once, and again after two
  * seconds. twice: the ranks open once more. position: all begin there.
  */
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "datum_sums.h"
 #include "supply_exchange.h"
 #include "supply_remote.h"
-
-enum { ELEMENTS, NUMBERS, SQUARES, SUMS };
 
 static MPI_Comm ranks = MPI_COMM_NULL;
 static bool is_interrupted;
@@ -29,33 +27,6 @@ _Noreturn static void fail(supply_t *supply, supply_status_t status) {
     supply_close(supply);
     MPI_Abort(MPI_COMM_WORLD, 1);
     exit(1);
-}
-
-/* The number of the Datum, which is its height and its key, is part of what it holds. */
-static void add(supply_t *supply, const supply_block_t *block, uint64_t *sums) {
-    for (uint32_t i = 0; i < block->element_count; i++) {
-        supply_datum_t datum;
-        const supply_status_t status = supply_datum(supply, block, i, &datum);
-        if (status != SUPPLY_OK) fail(supply, status);
-        char key[24];
-        snprintf(key, sizeof key, "%d", datum.height);
-        if (datum.key_bytes != strlen(key) || memcmp(key, datum.key, datum.key_bytes) != 0) {
-            fprintf(stderr, "element %s has the key %.*s\n", key, (int)datum.key_bytes, (const char *)datum.key);
-            MPI_Abort(MPI_COMM_WORLD, 1);
-        }
-        sums[ELEMENTS]++;
-        sums[NUMBERS] += (uint64_t)datum.height;
-        sums[SQUARES] += (uint64_t)datum.height * (uint64_t)datum.height;
-    }
-}
-
-static void print_epoch(uint32_t epoch, uint64_t *mine) {
-    uint64_t all[SUMS];
-    MPI_Reduce(mine, all, SUMS, MPI_UINT64_T, MPI_SUM, 0, ranks);
-    if (rank == 0)
-        printf("epoch %u: %" PRIu64 " elements, sum %" PRIu64 ", squares %" PRIu64 "\n", epoch, all[ELEMENTS],
-               all[NUMBERS], all[SQUARES]);
-    memset(mine, 0, SUMS * sizeof *mine);
 }
 
 /* After the first block, rank 0 does what its mode says. */
@@ -108,18 +79,18 @@ static void open_again(void) {
 
 static void read_all(supply_t *supply) {
     supply_status_t status;
-    uint64_t mine[SUMS] = {0};
+    struct datum_sums sums = {0};
     do {
         supply_block_t block;
         status = supply_next(supply, &block);
         if (status < 0) fail(supply, status);
         if (status == SUPPLY_OK) {
-            add(supply, &block, mine);
+            datum_sums_add(&sums, supply, &block);
             supply_release(supply, &block);
             if (strncmp(mode, "position", 8) == 0) print_position(supply);
             leave(supply);
         }
-        if (status == SUPPLY_END_OF_EPOCH) print_epoch(block.epoch, mine);
+        if (status == SUPPLY_END_OF_EPOCH) datum_sums_print(&sums, block.epoch, ranks);
     } while (status != SUPPLY_END_OF_DATA);
 }
 

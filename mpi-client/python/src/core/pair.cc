@@ -10,6 +10,10 @@
 #include <limits>
 #include <optional>
 
+extern "C" {
+#include "filler.h"
+}
+
 namespace nb = nanobind;
 
 namespace {
@@ -29,9 +33,6 @@ void count_forks() {
     static const int registered = pthread_atfork(nullptr, nullptr, [] { forks++; });
     if (registered != 0) raise(SUPPLY_ERROR_MEMORY, "out of memory");
 }
-
-/* Other ranks of an exchange, and feeders, may wait for Spark for once the timeout (docs/EXCHANGE.md). */
-constexpr int kRemoteLimitFactor = 2;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -112,7 +113,7 @@ void Pair::exchange(nb::object transport, const ExchangeOptions &options) {
 
 supply_status_t Pair::next(supply_block_t &block, bool once) {
     const bool is_remote = exchange_ != nullptr || link_ != nullptr;
-    const double limit = (is_remote ? kRemoteLimitFactor : 1) * supply_timeout(handle());
+    const double limit = (is_remote ? FILLER_LIMIT_FACTOR : 1) * supply_timeout(handle());
     double end = std::numeric_limits<double>::infinity();
     /* The pauses let libsupply's own limit pass first, which raises if no task has shown life. */
     if (once) end = now() + limit + 2 * kPauseMilliseconds / 1e3;
