@@ -6,11 +6,11 @@ import java.nio.file.Paths
 
 import scala.util.Using
 
-import supply.core.{Deadline, FailPoint}
+import supply.core.{Deadline, FailPoint, SupplyException}
 import supply.pair.{MappedFile, NamedPipe, Pair, PairFile, PairPaths}
 import supply.protocol.Notification
 
-/** Sends FAILURE to one rank, also while a task holds its pair (D1 to D4 of proto/PROTOCOL.md). */
+/** Sends FAILURE to ranks, also while a task holds a pair (D1 to D4 of proto/PROTOCOL.md). */
 private[supply] object FailureSender {
   sealed trait Outcome
 
@@ -26,26 +26,39 @@ private[supply] object FailureSender {
   /** A rank of another run lives there, or the driver stopped waiting: it must not be notified. */
   case object Unwanted extends Outcome
 
+  /** Its pair cannot be used. */
+  final case class Refused(cause: SupplyException) extends Outcome
+
   /**
-   * Tries once, for at most `seconds` if the notification pipe is full. If a rank lives there, asks
-   * by `isWanted` whether the driver still waits for it: that may take long, so nothing is held
-   * meanwhile.
+   * Tries each pair once, for at most `seconds` if its notification pipe is full. If a rank lives
+   * in one of them, asks once by `isWanted` whether the driver still waits for ranks: that may take
+   * long, so nothing is held meanwhile.
    */
-  def send(paths: PairPaths, run: Long, text: String, seconds: Double)(
-      isWanted: => Boolean): Outcome = {
-    val found = withLivingRank(paths) { file =>
+  def send(pairs: Seq[PairPaths], run: Long, text: String, seconds: Double)(
+      isWanted: => Boolean): Seq[Outcome] = {
+    val found = pairs.map(paths => paths -> generation(paths, run))
+    lazy val wanted = isWanted
+    found.map {
+      case (paths, Right(generation)) if wanted => notify(paths, generation, run, text, seconds)
+      case (_, Right(_)) => Unwanted
+      case (_, Left(outcome)) => outcome
+    }
+  }
+
+  /** D1: the generation of the living rank. */
+  private def generation(paths: PairPaths, run: Long): Either[Outcome, Long] =
+    withLivingRank(paths) { file =>
       FailPoint("D1")
       if (isOf(file, run)) Right(file.generation) else Left(Unwanted)
     }
-    found.flatMap { generation =>
-      if (!isWanted) Left(Unwanted)
-      else withLivingRank(paths) { file =>
-        // A new rank, which the driver's answer does not cover.
-        if (file.generation != generation) Left(Busy)
-        else Right(notify(file, paths, run, text, seconds))
-      }
+
+  private def notify(
+      paths: PairPaths, generation: Long, run: Long, text: String, seconds: Double): Outcome =
+    withLivingRank(paths) { file =>
+      // A new rank, which the driver's answer does not cover.
+      if (file.generation != generation) Left(Busy)
+      else Right(write(file, paths, run, text, seconds))
     }.merge
-  }
 
   private def withLivingRank[A](paths: PairPaths)(
       body: MappedFile => Either[Outcome, A]): Either[Outcome, A] =
@@ -53,13 +66,16 @@ private[supply] object FailureSender {
         case Some(file) if file.rankLives => body(file)
         case _ => Left(Absent)
       }.getOrElse(Left(Busy))
-    catch { case _: PairFile.NotSharedYetException => Left(Busy) }
+    catch {
+      case _: PairFile.NotSharedYetException => Left(Busy)
+      case e: SupplyException => Left(Refused(e))
+    }
 
   /** Whether a pair belongs to that run, or to none yet. */
   private def isOf(file: MappedFile, run: Long): Boolean = file.run == run || file.run == 0
 
   /** D2 to D4. */
-  private def notify(
+  private def write(
       file: MappedFile, paths: PairPaths, run: Long, text: String, seconds: Double): Outcome =
     if (file.run == 0 && !file.lockForTask()) Busy
     // The task of another run may have attached since D1.

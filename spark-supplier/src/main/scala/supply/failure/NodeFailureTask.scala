@@ -39,7 +39,10 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
     var open = pairs
     val deadline = new Deadline((end - System.currentTimeMillis()) / 1e3)
     deadline.poll(pollMillis) {
-      open = open.filterNot { case (rank, paths) => isDone(rank, paths, seen) }
+      val outcomes = FailureSender.send(open.map(_._2), run, text, pipeSeconds)(isWanted)
+      open = open.zip(outcomes).collect {
+        case (pair @ (rank, _), outcome) if !isDone(rank, outcome, seen) => pair
+      }
       if (seen.nonEmpty) deadline.restart(math.min(deadline.remainingNanos / 1e9, othersSeconds))
       open.isEmpty || TaskContext.get().isInterrupted()
     }
@@ -47,18 +50,18 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
     pairs.foreach { case (_, paths) => removeResidentFile(paths) }
   }
 
-  private def isDone(rank: Int, paths: PairPaths, seen: mutable.Set[Int]): Boolean =
-    try FailureSender.send(paths, run, text, pipeSeconds)(isWanted) match {
-        case FailureSender.Sent =>
-          seen += rank
-          true
-        case FailureSender.Busy =>
-          seen += rank
-          false
-        case FailureSender.Absent => seen(rank)
-        case FailureSender.Unwanted => true
-      }
-    catch { case e: SupplyException => !e.retry }
+  private def isDone(rank: Int, outcome: FailureSender.Outcome, seen: mutable.Set[Int]): Boolean =
+    outcome match {
+      case FailureSender.Sent =>
+        seen += rank
+        true
+      case FailureSender.Busy =>
+        seen += rank
+        false
+      case FailureSender.Absent => seen(rank)
+      case FailureSender.Unwanted => true
+      case FailureSender.Refused(cause) => !cause.retry
+    }
 
   private def removeResidentFile(paths: PairPaths): Unit =
     try residentFolder.foreach(folder => ResidentFileNames(Paths.get(folder), paths).remove(run))

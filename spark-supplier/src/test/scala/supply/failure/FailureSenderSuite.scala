@@ -10,7 +10,11 @@ import supply.testing.{Background, TestRank}
 class FailureSenderSuite extends AnyFunSuite with PairWithRank {
 
   private def tell(rank: TestRank, text: String, run: Long = run): FailureSender.Outcome =
-    FailureSender.send(rank.paths, run, text, timeout)(true)
+    send(rank, text, run)(true)
+
+  private def send(rank: TestRank, text: String, run: Long = run)(
+      isWanted: => Boolean): FailureSender.Outcome =
+    FailureSender.send(Seq(rank.paths), run, text, timeout)(isWanted).head
 
   private val fireAtTheRank = "ERROR SUPPLY_ERROR_SPARK the source is on fire"
 
@@ -68,11 +72,24 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
     withRank { rank =>
       rank.open()
       val pair = attach(rank)
-      val sent = FailureSender.send(rank.paths, run, "the source is on fire", timeout) {
+      val sent = send(rank, "the source is on fire") {
         Background.result(Background.inBackground(pair.close()))
         true
       }
       assert(sent == FailureSender.Sent && rank("next") == fireAtTheRank)
+    }
+  }
+
+  test("the driver is asked once for all pairs, and not at all without a rank") {
+    withRank { rank =>
+      var asked = 0
+      def tellTwice() = FailureSender.send(Seq(rank.paths, rank.paths), run, "on fire", timeout) {
+        asked += 1
+        true
+      }
+      assert(tellTwice() == Seq(FailureSender.Absent, FailureSender.Absent) && asked == 0)
+      rank.open()
+      assert(tellTwice() == Seq(FailureSender.Sent, FailureSender.Sent) && asked == 1)
     }
   }
 
@@ -81,7 +98,7 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
       rank.open()
       val next = new TestRank(rank.paths)
       try {
-        val sent = FailureSender.send(rank.paths, run, "not yours", timeout) {
+        val sent = send(rank, "not yours") {
           rank.kill()
           assert(next.open() == "OK")
           true
@@ -99,8 +116,7 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
   test("a rank that opens when the driver no longer waits for ranks is not told") {
     withRank { rank =>
       rank.open()
-      assert(FailureSender.send(rank.paths, run, "too late", timeout)(
-        false) == FailureSender.Unwanted)
+      assert(send(rank, "too late")(false) == FailureSender.Unwanted)
       val pair = attach(rank)
       try {
         supply(pair, Seq(datum(0, 1)))
