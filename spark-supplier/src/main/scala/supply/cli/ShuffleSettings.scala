@@ -16,6 +16,7 @@ private[cli] final class ShuffleSettings(
   import ShuffleSettings._
 
   private val origin = new SettingOrigin(conf, SettingOrigin.defaultsFile(environment))
+  private lazy val usesOldProtocol = conf.getBoolean(OldProtocol, defaultValue = false)
 
   def findings: Seq[Finding] =
     try {
@@ -35,7 +36,7 @@ private[cli] final class ShuffleSettings(
 
   private def hostLocal: Finding = {
     val setting = origin.text(ReadHostLocalDisk, "true")
-    if (conf.getBoolean(OldProtocol, defaultValue = false))
+    if (usesOldProtocol)
       Finding("warning", "host-local",
         s"${origin.text(OldProtocol, "false")}: executors of one node send blocks to each other over TCP. $HostLocalPrice",
         s"remove it, unless the external shuffle service is older than Spark 3.0: then $ReadHostLocalDisk has no effect")
@@ -48,8 +49,7 @@ private[cli] final class ShuffleSettings(
   }
 
   private def readsHostLocal: Boolean =
-    conf.getBoolean(ReadHostLocalDisk, defaultValue = true) &&
-      !conf.getBoolean(OldProtocol, defaultValue = false)
+    !usesOldProtocol && conf.getBoolean(ReadHostLocalDisk, defaultValue = true)
 
   private def localDir(folder: Path, dirs: LocalDirs, storage: Storage): Finding = {
     val text = s"$folder (${dirs.origin}) is on ${storage.text}"
@@ -108,8 +108,7 @@ private[cli] final class ShuffleSettings(
 
   /** Blocks that lie side by side in a file are fetched as one. */
   private def readsBatches: Boolean =
-    !conf.getBoolean(OldProtocol, defaultValue = false) &&
-      !conf.getBoolean("spark.io.encryption.enabled", defaultValue = false)
+    !usesOldProtocol && !conf.getBoolean("spark.io.encryption.enabled", defaultValue = false)
 }
 
 private object ShuffleSettings {
