@@ -53,6 +53,12 @@ def spread_text(values, digits=2):
     return f"{values['median']:.{digits}f} ({values['min']:.{digits}f}–{values['max']:.{digits}f})"
 
 
+def leading_number(cell):
+    """The median, at the start of a table's cell."""
+    match = re.match(r"-?[0-9.]+", cell)
+    return float(match[0]) if match else 0.0
+
+
 def rates(measured):
     """The cells of a cycle's GB/s, of its baseline's, and of their ratio."""
     return [spread_text(measured[key]) for key in ("cycle_gb_s", "baseline_gb_s", "ratio")]

@@ -1,20 +1,12 @@
 """The page with all tables and pictures of a run."""
 
-import re
-
 import matplotlib
 from matplotlib import pyplot
 
-from engine import paper, quiet, targets
-from engine.figures import Table
+from engine import chart, paper, quiet, targets
+from engine.figures import Table, leading_number
 
 matplotlib.use("Agg")
-
-
-def _number(cell):
-    """The median, at the start of a cell."""
-    match = re.match(r"-?[0-9.]+", cell)
-    return float(match[0]) if match else 0.0
 
 
 def _name(table, row, picture):
@@ -44,14 +36,14 @@ def _draw(table, file):
     figure, axes = pyplot.subplots(figsize=(max(6, 0.9 * len(table["rows"])), 4), layout="constrained")
     names = [_name(table, row, picture) for row in table["rows"]]
     if "line" in picture:
-        axes.plot(range(len(names)), [_number(row[picture["line"]]) for row in table["rows"]], marker=".")
+        axes.plot(range(len(names)), [leading_number(row[picture["line"]]) for row in table["rows"]], marker=".")
         axes.set_xlabel(table["columns"][picture["x"]])
         axes.set_ylabel(table["columns"][picture["line"]])
     else:
         width = 0.8 / len(picture["bars"])
         for i, column in enumerate(picture["bars"]):
             places = [n + i * width for n in range(len(names))]
-            axes.bar(places, [_number(row[column]) for row in table["rows"]], width, label=table["columns"][column])
+            axes.bar(places, [leading_number(row[column]) for row in table["rows"]], width, label=table["columns"][column])
         axes.set_xticks([n + 0.4 - width / 2 for n in range(len(names))], names, fontsize=7)
         axes.legend(fontsize=8)
     axes.set_ylim(bottom=0)
@@ -123,8 +115,9 @@ def machine_lines(outputs):
 
 
 def write(file, outputs):
-    """Writes the report of `outputs`, the JSON of each benchmark, with pictures beside it."""
+    """Writes the report of `outputs`, the JSON of each benchmark, with pictures and README's chart beside it."""
     file.write_text("\n".join(lines(outputs, file.parent)) + "\n", encoding="utf-8")
+    chart.draw(outputs, file.parent)
 
 
 def lines(outputs, folder=None):

@@ -4,9 +4,11 @@ import argparse
 import contextlib
 import errno
 import functools
+import html
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -18,7 +20,7 @@ from waiting import wait_until
 
 sys.path.append(str(ROOT / "bench"))
 
-from engine import alternatives, benchmark, disk_reads, memory_group, paper, quiet, report, targets
+from engine import alternatives, benchmark, chart, disk_reads, memory_group, paper, quiet, report, targets
 from engine.figures import Table, interval, spread
 from engine.suite import BENCHMARKS
 from engine.used_time import UsedTime, used_seconds
@@ -185,6 +187,10 @@ def output_of(name, quick=False, wrong=(), reduced=()):
     results.wrong += wrong
     table = Table("A table", ["ring", "GB/s"], picture={"x": 0, "bars": [1]})
     table.add("8 MiB", "9.0")
+    if name == "dataframes":
+        table = Table("Ways", ["way", "samples/s"])
+        for number, way in enumerate(chart.WAYS, 1):
+            table.add(way, f"{number}234567 (1–2)")
     results.tables.append(table)
     machine = {
         "processor": "a processor", "cores": 2, "last_level_cache": "8 MiB", "memory_bytes": 1 << 30, "kernel": "6",
@@ -236,6 +242,23 @@ class TestReport:
         assert rows == [["14, 5", "ranks copy blocks out of shared memory", "33.55", "2", "9.00", "6.71", "4.50"]]
 
 
+class TestChart:
+    def test_it_shows_the_samples_per_second_of_each_way(self, tmp_path):
+        report.write(tmp_path / "report.md", [output_of("dataframes")])
+        for page in chart.COLOURS:
+            text = (tmp_path / f"{chart.NAME}-{page}.svg").read_text()
+            assert all(f">{figure}<" in text for figure in ("1,230,000", "2,230,000", "3,230,000", "4,230,000"))
+
+    def test_that_of_the_readme_has_the_published_figures(self):
+        published = (ROOT / "bench/results/xeon-2-cores.md").read_text().partition("### DataFrames")[2]
+        for way, name in chart.WAYS.items():
+            [figure] = re.findall(rf"^\| {way} \| [^|]* \| (\d+) ", published.partition("### ")[0], re.MULTILINE)
+            for page in chart.COLOURS:
+                text = (ROOT / f"docs/pictures/{chart.NAME}-{page}.svg").read_text()
+                assert f">{html.escape(name, quote=False)}<" in text
+                assert f">{chart.figure_text(float(figure))}<" in text
+
+
 class TestOptions:
     @staticmethod
     def settled(*words):
@@ -279,7 +302,7 @@ class TestPublish:
         if outputs:
             summary = {"verified": verified, "benchmarks": [output["benchmark"] for output in outputs]}
             (folder / "summary.json").write_text(json.dumps(summary))
-        command = [ROOT / "bench" / "publish", name, "--run", folder, "--to", folder / "to"]
+        command = [ROOT / "bench" / "publish", name, "--run", folder, "--to", folder / "to", "--pictures", folder / "pictures"]
         return subprocess.run(command, capture_output=True, text=True)
 
     def test_the_report_without_pictures(self, tmp_path):
@@ -288,6 +311,7 @@ class TestPublish:
         text = (tmp_path / "to" / "two-cores.md").read_text()
         assert text.startswith("# ") and "| read_ratio | 0.98 |" in text and "## write" in text
         assert "picture" not in text
+        assert len(list((tmp_path / "pictures").iterdir())) == len(chart.COLOURS)
 
     @pytest.mark.parametrize(
         ("outputs", "verified", "message"),

@@ -37,8 +37,8 @@ def commands(document):
     return [line.strip() for line in text.splitlines() if re.match(r"( {4,}|exec )", line)]
 
 
-def test_the_client_in_the_readme_is_the_example():
-    code = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL).group(1)
+def test_the_client_on_the_page_is_the_example():
+    code = re.search(r"```c\n(.*?)```", (ROOT / "docs/LMDB.md").read_text(), re.DOTALL).group(1)
     assert code == (ROOT / "mpi-client/examples/minimal.c").read_text()
 
 

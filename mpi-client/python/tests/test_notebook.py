@@ -1,10 +1,13 @@
 """Supplier.run in a notebook: the programs of the page, Interrupt, and a kernel that is killed."""
 
+import contextlib
 import re
 import signal
 import sys
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from layout import ROOT
 from supplier_session import prepare_environment, shared_memory
@@ -58,16 +61,15 @@ class Notebook:
                 break
         return text, error
 
-    def end(self):
+    def close(self):
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
 
 
 @pytest.fixture
 def notebook(tmp_path):
-    opened = Notebook(tmp_path)
-    yield opened
-    opened.end()
+    with contextlib.closing(Notebook(tmp_path)) as opened:
+        yield opened
 
 
 def test_the_programs_of_the_page_run_in_cells(notebook):
@@ -94,6 +96,17 @@ def test_the_programs_of_the_page_run_in_cells(notebook):
     text, error = notebook.read()
     assert error is None, text
     assert "'validation_loss': 0.0" in text and "|prediction|" in text.replace(" ", "")
+
+
+def test_the_program_of_the_readme_runs_in_a_cell(tmp_path, monkeypatch):
+    parquet.write_table(pyarrow.table({"id": range(1000)}), tmp_path / "train.parquet")
+    [program] = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master local[5] pyspark-shell")
+    with contextlib.closing(Notebook(tmp_path)) as notebook:
+        notebook.start(program.replace("...", 'print("rows", len(batch["id"]))'))
+        text, error = notebook.read()
+    assert error is None, text
+    assert sum(int(rows) for rows in re.findall(r"rows (\d+)", text)) == 1000
 
 
 def test_interrupt_ends_both_sides(notebook):
