@@ -80,8 +80,8 @@ class Supplier:
         function: Callable[..., Any] | str | os.PathLike[str],
         df: DataFrame,
         *,
-        columns: Sequence[str],
-        batch_size: int,
+        columns: Sequence[str] | None = None,
+        batch_size: int = 32,
         epochs: int = 1,
         seed: int = 0,
         shuffle: str = "partitions",
@@ -114,7 +114,7 @@ class Supplier:
             set from supply.spark.data(), and the arguments as --name value.
         df: the training data. Nothing is written to disk without resident_folder, and training starts while Spark
             still computes df.
-        columns: the columns of df that ranks get.
+        columns: the columns of df that ranks get; None: all.
         batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy, pin: as for SupplyDataset.
         epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements, resident, resident_folder,
             resident_quota, keep: as for df.write.format("supply"). With shuffle="all" the ranks exchange elements, over
@@ -138,6 +138,7 @@ class Supplier:
         Raises RankError if a rank raises, ends or hangs, and SupplierError or Spark's exception if anything else fails.
         """
         context = checks.check_session(df)
+        columns = df.columns if columns is None else columns
         checks.check_columns(df, columns)
         if validation is not None:
             checks.check_columns(validation, columns, "validation")
