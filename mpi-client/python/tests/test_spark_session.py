@@ -1,5 +1,6 @@
 """The jar in the package, and the session that has it."""
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -27,6 +28,14 @@ except Exception as error:
     print("the writer says:", str(error).splitlines()[0])
 assert supply.spark.session() is spark
 """
+WORKER = """
+import sys
+from pyspark.sql import SparkSession
+import supply.spark
+
+spark = supply.spark.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
+print("worker:", *spark.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect())
+"""
 WITHOUT = """
 from pyspark.sql import SparkSession
 import supply.spark
@@ -36,10 +45,11 @@ supply.spark.session()
 """
 
 
-def run(tmp_path, program, *arguments):
+def run(tmp_path, program, *arguments, **variables):
     (tmp_path / "program.py").write_text(program)
     command = [sys.executable, tmp_path / "program.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=tmp_path)
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=tmp_path, env=environment)
 
 
 def test_the_jar_is_for_this_pyspark():
@@ -75,6 +85,16 @@ def test_a_session_has_the_jar_and_those_of_its_builder(tmp_path):
     assert done.returncode == 0, done.stderr
     # It has found the data source: the message is not Spark's own, of a format that it does not know.
     assert "the writer says:" in done.stdout and "DATA_SOURCE_NOT_FOUND" not in done.stdout
+
+
+def test_a_worker_runs_the_python_of_the_driver(tmp_path):
+    """As in a notebook whose virtual environment is not active: python3 on PATH is another one."""
+    other = tmp_path / "bin" / "python3"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    done = run(tmp_path, WORKER, PATH=f"{other.parent}:{os.environ['PATH']}")
+    assert f"worker: {sys.executable}" in done.stdout, done.stderr
 
 
 def test_a_session_without_the_jar_is_refused(tmp_path):

@@ -9,13 +9,18 @@ from collections.abc import Iterator
 from typing import Any
 
 
-@contextlib.contextmanager
-def python_of_driver(context: Any) -> Iterator[None]:
-    """In local mode, what is made here uses the driver's Python unless another one is configured, and not `python3`."""
-    before = context.pythonExec
+def use_python_of_driver(context: Any) -> None:
+    """In local mode, the workers run the driver's Python unless another one is configured, and not `python3`."""
     is_configured = "PYSPARK_PYTHON" in os.environ or context.getConf().contains("spark.pyspark.python")
     if context._jsc.sc().isLocal() and not is_configured:
         context.pythonExec = sys.executable
+
+
+@contextlib.contextmanager
+def python_of_driver(context: Any) -> Iterator[None]:
+    """As use_python_of_driver(), for what is made here."""
+    before = context.pythonExec
+    use_python_of_driver(context)
     try:
         yield
     finally:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import supply
 from supply.errors import SupplierError
 from supply.spark.checks import check_jar
+from supply.spark.python_of_driver import use_python_of_driver
 
 
 def jars() -> str:
@@ -40,6 +41,9 @@ def jars() -> str:
 def session(builder: SparkSession.Builder | None = None) -> SparkSession:
     """A SparkSession with the Supplier's jar, besides the jars that the builder's spark.jars names.
 
+    In local mode its workers run this Python, so that a virtual environment need not be active. PYSPARK_PYTHON or
+    spark.pyspark.python names another one.
+
     builder: as SparkSession.builder.master(...).config(...); not set: a new one. If a session is running already, that
     one is returned, as getOrCreate() does. Raises SupplierError if it does not have the jar: the JVM of a Python
     process takes its jars when it starts, so the first session of the process must name them.
@@ -50,4 +54,5 @@ def session(builder: SparkSession.Builder | None = None) -> SparkSession:
     others = builder._options.get("spark.jars", "")
     spark = builder.config("spark.jars", ",".join(filter(None, [others, own]))).getOrCreate()
     check_jar(spark.sparkContext)
+    use_python_of_driver(spark.sparkContext)
     return spark
