@@ -42,6 +42,7 @@ private[supply] object LmdbOpener {
           Some(found.entries -> LmdbPartition.plan(found, partitions))
         }
       }
+      progress.awaitFigures()
       planned.flatten.headOption match {
         case Some((entries, plan)) => new LmdbRDD(sc, location, entries, plan)
         case None => throw new SourceException(s"no node has fetched $uri")

@@ -54,10 +54,12 @@ private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumul
     } else Progress.log.info(now)
   }
 
+  /** Waits a moment for the figures of tasks that have ended. */
+  def awaitFigures(): Unit = SparkInternals.awaitListeners(sc, 2000)
+
   /** Shows the last state, and stops. */
   override def close(): Unit = {
     timer.close()
-    SparkInternals.awaitListeners(sc, 2000)
     sc.removeSparkListener(this)
     show()
     if (onTerminal) System.err.println()

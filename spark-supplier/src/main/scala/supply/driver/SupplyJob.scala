@@ -61,8 +61,11 @@ object SupplyJob {
         val progress = supplied(sc, pinned.counters, plan,
           plan.elementsOfAllEpochs(source.partitionElements))
         job = Some(pinned)
-        try pinned.run()
-        finally progress.close()
+        try {
+          val reports = pinned.run()
+          progress.awaitFigures()
+          reports
+        } finally progress.close() // After a failure without waiting: the ranks are told first.
       }
     catch {
       case e: Throwable =>
