@@ -90,6 +90,10 @@ def test_the_libraries_need_only_what_they_say(release, version):
     }
     assert re.fullmatch(r"libc6 \(>= [0-9.]+\)", depends["libsupply0.1"].strip())
     assert "libopenmpi" in depends["supply-mpi"] and f"libsupply0.1 (= {version})" in depends["supply-mpi"]
+    summaries = {
+        run("dpkg-deb", "--field", path, "Description").stdout.splitlines()[0] for path in release.glob("*.deb")
+    }
+    assert len(summaries) == len(depends)
     assert "openmpi" not in depends["supply-tools"] and "python3" in depends["supply-tools"]
 
 

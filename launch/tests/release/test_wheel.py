@@ -76,6 +76,8 @@ def test_the_notebook_runs_to_its_pictures(environment, tmp_path):
     pictures = [out["data"]["image/png"] for out in outputs if "image/png" in out.get("data", {})]
     assert len(pictures) == 3 and all(len(picture) > 4000 for picture in pictures)
     text = "".join("".join(out["text"]) for out in outputs if out["output_type"] == "stream")
+    # The bar has reached its end.
+    assert "rank 0, epoch 10 of 10: 100%" in text
     [(count, accuracy)] = re.findall(r"predictions=(\d+) accuracy=([0-9.]+)", text)
     assert int(count) == 360 and float(accuracy) > 0.9
 

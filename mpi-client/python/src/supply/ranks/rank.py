@@ -80,6 +80,9 @@ def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
         result = cloudpickle.dumps(returned) if rank == 0 else b""
         data.seal_results()
         end_process_group()
+        # The bar of a run shorter than the pauses of _report would stay at its beginning.
+        if (progress := data.progress(rank)) is not None:
+            driver.send(progress)
     except BaseException as error:
         driver.send(_failure(rank, host, error))
         if data is not None:
