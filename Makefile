@@ -237,7 +237,7 @@ library: | packages
 library-with-fail-points: | packages
 	@mkdir -p build
 	@{ $(CMAKE) -S mpi-client -B build/mpi-client-faults -DCMAKE_BUILD_TYPE=Release -DSUPPLY_FAIL_POINTS=ON \
-		-DSUPPLY_BUILD_TESTS=OFF -DSUPPLY_BUILD_EXAMPLES=OFF && \
+		-DSUPPLY_BUILD_TESTS=OFF -DSUPPLY_BUILD_EXAMPLES=OFF -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON && \
 		$(CMAKE) --build build/mpi-client-faults --parallel $(JOBS); } > build/mpi-client-faults.log 2>&1 \
 		|| { cat build/mpi-client-faults.log >&2; exit 1; }
 
@@ -306,6 +306,7 @@ release: $(RELEASE_READY) | packages-for-release ## every artifact of a release,
 	@rm -rf $(RELEASE)
 	@$(MAKE) --no-print-directory maven
 	@$(MAKE) --no-print-directory wheel archives
+	@launch/dev/write-recipes $(RELEASE)
 	@launch/dev/write-sbom $(RELEASE) $(RELEASE_BOMS)
 	@$(MAKE) --no-print-directory test-release
 	@cd $(RELEASE) && sha256sum --quiet --check SHA256SUMS && echo "release: ok, $$(wc -l < SHA256SUMS) files in $(RELEASE)"
