@@ -27,6 +27,8 @@ def test_the_release_is_complete(release, version):
         r"supply-mpi_V_amd64\.deb",
         r"supply-tools_V_amd64\.deb",
         r"maven",
+        r"spack",
+        r"conda",
         r"spark-supplier\.cdx\.json",
     ):
         expression = pattern.replace("V", re.escape(version))
