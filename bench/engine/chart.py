@@ -53,6 +53,6 @@ def _draw(bars, colours, file):
     axes.set_xticks([])
     axes.tick_params(length=0)
     axes.set_frame_on(False)
-    axes.set_title(TITLE, color=text, fontsize=10, loc="left")
+    figure.suptitle(TITLE, x=0.01, horizontalalignment="left", color=text, fontsize=10)
     figure.savefig(file, transparent=True, metadata={"Date": None})
     pyplot.close(figure)
