@@ -43,7 +43,9 @@ def _draw(table, file):
         width = 0.8 / len(picture["bars"])
         for i, column in enumerate(picture["bars"]):
             places = [n + i * width for n in range(len(names))]
-            axes.bar(places, [leading_number(row[column]) for row in table["rows"]], width, label=table["columns"][column])
+            axes.bar(
+                places, [leading_number(row[column]) for row in table["rows"]], width, label=table["columns"][column]
+            )
         axes.set_xticks([n + 0.4 - width / 2 for n in range(len(names))], names, fontsize=7)
         axes.legend(fontsize=8)
     axes.set_ylim(bottom=0)

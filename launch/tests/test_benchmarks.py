@@ -302,7 +302,16 @@ class TestPublish:
         if outputs:
             summary = {"verified": verified, "benchmarks": [output["benchmark"] for output in outputs]}
             (folder / "summary.json").write_text(json.dumps(summary))
-        command = [ROOT / "bench" / "publish", name, "--run", folder, "--to", folder / "to", "--pictures", folder / "pictures"]
+        command = [
+            ROOT / "bench" / "publish",
+            name,
+            "--run",
+            folder,
+            "--to",
+            folder / "to",
+            "--pictures",
+            folder / "pictures",
+        ]
         return subprocess.run(command, capture_output=True, text=True)
 
     def test_the_report_without_pictures(self, tmp_path):
