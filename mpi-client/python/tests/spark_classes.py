@@ -1,4 +1,4 @@
-"""Loads the classes that tests need in Spark's JVM. The Makefile archives them, so that each later JVM starts sooner."""
+"""Loads the classes that tests need in Spark's JVM. The Makefile archives them for each later JVM."""
 
 from pyspark.sql import SparkSession
 
