@@ -290,9 +290,9 @@ class SupplyDataset(Closing, IterableDataset):
 
     def count_batch(self) -> None:
         """The loop has got the next batch of the workers. For DataLoader."""
-        if self._workers.feed is None:
+        if self._workers.batches is None:
             raise SupplyError("another loop over this data set has begun")
-        self.hand_out(self._workers.feed.handed_out())
+        self.hand_out(self._workers.batches.handed_out())
 
     def length_of(self, number: int) -> int:
         """The number of batches of an epoch that epochs() has begun. For Epoch."""

@@ -11,7 +11,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from supply.batch import Batch
 from supply.errors import SupplyError
-from supply.feed import unpacked
+from supply.worker_batches import unpacked
 from supply.workers import Hello, is_of_this_user
 
 # supply.torch.DataLoader sets it in its workers.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from supply.equal_steps import Step
 from supply.errors import SupplyError
-from supply.feed import Feed, packed
+from supply.worker_batches import WorkerBatches, packed
 
 _CLOSED = "the data set is closed"
 
@@ -56,7 +56,7 @@ class Workers:
         """claim: returns the steps of an epoch, or of the next one (None), after finish(). The second argument is
         Hello.is_counted. It must not keep the data set alive."""
         self.address = f"\0supply-{os.getpid()}-{secrets.token_hex(8)}"
-        self.feed: Feed | None = None
+        self.batches: WorkerBatches | None = None
         self._claim = claim
         self._listener: socket.socket | None = None
         self._connections: set[Connection] = set()
@@ -76,17 +76,17 @@ class Workers:
 
     def finish(self) -> bool:
         """Ends the iteration that workers read. True: they have got all of it, but nobody has counted what."""
-        feed, self.feed = self.feed, None
-        if feed is None:
+        batches, self.batches = self.batches, None
+        if batches is None:
             return False
-        feed.stop()
-        return feed.has_ended and not feed.is_counted
+        batches.stop()
+        return batches.has_ended and not batches.is_counted
 
     def close(self) -> None:
         """Answers no worker any more."""
         self._is_closed = True
-        if self.feed is not None:
-            self.feed.stop(_CLOSED)
+        if self.batches is not None:
+            self.batches.stop(_CLOSED)
 
     def abandon_in_child(self) -> None:
         """Closes this process's copies of the sockets."""
@@ -109,7 +109,7 @@ class Workers:
 
     def _answer(self, connection: Connection, hello: Hello) -> None:
         try:
-            feed = self._join(hello)
+            batches = self._join(hello)
         except Exception as error:
             connection.send_bytes(packed(error))
             return
@@ -118,27 +118,27 @@ class Workers:
             # A worker asks with an empty message.
             while not connection.recv_bytes():
                 try:
-                    message = feed.take(number)
+                    message = batches.take(number)
                 except Exception as error:
                     message = packed(error)
                 connection.send_bytes(message)
                 number += hello.workers
         finally:
             # Its process has ended, so the loop is over.
-            if not feed.has_ended:
-                feed.stop()
+            if not batches.has_ended:
+                batches.stop()
 
-    def _join(self, hello: Hello) -> Feed:
+    def _join(self, hello: Hello) -> WorkerBatches:
         with self._lock:
-            if self.feed is not None and self._iterations[-1] == hello.iteration:
-                return self.feed
+            if self.batches is not None and self._iterations[-1] == hello.iteration:
+                return self.batches
             if self._is_closed:
                 raise SupplyError(_CLOSED)
             if hello.iteration in self._iterations:
                 raise SupplyError("another loop over this data set has begun")
-            self.feed = Feed(self._claim(hello.epoch, hello.is_counted), hello.is_counted)
+            self.batches = WorkerBatches(self._claim(hello.epoch, hello.is_counted), hello.is_counted)
             self._iterations.append(hello.iteration)
-            return self.feed
+            return self.batches
 
 
 def _accept(listener: socket.socket, workers_of: weakref.ref[Workers]) -> None:

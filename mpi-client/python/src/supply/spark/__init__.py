@@ -21,6 +21,7 @@ from supply.ranks.current import data
 from supply.spark.estimator import TorchEstimator
 from supply.spark.ranks import Ranks
 from supply.spark.results import release
+from supply.spark.run_result import RunResult
 from supply.spark.spark_session import jars, session
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import TorchModel
@@ -28,6 +29,7 @@ from supply.spark.torch_model import TorchModel
 __all__ = [
     "RankError",
     "Ranks",
+    "RunResult",
     "Supplier",
     "SupplierError",
     "TorchEstimator",

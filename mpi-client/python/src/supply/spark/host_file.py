@@ -1,9 +1,10 @@
-"""Reads host files in Open MPI's format: `HOST slots=N` a line, `#` begins a comment."""
+"""Host files in Open MPI's format: `HOST slots=N` a line, `#` begins a comment."""
 
 from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Mapping, Sequence
 
 from supply.errors import SupplierError
 
@@ -23,3 +24,8 @@ def read_host_file(path: str | os.PathLike[str]) -> list[tuple[str, int]]:
         if host:
             hosts.append((host, int(slots)))
     return hosts
+
+
+def write_host_file(path: pathlib.Path, hosts: Mapping[str, Sequence[int]]) -> None:
+    """hosts: the ranks of each host."""
+    path.write_text("".join(f"{host} slots={len(ranks)}\n" for host, ranks in hosts.items()))

@@ -18,6 +18,7 @@ from supply.spark import failures
 from supply.spark.cancellable import run_cancellable
 from supply.spark.driver_addresses import driver_addresses
 from supply.spark.failures import Cause, Priority
+from supply.spark.host_file import write_host_file
 from supply.spark.launcher import Launcher
 from supply.spark.progress import ProgressBar
 from supply.spark.run_result import RunResult
@@ -195,8 +196,7 @@ class Run:
 
     def _supply(self, hosts: dict[str, list[int]]) -> None:
         self._supplies = True
-        slots = (f"{host} slots={len(ranks)}\n" for host, ranks in hosts.items())
-        self._files.host_file.write_text("".join(slots))
+        write_host_file(self._files.host_file, hosts)
         for data in self._supplied:
             self._jobs.supply(data, self._file_options(data.kind))
 

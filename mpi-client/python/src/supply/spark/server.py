@@ -13,6 +13,7 @@ from supply.ranks.messages import Output, Stop
 from supply.ranks.run_files import RunFiles
 from supply.spark.driver_addresses import driver_addresses
 from supply.spark.failures import Cause
+from supply.spark.host_file import write_host_file
 from supply.spark.mpirun import MpirunEnded
 from supply.spark.mpirun_launcher import MpirunLauncher
 
@@ -96,8 +97,7 @@ class Server:
                 f"driver at {driver_addresses(context)[1]}, set spark.driver.host"
             )
         if not context._jsc.sc().isLocal():
-            slots = (f"{host} slots={len(of_host)}\n" for host, of_host in hosts.items())
-            self._files.host_file.write_text("".join(slots))
+            write_host_file(self._files.host_file, hosts)
 
     def _output(self) -> str:
         with self._changed:

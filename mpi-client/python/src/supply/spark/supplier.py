@@ -135,7 +135,8 @@ class Supplier:
         Ranks have torchrun's environment: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Their stdout and
         stderr appear on the caller's, with the rank in front. Ctrl-C ends both sides.
 
-        Raises RankError if a rank raises, ends or hangs, and SupplierError or Spark's exception if anything else fails.
+        Raises RankError if a rank raises or ends, SupplierError if one hangs, and SupplierError or Spark's exception if
+        anything else fails.
         """
         context = checks.check_session(df)
         columns = df.columns if columns is None else columns

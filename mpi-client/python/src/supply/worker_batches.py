@@ -14,7 +14,7 @@ from supply.equal_steps import Step
 from supply.errors import SupplyError
 
 
-class Feed:
+class WorkerBatches:
     """Makes batches in the order of their numbers, each when a worker asks for it. Any thread may call it."""
 
     def __init__(self, steps: Iterator[Step], is_counted: bool) -> None:
@@ -25,7 +25,7 @@ class Feed:
         self._made = 0
         self._error: BaseException | None = None
         self._waiting: dict[int, bytes] = {}
-        # The steps that the loop may not have yet, without their batches. Only of a counted feed.
+        # The steps that the loop may not have yet, without their batches. Only if counted.
         self._not_handed_out: dict[int, Step] = {}
         self._handed_out = 0
         self.is_counted = is_counted
