@@ -54,7 +54,7 @@ private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumul
     } else Progress.log.info(now)
   }
 
-  /** Waits a moment for the figures of tasks that have ended. */
+  /** Waits at most 2 s until the listeners have the ends of all tasks. */
   def awaitFigures(): Unit = SparkInternals.awaitListeners(sc, 2000)
 
   /** Shows the last state, and stops. */

@@ -7,6 +7,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.SparkInternals
+import org.slf4j.LoggerFactory
 
 import supply.core.{ConfigException, Deadline, SupplierEndedException, SupplyException}
 import supply.data.Source
@@ -16,6 +17,8 @@ import supply.plan.{Hostfile, Plan}
 
 /** One run: supplies a source to all its ranks, or notifies every rank why not. */
 object SupplyJob {
+  private val log = LoggerFactory.getLogger("supply.driver.SupplyJob")
+
   /** How long to wait for ranks that are just coming, if nobody should wait any longer. */
   private val deliverySeconds = 2.0
 
@@ -65,7 +68,8 @@ object SupplyJob {
           val reports = pinned.run()
           progress.awaitFigures()
           reports
-        } finally progress.close() // After a failure without waiting: the ranks are told first.
+        } finally
+          progress.close() // After a failure, the ranks are notified before the last figures come.
       }
     catch {
       case e: Throwable =>
@@ -78,7 +82,11 @@ object SupplyJob {
             if (settings.waitForRank) Set.empty[Int] else job.fold(Set.empty[Int])(_.attachedRanks)
           try FailureBroadcast.send(sc, settings.configFiles, hosts, run, attached, describe(cause),
               patience(cause, deadline), settings.residentFolder)
-          catch { case NonFatal(second) => cause.addSuppressed(second) }
+          catch {
+            case NonFatal(second) =>
+              log.warn("not all ranks were notified of the failure: {}", describe(second))
+              cause.addSuppressed(second)
+          }
         }
         throw cause
     } finally over.countDown()

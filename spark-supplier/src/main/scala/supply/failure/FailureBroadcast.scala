@@ -5,9 +5,9 @@ import scala.concurrent.{Await, Future, Promise}
 import scala.concurrent.duration.DurationDouble
 
 import org.apache.spark.SparkContext
-import org.apache.spark.supply.DriverEndpoint
+import org.apache.spark.supply.{DriverEndpoint, SparkInternals}
 
-import supply.core.Threads
+import supply.core.{PlacementException, Threads}
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 
@@ -17,18 +17,18 @@ private[supply] object FailureBroadcast {
   private val startSeconds = 10.0
 
   /**
-   * Returns when all ranks are notified; waits `wait` seconds for the first one to come, but not
-   * for one of `attached` (it had a task of this run) that is gone. Throws a TimeoutException after
-   * that. Removes the resident files of the run from `residentFolder`.
+   * Returns when each node has notified its ranks; waits `wait` seconds for the first one to come,
+   * but not for one of `attached` (it had a task of this run) that is gone. Throws a
+   * TimeoutException after that, what the job failed with, and a PlacementException if no task has
+   * run on a node with ranks. Removes the resident files of the run from `residentFolder`.
    */
   def send(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
       attached: Set[Int], text: String, wait: Double,
       residentFolder: Option[String] = None): Unit = {
-    val end = System.currentTimeMillis() + (wait * 1000).toLong
     val endpoint = new DriverEndpoint(sc, s"supply-failure-${run.toHexString}")({
       case NodeFailureTask.IsWanted => true
     })
-    val node = new NodeFailureTask(configFiles, hosts, run, attached, text, end,
+    val node = new NodeFailureTask(configFiles, hosts, run, attached, text, wait,
       residentFolder, endpoint.calls)
     val open = mutable.Set(hosts.places.indices: _*)
     val oneWasThere, allAreDone = Promise[Unit]()
@@ -37,10 +37,9 @@ private[supply] object FailureBroadcast {
       if (outcome.anyWasThere) oneWasThere.trySuccess(())
       if (open.isEmpty) allAreDone.trySuccess(())
     }
-    // In local mode the driver is the executor.
-    val executors = math.max(1, sc.getExecutorMemoryStatus.size - 1)
-    val job = sc.submitJob(sc.makeRDD(0 until executors, executors),
-      (_: Iterator[Int]) => node.execute(), 0 until executors,
+    val executors = locations(sc)
+    val job = sc.submitJob(sc.makeRDD(executors.map(() -> _)),
+      (_: Iterator[Unit]) => node.execute(), executors.indices,
       (_: Int, outcome: NodeFailureTask.Outcome) => done(outcome), ())
     def await(end: Future[Unit], seconds: Double): Unit = {
       Await.ready(Future.firstCompletedOf(Seq(job, end))(Threads.completing), seconds.seconds)
@@ -51,9 +50,19 @@ private[supply] object FailureBroadcast {
       await(Future.firstCompletedOf(Seq(oneWasThere.future, allAreDone.future))(Threads.completing),
         wait + startSeconds)
       await(allAreDone.future, NodeFailureTask.othersSeconds + startSeconds)
+      job.value.foreach(_.get)
+      val missed = synchronized(open.toSeq.sorted)
+      if (missed.nonEmpty) throw new PlacementException(
+        s"no executor has run a task on the nodes of ranks ${missed.mkString(", ")}")
     } finally {
       endpoint.close()
       job.cancel()
     }
+  }
+
+  /** One for each executor, whose cores killed tasks may still hold: others may be free sooner. */
+  private def locations(sc: SparkContext): Seq[Seq[String]] = {
+    val executors = SparkInternals.executorSlots(sc).map(SparkInternals.location)
+    if (executors.isEmpty) Seq(Nil) else executors.map(Seq(_))
   }
 }

@@ -31,17 +31,20 @@ private[supply] object FailureSender {
 
   /**
    * Tries each pair once, for at most `seconds` if its notification pipe is full. If a rank lives
-   * in one of them, asks once by `isWanted` whether the driver still waits for ranks: that may take
-   * long, so nothing is held meanwhile.
+   * in one of them, asks once by `isWanted` whether the driver still waits for ranks (None: it has
+   * not answered in time). That may take long, so nothing is held meanwhile.
    */
   def send(pairs: Seq[PairPaths], run: Long, text: String, seconds: Double)(
-      isWanted: => Boolean): Seq[Outcome] = {
+      isWanted: => Option[Boolean]): Seq[Outcome] = {
     val found = pairs.map(paths => paths -> generation(paths, run))
     lazy val wanted = isWanted
     found.map {
-      case (paths, Right(generation)) if wanted => notify(paths, generation, run, text, seconds)
-      case (_, Right(_)) => Unwanted
       case (_, Left(outcome)) => outcome
+      case (paths, Right(generation)) => wanted match {
+          case Some(true) => sendTo(paths, generation, run, text, seconds)
+          case Some(false) => Unwanted
+          case None => Busy
+        }
     }
   }
 
@@ -52,7 +55,7 @@ private[supply] object FailureSender {
       if (isOf(file, run)) Right(file.generation) else Left(Unwanted)
     }
 
-  private def notify(
+  private def sendTo(
       paths: PairPaths, generation: Long, run: Long, text: String, seconds: Double): Outcome =
     withLivingRank(paths) { file =>
       // A new rank, which the driver's answer does not cover.
@@ -95,7 +98,7 @@ private[supply] object FailureSender {
         }
       catch {
         case e: ClosedByInterruptException => throw e
-        case _: IOException => Absent
+        case _: IOException => if (file.rankLives) Busy else Absent
       }
     }
 }

@@ -14,11 +14,11 @@ import supply.pair.{ConfigFiles, PairPaths, ResidentFileNames}
 import supply.plan.Hostfile
 
 /**
- * Notifies all ranks of its node that Spark failed ([[FailureBroadcast]]); waits until `end`, in
- * milliseconds since 1970, for ranks that are not there yet.
+ * Notifies all ranks of its node that Spark failed ([[FailureBroadcast]]); waits at most `seconds`
+ * for ranks that are not there yet.
  */
 private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Hostfile, run: Long,
-    attached: Set[Int], text: String, end: Long, residentFolder: Option[String],
+    attached: Set[Int], text: String, seconds: Double, residentFolder: Option[String],
     driver: DriverCalls)
     extends Serializable {
   import NodeFailureTask._
@@ -29,15 +29,16 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
     try {
       val pairs = configFiles.read()
       // Spark may have failed because the config files have too few lines.
-      tell(ranks.flatMap(rank => pairs.lift(hosts.places(rank).localRank).map(rank -> _)), seen)
+      notifyRanks(ranks.flatMap(rank => pairs.lift(hosts.places(rank).localRank).map(rank -> _)),
+        seen)
     } catch { case _: SupplyException => () } // The ranks get the first cause only.
     Outcome(ranks, seen.nonEmpty)
   }
 
   /** seen: the ranks that were there. It does not wait for such a rank once it is gone. */
-  private def tell(pairs: Seq[(Int, PairPaths)], seen: mutable.Set[Int]): Unit = {
+  private def notifyRanks(pairs: Seq[(Int, PairPaths)], seen: mutable.Set[Int]): Unit = {
     var open = pairs
-    val deadline = new Deadline((end - System.currentTimeMillis()) / 1e3)
+    val deadline = new Deadline(seconds)
     deadline.poll(pollMillis) {
       val outcomes = FailureSender.send(open.map(_._2), run, text, pipeSeconds)(isWanted)
       open = open.zip(outcomes).collect {
@@ -46,7 +47,7 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
       if (seen.nonEmpty) deadline.restart(math.min(deadline.remainingNanos / 1e9, othersSeconds))
       open.isEmpty || TaskContext.get().isInterrupted()
     }
-    // Also of ranks that are gone: nobody tells them anything.
+    // Also the files of ranks that have exited.
     pairs.foreach { case (_, paths) => removeResidentFile(paths) }
   }
 
@@ -68,9 +69,12 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
     catch { case _: IOException => () } // The next run of the pair removes it.
 
   /** Whether the driver still waits: this may run late, when new ranks have opened their pairs. */
-  private def isWanted: Boolean =
-    try driver.ask[Boolean](IsWanted)
-    catch { case _: SparkException | _: TimeoutException => false }
+  private def isWanted: Option[Boolean] =
+    try Some(driver.ask[Boolean](IsWanted))
+    catch {
+      case _: TimeoutException => None
+      case _: SparkException => Some(false)
+    }
 }
 
 private[failure] object NodeFailureTask {
@@ -83,8 +87,8 @@ private[failure] object NodeFailureTask {
   /** How long it waits for the other ranks when one is there: mpirun starts all at once. */
   val othersSeconds = 3.0
 
-  /** How long a living rank may take to make space in a full notification pipe. */
-  private val pipeSeconds = 2.0
+  /** How long one try waits for space in a full notification pipe: the other ranks wait, too. */
+  private val pipeSeconds = 0.1
 
   private val pollMillis = 20L
 }

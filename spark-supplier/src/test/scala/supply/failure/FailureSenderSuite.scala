@@ -1,28 +1,30 @@
 package supply.failure
 
+import java.nio.file.{Files, Paths}
+
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.RankException
 import supply.pair.PairWithRank
 import supply.testing.{Background, TestRank}
 
-/** Telling a rank of a failure, whether or not a task has its pair. */
+/** Notifies a rank of a failure, whether or not a task has its pair. */
 class FailureSenderSuite extends AnyFunSuite with PairWithRank {
 
-  private def tell(rank: TestRank, text: String, run: Long = run): FailureSender.Outcome =
-    send(rank, text, run)(true)
+  private def notifyRank(rank: TestRank, text: String, run: Long = run): FailureSender.Outcome =
+    send(rank, text, run)(Some(true))
 
   private def send(rank: TestRank, text: String, run: Long = run)(
-      isWanted: => Boolean): FailureSender.Outcome =
+      isWanted: => Option[Boolean]): FailureSender.Outcome =
     FailureSender.send(Seq(rank.paths), run, text, timeout)(isWanted).head
 
   private val fireAtTheRank = "ERROR SUPPLY_ERROR_SPARK the source is on fire"
 
   test("a failure of Spark reaches a rank that no task has attached to") {
     withRank { rank =>
-      assert(tell(rank, "too early") == FailureSender.Absent)
+      assert(notifyRank(rank, "too early") == FailureSender.Absent)
       rank.open()
-      assert(tell(rank, "the source is on fire") == FailureSender.Sent)
+      assert(notifyRank(rank, "the source is on fire") == FailureSender.Sent)
       assert(rank("next") == fireAtTheRank)
     }
   }
@@ -31,7 +33,7 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
     withRank { rank =>
       rank.open()
       attach(rank).close()
-      assert(tell(rank, "the source is on fire") == FailureSender.Sent)
+      assert(notifyRank(rank, "the source is on fire") == FailureSender.Sent)
       assert(rank("next") == fireAtTheRank)
     }
   }
@@ -43,12 +45,12 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
       val pair = attach(rank)
       try {
         supply(pair, Seq(datum(0, 1)))
-        assert(tell(rank, "the source is on fire") == FailureSender.Sent)
+        assert(notifyRank(rank, "the source is on fire") == FailureSender.Sent)
         assert(rank("next") == "OK 0 0 0 0 1" && rank("next") == fireAtTheRank)
         val message = intercept[RankException](attach(rank, attempt = 1, seconds = 0.2)).getMessage
         assert(message.contains("another attempt"))
       } finally pair.close()
-      assert(tell(rank, "once more") == FailureSender.Sent)
+      assert(notifyRank(rank, "once more") == FailureSender.Sent)
     }
   }
 
@@ -57,9 +59,9 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
     withRank { rank =>
       rank.open()
       val pair = attach(rank)
-      try assert(tell(rank, "not yours", run = 78) == FailureSender.Unwanted)
+      try assert(notifyRank(rank, "not yours", run = 78) == FailureSender.Unwanted)
       finally pair.close()
-      assert(tell(rank, "not yours", run = 78) == FailureSender.Unwanted)
+      assert(notifyRank(rank, "not yours", run = 78) == FailureSender.Unwanted)
       val second = attach(rank, attempt = 1)
       try {
         supply(second, Seq(datum(0, 1)))
@@ -74,7 +76,7 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
       val pair = attach(rank)
       val sent = send(rank, "the source is on fire") {
         Background.result(Background.inBackground(pair.close()))
-        true
+        Some(true)
       }
       assert(sent == FailureSender.Sent && rank("next") == fireAtTheRank)
     }
@@ -83,17 +85,17 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
   test("the driver is asked once for all pairs, and not at all without a rank") {
     withRank { rank =>
       var asked = 0
-      def tellTwice() = FailureSender.send(Seq(rank.paths, rank.paths), run, "on fire", timeout) {
+      def sendTwice() = FailureSender.send(Seq(rank.paths, rank.paths), run, "on fire", timeout) {
         asked += 1
-        true
+        Some(true)
       }
-      assert(tellTwice() == Seq(FailureSender.Absent, FailureSender.Absent) && asked == 0)
+      assert(sendTwice() == Seq(FailureSender.Absent, FailureSender.Absent) && asked == 0)
       rank.open()
-      assert(tellTwice() == Seq(FailureSender.Sent, FailureSender.Sent) && asked == 1)
+      assert(sendTwice() == Seq(FailureSender.Sent, FailureSender.Sent) && asked == 1)
     }
   }
 
-  test("a rank that opens its pair after the driver has answered is not told by that answer") {
+  test("a rank that opens its pair after the driver has answered is not notified by that answer") {
     withRank { rank =>
       rank.open()
       val next = new TestRank(rank.paths)
@@ -101,7 +103,7 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
         val sent = send(rank, "not yours") {
           rank.kill()
           assert(next.open() == "OK")
-          true
+          Some(true)
         }
         assert(sent == FailureSender.Busy)
         val pair = attach(next)
@@ -113,10 +115,10 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
     }
   }
 
-  test("a rank that opens when the driver no longer waits for ranks is not told") {
+  test("a rank that opens when the driver no longer waits for ranks is not notified") {
     withRank { rank =>
       rank.open()
-      assert(send(rank, "too late")(false) == FailureSender.Unwanted)
+      assert(send(rank, "too late")(Some(false)) == FailureSender.Unwanted)
       val pair = attach(rank)
       try {
         supply(pair, Seq(datum(0, 1)))
@@ -125,12 +127,32 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
     }
   }
 
-  test("a dead rank cannot be told") {
+  test("a rank of which the driver has said nothing in time is tried again") {
+    withRank { rank =>
+      rank.open()
+      assert(send(rank, "too early")(None) == FailureSender.Busy)
+      assert(notifyRank(rank, "the source is on fire") == FailureSender.Sent)
+      assert(rank("next") == fireAtTheRank)
+    }
+  }
+
+  test("a living rank whose pipe cannot be opened is tried again") {
+    withRank { rank =>
+      rank.open()
+      val pipe = Paths.get(rank.paths.notificationPipe)
+      val aside = Files.move(pipe, pipe.resolveSibling("aside"))
+      assert(notifyRank(rank, "too early") == FailureSender.Busy)
+      Files.move(aside, pipe)
+      assert(notifyRank(rank, "the source is on fire") == FailureSender.Sent)
+    }
+  }
+
+  test("a dead rank cannot be notified") {
     withRank { rank =>
       rank.open()
       attach(rank).close()
       rank.kill()
-      assert(tell(rank, "anybody?") == FailureSender.Absent)
+      assert(notifyRank(rank, "anybody?") == FailureSender.Absent)
     }
   }
 }

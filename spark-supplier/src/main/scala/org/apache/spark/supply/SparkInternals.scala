@@ -4,6 +4,7 @@ import java.util.concurrent.TimeoutException
 
 import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext}
 import org.apache.spark.resource.ResourceProfile
+import org.apache.spark.scheduler.ExecutorCacheTaskLocation
 import org.apache.spark.util.{ShutdownHookManager, Utils}
 
 /** What a registered executor offers. */
@@ -33,6 +34,14 @@ object SparkInternals {
         ExecutorSlots(executor.id, executor.hostPort.replaceFirst(":[0-9]+$", ""),
           executor.totalCores, coresPerTask, executor.activeTasks))
   }
+
+  /**
+   * A preferred location, for a task that must run on that executor.
+   *
+   * Public API: preferred locations are texts, but only hosts are documented.
+   */
+  def location(executor: ExecutorSlots): String =
+    ExecutorCacheTaskLocation(executor.host, executor.id).toString
 
   /**
    * Asks the cluster for `total` executors, with cores on each host for the given number of tasks.
