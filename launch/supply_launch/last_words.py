@@ -41,18 +41,22 @@ def of_ranks(lines, folder, status):
     if folder:
         texts = (file.read_text(errors="replace") for file in folder.glob("**/rank.*/stderr"))
         written = {line for text in texts for line in text.replace("\r", "\n").split("\n")}
-    words = _reason([line for line in lines if not line.startswith(_OF_A_FEEDER)], written, status)
-    words = words or _reason([line for line in lines if not _SENT.match(line)], written, status)
-    return words or (f"a rank was ended by {signal_name(status)}" if status > 128 else "no message on stderr")
+    killer = signal_name(status)
+    words = _reason([line for line in lines if not line.startswith(_OF_A_FEEDER)], written, killer)
+    words = words or _reason([line for line in lines if not _SENT.match(line)], written, killer)
+    return words or (f"a rank was ended by {killer}" if killer else "no message on stderr")
 
 
-def _reason(lines, written, status):
-    """The wanted line, or None. written: the ranks' own lines, or None if all are."""
+def _reason(lines, written, killer):
+    """
+    The wanted line, or None. written: the ranks' own lines, or None if all are. killer: the signal that killed a rank,
+    or None.
+    """
     words = None
     launcher_spoke = False
     for line in lines:
         if written is not None and line not in written:
-            if words or status > 128:
+            if words or killer:
                 break
             launcher_spoke = True
         elif not _OF_THE_LIBRARY.match(line):

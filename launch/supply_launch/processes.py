@@ -26,8 +26,14 @@ def end_with_parent():
 
 
 def signal_name(status):
-    """The name of the signal in an exit status of 128 + its number."""
-    return signal.Signals(status - 128).name
+    """The name of the signal in an exit status of 128 + its number, or None: exit(-1) has status 255."""
+    number = status - 128
+    if not 0 < number < signal.NSIG:
+        return None
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # Most real-time signals have no name.
+        return f"signal {number}"
 
 
 class Output:

@@ -24,10 +24,22 @@ LAUNCHER = ["-----", "Primary job terminated normally, but 1 process returned a 
         (["starting", "no memory", *LAUNCHER, "ended by SIGTERM"], 1, "no memory"),
         ([*LAUNCHER, "no memory", "ended by SIGTERM"], 1, "no memory"),
         ([*LAUNCHER, "ended by SIGTERM"], 137, "a rank was ended by SIGKILL"),
+        ([*LAUNCHER, "ended by SIGTERM"], 165, "a rank was ended by signal 37"),
+        ([*LAUNCHER, "no memory", "ended by SIGTERM"], 255, "no memory"),
         (["no memory", "[node:12] in the library"], 1, "no memory"),
         (LAUNCHER, 1, "no message on stderr"),
+        (LAUNCHER, 255, "no message on stderr"),
     ],
-    ids=["before the launcher", "after the launcher", "a killed rank", "the library", "silence"],
+    ids=[
+        "before the launcher",
+        "after the launcher",
+        "a killed rank",
+        "a real-time signal",
+        "exit(-1)",
+        "the library",
+        "silence",
+        "silence and exit(-1)",
+    ],
 )
 def test_words_of_the_rank_that_failed_first(folder, lines, status, words):
     assert last_words.of_ranks(lines, folder, status) == words

@@ -54,9 +54,16 @@ def of_rank(failure: Failure) -> Cause:
     return Cause(priority, RankError(text, failure.rank, failure.host), raised)
 
 
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # Most real-time signals have no name.
+        return f"signal {number}"
+
+
 def of_process(ended: RankEnded) -> Cause:
     if ended.status < 0:
-        how = f"was killed by {signal.Signals(-ended.status).name}"
+        how = f"was killed by {signal_name(-ended.status)}"
         if ended.status == -signal.SIGKILL:
             how += " (perhaps because the node or its container ran out of memory)"
     else:

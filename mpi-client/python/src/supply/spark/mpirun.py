@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -35,10 +36,11 @@ class MpirunEnded:
     def rank_status(self) -> int:
         """The exit status of the rank that failed, as subprocess reports it.
 
-        Open MPI adds 128 to a signal. MPICH returns the signal, and names it in its text.
+        Open MPI adds 128 to a signal. MPICH returns the signal, and names it in its text. exit(-1) is status 255.
         """
-        is_signal = re.search(r"\(signal \d+\)$", self.text, re.MULTILINE)
-        return -(self.status % 128) if self.status > 128 or is_signal else self.status
+        if re.search(r"\(signal \d+\)$", self.text, re.MULTILINE):
+            return -(self.status % 128)
+        return 128 - self.status if 128 < self.status < 128 + signal.NSIG else self.status
 
 
 @dataclass

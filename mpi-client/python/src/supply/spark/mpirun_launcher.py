@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -87,7 +86,7 @@ class MpirunLauncher:
         if self._stopping or len(self._returned) == self._ranks:
             return None
         if ended.status < 0:
-            return Cause(Priority.PROCESS, SupplierError(f"mpirun was killed by {signal.Signals(-ended.status).name}"))
+            return Cause(Priority.PROCESS, SupplierError(f"mpirun was killed by {failures.signal_name(-ended.status)}"))
         if not self._ended:
             return Cause(Priority.PROCESS, SupplierError(f"mpirun failed with status {ended.status}: {ended.text}"))
         rank = self._ended[0]
