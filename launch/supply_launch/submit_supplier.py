@@ -27,6 +27,8 @@ Environment:
 # The files that are shipped along, by the names that they get in the folder of each container.
 SHIPPED = {"--hosts": "hosts", "--mapped-files": "mapped-files.conf", "--named-pipes": "named-pipes.conf"}
 
+_TAGS = "spark.yarn.tags="
+
 
 def main(arguments):
     parser = Parser(
@@ -68,8 +70,8 @@ def main(arguments):
         return checked.returncode if checked.returncode > 0 else 128 - checked.returncode
     # YARN keeps an application alive after its submitter has ended. By this tag it is found and ended.
     tag = f"supply-{uuid.uuid4()}"
-    conf = [f"spark.yarn.tags={tag}", "spark.yarn.maxAppAttempts=1"]
-    conf += [*checked.stdout.decode().splitlines(), *options.conf]
+    conf = ["spark.yarn.maxAppAttempts=1", *checked.stdout.decode().splitlines(), *options.conf]
+    conf.append(f"{_TAGS}{','.join([*_tags(options.conf), tag])}")
     command = [spark.submit, "--class", "supply.cli.Supplier", "--master", "yarn", "--deploy-mode", "cluster"]
     command += ["--name", "Supplier", "--num-executors", options.executors]
     command += ["--executor-memory", options.memory, "--executor-cores", options.cores]
@@ -91,6 +93,11 @@ def main(arguments):
     # As the Supplier itself says it when it runs on this machine.
     print(f"supplier: error: {reason}", file=sys.stderr)
     return status
+
+
+def _tags(conf):
+    """The user's tags. The last setting wins, as in spark-submit."""
+    return [setting[len(_TAGS) :] for setting in conf if setting.startswith(_TAGS)][-1:]
 
 
 def _shippable(option, file):

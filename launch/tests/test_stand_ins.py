@@ -206,6 +206,27 @@ def test_files_are_shipped_from_any_folder(stand_in, on_yarn, tmp_path):
     assert [f"--{uri.fragment.removesuffix('.conf')}={urllib.parse.unquote(uri.path)}" for uri in uris] == on_yarn[1]
 
 
+@pytest.mark.parametrize("tags", [[], ["team"], ["first", "team,night"]], ids=str)
+def test_ctrl_c_ends_an_application_with_tags_of_the_user(supply_run, stand_in, on_yarn, tmp_path, tags):
+    stand_in(
+        spark_submit=f'printf "%s\\n" "$@" > {tmp_path}/part; mv {tmp_path}/part {tmp_path}/arguments; {ENDLESS}',
+        java=f"[[ $* != *EndApplication* ]] || echo -n ${{!#}} > {tmp_path}/ended",
+    )
+    environment, files = on_yarn
+    conf = [f"--conf=spark.yarn.tags={of_user}" for of_user in tags]
+    submitter = subprocess.Popen(
+        [LAUNCH / "submit-supplier", "1g", "1", "1", *files, *conf], env={**os.environ, **environment}
+    )
+    wait_until((tmp_path / "arguments").exists)
+    submitter.terminate()
+    assert submitter.wait(30) == 143
+    given = [line for line in (tmp_path / "arguments").read_text().splitlines() if line.startswith("spark.yarn.tags=")]
+    # spark-submit takes the last one.
+    *of_user, of_run = given[-1].partition("=")[2].split(",")
+    assert of_user == (tags[-1].split(",") if tags else [])
+    assert of_run == (tmp_path / "ended").read_text()
+
+
 @pytest.mark.parametrize("name", ["1,2", "run[1]"])
 def test_a_file_that_spark_cannot_ship_is_refused(on_yarn, tmp_path, name):
     (tmp_path / name).touch()
