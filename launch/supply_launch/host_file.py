@@ -12,20 +12,22 @@ def read(path):
         lines = pathlib.Path(path).read_text().splitlines()
     except OSError as error:
         raise Failure(f"{path} cannot be read: {error.strerror}") from error
-    nodes = []
+    nodes = {}
     for number, line in enumerate(lines, 1):
         host, *words = line.partition("#")[0].split() or [""]
         slots = next((word[len("slots=") :] for word in words if word.startswith("slots=")), "1")
         if not re.fullmatch("[0-9]+", slots):
             raise Failure(f"{path}:{number}: slots={slots} is not a number")
+        if host in nodes:
+            raise Failure(f"{path}:{number}: {host} has a line already: write one line for each host, with slots=n")
         if host:
-            nodes.append((host, int(slots)))
-    return nodes
+            nodes[host] = int(slots)
+    return list(nodes.items())
 
 
 def nodes(path):
-    """The names of the nodes, each one once, in the order of the file."""
-    return list(dict(read(path)))
+    """The names of the nodes, in the order of the file."""
+    return [host for host, _ in read(path)]
 
 
 def write(path, nodes):

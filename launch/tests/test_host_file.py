@@ -24,6 +24,12 @@ def test_a_wrong_number_of_slots(tmp_path):
         host_file.read(tmp_path / "hosts")
 
 
+def test_a_host_with_two_lines(tmp_path):
+    (tmp_path / "hosts").write_text("node1 slots=2\nnode2 slots=2\n# again\nnode1 slots=2\n")
+    with pytest.raises(Failure, match="hosts:4: node1 has a line already: write one line for each host, with slots=n"):
+        host_file.read(tmp_path / "hosts")
+
+
 def test_a_missing_file(tmp_path):
     with pytest.raises(Failure, match="cannot be read: No such file or directory"):
         host_file.read(tmp_path / "hosts")
