@@ -63,14 +63,16 @@ object Supplier {
         // A SupplyException says everything in its message; any other error needs its stack trace.
         if (!e.isInstanceOf[SupplyException]) e.printStackTrace()
         System.err.println(s"supplier: error: ${SupplyJob.describe(e)}")
-        val status = e match {
-          case _: RankException | _: RankEndedException => RankFailed
-          case _ => 1
-        }
+        val status = exitStatus(e)
         // In cluster mode YARN reports what main() throws, not its output or exit status.
         if (sc.deployMode == "cluster") throw new RunFailed(status, SupplyJob.describe(e))
         status
     } finally sc.stop()
+  }
+
+  private[cli] def exitStatus(failure: Throwable): Int = failure match {
+    case _: RankException | _: RankEndedException => RankFailed
+    case _ => 1
   }
 
   /** One line without a stack trace; launch/submit-supplier reads status and message from it. */

@@ -23,10 +23,10 @@ final class PlacementException(message: String)
 final class MisplacedException(message: String) extends SupplyException(message, null, retry = true)
 
 /** The rank did not open its pair, or stalled. */
-sealed class RankException(message: String) extends SupplyException(message, null, retry = false)
+final class RankException(message: String) extends SupplyException(message, null, retry = false)
 
 /** Another attempt of the same task holds the pair. */
-final class PairHeldException(message: String) extends RankException(message)
+final class PairHeldException(message: String) extends SupplyException(message, null, retry = false)
 
 /** The rank failed or died before it had all its data. */
 final class RankEndedException(message: String)

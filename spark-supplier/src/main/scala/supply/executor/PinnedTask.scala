@@ -44,7 +44,8 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
       try attach(rank, attempt)
       catch {
         // Another attempt, which Spark took for dead, may have reached the end meanwhile.
-        case e: RankException => return reported(rank).getOrElse(throw e)
+        case e @ (_: RankException | _: PairHeldException) =>
+          return reported(rank).getOrElse(throw e)
       }
     try supply(rank, pair, epochs)
     finally pair.close()
