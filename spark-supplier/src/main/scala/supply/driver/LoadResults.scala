@@ -27,13 +27,12 @@ private[supply] object LoadResults {
   private def sealedHere(
       sc: SparkContext, settings: ResultsSettings, hosts: Hostfile): Option[Seq[FoundResult]] =
     if (sc.isLocal)
-      new NodeResults(settings, hosts, end = System.currentTimeMillis()).find().toOption
+      new NodeResults(settings, hosts, seconds = 0).find().toOption
     else None
 
   private def byJob(
       sc: SparkContext, settings: ResultsSettings, hosts: Hostfile): Seq[FoundResult] = {
-    val end = System.currentTimeMillis() + (settings.timeout * 1000).toLong
-    val node = new NodeResults(settings, hosts, end)
+    val node = new NodeResults(settings, hosts, settings.timeout)
     NodeJob.runWhile(sc, hosts, s"waiting for the result '${settings.name}'",
       settings.timeout + startSeconds)(_ => SessionResults.inTask(node.find()))(
       _.left.toOption).flatMap(_.toOption.get)

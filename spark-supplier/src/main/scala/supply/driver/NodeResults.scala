@@ -8,8 +8,11 @@ import supply.pair.PairPaths
 import supply.plan.Hostfile
 import supply.results.{RankResult, ResultPath}
 
-/** Waits on one node until all its ranks have sealed the result, or one never will. */
-private[driver] final class NodeResults(settings: ResultsSettings, hosts: Hostfile, end: Long)
+/**
+ * Waits on one node until all its ranks have sealed the result, or one never will: at most `seconds`
+ * from [[find]] on. A time of the driver's clock could not be compared with this node's.
+ */
+private[driver] final class NodeResults(settings: ResultsSettings, hosts: Hostfile, seconds: Double)
     extends Serializable {
   /** An error is an answer, and no failure of the task, which Spark would try again. */
   def find(): Either[SupplyException, Seq[FoundResult]] =
@@ -26,8 +29,7 @@ private[driver] final class NodeResults(settings: ResultsSettings, hosts: Hostfi
       rank -> new RankResult(rank, pair, path, settings.name)
     }
     val found = Seq.newBuilder[FoundResult]
-    val deadline = new Deadline((end - System.currentTimeMillis()) / 1e3)
-    val all = deadline.poll(NodeResults.pollMillis) {
+    val all = new Deadline(seconds).poll(NodeResults.pollMillis) {
       missing = missing.filter { case (rank, result) =>
         val header = result.find()
         header.foreach { header =>
