@@ -15,7 +15,7 @@ object Doctor {
   private val javaVersion = 17
 
   def main(arguments: Array[String]): Unit =
-    // On another Scala, other classes of this jar may not link, and neither may more of its collections.
+    // With another Scala version, other classes of this jar, and Scala's collections, may not link.
     if (BuiltFor.mismatch != null)
       println("failed\tspark\t" + BuiltFor.mismatch + "\t" + BuiltFor.fix)
     else {

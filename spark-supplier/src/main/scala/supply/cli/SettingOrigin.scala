@@ -1,5 +1,7 @@
 package supply.cli
 
+import java.io.InputStreamReader
+import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path}
 import java.util.Properties
 
@@ -9,7 +11,8 @@ import org.apache.spark.SparkConf
 private[cli] final class SettingOrigin(conf: SparkConf, defaultsFile: Option[Path]) {
   private val defaults = new Properties
   defaultsFile.filter(Files.isRegularFile(_)).foreach { file =>
-    val reader = Files.newBufferedReader(file)
+    // As Spark reads it: bytes that are not UTF-8 are replaced.
+    val reader = new InputStreamReader(Files.newInputStream(file), UTF_8)
     try defaults.load(reader)
     finally reader.close()
   }

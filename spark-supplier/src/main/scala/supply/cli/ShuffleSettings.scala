@@ -24,6 +24,11 @@ private[cli] final class ShuffleSettings(
         case Left(why) =>
           Seq(hostLocal, Finding("skipped", "local dirs", s"not known here: $why", OnTheNode),
             partitions)
+        case Right(dirs) if dirs.folders.isEmpty =>
+          Seq(hostLocal,
+            Finding("failed", "local dirs",
+              s"${dirs.origin} is set and names no folder: Spark does not start", OwnDisk),
+            partitions)
         case Right(dirs) =>
           val storages = dirs.folders.map(folder => folder -> storageOf(folder))
           (hostLocal +: storages.map { case (folder, storage) =>
@@ -57,12 +62,13 @@ private[cli] final class ShuffleSettings(
       case Storage.Memory | _: Storage.SolidState => Finding("ok", "local dirs", text)
       case _: Storage.Network =>
         Finding("warning", "local dirs",
-          s"$text: each block crosses the network twice. This price is not measured", OwnDisk)
+          s"$text: each block crosses the network twice. How much time that costs is not measured",
+          OwnDisk)
       case _: Storage.Rotating => Finding("warning", "local dirs", s"$text. $DiskPrice", OwnDisk)
       case Storage.Unknown(why) =>
         Finding("skipped", "local dirs",
           s"$folder (${dirs.origin}): it is not known how fast it is: $why",
-          s"measure it. $DiskPrice")
+          s"measure how fast it is. $DiskPrice")
     }
   }
 
@@ -128,7 +134,7 @@ private object ShuffleSettings {
   private val HostLocalPrice =
     "Measured with 2 GB on one machine: the stage that reads takes 1.1 to 1.4 times as long"
   private val DiskPrice =
-    "This price is not measured: it depends on the disk, and on how much of the blocks stays in memory"
+    "How much time a slow disk costs is not measured: it depends on the disk, and on how much of the blocks stays in memory"
   private val CompressionPrice =
     "Measured with 128 MiB of random bytes: a job with lz4 takes 0.7 to 0.8 times as long as one without (0.6 to 1.3 in single rounds)"
   private val PartitionsPrice =

@@ -35,11 +35,14 @@ private[cli] object Storage {
     } catch { case e: IOException => Unknown(s"it cannot be examined: $e") }
 
   /**
-   * Whether the folder comes from a mount that other processes of this machine may not have: why it
-   * does. `mounts`: /proc/self/mountinfo of the process.
+   * Why other processes of this machine may not see the folder. None: they do. `mounts`:
+   * /proc/self/mountinfo of the process.
    */
-  def isolation(folder: Path, mounts: Path = Paths.get("/proc/self/mountinfo")): Option[String] = {
-    val found = existing(folder).toRealPath()
+  def isolation(folder: Path, mounts: Path = Paths.get("/proc/self/mountinfo")): Option[String] =
+    try isolationOf(existing(folder).toRealPath(), mounts)
+    catch { case e: IOException => Some(s"its mount cannot be examined: $e") }
+
+  private def isolationOf(found: Path, mounts: Path): Option[String] = {
     val lines = Files.readAllLines(mounts).asScala.map(_.split(" ").toSeq)
     // The fields: id, parent, device, the folder of the file system, where it is mounted, …, -, type.
     val of = lines.filter(line => found.startsWith(Paths.get(line(4))))

@@ -1,6 +1,7 @@
 package supply.cli
 
 import java.net.URLClassLoader
+import java.nio.charset.StandardCharsets.ISO_8859_1
 import java.nio.file.{Files, Path, Paths}
 
 import org.apache.spark.SparkConf
@@ -39,6 +40,16 @@ final class ShuffleSettingsSuite extends AnyFunSuite {
     }
   }
 
+  test("a file of settings that is not UTF-8 is read as Spark reads it") {
+    TemporaryFolder { folder =>
+      val file = Files.write(folder.resolve("spark-defaults.conf"),
+        "# für alle\nspark.shuffle.readHostLocalDisk false\n".getBytes(ISO_8859_1))
+      val found = findings("spark.shuffle.readHostLocalDisk" -> "false")(environment =
+        Map("SPARK_CONF_DIR" -> folder.toString))
+      assert(only("host-local", found).text.contains(s"($file)"))
+    }
+  }
+
   for (value <- Seq("true", "false"))
     test(s"compression in memory has a price to compare, and no wrong value: $value") {
       assume(Files.getFileStore(Paths.get("/dev/shm")).`type`() == "tmpfs",
@@ -55,6 +66,13 @@ final class ShuffleSettingsSuite extends AnyFunSuite {
       folder => if (folder.startsWith("/dev/shm")) Storage.Memory else fast)
     assert(!found.exists(_.check == "compression"))
     assert(found.count(_.check == "local dirs") == 2)
+  }
+
+  test("no folder") {
+    val found = findings()(environment = Map("SPARK_LOCAL_DIRS" -> ""))
+    assert(only("local dirs", found).status == "failed")
+    assert(only("local dirs", found).text.startsWith("SPARK_LOCAL_DIRS is set and names no folder"))
+    assert(!found.exists(_.check == "compression"))
   }
 
   test("slow and unknown folders") {

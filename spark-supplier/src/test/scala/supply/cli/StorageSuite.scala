@@ -78,6 +78,13 @@ final class StorageSuite extends AnyFunSuite {
     }
   }
 
+  test("mounts that cannot be read are no error") {
+    TemporaryFolder { folder =>
+      val found = Storage.isolation(Paths.get("/tmp"), folder.resolve("missing"))
+      assert(found.exists(_.contains("cannot be examined")), found)
+    }
+  }
+
   private def unknown(storage: Storage): String = storage match {
     case Storage.Unknown(why) => why
     case other => fail(other.toString)
