@@ -9,8 +9,11 @@ import supply.protocol.Layout.Constant
 /**
  * Removes a file that this JVM has open (proto/PROTOCOL.md, "Removal"). Its channel stays open until
  * [[close]]: when any channel of a file is closed, the JVM drops all its locks on the file.
+ * `isLockedByRank`: whether the rank that has written the file still seals it.
  */
-private[results] final class BlockFileRemoval(file: NamedFile) extends AutoCloseable {
+private[results] final class BlockFileRemoval(
+    file: NamedFile, isLockedByRank: NamedFile => Boolean = _.isLockedByRank)
+    extends AutoCloseable {
   import BlockFileRemoval._
 
   private var channel = Option.empty[FileChannel]
@@ -37,7 +40,7 @@ private[results] final class BlockFileRemoval(file: NamedFile) extends AutoClose
   }
 
   private def removeUnlocked(): Unit = {
-    if (!new Deadline(seconds).poll(pollMillis)(!file.isLockedByRank))
+    if (!new Deadline(seconds).poll(pollMillis)(!isLockedByRank(file)))
       throw new PairException(s"${file.path} is sealed, but its rank still holds RANK_LOCK_BYTE")
     if (file.isNamed) Files.delete(file.path)
   }

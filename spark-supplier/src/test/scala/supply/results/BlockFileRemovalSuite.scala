@@ -1,6 +1,7 @@
 package supply.results
 
 import java.nio.file.{Files, Path}
+import java.util.concurrent.atomic.AtomicInteger
 
 import scala.util.Using
 
@@ -10,7 +11,6 @@ import supply.core.PairException
 import supply.protocol.Layout.Constant
 import supply.protocol.{Column, Schema}
 import supply.testing.{BlockFileBytes, LockingProcess, TemporaryFolder}
-import supply.testing.Background.{inBackground, result}
 
 /** Spark removes only the file that it has open, and only while nobody else creates or removes it. */
 class BlockFileRemovalSuite extends AnyFunSuite {
@@ -56,14 +56,19 @@ class BlockFileRemovalSuite extends AnyFunSuite {
     }
   }
 
-  test("a file that replaces the name while Spark waits for the remover's lock stays") {
-    withFile { (path, file) =>
-      val other = new LockingProcess(path, Constant.REMOVER_LOCK_BYTE)
-      val removing = inBackground(file.remove())
-      BlockFileBytes.write(path, bytes)
-      other.close()
-      result(removing)
-      assert(Files.exists(path))
+  test("a file that replaces the name while Spark waits for the rank's lock stays") {
+    withFile { (path, _) =>
+      val replaced = new AtomicInteger
+      def replace(file: NamedFile): Boolean = {
+        assert(file.isNamed)
+        BlockFileBytes.write(path, bytes)
+        replaced.incrementAndGet()
+        false
+      }
+      Using.resource(NamedFile.open(path, None)) { file =>
+        Using.resource(new BlockFileRemoval(file, replace))(removal => removal())
+      }
+      assert(replaced.get == 1 && Files.exists(path))
     }
   }
 }
