@@ -2,7 +2,10 @@ package supply.driver
 
 import org.apache.spark.SparkContext
 
-/** Runs the jobs of `body` as a group that can be cancelled, inside any group of the thread. */
+/**
+ * Runs the jobs of `body` as a group that can be cancelled, in place of any group of the thread. The
+ * thread's job tags stay.
+ */
 private[supply] object JobGroup {
   private val Properties =
     Seq("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")

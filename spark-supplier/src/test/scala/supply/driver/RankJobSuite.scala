@@ -55,19 +55,24 @@ class RankJobSuite extends AnyFunSuite with LocalSpark {
     assert(intercept[SourceException](result(running)).getMessage == "in between")
   }
 
-  test("a job that Spark cancels was asked to end") {
-    RankJobSuite.begun.drainPermits()
-    val running =
-      inBackground(new RankJob(sc, Hostfile.oneNode(1), timeout = 20, "cancelled").run {
-        sc.parallelize(0 until 1, 1).foreach { _ =>
-          RankJobSuite.begun.release()
-          Thread.sleep(Long.MaxValue)
+  for ((how, cancel) <- Seq[(String, () => Unit)]("all jobs" -> (() => sc.cancelAllJobs()),
+      "a tag of the thread" -> (() => sc.cancelJobsWithTag("mine"))))
+    test(s"a job that Spark cancels was asked to end: $how") {
+      RankJobSuite.begun.drainPermits()
+      val running = inBackground {
+        sc.addJobTag("mine")
+        new RankJob(sc, Hostfile.oneNode(1), timeout = 20, "cancelled").run {
+          sc.parallelize(0 until 1, 1).foreach { _ =>
+            RankJobSuite.begun.release()
+            Thread.sleep(Long.MaxValue)
+          }
         }
-      })
-    RankJobSuite.begun.acquire()
-    sc.cancelAllJobs()
-    assert(intercept[SupplierEndedException](result(running)).getMessage.contains("was cancelled"))
-  }
+      }
+      RankJobSuite.begun.acquire()
+      cancel()
+      assert(intercept[SupplierEndedException](result(running)).getMessage.contains(
+          "was cancelled"))
+    }
 
   test("a job that ends with its SparkContext keeps its error") {
     Seq("Job 0 cancelled because SparkContext was shut down", null).foreach { message =>
