@@ -1,4 +1,6 @@
 package supply
 
-/** What all packages share. Imports none of them; knows nothing of Spark SQL, files or pipes. */
+/**
+ * What all packages share. Imports none of them; knows nothing of Spark SQL, mapped files or pipes.
+ */
 package object core

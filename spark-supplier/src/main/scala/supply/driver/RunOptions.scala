@@ -133,7 +133,8 @@ final class RunOptions {
     names = Array("--wait-for-rank"),
     description = Array(
       "If a rank ends before it has received all its data, waits for it to come back, at most --timeout, instead of " +
-        "failing the run. Not with --shuffle all. The rank then gets the data after the position that it brings (supply_position_save in supply.h), or all data."))
+        "failing the run. The rank then gets the data after the position that it brings (supply_position_save in supply.h), or all data. " +
+        "Not with --shuffle all."))
   var waitForRank: Boolean = _
 
   @Opt(

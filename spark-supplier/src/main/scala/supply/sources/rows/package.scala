@@ -1,4 +1,4 @@
 package supply.sources
 
-/** The rows of a DataFrame as elements. Imports core, protocol and data. */
+/** The rows of a DataFrame as elements. Imports core, protocol, data and types. */
 package object rows
