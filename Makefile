@@ -2,6 +2,9 @@
 
 PYTHON ?= /usr/bin/python3
 JOBS ?= $(shell nproc)
+# In front of the others: a variable that has a value keeps it.
+run-cluster: RANKS ?= 4
+run-cluster: EPOCHS ?= 3
 RANKS ?= 2
 EPOCHS ?= 10
 MINUTES ?= 30
@@ -61,7 +64,7 @@ MAVEN := $(MAVEN_OF) spark-$(SPARK)
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
 .PHONY: menu format python docs release test-release wheel archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
-	packages-for-tests packages-offload clean distclean library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
+	packages-for-tests packages-offload clean distclean stopped-clusters library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
 
@@ -79,8 +82,6 @@ run-offload: python ## five routines of MPI ranks against MLlib's, on a DataFram
 run-exchange: python bench-programs ## pairs grouped and sorted: Spark's own shuffle against ranks that exchange them over MPI
 	@launch/dev/run-exchange
 
-run-cluster: RANKS = 4
-run-cluster: EPOCHS = 3
 run-cluster: packages-for-tests build $(DIGITS) ## the same on a real HDFS and YARN, on two nodes of this machine
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-cluster
 
@@ -220,11 +221,15 @@ packages-for-release:
 packages-offload: ## the Debian packages of libsupply_linalg, which supply-server loads: OpenBLAS and SLEPc, about 100
 	@PYTHON=$(PYTHON) launch/install-packages --for-offload
 
-clean: ## removes what was built, keeps the Python environment
-	rm -rf spark-supplier/target $(filter-out $(VENV) $(wildcard build/spark-*),$(wildcard build/*)) $(wildcard build/spark-*/target)
+clean: stopped-clusters ## removes what was built, except build/venv and the Sparks; stops a mini-cluster
+	rm -rf spark-supplier/target $(filter-out $(VENV) $(wildcard build/spark-[0-9]*),$(wildcard build/*)) $(wildcard build/spark-[0-9]*/target)
 
-distclean: ## removes everything that was made
+distclean: stopped-clusters ## removes everything that was made; stops a mini-cluster
 	rm -rf spark-supplier/target build
+
+# Without its state file, the cluster's processes, mounts and bridge could not be found any more.
+stopped-clusters:
+	@for state in $(wildcard build/*/cluster); do launch/dev/mini-cluster stop --folder "$$(dirname $$state)" || exit; done
 
 library: | packages
 	@echo 'build: libsupply'

@@ -2,6 +2,7 @@
 
 import collections
 import os
+import signal
 import subprocess
 
 import datum_pb2
@@ -176,9 +177,63 @@ class TestMiniCluster:
         assert "no Java found" in self.start(tmp_path).stderr
 
 
-class TestMenu:
-    def test_make_alone_prints_it(self):
-        done = run("make", "-C", ROOT, "--no-print-directory")
+class TestMakefile:
+    @staticmethod
+    def make(*arguments, folder=ROOT, **environment):
+        inherited = {name: os.environ[name] for name in os.environ.keys() - {"MAKEFLAGS", "MFLAGS", "RANKS", "EPOCHS"}}
+        command = ["make", "-C", folder, "-f", ROOT / "Makefile", "--no-print-directory", *arguments]
+        return subprocess.run(command, env={**inherited, **environment}, capture_output=True, text=True)
+
+    def test_make_alone_prints_the_menu(self):
+        done = self.make()
         assert done.returncode == 0
         for target in ("run", "test", "build", "bench", "packages", "reference", "clean", "distclean"):
             assert any(line.split()[:1] == [target] for line in done.stdout.splitlines())
+
+    @pytest.mark.parametrize(
+        "arguments, environment, settings",
+        [
+            ((), {}, "RANKS=4 EPOCHS=3"),
+            ((), {"RANKS": "6"}, "RANKS=6 EPOCHS=3"),
+            (("EPOCHS=1",), {"RANKS": "6"}, "RANKS=6 EPOCHS=1"),
+        ],
+        ids=["defaults", "environment", "both"],
+    )
+    def test_settings_of_run_cluster(self, arguments, environment, settings):
+        done = self.make("--dry-run", "run-cluster", *arguments, **environment)
+        assert done.stdout.splitlines()[-1] == f"{settings} launch/dev/run-cluster"
+
+    @pytest.fixture
+    def checkout(self, tmp_path):
+        """A folder with as much of a checkout as `make clean` uses."""
+        (tmp_path / "launch").symlink_to(LAUNCH)
+        (tmp_path / "spark-supplier").mkdir()
+        (tmp_path / "spark-supplier" / "pom.xml").symlink_to(ROOT / "spark-supplier" / "pom.xml")
+        return tmp_path
+
+    def test_clean_keeps_the_pythons(self, checkout):
+        kept = {"venv", "spark-3.5"}
+        for name in kept | {"wheel-venv", "spark-classes.jsa", "spark-3.5/target"}:
+            (checkout / "build" / name).mkdir(parents=True, exist_ok=True)
+        assert self.make("clean", folder=checkout).returncode == 0
+        assert {path.name for path in (checkout / "build").iterdir()} == kept
+        assert not list((checkout / "build" / "spark-3.5").iterdir())
+
+    @pytest.mark.parametrize("target", ["clean", "distclean"])
+    def test_a_running_cluster_is_stopped(self, checkout, target):
+        """A process stands for the NameNode: mini-cluster finds daemons by their command lines."""
+        folder = checkout / "build" / "hadoop"
+        folder.mkdir(parents=True)
+        state = f"nodes=(localhost) workers=1 master=127.0.0.1 port=2000 network=10.0.0 bridge= java_home={checkout}\n"
+        (folder / "cluster").write_text(state)
+        name = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+        command = ["sh", "-c", "read line", f"-Dyarn.log.dir={folder}/logs", "-cp=jars", name]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE)
+        try:
+            done = self.make(target, folder=checkout)
+            assert done.returncode == 0 and "mini-cluster: stopped\n" in done.stderr
+            assert process.wait(10) == -signal.SIGTERM
+            assert not folder.exists()
+        finally:
+            process.kill()
+            process.communicate()
