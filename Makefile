@@ -56,6 +56,7 @@ RELEASE_BOMS := spark-supplier/target/supplier.cdx.json build/spark-3.5/target/s
 
 # CMake itself knows what is stale. The make that it starts must not meet this one's flags.
 CMAKE := env -u MAKEFLAGS -u MFLAGS cmake
+CONFIGURE := $(CMAKE) -S mpi-client -DSUPPLY_WARNINGS_AS_ERRORS=ON
 # Debian's Maven writes escape sequences into logs, too, where it is not told not to.
 MAVEN_OF := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --quiet -Dstyle.color=never \
 	--file spark-supplier/pom.xml --activate-profiles
@@ -234,14 +235,14 @@ stopped-clusters:
 library: | packages
 	@echo 'build: libsupply'
 	@mkdir -p build
-	@{ $(CMAKE) -S mpi-client -B build/mpi-client -DCMAKE_BUILD_TYPE=Release && \
+	@{ $(CONFIGURE) -B build/mpi-client -DCMAKE_BUILD_TYPE=Release && \
 		$(CMAKE) --build build/mpi-client --parallel $(JOBS); } > build/mpi-client.log 2>&1 \
 		|| { cat build/mpi-client.log >&2; exit 1; }
 	@grep '^skipped:' build/mpi-client.log >&2 || true
 
 library-with-fail-points: | packages
 	@mkdir -p build
-	@{ $(CMAKE) -S mpi-client -B build/mpi-client-faults -DCMAKE_BUILD_TYPE=Release -DSUPPLY_FAIL_POINTS=ON \
+	@{ $(CONFIGURE) -B build/mpi-client-faults -DCMAKE_BUILD_TYPE=Release -DSUPPLY_FAIL_POINTS=ON \
 		-DSUPPLY_BUILD_TESTS=OFF -DSUPPLY_BUILD_EXAMPLES=OFF -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON && \
 		$(CMAKE) --build build/mpi-client-faults --parallel $(JOBS); } > build/mpi-client-faults.log 2>&1 \
 		|| { cat build/mpi-client-faults.log >&2; exit 1; }
@@ -250,7 +251,7 @@ library-with-fail-points: | packages
 library-with-mpich: | packages
 	@mkdir -p build
 	@! type mpicc.mpich mpiexec.mpich > /dev/null 2>&1 || \
-		{ $(CMAKE) -S mpi-client -B build/mpi-client-mpich -DCMAKE_BUILD_TYPE=Release -DMPI_C_COMPILER=mpicc.mpich -DMPIRUN=mpiexec.mpich && \
+		{ $(CONFIGURE) -B build/mpi-client-mpich -DCMAKE_BUILD_TYPE=Release -DMPI_C_COMPILER=mpicc.mpich -DMPIRUN=mpiexec.mpich && \
 		$(CMAKE) --build build/mpi-client-mpich --target mpi_test --parallel $(JOBS); } > build/mpi-client-mpich.log 2>&1 \
 		|| { cat build/mpi-client-mpich.log >&2; exit 1; }
 

@@ -19,7 +19,8 @@ def run(command, timeout=None, environment=None):
 
 
 def build(source, folder, options):
-    """Builds with CMake. The output if that failed, else ''."""
+    """Builds with CMake. A warning is an error. The output if that failed, else ''."""
+    options = {**options, "SUPPLY_WARNINGS_AS_ERRORS": "ON"}
     configure = ["cmake", "-S", source, "-B", folder, *(f"-D{name}={value}" for name, value in options.items())]
     for command in (configure, ["cmake", "--build", folder, "--parallel", "2"]):
         status, output = run(command)

@@ -18,7 +18,7 @@ esac
 # shellcheck disable=SC2086
 cmake -S mpi-client -B "build-$PKG_NAME" ${CMAKE_ARGS-} -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_INSTALL_PREFIX="$PREFIX" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_PREFIX_PATH="$PREFIX" \
-    -DSUPPLY_BUILD_TESTS=OFF -DSUPPLY_BUILD_EXAMPLES=OFF -DSUPPLY_WARNINGS_AS_ERRORS=OFF "${options[@]}"
+    -DSUPPLY_BUILD_TESTS=OFF -DSUPPLY_BUILD_EXAMPLES=OFF "${options[@]}"
 cmake --build "build-$PKG_NAME" --parallel "$CPU_COUNT"
 for component in "${components[@]}"; do
     cmake --install "build-$PKG_NAME" --component "$component"

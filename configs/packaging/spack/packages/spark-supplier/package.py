@@ -58,7 +58,6 @@ class SparkSupplier(CMakePackage):
             self.define("CMAKE_INSTALL_LIBDIR", "lib"),
             self.define("SUPPLY_BUILD_EXAMPLES", False),
             self.define("SUPPLY_BUILD_TESTS", False),
-            self.define("SUPPLY_WARNINGS_AS_ERRORS", False),
             self.define("SUPPLY_LINALG", linalg),
             self.define("SUPPLY_PYTHON", self.spec["python"].command.path),
             self.define("CMAKE_REQUIRE_FIND_PACKAGE_MPI", self.spec.satisfies("+mpi")),
