@@ -5,6 +5,7 @@ the repository's address. These mistakes are warnings, which `strict` makes erro
 raw HTML, and a page that the site shows otherwise than GitHub does.
 """
 
+import functools
 import html
 import logging
 import pathlib
@@ -26,11 +27,24 @@ ADDRESS = re.compile(r'(?<=\s)(href|src|srcset)="([^"]*)"(?=[^<>]*>)')
 NO_BLOCK = re.compile(r'<a class="headerlink".*?</a>|</?(?!(?:h\d|img|li|ol|pre|td|th|tr|ul)\b)[^>]*>', re.DOTALL)
 
 
+@functools.cache
+def repository_files():
+    """The files of the repository: those that git tracks or would track. Built files are not there in a fresh clone."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    paths = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
+    return [path for path in paths if (ROOT / path).is_file()]
+
+
+@functools.cache
+def repository_folders():
+    """Their folders."""
+    return {str(folder) for path in repository_files() for folder in pathlib.PurePosixPath(path).parents}
+
+
 def on_files(files, config):
-    """Adds the Markdown files of the repository, and their pictures: those that git tracks or would track."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md", "*.svg", "*.png"]
-    for path in subprocess.check_output(command, cwd=ROOT, text=True).splitlines():
-        if (ROOT / path).is_file():
+    """Adds the Markdown files of the repository, and their pictures."""
+    for path in repository_files():
+        if path.endswith((".md", ".svg", ".png")):
             files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
 
 
@@ -80,7 +94,10 @@ def resolve(link, page, config, files):
         return target.url_relative_to(page.file) + fragment if parts.path else link
     if any(path == file.dest_uri for file in files):
         return link  # MkDocs has resolved it, and checks its anchor.
-    if path.startswith(("/", "..")) or not (ROOT / path).exists():
-        LOG.warning(f"{page.file.src_uri}: the link {link} leads to no file: write it relative to the page")
-    kind = "tree" if (ROOT / path).is_dir() else "blob"
+    kind = "tree" if path in repository_folders() else "blob"
+    if kind == "blob" and path not in repository_files():
+        LOG.warning(
+            f"{page.file.src_uri}: the link {link} leads to no file of the repository: write it relative to the page, "
+            "and link no file that git ignores"
+        )
     return "/".join((config.extra["repository"], kind, config.extra["ref"], path + fragment))

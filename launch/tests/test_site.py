@@ -14,6 +14,7 @@ MKDOCS = BUILD / "docs-venv" / "bin" / "mkdocs"
 # Each document, or a new one, and what its build says.
 MISTAKES = {
     "docs/PYTHON.md": ("[a file](MISSING.md)", "docs/PYTHON.md: the link MISSING.md leads to no file"),
+    "docs/LMDB.md": ("[a built file](../build/report.md)", "the link ../build/report.md leads to no file"),
     "docs/OFFLOAD.md": ("[a source](../mpi-client/src/missing.c)", "missing.c leads to no file"),
     "docs/EXCHANGE.md": ("[a heading](PYTHON.md#missing)", "does not contain an anchor '#missing'"),
     "docs/TRAINERS.md": ("[here](#missing)", "contains a link '#missing', but there is no such anchor"),
@@ -67,6 +68,9 @@ def mistaken(tmp_path_factory):
     for path in documents():
         shutil.copy(ROOT / path, tree / path)
     shutil.copytree(ROOT / "configs/docs", tree / "configs/docs", dirs_exist_ok=True)
+    shutil.copy(ROOT / ".gitignore", tree)
+    (tree / "build").mkdir()
+    (tree / "build/report.md").touch()
     (tree / "docs/pictures").mkdir(exist_ok=True)
     for name in ("light", "dark"):
         (tree / f"docs/pictures/{name}.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
