@@ -50,6 +50,7 @@ SPARK_CLASSES := build/spark-classes.jsa
 ARRAYS := build/arrays
 WHEEL_SOURCES := pyproject.toml LICENSE $(shell find mpi-client proto/layout.tsv configs/spark launch/supply_launch -type f -not -path '*/tests/*' -not -name '*.pyc')
 RELEASE := build/release
+VERSION = $(shell sed -n 's/^\#define SUPPLY_VERSION_[A-Z]* //p' mpi-client/include/supply.h | paste -sd.)
 RELEASE_VENV := build/release-venv
 RELEASE_READY := $(RELEASE_VENV)/.ready
 RELEASE_BOMS := spark-supplier/target/supplier.cdx.json build/spark-3.5/target/supplier.cdx.json
@@ -64,7 +65,7 @@ MAVEN := $(MAVEN_OF) spark-$(SPARK)
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu format python docs release test-release wheel archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
+.PHONY: menu format python docs release test-release wheel recipes archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests packages-offload clean distclean stopped-clusters library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
@@ -96,7 +97,7 @@ format: $(LINT_READY) ## formats every source file
 	@$(LINT)/bin/shfmt -i 4 -ci -w $(SHELL_FILES)
 	@$(MAVEN) spotless:apply
 
-# What a reader of a change should not have to say. Each linter reads its own settings at the root.
+# Checks that would otherwise be comments of reviewers. Each linter reads its own settings at the root.
 lint: lint-c lint-python lint-shell lint-scala lint-prose ## checks formats, likely mistakes and the language of the documents
 	@echo 'lint: ok'
 
@@ -130,7 +131,7 @@ lint-prose:
 # time: a suite keeps one process busy, or waits for one. What the other rows print comes last. (A shell starts a background
 # command with SIGINT ignored.)
 IN_BACKGROUND = env --default-signal=INT,QUIT $(MAKE) --no-print-directory
-test: built-for-tests ## every test: C, Scala, Python, both languages together, and the model of their protocol
+test: built-for-tests ## tests every part: C, Scala, Python, both languages together, and the model of their protocol
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	@$(IN_BACKGROUND) test-ranks-side > $(REPORTS)/ranks-side.log 2>&1 & \
 		$(IN_BACKGROUND) test-package > $(REPORTS)/package.log 2>&1 & \
@@ -138,7 +139,7 @@ test: built-for-tests ## every test: C, Scala, Python, both languages together, 
 		wait; cat $(REPORTS)/ranks-side.log $(REPORTS)/package.log
 	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml sanitized.xml fuzz.xml model.xml scala scala-3.5 pytest.xml package.xml estimators.xml faults.xml cluster.xml mpich.xml)
 
-# After the packages, two things at a time: what one waits for is seldom what the other does.
+# After the packages, two builds at a time: one downloads while the other compiles.
 built-for-tests: | packages-for-tests
 	@$(MAKE) --no-print-directory --jobs 2 build $(DIGITS) $(WHEEL_READY) $(DOCS_READY)
 	@$(MAKE) --no-print-directory --jobs 2 build-every-spark $(SPARK_CLASSES)
@@ -313,6 +314,9 @@ release: $(RELEASE_READY) | packages-for-release ## every artifact of a release,
 	@$(MAKE) --no-print-directory maven
 	@$(MAKE) --no-print-directory wheel archives
 	@launch/dev/write-recipes $(RELEASE)
+	@for folder in maven spack conda; do \
+		tar --create --gzip --sort=name --owner=0 --group=0 --directory $(RELEASE) --file $(RELEASE)/spark-supplier-$(VERSION)-$$folder.tar.gz $$folder || exit 1; \
+	done
 	@launch/dev/write-sbom $(RELEASE) $(RELEASE_BOMS)
 	@$(MAKE) --no-print-directory test-release
 	@cd $(RELEASE) && sha256sum --quiet --check SHA256SUMS && echo "release: ok, $$(wc -l < SHA256SUMS) files in $(RELEASE)"
@@ -325,6 +329,9 @@ test-release: $(DIGITS) | packages-for-release ## installs each artifact of buil
 
 wheel: jars $(RELEASE_READY) ## of these the Python package: the sdist, and a wheel for each Python that is here
 	@launch/dev/build-wheels $(RELEASE)
+
+recipes: wheel ## of these the recipes of Spack and conda, and the sdist that they build
+	@launch/dev/write-recipes $(RELEASE)
 
 archives: jars | packages-for-release ## of these the tarball and the Debian packages
 	@echo 'build: the tarball and the Debian packages'

@@ -3,6 +3,9 @@
 import hashlib
 import json
 import re
+import tarfile
+
+import pytest
 
 from conftest import ROOT
 
@@ -10,7 +13,7 @@ from conftest import ROOT
 def test_each_file_has_its_checksum(release):
     lines = (release / "SHA256SUMS").read_text().splitlines()
     sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-    files = {str(path.relative_to(release)): path for path in release.rglob("*") if path.is_file()}
+    files = {path.name: path for path in release.iterdir() if path.is_file()}
     assert sums.keys() == files.keys() - {"SHA256SUMS"}
     for name, digest in sums.items():
         assert hashlib.sha256(files[name].read_bytes()).hexdigest() == digest, name
@@ -26,13 +29,22 @@ def test_the_release_is_complete(release, version):
         r"libsupply-dev_V_amd64\.deb",
         r"supply-mpi_V_amd64\.deb",
         r"supply-tools_V_amd64\.deb",
-        r"maven",
-        r"spack",
-        r"conda",
+        r"spark-supplier-V-maven\.tar\.gz",
+        r"spark-supplier-V-spack\.tar\.gz",
+        r"spark-supplier-V-conda\.tar\.gz",
         r"spark-supplier\.cdx\.json",
     ):
         expression = pattern.replace("V", re.escape(version))
         assert any(re.fullmatch(expression, name) for name in names), f"{expression} in {names}"
+
+
+@pytest.mark.parametrize("folder", ["maven", "spack", "conda"])
+def test_a_tarball_holds_its_folder(release, version, folder):
+    with tarfile.open(release / f"spark-supplier-{version}-{folder}.tar.gz") as file:
+        packed = {member.name: file.extractfile(member).read() for member in file if member.isfile()}
+    assert packed == {
+        str(path.relative_to(release)): path.read_bytes() for path in (release / folder).rglob("*") if path.is_file()
+    }
 
 
 def test_the_bill_of_materials_names_what_the_notices_name(release, version):
