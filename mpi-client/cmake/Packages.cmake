@@ -39,6 +39,8 @@ set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "${library} ${own}")
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "${library} ${own}")
 set(CPACK_DEBIAN_MPI_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/triggers")
 set(CPACK_DEBIAN_MPI_PACKAGE_SUGGESTS "libsupply-dev")
+# Its headers include mpi.h.
+set(CPACK_DEBIAN_MPI_PACKAGE_RECOMMENDS "libopenmpi-dev")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "python3 (>= 3.9)")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS "default-jre-headless (>= 2:1.17) | openjdk-17-jre-headless, openmpi-bin | mpich, supply-mpi")
 

@@ -89,6 +89,8 @@ def test_the_libraries_need_only_what_they_say(release, version):
         for path in release.glob("*.deb")
     }
     assert re.fullmatch(r"libc6 \(>= [0-9.]+\)", depends["libsupply0.1"].strip())
+    [package] = release.glob("supply-mpi_*.deb")
+    assert "libopenmpi-dev" in run("dpkg-deb", "--field", package, "Recommends").stdout
     assert "libopenmpi" in depends["supply-mpi"] and f"libsupply0.1 (= {version})" in depends["supply-mpi"]
     summaries = {
         run("dpkg-deb", "--field", path, "Description").stdout.splitlines()[0] for path in release.glob("*.deb")
