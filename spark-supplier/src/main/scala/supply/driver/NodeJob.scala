@@ -64,9 +64,11 @@ private[supply] object NodeJob {
   /**
    * The same as run, but waits at most `seconds` for the other nodes once an answer `isLast`: Spark
    * waits for ever for a slot on a node that has lost its executor. Returns the answers that came.
+   * If `cancelled` fails, the job is cancelled, and that failure is thrown.
    */
   def runUntil[A: ClassTag](sc: SparkContext, hosts: Hostfile, description: String,
-      seconds: Double)(work: Boolean => A)(isLast: A => Boolean): Seq[A] =
+      seconds: Double, cancelled: Future[Nothing] = Future.never)(
+      work: Boolean => A)(isLast: A => Boolean): Seq[A] =
     JobGroup(sc, s"supply-nodes-${UUID.randomUUID()}", description) {
       val received = new ConcurrentSkipListMap[Int, A]
       val last = Promise[Unit]()
@@ -79,7 +81,7 @@ private[supply] object NodeJob {
           if (isLast(answer)) last.trySuccess(())
         }, ())
       try {
-        Await.result(Future.firstCompletedOf(Seq(last.future, job))(Threads.completing),
+        Await.result(Future.firstCompletedOf(Seq(last.future, job, cancelled))(Threads.completing),
           Duration.Inf)
         Await.ready(job, seconds.seconds)
       } catch {

@@ -1,6 +1,6 @@
 package supply.offload
 
-import java.util.concurrent.atomic.AtomicBoolean
+import scala.concurrent.Promise
 
 import org.apache.spark.{SparkContext, TaskContext, TaskKilledException}
 import org.apache.spark.supply.DriverEndpoint
@@ -21,7 +21,7 @@ private[offload] final class RankCommands(
 
   private val areHere = sc.isLocal ||
     hosts.byHost.nonEmpty && hosts.places.forall(_.isOn(PinnedTask.host))
-  private val isCancelled = new AtomicBoolean
+  @volatile private var cancelled = Promise[Nothing]()
   @volatile private var done = 0.0
   private lazy val endpoint = new DriverEndpoint(sc, s"supply-commands-${sc.hashCode}-$hashCode")({
     case Progress(part) => done = part
@@ -30,28 +30,35 @@ private[offload] final class RankCommands(
   /** How much of a routine is done, from 0 to 1, as it says. Any thread may ask. */
   def progress: Double = done
 
-  /** Cancels the command that runs, from another thread. */
-  def cancel(): Unit = isCancelled.set(true)
+  /** Cancels the command that runs, and those that continue it, from another thread. */
+  def cancel(): Unit = {
+    cancelled.tryFailure(new RankException("the command was cancelled"))
+    ()
+  }
 
   /**
    * The ranks' answers in rank order. If one has failed, those of a node that has not got the command
-   * are missing.
+   * are missing. continues: a call of several commands, of which this is a later one.
    */
-  def send(command: Command): Seq[Answer] = {
-    isCancelled.set(false)
+  def send(command: Command, continues: Boolean = false): Seq[Answer] = {
+    if (!continues) cancelled = Promise()
+    checkCancelled()
     done = 0
     val node = new NodeCommand(settings.configFiles, hosts, command, settings.timeout)
     (if (areHere) here(node) else byJob(node)).sortBy(_._1).map(_._2)
   }
 
   private def here(node: NodeCommand): Seq[(Int, Answer)] = node.execute(done = _) {
-    if (isCancelled.get) throw new RankException("the command was cancelled")
+    checkCancelled()
     if (Thread.interrupted()) throw new InterruptedException("the command was interrupted")
   }
 
+  private def checkCancelled(): Unit = cancelled.future.value.foreach(_.get)
+
   private def byJob(node: NodeCommand): Seq[(Int, Answer)] = {
     val driver = endpoint.calls
-    NodeJob.runUntil(sc, hosts, "supply: a command to the ranks", othersSeconds) { isFirst =>
+    NodeJob.runUntil(sc, hosts, "supply: a command to the ranks", othersSeconds,
+      cancelled.future) { isFirst =>
       node.execute(part => if (isFirst) driver.ask[Unit](Progress(part))) {
         if (TaskContext.get().isInterrupted()) throw new TaskKilledException("cancelled")
       }

@@ -57,7 +57,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
       ask("status")(_ => ()).zipWithIndex.foreach { case (answer, place) =>
         checkPlace(answer, place)
       }
-      ask("attach")(_.put("name", programName).put("take_over", takeOver))
+      ask("attach", continues = true)(_.put("name", programName).put("take_over", takeOver))
       isAttached = true
     } catch {
       case e: Throwable =>
@@ -91,7 +91,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
           .put("row_bytes", ExpectedRows.bytesOfRow(selected))
       }
       SupplyJob.run(sc, inOrder)(source)
-      val answers = ask("received")(_.put("handle", handle))
+      val answers = ask("received", continues = true)(_.put("handle", handle))
       Matrix.of(this, answers.head.status)
     }
   }
@@ -167,8 +167,8 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   def progress: Double = commands.progress
 
   /**
-   * Cancels the command that runs, from another thread: the call throws. A command that is a job
-   * is cancelled with the job.
+   * Cancels the call that runs, from another thread: it throws. While [[matrix]] sends rows, it
+   * throws when all are sent; cancel Spark's job, too (by a job tag) to end it at once.
    */
   def cancel(): Unit = commands.cancel()
 
@@ -196,8 +196,12 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     }
   }
 
-  /** Sends a command to all ranks, and returns their answers in rank order; dataMax: of one rank. */
-  private def ask(name: String, dataMax: Long = 0)(fill: ObjectNode => Unit): Seq[Reply] =
+  /**
+   * Sends a command to all ranks, and returns their answers in rank order; dataMax: of one rank;
+   * continues: whether it is a later command of the same call.
+   */
+  private def ask(name: String, dataMax: Long = 0, continues: Boolean = false)(
+      fill: ObjectNode => Unit): Seq[Reply] =
     synchronized {
       lost.foreach(text => throw new RankEndedException(s"all matrices are gone: $text"))
       val command = Command.of(name, dataMax) { command =>
@@ -206,7 +210,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
         val drop = command.putArray("drop")
         forgotten.foreach(drop.add(_))
       }
-      val answers = commands.send(command)
+      val answers = commands.send(command, continues)
       val failed = answers.collectFirst { case Answer.Failed(text) => text }
       // What a rank says comes before what the end of another one looks like.
       val lastWords = answers.collectFirst { case Answer.Lost(text, true) => text }

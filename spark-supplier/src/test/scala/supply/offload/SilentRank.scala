@@ -1,0 +1,43 @@
+package supply.offload
+
+import java.net.{StandardProtocolFamily, UnixDomainSocketAddress}
+import java.nio.channels.ServerSocketChannel
+
+import scala.util.Using
+
+import org.apache.spark.SparkContext
+
+import supply.executor.SupplySettings
+import supply.plan.Hostfile
+import supply.testing.{TemporaryFolder, TestRank}
+import supply.testing.Background.{inBackground, result}
+
+/** A rank of this node that takes commands, and never answers. */
+private[offload] final class SilentRank(val commands: RankCommands, server: ServerSocketChannel) {
+  def send(continues: Boolean = false): Seq[Answer] =
+    commands.send(Command.of("status", dataMax = 0)(_ => ()), continues)
+
+  /** Sends a command, and cancels it when the rank has its connection. */
+  def sendAndCancel(): Seq[Answer] = {
+    val sent = inBackground(send())
+    Using.resource(server.accept()) { _ =>
+      commands.cancel()
+      result(sent)
+    }
+  }
+}
+
+private[offload] object SilentRank {
+  def apply(sc: SparkContext)(body: SilentRank => Any): Unit = TemporaryFolder { folder =>
+    val files = TestRank.configFiles(folder, 1)
+    val socket = UnixDomainSocketAddress.of(s"${files.read().head.mappedFile}.server")
+    Using.resource(ServerSocketChannel.open(StandardProtocolFamily.UNIX)) { server =>
+      server.bind(socket)
+      val settings = SupplySettings(1, files.mappedFiles, files.namedPipes, timeout = 600)
+      Using.resource(new RankCommands(sc, settings, Hostfile.oneNode(1))) { commands =>
+        body(new SilentRank(commands, server))
+      }
+    }
+    ()
+  }
+}
