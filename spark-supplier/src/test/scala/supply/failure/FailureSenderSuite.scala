@@ -4,7 +4,7 @@ import java.nio.file.{Files, Paths}
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.RankException
+import supply.core.PairHeldException
 import supply.pair.PairWithRank
 import supply.testing.{Background, TestRank}
 
@@ -47,7 +47,8 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
         supply(pair, Seq(datum(0, 1)))
         assert(notifyRank(rank, "the source is on fire") == FailureSender.Sent)
         assert(rank("next") == "OK 0 0 0 0 1" && rank("next") == fireAtTheRank)
-        val message = intercept[RankException](attach(rank, attempt = 1, seconds = 0.2)).getMessage
+        val message =
+          intercept[PairHeldException](attach(rank, attempt = 1, seconds = 0.2)).getMessage
         assert(message.contains("another attempt"))
       } finally pair.close()
       assert(notifyRank(rank, "once more") == FailureSender.Sent)
