@@ -18,6 +18,7 @@ LIMIT_SECONDS = 300
 needs_pytorch = pytest.mark.skipif(not PYTHON.exists(), reason="no environment with PyTorch (make python)")
 
 
+@pytest.mark.long
 @needs_pytorch
 def test_ranks_on_both_nodes_train(cluster, tmp_path):
     hosts = tmp_path / "hosts"

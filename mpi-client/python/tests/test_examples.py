@@ -92,6 +92,7 @@ def test_column_means_equal_those_of_spark(tmp_path, config):
     assert means(ranks) == means(spark) and list(means(spark)) == columns
 
 
+@pytest.mark.long
 def test_training_stopped_in_an_epoch_resumes_in_the_same_order(tmp_path, config):
     def train(*arguments, **expected):
         return run(
