@@ -290,22 +290,13 @@ $(SPARK_READY): $(VENV_READY)
 	@touch $@
 endif
 
-$(LINT_READY): configs/lint/requirements.txt | packages
-	@echo 'build: $(LINT)'
-	@rm -rf $(LINT) && $(PYTHON) -m venv $(LINT)
-	@$(LINT)/bin/pip install --quiet --disable-pip-version-check --requirement configs/lint/requirements.txt
-	@touch $@
-
-$(DOCS_READY): configs/docs/requirements.txt | packages
-	@echo 'build: $(DOCS_VENV)'
-	@rm -rf $(DOCS_VENV) && $(PYTHON) -m venv $(DOCS_VENV)
-	@$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement configs/docs/requirements.txt
-	@touch $@
-
-$(RELEASE_READY): configs/release-requirements.txt | packages
-	@echo 'build: $(RELEASE_VENV)'
-	@rm -rf $(RELEASE_VENV) && $(PYTHON) -m venv $(RELEASE_VENV)
-	@$(RELEASE_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement configs/release-requirements.txt
+$(LINT_READY): configs/lint/requirements.txt
+$(DOCS_READY): configs/docs/requirements.txt
+$(RELEASE_READY): configs/release-requirements.txt
+$(LINT_READY) $(DOCS_READY) $(RELEASE_READY): | packages
+	@echo 'build: $(@D)'
+	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 # What a user installs: docs/design/packaging.md. Nothing is published.
