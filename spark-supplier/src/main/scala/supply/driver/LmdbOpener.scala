@@ -31,22 +31,19 @@ private[supply] object LmdbOpener {
       totals.head.toDouble / most ->
         f"fetching ${file.uri}%s onto $nodes%d nodes: ${totals.head / 1e9}%.3f GB of at most ${most / 1e9}%.3f GB, $seconds%.0f s"
     })
-    try {
-      // Each copy has the same content, so one node plans the partitions: the driver's node may
-      // have no copy.
-      val planned = NodeJob.run(sc, hosts, s"fetching $uri") { isFirst =>
-        val path = location.fetch(bytes.add(_))
-        if (!isFirst) None
-        else {
-          val found = LmdbFile.open(path)
-          Some(found.entries -> LmdbPartition.plan(found, partitions))
-        }
+    // Each copy has the same content, so one node plans the partitions: the driver's node may have no
+    // copy.
+    val planned = progress.during(NodeJob.run(sc, hosts, s"fetching $uri") { isFirst =>
+      val path = location.fetch(bytes.add(_))
+      if (!isFirst) None
+      else {
+        val found = LmdbFile.open(path)
+        Some(found.entries -> LmdbPartition.plan(found, partitions))
       }
-      progress.awaitFigures()
-      planned.flatten.headOption match {
-        case Some((entries, plan)) => new LmdbRDD(sc, location, entries, plan)
-        case None => throw new SourceException(s"no node has fetched $uri")
-      }
-    } finally progress.close()
+    })
+    planned.flatten.headOption match {
+      case Some((entries, plan)) => new LmdbRDD(sc, location, entries, plan)
+      case None => throw new SourceException(s"no node has fetched $uri")
+    }
   }
 }

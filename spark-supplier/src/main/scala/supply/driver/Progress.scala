@@ -13,13 +13,13 @@ import org.slf4j.LoggerFactory
 import supply.core.Threads
 
 /**
- * Shows how far the tasks are: on a terminal a bar on stderr that renews itself, else a line in the
- * log every few seconds. `state` makes a text, and the share that is done, from the totals and the
- * seconds since the start. Figures come with the executors' heartbeats.
+ * Shows how far the tasks are, until [[during]] ends: on a terminal a bar on stderr that renews
+ * itself, else a line in the log every few seconds. `state` makes a text, and the share that is
+ * done, from the totals and the seconds since the start. Figures come with the executors' heartbeats.
  */
 private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumulator])(
     state: (Seq[Long], Double) => (Double, String))
-    extends SparkListener with AutoCloseable {
+    extends SparkListener {
   private val onTerminal = Progress.onTerminal(sc)
   private val start = System.nanoTime()
   private val byTask = TrieMap.empty[Long, Seq[Long]]
@@ -54,11 +54,18 @@ private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumul
     } else Progress.log.info(now)
   }
 
-  /** Waits at most 2 s until the listeners have the ends of all tasks. */
-  def awaitFigures(): Unit = SparkInternals.awaitListeners(sc, 2000)
+  /**
+   * Runs `body`, and at its end shows the last state and stops. After a failure it does not wait for
+   * the ends of all tasks: the ranks must be notified first.
+   */
+  def during[A](body: => A): A =
+    try {
+      val result = body
+      SparkInternals.awaitListeners(sc, 2000)
+      result
+    } finally close()
 
-  /** Shows the last state, and stops. */
-  override def close(): Unit = {
+  private def close(): Unit = {
     timer.close()
     sc.removeSparkListener(this)
     show()

@@ -64,12 +64,7 @@ object SupplyJob {
         val progress = supplied(sc, pinned.counters, plan,
           plan.elementsOfAllEpochs(source.partitionElements))
         job = Some(pinned)
-        try {
-          val reports = pinned.run()
-          progress.awaitFigures()
-          reports
-        } finally
-          progress.close() // After a failure, the ranks are notified before the last figures come.
+        progress.during(pinned.run())
       }
     catch {
       case e: Throwable =>
