@@ -97,6 +97,17 @@ static uint32_t rows_that_fit(const struct gather *gather, size_t space) {
     return fitting;
 }
 
+/* The window must get more elements, however large they are. */
+static bool is_short(const struct gather *gather, const struct gathered_window *window) {
+    return window->elements < gather->wanted;
+}
+
+/* Bytes of the rows that are added next. Each row alone must fit into a window. */
+static size_t space_left(const struct gather *gather, const struct gathered_window *window) {
+    if (is_short(gather, window)) return gather->window_bytes;
+    return window->bytes < gather->window_bytes ? gather->window_bytes - window->bytes : 0;
+}
+
 static supply_status_t fail_by_size(const struct gather *gather, struct failure *failure) {
     const supply_block_t *block = &gather->open->block;
     return supply_fail(failure, SUPPLY_ERROR_CONFIG,
@@ -113,7 +124,7 @@ static supply_status_t measure(struct gather *gather, struct gathered_window *wi
     uint64_t bytes;
     if (!exchange_window_measure(window, gather->columns, piece->held, piece->row, piece->count, &bytes))
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", gather->inspected->name);
-    if (bytes > gather->window_bytes - window->bytes) return exchange_fail_by_change(failure);
+    if (bytes > space_left(gather, window)) return exchange_fail_by_change(failure);
     window->bytes += bytes;
     return SUPPLY_OK;
 }
@@ -157,15 +168,18 @@ static supply_status_t add_returned(struct gather *gather, struct gathered_windo
 /* Adds rows of the open block. */
 static supply_status_t add_rows(struct gather *gather, struct gathered_window *window, struct failure *failure) {
     struct held_block *held = gather->open;
-    const uint32_t count = rows_that_fit(gather, gather->window_bytes - window->bytes);
-    if (count == 0 && window->elements == 0) return fail_by_size(gather, failure);
+    const size_t space = space_left(gather, window);
+    uint32_t count = rows_that_fit(gather, space);
+    if (count == 0 && space == gather->window_bytes) return fail_by_size(gather, failure);
     if (count == 0) return complete(gather, window, failure);
+    if (is_short(gather, window) && count > gather->wanted - window->elements)
+        count = gather->wanted - window->elements;
     const struct piece piece = {.held = held, .row = gather->next_row, .count = count};
     const supply_status_t status = add(gather, window, &piece, failure);
     if (status != SUPPLY_OK) return status;
     gather->next_row += count;
-    const bool is_full = gather->next_row < held->block.element_count ||
-                         gather->window_bytes - window->bytes < gather->columns->fixed_bytes;
+    const bool is_full = !is_short(gather, window) && (gather->next_row < held->block.element_count ||
+                                                       space_left(gather, window) < gather->columns->fixed_bytes);
     if (gather->next_row == held->block.element_count) {
         held->users--;
         gather->open = NULL;
@@ -189,6 +203,11 @@ supply_status_t exchange_gather(struct gather *gather, struct gathered_window *w
         }
     }
     return status;
+}
+
+void exchange_gather_more(struct gather *gather, struct gathered_window *window, uint32_t count) {
+    gather->wanted = window->elements + count;
+    window->is_complete = false;
 }
 
 bool exchange_gather_init(struct gather *gather, uint32_t ranks) {
@@ -226,6 +245,7 @@ void exchange_gather_next_epoch(struct gather *gather) {
 
 void exchange_gather_drop(struct gather *gather, struct gathered_window *window) {
     for (uint32_t i = 0; i < window->piece_count; i++) window->pieces[i].held->users--;
+    gather->wanted = 0;
     exchange_gather_begin(gather, window);
     free_unused(gather);
 }

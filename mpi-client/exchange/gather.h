@@ -10,8 +10,9 @@ struct gather {
     const struct filler_pair *inspected;
     struct columns *columns;
     size_t window_bytes;
-    struct held_block *open;   /**< in which the next window begins; NULL: with the next block */
-    uint32_t next_row;         /**< of it */
+    uint32_t wanted;         /**< elements of the window, even if they are more than window_bytes; 0: as many as fit */
+    struct held_block *open; /**< in which the next window begins; NULL: with the next block */
+    uint32_t next_row;       /**< of it */
     struct held_block *oldest; /**< held blocks, linked by `next` */
     struct held_block *newest;
     struct piece *returned; /**< what the ranks have left out of the window before: it comes first in the next one */
@@ -30,6 +31,9 @@ void exchange_gather_begin(const struct gather *gather, struct gathered_window *
  * SUPPLY_AGAIN: the pair has no block yet; or a failure, after which the call may be repeated if it is _TIMEOUT.
  */
 supply_status_t exchange_gather(struct gather *gather, struct gathered_window *window, struct failure *failure);
+
+/** Continues a complete window in front of its end: it gets `count` elements more. */
+void exchange_gather_more(struct gather *gather, struct gathered_window *window, uint32_t count);
 
 /** Before the first window: allocates what exchange_gather_return() needs. False: out of memory. */
 bool exchange_gather_init(struct gather *gather, uint32_t ranks);

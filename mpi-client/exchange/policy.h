@@ -25,8 +25,9 @@ struct draw {
 };
 
 /**
- * ALL, BALANCE: lowers the counts of the ranks' windows until their sum is a multiple of ranks, unless it is below. So
- * all ranks receive the same number. What a rank leaves out comes first in its next window.
+ * ALL, BALANCE: lowers the counts of the ranks' windows until their sum is a multiple of ranks, so that all ranks
+ * receive the same number. What a rank leaves out comes first in its next window. A sum below ranks stays: a stream has
+ * ended for some ranks, and the epoch for the others.
  */
 void exchange_policy_level(const struct exchange_settings *settings, uint64_t *counts, uint32_t ranks);
 

@@ -82,14 +82,36 @@ void exchange_round_offer(struct round *round, const struct columns *columns, co
 /* The first rank is another one in each round. It gets the whole slot, and an element always fits. */
 void exchange_round_grant(struct round *round) {
     uint64_t space = round->capacity;
+    bool is_whole = true;
     for (uint32_t i = 0; i < round->ranks; i++) {
         const uint32_t rank = (round->number + i) % round->ranks;
         const struct offer *offer = &round->offers_in[rank];
         uint64_t granted = offer->bytes < space ? offer->bytes : space;
         if (offer->elements == 0 || granted < offer->first_bytes) granted = 0;
-        round->grants[rank] = granted;
+        is_whole = is_whole && granted == offer->bytes;
+        round->grants[rank].bytes = granted;
         space -= granted;
     }
+    for (uint32_t rank = 0; rank < round->ranks; rank++) round->grants[rank].is_whole = is_whole;
+    round->grants_one = false;
+}
+
+bool exchange_round_fits(const struct round *round) {
+    bool fits = true;
+    for (uint32_t rank = 0; rank < round->ranks; rank++) fits = fits && round->grants_in[rank].is_whole != 0;
+    return fits;
+}
+
+void exchange_round_grant_one(struct round *round) {
+    bool has_one = false;
+    for (uint32_t i = 0; i < round->ranks; i++) {
+        const uint32_t rank = (round->number + i) % round->ranks;
+        const struct offer *offer = &round->offers_in[rank];
+        const bool takes = !has_one && offer->elements > 0 && offer->first_bytes <= round->capacity;
+        round->grants[rank] = (struct grant){.bytes = takes ? offer->first_bytes : 0};
+        has_one = has_one || takes;
+    }
+    round->grants_one = true;
 }
 
 /* How many of the elements fit, and their bytes. */
@@ -112,12 +134,12 @@ void exchange_round_select(struct round *round, const struct columns *columns, c
     for (uint32_t rank = 0; rank < round->ranks; rank++) {
         const uint32_t begin = round->begins[rank];
         const uint32_t left = round->offers[rank].elements > 0 ? destinations->ends[rank] - begin : 0;
-        if (left > 0 && round->grants_in[rank] == round->bytes_left[rank]) {
+        if (left > 0 && round->grants_in[rank].bytes == round->bytes_left[rank]) {
             round->counts[rank] = left;
             round->bytes[rank] = round->bytes_left[rank];
         } else {
             round->counts[rank] = count_that_fit(columns, window, destinations->order + begin, left,
-                                                 round->grants_in[rank], &round->bytes[rank]);
+                                                 round->grants_in[rank].bytes, &round->bytes[rank]);
         }
     }
 }
@@ -144,7 +166,7 @@ void exchange_round_count(struct round *round, const struct destinations *destin
 bool exchange_round_check(const struct round *round, const struct columns *columns) {
     for (uint32_t rank = 0; rank < round->ranks; rank++) {
         const uint64_t *message = exchange_message(round->messages_in, round, rank);
-        const uint64_t granted = round->grants[rank];
+        const uint64_t granted = round->grants[rank].bytes;
         if (message[COUNT_ELEMENTS] > granted / columns->fixed_bytes) return false;
         uint64_t bytes = message[COUNT_ELEMENTS] * columns->fixed_bytes;
         for (uint32_t i = 0; i < columns->variable_count; i++) {

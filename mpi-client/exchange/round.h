@@ -13,6 +13,12 @@ struct offer {
     uint64_t first_bytes; /**< of the first element */
 };
 
+/** What one rank takes from another one. */
+struct grant {
+    uint64_t bytes;
+    uint64_t is_whole; /**< the rank can take everything that all ranks offer it */
+};
+
 /** A message of the step *count*, before the bytes of each column of any length. */
 enum { COUNT_ELEMENTS, COUNT_LEFT, COUNT_BYTES };
 
@@ -29,8 +35,9 @@ struct round {
     uint64_t *bytes;  /**< and their bytes, as they were gathered */
 
     struct offer *offers, *offers_in;
-    uint64_t *grants, *grants_in;
-    uint32_t width; /**< numbers of a message of *count* */
+    struct grant *grants, *grants_in;
+    bool grants_one; /**< in this round every rank takes one element */
+    uint32_t width;  /**< numbers of a message of *count* */
     uint64_t *messages, *messages_in;
 };
 
@@ -53,6 +60,12 @@ void exchange_round_offer(struct round *round, const struct columns *columns, co
 
 /** Fills in the grants, from the offers of all ranks. */
 void exchange_round_grant(struct round *round);
+
+/** After the grants of all ranks: whether each rank can take everything, so that this round is the last one. */
+bool exchange_round_fits(const struct round *round);
+
+/** Fills in other grants, from the same offers: of one element. */
+void exchange_round_grant_one(struct round *round);
 
 /** Fills in how many elements each rank gets, from the grants of all ranks. */
 void exchange_round_select(struct round *round, const struct columns *columns, const struct gathered_window *window,

@@ -123,6 +123,23 @@ supply_status_t exchange_take_samples(struct exchange *exchange, struct failure 
     return begin_agreed(exchange, failure);
 }
 
+/*
+ * Every rank must receive as many elements of the window as the others, unless it is the last one. If there are fewer
+ * elements than ranks, those that have not ended gather more. False: there are enough.
+ */
+static bool gather_more(struct exchange *exchange) {
+    const uint32_t ranks = exchange->agree.ranks, gathering = ranks - exchange->together.ended;
+    const uint64_t elements = exchange->together.elements;
+    if (exchange_has_key(&exchange->settings) || elements >= ranks || gathering == 0) return false;
+    if (exchange->window.end == WINDOW_GOES_ON) {
+        const uint32_t missing = ranks - (uint32_t)elements;
+        exchange_gather_more(&exchange->gather, &exchange->window, (missing + gathering - 1) / gathering);
+        exchange->is_ready = false;
+    }
+    exchange_await_window(exchange);
+    return true;
+}
+
 supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failure) {
     if (exchange->has_rounds) return exchange_begin_round(exchange, failure);
     const struct together *together = &exchange->together;
@@ -132,6 +149,7 @@ supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failu
         return SUPPLY_OK;
     }
     if (together->elements == 0) return exchange_end(exchange);
+    if (gather_more(exchange)) return SUPPLY_OK;
     const bool needs_splitters = exchange->settings.policy == SUPPLY_EXCHANGE_RANGE && exchange->begins_epoch;
     return needs_splitters ? send_samples(exchange, failure) : begin_agreed(exchange, failure);
 }

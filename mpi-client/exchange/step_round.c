@@ -28,9 +28,11 @@ supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *
     return exchange_alltoall(&exchange->collective, round->offers, round->offers_in, sizeof *round->offers, failure);
 }
 
-static supply_status_t grant(struct exchange *exchange, struct failure *failure) {
+/* grant: fills in the grants. */
+static supply_status_t send_grants(struct exchange *exchange, void (*grant)(struct round *round),
+                                   struct failure *failure) {
     struct round *round = &exchange->round;
-    exchange_round_grant(round);
+    grant(round);
     exchange->step = STEP_GRANT;
     return exchange_alltoall(&exchange->collective, round->grants, round->grants_in, sizeof *round->grants, failure);
 }
@@ -133,10 +135,20 @@ static supply_status_t move(struct exchange *exchange, struct failure *failure) 
     return status == SUPPLY_OK && is_packed ? finish(exchange) : status;
 }
 
+/*
+ * With ALL and BALANCE, no rank may receive more of a round than the others: they need each other for the next round.
+ * So if a rank cannot take everything, all take one element.
+ */
+static bool is_uneven(const struct exchange *exchange) {
+    const struct round *round = &exchange->round;
+    return !exchange_has_key(&exchange->settings) && !round->grants_one && !exchange_round_fits(round);
+}
+
 supply_status_t exchange_continue_round(struct exchange *exchange, struct failure *failure) {
     if (exchange->step == STEP_MOVE) return move(exchange, failure);
     const supply_status_t status = exchange_poll(&exchange->collective, failure);
     if (status != SUPPLY_OK) return status;
-    if (exchange->step == STEP_OFFER) return grant(exchange, failure);
-    return exchange->step == STEP_GRANT ? count(exchange, failure) : begin_move(exchange, failure);
+    if (exchange->step == STEP_OFFER) return send_grants(exchange, exchange_round_grant, failure);
+    if (exchange->step != STEP_GRANT) return begin_move(exchange, failure);
+    return is_uneven(exchange) ? send_grants(exchange, exchange_round_grant_one, failure) : count(exchange, failure);
 }

@@ -7,6 +7,7 @@ supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks
                                        struct failure *failure) {
     *transfer = (struct transfer){
         .send = malloc(window_bytes),
+        .send_bytes = window_bytes,
         .send_parts = calloc(ranks, sizeof *transfer->send_parts),
         .receive_parts = calloc(ranks, sizeof *transfer->receive_parts),
     };
@@ -20,6 +21,20 @@ supply_status_t exchange_transfer_set_columns(struct transfer *transfer, const s
     transfer->places = calloc(columns->buffer_count, sizeof *transfer->places);
     if (transfer->places != NULL) return SUPPLY_OK;
     return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+}
+
+supply_status_t exchange_transfer_reserve(struct transfer *transfer, size_t window_bytes, struct failure *failure) {
+    if (window_bytes <= transfer->send_bytes) return SUPPLY_OK;
+    uint8_t *larger = window_bytes <= INT32_MAX ? malloc(window_bytes) : NULL;
+    if (larger == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY,
+                           "out of memory for a window of %zu bytes, which has an element for each rank at the end of "
+                           "an epoch: supply the ranks with more equal numbers of elements",
+                           window_bytes);
+    free(transfer->send);
+    transfer->send = larger;
+    transfer->send_bytes = window_bytes;
+    return SUPPLY_OK;
 }
 
 void exchange_transfer_free(struct transfer *transfer) {

@@ -10,6 +10,7 @@
  */
 struct transfer {
     uint8_t *send;
+    size_t send_bytes;
     size_t *places; /**< of each wire buffer, in `send` */
     struct part *send_parts;
     struct part *receive_parts;
@@ -29,6 +30,9 @@ supply_status_t exchange_transfer_init(struct transfer *transfer, uint32_t ranks
                                        struct failure *failure);
 supply_status_t exchange_transfer_set_columns(struct transfer *transfer, const struct columns *columns,
                                               struct failure *failure);
+
+/** While nothing moves: makes the send buffer large enough for that window. SUPPLY_OK, or _MEMORY. */
+supply_status_t exchange_transfer_reserve(struct transfer *transfer, size_t window_bytes, struct failure *failure);
 
 void exchange_transfer_free(struct transfer *transfer);
 

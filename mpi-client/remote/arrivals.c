@@ -57,10 +57,30 @@ static supply_status_t take_block(struct remote *remote, struct source *source, 
     return SUPPLY_OK;
 }
 
-/* The rank's epoch ends when it has ended on all of its pairs. */
+void remote_ask_for_epoch(struct remote *remote) {
+    for (uint32_t i = 0; i < remote->source_count; i++) {
+        struct source *source = &remote->sources[i];
+        if (source->has_ended_data) continue;
+        source->has_ended = false;
+        source_ask(source, REMOTE_NEXT_EPOCH);
+    }
+}
+
+/* The rank's epoch ends when it has ended on all of its pairs, and the data in the same way. */
 static void take_end(struct remote *remote, struct source *source, supply_status_t end) {
     source->has_ended = true;
-    if (remote_next_source(remote) == NULL) push(remote, end, source, LINK_NONE);
+    source->has_ended_data = end == SUPPLY_END_OF_DATA;
+    if (remote_next_source(remote) != NULL) return;
+    bool all_data = true, no_data = true;
+    for (uint32_t i = 0; i < remote->source_count; i++) {
+        all_data &= remote->sources[i].has_ended_data;
+        no_data &= !remote->sources[i].has_ended_data;
+    }
+    /* A stream may end in the middle of an epoch, for some pairs only. */
+    if (all_data || no_data)
+        push(remote, end, source, LINK_NONE);
+    else
+        remote_ask_for_epoch(remote);
 }
 
 /*

@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "filler.h"
+#include "options.h"
 
 static supply_status_t receive_request(struct outlet *outlet, struct failure *failure) {
     return outlet->link->receive(outlet->link->context, outlet->rank, outlet->tag + TAG_REQUEST, &outlet->request,
@@ -22,7 +23,9 @@ supply_status_t outlet_init(struct outlet *outlet, const struct link *link, cons
     outlet->end = &outlet->first;
     outlet->options.rank = (int)pair;
     outlet->options.local_rank = remote_local_rank(processes, pair);
-    return receive_request(outlet, failure);
+    /* The feeder's own, until the rank says with which one the pair is opened. It may close without that. */
+    const supply_status_t status = supply_options_timeout(options, &outlet->options.timeout, failure);
+    return status == SUPPLY_OK ? receive_request(outlet, failure) : status;
 }
 
 /* The notice with what Spark says in the header. */
@@ -102,10 +105,15 @@ static supply_status_t open_pair(struct outlet *outlet, struct failure *failure)
     return send_notice(outlet, &notice, NULL, NULL, failure);
 }
 
+/* Until then the rank must receive what is under way. */
+static void begin_wait(struct outlet *outlet) {
+    outlet->send_end = supply_clock_after(FILLER_LIMIT_FACTOR * outlet->options.timeout);
+}
+
 static supply_status_t begin_close(struct outlet *outlet) {
     if (outlet->request.kind == REMOTE_STOP) supply_filler_stop(outlet->supply, outlet->request.text);
     outlet->state = OUTLET_CLOSES;
-    outlet->send_end = supply_clock_after(FILLER_LIMIT_FACTOR * outlet->options.timeout);
+    begin_wait(outlet);
     return SUPPLY_OK;
 }
 
@@ -269,6 +277,7 @@ static supply_status_t close_pair(struct outlet *outlet, bool *busy, struct fail
     if (status != SUPPLY_OK && outlet->failure.status == SUPPLY_OK)
         supply_fail(&outlet->failure, status, "the pair was not closed well: %s", supply_status_name(status));
     outlet->state = OUTLET_SENDS_CLOSED;
+    begin_wait(outlet);
     *busy = true;
     struct notice_message notice = notice_of(outlet, NOTICE_CLOSED);
     notice.status = status;
@@ -281,6 +290,8 @@ supply_status_t outlet_advance(struct outlet *outlet, bool *busy, struct failure
     if (status != SUPPLY_OK) return status;
     if (outlet->state == OUTLET_SUPPLIES) return supply_blocks(outlet, busy, failure);
     if (outlet->state == OUTLET_CLOSES) return close_pair(outlet, busy, failure);
-    if (outlet->state == OUTLET_SENDS_CLOSED && outlet->first == NULL) outlet->state = OUTLET_CLOSED;
+    if (outlet->state != OUTLET_SENDS_CLOSED) return SUPPLY_OK;
+    if (outlet->first != NULL) return supply_clock_now() < outlet->send_end ? SUPPLY_OK : abandon(outlet);
+    outlet->state = OUTLET_CLOSED;
     return SUPPLY_OK;
 }

@@ -41,8 +41,8 @@ struct outlet {
     int receiving; /**< operation that receives it */
     struct sending *first;
     struct sending **end;
-    uint32_t held;            /**< blocks that are not sent yet */
-    int64_t send_end;         /**< OUTLET_CLOSES: until when the rank must have received what is under way */
+    uint32_t held;    /**< blocks that are not sent yet */
+    int64_t send_end; /**< OUTLET_CLOSES, _SENDS_CLOSED: until when the rank must have received what is under way */
     uint64_t elements, bytes; /**< sent */
     struct failure failure;   /**< why the pair has failed; status SUPPLY_OK: it has not */
 };

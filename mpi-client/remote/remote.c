@@ -17,10 +17,7 @@ bool remote_pause(const struct remote *remote, int64_t since) {
 static void ask_for_epoch(struct remote *remote) {
     remote->at_end_of_epoch = false;
     remote->turn = 0;
-    for (uint32_t i = 0; i < remote->source_count; i++) {
-        remote->sources[i].has_ended = false;
-        source_ask(&remote->sources[i], REMOTE_NEXT_EPOCH);
-    }
+    remote_ask_for_epoch(remote);
 }
 
 /* The source for which the program waits. */

@@ -61,6 +61,9 @@ supply_status_t remote_take(struct remote *remote, struct filled *filled, struct
 /** The source of the next notice; NULL: all have ended. */
 struct source *remote_next_source(const struct remote *remote);
 
+/** Asks the pairs that have ended an epoch, but not the data, for what follows it. */
+void remote_ask_for_epoch(struct remote *remote);
+
 /** The handle's filler. */
 struct filler remote_filler(struct remote *remote);
 

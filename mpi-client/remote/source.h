@@ -21,10 +21,11 @@ struct source {
     int receiving;                 /**< operation that receives it */
     bool has_notice;               /**< it has arrived, and source_next() was not called yet */
 
-    bool has_ended; /**< its epoch, or its data */
-    bool is_closed; /**< CLOSED has arrived */
-    void *dropped;  /**< memory for a block that nobody wants any more */
-    int dropping;   /**< operation that receives it */
+    bool has_ended;      /**< its epoch, or its data */
+    bool has_ended_data; /**< for good */
+    bool is_closed;      /**< CLOSED has arrived */
+    void *dropped;       /**< memory for a block that nobody wants any more */
+    int dropping;        /**< operation that receives it */
 };
 
 /** SUPPLY_OK, or _MEMORY. Free with source_free() in any case. */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,6 +49,12 @@ static enum outcome fail_in_use(const struct claimed_file *file, struct failure 
     if (!is_pipe(file) &&
         pread(file->fd, &pid, sizeof pid, offsetof(struct mapped_file_header, rank_pid)) != (ssize_t)sizeof pid)
         pid = 0;
+    if (pid != 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
+        return fail(
+            file, failure, SUPPLY_ERROR_IN_USE,
+            "is locked by a process of this user or of the pair's group, and process %u, its rank, is not here: "
+            "end the process that has it open (lsof), or name other files",
+            pid);
     if (pid != 0)
         return fail(file, failure, SUPPLY_ERROR_IN_USE,
                     "is in use by process %u, another rank: give each run files of its own, or end that process", pid);

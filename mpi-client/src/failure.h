@@ -18,7 +18,10 @@ __attribute__((format(printf, 3, 4))) supply_status_t supply_fail(struct failure
 supply_status_t supply_fail_by_number(struct failure *failure, const char *field, uint64_t is, const char *must,
                                       uint64_t be);
 
-/** Copies text into a buffer: control characters become spaces, and no UTF-8 sequence is cut in two. */
+/**
+ * Copies text into a buffer: the bytes of control characters become spaces, those that are not UTF-8 question marks,
+ * and no UTF-8 sequence is cut in two.
+ */
 void supply_copy_line(char *to, size_t to_bytes, const char *text, size_t text_bytes);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "layout.h"
@@ -11,9 +11,13 @@
 /* Of the first attempt to reserve space. */
 #define STEP_BYTES ((uint64_t)64 << 20)
 
-static unsigned long long free_bytes(const struct claimed_file *file) {
+uint64_t supply_space_free(const struct statvfs *space) {
+    return space->f_blocks == 0 ? SPACE_WITHOUT_LIMIT : (uint64_t)space->f_bavail * space->f_frsize;
+}
+
+static uint64_t free_bytes(const struct claimed_file *file) {
     struct statvfs space;
-    return fstatvfs(file->fd, &space) == 0 ? (unsigned long long)space.f_bavail * space.f_frsize : 0;
+    return fstatvfs(file->fd, &space) == 0 ? supply_space_free(&space) : 0;
 }
 
 static const char *how_to_need_less(const struct claimed_file *file) {
@@ -26,12 +30,16 @@ static const char *folder_setting(const struct claimed_file *file) {
 
 static supply_status_t fail(const struct claimed_file *file, uint64_t bytes, int error, struct failure *failure) {
     const char *kind = supply_file_kind_name(file->kind);
-    if (error == ENOSPC || error == EDQUOT || error == EFBIG)
+    if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
+        char available[64] = "the node has no more memory";
+        if (free_bytes(file) != SPACE_WITHOUT_LIMIT)
+            snprintf(available, sizeof available, "%llu are free", (unsigned long long)free_bytes(file));
         return supply_fail(failure, SUPPLY_ERROR_NO_SPACE,
-                           "%s %s (%s): no space: %llu bytes are needed and %llu are free: %s, or choose a folder on "
-                           "another file system%s",
-                           kind, file->name->path, file->name->origin, (unsigned long long)bytes, free_bytes(file),
+                           "%s %s (%s): no space: %llu bytes are needed and %s: %s, or choose a folder on another file "
+                           "system%s",
+                           kind, file->name->path, file->name->origin, (unsigned long long)bytes, available,
                            how_to_need_less(file), folder_setting(file));
+    }
     errno = error;
     return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s %s (%s): %llu bytes cannot be reserved or written: %m", kind,
                        file->name->path, file->name->origin, (unsigned long long)bytes);

@@ -4,8 +4,14 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/statvfs.h>
 
 #include "claimed_file.h"
+
+#define SPACE_WITHOUT_LIMIT UINT64_MAX
+
+/** Bytes that this user can still write. A tmpfs without a limit has no blocks, and so no free ones: _WITHOUT_LIMIT. */
+uint64_t supply_space_free(const struct statvfs *space);
 
 /**
  * Checks that the file can get `bytes` more from `offset` on; writes nothing. A file above the limit of the process

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -90,14 +91,26 @@ supply_status_t supply_foreign_file_check(const struct foreign_file_mapping *fil
     return SUPPLY_OK;
 }
 
+static bool is_open_to(const struct stat *found, gid_t group) {
+    return (found->st_mode & (found->st_gid == group ? S_IRGRP : S_IROTH)) != 0;
+}
+
 /* A task of another user of the group must not see, by this rank, what only the rank's user may read. */
 static supply_status_t check_group(const struct foreign_file_mapping *file, gid_t group, struct failure *failure) {
     struct stat found;
     char text[USER_TEXT_BYTES];
     if (group == NO_GROUP) return SUPPLY_OK;
     if (fstat(file->fd, &found) != 0) return fail_by_errno(failure, file, "examined");
-    if ((found.st_mode & S_IROTH) != 0 || ((found.st_mode & S_IRGRP) != 0 && found.st_gid == group)) return SUPPLY_OK;
+    /* With a list, the mode's bits of the group are a mask of all that the list says. */
+    const bool has_access_list = fgetxattr(file->fd, "system.posix_acl_access", NULL, 0) > 0;
+    if (!has_access_list && is_open_to(&found, group)) return SUPPLY_OK;
     errno = EACCES;
+    if (has_access_list)
+        return supply_fail(
+            failure, SUPPLY_ERROR_SYSTEM,
+            "%s, %s has an access control list, so its mode does not say whether the pair's group %s may "
+            "read it: remove the list (setfacl -b), or %s",
+            file->entry.path, file->use->role, supply_group_text(group, text), file->use->remedy);
     return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "%s, %s cannot be read by the pair's group %s: %s, or %s",
                        file->entry.path, file->use->role, supply_group_text(group, text), file->use->group,
                        file->use->remedy);

@@ -93,9 +93,12 @@ supply_status_t supply_resident_file_open(struct resident_file *file, const stru
                                           struct failure *failure) {
     if (mapping->entry.file_bytes < RING_OFFSET)
         return fail(mapping, "the size of the file", mapping->entry.file_bytes, "at least", RING_OFFSET, failure);
-    supply_status_t status = lock(mapping, failure);
-    if (status != SUPPLY_OK) return status;
     struct mapped_file_header header;
+    memcpy(&header, mapping->address, sizeof header);
+    /* A task of another user must not make the rank lock any file. */
+    supply_status_t status = check_kind(mapping, &header, failure);
+    if (status == SUPPLY_OK) status = lock(mapping, failure);
+    if (status != SUPPLY_OK) return status;
     memcpy(&header, mapping->address, sizeof header);
     status = check_kind(mapping, &header, failure);
     if (status == SUPPLY_OK) status = check_numbers(mapping, &header, failure);

@@ -41,10 +41,6 @@ static supply_status_t check_nulls(supply_result_t *result, uint32_t index, cons
 
 static supply_status_t check_offsets(supply_result_t *result, uint32_t index, const struct column_rows *rows,
                                      uint64_t count, uint64_t data_bytes) {
-    if (rows->offsets == NULL)
-        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
-                                  "column '%s' has no offsets, which its type '%s' needs", column_name(result, index),
-                                  result->schema.entries[index].format);
     const int32_t *offsets = &rows->offsets[rows->first];
     bool decreasing = offsets[0] < 0;
     for (uint64_t i = 0; i < count; i++) decreasing |= offsets[i + 1] < offsets[i];
@@ -72,6 +68,10 @@ supply_status_t supply_result_check_rows(supply_result_t *result, uint32_t index
                                          uint64_t count, uint64_t data_bytes) {
     if (count == 0) return SUPPLY_OK;
     const struct format format = supply_schema_format(&result->schema.entries[index]);
+    if (format.layout == FORMAT_VARIABLE && rows->offsets == NULL)
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                  "column '%s' has no offsets, which its type '%s' needs", column_name(result, index),
+                                  result->schema.entries[index].format);
     supply_status_t status = check_nulls(result, index, rows, count);
     if (status == SUPPLY_OK && format.layout == FORMAT_VARIABLE)
         status = check_offsets(result, index, rows, count, data_bytes);
@@ -94,14 +94,28 @@ static supply_status_t check_type(supply_result_t *result, uint32_t index, const
                               entry->name, entry->format, column->format);
 }
 
-static supply_status_t check_column(supply_result_t *result, uint32_t index, const supply_column_t *column,
-                                    uint32_t count) {
-    const struct column_rows rows = {column->validity, column->offsets, column->data, 0};
+/* The offsets of a held block lie in shared memory, and a task could change them after the check. NULL: no memory. */
+static const int32_t *copy_offsets(const supply_column_t *column) {
+    const volatile int32_t *shared = column->offsets;
+    int32_t *copy = malloc(((size_t)column->element_count + 1) * sizeof *copy);
+    for (uint64_t i = 0; copy != NULL && i <= column->element_count; i++) copy[i] = shared[i];
+    return copy;
+}
+
+/* Fills in *rows, with offsets of their own. */
+static supply_status_t take_column(supply_result_t *result, uint32_t index, const supply_column_t *column,
+                                   uint32_t count, struct column_rows *rows) {
     if (column->element_count != count)
         return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' has %u rows and column '%s' has %u",
                                   column_name(result, index), column->element_count, column_name(result, 0), count);
     const supply_status_t status = check_type(result, index, column);
-    return status == SUPPLY_OK ? supply_result_check_rows(result, index, &rows, count, column->data_bytes) : status;
+    if (status != SUPPLY_OK) return status;
+    *rows = (struct column_rows){.validity = column->validity, .data = column->data};
+    if (column->offsets != NULL && supply_schema_format(&result->schema.entries[index]).layout == FORMAT_VARIABLE) {
+        rows->offsets = copy_offsets(column);
+        if (rows->offsets == NULL) return supply_result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
+    }
+    return supply_result_check_rows(result, index, rows, count, column->data_bytes);
 }
 
 supply_status_t supply_result_write_sized(supply_result_t *result, const supply_column_t *columns, int count,
@@ -118,10 +132,10 @@ supply_status_t supply_result_write_sized(supply_result_t *result, const supply_
         supply_column_t column;
         supply_copy_sized(&column, sizeof column, (const uint8_t *)columns + i * struct_bytes, struct_bytes);
         if (i == 0) elements = column.element_count;
-        status = check_column(result, i, &column, elements);
-        rows[i] = (struct column_rows){column.validity, column.offsets, column.data, 0};
+        status = take_column(result, i, &column, elements, &rows[i]);
     }
     if (status == SUPPLY_OK) status = supply_result_append(result, rows, elements);
+    for (int i = 0; i < count; i++) free((int32_t *)rows[i].offsets);
     free(rows);
     return status;
 }

@@ -226,4 +226,43 @@ TEST_F(ExchangeStepsTest, NoRankNeedsAnotherWindowThanTheOthers) {
     run_steps({70, 2, 0, 24}, 4);
 }
 
+/* The windows of the ranks that have not ended hold fewer elements than there are ranks. */
+TEST_F(ExchangeStepsTest, WindowsWithFewerElementsThanRanks) {
+    options.window_bytes = 24;
+    run_steps({64, 0, 0, 0, 0, 0, 0, 0}, 1);
+    run_steps({33, 2, 30, 0, 0, 1, 0, 0}, 2);
+    shape = Shape::every;
+    options.window_bytes = 150;
+    run_steps({64, 0, 0, 0, 0, 0, 0, 0}, 1);
+    run_steps({40, 9, 0, 0, 0, 23}, 1);
+    options.policy = SUPPLY_EXCHANGE_BALANCE;
+    options.seed = 0;
+    run_steps({7, 0, 33, 0, 0, 0, 2, 0}, 1);
+}
+
+/* Some ranks are dealt larger elements than their slot holds, so these windows have several rounds. */
+TEST_F(ExchangeStepsTest, NoRankNeedsAnotherRoundThanTheOthers) {
+    shape = Shape::every;
+    for (const uint32_t bytes : {150, 300, 900}) {
+        options.window_bytes = bytes;
+        SCOPED_TRACE(bytes);
+        run_steps({200, 200, 200, 200}, 1);
+        run_steps({200, 13, 0, 87}, 3);
+    }
+    options.policy = SUPPLY_EXCHANGE_BALANCE;
+    options.seed = 0;
+    run_steps({200, 13, 0, 87}, 1);
+}
+
+TEST_F(ExchangeAllTest, OnlyAnElementForEachRankMakesAWindowLarger) {
+    options.window_bytes = 24;
+    create({100, 0, 0, 0, 0, 0, 0, 0}, 2);
+    run_all();
+    expect_once(2);
+    for (const auto &rank : ranks) {
+        EXPECT_NEAR(12.5, static_cast<double>(rank->epochs[0].size()), 0.5);
+        for (const uint32_t elements : rank->blocks) EXPECT_EQ(1u, elements);
+    }
+}
+
 } // namespace supply_test

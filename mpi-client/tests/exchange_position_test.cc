@@ -100,6 +100,15 @@ TEST_F(ExchangePositionTest, NearTheEndOfARankWithFewElements) {
     }
 }
 
+TEST_F(ExchangePositionTest, InWindowsThatGetAnElementForEachRank) {
+    options.window_bytes = 16;
+    for (int blocks = 0; blocks <= 7; blocks++) {
+        SCOPED_TRACE(blocks);
+        run_twice({0, 30, 0, 5, 1, 0}, same(6, blocks, 0));
+        expect_once();
+    }
+}
+
 TEST_F(ExchangePositionTest, WithEveryColumn) {
     shape = Shape::every;
     options.window_bytes = 2500;

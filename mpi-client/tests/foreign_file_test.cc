@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -116,11 +117,46 @@ TEST_F(ForeignFileTest, AFileThatTheGroupOfThePairMayNotRead) {
         Task task(files);
         ASSERT_EQ(0, chmod(path.c_str(), mode));
         supply_in_place(task);
-        if (mode == 0604 || mode == 0640)
+        if (mode == 0640)
             next(handle);
         else
             expect_failure(handle, EACCES, {"pair's group", "chgrp"});
     }
+}
+
+TEST_F(ForeignFileTest, AFileThatEverybodyButItsOwnGroupMayRead) {
+    const std::string group = std::to_string(getegid());
+    options.group = group.c_str();
+    if (chown(path.c_str(), static_cast<uid_t>(-1), getegid() + 1) != 0)
+        GTEST_SKIP() << "needs root, to change a group";
+    ASSERT_EQ(0, chmod(path.c_str(), 0604));
+    Handle handle = open();
+    Task task(files);
+    supply_in_place(task);
+    next(handle);
+}
+
+/* The mode of such a file is 0640, and its group may not read it. */
+TEST_F(ForeignFileTest, AFileWithAnAccessControlList) {
+    struct entry {
+        uint16_t tag, permissions;
+        uint32_t id;
+    };
+    const struct {
+        uint32_t version;
+        entry entries[5];
+    } list = {2, {{1, 6, UINT32_MAX}, {2, 4, 61002}, {4, 0, UINT32_MAX}, {16, 4, UINT32_MAX}, {32, 0, UINT32_MAX}}};
+    if (setxattr(path.c_str(), "system.posix_acl_access", &list, sizeof list, 0) != 0)
+        GTEST_SKIP() << "no access control lists in " << path;
+    struct stat entry;
+    ASSERT_EQ(0, stat(path.c_str(), &entry));
+    ASSERT_EQ(0640u, entry.st_mode & 0777);
+    const std::string group = std::to_string(getegid());
+    options.group = group.c_str();
+    Handle handle = open();
+    Task task(files);
+    supply_in_place(task);
+    expect_failure(handle, EACCES, {"access control list", "pair's group", "setfacl -b"});
 }
 
 TEST_F(ForeignFileTest, AChangeIsFoundAtTheNextNotification) {

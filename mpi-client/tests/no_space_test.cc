@@ -82,6 +82,14 @@ TEST_F(NoSpaceTest, EveryPageOfAPairThatOpenedIsThere) {
     EXPECT_EQ(0xAB, mapping[bytes - 1]);
 }
 
+TEST_F(NoSpaceTest, AFileSystemWithoutALimit) {
+    const std::string mapped = small + "/mapped";
+    options.mapped_file = mapped.c_str();
+    ASSERT_EQ(0, mount("supply-test", small.c_str(), "tmpfs", MS_REMOUNT, "size=0"));
+    Handle handle = open();
+    ASSERT_EQ(0, umount2(small.c_str(), MNT_DETACH));
+}
+
 class ReserveTest : public RankTest {};
 
 TEST_F(ReserveTest, SignalsDoNotRestartIt) {

@@ -1,6 +1,7 @@
 // R3 for blocks of resident files: whatever the file or the task says wrongly is an error that names the field.
 #include <cstring>
 
+#include "file_lock.h"
 #include "resident_file_test.h"
 
 namespace supply_test {
@@ -159,6 +160,23 @@ TEST_F(OtherResidentFileViolationTest, ColumnsOfViews) {
     const uint32_t file = add_file(task, image.seal());
     task.supply_from_file(file, image.block(0).notification, 0);
     expect_refused(handle, {"mapped.resident", "'image'", "views"});
+}
+
+/* A task of another user could name any file that the rank's user may read. */
+TEST_F(OtherResidentFileViolationTest, AFileOfAnotherKindIsNotLocked) {
+    Handle handle = open();
+    Task task(files);
+    first_epoch(task);
+    receive_first_epoch(handle);
+    ResidentFileImage image = image_of(task);
+    image.seal();
+    image.bytes()[0] = 0;
+    const uint32_t file = add_file(task, image.bytes());
+    const int fd = ::open(task.entry(file).path, O_RDONLY | O_CLOEXEC);
+    task.supply_from_file(file, image.block(1).notification, 1);
+    expect_refused(handle, {"magic"});
+    EXPECT_FALSE(supply_file_is_locked(fd, F_WRLCK, READER_LOCK_BYTE));
+    close(fd);
 }
 
 TEST_F(OtherResidentFileViolationTest, AFileThatChangesAfterItsChecks) {

@@ -106,6 +106,9 @@ TEST_F(StatHostileTest, FilesThatAreNotMappedFiles) {
 TEST_F(StatHostileTest, ControlCharactersOfAFailureTextAreRemoved) {
     Handle handle = open_rank();
     Task task(pairs[0]);
+    /* C2 9B and, for some terminals, 9B are ESC [. */
+    task.send_failure("\xC2\x9B[2J\x9B[2J \xC3\xBC\xE2\x82\xAC\xF0\x9F\x98\x80 \xED\xA0\x80\xC0\x9B");
+    EXPECT_EQ("Spark failed:   [2J?[2J \xC3\xBC\xE2\x82\xAC\xF0\x9F\x98\x80 ?????", snapshot()["text"].text());
     task.send_failure("\033[2J \"quoted\" \\ \n\xFF\xC3");
     const Json pair = snapshot();
     EXPECT_EQ("failed", pair["state"].text());
@@ -148,7 +151,7 @@ TEST_F(StatHostileTest, PairsOfAnotherUser) {
     ASSERT_EQ(0, chmod(tool.c_str(), 0755));
     ASSERT_EQ(0, mkdir(output.c_str(), 0777));
     ASSERT_EQ(0, chmod(output.c_str(), 0777));
-    ASSERT_EQ(0, mkdir(folder.file("closed").c_str(), 0700));
+    ASSERT_EQ(0, mkdir(folder.file("closed \033[2J").c_str(), 0700));
     for (const std::string &file : {config[1], config[3]}) ASSERT_EQ(0, chmod(file.c_str(), 0644));
     Handle handle = open_rank();
     ASSERT_EQ(0, chmod(folder.path().c_str(), 0755));
@@ -163,7 +166,9 @@ TEST_F(StatHostileTest, PairsOfAnotherUser) {
     const std::string of_config = stat_as_carol(config);
     EXPECT_TRUE(says(of_config, {"no access", "belongs to root (uid 0) (mode 0600)", "absent"}));
     const std::string of_folder = stat_as_carol({folder.path()});
-    EXPECT_TRUE(says(of_folder, {"no access", pairs[0].mapped_file.c_str(), "closed", "is not open to this user"}));
+    EXPECT_TRUE(
+        says(of_folder, {"no access", pairs[0].mapped_file.c_str(), "closed  [2J", "is not open to this user"}));
+    EXPECT_EQ(std::string::npos, of_folder.find('\033'));
     ASSERT_EQ(0, chmod(pairs[0].mapped_file.c_str(), 0644));
     EXPECT_TRUE(says(stat_as_carol(config), {"open", "0/4", "rank for task"})) << "read permission is enough";
 }

@@ -1,5 +1,8 @@
 // supply-cat as a program: its output, its exit status, and that it removes its pair.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -166,14 +169,17 @@ TEST_F(SupplyCatTest, AClosedOutputIsAnErrorAndThePairIsRemoved) {
     EXPECT_TRUE(says(ended.err, {"supply-cat: standard output is closed"}));
     EXPECT_FALSE(std::filesystem::exists(files.mapped_file));
 
-    /* A reader that has exited. The last line of stderr is the exit status of supply-cat. */
-    const std::string gone = folder.file("gone");
-    Process broken({"sh", "-c", "{ " + line + "; echo $? >&2; } | { exec <&-; touch " + gone + "; }"}, folder.path());
-    wait_until("the reader's end", [&] { return std::filesystem::exists(gone); });
+    /* A reader that has exited: the test alone has the other end. */
+    const std::string output = folder.file("output");
+    ASSERT_EQ(0, mkfifo(output.c_str(), 0600));
+    const int reader = ::open(output.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    Process broken({"sh", "-c", "exec " + line + ">" + output}, folder.path());
     Task task(files);
+    ::close(reader);
     supply_datums(task, 0, 1);
     ended = broken.wait();
-    EXPECT_TRUE(says(ended.err, {"supply-cat: standard output: Broken pipe\n1\n"}));
+    EXPECT_EQ(1, ended.exit_status);
+    EXPECT_TRUE(says(ended.err, {"supply-cat: standard output: Broken pipe"}));
     EXPECT_TRUE(pair_is_gone());
 }
 

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <regex>
 
 #include "consume.h"
+#include "file_lock.h"
 #include "user_process.h"
 
 namespace supply_test {
@@ -91,6 +93,43 @@ class UsersTest : public RankTest {
         return done;
     }
 
+    /** Takes each name of the pair that is free, by files that would lead the rank astray, until it is killed. */
+    std::string race_for_names(const std::string &prey) const {
+        alarm(120);
+        for (;;) {
+            for (const std::string &path : paths()) {
+                const bool linked = symlink(prey.c_str(), path.c_str()) == 0;
+                usleep(50);
+                if (linked) unlink(path.c_str());
+                const bool made = mkfifo(path.c_str(), 0666) == 0 || mknod(path.c_str(), S_IFREG | 0666, 0) == 0;
+                usleep(50);
+                if (made) unlink(path.c_str());
+            }
+        }
+    }
+
+    /** Opens the pair until it has been opened and refused often enough. "" if it never had a file of another user. */
+    std::string open_against_race() const {
+        int opened = 0, refused = 0;
+        wait_until("both outcomes", [&] {
+            supply_t *supply;
+            const bool is_open = supply_open(&supply, &options) == SUPPLY_OK;
+            const std::string refusal = is_open ? "" : supply_error(supply);
+            for (const std::string &path : paths()) {
+                struct stat entry;
+                if (is_open && (lstat(path.c_str(), &entry) != 0 || entry.st_uid != alice.id || S_ISLNK(entry.st_mode)))
+                    throw std::runtime_error("the rank uses another user's " + path);
+            }
+            supply_close(supply);
+            (is_open ? opened : refused)++;
+            if (!is_open &&
+                !std::regex_search(refusal, std::regex("symbolic link|exists and is not|another (user|process)")))
+                throw std::runtime_error(refusal);
+            return opened >= 20 && refused >= 20;
+        });
+        return "";
+    }
+
     void expect_access(const std::string &path, mode_t mode, gid_t group) const {
         struct stat entry;
         ASSERT_EQ(0, lstat(path.c_str(), &entry)) << path;
@@ -166,6 +205,18 @@ TEST_F(UsersTest, LeftoversBlockNotTheirOwnersNextRunAndAreNamedToOthers) {
     EXPECT_TRUE(std::filesystem::is_empty(home + "/run"));
 }
 
+/* A member of the group can do so, and then the owner must know whom to look for. */
+TEST_F(UsersTest, LeftoversThatAnotherProcessHasLocked) {
+    options.group = "61000";
+    ASSERT_EQ("opened", as_user(alice, [&] { return try_to_open(); }));
+    const int fd = ::open(files.mapped_file.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(0, supply_file_lock(fd, F_WRLCK, RANK_LOCK_BYTE));
+    const std::string refused = as_user(alice, [&] { return try_to_open(); });
+    EXPECT_TRUE(says(refused, {files.mapped_file.c_str(), "of the pair's group", "is not here", "lsof"}));
+    close(fd);
+    EXPECT_EQ("opened", as_user(alice, [&] { return try_to_open(); }));
+}
+
 TEST_F(UsersTest, AFolderIsOpenedToTheGroupAndNoWider) {
     const std::string run = home + "/run";
     ASSERT_EQ(0, mkdir(run.c_str(), 0700));
@@ -200,6 +251,17 @@ TEST_F(UsersTest, AGroupThatTheRankIsNotInIsNamed) {
         EXPECT_EQ(round < 2, refused.find("its folder") != std::string::npos) << refused;
     }
     for (const std::string &path : paths()) EXPECT_NE(0, access(path.c_str(), F_OK)) << path;
+}
+
+TEST_F(UsersTest, AThirdUserWhoRacesForTheNamesInAStickyFolderGetsNothing) {
+    const std::string run = home + "/run", prey = folder.write("prey", "precious");
+    ASSERT_EQ(0, chown(prey.c_str(), alice.id, alice.id));
+    ASSERT_EQ(0, mkdir(run.c_str(), 0700));
+    ASSERT_EQ(0, chown(run.c_str(), alice.id, alice.id));
+    ASSERT_EQ(0, chmod(run.c_str(), 01777));
+    UserProcess racer(carol, [&] { return race_for_names(prey); });
+    EXPECT_EQ("", as_user(alice, [&] { return open_against_race(); }));
+    EXPECT_EQ("precious", read_file(prey));
 }
 
 TEST_F(UsersTest, RanksThatMakeTheFolderAtOnceAllShareIt) {

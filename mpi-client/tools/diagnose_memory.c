@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 #include "existing_folder.h"
+#include "file_space.h"
 #include "memory_limit.h"
 
 #define SHMEM_HUGE_PAGES "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
@@ -33,16 +33,17 @@ static void check_space(struct diagnosis *diagnosis, const char *folder, uint64_
                          folder);
         return;
     }
-    const uint64_t available = (uint64_t)space.f_bavail * space.f_frsize;
-    /* A tmpfs without a limit has no blocks. */
-    const bool fits = space.f_blocks == 0 || needed <= available;
+    const uint64_t available = supply_space_free(&space);
+    const bool fits = needed <= available;
+    char what[64] = "the file system has no limit";
+    if (available != SPACE_WITHOUT_LIMIT) snprintf(what, sizeof what, "%.1f are free", megabytes(available));
     if (type.f_type != TMPFS_MAGIC && type.f_type != RAMFS_MAGIC)
         diagnosis_report(diagnosis, DIAGNOSIS_WARNING, "space",
                          "set paths in /dev/shm, or in another tmpfs, in mapped-files.conf",
                          "%s is not on a tmpfs: the kernel also writes the mapped files to a disk", folder);
     diagnosis_report(diagnosis, fits ? DIAGNOSIS_OK : DIAGNOSIS_FAILED, "space", fits ? NULL : more_space,
-                     "%s: %.1f MB are needed for %zu pair%s, and %.1f are free", folder, megabytes(needed), pairs,
-                     pairs == 1 ? "" : "s", megabytes(available));
+                     "%s: %.1f MB are needed for %zu pair%s, and %s", folder, megabytes(needed), pairs,
+                     pairs == 1 ? "" : "s", what);
 }
 
 static dev_t file_system(const char *folder) {

@@ -1,17 +1,18 @@
 /** supply-stat: what the pairs of this node are doing. */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "command_line.h"
+#include "failure.h"
+#include "groups.h"
 #include "interruption.h"
 #include "stat_json.h"
 #include "stat_table.h"
-#include "groups.h"
-
-#include <sys/stat.h>
 
 /* Seconds between the two snapshots of a rate, if no interval is given. */
 #define ONCE_SECONDS 1.0
@@ -78,12 +79,14 @@ struct watch {
 
 static void report_denied(const char *folder) {
     struct stat entry;
-    char owner[USER_TEXT_BYTES];
-    if (lstat(folder, &entry) == 0)
-        fprintf(stderr,
-                "%s: %s belongs to %s and is not open to this user: its pairs are not shown: run as that user, or as "
-                "root\n",
-                tool.name, folder, supply_user_text(entry.st_uid, owner));
+    char owner[USER_TEXT_BYTES], line[PATH_MAX];
+    if (lstat(folder, &entry) != 0) return;
+    /* Another user has chosen the name. */
+    supply_copy_line(line, sizeof line, folder, strlen(folder));
+    fprintf(stderr,
+            "%s: %s belongs to %s and is not open to this user: its pairs are not shown: run as that user, or as "
+            "root\n",
+            tool.name, line, supply_user_text(entry.st_uid, owner));
 }
 
 /* Lists the current pairs. */

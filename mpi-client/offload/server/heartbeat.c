@@ -1,7 +1,6 @@
 #include "heartbeat.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "interruption.h"
@@ -28,7 +27,7 @@ static json_t *describe(const struct progress *progress) {
 
 /* A routine that does not ask would run on. */
 static void end_by_signal(const struct channel *channel) {
-    unlink(channel->path);
+    channel_remove(channel);
     signal(interruption_signal(), SIG_DFL);
     raise(interruption_signal());
 }

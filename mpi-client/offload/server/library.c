@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-char *libraries_default_folder(void) {
+char *libraries_installed_folder(void) {
     char *program = realpath("/proc/self/exe", NULL), *installed = NULL;
     char *name = program == NULL ? NULL : strrchr(program, '/');
     if (name == NULL) return program;
@@ -20,15 +20,28 @@ char *libraries_default_folder(void) {
     return installed;
 }
 
+/* The path of the library in the named folder, else in the installed one. NULL: no memory. */
+static char *path_of(const struct libraries *libraries, const char *name) {
+    char *path = NULL;
+    const char *const folders[] = {libraries->folder, libraries->installed};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (folders[i] == NULL) continue;
+        free(path);
+        if (asprintf(&path, "%s/%s", folders[i], name) < 0) return NULL;
+        if (access(path, R_OK) == 0) break;
+    }
+    return path;
+}
+
 static struct library *load(struct libraries *libraries, const char *name, char *text, size_t text_bytes) {
     if (name[0] == '\0' || strchr(name, '/') != NULL) {
         snprintf(text, text_bytes,
-                 "'%s' is no file name of a library: supply-server loads libraries from %s only (--libraries)", name,
-                 libraries->folder);
+                 "'%s' is no file name of a library: supply-server loads libraries from its folders only (--libraries)",
+                 name);
         return NULL;
     }
-    char *path;
-    if (asprintf(&path, "%s/%s", libraries->folder, name) < 0) {
+    char *path = path_of(libraries, name);
+    if (path == NULL) {
         snprintf(text, text_bytes, "no memory for a library");
         return NULL;
     }

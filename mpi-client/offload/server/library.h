@@ -13,9 +13,10 @@ struct library {
     struct library *next;
 };
 
-/** folder: the only one from which libraries are loaded. */
+/** Libraries are loaded from these folders only. folder: the one that the user has named, or NULL. It comes first. */
 struct libraries {
     const char *folder;
+    char *installed;
     struct library *first;
 };
 
@@ -23,7 +24,7 @@ struct libraries {
  * The folder of installed libraries, or the program's own folder if it is not installed. The caller frees it. NULL: no
  * memory.
  */
-char *libraries_default_folder(void);
+char *libraries_installed_folder(void);
 
 /** The routine of a library, by the library's file name. NULL: text says why. A library stays loaded. */
 const supply_routine_t *libraries_find(struct libraries *libraries, const char *library, const char *routine,

@@ -31,8 +31,8 @@ static const struct tool tool = {
         "  --named-pipes FILE    named-pipes.conf (default: SUPPLY_NAMED_PIPES)\n"
         "  --local-rank N        line of the config files, from 0 (default: from the MPI launcher)\n"
         "  --timeout SECONDS     timeout of each wait for rows (default: SUPPLY_TIMEOUT, or 120)\n"
-        "  --libraries FOLDER    the folder whose shared libraries may be called (default: SUPPLY_LIBRARIES, or\n"
-        "                        those that are installed with it)\n"
+        "  --libraries FOLDER    a folder whose shared libraries may be called, before those that are installed\n"
+        "                        (default: SUPPLY_LIBRARIES)\n"
         "  --help, --version\n"
         "\n"
         "The commands come through a socket beside the mapped file, PATH.server, which only this user can open.\n"
@@ -46,8 +46,9 @@ static bool is_interrupted(void *unused) {
 
 static bool open_server(struct server *server) {
     double timeout = 0;
-    char *path = socket_path(&server->options, &timeout, server->text);
-    if (path != NULL) channel_open(&server->channel, path, server->text, sizeof server->text);
+    int folder;
+    char *path = socket_path(&server->options, &folder, &timeout, server->text);
+    if (path != NULL) channel_open(&server->channel, folder, path, server->text, sizeof server->text);
     free(path);
     if (agreement_open(&server->agreement, &server->ranks, timeout, server->text)) return true;
     if (server->ranks.rank == 0) fprintf(stderr, "%s: %s\n", tool.name, server->text);
@@ -70,7 +71,7 @@ int main(int argc, char **argv) {
     server.options.named_pipes = selection.named_pipes;
     if (selection.local_rank >= 0) server.options.local_rank = selection.local_rank;
     server.options.interrupted = is_interrupted;
-    if (server.libraries.folder == NULL) server.libraries.folder = libraries_default_folder();
+    server.libraries.installed = libraries_installed_folder();
     interruption_install();
     crash_install();
     const bool opened = open_server(&server);

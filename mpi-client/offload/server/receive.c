@@ -211,6 +211,8 @@ static void place_rows(struct held *held, const struct ranks *ranks, bool is_spa
     if (ranks->rank == 0) part->first_row = 0;
     MPI_Allreduce(&part->local_rows, &part->rows, 1, MPI_UINT64_T, MPI_SUM, ranks->comm);
     MPI_Allreduce(MPI_IN_PLACE, &part->columns, 1, MPI_UINT64_T, MPI_MAX, ranks->comm);
+    /* A rank without rows does not know the format: it has zero bytes. */
+    MPI_Allreduce(MPI_IN_PLACE, held->keys->format, sizeof held->keys->format, MPI_UNSIGNED_CHAR, MPI_MAX, ranks->comm);
     growing_fit(&held->values);
     part->values = (double *)held->values.address;
     if (!is_sparse) return;

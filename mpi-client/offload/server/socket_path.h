@@ -5,9 +5,10 @@
 #include "supply.h"
 
 /**
- * The path of the socket, beside the mapped file of the pair, whose folder is made and checked as a pair's; free() it.
- * timeout: gets the limit of each wait in seconds, from the options or the environment. NULL: text says why.
+ * The path of the socket, next to the mapped file of the pair; free() it. folder: gets its folder, which is made and
+ * checked as a pair's, and which the caller closes. timeout: gets the timeout of each wait in seconds, from the options
+ * or the environment. NULL: text says why.
  */
-char *socket_path(const supply_options_t *options, double *timeout, char *text);
+char *socket_path(const supply_options_t *options, int *folder, double *timeout, char *text);
 
 #endif

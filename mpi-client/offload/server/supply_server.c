@@ -280,4 +280,5 @@ void server_free(struct server *server) {
     drop_all(server);
     agreement_close(&server->agreement);
     json_decref(server->last_answer);
+    free(server->libraries.installed);
 }

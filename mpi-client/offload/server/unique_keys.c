@@ -133,11 +133,8 @@ static bool check_portion(const struct exchange *exchange, uint64_t portion, cha
 bool keys_are_unique(const struct keys *keys, const struct ranks *ranks, uint64_t portion, struct progress *progress,
                      char *text) {
     struct exchange exchange = {.keys = keys, .ranks = ranks, .digest = MPI_DATATYPE_NULL};
-    /* A rank without rows does not know the format. */
-    int has_keys = keys->format[0] != '\0';
-    MPI_Allreduce(MPI_IN_PLACE, &has_keys, 1, MPI_INT, MPI_MAX, ranks->comm);
     text[0] = '\0';
-    if (!has_keys) return true;
+    if (keys->format[0] == '\0') return true;
     bool are_unique = allocate(&exchange, portion, text);
     for (uint64_t i = 0; i < exchange.portions && are_unique; i++) {
         progress_set(progress, i, exchange.portions);

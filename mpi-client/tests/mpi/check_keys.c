@@ -38,10 +38,9 @@ int main(int argc, char **argv) {
     if (argc < 5) MPI_Abort(ranks.comm, 2);
     const uint64_t count = strtoull(argv[2], NULL, 10), same = strtoull(argv[4], NULL, 10);
     struct keys *keys = keys_new();
-    for (uint64_t i = (uint64_t)ranks.rank; i < count; i += (uint64_t)ranks.count) {
-        snprintf(keys->format, sizeof keys->format, "%s", argv[3]);
+    snprintf(keys->format, sizeof keys->format, "%s", argv[3]);
+    for (uint64_t i = (uint64_t)ranks.rank; i < count; i += (uint64_t)ranks.count)
         add_key(keys, i + same < count ? i : 0);
-    }
     const double begin = MPI_Wtime();
     const bool unique = keys_are_unique(keys, &ranks, strtoull(argv[1], NULL, 10), &progress, text);
     printf("rank %d: %s\n", ranks.rank, unique ? "unique" : text);
