@@ -79,9 +79,9 @@ private object ArchitectureSuite {
   private val data = Seq("core", "protocol", "data")
   private val sources =
     Seq("sources", "sources.rows", "sources.cache", "sources.lmdb")
-  private val executor = data ++ sources ++ Seq("plan", "pair")
+  private val executor = data ++ sources ++ Seq("plan", "pair", "results", "types")
   private val failure = executor :+ "executor"
-  private val driver = failure ++ Seq("failure", "results", "types")
+  private val driver = failure :+ "failure"
   private val entryPoint = driver :+ "driver"
 
   /** Each package, and the packages that it may import. */
@@ -97,7 +97,7 @@ private object ArchitectureSuite {
     "sources.rows" -> (data :+ "types"),
     "sources.cache" -> Seq("core"),
     "sources.lmdb" -> (data ++ Seq("sources", "sources.cache")),
-    "executor" -> executor,
+    "executor" -> (executor :+ internals),
     "failure" -> (failure :+ internals),
     "driver" -> (driver :+ internals),
     "offload" -> (entryPoint :+ internals),

@@ -37,9 +37,9 @@ object Doctor {
 
   private def spark: Finding = {
     val text = s"$SPARK_VERSION with Scala ${scala.util.Properties.versionNumberString}"
-    if (SPARK_VERSION.startsWith(BuiltFor.sparkLine + ".")) Finding("ok", "spark", text)
+    if (BuiltFor.isTested) Finding("ok", "spark", text)
     else Finding("warning", "spark",
-      s"$text, which is not tested: this jar is built for Spark ${BuiltFor.sparkLine}",
+      s"$text, which is not tested: this jar is tested with Spark ${BuiltFor.tested.mkString(", ")}",
       BuiltFor.fix)
   }
 

@@ -51,7 +51,7 @@ object Supplier {
       // slow machine starts Spark.
       .setIfMissing("spark.executor.heartbeatInterval", "2s")
     // A task can do nothing on another node than its rank's, so it waits there for a core for the
-    // whole time limit.
+    // whole timeout.
     if (options.run.pairs.hosts != null)
       conf.setIfMissing("spark.locality.wait", s"${math.ceil(options.run.timeout).toLong}s")
     val sc = SparkContext.getOrCreate(conf)
@@ -93,8 +93,7 @@ object Supplier {
 
   private def run(sc: SparkContext, options: SupplierOptions): String = {
     var persisted: Option[RDD[_]] = None
-    val settings = options.run.settings
-    try Report.table(SupplyJob.run(sc, settings) {
+    try Report.table(SupplyJob.run(sc, options.run) { settings =>
         val partitions = Option(options.partitions).map(_.toInt).getOrElse(
           4 * ResumePositions.firstRanks(settings))
         if (partitions < 1)

@@ -21,17 +21,42 @@ object BuiltFor {
   private val scalaLine = properties.getProperty("scala")
   private val runningScala = firstTwo(scala.util.Properties.versionNumberString)
 
-  /** Why this jar cannot run here; null if it can. It runs with each minor version of its Spark. */
+  /** The minor versions of Spark that this jar is tested with, the oldest first. */
+  val tested: Array[String] = properties.getProperty("tested").split(" ")
+
+  /** Why this jar cannot run here; null if it can. It runs with each later minor version of its Spark. */
   val mismatch: String =
-    if (runningScala.equals(scalaLine) && major(SPARK_VERSION).equals(major(sparkLine))) null
+    if (runningScala.equals(scalaLine) && major(SPARK_VERSION).equals(major(sparkLine)) &&
+      minor(SPARK_VERSION) >= minor(tested(0))) null
     else {
       "this jar is built for Spark " + sparkLine + " with Scala " + scalaLine + ", and this is Spark " + SPARK_VERSION +
         " with Scala " + runningScala
     }
 
+  /** Whether this jar is tested with this Spark. */
+  def isTested: Boolean = contains(tested, firstTwo(SPARK_VERSION))
+
   /** What to do with another Spark. */
-  val fix: String = "build the jar for this Spark (make build SPARK=" + firstTwo(
-    SPARK_VERSION) + "), or set SPARK_HOME to a Spark " + sparkLine
+  val fix: String = {
+    val other = lineOf(major(SPARK_VERSION))
+    val build = if (other == null || other.equals(sparkLine)) ""
+    else "build the jar for this Spark (make build SPARK=" + other + "), or "
+    build + "set SPARK_HOME to a Spark " + properties.getProperty("tested").replace(" ", " or ")
+  }
+
+  /** The line that has a jar for this major version of Spark, or null. */
+  private def lineOf(majorVersion: String): String = {
+    val lines = properties.getProperty("lines").split(" ")
+    var i = 0
+    while (i < lines.length && !major(lines(i)).equals(majorVersion)) i += 1
+    if (i < lines.length) lines(i) else null
+  }
+
+  private def contains(versions: Array[String], version: String): Boolean = {
+    var i = 0
+    while (i < versions.length && !versions(i).equals(version)) i += 1
+    i < versions.length
+  }
 
   private def firstTwo(version: String): String = {
     val end = version.indexOf('.', version.indexOf('.') + 1)
@@ -39,4 +64,7 @@ object BuiltFor {
   }
 
   private def major(version: String): String = version.substring(0, version.indexOf('.'))
+
+  private def minor(version: String): Int =
+    Integer.parseInt(firstTwo(version).substring(version.indexOf('.') + 1))
 }

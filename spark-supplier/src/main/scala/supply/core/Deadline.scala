@@ -41,6 +41,14 @@ final class Deadline(@volatile private var allowed: Double) {
 }
 
 object Deadline {
+  /** About 30 years: their nanoseconds are a Long. */
+  private val maxSeconds = 1e9
+
+  /** Throws a ConfigException if the option `name` is no time to wait for. */
+  def require(name: String, seconds: Double): Unit =
+    if (!(seconds > 0 && seconds <= maxSeconds)) throw new ConfigException(
+      s"$name is $seconds: it must be above 0 seconds, and at most ${maxSeconds.toLong}")
+
   private val timer = Threads.scheduler("supply-deadline")
 
   /**

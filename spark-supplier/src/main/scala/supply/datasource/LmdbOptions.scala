@@ -2,7 +2,7 @@ package supply.datasource
 
 import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
-import supply.core.{ConfigException, NamedOptions}
+import supply.core.{ConfigException, Deadline, NamedOptions}
 import supply.sources.cache.LmdbCacheOptions
 
 /** The options of `spark.read.format("lmdb")`. */
@@ -46,8 +46,7 @@ private[supply] object LmdbOptions {
       throw new ConfigException("""no path: spark.read.format("lmdb").load("…/train_lmdb")""")
     if (parsed.partitions != null && parsed.partitions < 1)
       throw new ConfigException(s"partitions is ${parsed.partitions}: it must be at least 1")
-    if (!(parsed.timeout > 0))
-      throw new ConfigException(s"timeout is ${parsed.timeout}: it must be above 0 seconds")
+    Deadline.require("timeout", parsed.timeout)
     parsed
   }
 }

@@ -3,7 +3,8 @@ package supply.datasource
 import picocli.CommandLine.{Command, Mixin, Option => Opt}
 
 import supply.core.{ConfigException, NamedOptions}
-import supply.driver.{PairOptions, ResultsSettings}
+import supply.driver.PairOptions
+import supply.executor.ResultsSettings
 import supply.pair.ConfigFiles
 
 /** The options of `spark.read.format("supply")`. */

@@ -5,8 +5,7 @@ import org.apache.spark.sql.connector.read.PartitionReader
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 
 import supply.core.{ContractException, DriverCalls}
-import supply.driver.{FoundResult, SessionResults}
-import supply.executor.PinnedTask
+import supply.executor.{FoundResult, Misplaced, PinnedTask}
 import supply.plan.RankPlacement
 import supply.results.OpenResults
 
@@ -45,7 +44,7 @@ private final class ResultsReader(file: FoundResult, columns: Array[Int], driver
   private def requireNode(): Unit = {
     val here = PinnedTask.host
     if (here != file.host && !RankPlacement(Some(file.host), 0).isOn(here))
-      SessionResults.stopMisplaced(
+      Misplaced.stop(
         driver,
         s"the task of the result of rank ${file.rank} landed on $here, but its file is on ${file.host} " +
           s"(${file.path.file}): Spark needs an executor there; set spark.locality.wait to a minute or more")

@@ -8,7 +8,8 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 import supply.core.DriverCalls
-import supply.driver.{FoundResult, LoadedResults, SessionResults}
+import supply.driver.LoadedResults
+import supply.executor.{FoundResult, ResultsTask}
 
 /**
  * A scan of some columns: a partition for each rank that has written rows, on its node. Two equal
@@ -29,7 +30,7 @@ private final case class ResultsScan(loaded: LoadedResults, all: StructType, col
     partitions.map(file => ResultsPartition(file): InputPartition).toArray
 
   override def createReaderFactory(): PartitionReaderFactory =
-    new ResultsReaderFactory(loaded, columns.fieldNames.map(all.fieldIndex), SessionResults.calls)
+    new ResultsReaderFactory(loaded, columns.fieldNames.map(all.fieldIndex), loaded.misplaced)
 
   /** Of the columns that are read, a share of the file by Spark's estimate of their widths. */
   override def estimateStatistics(): Statistics = new Statistics {
@@ -51,7 +52,7 @@ private final class ResultsReaderFactory(@transient private val loaded: LoadedRe
   override def supportColumnarReads(partition: InputPartition): Boolean = true
 
   override def createColumnarReader(partition: InputPartition): PartitionReader[ColumnarBatch] =
-    SessionResults.inTask {
+    ResultsTask {
       new ResultsReader(partition.asInstanceOf[ResultsPartition].file, columns, driver)
     }
 

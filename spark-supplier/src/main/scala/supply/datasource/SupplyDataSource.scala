@@ -62,7 +62,7 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
       "save() takes no path: the ranks are named by mapped-files and named-pipes")
     if (options.contains(DataSourceUtils.PARTITIONING_COLUMNS_KEY))
       refusePartitionBy("the DataFrame")
-    SupplyJob.run(context.sparkContext, RunOptions.parse(options).settings)(
+    SupplyJob.run(context.sparkContext, RunOptions.parse(options))(_ =>
       FrameSource.of(data, new ListLengths))
     new SuppliedRelation(context, data.schema)
   }

@@ -25,7 +25,7 @@ private[supply] object LmdbOpener {
       inside = Some("data.mdb"))
     val location = Remote(file, cache)
     val bytes = sc.longAccumulator("supply.fetched")
-    val nodes = NodeJob.nodes(hosts)
+    val nodes = WatchedPlaces.nodes(hosts).hosts.places.size
     val progress = new Progress(sc, Seq(bytes))({ (totals, seconds) =>
       val most = nodes * file.length
       totals.head.toDouble / most ->
@@ -33,13 +33,14 @@ private[supply] object LmdbOpener {
     })
     // Each copy has the same content, so one node plans the partitions: the driver's node may have no
     // copy.
-    val planned = progress.during(NodeJob.run(sc, hosts, s"fetching $uri") { isFirst =>
-      val path = location.fetch(bytes.add(_))
-      if (!isFirst) None
-      else {
-        val found = LmdbFile.open(path)
-        Some(found.entries -> LmdbPartition.plan(found, partitions))
-      }
+    val planned = progress.during(NodeJob.run(sc, hosts, s"fetching $uri", cache.timeout) {
+      isFirst =>
+        val path = location.fetch(bytes.add(_))
+        if (!isFirst) None
+        else {
+          val found = LmdbFile.open(path)
+          Some(found.entries -> LmdbPartition.plan(found, partitions))
+        }
     })
     planned.flatten.headOption match {
       case Some((entries, plan)) => new LmdbRDD(sc, location, entries, plan)

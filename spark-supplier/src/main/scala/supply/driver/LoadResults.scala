@@ -2,7 +2,8 @@ package supply.driver
 
 import org.apache.spark.SparkContext
 
-import supply.core.ContractException
+import supply.core.{ContractException, SupplyException}
+import supply.executor.{FoundResult, NodeResults, ResultsSettings, ResultsTask}
 import supply.plan.Hostfile
 import supply.protocol.{Column, Schema}
 
@@ -16,11 +17,14 @@ private[supply] object LoadResults {
 
   def apply(sc: SparkContext, settings: ResultsSettings): LoadedResults = {
     val hosts = settings.readHosts()
-    SessionResults.begin(sc)
-    val found = sealedHere(sc, settings, hosts).getOrElse(byJob(sc, settings, hosts))
-      .sortBy(_.rank).toIndexedSeq
-    requireOneRun(settings.name, found)
-    new LoadedResults(sc, hosts, settings.name, found, commonSchema(settings.name, found))
+    val misplaced = SessionResults.misplaced(sc)
+    ReleaseResults.whileLoading {
+      val found = sealedHere(sc, settings, hosts).getOrElse(byJob(sc, settings, hosts))
+        .sortBy(_.rank).toIndexedSeq
+      requireOneRun(settings.name, found)
+      val schema = commonSchema(settings.name, found)
+      new LoadedResults(sc, hosts, misplaced, settings.name, found, schema)
+    }
   }
 
   /** None: not all of them are there, and the job waits for them or says why. */
@@ -33,9 +37,11 @@ private[supply] object LoadResults {
   private def byJob(
       sc: SparkContext, settings: ResultsSettings, hosts: Hostfile): Seq[FoundResult] = {
     val node = new NodeResults(settings, hosts, settings.timeout)
-    NodeJob.runWhile(sc, hosts, s"waiting for the result '${settings.name}'",
-      settings.timeout + startSeconds)(_ => SessionResults.inTask(node.find()))(
-      _.left.toOption).flatMap(_.toOption.get)
+    NodeJob.run(sc, hosts, s"waiting for the result '${settings.name}'",
+      settings.timeout, seconds = settings.timeout + startSeconds)(
+      _ => ResultsTask(node.find()),
+      isLast = (found: Either[SupplyException, Seq[FoundResult]]) => found.isLeft)
+      .flatMap(_.fold(throw _, identity))
   }
 
   /** Refuses a file of an earlier run. A rank that no task had supplied when it wrote has run 0. */

@@ -2,14 +2,18 @@ package supply.driver
 
 import org.apache.spark.SparkContext
 
+import supply.core.DriverCalls
+import supply.executor.FoundResult
 import supply.plan.Hostfile
 import supply.protocol.Schema
 
 /**
  * A result that `load()` has found on all ranks. The plans of its DataFrames refer to it. When no
- * plan does, the garbage collector's [[ReleaseResults]] removes the files.
+ * plan does, the garbage collector's [[ReleaseResults]] removes the files. `misplaced`: how a task
+ * says that it landed on a wrong node.
  */
-private[supply] final class LoadedResults(sc: SparkContext, hosts: Hostfile, val name: String,
+private[supply] final class LoadedResults(sc: SparkContext, hosts: Hostfile,
+    val misplaced: DriverCalls, val name: String,
     val files: IndexedSeq[FoundResult], val schema: Schema) {
   private val held = new ReleaseResults(sc, hosts, name, files)
   private val whenUnreachable = ReleaseResults.whenUnreachable(this, held)

@@ -16,7 +16,7 @@ private[supply] final class PinnedJob(
     sc: SparkContext, source: Source, plan: Plan, settings: TaskSettings) {
   val counters = new TaskCounters(sc)
   private val record = new RunRecord(sc, s"supply-${UUID.randomUUID()}")
-  private val job = new RankJob(sc, settings.hosts, settings.user.timeout,
+  private val job = new PlacedJob(sc, WatchedPlaces.ranks(settings.hosts), settings.user.timeout,
     s"supplying ${plan.ranks} ranks", record.causeOf)
 
   /** The ranks whose pairs had a task of this job. */

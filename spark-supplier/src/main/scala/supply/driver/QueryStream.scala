@@ -19,7 +19,8 @@ private[supply] final class QueryStream(context: SQLContext, settings: SupplySet
   StreamingInternals.whenStarted(context.streams, sink)(start)
 
   private def start(query: StreamingQuery): Unit = {
-    val started = new SupplyStream(context.sparkContext, settings, hosts, query.id)
+    // It signals the ranks from here on, so the end must be observed first.
+    lazy val started = new SupplyStream(context.sparkContext, settings, hosts, query.id)
     val end = new StreamingQueryEnd(query, () => lastBatch)(query.exception match {
       case Some(failure) => started.fail(Option(failure.getCause).getOrElse(failure))
       case None => started.end()

@@ -8,8 +8,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
 
-import supply.core.SupplyException
-import supply.executor.PinnedTask
+import supply.executor.{FoundResult, PinnedTask}
 import supply.plan.Hostfile
 import supply.results.OpenResults
 
@@ -29,11 +28,11 @@ private[driver] final class ReleaseResults(
 
   private def remove(): Unit = if (!sc.isStopped) {
     val (places, found) = (hosts, files)
-    NodeJob.runWhile(sc, hosts, s"releasing the result '$name'", seconds) { _ =>
+    NodeJob.run(sc, hosts, s"releasing the result '$name'", timeout, seconds = timeout) { _ =>
       found.filter(file => places.places(file.rank).isOn(PinnedTask.host)).foreach { file =>
         OpenResults.remove(file.path, file.generation)
       }
-    }(_ => Option.empty[SupplyException])
+    }
     ()
   }
 
@@ -41,29 +40,52 @@ private[driver] final class ReleaseResults(
     loads.update(key, loads.getOrElse(key, 0) + 1)
   }
 
-  /** Another `load()` may have found the same files. */
+  /** Another `load()` may have found the same files, or may be about to. */
   private def drop(): Unit = {
     val isLast = loads.synchronized {
       val left = loads.get(key).map(_ - 1)
       if (left.contains(0)) loads.remove(key) else left.foreach(loads.update(key, _))
-      left.contains(0)
+      if (left.contains(0) && loading > 0) unused.update(key, this)
+      left.contains(0) && loading == 0
     }
-    try if (isLast) remove()
+    if (isLast) removeUnused()
+  }
+
+  private def removeUnused(): Unit =
+    try remove()
     catch {
       case NonFatal(e) => log.warn(
           s"cannot release the result '$name', which no DataFrame refers to: the session's end does",
           e)
     }
-  }
 }
 
 private[driver] object ReleaseResults {
   private val log = LoggerFactory.getLogger(classOf[ReleaseResults])
   private val cleaner = Cleaner.create()
-  private val seconds = 60.0
+  private val timeout = 60.0
 
   /** How many loads refer to these files, by path and generation. */
   private val loads = mutable.Map.empty[Set[(String, Long)], Int]
+
+  /** How many loads run, and what goes after them unless they have found it. */
+  private var loading = 0
+  private val unused = mutable.Map.empty[Set[(String, Long)], ReleaseResults]
+
+  /** Runs `load`, which finds files. Until its end, none is removed because nothing refers to it. */
+  def whileLoading[A](load: => A): A = {
+    loads.synchronized(loading += 1)
+    try load
+    finally {
+      val remaining = loads.synchronized {
+        loading -= 1
+        val late = if (loading == 0) unused.toSeq else Nil
+        unused --= late.map(_._1)
+        late.collect { case (key, files) if !loads.contains(key) => files }
+      }
+      remaining.foreach(_.removeUnused())
+    }
+  }
 
   /** Releases when the garbage collector finds that nothing refers to `loaded`. */
   def whenUnreachable(loaded: LoadedResults, files: ReleaseResults): Cleaner.Cleanable = {

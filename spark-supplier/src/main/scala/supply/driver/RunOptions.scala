@@ -113,8 +113,8 @@ final class RunOptions {
       "The file in --resident-folder stays after the run. A later run with the same source, --partitions, --ranks, --seed, " +
         "--shuffle, --exchange-fraction, --block-elements and NAME uses it from its first epoch on, and does not read the source. An LMDB is known by its path, size and " +
         "time of modification. A DataFrame has no such mark: its NAME must say which data it is. " +
-        "Before its first block, a run reads the header of each block of the file, so blocks of at least 1 MiB are wise " +
-        "(block= of mapped-files.conf). Remove the files (*.kept) yourself."))
+        "Before its first block, a run reads the header of each block of the file, so set block= to at least 1 MiB " +
+        "in mapped-files.conf. Remove the files (*.kept) yourself."))
   var keep: String = _
 
   @Mixin
@@ -148,20 +148,24 @@ final class RunOptions {
         "If that run resumed an earlier one itself, give its LIST, a slash, and the new one. The ranks bring no positions."))
   var resumePositions: String = _
 
-  def settings: SupplySettings = SupplySettings(
+  /** What a failure needs to reach the ranks, also one of the other settings. */
+  private[driver] def ranksToNotify: SupplySettings = SupplySettings(
     ranks = ranks,
     mappedFiles = pairs.mappedFiles,
     namedPipes = pairs.namedPipes,
+    hosts = Option(pairs.hosts),
+    timeout = timeout,
+    waitForRank = waitForRank,
+    residentFolder = Option(residentFolder))
+
+  /** Throws a ConfigException if a value is wrong. */
+  def settings: SupplySettings = ranksToNotify.copy(
     epochs = epochs,
     seed = seed,
     shuffle = Shuffle.named(shuffle, shuffleBuffer, Option(exchangeFraction).map(_.toDouble)),
     uneven = Uneven.named(uneven),
     blockElements = Option(blockElements).map(_.toInt),
-    hosts = Option(pairs.hosts),
-    timeout = timeout,
-    waitForRank = waitForRank,
     resident = resident,
-    residentFolder = Option(residentFolder),
     residentQuota = Option(residentQuota).map(Size.bytes("--resident-quota", _)),
     keep = Option(keep),
     resumePositions = Option(resumePositions))

@@ -70,7 +70,8 @@ private[supply] object RunPlan {
   private def count(sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile,
       timeout: Double): IndexedSeq[Long] = {
     val inOrder = plan.copy(epochs = 1, shuffle = Shuffle.Off)
-    new RankJob(sc, hosts, timeout, "counting the elements of each partition (--uneven)").run {
+    new PlacedJob(sc, WatchedPlaces.ranks(hosts), timeout,
+      "counting the elements of each partition (--uneven)").run {
       new PinnedRDD(sc, source, inOrder, hosts)
         .flatMap(
           _.iterator.flatMap(_.partitions).map(partition => partition.index -> count(partition)))

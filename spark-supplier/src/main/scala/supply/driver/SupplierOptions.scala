@@ -15,7 +15,7 @@ import supply.sources.cache.LmdbCacheOptions
   exitCodeList = Array(
     "0:every rank has received all its data",
     "1:Spark or the source failed; the last line on stderr says why",
-    "2:an option is wrong",
+    "2:an option is unknown or missing, or is no number",
     "3:a rank did not come, stalled, stopped or died; the last line on stderr says which"))
 final class SupplierOptions {
   @Opt(

@@ -29,9 +29,18 @@ object SupplyJob {
    * Supplies a source to all its ranks. Returns what each has received; throws the first cause if
    * that is not all its data. `open` runs here, so that waiting ranks learn of a failure in it.
    */
-  def run(sc: SparkContext, settings: SupplySettings)(open: => Source): IndexedSeq[TaskReport] = {
-    var hosts = Hostfile.oneNode(math.max(1, settings.ranks))
-    val deadline = new Deadline(settings.timeout)
+  def run(sc: SparkContext, settings: SupplySettings)(open: => Source): IndexedSeq[TaskReport] =
+    run(sc, settings, settings)(_ => open)
+
+  /** The same with options, whose values are checked here, so that waiting ranks learn of a mistake. */
+  def run(sc: SparkContext, options: RunOptions)(
+      open: SupplySettings => Source): IndexedSeq[TaskReport] =
+    run(sc, options.ranksToNotify, options.settings)(open)
+
+  private def run(sc: SparkContext, known: SupplySettings, checked: => SupplySettings)(
+      open: SupplySettings => Source): IndexedSeq[TaskReport] = {
+    var hosts = Hostfile.oneNode(math.max(1, known.ranks))
+    val deadline = new Deadline(known.timeout)
     val random = new SecureRandom
     var run = 0L
     while (run == 0) run = random.nextLong()
@@ -53,11 +62,12 @@ object SupplyJob {
       ()
     }
     try SparkInternals.beforeShutdown(() => end()) {
+        val settings = checked
         settings.check()
         hosts = settings.readHosts()
         ContainerMemory.require(sc, settings.configFiles, hosts)
         TaskSlots.require(sc, hosts, settings.timeout)
-        val source = open
+        val source = open(settings)
         val plan = RunPlan(sc, source, settings, hosts)
         val pinned =
           new PinnedJob(sc, source, plan, taskSettings(settings, hosts, source, plan, run))
@@ -70,13 +80,13 @@ object SupplyJob {
       case e: Throwable =>
         // The interrupt would also end the wait for the ranks.
         if (endedBefore.isDefined) Thread.interrupted()
-        val cause = endedBefore.getOrElse(RankJob.causeOf(e))
+        val cause = endedBefore.getOrElse(PlacedJob.causeOf(e))
         if (!sc.isStopped) {
           // A rank that is gone may come back if the run waits for it.
           val attached =
-            if (settings.waitForRank) Set.empty[Int] else job.fold(Set.empty[Int])(_.attachedRanks)
-          try FailureBroadcast.send(sc, settings.configFiles, hosts, run, attached, describe(cause),
-              patience(cause, deadline), settings.residentFolder)
+            if (known.waitForRank) Set.empty[Int] else job.fold(Set.empty[Int])(_.attachedRanks)
+          try FailureBroadcast.send(sc, known.configFiles, hosts, run, attached, describe(cause),
+              patience(cause, deadline), known.residentFolder)
           catch {
             case NonFatal(second) =>
               log.warn("not all ranks were notified of the failure: {}", describe(second))
@@ -127,6 +137,8 @@ object SupplyJob {
   /** One line: the text of an error of our own; the class and text of any other. */
   private[supply] def describe(e: Throwable): String = e match {
     case known: SupplyException => known.getMessage
+    case _: InterruptedException =>
+      "the program that ran the Supplier was interrupted before every rank had all its data"
     case other => other.toString.linesIterator.take(1).mkString
   }
 }

@@ -9,7 +9,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.supply.SparkInternals
 import org.slf4j.LoggerFactory
 
-import supply.core.{ConfigException, Deadline, SupplierEndedException, Threads}
+import supply.core.{ConfigException, Deadline, PlacementException, SupplierEndedException, Threads}
 import supply.data.{NoElements, Source}
 import supply.executor.{StreamPart, StreamSignal, SupplySettings, TaskSettings}
 import supply.failure.FailureBroadcast
@@ -31,9 +31,9 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   @volatile private var attached = Set.empty[Int]
   @volatile private var job = Option.empty[PinnedJob]
 
+  private val signalSeconds = settings.timeout / SignalsInTimeout
   private val timer =
-    Threads.repeat("supply-stream", 0, (settings.timeout * 1000 / SignalsInTimeout).toLong)(
-      signal())
+    Threads.repeat("supply-stream", 0, (signalSeconds * 1000).toLong)(signal())
 
   private val shutdown = SparkInternals.atShutdown { () =>
     val cause = new SupplierEndedException(
@@ -59,13 +59,13 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
     try pinned(new NoElements(sc), StreamPart.End)
     catch {
       // The job has already waited for the ranks.
-      case NonFatal(e) => deliver(RankJob.causeOf(e), wait = 0)
+      case NonFatal(e) => deliver(PlacedJob.causeOf(e), wait = 0)
     }
   }
 
   /** Notifies the ranks why nothing more comes. */
   def fail(cause: Throwable): Unit = over {
-    val known = RankJob.causeOf(cause)
+    val known = PlacedJob.causeOf(cause)
     deliver(known, SupplyJob.patience(known, deadline))
   }
 
@@ -105,10 +105,14 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
     FailureBroadcast.send(sc, settings.configFiles, hosts, run,
       if (settings.waitForRank) Set.empty else attached, SupplyJob.describe(cause), wait)
 
+  /** A node without a free core gets its next signal. The others must not wait for it. */
   private def signal(): Unit = {
     val toSend = new StreamSignal(settings.configFiles, hosts, run)
-    NodeJob.run(sc, hosts, "signalling the ranks that their stream lives")(_ => toSend.send())
-    ()
+    try {
+      NodeJob.run(sc, hosts, "signalling the ranks that their stream lives", signalSeconds,
+        seconds = signalSeconds)(_ => toSend.send())
+      ()
+    } catch { case e: PlacementException => log.info(e.getMessage) }
   }
 }
 

@@ -8,39 +8,44 @@ import org.apache.spark.supply.SparkInternals
 import org.slf4j.LoggerFactory
 
 import supply.core.{MisplacedException, PairHeldException, PlacementException, SupplyException, Threads}
-import supply.executor.PinnedTask
-import supply.plan.Hostfile
+import supply.executor.Misplaced
 
 /**
- * Stops a job, whose last stage has one task for each rank, when
+ * Stops a job, whose last stage has one task for each place, when
  *   - a task fails with an error that a retry cannot mend;
- *   - a task lands on another node than its rank's, [[PinnedTask.MisplacedLimit]] times in a row;
- *   - a rank has had no task for longer than the timeout: Spark itself would wait for ever.
+ *   - a task lands on another node than its place's, [[Misplaced.Limit]] times in a row;
+ *   - a place has had no task for longer than the timeout, while no stage in front runs: Spark
+ *     itself would wait for ever.
  * It also asks for executors where tasks are missing. `stopCause`: why the task of that number (in
  * Spark) stopped without a failure that Spark counts.
  */
 private[supply] final class TaskWatch(
-    sc: SparkContext, group: String, hosts: Hostfile, timeout: Double,
+    sc: SparkContext, group: String, watched: WatchedPlaces, timeout: Double,
     stop: SupplyException => Unit,
     stopCause: Long => Option[SupplyException])
     extends SparkListener with AutoCloseable {
   import TaskWatch._
 
-  private val ranks = hosts.places.size
-  private val placement = new ExecutorPlacement(sc, hosts)
+  private val places = watched.hosts.places
+  private val placement = new ExecutorPlacement(sc, watched.hosts)
   private var stage = -1
+
+  /** Those in front of the last one, and how many of their tasks run. */
+  private var stagesInFront = Set.empty[Int]
+  private var runningInFront = 0
+
   private val running = mutable.Map.empty[Int, Int].withDefaultValue(0)
 
   /** By Spark's number of the task. */
   private val tasks = mutable.Map.empty[Long, RunningTask]
 
-  /** Ranks whose task has succeeded. A stage that Spark submits again starts the others only. */
+  /** Places whose task has succeeded. A stage that Spark submits again starts the others only. */
   private val done = mutable.Set.empty[Int]
 
-  /** Rank to the time since when it has had no task. */
+  /** Place to the time since when it has had no task. */
   private val missing = mutable.Map.empty[Int, Long]
 
-  /** Rank to the number of times in a row that its task has landed on another node. */
+  /** Place to the number of times in a row that its task has landed on another node. */
   private val misplaced = mutable.Map.empty[Int, Int].withDefaultValue(0)
 
   private var lateBefore = Set.empty[Int]
@@ -49,45 +54,59 @@ private[supply] final class TaskWatch(
 
   override def onJobStart(start: SparkListenerJobStart): Unit = synchronized {
     if (start.properties != null && start.properties.getProperty("spark.jobGroup.id") == group)
-      stage = start.stageIds.max
+      begin(start)
   }
+
+  private def begin(start: SparkListenerJobStart): Unit = {
+    stage = start.stageIds.max
+    stagesInFront = start.stageIds.toSet - stage
+    waitAgain()
+  }
+
+  /** Begins the time again in which the places must get their tasks. */
+  private def waitAgain(): Unit = places.indices.foreach(hasNoTask)
 
   override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit = synchronized {
-    if (submitted.stageInfo.stageId == stage) (0 until ranks).foreach(hasNoTask)
+    if (submitted.stageInfo.stageId == stage) waitAgain()
   }
 
-  /** Does nothing if the rank needs no task, or has one of an earlier attempt of the stage. */
-  private def hasNoTask(rank: Int): Unit =
-    if (!done(rank) && running(rank) == 0) missing.put(rank, System.nanoTime())
+  /** Does nothing if the place needs no task, or has one of an earlier attempt of the stage. */
+  private def hasNoTask(place: Int): Unit =
+    if (!done(place) && running(place) == 0) missing.put(place, System.nanoTime())
 
   override def onTaskStart(start: SparkListenerTaskStart): Unit = synchronized {
+    if (stagesInFront(start.stageId)) runningInFront += 1
     if (start.stageId == stage) {
-      val rank = start.taskInfo.partitionId
-      running(rank) += 1
-      missing.remove(rank)
-      val wellPlaced = hosts.places(rank).isOn(start.taskInfo.host)
+      val place = start.taskInfo.partitionId
+      running(place) += 1
+      missing.remove(place)
+      val wellPlaced = places(place).isOn(start.taskInfo.host)
       tasks(start.taskInfo.taskId) = RunningTask(start.taskInfo.executorId, wellPlaced)
-      if (wellPlaced) misplaced.remove(rank)
+      if (wellPlaced) misplaced.remove(place)
       // It cannot attach while the first attempt lives, and on another node it has no pair.
       if (start.taskInfo.speculative) {
         sc.killTaskAttempt(start.taskInfo.taskId, interruptThread = true,
-          "a rank has one task: no speculation")
+          "a place has one task: no speculation")
       }
     }
   }
 
   override def onTaskEnd(end: SparkListenerTaskEnd): Unit = synchronized {
+    if (stagesInFront(end.stageId)) {
+      runningInFront -= 1
+      if (runningInFront == 0) waitAgain()
+    }
     if (end.stageId == stage && end.taskInfo != null) {
-      val rank = end.taskInfo.partitionId
-      running(rank) -= 1
+      val place = end.taskInfo.partitionId
+      running(place) -= 1
       tasks.remove(end.taskInfo.taskId)
-      if (end.reason == Success) done += rank
-      hasNoTask(rank)
+      if (end.reason == Success) done += place
+      hasNoTask(place)
       if (!end.taskInfo.speculative) hopeless(end.reason).foreach(stop)
       if (end.reason.isInstanceOf[TaskKilled]) stopCause(end.taskInfo.taskId).foreach {
-        case misplaced: MisplacedException => placeAgain(rank, misplaced.getMessage)
+        case misplaced: MisplacedException => placeAgain(place, misplaced.getMessage)
         // If Spark does not know the attempt that holds the pair, nobody ends that attempt.
-        case held: PairHeldException => if (running(rank) == 0) stop(held)
+        case held: PairHeldException => if (running(place) == 0) stop(held)
         case _ => ()
       }
     }
@@ -99,28 +118,29 @@ private[supply] final class TaskWatch(
     case _ => None
   }
 
-  private def placeAgain(rank: Int, message: String): Unit = {
-    misplaced(rank) += 1
-    if (misplaced(rank) < PinnedTask.MisplacedLimit) {
+  private def placeAgain(place: Int, message: String): Unit = {
+    misplaced(place) += 1
+    if (misplaced(place) < Misplaced.Limit) {
       log.warn(
-        s"$message: it is placed again (${misplaced(rank)} of ${PinnedTask.MisplacedLimit - 1})")
+        s"$message: it is placed again (${misplaced(place)} of ${Misplaced.Limit - 1})")
     } else {
       stop(new PlacementException(
-          s"$message, for the ${PinnedTask.MisplacedLimit}th time in a row: has that node lost its executor? See the log of " +
+          s"$message, for the ${Misplaced.Limit}th time in a row: has that node lost its executor? See the log of " +
             "Spark's workers or YARN's node managers"))
     }
   }
 
-  /** A rank must be late in two checks: after a suspension, its start may not be handled yet. */
+  /** A place must be late in two checks: after a suspension, its start may not be handled yet. */
   private def check(): Unit = {
     val late = synchronized(missing.collect {
-      case (rank, since) if (System.nanoTime() - since) / 1e9 > timeout => rank
+      case (place, since)
+          if runningInFront == 0 && (System.nanoTime() - since) / 1e9 > timeout => place
     }.toSet)
     late.find(lateBefore) match {
-      case Some(rank) =>
+      case Some(place) =>
         timer.close()
         stop(new PlacementException(
-            f"rank $rank%d has had no Spark task for $timeout%.0f s: no executor has a free core for it. " +
+            f"${watched.name(place)}%s has had no Spark task for $timeout%.0f s: no executor has a free core for it. " +
               "Are the executors lost for good? See the log of Spark's workers (--timeout)"))
       case None =>
         lateBefore = late

@@ -1,7 +1,5 @@
 package supply.executor
 
-import java.net.InetAddress
-
 import org.apache.spark.{SparkEnv, TaskContext, TaskKilledException}
 import org.slf4j.LoggerFactory
 
@@ -21,10 +19,10 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
       catch {
         case e: RankEndedException if user.waitForRank =>
           PinnedTask.log.warn(
-            s"${e.getMessage} - waiting ${user.timeout} s for it to come back")
+            f"${e.getMessage}%s - waiting ${user.timeout}%.0f s for it to come back")
         case e: MisplacedException =>
-          // The right node may have no executor yet. All tries together take the time limit.
-          Thread.sleep((user.timeout * 1000 / PinnedTask.MisplacedLimit).toLong)
+          // The right node may have no executor yet. All tries together take the timeout.
+          Thread.sleep((user.timeout * 1000 / Misplaced.Limit).toLong)
           stopUncounted(e)
         case e: PairHeldException => stopUncounted(e)
       }
@@ -106,9 +104,6 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
 object PinnedTask {
   private val log = LoggerFactory.getLogger(classOf[PinnedTask])
 
-  /** How often in a row the task of a rank may land on another node. */
-  final val MisplacedLimit = 10
-
   private val pollMillis = 20L
   private val comingSeconds = 2.0
 
@@ -140,7 +135,7 @@ object PinnedTask {
     if (pair.rank >= 0 && pair.rank != rank) {
       try throw new PlacementException(
           s"${pair.name} belongs to MPI rank ${pair.rank}, not $rank: the Supplier's --hosts and " +
-            s"mpirun's host file must name the same nodes in the same order (${InetAddress.getLocalHost.getHostName})")
+            s"mpirun's host file must name the same nodes in the same order (this is $host)")
       finally pair.close()
     }
     pair

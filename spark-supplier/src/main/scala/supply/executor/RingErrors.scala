@@ -6,7 +6,7 @@ import supply.pair.{BlockCount, Pair}
 /** Says how large a ring must be so that all elements of a rank can be resident. */
 private[supply] object RingErrors {
   def exception(pair: Pair, settings: TaskSettings, planned: PlannedEpoch): ConfigException = {
-    // The rank waits meanwhile, and must receive this message before its own time limit.
+    // The rank waits meanwhile, and must receive this message before its own timeout.
     val deadline = new Deadline(settings.user.timeout / 2)
     val count = new BlockCount(pair.blockBytes, settings.schema, settings.blockElements)
     planned.partitions.takeWhile(_ => !deadline.passed).foreach(add(_, count, deadline))

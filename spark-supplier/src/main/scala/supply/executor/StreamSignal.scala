@@ -4,7 +4,7 @@ import supply.core.SupplyException
 import supply.pair.{ConfigFiles, Pair}
 import supply.plan.Hostfile
 
-/** Restarts the time limit of this node's ranks: attaches to each pair without a task. */
+/** Restarts the timeout of this node's ranks: attaches to each pair without a task. */
 private[supply] final class StreamSignal(
     configFiles: ConfigFiles, hosts: Hostfile, run: Long) extends Serializable {
   def send(): Unit =

@@ -1,6 +1,6 @@
 package supply.executor
 
-import supply.core.ConfigException
+import supply.core.{ConfigException, Deadline}
 import supply.pair.ConfigFiles
 import supply.plan.{Hostfile, Shuffle, Uneven}
 
@@ -42,8 +42,7 @@ final case class SupplySettings(
     if (resident) checkRepeats("--resident")
     checkResidentFile()
     checkExchange()
-    if (!(timeout > 0))
-      throw new ConfigException(s"--timeout is $timeout: it must be above 0 seconds")
+    Deadline.require("--timeout", timeout)
   }
 
   /** A new rank cannot join the communicator of the others. */

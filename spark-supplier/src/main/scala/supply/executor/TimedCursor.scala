@@ -16,7 +16,7 @@ private[supply] final class SourceClock {
 /**
  * Measures how long the source takes for the first element of a partition, and for every 17th of
  * the others, counted 17-fold: reading the clock takes as long as copying a small element. Sources
- * fetch after 2^n elements, so if the clock were read after 2^n, it would time every fetch, or none.
+ * fetch every 2^n elements, so a period of 2^n would time all fetches, or none.
  */
 private[supply] final class TimedCursor(cursor: ElementCursor, clock: SourceClock) {
   private var count = 0L

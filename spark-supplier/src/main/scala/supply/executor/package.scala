@@ -1,4 +1,7 @@
 package supply
 
-/** One Spark task. Imports sources, pair, plan and what lies below them. */
+/**
+ * One Spark task. Imports sources, pair, plan, results, what lies below them,
+ * and org.apache.spark.supply.
+ */
 package object executor

@@ -7,7 +7,7 @@ import scala.concurrent.duration.DurationDouble
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.{DriverEndpoint, SparkInternals}
 
-import supply.core.{PlacementException, Threads}
+import supply.core.{JobGroup, PlacementException, Threads}
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 
@@ -17,14 +17,20 @@ private[supply] object FailureBroadcast {
   private val startSeconds = 10.0
 
   /**
-   * Returns when each node has notified its ranks; waits `wait` seconds for the first one to come,
-   * but not for one of `attached` (it had a task of this run) that is gone. Throws a
-   * TimeoutException after that, what the job failed with, and a PlacementException if no task has
-   * run on a node with ranks. Removes the resident files of the run from `residentFolder`.
+   * Returns when each node has notified its ranks. Waits at most `wait` seconds for the first rank,
+   * and not for one of `attached` (it had a task of this run) that has exited. Throws a
+   * TimeoutException if no rank came, a PlacementException if a node with ranks ran no task, and the
+   * job's own error. Removes the resident files of the run from `residentFolder`.
    */
   def send(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
       attached: Set[Int], text: String, wait: Double,
-      residentFolder: Option[String] = None): Unit = {
+      residentFolder: Option[String] = None): Unit =
+    JobGroup(sc, s"supply-failure-${run.toHexString}", "notifying the ranks that Spark failed") {
+      broadcast(sc, configFiles, hosts, run, attached, text, wait, residentFolder)
+    }
+
+  private def broadcast(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
+      attached: Set[Int], text: String, wait: Double, residentFolder: Option[String]): Unit = {
     val endpoint = new DriverEndpoint(sc, s"supply-failure-${run.toHexString}")({
       case NodeFailureTask.IsWanted => true
     })

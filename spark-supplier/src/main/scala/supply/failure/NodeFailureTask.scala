@@ -66,7 +66,7 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
 
   private def removeResidentFile(paths: PairPaths): Unit =
     try residentFolder.foreach(folder => ResidentFileNames(Paths.get(folder), paths).remove(run))
-    catch { case _: IOException => () } // The next run of the pair removes it.
+    catch { case _: IOException | _: SupplyException => () } // The next run of the pair removes it.
 
   /** Whether the driver still waits: this may run late, when new ranks have opened their pairs. */
   private def isWanted: Option[Boolean] =

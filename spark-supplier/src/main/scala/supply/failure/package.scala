@@ -1,4 +1,7 @@
 package supply
 
-/** Notifies all ranks that Spark failed. Imports executor and what lies below it. */
+/**
+ * Notifies all ranks that Spark failed. Imports executor, what lies below it, and
+ * org.apache.spark.supply.
+ */
 package object failure

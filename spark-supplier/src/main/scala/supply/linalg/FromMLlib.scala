@@ -7,7 +7,7 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame, SparkSession}
 
 import supply.core.ConfigException
-import supply.driver.RankJob
+import supply.driver.PlacedJob
 import supply.offload.{Matrix, MatrixRows, Ranks}
 
 /** MLlib's distributed matrices, sent to ranks. */
@@ -23,7 +23,7 @@ object FromMLlib {
    */
   def matrix(ranks: Ranks, from: DistributedMatrix, sparse: Boolean): Matrix =
     try send(ranks, from, sparse)
-    catch { case e: SparkException => throw RankJob.causeOf(e) }
+    catch { case e: SparkException => throw PlacedJob.causeOf(e) }
 
   private def send(ranks: Ranks, from: DistributedMatrix, sparse: Boolean): Matrix = {
     val rows = MatrixRows(Seq(row), Some(key), sparse)

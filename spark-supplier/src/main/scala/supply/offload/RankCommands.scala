@@ -57,12 +57,15 @@ private[offload] final class RankCommands(
 
   private def byJob(node: NodeCommand): Seq[(Int, Answer)] = {
     val driver = endpoint.calls
-    NodeJob.runUntil(sc, hosts, "supply: a command to the ranks", othersSeconds,
-      cancelled.future) { isFirst =>
-      node.execute(part => if (isFirst) driver.ask[Unit](Progress(part))) {
-        if (TaskContext.get().isInterrupted()) throw new TaskKilledException("cancelled")
-      }
-    }(_.exists { case (_, answer) => !answer.isInstanceOf[Answer.Done] }).flatten
+    NodeJob.run(sc, hosts, "a command to the ranks", settings.timeout,
+      cancelled = cancelled.future)(
+      isFirst =>
+        node.execute(part => if (isFirst) driver.ask[Unit](Progress(part))) {
+          if (TaskContext.get().isInterrupted()) throw new TaskKilledException("cancelled")
+        },
+      isLast = (answers: Seq[(Int, Answer)]) =>
+        answers.exists { case (_, answer) => !answer.isInstanceOf[Answer.Done] },
+      othersSeconds = othersSeconds).flatten
   }
 
   override def close(): Unit = if (!areHere) endpoint.close()

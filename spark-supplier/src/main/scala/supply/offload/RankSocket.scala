@@ -5,6 +5,10 @@ import java.net.{StandardProtocolFamily, UnixDomainSocketAddress}
 import java.nio.ByteBuffer
 import java.nio.channels.{SelectionKey, Selector, SocketChannel}
 import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths}
+import java.nio.file.attribute.UserPrincipal
+
+import jdk.net.ExtendedSocketOptions.SO_PEERCRED
 
 import supply.core.{ContractException, Deadline}
 
@@ -28,6 +32,7 @@ private[offload] final class RankSocket(val rank: Int, path: String, command: Co
       channel = SocketChannel.open(StandardProtocolFamily.UNIX)
       channel.configureBlocking(false)
       channel.connect(UnixDomainSocketAddress.of(path))
+      requireOwn(channel.getOption(SO_PEERCRED).user)
       channel.register(selector, SelectionKey.OP_WRITE, this)
       ()
     } catch {
@@ -35,6 +40,11 @@ private[offload] final class RankSocket(val rank: Int, path: String, command: Co
         lose(s"has no supply-server at $path (${e.getMessage}): it has ended, " +
           "or was never started with these config files")
     }
+
+  /** In a sticky folder, another user can make a socket of the name that a dead rank has left. */
+  private def requireOwn(user: UserPrincipal): Unit =
+    if (user != RankSocket.self)
+      throw new IOException(s"the socket is of $user, and this executor runs as ${RankSocket.self}")
 
   /** Sends what it can, and takes what has come. */
   def proceed(key: SelectionKey, buffer: ByteBuffer): Unit = {
@@ -65,10 +75,15 @@ private[offload] final class RankSocket(val rank: Int, path: String, command: Co
   }
 
   def checkDeadline(): Unit = if (answer.isEmpty && deadline.passed)
-    lose(s"has not answered for ${deadline.seconds} s: raise timeout if its node is that busy")
+    lose(f"has not answered for ${deadline.seconds}%.0f s: raise timeout if its node is that busy")
 
-  /** Gives the rank up, unless it has answered. */
+  /** Stops waiting for the rank, unless it has answered. */
   def lose(text: String): Unit = lost = lost.orElse(Some(Answer.Lost(s"rank $rank $text")))
 
   override def close(): Unit = if (channel != null) channel.close()
+}
+
+private object RankSocket {
+  /** The user of this JVM's process. Java's properties may name another one. */
+  private lazy val self: UserPrincipal = Files.getOwner(Paths.get("/proc/self"))
 }

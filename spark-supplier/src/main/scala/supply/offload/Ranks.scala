@@ -1,6 +1,7 @@
 package supply.offload
 
 import java.util.UUID
+import java.util.concurrent.ConcurrentLinkedQueue
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
@@ -37,7 +38,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
   private var isAttached = false
   private var nextHandle = 1L
   @volatile private var lost = Option.empty[String]
-  private var forgotten = Seq.empty[Long]
+  private val forgotten = new ConcurrentLinkedQueue[Long]
 
   /** How many there are. */
   def size: Int = settings.ranks
@@ -158,9 +159,10 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     ()
   }
 
-  /** The next command drops it, before anything else. */
-  private[offload] def forget(matrix: Matrix): Unit = synchronized {
-    forgotten :+= matrix.handle
+  /** The next command drops it, before anything else. Does not wait for one that runs. */
+  private[offload] def forget(matrix: Matrix): Unit = {
+    forgotten.add(matrix.handle)
+    ()
   }
 
   /** How much of the running routine is done, from 0 to 1, as it says. Any thread may ask. */
@@ -191,7 +193,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     try body(first)
     catch {
       case e: Throwable =>
-        forgotten ++= first until nextHandle
+        (first until nextHandle).foreach(forgotten.add)
         throw e
     }
   }
@@ -204,11 +206,12 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
       fill: ObjectNode => Unit): Seq[Reply] =
     synchronized {
       lost.foreach(text => throw new RankEndedException(s"all matrices are gone: $text"))
+      val dropped = forgotten.asScala.toSeq
       val command = Command.of(name, dataMax) { command =>
         command.put("program", program)
         fill(command)
         val drop = command.putArray("drop")
-        forgotten.foreach(drop.add(_))
+        dropped.foreach(drop.add(_))
       }
       val answers = commands.send(command, continues)
       val failed = answers.collectFirst { case Answer.Failed(text) => text }
@@ -219,7 +222,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
       }
       // A command that no rank has begun has dropped nothing.
       failed.foreach(text => throw new RankException(text))
-      forgotten = Seq.empty
+      dropped.foreach(_ => forgotten.poll())
       answers.collect { case Answer.Done(line, data) => Reply(json.readTree(line), data) }
     }
 

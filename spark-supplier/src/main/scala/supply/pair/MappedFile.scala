@@ -1,6 +1,7 @@
 package supply.pair
 
 import java.lang.invoke.MethodHandles
+import java.io.IOException
 import java.nio.{ByteBuffer, ByteOrder, MappedByteBuffer}
 import java.nio.channels.{FileChannel, OverlappingFileLockException}
 import java.nio.file.{NoSuchFileException, Path}
@@ -295,10 +296,23 @@ object MappedFile {
   }
 
   private def map(channel: FileChannel, offset: Long, bytes: Long): MappedByteBuffer = {
-    val buffer = channel.map(FileChannel.MapMode.READ_WRITE, offset, bytes)
+    val buffer = map(channel, FileChannel.MapMode.READ_WRITE, offset, bytes)
     buffer.order(ByteOrder.LITTLE_ENDIAN)
     buffer
   }
+
+  /**
+   * Maps a part of a file. If the kernel refuses, Java reports an OutOfMemoryError as the cause, and
+   * an executor that finds one among the causes exits: so this error has none.
+   */
+  private[supply] def map(channel: FileChannel, mode: FileChannel.MapMode, offset: Long,
+      bytes: Long): MappedByteBuffer =
+    try channel.map(mode, offset, bytes)
+    catch {
+      case e: IOException if e.getCause.isInstanceOf[OutOfMemoryError] =>
+        throw new PairException(
+          s"the kernel does not map $bytes bytes of a file (${e.getCause.getMessage}): see ulimit -v and vm.max_map_count")
+    }
 
   /** Tests the rank's lock with a query, which is a shared lock. */
   private[supply] def isLockedByRank(channel: FileChannel): Boolean = {

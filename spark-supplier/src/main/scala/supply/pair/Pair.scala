@@ -275,7 +275,7 @@ object Pair {
     }(_.withMappedFile(file => body(Some(file))))
   }
 
-  /** E3 for an attempt that died before it: lets go a rank that waits for this run's task. */
+  /** E3 for an attempt that died before it: lets a rank exit that waits for this run's task. */
   def markEndSeen(paths: PairPaths, run: Long): Unit = {
     withMappedFile(paths)(_.filter(file => file.rankLives && file.run == run).foreach(
         _.markEndSeen()))

@@ -40,7 +40,8 @@ final class PairResidentFile(pair: Pair, schema: Schema, names: ResidentFileName
    */
   private def removeStale(): Unit = {
     Files.deleteIfExists(names.unsealed)
-    if (!ResidentFile.runOf(names.ofRun).forall(_ == run)) Files.deleteIfExists(names.ofRun)
+    if (!ResidentFile.runOf(names.ofRun, names.group).forall(_ == run))
+      Files.deleteIfExists(names.ofRun)
     ()
   }
 

@@ -1,8 +1,6 @@
 package supply.pair
 
-import java.nio.channels.FileChannel
 import java.nio.file.{NoSuchFileException, Path}
-import java.nio.file.LinkOption.NOFOLLOW_LINKS
 import java.nio.file.StandardOpenOption.READ
 
 import scala.util.Using
@@ -56,8 +54,10 @@ object ResidentFile {
     catch { case _: NoSuchFileException => None }
 
   /** The run of a file, whatever else it holds; None: there is no such file. */
-  private[pair] def runOf(path: Path): Option[Long] =
-    try Some(Using.resource(FileChannel.open(path, READ, NOFOLLOW_LINKS))(ResidentFileHeader.runOf))
+  private[pair] def runOf(path: Path, group: Option[String]): Option[Long] =
+    try Using.resource(PairFile.find(path, PairFile.Blocks, group)) { file =>
+        Some(Using.resource(file.open(READ))(ResidentFileHeader.runOf))
+      }
     catch { case _: NoSuchFileException => None }
 
   private[pair] def foreign(path: Path): ForeignFile = ForeignFile.find(path.toString,

@@ -24,7 +24,7 @@ final case class ResidentFileNames(folder: Path, pair: PairPaths, kept: Option[S
 
   /** Removes what belongs to that run alone. */
   def remove(run: Long): Unit = Seq(unsealed, ofRun).foreach { path =>
-    if (ResidentFile.runOf(path).exists(Seq(0, run).contains)) Files.deleteIfExists(path)
+    if (ResidentFile.runOf(path, group).exists(Seq(0, run).contains)) Files.deleteIfExists(path)
   }
 }
 

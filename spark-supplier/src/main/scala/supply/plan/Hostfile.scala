@@ -14,21 +14,24 @@ import supply.core.ConfigException
 final case class RankPlacement(host: Option[String], localRank: Int) {
   /** Whether `name`, a host as Spark knows it, is this place's host. */
   def isOn(name: String): Boolean = host.forall { expected =>
-    // An address has no short name.
+    // Two names with domains are two hosts if they differ. An address has no short name.
+    def isShort(s: String) = !s.exists(c => c == '.' || c == ':')
     def short(s: String) = if (s.matches("[0-9.]+|.*:.*")) s else s.takeWhile(_ != '.')
+    def sameShort = (isShort(expected) || isShort(name)) && short(expected) == short(name)
     def addresses(s: String) =
       try InetAddress.getAllByName(s).map(_.getHostAddress).toSet
       catch { case _: java.net.UnknownHostException => Set.empty[String] }
-    expected == name || short(expected) == short(name) || addresses(expected).intersect(
-      addresses(name)).nonEmpty
+    expected == name || sameShort || addresses(expected).intersect(addresses(name)).nonEmpty
   }
 }
 
 /** The places of all ranks. As with mpirun, rank r gets slot r in the order of the host file. */
 final case class Hostfile(places: IndexedSeq[RankPlacement]) {
   /** The places of each host, in the order of the host file; empty if there is no host file. */
-  def byHost: Seq[(String, Seq[RankPlacement])] =
-    places.flatMap(_.host).distinct.map(host => host -> places.filter(_.host.contains(host)))
+  @transient lazy val byHost: Seq[(String, Seq[RankPlacement])] = {
+    val ofHost = places.groupBy(_.host)
+    places.flatMap(_.host).distinct.map(host => host -> ofHost(Some(host)))
+  }
 
   /** host: as Spark knows it. */
   def ranksOn(host: String): Seq[Int] = places.indices.filter(places(_).isOn(host))

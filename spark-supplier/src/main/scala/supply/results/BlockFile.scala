@@ -68,7 +68,7 @@ object BlockFile {
         BlockFileHeader.read(file.path, headerOf(file.path, file.channel), file.channel.size())
       if (file.channel.tryLock(Constant.READER_LOCK_BYTE, 1, true) == null)
         throw new PairException(
-          s"${file.path}: another process holds READER_LOCK_BYTE for itself alone: a remover may be at work")
+          s"${file.path}: another process holds an exclusive lock on READER_LOCK_BYTE: it may be removing this file")
       if (!file.isNamed)
         throw new PairException(s"${file.path} was removed or replaced while it was opened")
       val result = new BlockFile(file, header)

@@ -14,7 +14,7 @@ private[results] final class FileMapping(channel: FileChannel, header: BlockFile
     Array.range(0, header.blockCount, windowBlocks).map { first =>
       val last = math.min(first + windowBlocks, header.blockCount) - 1
       val start = header.blockOffset(first)
-      channel.map(FileChannel.MapMode.READ_ONLY, start,
+      MappedFile.map(channel, FileChannel.MapMode.READ_ONLY, start,
         header.blockOffset(last) + header.spaceOf(last) - start)
     }
 

@@ -36,7 +36,10 @@ private[results] object FileThread {
   def repeat(seconds: Long)(body: => Unit): Unit = {
     def once(): Unit =
       try body
-      catch { case NonFatal(e) => log.warn("cannot look after open results; trying again", e) }
+      catch {
+        case NonFatal(e) =>
+          log.warn("cannot check which open results were removed; trying again", e)
+      }
     thread.scheduleWithFixedDelay(() => once(), seconds, seconds, TimeUnit.SECONDS)
     ()
   }

@@ -24,9 +24,9 @@ final class RankResult(rank: Int, pair: PairPaths, val path: ResultPath, name: S
       case e: IOException => throw new RankException(s"rank $rank: cannot read ${path.file}: $e")
     }
 
-  /** What is missing after the time limit. */
+  /** What is missing after the timeout. */
   def timeout(seconds: Double): SupplyException = new RankException(
-    s"rank $rank has not sealed its result '$name' within $seconds s (timeout): in ${path.whenSealed.getParent} " +
+    f"rank $rank%d has not sealed its result '$name%s' within $seconds%.0f s (timeout): in ${path.whenSealed.getParent}%s " +
       s"there is $state, and the rank ${if (rankLives) "lives" else "has no pair open"}")
 
   private def rankLives: Boolean =

@@ -9,8 +9,8 @@ import org.apache.spark.sql.types.{LongType, StringType, StructField, StructType
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, ContractException, PlacementException, RankEndedException, RankException, SupplyException}
-import supply.driver.{FoundResult, SessionResults}
-import supply.executor.PinnedTask
+import supply.driver.SessionResults
+import supply.executor.{FoundResult, Misplaced}
 import supply.protocol.{Column, Schema}
 import supply.results.ResultPath
 import supply.testing.{BlockFileBytes, LocalSpark, ResultFiles}
@@ -104,11 +104,11 @@ class ResultsSuite extends AnyFunSuite with LocalSpark {
       files: ResultFiles, options: (String, Any)*): String =
     intercept[E](files.load(spark, options: _*)).getMessage
 
-  test("a rank that never seals is named after the time limit, with its folder") {
+  test("a rank that never seals is named after the timeout, with its folder") {
     ResultFiles(2) { files =>
       files.seal(0, Seq(1L))
-      val text = refusal[RankException](files, "timeout" -> 0.5)
-      assert(text.contains("rank 1 has not sealed its result 'r' within 0.5 s") &&
+      val text = refusal[RankException](files, "timeout" -> 1)
+      assert(text.contains("rank 1 has not sealed its result 'r' within 1 s") &&
         text.contains(files.folder.toString) && text.contains("no pair open"))
     }
   }
@@ -206,12 +206,11 @@ class ResultsSuite extends AnyFunSuite with LocalSpark {
   test("a task on another node is tried again, and at last names the right node") {
     ResultFiles(1) { files =>
       files.seal(0, Seq(1L))
-      files.load(spark) // It opens the driver's endpoint.
-      val driver = SessionResults.calls
+      val driver = SessionResults.misplaced(sc)
       val found = FoundResult(0, "192.0.2.1", ResultPath(files.path(0).toString, None),
         BlockFileBytes.Generation, 0, 1, 1, 1, ResultFiles.schema)
       val texts = sc.range(0, 1, 1, 1).map { _ =>
-        (0 until PinnedTask.MisplacedLimit).map { _ =>
+        (0 until Misplaced.Limit).map { _ =>
           try new ResultsReader(found, Array(0), driver).toString
           catch {
             case e: RuntimeException => s"${e.getClass.getSimpleName} ${e.getMessage}${reason(e)}"

@@ -3,7 +3,7 @@ package supply.driver
 import org.apache.spark.{SparkConf, SparkContext}
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.{RankException, SupplyException}
+import supply.core.{PlacementException, RankException, SupplyException}
 import supply.plan.{Hostfile, RankPlacement}
 
 /** A job with a task on each of two nodes, of which one slot only is free. Both are this machine. */
@@ -11,13 +11,19 @@ class NodeJobSuite extends AnyFunSuite {
   private val hosts = Hostfile(Vector("localhost", "localhost.test").map(host =>
       RankPlacement(Some(host), 0)))
 
-  private def answers(work: Boolean => Boolean, seconds: Double = 60): Seq[Boolean] = {
+  private def answers(work: Boolean => Boolean, seconds: Double = 60): Seq[Boolean] = withSpark {
+    sc =>
+      // The first node has failed.
+      NodeJob.run(sc, hosts, "a job of a test", timeout = 60)(work, isLast = identity[Boolean],
+        seconds)
+  }
+
+  private def withSpark[A](body: SparkContext => A): A = {
     val sc = new SparkContext(new SparkConf().setMaster("local[1]").setAppName(suiteName)
         .set("spark.driver.host", "localhost").set("spark.locality.wait", "0")
         .set("spark.ui.enabled", "false")
         .set("spark.log.level", "OFF"))
-    // The first node has failed.
-    try NodeJob.runUntil(sc, hosts, "a job of a test", seconds)(work)(identity)
+    try body(sc)
     finally sc.stop()
   }
 
@@ -35,5 +41,32 @@ class NodeJobSuite extends AnyFunSuite {
   test("an error of a task is its cause") {
     val error = intercept[SupplyException](answers(_ => throw new RankException("no rank")))
     assert(error.getMessage == "no rank")
+  }
+
+  test("a node that gets no task within the timeout is an error that names it") {
+    withSpark { sc =>
+      val busy = sc.parallelize(Seq(0), 1).foreachAsync(_ => Thread.sleep(Long.MaxValue))
+      val error = intercept[PlacementException](
+        NodeJob.run(sc, hosts, "a job of a test", timeout = 1)(_ => true))
+      assert(error.getMessage.startsWith("node localhost has had no Spark task for 1 s"))
+      busy.cancel()
+    }
+  }
+
+  test("nodes that do not answer in time are an error, also with a task") {
+    withSpark { sc =>
+      val error = intercept[PlacementException](NodeJob.run(sc, hosts, "a job of a test",
+          timeout = 60, seconds = 2)(_ => Thread.sleep(Long.MaxValue)))
+      assert(error.getMessage.contains("not every node has answered within 2 s"))
+    }
+  }
+
+  test("a task on a wrong node is tried again without a failure of Spark") {
+    val elsewhere = Hostfile(Vector(RankPlacement(Some("192.0.2.1"), 0)))
+    withSpark { sc =>
+      val error = intercept[SupplyException](
+        NodeJob.run(sc, elsewhere, "a job of a test", timeout = 60, seconds = 4)(_ => true))
+      assert(error.getMessage.contains("not every node has answered within 4 s"))
+    }
   }
 }

@@ -4,14 +4,16 @@ import java.util.PriorityQueue
 import java.util.concurrent.{Semaphore, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
+import scala.util.Using
+
 import org.apache.spark.{HashPartitioner, SparkConf, SparkContext}
 import org.apache.spark.storage.StorageLevel
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.SourceException
+import supply.core.{ConfigException, SourceException}
 import supply.plan.{Shuffle, Uneven}
 import supply.sources.{Datum, DatumSource}
-import supply.testing.Background
+import supply.testing.{Background, TemporaryFolder, TestRank}
 
 /** Whole runs inside this JVM with real ranks: what they get, and what a failure means for them. */
 class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
@@ -93,11 +95,25 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
     assert(outcome.swap.toOption.get.getMessage.contains("it has had enough"))
   }
 
+  test("a wrong value of an option reaches the ranks") {
+    TemporaryFolder { folder =>
+      val files = TestRank.configFiles(folder, 1)
+      Using.resource(new TestRank(files.read().head)) { rank =>
+        assert(rank.open() == "OK")
+        val options = RunOptions.parse(Map("ranks" -> "1", "mapped-files" -> files.mappedFiles,
+            "named-pipes" -> files.namedPipes, "shuffle" -> "elemnts"))
+        val error = intercept[ConfigException](SupplyJob.run(sc, options)(_ => fail("opened")))
+        assert(error.getMessage.startsWith("--shuffle is 'elemnts'"))
+        assert(rank("next") == s"ERROR SUPPLY_ERROR_SPARK ${error.getMessage}")
+      }
+    }
+  }
+
   test("a run that is interrupted while it counts stops the counting, too") {
     val running = Thread.currentThread()
     val (seen, outcome) = whileItCounts(running.interrupt())
     assert(outcome.swap.toOption.get.isInstanceOf[InterruptedException] && seen.head.last.contains(
-      "InterruptedException"))
+      "was interrupted before every rank had all its data"))
   }
 
   test("a JVM that is asked to end before the job has begun tells the ranks first") {

@@ -22,15 +22,16 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
    * The watch of a job of three ranks whose last stage is submitted. `timeout` is short, so that a
    * rank without a task is late soon; `stopped` are the tasks that cannot have their pairs.
    */
-  private def watching(stopped: Set[Long] = Set.empty)(
+  private def watching(stopped: Set[Long] = Set.empty, inFront: Seq[StageInfo] = Nil)(
       body: (TaskWatch, LinkedBlockingQueue[SupplyException]) => Unit): Unit = {
     val causes = new LinkedBlockingQueue[SupplyException]
-    Using.resource(new TaskWatch(sc, "job", Hostfile.oneNode(3), timeout = 0.01,
+    Using.resource(new TaskWatch(sc, "job", WatchedPlaces.ranks(Hostfile.oneNode(3)),
+        timeout = 0.01,
         cause => { causes.add(cause); () },
         task => if (stopped(task)) Some(new PairHeldException("it is held")) else None)) { watch =>
       val properties = new Properties
       properties.setProperty("spark.jobGroup.id", "job")
-      watch.onJobStart(SparkListenerJobStart(0, 0, Seq(stage), properties))
+      watch.onJobStart(SparkListenerJobStart(0, 0, inFront :+ stage, properties))
       body(watch, causes)
     }
   }
@@ -55,6 +56,17 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
       end(watch, 2, rank = 2, TaskKilled("lost"))
       watch.onStageSubmitted(SparkListenerStageSubmitted(stage))
       assert(causes.poll(30, TimeUnit.SECONDS).getMessage.contains("rank 2 has had no Spark task"))
+    }
+  }
+
+  test("places miss their tasks from the start of the job, but not while a stage in front runs") {
+    val shuffle = new StageInfo(6, 0, "", 1, Seq.empty, Seq.empty, "", resourceProfileId = 0)
+    watching(inFront = Seq(shuffle)) { (watch, causes) =>
+      watch.onTaskStart(SparkListenerTaskStart(shuffle.stageId, 0, task(0, 0)))
+      assert(causes.poll(3, TimeUnit.SECONDS) == null)
+      watch.onTaskEnd(SparkListenerTaskEnd(shuffle.stageId, 0, "ShuffleMapTask", TaskKilled("lost"),
+          task(0, 0), null, null))
+      assert(causes.poll(30, TimeUnit.SECONDS).getMessage.contains("has had no Spark task"))
     }
   }
 

@@ -1,7 +1,8 @@
 package supply.failure
 
-import java.util.concurrent.TimeoutException
+import java.util.concurrent.{LinkedBlockingQueue, TimeUnit, TimeoutException}
 
+import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{DriverCalls, PlacementException}
@@ -30,6 +31,24 @@ class FailureBroadcastSuite extends AnyFunSuite with LocalSpark {
     withRanks(3) { (files, ranks) =>
       FailureBroadcast.send(sc, files, Hostfile.oneNode(3), run, Set.empty, text, wait = 20)
       ranks.foreach(rank => assert(rank("next") == fireAtTheRank))
+    }
+  }
+
+  test("a job group of the caller, which may be cancelled, is not that of the broadcast") {
+    val groups = new LinkedBlockingQueue[String]
+    val listener = new SparkListener {
+      override def onJobStart(start: SparkListenerJobStart): Unit =
+        groups.add(start.properties.getProperty("spark.jobGroup.id"))
+    }
+    withRanks(1) { (files, _) =>
+      sc.setJobGroup("mine", "of the caller")
+      sc.addSparkListener(listener)
+      try FailureBroadcast.send(sc, files, Hostfile.oneNode(1), run, Set.empty, text, wait = 20)
+      finally {
+        sc.removeSparkListener(listener)
+        sc.clearJobGroup()
+      }
+      assert(groups.poll(30, TimeUnit.SECONDS) == "supply-failure-4d")
     }
   }
 

@@ -46,6 +46,8 @@ class HostfileSuite extends AnyFunSuite {
     assert(RankPlacement(Some("node-a"), 0).isOn("node-a.cluster.example"))
     assert(RankPlacement(Some("localhost"), 0).isOn("127.0.0.1"))
     assert(!RankPlacement(Some("node-a"), 0).isOn("node-b"))
+    assert(!RankPlacement(Some("gpu1.east.test"), 0).isOn("gpu1.west.test"))
+    assert(RankPlacement(Some("gpu1.east.test"), 0).isOn("gpu1"))
     assert(RankPlacement(Some("10.0.0.1"), 0).isOn("10.0.0.1"))
     assert(!RankPlacement(Some("10.0.0.1"), 0).isOn("10.0.0.2"))
     assert(!RankPlacement(Some("::ffff:10.0.0.1"), 0).isOn("::ffff:10.0.0.2"))

@@ -32,9 +32,10 @@ private[cache] final class CacheFolder(val path: Path) {
         Files.readAttributes(path, classOf[PosixFileAttributes], LinkOption.NOFOLLOW_LINKS)
       val shared = found.permissions.asScala.exists(Set(PosixFilePermission.GROUP_WRITE,
           PosixFilePermission.OTHERS_WRITE))
-      if (!found.isDirectory || shared || found.owner != Files.getOwner(Paths.get("/proc/self")))
-        throw new IOException(
-          s"it belongs to ${found.owner}, is a link, or can be written by others")
+      if (!found.isDirectory) throw new IOException("it is no folder")
+      if (found.owner != Files.getOwner(Paths.get("/proc/self")))
+        throw new IOException(s"it belongs to ${found.owner}")
+      if (shared) throw new IOException("others can write to it: chmod go-w it")
     } catch {
       case e: IOException => throw new SourceException(
           s"the cache folder $path cannot be used: $e (--lmdb-cache names another)", e)

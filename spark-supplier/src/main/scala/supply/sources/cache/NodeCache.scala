@@ -4,6 +4,8 @@ import java.io.{IOException, InputStream}
 import java.nio.ByteBuffer
 import java.nio.channels.{FileChannel, FileLock}
 import java.nio.file.{Files, Path, Paths, StandardCopyOption, StandardOpenOption}
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.locks.ReentrantLock
 
 import scala.collection.mutable
 
@@ -35,19 +37,36 @@ object NodeCache {
 
   private final case class InUse(copy: Path, lock: FileLock)
 
+  /** One thread of this JVM at a time fetches a copy; its locks are those of the whole process. */
+  private val fetching = new ConcurrentHashMap[(Path, String), ReentrantLock]
+
   /** The local copy of that file. If it must be fetched, `fetched` gets the bytes of each chunk. */
-  def get(file: RemoteFile, settings: CacheSettings, fetched: Long => Unit): Path = synchronized {
+  def get(file: RemoteFile, settings: CacheSettings, fetched: Long => Unit): Path = {
     val path = Paths.get(settings.folder).toAbsolutePath.normalize
-    inUse.getOrElseUpdate(
-      (path, file.key), {
-        val folder = new CacheFolder(path)
-        folder.prepare()
-        try acquire(file, folder, settings, fetched)
-        catch {
-          case e: IOException => throw new SourceException(
-              s"cannot fetch ${file.uri} into the cache $path: $e (--lmdb-cache)", e)
+    val key = (path, file.key)
+    used(key).getOrElse {
+      val lock = fetching.computeIfAbsent(key, _ => new ReentrantLock)
+      lock.lockInterruptibly()
+      try used(key).getOrElse {
+          val use = acquire(file, path, settings, fetched)
+          synchronized(inUse.update(key, use))
+          use.copy
         }
-      }).copy
+      finally lock.unlock()
+    }
+  }
+
+  private def used(key: (Path, String)): Option[Path] = synchronized(inUse.get(key).map(_.copy))
+
+  private def acquire(file: RemoteFile, cache: Path, settings: CacheSettings,
+      fetched: Long => Unit): InUse = {
+    val folder = new CacheFolder(cache)
+    folder.prepare()
+    try acquire(file, folder, settings, fetched)
+    catch {
+      case e: IOException => throw new SourceException(
+          s"cannot fetch ${file.uri} into the cache $cache: $e (--lmdb-cache)", e)
+    }
   }
 
   /** Releases the copies of a cache that this JVM uses, as its exit would. */
@@ -58,9 +77,11 @@ object NodeCache {
 
   private def acquire(file: RemoteFile, folder: CacheFolder, settings: CacheSettings,
       fetched: Long => Unit): InUse = {
-    // Locks on a removed file exclude nobody.
-    if (!Files.exists(folder.lockFile)) locks -= folder.path
-    val locksOfCache = locks.getOrElseUpdate(folder.path, new CacheLocks(folder.lockFile))
+    val locksOfCache = synchronized {
+      // Locks on a removed file exclude nobody.
+      if (!Files.exists(folder.lockFile)) locks -= folder.path
+      locks.getOrElseUpdate(folder.path, new CacheLocks(folder.lockFile))
+    }
     // From here on nobody removes the copy. A process that removes one holds its lock only briefly.
     val use = new Deadline(settings.timeout).find(PollMillis)(locksOfCache.tryUse(file.key))
       .getOrElse(throw new SourceException(
@@ -170,7 +191,7 @@ object NodeCache {
 
   /** Removes a copy unless it is in use or being fetched. */
   private def remove(key: String, folder: CacheFolder, locks: CacheLocks): Unit =
-    if (!inUse.contains((folder.path, key))) locks.tryRemove(key).foreach { lock =>
+    if (used((folder.path, key)).isEmpty) locks.tryRemove(key).foreach { lock =>
       try folder.remove(key)
       finally lock.release()
     }

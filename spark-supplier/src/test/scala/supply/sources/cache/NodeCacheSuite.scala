@@ -1,8 +1,9 @@
 package supply.sources.cache
 
 import java.io.RandomAccessFile
-import java.nio.file.{Files, Path}
+import java.nio.file.{Files, Path, Paths}
 import java.nio.file.attribute.{FileTime, PosixFilePermissions}
+import java.util.concurrent.Semaphore
 
 import scala.util.Random
 
@@ -53,6 +54,25 @@ class NodeCacheSuite extends AnyFunSuite {
       val changed = remote(folder, "a", 300)
       assert(Files.mismatch(NodeCache.get(changed, settings(folder, 1 << 24), _ => ()),
         folder.resolve("a")) == -1)
+      leave(folder)
+    }
+  }
+
+  test("a copy can be used, and another one fetched, while a fetch takes long") {
+    TemporaryFolder { folder =>
+      val (slow, quick) = (remote(folder, "slow", 1000), remote(folder, "quick", 1000))
+      val (begun, go) = (new Semaphore(0), new Semaphore(0))
+      val fetch = inBackground(NodeCache.get(slow, settings(folder),
+          { _ =>
+            begun.release()
+            go.acquire()
+          }))
+      begun.acquire()
+      val copy = NodeCache.get(quick, settings(folder), _ => ())
+      assert(NodeCache.get(quick, settings(folder), _ => ()) == copy)
+      val second = inBackground(NodeCache.get(slow, settings(folder), _ => fail("fetched twice")))
+      go.release()
+      assert(result(fetch) == result(second))
       leave(folder)
     }
   }
@@ -191,7 +211,28 @@ class NodeCacheSuite extends AnyFunSuite {
       Files.setPosixFilePermissions(folder.resolve("cache"),
         PosixFilePermissions.fromString("rwxrwxrwx"))
       val text = failure(NodeCache.get(remote(folder, "a", 10), settings(folder), _ => ()))
-      assert(text.contains("can be written by others") && text.contains("--lmdb-cache"))
+      assert(text.contains("others can write to it") && text.contains("--lmdb-cache"))
+    }
+  }
+
+  test("a link, and a folder of another user, are refused, and nothing is written there") {
+    TemporaryFolder { folder =>
+      val target = Files.createDirectory(folder.resolve("target"))
+      val cache = folder.resolve("cache")
+      def refused(): String = {
+        val text = failure(NodeCache.get(remote(folder, "a", 10), settings(folder), _ => ()))
+        assert(Files.list(target).count() == 0)
+        text
+      }
+      Files.createSymbolicLink(cache, target)
+      assert(refused().contains("it is no folder"))
+      Files.delete(cache)
+      assume(Files.getAttribute(Paths.get("/proc/self"), "unix:uid") == 0,
+        "needs root, to give a folder to another user")
+      Files.move(target, cache)
+      Files.createSymbolicLink(target, cache)
+      Files.setAttribute(cache, "unix:uid", 61001)
+      assert(refused().contains("belongs to 61001"))
     }
   }
 }

@@ -1,6 +1,6 @@
 package org.apache.spark.supply
 
-import java.util.concurrent.TimeoutException
+import java.net.ConnectException
 
 import scala.util.control.NonFatal
 
@@ -12,7 +12,7 @@ import org.apache.spark.util.RpcUtils
  * Asks the driver's endpoint `name` when this executor's JVM ends. The executor may have ended its
  * own connections by then, so this makes one of its own. Make it while the executor runs.
  *
- * Public API: an executor plugin is told of the end, but plugins must be configured before Spark
+ * Public API: an executor plugin is notified of the end, but plugins must be configured before Spark
  * starts, and do not learn whether the session ends or only this executor.
  */
 final class SessionProbe(name: String) {
@@ -28,8 +28,8 @@ final class SessionProbe(name: String) {
     .set("spark.rpc.io.maxRetries", "0")
 
   /**
-   * The answer to `question`; None: the driver is gone. Throws a TimeoutException if it does not
-   * answer: it may be suspended, or collect garbage.
+   * The answer to `question`; None: the driver is gone. Throws the error if that is not known: the
+   * driver may be suspended, or the network may be down.
    */
   def ask[A](question: java.io.Serializable): Option[A] =
     try {
@@ -38,11 +38,19 @@ final class SessionProbe(name: String) {
         val driver = RpcUtils.makeDriverRef(name, conf, env)
         Some(EndpointCalls.read[A](driver.askSync[Array[Byte]](EndpointCalls.bytes(question))))
       } finally env.shutdown()
-    } catch { case NonFatal(e) if !e.isInstanceOf[TimeoutException] => None }
+    } catch { case NonFatal(e) if SessionProbe.saysGone(e) => None }
 }
 
 object SessionProbe {
   private final val Limit = "5s"
+
+  /** Nobody listens at the driver's port, or what listens there is no such driver. */
+  private def saysGone(e: Throwable): Boolean =
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).exists {
+      case refused: ConnectException => String.valueOf(refused.getMessage).contains("refused")
+      // A class that only Spark's own package can name.
+      case other => other.getClass.getSimpleName == "RpcEndpointNotFoundException"
+    }
 
   /** Whether this JVM is an executor, and not the driver. */
   def isExecutor: Boolean = SparkEnv.get.executorId != SparkContext.DRIVER_IDENTIFIER

@@ -1,4 +1,4 @@
-package supply.driver
+package supply.core
 
 import org.apache.spark.SparkContext
 

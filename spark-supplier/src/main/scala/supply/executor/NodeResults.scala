@@ -1,9 +1,8 @@
-package supply.driver
+package supply.executor
 
 import scala.util.control.NonFatal
 
 import supply.core.{Deadline, PairException, SupplyException}
-import supply.executor.PinnedTask
 import supply.pair.PairPaths
 import supply.plan.Hostfile
 import supply.results.{RankResult, ResultPath}
@@ -12,7 +11,7 @@ import supply.results.{RankResult, ResultPath}
  * Waits on one node until all its ranks have sealed the result, or one never will: at most `seconds`
  * from [[find]] on. A time of the driver's clock could not be compared with this node's.
  */
-private[driver] final class NodeResults(settings: ResultsSettings, hosts: Hostfile, seconds: Double)
+private[supply] final class NodeResults(settings: ResultsSettings, hosts: Hostfile, seconds: Double)
     extends Serializable {
   /** An error is an answer, and no failure of the task, which Spark would try again. */
   def find(): Either[SupplyException, Seq[FoundResult]] =

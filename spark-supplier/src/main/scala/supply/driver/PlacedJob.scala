@@ -5,14 +5,13 @@ import java.util.UUID
 import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 
-import supply.core.{SupplierEndedException, SupplyException}
-import supply.plan.Hostfile
+import supply.core.{JobGroup, SupplierEndedException, SupplyException}
 
 /**
- * A job with one task for each rank. It fails with the first cause, or if a rank has had no task
+ * A job with one task for each place. It fails with the first cause, or if a place has had no task
  * for `timeout` seconds ([[TaskWatch]]).
  */
-private[supply] final class RankJob(sc: SparkContext, hosts: Hostfile, timeout: Double,
+private[supply] final class PlacedJob(sc: SparkContext, places: WatchedPlaces, timeout: Double,
     description: String, stopCause: Long => Option[SupplyException] = _ => None)
     extends SparkListener {
   private val group = s"supply-${UUID.randomUUID()}"
@@ -20,13 +19,13 @@ private[supply] final class RankJob(sc: SparkContext, hosts: Hostfile, timeout: 
 
   /** Runs `body`, which starts the job and waits for it. Throws the first cause if it fails. */
   def run[A](body: => A): A = {
-    val watch = new TaskWatch(sc, group, hosts, timeout, fail, stopCause)
+    val watch = new TaskWatch(sc, group, places, timeout, fail, stopCause)
     Seq(this, watch).foreach(sc.addSparkListener)
     try JobGroup(sc, group, description) {
         firstFailure.foreach(throw _)
         body
       }
-    catch { case e: SparkException => throw firstFailure.getOrElse(RankJob.causeOf(e)) }
+    catch { case e: SparkException => throw firstFailure.getOrElse(PlacedJob.causeOf(e)) }
     finally {
       Seq(this, watch).foreach(sc.removeSparkListener)
       watch.close()
@@ -46,13 +45,13 @@ private[supply] final class RankJob(sc: SparkContext, hosts: Hostfile, timeout: 
     if (firstFailure.isDefined) sc.cancelJobGroup(group)
 }
 
-private[supply] object RankJob {
+private[supply] object PlacedJob {
   /** The SupplyException that a task threw or that a cancelled job stands for, or `e` itself. */
   def causeOf(e: Throwable): Throwable =
     Iterator.iterate(e)(_.getCause).takeWhile(_ != null).collectFirst {
       case known: SupplyException => known
       case spark: SparkException if isCancelled(spark.getMessage) =>
-        new SupplierEndedException("Spark's job was cancelled before every rank had all its data")
+        new SupplierEndedException("Spark's job was cancelled before its end")
     }.getOrElse(e)
 
   private def isCancelled(message: String): Boolean = message match {

@@ -1,4 +1,4 @@
-package supply.driver
+package supply.executor
 
 import supply.protocol.Schema
 import supply.results.ResultPath

@@ -5,14 +5,14 @@ import java.util.concurrent.Semaphore
 import org.apache.spark.SparkException
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.{PlacementException, SourceException, SupplierEndedException}
+import supply.core.{JobGroup, PlacementException, SourceException, SupplierEndedException}
 import supply.plan.{Hostfile, Uneven}
 import supply.sources.DatumSource
 import supply.executor.SupplySettings
 import supply.testing.{Background, LocalSpark}
 
-/** How a job with one task for each rank ends if its tasks cannot run. */
-class RankJobSuite extends AnyFunSuite with LocalSpark {
+/** How a job with one task for each place ends if its tasks cannot run. */
+class PlacedJobSuite extends AnyFunSuite with LocalSpark {
   import Background.{inBackground, result}
 
   private def counting(ranks: Int, timeout: Double) = {
@@ -22,14 +22,14 @@ class RankJobSuite extends AnyFunSuite with LocalSpark {
   }
 
   test("counting fails at the time limit if no executor has a free core for its tasks") {
-    RankJobSuite.begun.drainPermits()
+    PlacedJobSuite.begun.drainPermits()
     val blocking = inBackground(JobGroup(sc, "blocking", "occupies all cores") {
       sc.parallelize(0 until slots, slots).foreach { _ =>
-        RankJobSuite.begun.release()
+        PlacedJobSuite.begun.release()
         Thread.sleep(Long.MaxValue)
       }
     })
-    RankJobSuite.begun.acquire(slots)
+    PlacedJobSuite.begun.acquire(slots)
     try {
       val counted = inBackground(counting(ranks = 1, timeout = 1))
       val message = intercept[PlacementException](result(counted)).getMessage
@@ -40,14 +40,14 @@ class RankJobSuite extends AnyFunSuite with LocalSpark {
   }
 
   test("a job that fails before it starts does not run") {
-    val job = new RankJob(sc, Hostfile.oneNode(1), timeout = 20, "failing")
+    val job = new PlacedJob(sc, WatchedPlaces.ranks(Hostfile.oneNode(1)), timeout = 20, "failing")
     job.fail(new SourceException("too late"))
     assert(intercept[SourceException](
       job.run(sc.parallelize(0 until 4).count())).getMessage == "too late")
   }
 
   test("a job that fails before Spark has submitted it does not run to its end") {
-    val job = new RankJob(sc, Hostfile.oneNode(1), timeout = 20, "failing")
+    val job = new PlacedJob(sc, WatchedPlaces.ranks(Hostfile.oneNode(1)), timeout = 20, "failing")
     val running = inBackground(job.run {
       job.fail(new SourceException("in between"))
       sc.parallelize(0 until 1, 1).foreach(_ => Thread.sleep(Long.MaxValue))
@@ -58,17 +58,17 @@ class RankJobSuite extends AnyFunSuite with LocalSpark {
   for ((how, cancel) <- Seq[(String, () => Unit)]("all jobs" -> (() => sc.cancelAllJobs()),
       "a tag of the thread" -> (() => sc.cancelJobsWithTag("mine"))))
     test(s"a job that Spark cancels was asked to end: $how") {
-      RankJobSuite.begun.drainPermits()
+      PlacedJobSuite.begun.drainPermits()
       val running = inBackground {
         sc.addJobTag("mine")
-        new RankJob(sc, Hostfile.oneNode(1), timeout = 20, "cancelled").run {
+        new PlacedJob(sc, WatchedPlaces.ranks(Hostfile.oneNode(1)), timeout = 20, "cancelled").run {
           sc.parallelize(0 until 1, 1).foreach { _ =>
-            RankJobSuite.begun.release()
+            PlacedJobSuite.begun.release()
             Thread.sleep(Long.MaxValue)
           }
         }
       }
-      RankJobSuite.begun.acquire()
+      PlacedJobSuite.begun.acquire()
       cancel()
       assert(intercept[SupplierEndedException](result(running)).getMessage.contains(
           "was cancelled"))
@@ -77,11 +77,11 @@ class RankJobSuite extends AnyFunSuite with LocalSpark {
   test("a job that ends with its SparkContext keeps its error") {
     Seq("Job 0 cancelled because SparkContext was shut down", null).foreach { message =>
       val error = new SparkException(message)
-      assert(RankJob.causeOf(error) eq error)
+      assert(PlacedJob.causeOf(error) eq error)
     }
   }
 }
 
-object RankJobSuite {
+object PlacedJobSuite {
   private val begun = new Semaphore(0)
 }

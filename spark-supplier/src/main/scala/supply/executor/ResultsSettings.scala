@@ -1,6 +1,6 @@
-package supply.driver
+package supply.executor
 
-import supply.core.ConfigException
+import supply.core.{ConfigException, Deadline}
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 import supply.results.ResultPath
@@ -17,8 +17,7 @@ private[supply] final case class ResultsSettings(
   def readHosts(): Hostfile = {
     ResultPath.requireName(name)
     if (ranks < 1) throw new ConfigException(s"ranks is $ranks: it must be at least 1")
-    if (!(timeout > 0))
-      throw new ConfigException(s"timeout is $timeout: it must be above 0 seconds")
+    Deadline.require("timeout", timeout)
     folder.filterNot(_.startsWith("/")).foreach { relative =>
       throw new ConfigException(s"results-folder '$relative' is not an absolute path")
     }
