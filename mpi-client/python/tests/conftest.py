@@ -1,39 +1,26 @@
 """A pair for each test: the rank is this process, the task is the test's own."""
 
+import itertools
 import os
 import pathlib
+import resource
 import tempfile
 import threading
 
 import pytest
 import supply
 
+from exchanging import RANKS, make_files
+from fed_job import Job
 from feeding import supply_epochs
-from layout import ROOT, get
+from layout import ROOT
+from pair_files import PairFiles
 from rank_server import NUMBERS, compile_routines
 from task import Task
 
 assert not pathlib.Path(supply.__file__).is_relative_to(ROOT / "mpi-client"), (
     "these tests are for the installed wheel, not for the sources"
 )
-
-
-class PairFiles:
-    """The config files of one pair, and the paths in them."""
-
-    def __init__(self, folder, ring="64KiB", block="16KiB"):
-        self.folder = folder
-        self.paths = [folder / name for name in ("pair.mapped", "pair.request", "pair.notification")]
-        (folder / "mapped-files.conf").write_text(f"{self.paths[0]} ring={ring} block={block}\n")
-        (folder / "named-pipes.conf").write_text(f"{self.paths[1]} {self.paths[2]}\n")
-
-    def is_open(self):
-        """Whether a rank has opened the pair."""
-        return self.paths[0].exists() and get(self.paths[0].read_bytes(), "mapped_file_header", "version") != 0
-
-    def remaining(self):
-        """The files of the pair that exist."""
-        return [path.name for path in self.paths if path.exists()]
 
 
 @pytest.fixture
@@ -107,9 +94,6 @@ def numbers(spark):
 @pytest.fixture
 def ranks():
     """The files of the pairs of all ranks of an exchange, of which nothing is left at the end."""
-    # It imports this module.
-    from exchanging import RANKS, make_files
-
     with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
         made = [make_files(pathlib.Path(folder), rank) for rank in range(RANKS)]
         yield made
@@ -119,9 +103,6 @@ def ranks():
 @pytest.fixture
 def make_job():
     """A function that makes an mpirun of feeders and ranks (fed_job.py)."""
-    # It imports modules that import this one.
-    from fed_job import Job
-
     jobs: list[Job] = []
     with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
 
@@ -134,3 +115,18 @@ def make_job():
         yield make
         for job in jobs:
             job.end()
+
+
+@pytest.fixture
+def limit_files():
+    """A function that lets this process open this number of files more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def limit(more):
+        free = itertools.filterfalse(
+            {int(name) for name in os.listdir("/proc/self/fd")}.__contains__, itertools.count()
+        )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (next(itertools.islice(free, more, None)), hard))
+
+    yield limit
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -6,8 +6,8 @@ import threading
 import pyarrow
 import supply
 
-from conftest import PairFiles
 from layout import CONSTANTS, put
+from pair_files import PairFiles
 from task import Task
 from thread_transport import Mail, ThreadTransport
 

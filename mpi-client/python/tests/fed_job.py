@@ -65,11 +65,17 @@ class Job:
         self._output: Any = None
 
     def start(self, feeders, ranks, action, *values, feeder=PYTHON_FEEDER):
+        self.start_program(
+            feeders, ranks, [sys.executable, str(TESTS / "fed_rank.py"), str(self.folder), action, *values], feeder
+        )
+
+    def start_program(self, feeders, ranks, program, feeder):
+        """program, feeder: commands."""
         root = [] if os.geteuid() else ["--allow-run-as-root"]
         command = ["mpirun", "--oversubscribe", *root]
         if feeders:
             command += ["-n", str(feeders), *feeder, ":"]
-        command += ["-n", str(ranks), sys.executable, str(TESTS / "fed_rank.py"), str(self.folder), action, *values]
+        command += ["-n", str(ranks), *program]
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._mpirun = subprocess.Popen(
             command, env={**os.environ, **self.environment}, stdout=self._output, stderr=subprocess.STDOUT

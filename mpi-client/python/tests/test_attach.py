@@ -180,7 +180,8 @@ def test_commands_that_no_program_sends(running):
 
 
 def test_rows_that_do_not_come_as_the_command_says(server):
-    server.start(LATE_SECONDS)
+    # A busy machine must be faster than this.
+    server.start(10)
     server.wait()
     server.send_to_all("attach", "one", **STRANGER)
     # Sparse rows are announced, and one rank gets a dense one.
@@ -194,4 +195,4 @@ def test_rows_that_do_not_come_as_the_command_says(server):
     server.send_to_all("receive", "four", handle=2, columns=4, **STRANGER)
     answer_on(server.send(1, "drop", "five", handle=1, **STRANGER))
     for answer in server.send_to_all("received", "six", handle=2, **STRANGER):
-        assert_error(answer, "within 3 s|timeout")
+        assert_error(answer, "within 10 s|timeout")

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+from typing import Any
 
 import pyarrow
 import pytest
@@ -11,6 +12,8 @@ from task import Task
 from values import UNSIGNED, batch
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
+from supply.batches import Batches, _PartialBatch  # noqa: E402
+from supply.block_values import BlockValues  # noqa: E402
 from supply.torch import DataLoader, Jagged, SupplyDataset  # noqa: E402
 
 
@@ -166,3 +169,17 @@ def test_a_collate_fn_gets_rows(batches_of):
 def test_wrong_options(files, wrong):
     with pytest.raises(ValueError):
         SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, **wrong)
+
+
+def test_a_type_that_changes_within_a_batch():
+    """The data of an LMDB may be bytes in one block, and numbers in the next."""
+    values = BlockValues(["data"], {}, {}, {})
+    part = _PartialBatch(Batches(values, 4, {}, False, False))
+    part.append({"data": torch.tensor([[1], [2]], dtype=torch.uint8)}, 2)
+    with pytest.raises(supply.SupplyError, match="column 'data': an element has type torch.float32.*dtypes"):
+        part.append({"data": torch.tensor([[0.5]])}, 1)
+    named = _PartialBatch(Batches(values, 4, {"data": torch.float32}, False, False))
+    named.append({"data": torch.tensor([[1], [2]], dtype=torch.uint8)}, 2)
+    named.append({"data": torch.tensor([[0.5]])}, 1)
+    data: Any = named.take()["data"]
+    assert data.tolist() == [[1.0], [2.0], [0.5]]

@@ -8,9 +8,9 @@ import pyarrow
 import pytest
 import supply
 
-from conftest import PairFiles
 from feeding import numbers_of, supply_blocks, supply_epochs
 from layout import ROOT
+from pair_files import PairFiles
 from task import Task, wait_until
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
@@ -285,3 +285,47 @@ def test_a_rank_resumes_after_its_last_element(tmp_path, two_pairs, elements, re
     rest, _ = steps_of_two_ranks(two_pairs, (2, 0), tmp_path, "pad")
     assert rest == ["[8, 9, 8, 9]", repeated]
     assert [steps.endswith(f"] {last}") for steps, last in zip(whole, rest)] == [True, True]
+
+
+@pytest.mark.parametrize("name", ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"])
+def test_equal_steps_need_a_group_of_the_ranks(dataset, monkeypatch, name):
+    data = dataset([6], epochs=2, uneven="drop")
+    monkeypatch.setenv(name, "2")
+    with pytest.raises(supply.SupplyError, match="need torch.distributed for 2 ranks"):
+        next(iter(data))
+    # The nearest launcher counts.
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert numbers_of(data) == [[0, 1, 2, 3]]
+
+
+# Rank 1 takes no batch, so rank 0 waits for it.
+STUCK_RANK = """
+import sys, torch.distributed
+from supply.torch import SupplyDataset
+rank, folder, store = sys.argv[1:]
+torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=2)
+with SupplyDataset(folder, 0, columns=["x"], batch_size=4, uneven="pad", timeout=2) as dataset:
+    if rank == "1":
+        sys.stdin.read()
+    try:
+        next(iter(dataset))
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_the_wait_for_a_stuck_rank_ends(tmp_path, two_pairs):
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", STUCK_RANK, str(rank), pair.folder, tmp_path / "store"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for rank, pair in enumerate(two_pairs)
+    ]  # fmt: skip
+    try:
+        wait_until("the rank", two_pairs[0].is_open)
+        threading.Thread(target=supply_epochs, args=(two_pairs[0], [8], 1), daemon=True).start()
+        output, _ = ranks[0].communicate(timeout=90)
+        assert output.startswith("SupplyTimeoutError another rank has not taken its next batch or epoch")
+    finally:
+        ranks[1].communicate(timeout=90)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rank_server import NUMBERS, skip_without_server, started
+from rank_server import LINALG, NUMBERS, skip_without_server, started
 from supplier_session import prepare_environment, session_fixture
 
 skip_without_server()
@@ -49,6 +49,17 @@ def test_text_is_a_key(spark, ranks):
     df = spark.range(50).selectExpr("repeat('ü', int(id)) as name", "double(id) as x")
     rows = ranks.matrix(df, features="x", key="name").to_df()
     assert rows.where("length(key) = row[0]").count() == 50
+
+
+def test_keys_come_back_from_ranks_without_rows(spark, ranks, numbers):
+    from supply.spark import release
+
+    texts = spark.createDataFrame([("a", 1.0)], ["name", "x"]).coalesce(1)
+    for df, features, key, count in ((numbers.coalesce(1), "features", "id", NUMBERS), (texts, "x", "name", 1)):
+        rows = ranks.matrix(df, features=features, key=key).to_df()
+        assert rows.columns == ["key", "row"]
+        assert rows.count() == count
+        release(rows)
 
 
 def test_columns_of_numbers_are_rows_of_a_matrix(ranks, numbers):
@@ -231,3 +242,11 @@ def test_a_matrix_of_other_ranks_is_refused(spark, libraries, ranks, matrix):
 
     with started(spark, libraries, n=1) as others, pytest.raises(SupplierError, match="belongs to other ranks"):
         others.call("copy", matrix)
+
+
+@pytest.mark.skipif(not LINALG.exists(), reason="libsupply was built without OpenBLAS")
+def test_libraries_of_the_user_stand_beside_those_installed(ranks, numbers):
+    """The folder of `ranks` has no libsupply_linalg."""
+    a = ranks.matrix(numbers, features="features")
+    assert ranks.call("gram", a, library="libsupply_linalg.so").to_numpy().shape == (3, 3)
+    assert ranks.call("column_sums", a, factor=1.0, library="libcolumn_sums.so").to_numpy().shape[-1] == 3

@@ -7,6 +7,7 @@ import zipfile
 
 import pytest
 
+from layout import ROOT
 from supplier_session import prepare_environment
 
 prepare_environment()
@@ -35,6 +36,12 @@ import supply.spark
 
 spark = supply.spark.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
 print("worker:", *spark.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect())
+"""
+NAMED = """
+from pyspark.sql import SparkSession
+import supply.spark
+
+supply.spark.session(SparkSession.builder.master("local[1]").config("spark.ui.enabled", False))
 """
 WITHOUT = """
 from pyspark.sql import SparkSession
@@ -66,6 +73,21 @@ def test_there_is_no_jar_for_another_pyspark(monkeypatch):
         supply.spark.SupplierError, match=r"no jar for PySpark 9\.9\.1 .*install a PySpark of .*4\.1.* SUPPLY_JAR"
     ):
         supply.spark.jars()
+
+
+def test_a_jar_is_for_each_minor_version(monkeypatch):
+    usual = supply.spark.jars()
+    monkeypatch.setattr(pyspark, "__version__", pyspark.__version__.partition(".")[0] + ".99.0")
+    assert supply.spark.jars() == usual
+
+
+def test_a_jar_for_another_spark_is_refused(tmp_path):
+    other = ROOT / "build" / "spark-3.5" / "target" / "spark-supplier.jar"
+    if not other.is_file():
+        pytest.skip("there is no jar for another Spark: run 'make build-every-spark'")
+    done = run(tmp_path, NAMED, SUPPLY_JAR=str(other))
+    assert done.returncode == 1
+    assert "SupplierError: this jar is built for Spark 3.5 with Scala 2.12, and this is Spark 4." in done.stderr
 
 
 def test_a_jar_that_is_named(monkeypatch, tmp_path):

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+import zipfile
 
 import pytest
 
@@ -357,3 +358,19 @@ def test_the_example_runs_on_spark_3_5():
         [sys.executable, example], env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
     )
     assert "tensor([[" in program.stdout and "[rank 1] epoch 4" in program.stdout, program.stderr[-2000:]
+
+
+def test_ranks_import_what_the_session_has_shipped(run, spark, tmp_path):
+    archive = tmp_path / "shipped.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("shipped_module.py", "ANSWER = 42")
+    spark.sparkContext.addPyFile(str(archive))
+
+    def train(data):
+        import shipped_module  # type: ignore[import-not-found]
+
+        for _ in data:
+            pass
+        return shipped_module.ANSWER
+
+    assert run(train, rows(spark, ROWS)) == 42

@@ -1,14 +1,19 @@
 """DataLoader(num_workers=...): the pair stays in this process, and workers transform its batches in order."""
 
+import contextlib
 import os
 import pathlib
 import pickle
+import resource
+import socket
 import subprocess
 import sys
 import threading
+from multiprocessing.connection import Connection
 
 import pytest
 import supply
+from supply import workers
 
 import worker_programs
 from feeding import numbers_of, supply_blocks
@@ -240,3 +245,41 @@ def test_workers_of_a_rank_that_is_killed_end_and_do_not_keep_it_alive(files):
     supply.open(files.folder, 0).abort("the test has ended")
     wait_until("the end of the workers", lambda: not any(map(is_alive, workers)))
     task.leave()
+
+
+@pytest.fixture
+def full_server(supplied, limit_files):
+    """The address of a server that is out of files, and has a worker that waits for it."""
+    data, _ = supplied([4])
+    data._workers.listen()
+    with socket.socket(socket.AF_UNIX) as first, socket.socket(socket.AF_UNIX) as waiting:
+        limit_files(0)
+        # It takes the file that accept() has reserved before the limit.
+        first.connect(data._workers.address)
+        waiting.settimeout(30)
+        waiting.connect(data._workers.address)
+        yield data._workers.address, waiting
+
+
+def test_a_worker_waits_for_a_free_file(full_server):
+    _, waiting = full_server
+    limit_of_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit_of_files[1], limit_of_files[1]))
+    waiting.setblocking(True)
+    with Connection(waiting.detach()) as worker:
+        worker.send("not a greeting")
+        assert worker.poll(30)
+
+
+def test_a_worker_is_not_left_waiting_when_files_run_out(monkeypatch, full_server, caplog):
+    monkeypatch.setattr(workers, "_RETRY_SECONDS", 0)
+    address, waiting = full_server
+    with contextlib.suppress(ConnectionResetError):
+        assert waiting.recv(1) == b""
+    assert "Too many open files" in caplog.text
+    waiting.close()
+    # The file that has become free may be taken by another thread.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft + 8, hard))
+    with socket.socket(socket.AF_UNIX) as late, pytest.raises(ConnectionRefusedError):
+        late.connect(address)

@@ -126,6 +126,11 @@ class _PartialBatch:
                 f"column '{name}': an element has shape {tuple(values.shape[1:])}, earlier ones of the batch have "
                 f"{tuple(whole.shape[1:])}: make them equal in Spark, or read block by block (supply.open)"
             )
+        if whole.dtype != values.dtype and name not in self._batches._dtypes:
+            raise SupplyError(
+                f"column '{name}': an element has type {values.dtype}, earlier ones of the batch have {whole.dtype}: "
+                "name a type for it (dtypes)"
+            )
         place = whole[self.filled : self.filled + len(values)]
         if isinstance(values, TensorSlice):
             values.copy_to(place)

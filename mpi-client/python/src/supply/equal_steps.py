@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import NamedTuple
 
 import torch
 from torch import distributed
 
 from supply.batch import Batch, repeated, size_of
-from supply.errors import SupplyError
+from supply.errors import SupplyError, SupplyTimeoutError
 
 _UNKNOWN = -1
+# The number of ranks, from the nearest launcher first (as in src/launcher.c): torchrun, Open MPI, MPICH, srun.
+_SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 class Step(NamedTuple):
@@ -26,12 +30,16 @@ class Step(NamedTuple):
 class EqualSteps:
     """The last steps of an epoch, as SupplyDataset's option `uneven` says."""
 
-    def __init__(self, uneven: str, batch_size: int, process_group: distributed.ProcessGroup | None) -> None:
+    def __init__(
+        self, uneven: str, batch_size: int, process_group: distributed.ProcessGroup | None, limit: float
+    ) -> None:
+        """limit: seconds to wait for the other ranks, if the group is its own."""
         if uneven not in ("keep", "drop", "pad"):
             raise ValueError(f"uneven is {uneven!r}, must be 'keep', 'drop' or 'pad'")
         self._uneven = uneven
         self._batch_size = batch_size
         self._group = process_group
+        self._limit = limit
         if uneven != "keep" and _is_initialized():
             self._group_of_cpu_tensors()
 
@@ -114,18 +122,34 @@ class EqualSteps:
 
     def _reduce(self, values: torch.Tensor) -> torch.Tensor:
         """The least values of all ranks, in place."""
-        if not _is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise SupplyError("uneven='drop' and 'pad' need torch.distributed: initialize it before the first epoch")
+        if not _is_initialized() and _ranks_of_launcher() > 1:
+            raise SupplyError(
+                f"uneven='drop' and 'pad' need torch.distributed for {_ranks_of_launcher()} ranks: initialize it "
+                "before the first epoch (docs/PYTHON.md)"
+            )
         if _is_initialized() and distributed.get_world_size() > 1:
-            distributed.all_reduce(values, distributed.ReduceOp.MIN, group=self._group_of_cpu_tensors())
+            group, begun = self._group_of_cpu_tensors(), time.monotonic()
+            try:
+                distributed.all_reduce(values, distributed.ReduceOp.MIN, group=group)
+            except RuntimeError as error:
+                if time.monotonic() < begun + self._limit:
+                    raise
+                raise SupplyTimeoutError(
+                    f"another rank has not taken its next batch or epoch for {self._limit:g} s: has it failed, or "
+                    f"is it stuck? (timeout / SUPPLY_TIMEOUT) torch.distributed says: {error}"
+                ) from error
         return values
 
     def _group_of_cpu_tensors(self) -> distributed.ProcessGroup:
         """A group of its own: NCCL takes no CPU tensors, and a group must not be used by two threads at once."""
         if self._group is None:
-            self._group = distributed.new_group(backend="gloo")
+            self._group = distributed.new_group(backend="gloo", timeout=timedelta(seconds=self._limit))
         return self._group
 
 
 def _is_initialized() -> bool:
     return bool(distributed.is_available() and distributed.is_initialized())
+
+
+def _ranks_of_launcher() -> int:
+    return next((int(os.environ[name]) for name in _SIZES if name in os.environ), 1)

@@ -106,7 +106,7 @@ def exchange_of(policy: Policy) -> Exchange:
 
 
 def limit_of(timeout: float | None) -> float:
-    """Seconds to wait for other ranks, which may wait for Spark for once the timeout."""
+    """The limit for other ranks is twice the timeout: each of them may first wait one timeout for Spark."""
     try:
         return 2 * (timeout or float(os.environ.get("SUPPLY_TIMEOUT") or _TIMEOUT))
     except ValueError:

@@ -197,10 +197,10 @@ class Supply(Closing):
     def close(self) -> None:
         """Closes the pair and removes its files. Arrays that you took of blocks stay readable (see Block).
 
-        Before the end of the data Spark is told that this rank stopped early, and its run fails. If the last epoch has
-        just ended, close() waits for the end of the data, which needs a slot of the ring: AllHeldError if you hold all.
-        Then it waits until Spark knows that this rank has everything. It waits at most the timeout. If Ctrl-C ends that
-        second wait, the pair stays open: call close() again, or abort().
+        Before the end of the data Spark is notified that this rank stopped early, and its run fails. If the last epoch
+        has just ended, close() waits for the end of the data, which needs a slot of the ring: AllHeldError if you hold
+        all. Then it waits until Spark knows that this rank has everything. It waits at most the timeout. If Ctrl-C ends
+        that second wait, the pair stays open: call close() again, or abort().
         """
         try:
             if self._last == "end of epoch" and not self.closed:
@@ -210,7 +210,7 @@ class Supply(Closing):
 
     def abort(self, reason: str) -> None:
         """Closes the pair without waiting and tells Spark why: its run fails with this text. After the end of the data
-        Spark is not told."""
+        Spark is not notified."""
         self._pair.abort(reason)
 
     def _references(self) -> str:

@@ -24,7 +24,7 @@ from supply.epoch import Epoch
 from supply.epoch_blocks import EpochBlocks
 from supply.equal_steps import EqualSteps, Step
 from supply.errors import SupplyError
-from supply.exchange import exchange_of, transport_over
+from supply.exchange import exchange_of, limit_of, transport_over
 from supply.feeders import job_of
 from supply.loader import DataLoader
 from supply.opening import Config
@@ -66,7 +66,8 @@ class SupplyDataset(Closing, IterableDataset):
         full ones. "pad": all ranks have as many batches as the rank with the most, and all are full: elements and
         batches are repeated. If Spark has not counted the elements, drop and pad need one all_reduce for each batch.
     process_group: the torch.distributed group for that, with tensors on the CPU. With workers it must serve nothing
-        else. None: a gloo group of its own; then all ranks must make their data sets in the same order.
+        else. None: a gloo group of its own; then all ranks must make their data sets in the same order. It waits for
+        the other ranks for twice the timeout: each of them may first wait one timeout for Spark.
     zero_copy: a batch inside one block is not copied. Do not change it in place (see Block.torch()); it occupies the
         block's slot while you keep it. A batch over several blocks is a copy, and so is one of values in place
         (Supplier --in-place) that do not lie at equal distances in their file.
@@ -123,7 +124,7 @@ class SupplyDataset(Closing, IterableDataset):
         self.columns = list(columns)
         self.is_zero_copy = zero_copy
         self._transform = transform if collate_fn is None else partial(_collated, collate_fn)
-        self._steps = EqualSteps(uneven, batch_size, process_group)
+        self._steps = EqualSteps(uneven, batch_size, process_group, limit_of(options.get("timeout")))
         self._copies = PendingCopies(None if pin is True else pin) if pin and zero_copy else None
         self._is_pinned = bool(pin)
         self._supply: Supply | None = None

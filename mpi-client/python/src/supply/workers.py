@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import logging
 import os
 import secrets
 import socket
 import struct
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
@@ -17,7 +20,13 @@ from supply.equal_steps import Step
 from supply.errors import SupplyError
 from supply.worker_batches import WorkerBatches, packed
 
+# How long the server may be out of files. Then no worker gets through to it any more.
+_RETRY_SECONDS = 30
+_RETRY_PAUSE_SECONDS = 0.2
+
 _CLOSED = "the data set is closed"
+
+_log = logging.getLogger("supply.torch")
 
 _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 
@@ -142,15 +151,31 @@ class Workers:
 
 
 def _accept(listener: socket.socket, workers_of: weakref.ref[Workers]) -> None:
-    with contextlib.suppress(OSError):
-        while True:
+    failing_since = None
+    while True:
+        try:
             peer, _ = listener.accept()
-            workers = workers_of()
-            if workers is None or not is_of_this_user(peer):
-                peer.close()
+        except ConnectionError:
+            continue
+        except OSError as error:
+            if error.errno in (errno.EINVAL, errno.EBADF):
+                # _end_of_listening()
+                return
+            failing_since = failing_since or time.monotonic()
+            if time.monotonic() < failing_since + _RETRY_SECONDS:
+                time.sleep(_RETRY_PAUSE_SECONDS)
                 continue
-            threading.Thread(target=workers.serve, args=(Connection(peer.detach()),), daemon=True).start()
-            del workers
+            _log.error("no worker can connect any more: %s (ulimit -n?)", error.strerror)
+            # Otherwise workers would connect, and wait for ever.
+            listener.close()
+            return
+        failing_since = None
+        workers = workers_of()
+        if workers is None or not is_of_this_user(peer):
+            peer.close()
+            continue
+        threading.Thread(target=workers.serve, args=(Connection(peer.detach()),), daemon=True).start()
+        del workers
 
 
 def is_of_this_user(peer: socket.socket) -> bool:

@@ -6,18 +6,29 @@ multiprocessing.connection authenticates both ends with a random key before anyt
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import resource
 import secrets
 import socket
+import struct
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 
+from supply.errors import SupplierError
 from supply.ranks.messages import Message
 
 _ADDRESS, KEY = "SUPPLY_CONTROL_ADDRESS", "SUPPLY_CONTROL_KEY"
+# A peer with the key answers at once. A stranger must not keep a thread and a descriptor of the driver.
+_STRANGER_SECONDS = 30
+
+_RETRY_SECONDS = 1
+
+_log = logging.getLogger("supply.spark")
 
 
 class Peer:
@@ -60,14 +71,22 @@ class Peer:
 
 
 class Control:
-    """The driver's end. `receive` gets every peer and its messages, on a thread for each peer, and None at its end."""
+    """The driver's end. `receive` gets every peer and its messages, on a thread for each peer, and None at its end.
 
-    def __init__(self, host: str, receive: Callable[[Peer, Message], None]) -> None:
+    stranger_seconds: how long a program that connects may be silent until it has proved that it knows the key.
+    """
+
+    def __init__(
+        self, host: str, receive: Callable[[Peer, Message], None], stranger_seconds: int = _STRANGER_SECONDS
+    ) -> None:
+        self._stranger_seconds = stranger_seconds
         self._key = secrets.token_bytes(32)
         # All ranks connect at the same time.
         self._listener = socket.create_server((host, 0), backlog=1024)
         self._receive = receive
-        self._connected: set[socket.socket] = set()
+        self._connections: set[Connection] = set()
+        self._lock = threading.Lock()
+        self._is_closing = False
         self._accepting = threading.Thread(target=self._accept, name="supply-control", daemon=True)
         self._accepting.start()
 
@@ -78,32 +97,40 @@ class Control:
 
     def close(self) -> None:
         """Ends the listener and every connection."""
+        self._is_closing = True
         # close() alone does not wake the thread that waits.
         self._listener.shutdown(socket.SHUT_RDWR)
         self._accepting.join()
         self._listener.close()
-        for connected in list(self._connected):
-            with contextlib.suppress(OSError):
-                connected.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            for connection in self._connections:
+                _shut_down(connection)
 
     def _accept(self) -> None:
-        while True:
+        while not self._is_closing:
             try:
                 connected, _ = self._listener.accept()
             except ConnectionError:
                 continue
-            except OSError:
-                return
-            self._connected.add(connected)
-            threading.Thread(target=self._serve, args=(connected,), name="supply-control", daemon=True).start()
+            except OSError as error:
+                if not self._is_closing:
+                    _log.warning("the driver cannot accept the connection of a rank: %s (ulimit -n?)", error.strerror)
+                    # It remains in the backlog.
+                    time.sleep(_RETRY_SECONDS)
+                continue
+            connection = Connection(connected.detach())
+            with self._lock:
+                self._connections.add(connection)
+            threading.Thread(target=self._serve, args=(connection,), name="supply-control", daemon=True).start()
 
-    def _serve(self, connected: socket.socket) -> None:
-        connection = Connection(os.dup(connected.fileno()))
+    def _serve(self, connection: Connection) -> None:
         peer = Peer(connection)
         try:
             # Here and not in _accept(): a stranger that says nothing, or anything, must not keep ranks waiting.
+            _limit_silence(connection, self._stranger_seconds)
             deliver_challenge(connection, self._key)
             answer_challenge(connection, self._key)
+            _limit_silence(connection, 0)
             while (message := peer.receive()) is not None:
                 self._receive(peer, message)
             self._receive(peer, None)
@@ -111,9 +138,33 @@ class Control:
             # A stranger.
             pass
         finally:
-            self._connected.discard(connected)
-            connected.close()
+            # close() must not shut down another file with the same descriptor.
+            with self._lock:
+                self._connections.discard(connection)
             peer.close()
+
+
+def require_files(connections: int) -> None:
+    """Raises SupplierError if the driver may not open as many files more."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = len(os.listdir("/proc/self/fd")) + connections
+    if limit < needed:
+        raise SupplierError(
+            f"the driver needs {needed} open files for this number of ranks, and may open {limit}: raise the limit "
+            "(ulimit -n) before you start it"
+        )
+
+
+def _shut_down(connection: Connection) -> None:
+    """Ends it, and wakes the thread that receives from it."""
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as connected:
+        connected.shutdown(socket.SHUT_RDWR)
+
+
+def _limit_silence(connection: Connection, seconds: int) -> None:
+    """Reading fails when nothing has come for this time. 0: it waits. (settimeout() would not reach Connection.)"""
+    with socket.socket(fileno=os.dup(connection.fileno())) as connected:
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
 
 
 def connect(environment: Mapping[str, str] = os.environ) -> Peer:

@@ -1,5 +1,7 @@
 """Ties this process to its parent: the kernel signals it when the parent ends, whatever ends that.
 
+The parent is the thread that has started this process: the thread must live as long as its process.
+
 `python -m supply.ranks.die_with_parent PARENT COMMAND...` is COMMAND with SIGTERM at the end of the process PARENT.
 """
 

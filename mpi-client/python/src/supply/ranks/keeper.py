@@ -19,7 +19,7 @@ from supply.ranks.run_files import RunFiles
 
 def start_keeper(rank: int, files: RunFiles) -> None:
     """Forks the keeper of this process. From now on it gets stdout and stderr."""
-    files.pair_folder.mkdir(mode=0o700, exist_ok=True)
+    files.make_pair_folder()
     pipes = {name: os.pipe() for name in ("stdout", "stderr")}
     # The keeper waits for this signal.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])

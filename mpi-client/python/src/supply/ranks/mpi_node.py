@@ -28,8 +28,8 @@ def prepare_rank() -> bool:
     del os.environ[VARIABLE]
     host = next(filter(_is_here, spec.spark_hosts), platform.node())
     os.environ.update({**_of_torchrun(), "SUPPLY_HOST": host, "SUPPLY_PARENT": str(os.getppid())})
-    start_keeper(int(os.environ["RANK"]), spec.files)
     try:
+        start_keeper(int(os.environ["RANK"]), spec.files)
         spec.versions.check(host)
         if os.environ["LOCAL_RANK"] == "0":
             # The other ranks of this node read the files when all ranks have started.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -12,7 +13,10 @@ _STOP_SECONDS = 20
 
 def run_node(host: str, spec: bytes) -> None:
     """Runs the node process until its ranks have ended. Its stdin ends with this process, whatever kills it."""
-    node = subprocess.Popen([sys.executable, "-m", "supply.ranks.node"], stdin=subprocess.PIPE, start_new_session=True)
+    # The files of addPyFile are in this path only.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "supply.ranks.node"]
+    node = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, start_new_session=True)
     assert node.stdin is not None
     try:
         node.stdin.write(len(spec).to_bytes(8, "big") + spec)

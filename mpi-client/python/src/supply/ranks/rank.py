@@ -103,7 +103,7 @@ def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
 
 
 def _wait_for_stop() -> None:
-    """The files of the run, which Spark needs to find the results, go with the ranks."""
+    """Waits until the driver has read where the results are. The run's files are removed when the ranks exit."""
     with contextlib.suppress(Stopped):
         while True:
             time.sleep(_STOP_POLL_SECONDS)

@@ -6,7 +6,8 @@ import os
 import pathlib
 import platform
 import shutil
-from dataclasses import dataclass
+import stat
+from dataclasses import dataclass, field
 
 from supply.errors import SupplierError
 
@@ -19,7 +20,7 @@ class RunFiles:
     """folder: of all runs of the node, for example /dev/shm. name: of this run.
 
     kinds: "train", and "validation" if there is a second DataFrame: a rank has a pair of each kind.
-    pairs: the most of a kind on one node. ring, block: bytes; None: libsupply's default.
+    pairs: the most of a kind on one node. ring, block: bytes; None: libsupply's default. driver_user: who made this.
     """
 
     folder: str
@@ -28,6 +29,7 @@ class RunFiles:
     pairs: int
     ring: int | None = None
     block: int | None = None
+    driver_user: int = field(default_factory=os.getuid)
 
     @property
     def pair_folder(self) -> pathlib.Path:
@@ -53,21 +55,42 @@ class RunFiles:
 
     def write_config(self) -> None:
         """Does nothing if the files exist, because driver and ranks share this node."""
-        try:
-            os.mkdir(self.config_folder, 0o755)
-        except FileExistsError:
+        if not self._make(self.config_folder, 0o755, {os.getuid(), self.driver_user}):
             return
-        except OSError as error:
-            raise SupplierError(
-                f"cannot make {self.config_folder} on {platform.node()} ({error.strerror}): each node needs a "
-                "folder in memory that executors and ranks share: Supplier(folder=...)"
-            ) from error
         sizes = "".join(f" {name}={size}" for name, size in (("ring", self.ring), ("block", self.block)) if size)
         for kind in self.kinds:
             mapped, pipes = map(pathlib.Path, self.config(kind))
             pairs = [self.pair_folder / f"{kind}-{i}" for i in range(self.pairs)]
             mapped.write_text("".join(f"{pair}.mapped{sizes}\n" for pair in pairs))
             pipes.write_text("".join(f"{pair}.request {pair}.notification\n" for pair in pairs))
+
+    def make_pair_folder(self) -> None:
+        """Does nothing if another process of this user has made it."""
+        self._make(self.pair_folder, 0o700, {os.getuid()})
+
+    @staticmethod
+    def _make(folder: pathlib.Path, mode: int, users: set[int]) -> bool:
+        """False: one of these users has made it.
+
+        The driver's node shows the name to every user of it, so one of them may have made the folder on another node.
+        """
+        try:
+            os.mkdir(folder, mode)
+            return True
+        except FileExistsError:
+            found = os.lstat(folder)
+        except OSError as error:
+            raise SupplierError(
+                f"cannot make {folder} on {platform.node()} ({error.strerror}): each node needs a "
+                "folder in memory that executors and ranks share: Supplier(folder=...)"
+            ) from error
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in users or found.st_mode & 0o022:
+            raise SupplierError(
+                f"{folder} on {platform.node()} exists, and is a link, or belongs to another user (uid "
+                f"{found.st_uid}), or can be written by others (mode {stat.S_IMODE(found.st_mode):04o}): "
+                "name a folder that only users you trust can write (folder=...)"
+            )
+        return False
 
     def require_space(self, ranks: int, host: str) -> None:
         """Raises SupplierError if the rings of this node do not fit into the folder."""

@@ -30,12 +30,18 @@ def check_session(df: Any) -> Any:
 
 
 def check_jar(context: Any) -> None:
-    """Refuses a SparkContext without the Supplier's jar. The JVM of this Python took its jars when it started."""
+    """Refuses a SparkContext without the Supplier's jar, or with a jar for another Spark.
+
+    The JVM of this Python took its jars when it started.
+    """
     if "JavaPackage" in type(context._jvm.supply.python.Nodes).__name__:
         raise SupplierError(
             "this session does not have the Supplier's jar: restart Python, and make its first session with "
             "supply.spark.session(), or with SparkSession.builder.config('spark.jars', supply.spark.jars())"
         )
+    built_for = context._jvm.supply.core.BuiltFor
+    if built_for.mismatch():
+        raise SupplierError(f"{built_for.mismatch()}: {built_for.fix()}")
 
 
 def check_columns(df: Any, columns: Sequence[str], name: str = "df") -> None:

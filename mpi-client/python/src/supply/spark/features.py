@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.ml.functions import vector_to_array
 from pyspark.sql import functions
 
 from supply.errors import SupplierError
@@ -20,6 +19,9 @@ def features_array(df: DataFrame, columns: str | Sequence[str]) -> Column:
     require_columns(df, names)
     kind = df.schema[names[0]].dataType
     if len(names) == 1 and kind.simpleString() == "vector":
+        # In Spark 3.5 it imports pandas, which only estimators need.
+        from pyspark.ml.functions import vector_to_array
+
         return vector_to_array(functions.col(names[0]), "float32")
     if len(names) == 1 and kind.typeName() == "array":
         return functions.col(names[0]).cast("array<float>")

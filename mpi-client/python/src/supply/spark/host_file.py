@@ -10,20 +10,24 @@ from supply.errors import SupplierError
 
 
 def read_host_file(path: str | os.PathLike[str]) -> list[tuple[str, int]]:
-    """(host, slots) of each line, with one slot if the line names no number."""
+    """(host, slots) of each host, with one slot if its line names no number. A host has one line."""
     try:
         lines = pathlib.Path(path).read_text().splitlines()
     except OSError as error:
         raise SupplierError(f"cannot read the host file {os.fspath(path)}: {error.strerror}") from error
-    hosts = []
+    hosts: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         host, *words = line.partition("#")[0].split() or [""]
         slots = next((word.removeprefix("slots=") for word in words if word.startswith("slots=")), "1")
         if not slots.isdigit():
             raise SupplierError(f"{os.fspath(path)}:{number}: slots={slots} is not a number")
+        if host in hosts:
+            raise SupplierError(
+                f"{os.fspath(path)}:{number}: {host} has a line already: write one line for each host, with slots=n"
+            )
         if host:
-            hosts.append((host, int(slots)))
-    return hosts
+            hosts[host] = int(slots)
+    return list(hosts.items())
 
 
 def write_host_file(path: pathlib.Path, hosts: Mapping[str, Sequence[int]]) -> None:

@@ -25,7 +25,7 @@ class Matrix(MLlibMatrix):
     def __init__(self, ranks: Ranks, java: Any, drop: Callable[[Any], None]) -> None:
         self._ranks = ranks
         self.java = java
-        # The ranks are told with the next command: this may run in any thread.
+        # The ranks are notified with the next command: this may run in any thread.
         self._finalizer = weakref.finalize(self, drop, java)
         self._finalizer.atexit = False
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ _GRACE_SECONDS = 3
 _END_SECONDS = 10
 # mpirun says why it fails in at most this number of lines.
 _LINES = 40
+_VERSION_SECONDS = 30
 
 
 @dataclass
@@ -61,10 +63,10 @@ def command(ranks: int, host_file: str | os.PathLike[str] | None) -> Command:
         raise SupplierError(f"there is no '{mpirun[0]}' on PATH: install Open MPI or MPICH, or set MPIRUN")
     if host_file is not None and not os.access(host_file, os.R_OK):
         raise SupplierError(f"cannot read the host file {os.fspath(host_file)}")
-    version = subprocess.run([mpirun[0], "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    version = _version(mpirun[0])
     words = [*mpirun, "-n", str(ranks)]
     # Hydra is the launcher of MPICH.
-    if version.stdout.startswith(b"HYDRA"):
+    if version.startswith(b"HYDRA"):
         hosts = "" if host_file is None else ",".join(f"{host}:{slots}" for host, slots in read_host_file(host_file))
         return Command([*words, *(["-hosts", hosts] if hosts else [])], True)
     words += ["--map-by", "slot", "--bind-to", "none"]
@@ -76,12 +78,30 @@ def command(ranks: int, host_file: str | os.PathLike[str] | None) -> Command:
     return Command([*words, *([] if os.geteuid() else ["--allow-run-as-root"])], False)
 
 
+def _version(mpirun: str) -> bytes:
+    """What it says about itself. Raises SupplierError if it is no launcher whose options are known."""
+    try:
+        version = subprocess.run(
+            [mpirun, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_SECONDS, check=False
+        ).stdout
+    except subprocess.TimeoutExpired as error:
+        raise SupplierError(f"'{mpirun} --version' did not end within {_VERSION_SECONDS} s") from error
+    if not version.startswith(b"HYDRA") and b"Open MPI" not in version:
+        raise SupplierError(
+            f"'{mpirun}' is neither Open MPI's mpirun nor MPICH's mpiexec: name one of them in MPIRUN, or start the "
+            "ranks yourself (docs/DATAFRAMES.md, docs/OFFLOAD.md)"
+        )
+    return version
+
+
 def files_of_mpi(folder: pathlib.Path) -> dict[str, str]:
     """Environment variables: Open MPI's shared memory and other files lie in the folder, and go with it.
 
     If ranks or mpirun are killed, it leaves them.
     """
-    return dict.fromkeys(("OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_orte_tmpdir_base"), str(folder))
+    # The last two are the same setting, of Open MPI 4 and 5.
+    names = ("OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
+    return dict.fromkeys(names, str(folder))
 
 
 class Mpirun:
@@ -92,15 +112,17 @@ class Mpirun:
     ) -> None:
         exported = [] if command.passes_all else [word for name in environment for word in ("-x", name)]
         tied = [sys.executable, "-m", "supply.ranks.die_with_parent", str(os.getpid())]
-        self._process = subprocess.Popen(
-            [*tied, *command.words, *exported, *program],
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-            # Ctrl-C is for the driver.
-            start_new_session=True,
-        )  # fmt: skip
+        self._words = [*tied, *command.words, *exported, *program]
+        self._environment = {**os.environ, **environment}
         self._post = post
-        threading.Thread(target=self._watch, name="supply: mpirun", daemon=True).start()
+        started: Future[subprocess.Popen[str]] = Future()
+        threading.Thread(target=self._run, args=(started,), name="supply: mpirun", daemon=True).start()
+        self._process = started.result()
+
+    @property
+    def process(self) -> int:
+        """Its process id."""
+        return self._process.pid
 
     def stop(self) -> None:
         """Begins to end it. mpirun ends its ranks, and removes its own files."""
@@ -114,10 +136,22 @@ class Mpirun:
             except subprocess.TimeoutExpired:
                 end()
 
-    def _watch(self) -> None:
-        assert self._process.stdout is not None
-        lines = collections.deque((line.rstrip() for line in self._process.stdout), _LINES)
-        status = self._process.wait()
+    def _run(self, started: Future[subprocess.Popen[str]]) -> None:
+        """Starts it, and waits for its end: the kernel would end it with the thread that has started it."""
+        try:
+            process = subprocess.Popen(
+                self._words, env=self._environment,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                # Ctrl-C is for the driver.
+                start_new_session=True,
+            )  # fmt: skip
+        except BaseException as error:
+            started.set_exception(error)
+            return
+        started.set_result(process)
+        assert process.stdout is not None
+        lines = collections.deque((line.rstrip() for line in process.stdout), _LINES)
+        status = process.wait()
         # Its frames around the text are of dashes.
         text = "\n".join(line for line in lines if line.strip("-= "))
         self._post(MpirunEnded(status, text or "it has printed nothing"))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from supply.errors import SupplierError
-from supply.ranks.control import Peer
+from supply.ranks.control import Peer, require_files
 from supply.ranks.messages import Failure, KeeperStarted, NodeFailed, RankEnded, RankStarted, Result, Stop
 from supply.ranks.mpi_spec import MpiSpec
 from supply.ranks.run_files import RunFiles
@@ -45,7 +45,7 @@ class MpirunLauncher:
         # Ranks that ended without a result, in the order of their ends.
         self._ended: list[int] = []
         self._stopping = False
-        self._mpirun_ended = False
+        self._mpirun_end: MpirunEnded | None = None
 
     def reserve(self, context: Any, tasks_per_rank: int, timeout: float) -> int:
         self._spark_hosts = wait_for_slots(context, self._ranks, tasks_per_rank, timeout)
@@ -54,6 +54,8 @@ class MpirunLauncher:
     def start(
         self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs | None, post: Callable[[Any], None]
     ) -> None:
+        # Those of the ranks and of their keepers.
+        require_files(2 * self._ranks)
         of_python = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         of_run = MpiSpec(files, self._spark_hosts).environment()
         program = [sys.executable, "-u", "-m", self._module, *self._arguments]
@@ -73,12 +75,14 @@ class MpirunLauncher:
         elif isinstance(message, NodeFailed):
             return Cause(Priority.PROCESS, SupplierError(message.text))
         elif isinstance(message, MpirunEnded):
-            self._mpirun_ended = True
+            self._mpirun_end = message
             return self._of_mpirun(message)
         elif message is None:
             self._keepers = [keeper for keeper in self._keepers if keeper is not peer]
             ended = (rank for rank, (of_rank, _) in self._started.items() if of_rank is peer)
             self._ended += (rank for rank in ended if rank not in self._returned)
+            if self._mpirun_end is not None and self._mpirun_end.status == 0:
+                return self._of_mpirun(self._mpirun_end)
         return None
 
     def _of_mpirun(self, ended: MpirunEnded) -> Cause | None:
@@ -87,6 +91,9 @@ class MpirunLauncher:
             return None
         if ended.status < 0:
             return Cause(Priority.PROCESS, SupplierError(f"mpirun was killed by {failures.signal_name(-ended.status)}"))
+        if ended.status == 0 and self._started.keys() - self._returned - set(self._ended):
+            # The driver may still be reading their results.
+            return None
         if not self._ended:
             return Cause(Priority.PROCESS, SupplierError(f"mpirun failed with status {ended.status}: {ended.text}"))
         rank = self._ended[0]
@@ -116,11 +123,16 @@ class MpirunLauncher:
 
     @property
     def is_explaining(self) -> bool:
-        return bool(self._ended) and self._ended[0] not in self._raised and not self._mpirun_ended
+        return bool(self._ended) and self._ended[0] not in self._raised and self._mpirun_end is None
+
+    @property
+    def process(self) -> int | None:
+        """mpirun's process id, if it has started."""
+        return None if self._mpirun is None else self._mpirun.process
 
     @property
     def has_ended(self) -> bool:
-        return (self._mpirun is None or self._mpirun_ended) and not self._keepers
+        return (self._mpirun is None or self._mpirun_end is not None) and not self._keepers
 
     def stop(self, stop: Stop) -> None:
         self._stopping = True

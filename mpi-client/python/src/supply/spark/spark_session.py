@@ -18,21 +18,23 @@ def jars() -> str:
     """The path of the Supplier's jar for the installed PySpark: for SparkSession.builder.config("spark.jars", jars()).
 
     SUPPLY_JAR of the environment names another jar. Otherwise it is one of those in this package, which has one for
-    Spark 4.1 and one for Spark 3.5. Raises SupplierError if there is none for this PySpark.
+    each major version: that of Spark 4.1 is for all of Spark 4, that of 3.5 for Spark 3. Raises SupplierError if there
+    is none for this PySpark.
     """
     named = os.environ.get("SUPPLY_JAR")
-    version = ".".join(pyspark.__version__.split(".")[:2])
-    folder = pathlib.Path(supply.__file__).parent / "jars"
-    path = pathlib.Path(named or folder / f"spark-{version}" / "spark-supplier.jar")
-    if path.is_file():
-        return str(path)
     if named:
-        raise SupplierError(f"SUPPLY_JAR names {path}, which is not a file: set it to spark-supplier.jar, or unset it")
-    present = " and ".join(
-        sorted(jar.parent.name[len("spark-") :] for jar in folder.glob("spark-*/spark-supplier.jar"))
-    )
+        if pathlib.Path(named).is_file():
+            return named
+        raise SupplierError(f"SUPPLY_JAR names {named}, which is not a file: set it to spark-supplier.jar, or unset it")
+    folder = pathlib.Path(supply.__file__).parent / "jars"
+    major = pyspark.__version__.partition(".")[0]
+    found = sorted(folder.glob("spark-*/spark-supplier.jar"))
+    for jar in found:
+        if jar.parent.name.startswith(f"spark-{major}."):
+            return str(jar)
+    present = " and ".join(jar.parent.name[len("spark-") :] for jar in found)
     raise SupplierError(
-        f"this package has no jar for PySpark {pyspark.__version__} ({path}): install "
+        f"this package has no jar for PySpark {pyspark.__version__} ({folder}): install "
         + (f"a PySpark of {present}" if present else "a wheel with the jars (in a checkout, make python)")
         + ", or set SUPPLY_JAR to the jar"
     )

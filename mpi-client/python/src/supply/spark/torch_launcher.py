@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from supply.errors import SupplierError
-from supply.ranks.control import Peer
-from supply.ranks.messages import NodeFailed, NodeStarted, RankEnded, Stop
+from supply.ranks.control import Peer, require_files
+from supply.ranks.messages import NodeFailed, NodeStarted, RankEnded, RankStarted, Stop
 from supply.ranks.node_spec import NodeSpec
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
@@ -28,12 +28,16 @@ class TorchLauncher:
         self._hosts: dict[str, list[int]] = {}
         self._started = 0
         self._nodes: list[Peer] = []
+        self._connected: dict[Peer, int] = {}
+        # Ranks that have exited with status 0, while the driver may still be reading their results.
+        self._exited: dict[int, RankEnded] = {}
 
     def reserve(self, context: Any, tasks_per_rank: int, timeout: float) -> int:
         self._hosts = wait_for_placement(context, self._ranks, tasks_per_rank, timeout)
         return max(map(len, self._hosts.values()))
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
+        require_files(self._ranks + len(self._hosts))
         jobs.start_nodes(
             {
                 host: pickle.dumps(NodeSpec(host, ranks, self._ranks, index, files, environment))
@@ -47,9 +51,17 @@ class TorchLauncher:
             self._nodes.append(peer)
         elif message is None and peer in self._nodes:
             self._nodes.remove(peer)
+        elif isinstance(message, RankStarted) and peer is not None:
+            self._connected[peer] = message.rank
+        elif message is None and peer in self._connected:
+            ended = self._exited.pop(self._connected.pop(peer), None)
+            return failures.of_process(ended) if ended else None
         elif isinstance(message, NodeFailed):
             return Cause(Priority.PROCESS, SupplierError(message.text))
         elif isinstance(message, RankEnded):
+            if message.status == 0 and message.rank in self._connected.values():
+                self._exited[message.rank] = message
+                return None
             return failures.of_process(message)
         return None
 

@@ -1,0 +1,64 @@
+"""The folders of a run on a node: another user may know their names, and make them first."""
+
+import os
+
+import pytest
+from supply.errors import SupplierError
+from supply.ranks.run_files import RunFiles
+
+NOBODY = 65534
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder to another user")
+
+
+@pytest.fixture
+def files(tmp_path):
+    return RunFiles(str(tmp_path), "run", ("train",), 1)
+
+
+MAKE = {"config_folder": RunFiles.write_config, "pair_folder": RunFiles.make_pair_folder}
+each_folder = pytest.mark.parametrize("name", MAKE)
+
+
+def expect_refused(files, name):
+    with pytest.raises(SupplierError, match=f"{getattr(files, name)} on .* belongs to another user"):
+        MAKE[name](files)
+
+
+@needs_root
+@each_folder
+def test_a_folder_of_another_user(files, name):
+    getattr(files, name).mkdir()
+    os.chown(getattr(files, name), NOBODY, NOBODY)
+    expect_refused(files, name)
+
+
+@each_folder
+def test_a_link_to_a_folder_of_this_user(files, name, tmp_path):
+    (tmp_path / "target").mkdir()
+    getattr(files, name).symlink_to("target")
+    expect_refused(files, name)
+    assert list((tmp_path / "target").iterdir()) == []
+
+
+@each_folder
+def test_a_folder_that_others_can_write(files, name):
+    getattr(files, name).mkdir()
+    getattr(files, name).chmod(0o777)
+    expect_refused(files, name)
+
+
+@each_folder
+def test_a_folder_of_another_process_of_this_user(files, name):
+    MAKE[name](files)
+    before = sorted(files.config_folder.iterdir()) if files.config_folder.exists() else []
+    MAKE[name](files)
+    assert (sorted(files.config_folder.iterdir()) if files.config_folder.exists() else []) == before
+
+
+@needs_root
+def test_the_config_files_of_the_driver_are_used_by_a_node_process_of_another_user(tmp_path):
+    files = RunFiles(str(tmp_path), "run", ("train",), 1, driver_user=NOBODY)
+    files.config_folder.mkdir()
+    os.chown(files.config_folder, NOBODY, NOBODY)
+    files.write_config()
+    assert list(files.config_folder.iterdir()) == []
