@@ -9,7 +9,8 @@ import pyspark
 from places import JAR
 from supplier import Supplier
 
-# Slots of each executor: enough for fifty ranks on two of them.
+EXECUTORS = 2
+# Slots of each: enough for fifty ranks on both.
 CORES = 26
 MEMORY_MIB = 512
 
@@ -28,7 +29,7 @@ class Cluster(Supplier):
         os.environ["SPARK_HOME"] = str(spark_home(temporary / "spark"))
         super().__init__(
             temporary,
-            master=f"local-cluster[2,{CORES},{MEMORY_MIB}]",
+            master=f"local-cluster[{EXECUTORS},{CORES},{MEMORY_MIB}]",
             **{
                 "spark.executor.extraClassPath": str(JAR),
                 "spark.executor.memory": f"{MEMORY_MIB}m",

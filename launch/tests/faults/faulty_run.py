@@ -2,8 +2,6 @@
 
 import concurrent.futures
 
-import pytest
-
 import headers
 from places import BUILD
 from ranks import Rank
@@ -19,7 +17,8 @@ TIMEOUT = 40
 
 
 class FaultyRun:
-    def __init__(self, pairs, database, epochs, timeout=TIMEOUT):
+    def __init__(self, pairs, database, epochs, timeout=TIMEOUT, tally=TALLY):
+        self._tally = tally
         self.pairs = pairs
         self.database = database
         self.epochs = epochs
@@ -55,22 +54,24 @@ class FaultyRun:
             if self._supplied is not None:
                 self._supplied.result(timeout=self.timeout)
         except Exception:
-            TALLY.stuck += 1
+            self._tally.stuck += 1
             raise
         ranks = [self.ranks[local_rank] for local_rank in sorted(self.ranks)]
         assert [rank.error for rank in ranks] == [""] * len(ranks)
         assert statuses == [0] * len(ranks)
-        assert TALLY.compare(self.database, ranks, self.epochs) == (0, 0)
+        assert self._tally.compare(self.database, ranks, self.epochs) == (0, 0)
 
     def is_supplied(self):
         """The Supplier succeeds."""
         self._supplied.result(timeout=self.timeout)
 
-    def fails(self):
+    def fails(self, patience=None):
         """The Supplier's message."""
-        with pytest.raises(SupplierFailure) as failure:
-            self._supplied.result(timeout=3 * self.timeout)
-        return str(failure.value)
+        try:
+            self._supplied.result(timeout=patience or 3 * self.timeout)
+        except SupplierFailure as failure:
+            return str(failure)
+        raise AssertionError("the Supplier has succeeded")
 
     def published(self, local_rank=0):
         return headers.read(self.pairs.mapped_file(local_rank), "published")

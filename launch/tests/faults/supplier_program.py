@@ -9,7 +9,7 @@ from ranks import END_OF_PATIENCE
 
 class SupplierProgram:
     def __init__(self, run, *options, environment=()):
-        arguments = ["--lmdb", run.database, *run.pairs.options(), "--ranks", len(run.ranks), "--epochs", run.epochs]
+        arguments = ["--lmdb", run.database, *run.pairs.options(), "--ranks", run.pairs.count, "--epochs", run.epochs]
         self.process = subprocess.Popen(
             [LAUNCH / "supplier", *map(str, (*arguments, "--timeout", run.timeout, *options))],
             env={**os.environ, **dict(environment)},

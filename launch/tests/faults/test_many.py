@@ -2,13 +2,13 @@
 
 import os
 import signal
-import subprocess
 
 import pytest
 
 from fail_point import wait_until_stopped
 from pairs import Pairs
 from ranks import Rank, one_line
+from small_file_system import fill
 
 
 def test_fifty_pairs_on_one_node(start_run):
@@ -75,28 +75,8 @@ def test_a_rank_and_its_executor_die_together(start_run, fault, counted):
     run.pairs.clean()
 
 
-@pytest.fixture
-def small_tmpfs(tmp_path):
-    folder = tmp_path / "small"
-    folder.mkdir()
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a file system")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "supply-test", folder], check=True)
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
-def fill(folder):
-    with open(folder / "filler", "wb", buffering=0) as filler:
-        try:
-            while filler.write(b"\0" * 4096):
-                pass
-        except OSError:
-            pass
-
-
-def test_a_rank_finds_no_space(small_tmpfs):
-    rank = Rank(Pairs(small_tmpfs / "run", ring="4MiB", block="1MiB"))
+def test_a_rank_finds_no_space(make_small_file_system):
+    rank = Rank(Pairs(make_small_file_system("1m") / "run", ring="4MiB", block="1MiB"))
     assert rank.finish() == 1
     line = one_line(rank)
     assert (
@@ -108,14 +88,15 @@ def test_a_rank_finds_no_space(small_tmpfs):
     )
 
 
-def test_a_file_system_that_fills_up_later_does_not_matter(small_tmpfs, start_run, fault):
-    pairs = Pairs(small_tmpfs / "run", 2, ring="64KiB", block="16KiB")
+def test_a_file_system_that_fills_up_later_does_not_matter(make_small_file_system, start_run, fault):
+    folder = make_small_file_system("1m")
+    pairs = Pairs(folder / "run", 2, ring="64KiB", block="16KiB")
     # A task is stopped meanwhile: the run must not end before the file system is full.
     point = fault("P3", "stop", after=20)
     run = start_run(pairs=pairs, epochs=20)
     executor = point.taken()
     wait_until_stopped(executor)
-    fill(small_tmpfs)
+    fill(folder)
     os.kill(executor, signal.SIGCONT)
     run.ends_well()
     assert pairs.left_behind() == []

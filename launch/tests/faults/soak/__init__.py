@@ -1,0 +1,1 @@
+"""The soak: scenarios in turn, with faults at random (`make soak`)."""

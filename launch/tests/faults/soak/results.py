@@ -1,0 +1,85 @@
+"""Rows that ranks write come back as a DataFrame. Ranks, executors and the processes between them are killed."""
+
+import contextlib
+import sys
+import threading
+
+from pyspark import cloudpickle
+
+from soak.ground import RANKS, TIMEOUT
+
+# Ranks do not have this module.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+COUNT, BATCH = 20_000, 64
+_POLL_SECONDS, _LATEST_SECONDS = 0.1, 3
+
+
+def executors_killed_while_spark_reads(ground):
+    """A rank's result outlives the rank, and every row of it arrives."""
+    from supply.spark import release
+
+    results = _run(ground)
+    for _ in range(3):
+        ground.kill(ground.chance.choice(sorted(ground.cluster.executors())))
+        _check(ground, results)
+    release(results)
+
+
+def killed_while_ranks_write(ground):
+    """Either there are all rows, or there is an error: never a table that lacks some."""
+    from supply.spark import SupplierError, release
+
+    with _a_kill(ground):
+        try:
+            results = _run(ground)
+        except SupplierError as error:
+            assert str(error)
+            return
+    _check(ground, results)
+    release(results)
+
+
+def _write_scores(data):
+    with data.results() as out:
+        for batch in data:
+            out.write({"id": batch["id"], "score": batch["x"] * 2})
+
+
+def _run(ground):
+    from supply.spark import Supplier
+
+    rows = ground.cluster.session.range(0, COUNT, 1, 8).selectExpr("id", "double(id) as x")
+    supplier = Supplier(ranks=RANKS, folder=str(ground.memory))
+    schema = "id long not null, score double"
+    return supplier.run(_write_scores, rows, batch_size=BATCH, results=schema, timeout=TIMEOUT).results
+
+
+def _check(ground, results):
+    rows = results.collect()
+    received = {row["id"] for row in rows}
+    ground.tally.elements += len(rows)
+    ground.tally.lost += COUNT - len(received)
+    ground.tally.duplicated += len(rows) - len(received)
+    assert all(row["score"] == 2 * row["id"] for row in rows)
+
+
+@contextlib.contextmanager
+def _a_kill(ground):
+    """Kills a rank, a process between Spark and the ranks, or an executor, once the run has started processes."""
+    over = threading.Event()
+    later = ground.chance.uniform(0, _LATEST_SECONDS)
+
+    def kill():
+        while not ground.processes.named("supply.ranks.") and not over.wait(_POLL_SECONDS):
+            pass
+        if not over.wait(later):
+            found = ground.processes.named("supply.ranks.") + sorted(ground.cluster.executors())
+            ground.kill(ground.chance.choice(found))
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
