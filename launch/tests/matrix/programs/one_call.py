@@ -1,0 +1,42 @@
+"""Supplier.run on two ranks with results. Prints how many rows came back, and the sum of one column.
+
+Its argument is the launcher of the ranks. With mpirun they add up their rows by MPI.
+"""
+
+import sys
+
+import supply.spark
+from pyspark.sql import SparkSession
+from supply.spark import Supplier
+
+ROWS, RANKS = 10000, 2
+launcher = sys.argv[1]
+
+
+def double(data, over_mpi):
+    rows = 0
+    with data.results() as out:
+        for batch in data:
+            rows += len(batch["number"])
+            out.write({"number": batch["number"], "double": 2 * batch["number"]})
+    if not over_mpi:
+        return None
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD.allreduce(rows), MPI.Get_library_version().partition("\n")[0]
+
+
+# Without mpirun a task starts the ranks.
+cores = RANKS if launcher == "mpirun" else RANKS + 1
+spark = supply.spark.session(SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", False))
+df = spark.range(0, ROWS, 1, 4 * RANKS).withColumnRenamed("id", "number")
+done = Supplier(ranks=RANKS, launcher=launcher).run(
+    double, df, columns=["number"], batch_size=100, backend=None, results="number long, double long",
+    over_mpi=launcher == "mpirun",
+)  # fmt: skip
+[row] = done.results.selectExpr("count(distinct number) as rows", "sum(double) as sum").collect()
+print(f"rows: rows={row.rows} sum={row['sum']}")
+if launcher == "mpirun":
+    print(f"ranks: rows={done.value[0]} mpi={done.value[1]}")
+supply.spark.release(done.results)
+spark.stop()
