@@ -8,8 +8,9 @@ run-cluster: EPOCHS ?= 3
 RANKS ?= 2
 EPOCHS ?= 10
 MINUTES ?= 30
+INPUTS ?= 10000000
 
-# The Spark to build for and to run with. The versions stand once, in the pom; the pyspark wheel has to be the same.
+# The Spark to build for and to run with. The versions stand once, in the pom; the pyspark wheel must be the same.
 USUAL_SPARK := 4.1
 SPARK ?= $(USUAL_SPARK)
 spark_version = $(shell sed -n '/<id>spark-$(1)</,/<\/profile>/s|.*<spark.version>\(.*\)</spark.version>.*|\1|p' spark-supplier/pom.xml)
@@ -46,6 +47,7 @@ WHEEL_VENV := build/wheel-venv
 WHEEL_READY := $(WHEEL_VENV)/.ready
 WHEEL_ENVIRONMENT := $(WHEEL_VENV)/.environment
 SPARK_CLASSES := build/spark-classes.jsa
+JAZZER := build/jazzer/.ready
 # JAX and TensorFlow.
 ARRAYS := build/arrays
 WHEEL_SOURCES := pyproject.toml LICENSE $(shell find mpi-client proto/layout.tsv configs/spark launch/supply_launch -type f -not -path '*/tests/*' -not -name '*.pyc')
@@ -58,16 +60,16 @@ RELEASE_BOMS := spark-supplier/target/supplier.cdx.json build/spark-3.5/target/s
 # CMake itself knows what is stale. The make that it starts must not meet this one's flags.
 CMAKE := env -u MAKEFLAGS -u MFLAGS cmake
 CONFIGURE := $(CMAKE) -S mpi-client -DSUPPLY_WARNINGS_AS_ERRORS=ON
-# Debian's Maven writes escape sequences into logs, too, where it is not told not to.
+# Debian's Maven colours its logs unless it gets these options.
 MAVEN_OF := env MAVEN_OPTS="$(MAVEN_OPTS) -Djansi.noreset=true" mvn --batch-mode --quiet -Dstyle.color=never \
 	--file spark-supplier/pom.xml --activate-profiles
 MAVEN := $(MAVEN_OF) spark-$(SPARK)
 
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
-.PHONY: menu format python docs release test-release wheel recipes archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
-	packages-for-tests packages-offload clean distclean stopped-clusters library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
-	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers soak run-cluster test-python-cluster test-cluster \
+.PHONY: menu audit format python docs release test-release test-matrix wheel recipes archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
+	packages-for-tests packages-for-matrix packages-for-wheel packages-for-python packages-offload clean distclean stopped-clusters library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
+	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers fuzz soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
 
 menu:
@@ -172,12 +174,24 @@ test-mpich: packages-for-tests build library-with-mpich $(DIGITS) ## the ranks w
 test-sanitizers: packages-for-tests ## the C tests under the address, undefined behaviour and thread sanitizers and valgrind, about 10 minutes
 	@mpi-client/tests/sanitized
 
-soak: build library-with-fail-points $(DATUM) ## full speed with faults at random for MINUTES=30: nothing lost, nothing that grows
-	@$(SPARK_VENV)/bin/python launch/tests/faults/soak.py $(MINUTES)
+# Most inputs go to the C side, which takes a hundred times as many a second.
+fuzz: packages-for-tests build $(JAZZER) ## fuzzes what both sides read, with INPUTS=10000000 inputs
+	@$(MAVEN) test-compile
+	@mpi-client/fuzz/run --inputs $$(($(INPUTS) * 98 / 100))
+	@spark-supplier/src/test/fuzz/run $$(($(INPUTS) * 2 / 100))
+	@echo "fuzz: ok inputs=$(INPUTS)"
+
+JAZZER_VERSION := 0.24.0
+$(JAZZER): | packages
+	@$(foreach jar,jazzer jazzer-api,mvn --batch-mode --quiet org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
+		-Dartifact=com.code-intelligence:$(jar):$(JAZZER_VERSION) -DoutputDirectory=$(CURDIR)/$(@D) &&) touch $@
+
+soak: build library-with-fail-points $(DATUM) $(WHEEL_READY) ## everything with faults at random for MINUTES=30: nothing lost, stuck or left, nothing that grows
+	@$(VENV)/bin/python launch/tests/faults/soak $(MINUTES)
 
 build: library spark ## libsupply and its programs, the Supplier's jar, the Python environment
 
-python: build $(WHEEL_READY) ## the Python package with PySpark and PyTorch, in build/wheel-venv
+python: build $(WHEEL_READY) | packages-for-python ## the Python package with PySpark and PyTorch, in build/wheel-venv
 
 # The Spark side alone.
 spark: $(JAR) $(SPARK_READY)
@@ -211,17 +225,30 @@ docs: $(DOCS_READY) ## the documentation site, with its links checked, in build/
 		|| { cat build/docs.log >&2; exit 1; }
 	@echo "docs: ok, $(DOCS)/index.html"
 
+# Every record is read with PyYAML, which the documentation's environment has.
+audit: $(DOCS_READY) ## known vulnerabilities of what is pinned, from databases that you have cloned: ADVISORIES='FOLDER…' (docs/DEPENDENCIES.md)
+	@$(DOCS_VENV)/bin/python launch/dev/audit $(ADVISORIES)
+
 packages: ## the Debian packages that are missing
-	@PYTHON=$(PYTHON) launch/install-packages
+	@PYTHON=$(PYTHON) launch/dev/install-packages
 
 packages-for-tests:
-	@PYTHON=$(PYTHON) launch/install-packages --for-tests
+	@PYTHON=$(PYTHON) launch/dev/install-packages --for-tests
+
+packages-for-wheel:
+	@PYTHON=$(PYTHON) launch/dev/install-packages --for-wheel
+
+packages-for-python:
+	@PYTHON=$(PYTHON) launch/dev/install-packages --for-python
 
 packages-for-release:
-	@PYTHON=$(PYTHON) launch/install-packages --for-release
+	@PYTHON=$(PYTHON) launch/dev/install-packages --for-release
+
+packages-for-matrix:
+	@PYTHON=$(PYTHON) launch/dev/install-packages --for-matrix
 
 packages-offload: ## the Debian packages of libsupply_linalg, which supply-server loads: OpenBLAS and SLEPc, about 100
-	@PYTHON=$(PYTHON) launch/install-packages --for-offload
+	@PYTHON=$(PYTHON) launch/dev/install-packages --for-offload
 
 clean: stopped-clusters ## removes what was built, except build/venv and the Sparks; stops a mini-cluster
 	rm -rf spark-supplier/target $(filter-out $(VENV) $(wildcard build/spark-[0-9]*),$(wildcard build/*)) $(wildcard build/spark-[0-9]*/target)
@@ -318,7 +345,12 @@ test-release: $(DIGITS) | packages-for-release ## installs each artifact of buil
 	@mkdir -p $(REPORTS)
 	@$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider --junitxml $(REPORTS)/release.xml launch/tests/release
 
-wheel: jars $(RELEASE_READY) ## of these the Python package: the sdist, and a wheel for each Python that is here
+# Downloads and reports stay in build/matrix. CELLS='-k MPI' repeats only some cells.
+test-matrix: $(DIGITS) | packages-for-matrix ## build/release with other Sparks, Pythons, MPIs and systems, about 30 minutes: README's table (10 GB of downloads)
+	@$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider -o junit_family=xunit1 --junitxml build/matrix/reports/$$(date +%s).xml $(CELLS) launch/tests/matrix; \
+		status=$$?; launch/tests/matrix/publish.py && exit $$status
+
+wheel: jars $(RELEASE_READY) | packages-for-wheel ## of these the Python package: the sdist, and a wheel for each Python that is here
 	@launch/dev/build-wheels $(RELEASE)
 
 recipes: wheel ## of these the recipes of Spack and conda, and the sdist that they build
@@ -382,10 +414,10 @@ test-scala:
 # Everything is compiled; what meets Spark's and Scala's own classes is run. launch/tests has whole runs.
 test-scala-3.5:
 	@$(MAKE) --no-print-directory SPARK=3.5 test-scala SCALA_REPORTS=$(REPORTS)/scala-3.5 \
-		SUITES='-Dsuites=supply.driver.SupplyJobSuite,supply.driver.ResumeSuite,supply.driver.RankJobSuite -DwildcardSuites=supply.core,supply.linalg,supply.plan,supply.sources'
+		SUITES='-Dsuites=supply.driver.SupplyJobSuite,supply.driver.ResumeSuite,supply.driver.PlacedJobSuite -DwildcardSuites=supply.core,supply.linalg,supply.plan,supply.sources'
 
 test-python:
-	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/mpich --ignore launch/tests/release launch/tests
+	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/matrix --ignore launch/tests/mpich --ignore launch/tests/release launch/tests
 
 # The Python package in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
 # from the system: the PyTorch of the package index is a hundred times the size.

@@ -158,9 +158,13 @@ class Cluster:
         self.nodes = [f"node-{number}" for number in range(1, nodes + 1)]
         machine.OUTPUT.mkdir(parents=True, exist_ok=True)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hadoop-", dir=machine.OUTPUT))
-        self._hadoop(
-            "start", "--nodes", str(nodes), "--node-memory", str(NODE_MEMORY_MIB), "--node-cores", str(NODE_CORES)
-        )
+        try:
+            self._hadoop(
+                "start", "--nodes", str(nodes), "--node-memory", str(NODE_MEMORY_MIB), "--node-cores", str(NODE_CORES)
+            )
+        except BaseException:
+            self.close()
+            raise
 
     def _hadoop(self, command, *arguments):
         done = subprocess.run([HADOOP, command, "--folder", self.folder, *arguments], stdout=subprocess.PIPE, text=True)

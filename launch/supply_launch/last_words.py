@@ -1,8 +1,13 @@
 """Finds which side of a run failed first, and in which line it said why."""
 
+import os
 import re
 
 from .processes import signal_name
+
+# The first and the last line of Open MPI's own messages.
+_FRAME = "-" * 74
+_LARGE_BYTES, _LAST_BYTES = 1 << 20, 1 << 18
 
 # Lines that the MPI library writes to a rank's stderr by itself.
 _OF_THE_LIBRARY = re.compile(r"\[[^ ]+:[0-9]+\] |Abort\(-?[0-9]+\) on node ")
@@ -26,36 +31,69 @@ def failed_side(first, status):
     return "ranks" if status["ranks"] and status["supplier"] in (None, 0, 3) else "supplier"
 
 
-def of_ranks(lines, folder, status):
-    """
-    The line in which the rank that failed first says why, among the last lines on the ranks' stderr.
+class StderrFiles:
+    """The files, in a folder, that have the stderr of each rank. Only their ends are kept."""
 
-    folder: has a file with each rank's own lines. A line in none of these files is the launcher's. If there is no
-    folder, all lines are the ranks'. status: the launcher's exit status.
+    def __init__(self, folder, may_trim):
+        """may_trim: whether the files are the run's own."""
+        self._folder = folder
+        self._may_trim = may_trim
+        self._trimmed = {}
 
-    The wanted line is the last line of a rank before the launcher says that it ends the other ranks: these may write
-    about that. On a busy machine the launcher's lines come first. Then it is the first line of a rank after them,
-    unless a rank was killed and could write nothing. A feeder's line is the reason only if no rank wrote one.
+    def trim(self):
+        """Empties files that have become large. Call it from time to time: a run may take weeks."""
+        for file in self._files() if self._may_trim else ():
+            # mpirun continues at its own offset, so what it writes follows a hole.
+            if file.stat().st_blocks * 512 > _LARGE_BYTES:
+                self._trimmed[file] = _last_lines(file)
+                os.truncate(file, 0)
+
+    def lines(self):
+        """The last lines of all ranks."""
+        return set().union(*map(_last_lines, self._files()), *self._trimmed.values())
+
+    def _files(self):
+        return self._folder.glob("**/rank.*/stderr")
+
+
+def _last_lines(file):
+    with open(file, "rb") as stream:
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - _LAST_BYTES))
+        text = stream.read().lstrip(b"\0").decode(errors="replace")
+    return text.replace("\r", "\n").split("\n")
+
+
+def of_ranks(lines, files, status):
     """
-    written = None
-    if folder:
-        texts = (file.read_text(errors="replace") for file in folder.glob("**/rank.*/stderr"))
-        written = {line for text in texts for line in text.replace("\r", "\n").split("\n")}
+    Returns the failed rank's last line before mpirun's own first line. If mpirun spoke first, returns the first rank's
+    line after it, unless a signal killed the rank. A feeder's line counts only if no rank wrote one.
+
+    lines: the last lines on the stderr of the ranks and of mpirun. files: StderrFiles, whose lines are the ranks'.
+    None: all lines are, but for those in Open MPI's frames. status: mpirun's exit status.
+    """
+    written = files.lines() if files else set(_outside_frames(lines))
     killer = signal_name(status)
     words = _reason([line for line in lines if not line.startswith(_OF_A_FEEDER)], written, killer)
     words = words or _reason([line for line in lines if not _SENT.match(line)], written, killer)
     return words or (f"a rank was ended by {killer}" if killer else "no message on stderr")
 
 
+def _outside_frames(lines):
+    """The lines that are not between two lines of dashes, which Open MPI puts around its own."""
+    inside = False
+    for line in lines:
+        if line == _FRAME:
+            inside = not inside
+        elif not inside:
+            yield line
+
+
 def _reason(lines, written, killer):
-    """
-    The wanted line, or None. written: the ranks' own lines, or None if all are. killer: the signal that killed a rank,
-    or None.
-    """
+    """The wanted line, or None. written: the ranks' own lines. killer: the signal that killed a rank, or None."""
     words = None
     launcher_spoke = False
     for line in lines:
-        if written is not None and line not in written:
+        if line not in written:
             if words or killer:
                 break
             launcher_spoke = True

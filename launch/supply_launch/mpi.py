@@ -3,12 +3,15 @@
 import collections
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 
 from . import host_file, places
 from .command import Failure
+
+_VERSION_SECONDS = 30
 
 
 class Launcher:
@@ -18,12 +21,29 @@ class Launcher:
         self._words = os.environ.get("MPIRUN", "").split() or ["mpirun"]
         if not shutil.which(self._words[0]):
             raise Failure(f"there is no '{self._words[0]}': install Open MPI (make packages), or set MPIRUN", 127)
-        version = subprocess.run(
-            [self._words[0], "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
+        version = self._version()
         # Hydra is the launcher of MPICH.
-        self.is_mpich = version.stdout.startswith(b"HYDRA")
+        self.is_mpich = version.startswith(b"HYDRA")
+        open_mpi = re.search(rb"\(Open MPI\) ([0-9]+)", version)
+        # Open MPI 5 writes the stdout of a rank that has a file only into that file.
+        self._has_files_of_ranks = not open_mpi or int(open_mpi[1]) < 5
         self._as_root = [] if os.geteuid() or self.is_mpich else ["--allow-run-as-root"]
+
+    def _version(self):
+        """What it says about itself. Raises Failure if it is no launcher whose options are known."""
+        command = [self._words[0], "--version"]
+        try:
+            version = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_SECONDS, check=False
+            ).stdout
+        except subprocess.TimeoutExpired as error:
+            raise Failure(f"'{' '.join(command)}' did not end within {_VERSION_SECONDS} s") from error
+        if not version.startswith(b"HYDRA") and b"Open MPI" not in version:
+            raise Failure(
+                f"'{self._words[0]}' is neither Open MPI's mpirun nor MPICH's mpiexec: name one of them in MPIRUN, or "
+                "start both sides apart (docs/LMDB.md)"
+            )
+        return version
 
     def command(self, ranks, hosts=None, variables=()):
         """
@@ -71,15 +91,22 @@ class Launcher:
         exports = [*self._exports_of_user(), *self._exports(variables)]
         return feeders, [str(feeder), ":", "-n", str(ranks), *exports, "--host", slots]
 
-    def temporary_files_in(self, folder, memory):
-        """Options of Open MPI: what a killed mpirun leaves on this node is in these folders; `memory` is on tmpfs."""
-        return ["--mca", "orte_tmpdir_base", str(folder), "--mca", "btl_vader_backing_directory", str(memory)]
+    @staticmethod
+    def temporary_files_in(folder, memory):
+        """
+        Variables of Open MPI, version 4 and 5: what a killed mpirun leaves on this node is in these folders; `memory`
+        is on tmpfs.
+        """
+        of_processes = dict.fromkeys(("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base"), str(folder))
+        return {**of_processes, "OMPI_MCA_btl_vader_backing_directory": str(memory)}
 
     def files_of_ranks(self, folder, ranks):
         """
         Options with which Open MPI writes each rank's stderr into a file below `folder`, too. (Its --tag-output loses
-        lines.) Returns them and the folder, which is another one if MPIRUN names it.
+        lines.) Returns them and the folder, which is another one if MPIRUN names it, and None if there are no files.
         """
+        if not self._has_files_of_ranks:
+            return [], None
         option = "--output-filename"
         if option in self._words:
             return [], pathlib.Path(self._words[self._words.index(option) + 1].partition(":")[0])

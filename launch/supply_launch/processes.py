@@ -1,7 +1,6 @@
 """Supervises the processes of a command: starts each in a session of its own, relays their output, and ends them.
 
-One thread does it all. A signal that asks the command to end is noted, and `Sides.wait` reports it: it never comes
-between two steps of a start.
+One thread does it all. The handler only notes a signal. `Sides.wait` reports it later, so no signal interrupts a start.
 """
 
 import contextlib

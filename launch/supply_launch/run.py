@@ -8,7 +8,7 @@ import tempfile
 
 from . import config_files, host_file, last_words, places
 from .command import Failure
-from .last_words import failed_side
+from .last_words import StderrFiles, failed_side
 from .mpi import Launcher
 from .processes import Sides, remove_folders, signal_name
 
@@ -19,6 +19,7 @@ GRACE, GRACE_ON_YARN = 10, 60
 ENDING, ENDING_ON_YARN = 5, 60
 # Seconds beyond its own timeout that the Supplier gets in all after its ranks have ended well.
 SPARK_START = 60
+_TRIM_SECONDS = 10
 
 
 class Run:
@@ -29,7 +30,8 @@ class Run:
         self._launcher = Launcher()
         self._sides = Sides()
         self._folders: list[pathlib.Path] = []
-        self._configs = [options.mapped_files, options.named_pipes]
+        # mpirun may start the ranks in another folder.
+        self._configs = [file and os.path.realpath(file) for file in (options.mapped_files, options.named_pipes)]
         self._ended_well = False
         self._ending = ENDING_ON_YARN if options.yarn else ENDING
 
@@ -41,8 +43,8 @@ class Run:
         """Starts both sides and waits until they have ended. Returns the exit status, and the reason of a failure."""
         work, in_memory = self._prepare()
         supplier = self._start_supplier(work, supplier_options)
-        ranks, errors, folder = self._start_ranks(work, in_memory, program)
-        first = self._sides.wait()
+        ranks, errors, files = self._start_ranks(work, in_memory, program)
+        first = self._wait(files)
         limit = None if first == "signal" else self._limit_after(first, ranks if first == "ranks" else supplier)
         if first == "signal" or self._sides.wait(limit, but=first) == "signal":
             return 128 + self._sides.signal, None
@@ -55,7 +57,14 @@ class Run:
             return 0, None
         if failed == "supplier":
             return self._failure_of_supplier(supplier, status["supplier"], limit)
-        return self._failure_of_ranks(ranks, errors, folder)
+        return self._failure_of_ranks(ranks, errors, files)
+
+    def _wait(self, files):
+        """As Sides.wait. files: of the ranks' stderr, or None."""
+        while (first := self._sides.wait(_TRIM_SECONDS)) is None:
+            if files:
+                files.trim()
+        return first
 
     def _prepare(self):
         """Makes what both sides need. Returns a folder for temporary files, and one in memory."""
@@ -90,8 +99,8 @@ class Run:
 
     def _start_ranks(self, work, in_memory, program, **variables):
         """
-        Returns the side, what its ranks write to stderr, and the folder with the files of each rank. variables: for
-        their environment.
+        Returns the side, what its ranks write to stderr, and the files of each rank's stderr. variables: for their
+        environment.
         """
         options = self._options
         feeder = []
@@ -112,14 +121,16 @@ class Run:
             return ranks, self._sides.read(os.fdopen(reader, "rb")), None
         if not options.hosts:
             # Other nodes do not have these folders.
-            command += self._launcher.temporary_files_in(work, in_memory)
+            environment.update(self._launcher.temporary_files_in(work, in_memory))
         # Every node sees the folder of the config files.
         shared = os.path.dirname(os.path.abspath(self._configs[0])) if options.hosts else work
-        of_ranks, folder = [], None
+        of_ranks, files = [], None
         if os.access(shared, os.W_OK):
-            of_ranks, folder = self._launcher.files_of_ranks(self._make_folder(shared), options.ranks + self._feeders())
+            made = self._make_folder(shared)
+            of_ranks, folder = self._launcher.files_of_ranks(made, options.ranks + self._feeders())
+            files = StderrFiles(folder, may_trim=folder == made) if folder else None
         ranks = self._sides.start("ranks", [*command, *of_ranks, *feeder, *program], relay="stderr", env=environment)
-        return ranks, ranks.output, folder
+        return ranks, ranks.output, files
 
     def _limit_after(self, first, side):
         """How long the other side may still run, in seconds, when one side has ended. None: without a limit."""
@@ -131,10 +142,10 @@ class Run:
         return int(float(self._options.timeout)) + SPARK_START if first == "ranks" else None
 
     @staticmethod
-    def _failure_of_ranks(ranks, errors, folder):
+    def _failure_of_ranks(ranks, errors, files):
         if ranks.killed:
             return ranks.status, f"mpirun was killed ({signal_name(ranks.status)})"
-        words = last_words.of_ranks(errors.lines(), folder, ranks.status)
+        words = last_words.of_ranks(errors.lines(), files, ranks.status)
         return ranks.status, f"the ranks failed (status {ranks.status}): {words}"
 
     @staticmethod

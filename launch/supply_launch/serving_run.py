@@ -21,11 +21,11 @@ class ServingRun(Run):
         work, in_memory = self._prepare()
         # Ranks share the node's cores.
         threads = os.environ.get("OPENBLAS_NUM_THREADS", "1")
-        ranks, errors, folder = self._start_ranks(work, in_memory, [_server()], OPENBLAS_NUM_THREADS=threads)
+        ranks, errors, files = self._start_ranks(work, in_memory, [_server()], OPENBLAS_NUM_THREADS=threads)
         first = self._wait_for_ranks()
         if first is None:
             user = self._sides.start("program", program, env=self._environment(in_memory))
-            first = self._sides.wait()
+            first = self._wait(files)
             # A program that ends its ranks continues.
             if first == "ranks" and self._sides.wait(GRACE if ranks.status else None, but="ranks") == "program":
                 first = "ranks" if ranks.status and user.status else "program"
@@ -35,7 +35,7 @@ class ServingRun(Run):
             self._ended_well = True
             return self._of_program(user)
         self._sides.end(self._ending)
-        return self._failure_of_ranks(ranks, errors, folder)
+        return self._failure_of_ranks(ranks, errors, files)
 
     def _wait_for_ranks(self):
         """Waits for their sockets. Returns None if they are there, or what has ended first, as Sides.wait does.

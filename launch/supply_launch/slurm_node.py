@@ -7,6 +7,7 @@ worker ends by itself, this writes a line to stdout.
 import os
 import pathlib
 import select
+import stat
 import subprocess
 import sys
 import time
@@ -25,9 +26,7 @@ def main(arguments):
     # The config files may be gone at the end of the allocation.
     configs = pathlib.Path(mapped_files).read_text().splitlines()
     pairs = os.path.dirname(next(line.split()[0] for line in configs if line.startswith("/")))
-    os.makedirs(scratch, mode=0o700, exist_ok=True)
-    if os.stat(scratch).st_uid != os.geteuid():
-        raise Failure(f"{scratch} on {node} belongs to another user (TMPDIR)")
+    _make_scratch(scratch, node)
     clean = [places.program("supply-clean"), "--mapped-files", mapped_files, "--named-pipes", named_pipes]
     command = [f"{os.environ['SPARK_HOME']}/bin/spark-class", "org.apache.spark.deploy.worker.Worker", "--host", node]
     command += ["--webui-port", "0", "--cores", cores, "--memory", memory, "--work-dir", f"{scratch}/work", master]
@@ -47,6 +46,19 @@ def main(arguments):
         sides.end(ENDING)
         _remove_pairs(clean, pairs)
         remove_folders([scratch])
+
+
+def _make_scratch(scratch, node):
+    """Makes the folder, unless it is the first node's. Each user of that node sees its name."""
+    os.makedirs(os.path.dirname(scratch), exist_ok=True)
+    try:
+        os.mkdir(scratch, 0o700)
+    except FileExistsError as error:
+        found = os.lstat(scratch)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise Failure(
+                f"{scratch} on {node} is there, and belongs to another user, is a link, or is open to others (TMPDIR)"
+            ) from error
 
 
 def _stdin_has_ended():

@@ -13,7 +13,7 @@ import time
 from . import config_files, host_file, places, slurm_allocation, slurm_node
 from .command import Failure, Parser, add_config_options, heap_size, split_at_program
 from .processes import Sides, remove_folders
-from .spark import NO_PERF_DATA, Spark, configuration
+from .spark import NO_PERF_DATA, Spark
 
 DESCRIPTION = """\
 Starts a standalone Spark in an allocation of Slurm, a master here and a worker on each node, and one run as
@@ -23,7 +23,7 @@ has ended, or when the job is cancelled. Nothing is left on any node. The exit s
 first.
 
 All other options are those of launch/supply-run and of the Supplier (docs/OPTIONS.md), except --ranks, --hosts,
---mapped-files, --named-pipes, --yarn and --master, which come from the allocation."""
+--mapped-files, --named-pipes, --yarn and --master, which come from the allocation, and --serve and --program-hosts."""
 EPILOG = """
 Environment:
   TMPDIR               a folder on a disk of each node's own, where Spark spills to (default: /tmp)
@@ -31,6 +31,7 @@ Environment:
   MPIRUN, SPARK_HOME   as in launch/supply-run --help, and its other variables
 """
 FROM_ALLOCATION = ("--ranks", "--hosts", "--mapped-files", "--named-pipes", "--yarn", "--master")
+NOT_IN_A_JOB = ("--serve", "--program-hosts")
 # Seconds for the master to start, and for the nodes to end what they have.
 MASTER_START = 60
 ENDING = 25
@@ -48,8 +49,11 @@ def main(arguments):
     words, program = split_at_program(arguments)
     options, run_options = parser.parse_known_args(words)
     for word in run_options:
-        if word.partition("=")[0] in FROM_ALLOCATION:
-            parser.error(f"{word.partition('=')[0]} comes from the allocation")
+        name = word.partition("=")[0]
+        if name in FROM_ALLOCATION:
+            parser.error(f"{name} comes from the allocation")
+        if name in NOT_IN_A_JOB:
+            parser.error(f"{name} is not for a job of Slurm: start both sides yourself (docs/CLUSTER.md#on-slurm)")
     if not program:
         parser.error("no program after '--'")
     job = Job(options, slurm_allocation.read(), Spark())
@@ -70,7 +74,7 @@ class Job:
         self._workers = None
         self._run = None
         self._folders = []
-        # What a shell has set for its own node is wrong on every other.
+        # These variables describe this node only.
         self._environment = {**os.environ, "SPARK_HOME": str(spark.home)}
         for name in ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"):
             self._environment.pop(name, None)
@@ -137,13 +141,14 @@ class Job:
         mask = os.umask(0o077)
         (self._work / "daemons").mkdir()
         # The site's own files may be links, open to all, or read-only.
-        copy = ["cp", "-rL", "--no-preserve=mode", "--", configuration(), self._work / "spark"]
+        copy = ["cp", "-rL", "--no-preserve=mode", "--", self._spark.configuration, self._work / "spark"]
         if subprocess.run(copy, check=False).returncode:
-            raise Failure(f"SPARK_CONF_DIR: {configuration()} cannot be copied")
+            raise Failure(f"SPARK_CONF_DIR: {self._spark.configuration} cannot be copied")
         for name in ("daemons", "spark"):
             with open(self._work / name / "spark-defaults.conf", "a") as defaults:
                 defaults.write(f"\nspark.authenticate true\nspark.authenticate.secret {secret}\n")
-                defaults.write("spark.master.rest.enabled false\n")
+                # Spark's web servers ask nobody who he is.
+                defaults.write("spark.master.rest.enabled false\nspark.ui.killEnabled false\n")
         os.umask(mask)
 
     def _start_master(self, environment):

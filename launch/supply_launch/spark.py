@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import tempfile
 
 from . import places
@@ -10,6 +11,7 @@ from .command import Failure
 
 # Otherwise every JVM leaves a folder in /tmp.
 NO_PERF_DATA = "-XX:-UsePerfData"
+_DEFAULTS = "spark-defaults.conf"
 
 
 class Spark:
@@ -35,28 +37,62 @@ class Spark:
 
     def environment(self):
         """The environment of every program of Spark."""
-        return {
+        environment = {
             **os.environ,
             "SPARK_HOME": str(self.home),
-            "SPARK_CONF_DIR": str(configuration()),
+            "SPARK_CONF_DIR": str(self.configuration),
             "SPARK_LAUNCHER_OPTS": NO_PERF_DATA,
         }
+        if not any(self.configuration.glob("log4j2*.*")):
+            log = f'-Dlog4j2.configurationFile="{places.spark_settings() / "log4j2.properties"}"'
+            environment["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {log}".lstrip()
+        return environment
+
+    @property
+    def configuration(self):
+        """The folder of Spark's settings: that of the user, of the site, or the product's own."""
+        named, of_site = os.environ.get("SPARK_CONF_DIR"), self.home / "conf"
+        if named:
+            return pathlib.Path(named)
+        return of_site if (of_site / _DEFAULTS).is_file() else places.spark_settings()
+
+    @property
+    def added_settings(self):
+        """The product's settings, as KEY=VALUE, that the folder does not have."""
+        own, others = _settings(places.spark_settings()), _settings(self.configuration)
+        return [f"{name}={value}" for name, value in own.items() if name not in others]
 
     def program(self, name, master, conf, arguments):
         """A program of the jar with its driver on this machine: its command and its environment."""
         temporary = tempfile.gettempdir()
         environment = self.environment()
         environment.setdefault("SPARK_LOCAL_DIRS", temporary)
+        settings = [f"spark.driver.defaultJavaOptions={NO_PERF_DATA} -Djava.io.tmpdir={temporary}"]
         if master.startswith("local"):
             # A local Spark talks to nobody outside this machine.
             environment["SPARK_LOCAL_IP"] = "127.0.0.1"
-        options = f"spark.driver.defaultJavaOptions={NO_PERF_DATA} -Djava.io.tmpdir={temporary}"
+        if re.fullmatch(r"local(\[[^]]*\])?", master):
+            # Every user of this machine reaches its ports. Such a Spark makes the secret itself.
+            settings.append("spark.authenticate=true")
         command = [self.submit, "--class", name, "--master", master]
-        for setting in (options, *conf):
+        for setting in (*self.added_settings, *settings, *conf):
             command += ["--conf", setting]
         return [*map(str, command), str(self.jar), *arguments], environment
 
 
-def configuration():
-    """The folder of Spark's settings."""
-    return pathlib.Path(os.environ.get("SPARK_CONF_DIR") or places.spark_settings())
+def java():
+    """The program java that spark-submit takes, too."""
+    home = os.environ.get("JAVA_HOME")
+    wanted = f"{home}/bin/java" if home else "java"
+    found = shutil.which(wanted)
+    if not found:
+        raise Failure(f"there is no {wanted if home else 'java on PATH'}: install Java 17, or set JAVA_HOME", 127)
+    return found
+
+
+def _settings(folder):
+    """The settings of a folder's spark-defaults.conf."""
+    file = folder / _DEFAULTS
+    lines = file.read_text().splitlines() if file.is_file() else []
+    found = (re.fullmatch(r"\s*([^#\s=:]+)[\s=:]+(.*?)\s*", line) for line in lines)
+    return {setting[1]: setting[2] for setting in found if setting}

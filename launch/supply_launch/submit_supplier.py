@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import urllib.parse
@@ -10,7 +11,7 @@ import uuid
 
 from .command import Failure, Parser, heap_size, number_of
 from .processes import Sides, end_with_parent, signal_name
-from .spark import NO_PERF_DATA, Spark
+from .spark import NO_PERF_DATA, Spark, java
 
 DESCRIPTION = """\
 Submits the Supplier to YARN (spark-submit --master yarn --deploy-mode cluster) and waits for its end. The exit status
@@ -22,12 +23,15 @@ EPILOG = """
 Environment:
   HADOOP_CONF_DIR  the cluster's configuration (required; launch/dev/mini-cluster prints it)
   SPARK_HOME       Spark to use, which is uploaded once (default: as in launch/supplier --help)
+  JAVA_HOME        Java to use (default: the java on PATH)
   SPARK_CONF_DIR   Spark's settings (default: as in launch/supplier --help)
 """
 # The files that are shipped along, by the names that they get in the folder of each container.
 SHIPPED = {"--hosts": "hosts", "--mapped-files": "mapped-files.conf", "--named-pipes": "named-pipes.conf"}
 
 _TAGS = "spark.yarn.tags="
+# supply-run gives this command a minute to end.
+_ENDING_SECONDS = 50
 
 
 def main(arguments):
@@ -54,13 +58,13 @@ def main(arguments):
     spark = Spark()
     environment = spark.environment()
     classes = f"{environment['SPARK_CONF_DIR']}:{hadoop}:{spark.jar}:{spark.home}/jars/*"
-    java = ["java", NO_PERF_DATA, "-XX:TieredStopAtLevel=1", "-cp", classes]
+    of_jar = [java(), NO_PERF_DATA, "-XX:TieredStopAtLevel=1", "-cp", classes]
 
     user_conf = [f"--conf={setting}" for setting in options.conf]
     local_files = [f"{option}={path}" for option, path in files.items()]
     # Wrong options are found here, not in a log on the cluster.
     checked = subprocess.run(
-        [*java, "supply.yarn.Submission", options.memory, spark.home, *user_conf, *local_files, *others],
+        [*of_jar, "supply.yarn.Submission", options.memory, spark.home, *user_conf, *local_files, *others],
         env=environment,
         stdout=subprocess.PIPE,
         preexec_fn=end_with_parent,
@@ -70,7 +74,7 @@ def main(arguments):
         return checked.returncode if checked.returncode > 0 else 128 - checked.returncode
     # YARN keeps an application alive after its submitter has ended. By this tag it is found and ended.
     tag = f"supply-{uuid.uuid4()}"
-    conf = ["spark.yarn.maxAppAttempts=1", *checked.stdout.decode().splitlines(), *options.conf]
+    conf = [*spark.added_settings, "spark.yarn.maxAppAttempts=1", *checked.stdout.decode().splitlines(), *options.conf]
     conf.append(f"{_TAGS}{','.join([*_tags(options.conf), tag])}")
     command = [spark.submit, "--class", "supply.cli.Supplier", "--master", "yarn", "--deploy-mode", "cluster"]
     command += ["--name", "Supplier", "--num-executors", options.executors]
@@ -84,7 +88,7 @@ def main(arguments):
     if sides.wait() == "signal":
         # Until it is killed it could still submit the application.
         sides.end(0)
-        subprocess.run([*java, "supply.yarn.EndApplication", tag], env=environment, check=False)
+        _end_application([*of_jar, "supply.yarn.EndApplication", tag], environment, tag)
         return 128 + sides.signal
     sides.end()
     if submitter.status == 0:
@@ -93,6 +97,19 @@ def main(arguments):
     # As the Supplier itself says it when it runs on this machine.
     print(f"supplier: error: {reason}", file=sys.stderr)
     return status
+
+
+def _end_application(command, environment, tag):
+    """A second Ctrl-C, or too long a wait for YARN, leaves the application running."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        subprocess.run(command, env=environment, timeout=_ENDING_SECONDS, check=False)
+    except (KeyboardInterrupt, subprocess.TimeoutExpired):
+        print(
+            "submit-supplier: the application may still run: find it by its tag (yarn application -list -appTags "
+            f"{tag}) and end it (yarn application -kill ID)",
+            file=sys.stderr,
+        )
 
 
 def _tags(conf):

@@ -8,13 +8,14 @@ from .spark import Spark
 EPILOG = """
 docs/OPTIONS.md has the Supplier's own options; --help prints them, too.
 
-Exit status: 0 if every rank has received everything; 1 if Spark or the source failed; 2 if an option is wrong; 3 if a
-rank did not attach, stalled, failed or died; 130 or 143 if a signal ended it.
+Exit status: 0 if every rank has received everything; 1 if Spark or the source failed; 2 if an option is unknown or
+missing; 3 if a rank did not attach, stalled, failed or died; 130 or 143 if a signal ended it.
 
 Environment:
   SPARK_HOME        Spark to use (default: PySpark's, then that of spark-submit on PATH; in a checkout: the one in
                     build/venv, and 'make build SPARK=...' makes the jar for another)
-  SPARK_CONF_DIR    Spark's settings (default: those that come with this command: configs/spark)
+  SPARK_CONF_DIR    Spark's settings (default: SPARK_HOME/conf if it has a spark-defaults.conf). Those that come with
+                    this command, configs/spark, hold for what it does not set
   TMPDIR            where Spark and Java put temporary files (default: /tmp)
   SPARK_LOCAL_DIRS  where Spark spills to (default: TMPDIR)
 """

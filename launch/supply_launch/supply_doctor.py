@@ -17,9 +17,9 @@ from .spark import Spark
 HELP = """\
 Usage: {usage}
 
-Checks, before a run, this node for what would make the run fail, as the user who runs it: one line a check, and below
-it what to do. Changes nothing. The Spark side is checked in a JVM that spark-submit starts, as for the Supplier. It
-also warns about settings of Spark that make a shuffle slow.
+Checks this node before a run, as the user who will run it. Prints one line for each check, and below it what to do.
+Changes nothing. The Spark side is checked in a JVM that spark-submit starts, as for the Supplier. It also warns about
+settings of Spark that make a shuffle slow.
 
 Options:
   --master MASTER       as in launch/supplier: where the executors will run (default: local[1]). Nothing starts there

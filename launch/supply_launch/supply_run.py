@@ -19,7 +19,8 @@ launch/supplier.
 
 With --serve PROGRAM is a Spark program of your own, for example 'python program.py' or 'spark-submit program.py', and
 the ranks are those of supply-server (docs/OFFLOAD.md). supply.spark.Ranks.attach(spark) finds them in the environment.
-When the program ends, the ranks are ended, and the exit status is the program's."""
+When the program ends, the ranks are ended, and the exit status is the program's. It has no stdin: for an interactive
+program, start the ranks by launch/run-ranks."""
 EPILOG = """
 The ranks' stdout is passed on to stdout as mpirun writes it: lines of different ranks may be mixed, and MPICH writes
 there that a rank was killed. Everything else goes to stderr, the Supplier's table too. With --serve the program's

@@ -1,5 +1,6 @@
 """Fixtures of the tests across the two languages."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -14,6 +15,7 @@ sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "launch")]
 import databases
 from pairs import Pairs
 from ranks import Rank, multiset, one_line
+from small_file_system import NotMounted, mounted
 from supplier import Supplier, SupplierFailure, rows
 from supply_run import SupplyRun
 
@@ -44,6 +46,19 @@ def make_pairs():
 
         yield make
         assert [pairs.left_behind() for pairs in made] == [[]] * len(made)
+
+
+@pytest.fixture
+def make_small_file_system(tmp_path):
+    with contextlib.ExitStack() as mounts:
+
+        def make(size):
+            try:
+                return mounts.enter_context(mounted(tmp_path / "small", size))
+            except NotMounted as error:
+                pytest.skip(str(error))
+
+        yield make
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ class Pairs:
 
     def __init__(self, folder, count=1, ring=None, block=None, group=None):
         self.folder = folder
+        self.count = count
         self.mapped_files = folder / "mapped-files.conf"
         self.named_pipes = folder / "named-pipes.conf"
         words = [f"--{name}={word}" for name, word in (("ring", ring), ("block", block), ("group", group)) if word]

@@ -1,5 +1,6 @@
 """Finds processes by a mark in their environment, even if their parents have ended."""
 
+import os
 import pathlib
 import uuid
 
@@ -11,13 +12,13 @@ class Mark:
     def __str__(self):
         return f"{self.name}={self.value}"
 
+    def is_on(self, process):
+        """Whether a process has the mark, or has inherited it."""
+        try:
+            return str(self).encode() in pathlib.Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+        except OSError:  # The process has ended, or is another user's.
+            return False
+
     def processes(self):
-        """Every process of this machine that has the mark, or has inherited it, also in namespaces."""
-        found = []
-        for environment in pathlib.Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if str(self).encode() in environment.read_bytes().split(b"\0"):
-                    found.append(int(environment.parent.name))
-            except OSError:  # The process has ended, or is another user's.
-                continue
-        return found
+        """Every process of this machine that has the mark, also in namespaces."""
+        return [process for process in map(int, filter(str.isdecimal, os.listdir("/proc"))) if self.is_on(process)]

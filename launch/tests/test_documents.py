@@ -1,5 +1,7 @@
 """The documents agree with the tree: paths, commands and options. The site checks their links (test_site.py)."""
 
+import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -8,12 +10,23 @@ import pytest
 
 from places import LAUNCH, ROOT
 
-sys.path.append(str(ROOT / "bench"))
+sys.path += [str(ROOT / "bench"), str(ROOT / "launch" / "tests" / "matrix")]
 
 from engine import targets
 
+from neighbours import NEIGHBOURS
+
 MADE = {"build", "target", ".git"}
-FILES = [path for path in ROOT.rglob("*") if path.is_file() and not MADE & set(path.relative_to(ROOT).parts)]
+
+
+def files():
+    """build/ may have whole root file systems (make test-matrix), so the folders of MADE are left out."""
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = set(folders) - MADE
+        yield from (pathlib.Path(folder, name) for name in names)
+
+
+FILES = list(files())
 NAMES = {str(path.relative_to(ROOT)) for path in FILES}
 DOCUMENTS = sorted(path for path in FILES if path.suffix == ".md")
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -51,6 +64,12 @@ def test_the_scala_example_is_compiled():
 def test_the_notebook_has_the_sections_of_missed_figures():
     assert set(targets.NOTEBOOK) <= {*targets.TARGETS, *targets.LIMITS}
     assert set(targets.NOTEBOOK.values()) <= anchors(ROOT / "docs" / "design" / "benchmarks.md")
+
+
+def test_the_matrix_of_neighbours_has_every_row():
+    table = (ROOT / "README.md").read_text().partition("<!-- matrix -->")[2].partition("<!-- end of the matrix -->")[0]
+    rows = re.findall(r"^\| ([A-Z][^:|]*?)(?::[^|]*)? \|", table, re.MULTILINE)
+    assert rows == [each.name for each in NEIGHBOURS]
 
 
 @each_document

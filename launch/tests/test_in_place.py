@@ -5,7 +5,7 @@ import pytest
 import databases
 from ranks import multiset
 
-HINT = "the ranks could read this LMDB where it lies, without copies: use "
+HINT = "the ranks could read this LMDB in place, without copies: use "
 
 
 @pytest.mark.parametrize(

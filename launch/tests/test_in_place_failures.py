@@ -8,6 +8,7 @@ import pytest
 
 import databases
 import headers
+from file_writers import WRITE, WRITERS
 from ranks import END_OF_PATIENCE, multiset, one_line
 from supplier import SupplierFailure
 from users import FEEDERS, give_to_alice, needs_root
@@ -15,11 +16,6 @@ from waiting import wait_until
 
 # No run ends by itself.
 IN_PLACE = ("--in-place", "--epochs", 100_000)
-
-WRITE = "printf x | dd of={} bs=1 seek=20000 conv=notrunc status=none"
-
-# A process that opens the file, and its exit status: `truncate` does not wait, and is refused.
-OTHERS = {"opened for writing": (": >> {}", 0), "written to": (WRITE, 0), "cut": ("truncate --size 8192 {}", 1)}
 
 
 @pytest.fixture
@@ -61,7 +57,7 @@ def test_a_file_that_is_open_for_writing_before_the_run(supplied, make_pairs, da
         ranks_refuse(*supplied(make_pairs(2), data_file, wait=False), data_file, "is open for writing")
 
 
-@pytest.mark.parametrize("command, status", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("command, status", WRITERS.values(), ids=WRITERS)
 def test_nobody_writes_before_the_ranks_have_failed(supplied, make_pairs, data_file, command, status):
     receivers, run = supplied(make_pairs(2), data_file)
     with subprocess.Popen(["bash", "-c", command.format(data_file)], stderr=subprocess.DEVNULL) as other:

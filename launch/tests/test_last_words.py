@@ -42,11 +42,22 @@ LAUNCHER = ["-----", "Primary job terminated normally, but 1 process returned a 
     ],
 )
 def test_words_of_the_rank_that_failed_first(folder, lines, status, words):
-    assert last_words.of_ranks(lines, folder, status) == words
+    assert last_words.of_ranks(lines, last_words.StderrFiles(folder, may_trim=False), status) == words
 
 
 def test_without_files_every_line_is_a_ranks():
     assert last_words.of_ranks(["a warning", "no memory", "Abort(1) on node 0: application"], None, 1) == "no memory"
+
+
+FRAME = "-" * 74
+
+
+def test_without_files_the_lines_in_frames_are_the_launchers():
+    """As Open MPI 5 writes them."""
+    launcher = [FRAME, "prterun detected that one or more processes exited with non-zero status,", FRAME]
+    assert last_words.of_ranks(["no memory", *launcher, "ended by SIGTERM"], None, 1) == "no memory"
+    assert last_words.of_ranks([*launcher, "ended by SIGTERM"], None, 137) == "a rank was ended by SIGKILL"
+    assert last_words.of_ranks(launcher, None, 1) == "no message on stderr"
 
 
 FEEDER = "supply-feeder: pair 0: it was not closed well"
@@ -69,7 +80,7 @@ def test_a_feeder_gives_the_reason_only_if_no_rank_does(folder, lines, words):
     feeder = folder / "1" / "rank.2"
     feeder.mkdir()
     (feeder / "stderr").write_text("".join(f"{line}\n" for line in (FEEDER, FEEDER_OF_ITSELF, SENT)))
-    assert last_words.of_ranks(lines, folder, 1) == words
+    assert last_words.of_ranks(lines, last_words.StderrFiles(folder, may_trim=False), 1) == words
 
 
 def test_a_feeder_without_files():

@@ -3,12 +3,14 @@
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
-from supply_launch import places
+from supply_launch import last_words, places
 from supply_launch.command import Failure
 from supply_launch.mpi import Launcher
+from waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun")
 
@@ -96,3 +98,47 @@ def test_slots_that_are_not_the_pairs_of_the_feeders(hosts, printing_feeder, tex
     with pytest.raises(Failure) as raised:
         Launcher().command_with_feeders(8, file, file)
     assert str(raised.value) == f"{file}: {words}"
+
+
+# Writes 4 MiB, waits until it may continue, and says why it fails.
+TALKATIVE = """
+import sys
+for _ in range(4 << 10):
+    print("x" * 1023, file=sys.stderr)
+print("written", flush=True)
+sys.stdin.readline()
+sys.exit("no memory")
+"""
+
+
+def test_what_ranks_write_to_stderr_does_not_grow(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPIRUN", "mpirun")
+    launcher = Launcher()
+    options, folder = launcher.files_of_ranks(tmp_path, 1)
+    environment = {**os.environ, "SUPPLY_MAPPED_FILES": "m", "SUPPLY_NAMED_PIPES": "n", "SUPPLY_TIMEOUT": "600"}
+    command = [*launcher.command(1), *options, sys.executable, "-c", TALKATIVE]
+    files = last_words.StderrFiles(folder, may_trim=True)
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as ranks:
+        assert ranks.stdin is not None and ranks.stdout is not None and ranks.stderr is not None
+        # Otherwise the pipe would fill.
+        lines = [ranks.stderr.readline().rstrip() for _ in range(4 << 10)]
+        assert ranks.stdout.readline() == "written\n"
+        (file,) = folder.glob("**/stderr")
+        wait_until(lambda: file.stat().st_size == 4 << 20)
+        files.trim()
+        assert file.stat().st_blocks == 0
+        output, errors = ranks.communicate("\n", timeout=60)
+    assert file.stat().st_blocks * 512 < 1 << 16
+    lines += errors.splitlines()
+    assert {"x" * 1023, "no memory"} <= files.lines()
+    assert last_words.of_ranks(lines, files, ranks.returncode) == "no memory"
+
+
+def test_the_files_of_the_user_are_left_alone(tmp_path):
+    file = tmp_path / "1" / "rank.0" / "stderr"
+    file.parent.mkdir(parents=True)
+    file.write_text("x" * (4 << 20))
+    last_words.StderrFiles(tmp_path, may_trim=False).trim()
+    assert file.stat().st_size == 4 << 20

@@ -12,7 +12,7 @@ MODULES = {installed_name: name.replace("-", "_") for name, installed_name in LA
 
 def test_a_checkout_has_them():
     programs = {path.name for path in LAUNCH.iterdir() if path.is_file()}
-    assert programs - {"install-packages"} == set(LAUNCHERS)
+    assert programs == set(LAUNCHERS)
 
 
 def test_the_python_package_has_them():

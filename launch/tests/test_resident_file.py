@@ -1,7 +1,6 @@
 """Later epochs from resident files (--resident-folder): the ranks get the same data, and nothing is left."""
 
 import os
-import subprocess
 
 import pytest
 
@@ -53,19 +52,8 @@ def test_a_kept_file_serves_a_run_with_another_ring(supply, supplier, make_pairs
     assert [kept] == list((tmp_path / "resident").iterdir()) and kept.stat().st_mtime_ns == before.st_mtime_ns
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 128 KiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir(mode=0o700)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size=128k,mode=700,uid={os.getuid()}", "tmpfs", folder]
-    if subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("this user may not mount a file system")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
-def test_a_disk_that_is_full(supplier, make_pairs, start_ranks, database, small_disk):
+def test_a_disk_that_is_full(supplier, make_pairs, start_ranks, database, make_small_file_system):
+    small_disk = make_small_file_system("128k")
     pairs = make_pairs(1, ring="16KiB", block="4KiB")
     [rank] = start_ranks(pairs, 1)
     run = supplier.start(

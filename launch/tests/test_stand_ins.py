@@ -1,6 +1,7 @@
 """How the commands start and end both sides, with stand-ins for Spark, MPI and Slurm."""
 
 import os
+import signal
 import subprocess
 import urllib.parse
 
@@ -11,6 +12,9 @@ from waiting import wait_until
 
 ENDLESS = "exec sleep 1000"
 
+# What a stand-in for mpirun says first of itself.
+OPEN_MPI = "if [[ $1 == --version ]]; then echo 'mpirun (Open MPI) 4.1.4'; exit; fi"
+
 
 @pytest.fixture
 def environment(tmp_path):
@@ -18,6 +22,7 @@ def environment(tmp_path):
     return {
         "PATH": f"{tmp_path}/spark/bin:{os.environ['PATH']}",
         "SPARK_HOME": f"{tmp_path}/spark",
+        "JAVA_HOME": "",
         "SLURM_JOB_ID": str(os.getpid()),
         "SLURM_JOB_NODELIST": "node",
         "SLURM_TASKS_PER_NODE": "1",
@@ -39,7 +44,7 @@ def stand_in(tmp_path):
     write(
         spark_submit="",
         java="",
-        mpirun="",
+        mpirun=OPEN_MPI,
         scontrol="echo node",
         srun="cat > /dev/null",
         spark_class=f"echo Starting Spark master at spark://node:7077; {ENDLESS}",
@@ -107,7 +112,7 @@ def test_a_folder_that_cannot_be_removed_does_not_hide_the_reason(
 
 @pytest.mark.parametrize("folder", [{}, {"SUPPLY_RESULTS_FOLDER": "/results"}])
 def test_ranks_on_other_nodes_get_the_folder_of_results(start, stand_in, tmp_path, folder):
-    stand_in(mpirun=f"echo $* >> {tmp_path}/mpirun")
+    stand_in(mpirun=f"{OPEN_MPI}; echo $* >> {tmp_path}/mpirun")
     assert start("supply-run", **folder).finish() == 0
     command = (tmp_path / "mpirun").read_text()
     assert "-x SUPPLY_TIMEOUT" in command and ("-x SUPPLY_RESULTS_FOLDER" in command) == bool(folder)
@@ -129,15 +134,19 @@ def test_only_the_user_can_read_the_secret_of_a_job(start, stand_in, tmp_path):
     (tmp_path / "conf" / "spark-defaults.conf").symlink_to("../site/spark-defaults.conf")
     (tmp_path / "link").symlink_to("conf")
     stand_in(
-        spark_submit=f'for file in "$SPARK_CONF_DIR"/*; do stat -c %A "$file"; cat "$file"; done > {tmp_path}/settings'
+        spark_submit='for file in "$SPARK_CONF_DIR"/*; do stat -c %A "$file"; cat "$file"; done '
+        f"> {tmp_path}/settings\n"
+        f"cat /proc/[0-9]*/cmdline > {tmp_path}/commands 2> /dev/null"
     )
     run = start("slurm-run", SPARK_CONF_DIR=str(tmp_path / "link"))
     assert run.finish() == 0, run.errors
     mode, *settings = (tmp_path / "settings").read_text().splitlines()
     assert mode == "-rw-------"
-    assert "spark.eventLog.enabled true" in settings and any(
-        line.startswith("spark.authenticate.secret ") for line in settings
-    )
+    assert "spark.eventLog.enabled true" in settings
+    [secret] = [line.split()[1] for line in settings if line.startswith("spark.authenticate.secret ")]
+    assert {"spark.ui.killEnabled false", "spark.master.rest.enabled false"} <= set(settings)
+    commands = (tmp_path / "commands").read_text(errors="replace")
+    assert "slurm-run" in commands and secret not in commands
     assert site.read_text() == "spark.eventLog.enabled true"
 
 
@@ -158,7 +167,7 @@ def test_settings_that_cannot_be_copied(start, stand_in, tmp_path):
 
 
 def test_what_is_cleaned_on_the_nodes_is_not_on_stdout(start, stand_in, tmp_path):
-    stand_in(mpirun="[[ $* != *supply-clean* ]] || { echo cleaned; exit; }; exit 1")
+    stand_in(mpirun=f"{OPEN_MPI}; [[ $* != *supply-clean* ]] || {{ echo cleaned; exit; }}; exit 1")
     (tmp_path / "hosts").write_text("node")
     files = [word for name in ("hosts", "mapped-files", "named-pipes") for word in (f"--{name}", tmp_path / name)]
     run = start("supply-run", *files)
@@ -175,7 +184,7 @@ def test_an_application_on_yarn_gets_time_to_end(supply_run, stand_in, on_yarn, 
     """That takes longer than another side gets."""
     stand_in(
         spark_submit=f"touch {tmp_path}/submitted; {ENDLESS}",
-        mpirun=f"[[ $* != *true ]] || {ENDLESS}",
+        mpirun=f"{OPEN_MPI}; [[ $* != *true ]] || {ENDLESS}",
         java=f"[[ $* != *EndApplication* ]] || {{ sleep 7; touch {tmp_path}/ended; }}",
     )
     environment, options = on_yarn
@@ -194,6 +203,65 @@ def submit(on_yarn, *options):
         capture_output=True,
         text=True,
     )
+
+
+def test_the_settings_of_the_site_hold(stand_in, on_yarn, tmp_path):
+    """And those of the product for what the site does not set."""
+    stand_in(
+        spark_submit=f'printf "%s\\n" "$@" > {tmp_path}/arguments; printf %s "$SPARK_CONF_DIR" > {tmp_path}/settings'
+    )
+    of_site = tmp_path / "spark" / "conf"
+    of_site.mkdir()
+    (of_site / "spark-defaults.conf").write_text("# Ours\nspark.yarn.queue  training\nspark.ui.enabled=true\n")
+    environment, files = on_yarn
+    environment["SPARK_CONF_DIR"] = ""
+    assert submit((environment, files)).returncode == 0
+    assert (tmp_path / "settings").read_text() == str(of_site)
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    assert "spark.speculation=false" in arguments
+    assert not any("spark.ui.enabled" in argument for argument in arguments)
+
+
+def test_java_home_wins_over_path(stand_in, on_yarn, tmp_path):
+    """The java on PATH may be too old."""
+    stand_in(spark_submit=f"touch {tmp_path}/submitted", java="exit 1")
+    java = tmp_path / "java-17" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/bash\n")
+    java.chmod(0o755)
+    environment, options = on_yarn
+    done = submit(({**environment, "JAVA_HOME": str(tmp_path / "java-17")}, options))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "submitted").exists()
+
+
+def test_no_java(stand_in, on_yarn):
+    environment, options = on_yarn
+    done = submit(({**environment, "JAVA_HOME": "/no/java"}, options))
+    assert done.returncode == 127
+    assert "error: there is no /no/java/bin/java: install Java 17, or set JAVA_HOME" in done.stderr
+
+
+def test_a_second_interrupt_leaves_the_application(stand_in, on_yarn, tmp_path):
+    stand_in(
+        spark_submit=f"touch {tmp_path}/submitted; {ENDLESS}",
+        java=f"[[ $* != *EndApplication* ]] || {{ touch {tmp_path}/ending; {ENDLESS}; }}",
+    )
+    environment, files = on_yarn
+    with subprocess.Popen(
+        [LAUNCH / "submit-supplier", "1g", "1", "1", *files],
+        env={**os.environ, **environment},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as submitter:
+        for step in ("submitted", "ending"):
+            wait_until((tmp_path / step).exists)
+            # As a terminal does.
+            os.killpg(submitter.pid, signal.SIGINT)
+        _, errors = submitter.communicate(timeout=60)
+    assert submitter.returncode == 130
+    assert "the application may still run: find it by its tag (yarn application -list -appTags supply-" in errors
 
 
 def test_files_are_shipped_from_any_folder(stand_in, on_yarn, tmp_path):
@@ -233,3 +301,10 @@ def test_a_file_that_spark_cannot_ship_is_refused(on_yarn, tmp_path, name):
     done = submit(on_yarn, "--hosts", tmp_path / name)
     assert done.returncode == 1
     assert done.stderr.startswith(f"submit-supplier: error: --hosts: Spark cannot ship {tmp_path / name}")
+
+
+def test_a_launcher_that_is_not_known(start, stand_in):
+    stand_in(mpirun="echo 'Intel(R) MPI Library for Linux* OS, Version 2021.9'")
+    run = start("supply-run")
+    assert run.finish() == 1
+    assert "is neither Open MPI's mpirun nor MPICH's mpiexec" in run.errors[-1]

@@ -49,6 +49,16 @@ def test_many_ranks_on_config_files_of_the_user(supply_run, entries):
         assert pairs.left_behind() == []
 
 
+def test_relative_paths_count_from_where_the_command_is_called(supply_run, entries, monkeypatch):
+    with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
+        pairs = Pairs(pathlib.Path(folder), 1)
+        monkeypatch.chdir(folder)
+        options = [os.path.relpath(word) if word.endswith(".conf") else word for word in map(str, pairs.options())]
+        run = supply_run("--lmdb", entries, *options, MPIRUN="mpirun --wdir /")
+        assert run.finish() == 0
+        assert collections.Counter(run.lines) == databases.expected_lines(entries)
+
+
 def test_ranks_that_come_late(supply_run, entries):
     # By then the Supplier waits for them.
     run = supply_run(

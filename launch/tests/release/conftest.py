@@ -1,35 +1,12 @@
 """What the tests of a release share: its files, and an empty environment to install them into."""
 
-import os
-import pathlib
-import re
-import subprocess
 import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+from installing import RELEASE, ROOT, SYSTEM_PYTHON, clean_environment, run
+
 sys.path[:0] = [str(ROOT / "launch" / "tests")]
-RELEASE = ROOT / "build" / "release"
-SYSTEM_PYTHON = "/usr/bin/python3"
-
-
-def run(*command, **options):
-    """The finished command. Fails with its output."""
-    options = {"capture_output": True, "text": True, **options}
-    done = subprocess.run([str(word) for word in command], **options)
-    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
-    return done
-
-
-def clean_environment(**variables):
-    """Without what leads to a checkout, to another Python or to another Spark."""
-    hidden = re.compile("SPARK|SUPPLY|PYTHON|VIRTUAL_ENV|CMAKE|PKG_CONFIG|LD_LIBRARY")
-    kept = {name: value for name, value in os.environ.items() if not hidden.match(name)}
-    # In a test Spark lives for seconds. MPI's ranks may be root's.
-    kept["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1"
-    kept["OMPI_ALLOW_RUN_AS_ROOT"] = kept["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
-    return {**kept, **variables}
 
 
 @pytest.fixture(scope="session")

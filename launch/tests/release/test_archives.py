@@ -1,48 +1,32 @@
 """The Debian packages and the tarball of a release: installed, and used for a program in C and a run."""
 
 import io
-import os
 import pathlib
 import re
-import shutil
-import subprocess
 import tarfile
 
 import pytest
 
-from conftest import ROOT, clean_environment, run
+import installing
+from installing import DIGITS, DIGITS_COUNT, EXAMPLES, ROOT, USE, clean_environment, run
 
-EXAMPLES = ROOT / "mpi-client" / "examples"
-DIGITS = ROOT / "build" / "digits" / "train_lmdb"
 SPARK_HOME = next(ROOT.glob("build/venv/lib/python3*/site-packages/pyspark"), None)
-USE = ROOT / "launch" / "tests" / "release" / "use_installation.sh"
 OUTSIDE = ROOT / "mpi-client" / "tests" / "package" / "outside"
 
 
 @pytest.fixture
 def overlay(tmp_path):
     """A command that runs a script in a copy of this system: what it writes is gone afterwards."""
-    if os.geteuid() != 0 or not shutil.which("unshare"):
-        pytest.skip("a copy of this system to install into needs root and unshare")
-    # An overlay lies on a file system of its own.
-    script = """
-set -eu
-mount -t tmpfs tmpfs "$0"
-mkdir "$0/upper" "$0/work" "$0/root"
-mount -t overlay overlay -o lowerdir=/,upperdir="$0/upper",workdir="$0/work" "$0/root"
-for folder in proc dev dev/shm; do mount --rbind "/$folder" "$0/root/$folder"; done
-exec chroot "$0/root" bash -euc "$1"
-"""
-    probe = subprocess.run(["unshare", "--mount", "sh", "-c", script, tmp_path, "true"], capture_output=True, text=True)
-    if probe.returncode:
-        pytest.skip(f"this machine allows no overlay of its own system: {probe.stderr.strip()}")
-    return ["unshare", "--mount", "sh", "-c", script, tmp_path]
+    command, reason = installing.overlay(tmp_path)
+    if not command:
+        pytest.skip(reason)
+    return command
 
 
 def check_use(output, version):
     for tool in ("supply-cat", "supply-clean", "supply-stat", "supply-doctor"):
         assert f"{tool} {version} (contract" in output
-    assert sum(map(int, re.findall(r"rank \d: (\d+) elements", output))) == 1437
+    assert sum(map(int, re.findall(r"rank \d: (\d+) elements", output))) == DIGITS_COUNT
 
 
 def test_apt_installs_the_packages(release, version, overlay, tmp_path):

@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from conftest import ROOT
+from installing import ROOT
 
 
 def test_each_file_has_its_checksum(release):
@@ -54,7 +54,8 @@ def test_the_bill_of_materials_names_what_the_notices_name(release, version):
     references = [component["bom-ref"] for component in bom["components"]]
     assert len(references) == len(set(references))
     components = {component["name"]: component for component in bom["components"]}
-    assert {"lmdbjni", "protobuf-java", "picocli"} <= components.keys()
+    assert {"lmdbjni", "protobuf-java", "picocli", "LMDB"} <= components.keys()
+    assert all(components[name]["version"] for name in ("LMDB", "Jansson", "zlib", "nanobind"))
     for entry in re.findall(r"^\* ([^(\n]+?) \(", (ROOT / "mpi-client" / "NOTICE").read_text(), re.MULTILINE):
         assert components[entry]["licenses"], entry
     sums = dict(reversed(line.split("  ", 1)) for line in (release / "SHA256SUMS").read_text().splitlines())

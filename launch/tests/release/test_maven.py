@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from conftest import ROOT, clean_environment, run
+from installing import ROOT, clean_environment, run
 
 POM = "{http://maven.apache.org/POM/4.0.0}"
 GROUP = "io.github.spark-supplier"

@@ -10,9 +10,8 @@ import tarfile
 
 import pytest
 
-from conftest import ROOT, SYSTEM_PYTHON, clean_environment, run
+from installing import DIGITS, DIGITS_COUNT, ROOT, SYSTEM_PYTHON, clean_environment, run
 
-DIGITS = ROOT / "build" / "digits" / "train_lmdb"
 SPARK_HOME = next(ROOT.glob("build/venv/lib/python3*/site-packages/pyspark"), None)
 OUTSIDE = ROOT / "mpi-client" / "tests" / "package" / "outside"
 RENDER = """
@@ -151,4 +150,4 @@ def test_spack_installs_the_package(release, version, sdist, tmp_path):
         f"{prefix}/bin/supply-run", "--lmdb", DIGITS, "--ranks", "2", "--epochs", "1", "--", f"{prefix}/bin/supply-cat",
         "--count", cwd=tmp_path, env=clean_environment(SPARK_HOME=str(SPARK_HOME)),
     )  # fmt: skip
-    assert sum(map(int, re.findall(r"^elements\t(\d+)$", done.stdout, re.MULTILINE))) == 1437, done.stdout
+    assert sum(map(int, re.findall(r"^elements\t(\d+)$", done.stdout, re.MULTILINE))) == DIGITS_COUNT, done.stdout

@@ -1,19 +1,14 @@
 """The wheels and the sdist of a release, in environments that have nothing else of this project."""
 
-import os
-import pathlib
 import re
-import shutil
-import subprocess
 import tarfile
 import zipfile
 
 import pytest
 
-from conftest import ROOT, SYSTEM_PYTHON, clean_environment, run
+from installing import DIGITS, DIGITS_COUNT, ROOT, SYSTEM_PYTHON, clean_environment, find_python, run
 from supply_launch.places import LAUNCHERS
 
-DIGITS = ROOT / "build" / "digits" / "train_lmdb"
 SPARK_HOME = next(ROOT.glob("build/venv/lib/python3*/site-packages/pyspark"), None)
 NOTEBOOK = """
 import sys, nbclient, nbformat
@@ -95,7 +90,7 @@ def test_the_launchers_run_both_sides(environment, tmp_path):
         environment / "bin" / "supply-run", "--lmdb", DIGITS, "--ranks", "2", "--epochs", "1", "--",
         environment / "bin" / "supply-cat", "--count", cwd=tmp_path, env=clean_environment(),
     )  # fmt: skip
-    assert sum(map(int, re.findall(r"^elements\t(\d+)$", done.stdout, re.MULTILINE))) == 1437, done.stdout
+    assert sum(map(int, re.findall(r"^elements\t(\d+)$", done.stdout, re.MULTILINE))) == DIGITS_COUNT, done.stdout
 
 
 def test_each_launcher_has_its_own_name(environment, tmp_path):
@@ -106,21 +101,11 @@ def test_each_launcher_has_its_own_name(environment, tmp_path):
         assert said.startswith(f"Usage: {launcher} ") and "launch/" not in said.replace("launch/dev/", "")
 
 
-def newer_python():
-    """A CPython for the abi3 wheel that can make environments, or None. It lies where build-wheels searches."""
-    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"))
-    for version in ("3.12", "3.13", "3.14"):
-        for python in [shutil.which(f"python{version}"), *pyenv.glob(f"versions/{version}.*/bin/python")]:
-            if python and subprocess.run([python, "-c", "import ensurepip"], capture_output=True).returncode == 0:
-                return python
-    return None
-
-
 def test_the_stable_abi_in_a_newer_python(release, version, tmp_path):
     found = list(release.glob("*-abi3-*.whl"))
     if not found:
         pytest.skip("no wheel for CPython 3.12 and later: none of these was there with its headers (make wheel)")
-    python = newer_python()
+    python = next(filter(None, map(find_python, ("3.12", "3.13", "3.14"))), None)
     if python is None:
         pytest.skip("no CPython 3.12 or later on this machine: its wheel is not tested")
     [wheel] = found
@@ -134,7 +119,7 @@ def test_the_stable_abi_in_a_newer_python(release, version, tmp_path):
     )  # fmt: skip
     [(found, core, count)] = [line.split() for line in done.stdout.splitlines() if "_core" in line]
     assert (
-        (found, int(count)) == (version, 1437)
+        (found, int(count)) == (version, DIGITS_COUNT)
         and core.endswith("/supply/_core.abi3.so")
         and core.startswith(str(tmp_path))
     )
