@@ -15,7 +15,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 
@@ -155,15 +155,25 @@ def require_files(connections: int) -> None:
         )
 
 
+@contextlib.contextmanager
+def _socket(connection: Connection) -> Iterator[socket.socket]:
+    """The connection's own descriptor: a duplicate fails when the driver may open no file more."""
+    connected = socket.socket(fileno=connection.fileno())
+    try:
+        yield connected
+    finally:
+        connected.detach()
+
+
 def _shut_down(connection: Connection) -> None:
     """Ends it, and wakes the thread that receives from it."""
-    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as connected:
+    with contextlib.suppress(OSError), _socket(connection) as connected:
         connected.shutdown(socket.SHUT_RDWR)
 
 
 def _limit_silence(connection: Connection, seconds: int) -> None:
     """Reading fails when nothing has come for this time. 0: it waits. (settimeout() would not reach Connection.)"""
-    with socket.socket(fileno=os.dup(connection.fileno())) as connected:
+    with _socket(connection) as connected:
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
 
 
