@@ -16,6 +16,10 @@ private final class ResultsReader(file: FoundResult, columns: Array[Int], driver
   private val use = OpenResults.use(file.path, file.generation)
   // Strings of the last batch may be used until the end of the task.
   TaskContext.get().addTaskCompletionListener[Unit](_ => use.close())
+  // The JVM's error for memory that is gone names no file. It ends the executor, whose next attempts Spark may refuse.
+  TaskContext.get().addTaskFailureListener { (_, error) =>
+    if (error.isInstanceOf[InternalError]) use.requireWhole()
+  }
   if (use.header.elements != file.elements)
     throw new ContractException(
       s"${file.path.file} has ${use.header.elements} elements, and had ${file.elements} when it was loaded")

@@ -3,10 +3,12 @@ package supply.datasource
 import java.io.IOException
 import java.nio.channels.FileChannel
 import java.nio.file.{FileAlreadyExistsException, Files, Path, Paths, StandardOpenOption}
+import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.SparkException
+import org.apache.spark.{ExceptionFailure, SparkException}
+import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
 import org.scalatest.concurrent.Eventually.{eventually, interval, timeout}
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
@@ -56,16 +58,26 @@ class ResultsClusterSuite extends AnyFunSuite {
 
   test("a file that is cut while it is read fails the job with its name") {
     withResult(ranks = 1) { files =>
-      // The JVM's error for the first attempt ends its executor. The next ones cannot open the file.
+      // The JVM's error for the first attempt ends its executor. The next attempts cannot open the
+      // file, or do not begin while that executor ends.
       LocalCluster(1) { spark =>
         val data = files.load(spark, "timeout" -> 120)
         val path = files.path(0).toString
-        val text = intercept[SparkException](data.rdd.map { row =>
+        val failures = new ConcurrentLinkedQueue[String]
+        spark.sparkContext.addSparkListener(new SparkListener {
+          override def onTaskEnd(end: SparkListenerTaskEnd): Unit = end.reason match {
+            case failure: ExceptionFailure =>
+              failures.add(failure.fullStackTrace)
+              ()
+            case _ => ()
+          }
+        })
+        intercept[SparkException](data.rdd.map { row =>
           if (row.getLong(0) == 50) cut(path)
           row.getLong(0)
-        }.collect()).getMessage
-        assert(text.contains(path), text)
-        assert(text.contains("was cut") || text.contains("file_bytes"), text)
+        }.collect())
+        soon(assert(failures.peek != null))
+        assert(failures.peek.contains(s"$path was cut"), failures.peek)
       }
     }
   }
