@@ -14,6 +14,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
 
 import supply.Results
+import supply.core.Deadline
 import supply.testing.{LocalCluster, ResultFiles}
 
 /** Results with executors that are processes: killed, and removed while the session lives. */
@@ -147,6 +148,6 @@ private object ResultsClusterSuite {
 
   def awaitOther(mine: String, other: String): Unit = {
     Files.createFile(Paths.get(mine))
-    while (!Files.exists(Paths.get(other))) Thread.sleep(20)
+    assert(new Deadline(120).poll(20)(Files.exists(Paths.get(other))), s"$other has not begun")
   }
 }
