@@ -177,7 +177,7 @@ test-sanitizers: packages-for-tests ## the C tests under the address, undefined 
 # Most inputs go to the C side, which takes a hundred times as many a second.
 fuzz: packages-for-tests build $(JAZZER) ## fuzzes what both sides read, with INPUTS=10000000 inputs
 	@$(MAVEN) test-compile
-	@mpi-client/fuzz/run --inputs $$(($(INPUTS) * 98 / 100))
+	@mpi-client/fuzz/run --inputs $$(($(INPUTS) * 98 / 100)) 600
 	@spark-supplier/src/test/fuzz/run $$(($(INPUTS) * 2 / 100))
 	@echo "fuzz: ok inputs=$(INPUTS)"
 
@@ -395,7 +395,7 @@ test-sanitized:
 	@mpi-client/tests/sanitized --junit $(REPORTS)/sanitized.xml address
 
 test-fuzz:
-	@mpi-client/fuzz/run --junit $(REPORTS)/fuzz.xml 45
+	@mpi-client/fuzz/run --junit $(REPORTS)/fuzz.xml 50
 
 # MODEL='--kinds holds,ends' leaves out what tests the model itself.
 test-model: ## the model of the protocol, and that each mistake which is put into it is found, some minutes

@@ -18,11 +18,11 @@ def run(command, timeout=None, environment=None):
     return done.returncode, done.stdout
 
 
-def build(source, folder, options):
-    """Builds with CMake. A warning is an error. The output if that failed, else ''."""
+def build(source, folder, options, target="all"):
+    """Builds a target with CMake. A warning is an error. The output if that failed, else ''."""
     options = {**options, "SUPPLY_WARNINGS_AS_ERRORS": "ON"}
     configure = ["cmake", "-S", source, "-B", folder, *(f"-D{name}={value}" for name, value in options.items())]
-    for command in (configure, ["cmake", "--build", folder, "--parallel", "2"]):
+    for command in (configure, ["cmake", "--build", folder, "--target", target, "--parallel", "2"]):
         status, output = run(command)
         if status:
             return output

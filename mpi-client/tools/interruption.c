@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t received;
-static int ends[2];
+/* -1: not installed, and poll() skips it. */
+static int ends[2] = {-1, -1};
 
 static void receive(int number) {
     int error = errno;
