@@ -1,6 +1,8 @@
-"""The folders of a run on a node: another user may know their names, and make them first."""
+"""The folders of a run on a node. Another user may know their names, and make them first."""
 
+import contextlib
 import os
+import subprocess
 
 import pytest
 from supply.errors import SupplierError
@@ -62,3 +64,19 @@ def test_the_config_files_of_the_driver_are_used_by_a_node_process_of_another_us
     os.chown(files.config_folder, NOBODY, NOBODY)
     files.write_config()
     assert list(files.config_folder.iterdir()) == []
+
+
+@needs_root
+@pytest.mark.parametrize(
+    "size, fits", [("1m", False), ("32m", True), ("0", True)], ids=["small", "large", "without a limit"]
+)
+def test_the_space_for_the_rings(tmp_path, size, fits):
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "supply-test", tmp_path])
+    if mount.returncode != 0:
+        pytest.skip("this user may not mount a file system")
+    try:
+        refused = pytest.raises(SupplierError, match="on node has 1 MiB free, but the rings of its ranks need 16 MiB")
+        with contextlib.nullcontext() if fits else refused:
+            RunFiles(str(tmp_path), "run", ("train",), 1).require_space(2, "node")
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)

@@ -95,8 +95,10 @@ class RunFiles:
     def require_space(self, ranks: int, host: str) -> None:
         """Raises SupplierError if the rings of this node do not fit into the folder."""
         needed = ranks * len(self.kinds) * (self.ring or _DEFAULT_BLOCKS * (self.block or _DEFAULT_BLOCK))
-        free = shutil.disk_usage(self.folder).free
-        if free < needed:
+        space = os.statvfs(self.folder)
+        free = space.f_bavail * space.f_frsize
+        # A tmpfs without a limit has no blocks.
+        if space.f_blocks > 0 and free < needed:
             raise SupplierError(
                 f"{self.folder} on {host} has {free >> 20} MiB free, but the rings of its ranks need {needed >> 20} "
                 f"MiB: make {self.folder} larger, or ring smaller (Supplier(ring=...))"
