@@ -1,10 +1,12 @@
 """One run on this machine: the Supplier and its ranks, started together and ended together."""
 
+import math
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 from . import config_files, host_file, last_words, places
 from .command import Failure
@@ -46,7 +48,7 @@ class Run:
         ranks, errors, files = self._start_ranks(work, in_memory, program)
         first = self._wait(files)
         limit = None if first == "signal" else self._limit_after(first, ranks if first == "ranks" else supplier)
-        if first == "signal" or self._sides.wait(limit, but=first) == "signal":
+        if first == "signal" or self._wait(files, limit, but=first) == "signal":
             return 128 + self._sides.signal, None
         # A side without a status here is ended by this command.
         status = {"supplier": supplier.status, "ranks": ranks.status}
@@ -59,12 +61,16 @@ class Run:
             return self._failure_of_supplier(supplier, status["supplier"], limit)
         return self._failure_of_ranks(ranks, errors, files)
 
-    def _wait(self, files):
-        """As Sides.wait. files: of the ranks' stderr, or None."""
-        while (first := self._sides.wait(_TRIM_SECONDS)) is None:
+    def _wait(self, files, seconds=None, but=None):
+        """As Sides.wait, and files of the ranks' stderr, if there are any, do not grow meanwhile."""
+        latest = time.monotonic() + (math.inf if seconds is None else seconds)
+        while True:
+            remaining = latest - time.monotonic()
+            ended = self._sides.wait(max(0, min(remaining, _TRIM_SECONDS)), but)
+            if ended is not None or remaining <= _TRIM_SECONDS:
+                return ended
             if files:
                 files.trim()
-        return first
 
     def _prepare(self):
         """Makes what both sides need. Returns a folder for temporary files, and one in memory."""
