@@ -97,8 +97,10 @@ static supply_status_t check_type(supply_result_t *result, uint32_t index, const
 /* The offsets of a held block lie in shared memory, and a task could change them after the check. NULL: no memory. */
 static const int32_t *copy_offsets(const supply_column_t *column) {
     const volatile int32_t *shared = column->offsets;
-    int32_t *copy = malloc(((size_t)column->element_count + 1) * sizeof *copy);
-    for (uint64_t i = 0; copy != NULL && i <= column->element_count; i++) copy[i] = shared[i];
+    int32_t *copy = calloc((size_t)column->element_count + 1, sizeof *copy);
+    /* Without rows there may be no offset. */
+    const uint64_t count = column->element_count == 0 ? 0 : (uint64_t)column->element_count + 1;
+    for (uint64_t i = 0; copy != NULL && i < count; i++) copy[i] = shared[i];
     return copy;
 }
 

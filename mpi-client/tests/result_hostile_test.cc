@@ -80,5 +80,17 @@ TEST_F(ResultHostileTest, WhatWasCheckedIsWhatIsWritten) {
     EXPECT_EQ("cdef", read.columns.at(0).values.at(1));
 }
 
+TEST_F(ResultHostileTest, WithoutRowsNoOffsetIsRead) {
+    const std::vector<Column> columns = {Column::variable("text", "u", {})};
+    Handle handle = open();
+    Result result = begin(handle, columns);
+    std::vector<supply_column_t> rows = rows_of(columns, 0);
+    std::vector<int32_t> none;
+    const TrappedOffsets trap(none, none, 0);
+    rows[0].offsets = trap.get();
+    ASSERT_EQ(SUPPLY_OK, supply_result_write(result.get(), rows.data(), 1)) << supply_result_error(result.get());
+    EXPECT_FALSE(trap.has_sprung());
+}
+
 } // namespace
 } // namespace supply_test
