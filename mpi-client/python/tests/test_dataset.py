@@ -304,7 +304,7 @@ import sys, torch.distributed
 from supply.torch import SupplyDataset
 rank, folder, store = sys.argv[1:]
 torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=int(rank), world_size=2)
-with SupplyDataset(folder, 0, columns=["x"], batch_size=4, uneven="pad", timeout=2) as dataset:
+with SupplyDataset(folder, 0, columns=["x"], batch_size=4, uneven="pad", timeout=10) as dataset:
     if rank == "1":
         sys.stdin.read()
     try:
@@ -328,4 +328,5 @@ def test_the_wait_for_a_stuck_rank_ends(tmp_path, two_pairs):
         output, _ = ranks[0].communicate(timeout=90)
         assert output.startswith("SupplyTimeoutError another rank has not taken its next batch or epoch")
     finally:
+        ranks[0].kill()
         ranks[1].communicate(timeout=90)

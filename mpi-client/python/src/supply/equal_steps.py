@@ -128,9 +128,9 @@ class EqualSteps:
                 "before the first epoch (docs/PYTHON.md)"
             )
         if _is_initialized() and distributed.get_world_size() > 1:
-            group, begun = self._group_of_cpu_tensors(), time.monotonic()
+            begun = time.monotonic()
             try:
-                distributed.all_reduce(values, distributed.ReduceOp.MIN, group=group)
+                distributed.all_reduce(values, distributed.ReduceOp.MIN, group=self._group_of_cpu_tensors())
             except RuntimeError as error:
                 if time.monotonic() < begun + self._limit:
                     raise
