@@ -1,16 +1,15 @@
-// A rank of supply-server: the input is what programs send to its socket, a line for each connection. '@' stands for
-// the folder of this fuzzer's files.
+// A rank of supply-server: the input is what programs send to its socket, a line for each connection. "@" stands for
+// a folder of this fuzzer.
 #include <mpi.h>
 #include <sanitizer/lsan_interface.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <fcntl.h>
-#include <unistd.h>
-
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <thread>
 
@@ -64,8 +63,11 @@ void start_server() {
     free(path);
 }
 
+std::string results_folder() { return folder + "/results"; }
+
 /** As if the server had just started: an input must fail in the same way when it is repeated. */
 void reset_server() {
+    std::filesystem::remove_all(results_folder());
     reception_drop(&fuzzed.reception);
     matrices_drop_all(&fuzzed.matrices);
     growing_drop_spare();
@@ -140,11 +142,14 @@ bool names_a_path(const std::string &text) {
     return text.find('/') != std::string::npos || text.find("\\u002") != std::string::npos;
 }
 
-std::string with_folder(const std::string &text) {
-    std::string replaced;
-    for (const char one : text) replaced += one == '@' ? folder : std::string(1, one);
-    return replaced;
+std::string with_folder(std::string text) {
+    static const std::string sign = "\"@\"", named = '"' + results_folder() + '"';
+    for (size_t at = 0; (at = text.find(sign, at)) != std::string::npos; at += named.size())
+        text.replace(at, sign.size(), named);
+    return text;
 }
+
+void remove_folder() { std::filesystem::remove_all(folder); }
 
 } // namespace
 
@@ -155,7 +160,10 @@ extern "C" int LLVMFuzzerInitialize(int *argc, char ***argv) {
         __lsan::ScopedDisabler what_mpi_never_frees;
         MPI_Init(argc, argv);
     }
+    // Open MPI takes this signal, and libFuzzer then would not write the input that has failed.
+    signal(SIGABRT, SIG_DFL);
     make_folder();
+    atexit(remove_folder);
     start_server();
     return 0;
 }
