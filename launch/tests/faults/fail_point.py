@@ -46,12 +46,18 @@ class FailPoint:
 
 
 def is_stopped(process):
+    return _state(process) == "T"
+
+
+def _state(process):
+    """The letter of its state; "Z": it has ended."""
     with open(f"/proc/{process}/stat") as stat:
-        return stat.read().rsplit(")", 1)[1].split()[0] == "T"
+        return stat.read().rsplit(")", 1)[1].split()[0]
 
 
 def wait_until_stopped(process):
-    wait_until(lambda: is_stopped(process))
+    """A process that ends instead is enough, too."""
+    wait_until(lambda: _state(process) in "TZX")
 
 
 def is_gone(process):

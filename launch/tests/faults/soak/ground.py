@@ -132,14 +132,14 @@ class Ground:
     @contextlib.contextmanager
     def suspended(self, process):
         """A process is stopped, and continues afterwards, unless it has ended."""
-        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-            if not self.processes.are_there(process):
-                raise ProcessLookupError
-            os.kill(process, signal.SIGSTOP)
-            wait_until_stopped(process)
-            self.fault()
-            self.tally.suspensions += 1
         try:
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+                if not self.processes.are_there(process):
+                    raise ProcessLookupError
+                os.kill(process, signal.SIGSTOP)
+                wait_until_stopped(process)
+                self.fault()
+                self.tally.suspensions += 1
             yield
         finally:
             with contextlib.suppress(ProcessLookupError):

@@ -74,7 +74,8 @@ def _a_kill(ground):
             pass
         if not over.wait(later):
             found = ground.processes.named("supply.ranks.") + sorted(ground.cluster.executors())
-            ground.kill(ground.chance.choice(found))
+            if found:
+                ground.kill(ground.chance.choice(found))
 
     thread = threading.Thread(target=kill)
     thread.start()

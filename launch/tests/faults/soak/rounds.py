@@ -83,6 +83,10 @@ class Rounds:
         weights = [SCENARIOS[name][1] for name in self._names]
         return self._ground.chance.choices(self._names, weights)[0]
 
+    def has_scenarios(self):
+        """Whether the machine has what at least one needs."""
+        return bool(self._names)
+
     def is_in_first_round(self):
         return bool(self._first_round)
 
@@ -120,7 +124,7 @@ def soak(minutes, names):
         ground = Ground(pathlib.Path(place), random.Random(seed), tally, samples, processes)
         rounds = Rounds(ground, names)
         try:
-            while rounds.is_in_first_round() or time.monotonic() < end:
+            while rounds.is_in_first_round() or (rounds.has_scenarios() and time.monotonic() < end):
                 if not rounds.go_on():
                     break
         finally:
