@@ -14,7 +14,6 @@ import pathlib
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
@@ -25,8 +24,7 @@ END_OF_PATIENCE = 60
 
 def of_path(own, path):
     """Attempts on a name, by what they are called."""
-    kind = os.lstat(path).st_mode if os.access(os.path.dirname(path), os.X_OK) else 0
-    if stat.S_ISDIR(kind):
+    if os.path.isdir(path) and not os.path.islink(path):
         yield "list", lambda: os.listdir(path)
     else:
         # Without O_NONBLOCK, a pipe would be waited for.

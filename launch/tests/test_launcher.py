@@ -115,6 +115,8 @@ def test_what_ranks_write_to_stderr_does_not_grow(tmp_path, monkeypatch):
     monkeypatch.setenv("MPIRUN", "mpirun")
     launcher = Launcher()
     options, folder = launcher.files_of_ranks(tmp_path, 1)
+    if folder is None:
+        pytest.skip("this mpirun writes no files of ranks")
     environment = {**os.environ, "SUPPLY_MAPPED_FILES": "m", "SUPPLY_NAMED_PIPES": "n", "SUPPLY_TIMEOUT": "600"}
     command = [*launcher.command(1), *options, sys.executable, "-c", TALKATIVE]
     files = last_words.StderrFiles(folder, may_trim=True)

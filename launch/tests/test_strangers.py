@@ -97,10 +97,18 @@ def answer_of_spark(port):
             return ""
 
 
+def of_process(process, name):
+    """The text of a file of /proc. Empty: the process has ended."""
+    try:
+        return pathlib.Path(f"/proc/{process}/{name}").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def test_the_ports_of_a_local_spark_need_its_secret(endless):
     """Whoever is heard there could run code in the Supplier: its messages are Java's serialized objects."""
     processes = endless.mark.processes()
-    of_java = [pid for pid in processes if pathlib.Path(f"/proc/{pid}/comm").read_text() == "java\n"]
+    of_java = [pid for pid in processes if of_process(pid, "comm") == "java\n"]
     answers = [answer_of_spark(port) for port in listening_ports(of_java)]
     assert len(answers) >= 2
     assert [text for text in answers if "Expected SaslMessage" not in text] == []
@@ -111,7 +119,7 @@ def test_what_ps_shows(endless):
     """Every user can read it."""
     found = set()
     for process in endless.mark.processes():
-        words = pathlib.Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")
+        words = of_process(process, "cmdline")
         found |= set(re.findall(r"[^\0]*(?:secret|password|token|authkey)[^\0]*", words, re.IGNORECASE))
         found |= set(re.findall(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", words))
     assert found == set()
