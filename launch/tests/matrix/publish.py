@@ -15,8 +15,12 @@ BEGIN, END = "<!-- matrix -->\n", "<!-- end of the matrix -->\n"
 def outcomes(reports):
     """By row and check: the last outcome, and why a cell was not run. By row: what its system is."""
     cells, systems = {}, {}
-    for case in (case for report in reports for case in xml.etree.ElementTree.parse(report).iter("testcase")):
-        check, row = re.fullmatch(r"test_(\w+)\[(.*)\]", case.get("name")).groups()
+    for case in (case for report in reports for case in _cases(report)):
+        # The name of what cannot be collected has no brackets.
+        named = re.fullmatch(r"test_(\w+)\[(.*)\]", case.get("name"))
+        if named is None:
+            continue
+        check, row = named.groups()
         skipped = case.find("skipped")
         failed = case.find("failure") is not None or case.find("error") is not None
         cells[row, check] = ("failed", "") if failed else ("passed", "")
@@ -25,6 +29,14 @@ def outcomes(reports):
         for each in case.iter("property"):
             systems[row] = each.get("value")
     return cells, systems
+
+
+def _cases(report):
+    try:
+        return xml.etree.ElementTree.parse(report).iter("testcase")
+    except xml.etree.ElementTree.ParseError as error:
+        print(f"matrix: {report} is skipped: {error}", file=sys.stderr)
+        return ()
 
 
 def table(cells, systems):
