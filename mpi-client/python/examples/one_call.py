@@ -21,7 +21,7 @@ def train(data, learning_rate):  # runs on each rank; data is this rank's data s
     return model.module.state_dict()  # rank 0's result comes back
 
 
-spark = SparkSession.builder.master("local[3]").config("spark.jars", supply.spark.jars()).getOrCreate()
+spark = supply.spark.session(SparkSession.builder.master("local[3]"))
 df = spark.range(0, 10000, 1, 8).selectExpr("rand(1) as a", "rand(2) as b", "rand(3) as c")
 df = df.selectExpr("array(float(a), float(b), float(c)) as features", "float(a + 2 * b - c) as label")
 

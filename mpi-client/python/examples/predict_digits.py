@@ -55,8 +55,7 @@ def main():
     arguments = parser.parse_args()
 
     # A slot for each rank, and one that starts them.
-    builder = SparkSession.builder.master(f"local[{arguments.ranks + 1}]").config("spark.jars", supply.spark.jars())
-    spark = builder.getOrCreate()
+    spark = supply.spark.session(SparkSession.builder.master(f"local[{arguments.ranks + 1}]"))
     supplier = Supplier(arguments.ranks)
     digits, unseen = (
         spark.read.format("lmdb").option("partitions", 4 * arguments.ranks).load(lmdb)

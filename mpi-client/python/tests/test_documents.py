@@ -13,13 +13,14 @@ import supply
 from pyarrow import parquet
 
 from layout import JAR, ROOT, SPARK_PYTHON
+from rank_server import SERVER
 from task import Task, wait_until
 from values import batch
 
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 
 LIMIT_SECONDS = 240
-RANK_DOCUMENTS = ["PYTHON.md", "EXCHANGE.md"]
+RANK_DOCUMENTS = ["PYTHON.md", "EXCHANGE.md", "CLUSTER.md"]
 
 
 def examples(document):
@@ -46,10 +47,13 @@ def test_the_examples_of_ranks(files, document, number):
     example = examples(document)[number]
     conf = files.folder / "conf"
     conf.mkdir(mode=0o700)
-    for name in ("mapped-files.conf", "named-pipes.conf"):
-        shutil.copy(files.folder / name, conf)
+    environment = {"SUPPLY_TIMEOUT": "30", **ALONE}
+    for name in ("mapped-files", "named-pipes"):
+        # The ranks of slurm-run find the files by these variables.
+        environment[f"SUPPLY_{name.upper().replace('-', '_')}"] = str(conf / f"{name}.conf")
+        shutil.copy(files.folder / f"{name}.conf", conf)
     rank = subprocess.Popen(
-        [sys.executable, "-c", TRAIN + example], cwd=files.folder, env={"SUPPLY_TIMEOUT": "30", **ALONE},
+        [sys.executable, "-c", TRAIN + example], cwd=files.folder, env=environment,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     try:
@@ -68,6 +72,22 @@ def test_the_examples_of_ranks(files, document, number):
         assert rank.returncode == 0, output
     finally:
         rank.kill()
+
+
+@pytest.mark.skipif(not SERVER.exists(), reason="no supply-server: libsupply was built without MPI")
+def test_the_routine_of_a_reader(tmp_path):
+    """Compiled and called as the page says."""
+    text = (ROOT / "docs" / "OFFLOAD.md").read_text()
+    [program] = [example for example in examples("OFFLOAD.md") if example.startswith("# sums.py")]
+    [compile_it] = re.findall(r"^ {4}(mpicc .*)$", text, re.MULTILINE)
+    (tmp_path / "mpi-client").symlink_to(ROOT / "mpi-client")
+    (tmp_path / "routines").mkdir()
+    subprocess.run(compile_it, shell=True, cwd=tmp_path, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_SECONDS,
+        env={**os.environ, "PATH": f"{SERVER.parent}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert done.returncode == 0 and "[2000. 1000.]\n" in done.stdout, done.stdout + done.stderr
 
 
 def epochs_of(config, local_rank):

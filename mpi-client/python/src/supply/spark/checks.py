@@ -37,7 +37,7 @@ def check_jar(context: Any) -> None:
     if "JavaPackage" in type(context._jvm.supply.python.Nodes).__name__:
         raise SupplierError(
             "this session does not have the Supplier's jar: restart Python, and make its first session with "
-            "supply.spark.session(), or with SparkSession.builder.config('spark.jars', supply.spark.jars())"
+            "supply.spark.session(). With spark-submit, give the path of supply.spark.jars() to --jars"
         )
     built_for = context._jvm.supply.core.BuiltFor
     if built_for.mismatch():

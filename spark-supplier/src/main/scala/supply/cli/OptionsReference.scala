@@ -15,7 +15,8 @@ object OptionsReference {
         .getUsageMessage(Ansi.OFF)
     s"""# The Supplier's options
       |
-      |`make reference` writes this page from `SupplierOptions.scala` and `RunOptions.scala`. A test fails if it is stale.
+      |`launch/supplier`, `launch/supply-run`, `launch/submit-supplier` and `launch/slurm-run` take these options. `make reference`
+      |writes this page, and a test fails if it is stale.
       |
       |```
       |${usage.trim}

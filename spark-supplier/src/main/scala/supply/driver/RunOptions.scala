@@ -125,7 +125,7 @@ final class RunOptions {
     paramLabel = "SECONDS",
     defaultValue = "120",
     description = Array(
-      "Time limit of each wait: for executors, for a rank to open its pair, for a rank to release a block. " +
+      "Timeout of each wait: for executors, for a rank to open its pair, for a rank to release a block. " +
         "Default: ${DEFAULT-VALUE}."))
   var timeout: Double = _
 
