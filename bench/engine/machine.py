@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 import sys
+import threading
 
 from supply_launch.command import Failure
 from supply_launch.spark import Spark
@@ -55,6 +56,25 @@ def run_in_venv():
         sys.exit(f"bench: error: no {VENV_PYTHON}: run 'make build'")
     if pathlib.Path(sys.prefix) != VENV_PYTHON.parents[1]:
         os.execv(VENV_PYTHON, [str(VENV_PYTHON), *sys.argv])
+
+
+def read_line(process, stream, seconds, name):
+    """The next line of one of its streams; "" at the end. Kills the process if none comes."""
+    late = threading.Event()
+
+    def end():
+        late.set()
+        process.kill()
+
+    timer = threading.Timer(seconds, end)
+    timer.start()
+    try:
+        line = stream.readline()
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise BenchError(f"{name} has written nothing for {seconds} s, and was killed")
+    return line
 
 
 def first_match(pattern, text):

@@ -11,6 +11,8 @@ from engine.machine import BenchError
 
 # From the end of its input to the end of the process.
 END_SECONDS = 30
+# Of one command: longer than MLlib's slowest routine on a busy machine.
+ANSWER_SECONDS = 1800
 
 
 class SparkProcess:
@@ -41,7 +43,7 @@ class SparkProcess:
         self.process.stdin.flush()
 
     def answer(self):
-        line = self.process.stdout.readline()
+        line = machine.read_line(self.process, self.process.stdout, ANSWER_SECONDS, self.name)
         if not line:
             raise BenchError(f"{self.name} ended with status {self.process.wait()}: its message stands above")
         answer = json.loads(line)
