@@ -30,9 +30,9 @@ private[supply] final class TaskWatch(
   private val placement = new ExecutorPlacement(sc, watched.hosts)
   private var stage = -1
 
-  /** Those in front of the last one, and how many of their tasks run. */
+  /** Those in front of the last one, and Spark's numbers of their tasks that run. */
   private var stagesInFront = Set.empty[Int]
-  private var runningInFront = 0
+  private val runningInFront = mutable.Set.empty[Long]
 
   private val running = mutable.Map.empty[Int, Int].withDefaultValue(0)
 
@@ -75,7 +75,7 @@ private[supply] final class TaskWatch(
     if (!done(place) && running(place) == 0) missing.put(place, System.nanoTime())
 
   override def onTaskStart(start: SparkListenerTaskStart): Unit = synchronized {
-    if (stagesInFront(start.stageId)) runningInFront += 1
+    if (stagesInFront(start.stageId)) runningInFront += start.taskInfo.taskId
     if (start.stageId == stage) {
       val place = start.taskInfo.partitionId
       running(place) += 1
@@ -92,9 +92,11 @@ private[supply] final class TaskWatch(
   }
 
   override def onTaskEnd(end: SparkListenerTaskEnd): Unit = synchronized {
-    if (stagesInFront(end.stageId)) {
-      runningInFront -= 1
-      if (runningInFront == 0) waitAgain()
+    // Not every end has a start here: a task of a lost executor ends once more (Resubmitted), and
+    // one of a stage that jobs share may have begun before this job.
+    if (stagesInFront(end.stageId) && end.taskInfo != null) {
+      runningInFront -= end.taskInfo.taskId
+      if (runningInFront.isEmpty) waitAgain()
     }
     if (end.stageId == stage && end.taskInfo != null) {
       val place = end.taskInfo.partitionId
@@ -134,7 +136,7 @@ private[supply] final class TaskWatch(
   private def check(): Unit = {
     val late = synchronized(missing.collect {
       case (place, since)
-          if runningInFront == 0 && (System.nanoTime() - since) / 1e9 > timeout => place
+          if runningInFront.isEmpty && (System.nanoTime() - since) / 1e9 > timeout => place
     }.toSet)
     late.find(lateBefore) match {
       case Some(place) =>

@@ -5,7 +5,7 @@ import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 
 import scala.util.Using
 
-import org.apache.spark.{Success, TaskEndReason, TaskKilled}
+import org.apache.spark.{Resubmitted, Success, TaskEndReason, TaskKilled}
 import org.apache.spark.scheduler.{SparkListenerJobStart, SparkListenerStageSubmitted, SparkListenerTaskEnd, SparkListenerTaskStart, StageInfo}
 import org.apache.spark.scheduler.{TaskInfo, TaskLocality}
 import org.scalatest.funsuite.AnyFunSuite
@@ -39,12 +39,14 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
   private def task(number: Long, rank: Int) =
     new TaskInfo(number, rank, 0, rank, 0, "driver", "localhost", TaskLocality.ANY, false)
 
-  private def start(watch: TaskWatch, number: Long, rank: Int): Unit =
-    watch.onTaskStart(SparkListenerTaskStart(stage.stageId, 0, task(number, rank)))
+  private def start(
+      watch: TaskWatch, number: Long, rank: Int, of: StageInfo = stage): Unit =
+    watch.onTaskStart(SparkListenerTaskStart(of.stageId, 0, task(number, rank)))
 
-  private def end(watch: TaskWatch, number: Long, rank: Int, reason: TaskEndReason): Unit =
-    watch.onTaskEnd(SparkListenerTaskEnd(stage.stageId, 0, "ResultTask", reason, task(number, rank),
-        null, null))
+  private def end(watch: TaskWatch, number: Long, rank: Int, reason: TaskEndReason,
+      of: StageInfo = stage): Unit =
+    watch.onTaskEnd(
+      SparkListenerTaskEnd(of.stageId, 0, "Task", reason, task(number, rank), null, null))
 
   test(
     "if the stage is submitted again, a rank misses no task that has succeeded or still runs") {
@@ -59,13 +61,26 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
+  private val shuffle = new StageInfo(6, 0, "", 2, Seq.empty, Seq.empty, "", resourceProfileId = 0)
+
   test("places miss their tasks from the start of the job, but not while a stage in front runs") {
-    val shuffle = new StageInfo(6, 0, "", 1, Seq.empty, Seq.empty, "", resourceProfileId = 0)
     watching(inFront = Seq(shuffle)) { (watch, causes) =>
-      watch.onTaskStart(SparkListenerTaskStart(shuffle.stageId, 0, task(0, 0)))
+      start(watch, 0, rank = 0, of = shuffle)
       assert(causes.poll(3, TimeUnit.SECONDS) == null)
-      watch.onTaskEnd(SparkListenerTaskEnd(shuffle.stageId, 0, "ShuffleMapTask", TaskKilled("lost"),
-          task(0, 0), null, null))
+      end(watch, 0, rank = 0, TaskKilled("lost"), of = shuffle)
+      assert(causes.poll(30, TimeUnit.SECONDS).getMessage.contains("has had no Spark task"))
+    }
+  }
+
+  test("a finished task that Spark submits again is not one that ends twice") {
+    watching(inFront = Seq(shuffle)) { (watch, causes) =>
+      start(watch, 0, rank = 0, of = shuffle)
+      start(watch, 1, rank = 1, of = shuffle)
+      end(watch, 0, rank = 0, Success, of = shuffle)
+      end(watch, 0, rank = 0, Resubmitted, of = shuffle)
+      assert(causes.poll(3, TimeUnit.SECONDS) == null)
+      end(watch, 1, rank = 1, Success, of = shuffle)
+      end(watch, 1, rank = 1, Resubmitted, of = shuffle)
       assert(causes.poll(30, TimeUnit.SECONDS).getMessage.contains("has had no Spark task"))
     }
   }
