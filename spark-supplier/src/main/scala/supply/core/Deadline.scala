@@ -46,8 +46,10 @@ object Deadline {
 
   /** Throws a ConfigException if the option `name` is no time to wait for. */
   def require(name: String, seconds: Double): Unit =
-    if (!(seconds > 0 && seconds <= maxSeconds)) throw new ConfigException(
+    if (!isAllowed(seconds)) throw new ConfigException(
       s"$name is $seconds: it must be above 0 seconds, and at most ${maxSeconds.toLong}")
+
+  def isAllowed(seconds: Double): Boolean = seconds > 0 && seconds <= maxSeconds
 
   private val timer = Threads.scheduler("supply-deadline")
 

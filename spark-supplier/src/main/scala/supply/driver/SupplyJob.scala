@@ -3,6 +3,7 @@ package supply.driver
 import java.security.SecureRandom
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
@@ -39,8 +40,11 @@ object SupplyJob {
 
   private def run(sc: SparkContext, known: SupplySettings, checked: => SupplySettings)(
       open: SupplySettings => Source): IndexedSeq[TaskReport] = {
-    var hosts = Hostfile.oneNode(math.max(1, known.ranks))
-    val deadline = new Deadline(known.timeout)
+    // Where to notify ranks of a wrong option. What is wrong with the host file is said below.
+    val ranks = math.max(1, known.ranks)
+    var hosts = Try(Hostfile(known.hosts, ranks)).getOrElse(Hostfile.oneNode(ranks))
+    val deadline =
+      new Deadline(if (Deadline.isAllowed(known.timeout)) known.timeout else deliverySeconds)
     val random = new SecureRandom
     var run = 0L
     while (run == 0) run = random.nextLong()

@@ -1,5 +1,6 @@
 package supply.driver
 
+import java.nio.file.Files
 import java.util.PriorityQueue
 import java.util.concurrent.{Semaphore, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
@@ -95,18 +96,39 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
     assert(outcome.swap.toOption.get.getMessage.contains("it has had enough"))
   }
 
-  test("a wrong value of an option reaches the ranks") {
+  /** The error of a run with this option, which the rank of this node gets, too. */
+  private def refused(option: (String, String), more: (String, String)*): ConfigException =
     TemporaryFolder { folder =>
       val files = TestRank.configFiles(folder, 1)
       Using.resource(new TestRank(files.read().head)) { rank =>
         assert(rank.open() == "OK")
         val options = RunOptions.parse(Map("ranks" -> "1", "mapped-files" -> files.mappedFiles,
-            "named-pipes" -> files.namedPipes, "shuffle" -> "elemnts"))
+          "named-pipes" -> files.namedPipes, option) ++ more)
         val error = intercept[ConfigException](SupplyJob.run(sc, options)(_ => fail("opened")))
-        assert(error.getMessage.startsWith("--shuffle is 'elemnts'"))
         assert(rank("next") == s"ERROR SUPPLY_ERROR_SPARK ${error.getMessage}")
+        error
       }
     }
+
+  test("a wrong value of an option reaches the ranks") {
+    assert(refused("shuffle" -> "elemnts").getMessage.startsWith("--shuffle is 'elemnts'"))
+    Seq("1e10", "Infinity").foreach(timeout =>
+      assert(refused("timeout" -> timeout).getMessage.startsWith("--timeout is ")))
+  }
+
+  test("the ranks of other nodes are notified of a wrong value of an option, too") {
+    TemporaryFolder { folder =>
+      val here = sc.getConf.get("spark.driver.host")
+      val hosts = Files.writeString(folder.resolve("hosts"), s"$here\nelsewhere.test\n").toString
+      val error = refused("shuffle" -> "elemnts", "ranks" -> "2", "hosts" -> hosts)
+      assert(error.getMessage.startsWith("--shuffle is 'elemnts'"))
+      assert(error.getSuppressed.exists(_.getMessage.endsWith("the nodes of ranks 1")))
+    }
+  }
+
+  test("a wrong host file does not hide a wrong value of an option") {
+    assert(refused("shuffle" -> "elemnts", "hosts" -> "/nowhere").getMessage.startsWith(
+        "--shuffle is 'elemnts'"))
   }
 
   test("a run that is interrupted while it counts stops the counting, too") {
