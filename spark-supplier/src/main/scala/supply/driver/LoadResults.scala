@@ -37,8 +37,9 @@ private[supply] object LoadResults {
   private def byJob(
       sc: SparkContext, settings: ResultsSettings, hosts: Hostfile): Seq[FoundResult] = {
     val node = new NodeResults(settings, hosts, settings.timeout)
+    // A task may start as late as the timeout, and then waits as long for its ranks.
     NodeJob.run(sc, hosts, s"waiting for the result '${settings.name}'",
-      settings.timeout, seconds = settings.timeout + startSeconds)(
+      settings.timeout, seconds = 2 * settings.timeout + startSeconds)(
       _ => ResultsTask(node.find()),
       isLast = (found: Either[SupplyException, Seq[FoundResult]]) => found.isLeft)
       .flatMap(_.fold(throw _, identity))
