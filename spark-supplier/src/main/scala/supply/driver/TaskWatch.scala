@@ -16,8 +16,8 @@ import supply.executor.Misplaced
  *   - a task lands on another node than its place's, [[Misplaced.Limit]] times in a row;
  *   - a place has had no task for longer than the timeout, while no stage in front runs: Spark
  *     itself would wait for ever.
- * It also asks for executors where tasks are missing. `stopCause`: why the task of that number (in
- * Spark) stopped without a failure that Spark counts.
+ * It also asks for executors where tasks of ranks are missing. `stopCause`: why the task of that
+ * number (in Spark) stopped without a failure that Spark counts.
  */
 private[supply] final class TaskWatch(
     sc: SparkContext, group: String, watched: WatchedPlaces, timeout: Double,
@@ -27,7 +27,8 @@ private[supply] final class TaskWatch(
   import TaskWatch._
 
   private val places = watched.hosts.places
-  private val placement = new ExecutorPlacement(sc, watched.hosts)
+  private val placement =
+    if (watched.asksForExecutors) Some(new ExecutorPlacement(sc, watched.hosts)) else None
   private var stage = -1
 
   /** Those in front of the last one, and Spark's numbers of their tasks that run. */
@@ -86,7 +87,7 @@ private[supply] final class TaskWatch(
       // It cannot attach while the first attempt lives, and on another node it has no pair.
       if (start.taskInfo.speculative) {
         sc.killTaskAttempt(start.taskInfo.taskId, interruptThread = true,
-          "a place has one task: no speculation")
+          "each rank or node has one task only: this is a speculative copy (spark.speculation)")
       }
     }
   }
@@ -146,11 +147,11 @@ private[supply] final class TaskWatch(
               "Are the executors lost for good? See the log of Spark's workers (--timeout)"))
       case None =>
         lateBefore = late
-        improve()
+        placement.foreach(improve)
     }
   }
 
-  private def improve(): Unit = {
+  private def improve(placement: ExecutorPlacement): Unit = {
     val (now, none) = synchronized((tasks.values.toSeq, missing.isEmpty))
     placement.improve(SparkInternals.executorSlots(sc), now,
       complete = none && now.forall(_.wellPlaced))
