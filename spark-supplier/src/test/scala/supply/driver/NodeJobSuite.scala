@@ -1,6 +1,9 @@
 package supply.driver
 
-import org.apache.spark.{SparkConf, SparkContext}
+import java.util.concurrent.{CountDownLatch, TimeUnit}
+
+import org.apache.spark.{SparkConf, SparkContext, TaskKilled}
+import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{PlacementException, RankException, SupplyException}
@@ -64,8 +67,14 @@ class NodeJobSuite extends AnyFunSuite {
   test("a task on a wrong node is tried again without a failure of Spark") {
     val elsewhere = Hostfile(Vector(RankPlacement(Some("192.0.2.1"), 0)))
     withSpark { sc =>
+      val again = new CountDownLatch(2)
+      sc.addSparkListener(new SparkListener {
+        override def onTaskEnd(end: SparkListenerTaskEnd): Unit =
+          if (end.reason.isInstanceOf[TaskKilled]) again.countDown()
+      })
       val error = intercept[SupplyException](
         NodeJob.run(sc, elsewhere, "a job of a test", timeout = 60, seconds = 4)(_ => true))
+      assert(again.await(30, TimeUnit.SECONDS))
       assert(error.getMessage.contains("not every node has answered within 4 s"))
     }
   }

@@ -8,6 +8,7 @@ import scala.util.Using
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.testing.Background.{inBackground, result}
 import supply.testing.TemporaryFolder
 
 /** Who may answer a command. */
@@ -23,9 +24,10 @@ class RankSocketSuite extends AnyFunSuite {
         listen, socket.toString).redirectError(ProcessBuilder.Redirect.INHERIT).start()
     try {
       val lines = process.inputReader()
-      assert(lines.readLine() == "listening")
+      def line() = result(inBackground(lines.readLine()))
+      assert(line() == "listening")
       body
-      lines.readLine()
+      line()
     } finally {
       process.destroyForcibly().waitFor()
       ()
