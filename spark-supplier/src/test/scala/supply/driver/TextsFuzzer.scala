@@ -15,8 +15,20 @@ object TextsFuzzer {
     Fuzzed.refusedOrRead(Size.bytes("size", text))
     Fuzzed.refusedOrRead(
       ResumePositions.of(SupplySettings(1, "", "", resumePositions = Some(text))))
-    val file = Fuzzed.file("fuzzed.conf", input).toString
-    Fuzzed.refusedOrRead(Hostfile.read(file, 2))
-    Fuzzed.refusedOrRead(ConfigFiles(file, file).read())
+    Fuzzed.refusedOrRead(Hostfile.read(Fuzzed.file("hosts", input).toString, 2))
+    readConfigFiles(input)
   }
+
+  /** An input is both files, as in mpi-client/fuzz/config_files.cc. */
+  private def readConfigFiles(input: Array[Byte]): Unit = {
+    val end = input.indexOfSlice(Separator)
+    val (mappedFiles, namedPipes) =
+      if (end < 0) (input, Array.emptyByteArray)
+      else (input.take(end), input.drop(end + Separator.length))
+    Fuzzed.refusedOrRead(
+      ConfigFiles(Fuzzed.file("mapped-files.conf", mappedFiles).toString,
+        Fuzzed.file("named-pipes.conf", namedPipes).toString).read())
+  }
+
+  private val Separator = "---".getBytes(UTF_8)
 }

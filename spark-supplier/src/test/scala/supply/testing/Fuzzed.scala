@@ -5,9 +5,13 @@ import java.nio.file.attribute.PosixFilePermissions
 
 import supply.core.SupplyException
 
-/** What the fuzzers share. mpi-client/fuzz/run says how they run. */
+/** What the fuzzers share. spark-supplier/src/test/fuzz/run says how they run. */
 object Fuzzed {
-  private lazy val folder = Files.createTempDirectory("supply-fuzz")
+  private lazy val folder = {
+    val made = Files.createTempDirectory("supply-fuzz")
+    sys.addShutdownHook(TemporaryFolder.delete(made))
+    made
+  }
 
   /** A file of this user with these bytes. The next call of this thread changes it. */
   def file(name: String, bytes: Array[Byte]): Path = {
