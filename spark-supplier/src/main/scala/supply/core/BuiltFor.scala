@@ -41,7 +41,8 @@ object BuiltFor {
     val other = lineOf(major(SPARK_VERSION))
     val build = if (other == null || other.equals(sparkLine)) ""
     else "build the jar for this Spark (make build SPARK=" + other + "), or "
-    build + "set SPARK_HOME to a Spark " + properties.getProperty("tested").replace(" ", " or ")
+    build + "set SPARK_HOME to a Spark " + properties.getProperty("tested").replace(" ", " or ") +
+      " with Scala " + scalaLine
   }
 
   /** The line that has a jar for this major version of Spark, or null. */
