@@ -40,6 +40,9 @@ object NodeCache {
   /** One thread of this JVM at a time fetches a copy; its locks are those of the whole process. */
   private val fetching = new ConcurrentHashMap[(Path, String), ReentrantLock]
 
+  /** The lengths of the copies that this JVM fetches: each has room for its whole length. */
+  private val incoming = mutable.Map.empty[(Path, String), Long]
+
   /** The local copy of that file. If it must be fetched, `fetched` gets the bytes of each chunk. */
   def get(file: RemoteFile, settings: CacheSettings, fetched: Long => Unit): Path = {
     val path = Paths.get(settings.folder).toAbsolutePath.normalize
@@ -131,20 +134,26 @@ object NodeCache {
       fetched: Long => Unit): Unit = {
     val part = folder.part(file.key)
     Files.deleteIfExists(part)
-    makeRoom(file, folder, locks, settings)
+    incoming.synchronized {
+      makeRoom(file, folder, locks, settings)
+      incoming((folder.path, file.key)) = file.length
+    }
     // If no job waits for the copy alone, a task does, and otherwise seems to do nothing.
     log.info(f"fetching ${file.uri}%s (${file.length / 1e9}%.3f GB) into ${folder.path}%s")
-    Files.createDirectories(part.getParent)
-    Files.writeString(part.resolveSibling("source"), file.describe)
     var done = false
     try {
+      Files.createDirectories(part.getParent)
+      Files.writeString(part.resolveSibling("source"), file.describe)
       val from = file.open()
       try copy(from, part, file, fetched)
       finally from.close()
       file.requireUnchanged()
       Files.move(part, folder.complete(file.key), StandardCopyOption.ATOMIC_MOVE)
       done = true
-    } finally if (!done) folder.remove(file.key)
+    } finally {
+      incoming.synchronized(incoming -= ((folder.path, file.key)))
+      if (!done) folder.remove(file.key)
+    }
   }
 
   private def copy(from: InputStream, to: Path, file: RemoteFile, fetched: Long => Unit): Unit = {
@@ -174,14 +183,17 @@ object NodeCache {
       throw new SourceException(
         s"${file.uri} has ${file.length} bytes, the cache ${folder.path} may hold $limit: raise --lmdb-cache-size")
     abandoned(file, folder).foreach(remove(_, folder, locks))
-    def tooFull =
-      folder.copies.map(_.bytes).sum + file.length > limit || folder.freeBytes < file.length
+    // By key: a copy is complete a moment before it is no longer fetched.
+    def held = (folder.copies.map(copy => copy.key -> copy.bytes) ++ incoming.collect {
+      case ((folder.path, key), bytes) => key -> bytes
+    }).toMap.values.sum
+    def tooFull = held + file.length > limit || folder.freeBytes < file.length
     val oldest = folder.copies.sortBy(_.used).map(_.key).iterator
     while (tooFull && oldest.hasNext) remove(oldest.next(), folder, locks)
     if (tooFull)
       throw new SourceException(
         s"no room for ${file.uri} in the cache ${folder.path}: it has ${file.length} bytes, ${folder.freeBytes} are " +
-          s"free, and of the $limit that the cache may hold ${folder.copies.map(_.bytes).sum} are in use: raise --lmdb-cache-size, or name " +
+          s"free, and of the $limit that the cache may hold $held are in use: raise --lmdb-cache-size, or name " +
           "a folder on another file system by --lmdb-cache")
   }
 

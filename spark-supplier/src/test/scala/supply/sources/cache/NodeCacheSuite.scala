@@ -5,7 +5,7 @@ import java.nio.file.{Files, Path, Paths}
 import java.nio.file.attribute.{FileTime, PosixFilePermissions}
 import java.util.concurrent.Semaphore
 
-import scala.util.Random
+import scala.util.{Random, Try}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.util.SerializableConfiguration
@@ -68,10 +68,15 @@ class NodeCacheSuite extends AnyFunSuite {
             go.acquire()
           }))
       begun.acquire()
-      val copy = NodeCache.get(quick, settings(folder), _ => ())
-      assert(NodeCache.get(quick, settings(folder), _ => ()) == copy)
-      val second = inBackground(NodeCache.get(slow, settings(folder), _ => fail("fetched twice")))
-      go.release()
+      val second =
+        try {
+          def getQuick(limit: Long) =
+            result(inBackground(Try(NodeCache.get(quick, settings(folder, limit), _ => ()))))
+          assert(failure(getQuick(1500).get).contains("may hold 1000 are in use"))
+          val copy = getQuick(2000)
+          assert(copy.isSuccess && getQuick(2000) == copy)
+          inBackground(NodeCache.get(slow, settings(folder), _ => fail("fetched twice")))
+        } finally go.release()
       assert(result(fetch) == result(second))
       leave(folder)
     }
