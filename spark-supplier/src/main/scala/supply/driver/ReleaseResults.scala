@@ -40,15 +40,30 @@ private[driver] final class ReleaseResults(
     loads.update(key, loads.getOrElse(key, 0) + 1)
   }
 
-  /** Another `load()` may have found the same files, or may be about to. */
+  /**
+   * Runs in the cleaner's thread. Another `load()` may have found the same files, or may be about to
+   * find them.
+   */
   private def drop(): Unit = {
     val isLast = loads.synchronized {
       val left = loads.get(key).map(_ - 1)
       if (left.contains(0)) loads.remove(key) else left.foreach(loads.update(key, _))
-      if (left.contains(0) && loading > 0) unused.update(key, this)
-      left.contains(0) && loading == 0
+      left.contains(0)
     }
-    if (isLast) removeUnused()
+    if (isLast && beginRemoval()) {
+      try removeUnused()
+      finally loads.synchronized {
+          removing = false
+          loads.notifyAll()
+        }
+    }
+  }
+
+  /** Waits until no load runs. false: one has found these files. */
+  private def beginRemoval(): Boolean = loads.synchronized {
+    while (loading > 0 || removing) loads.wait()
+    removing = !loads.contains(key)
+    removing
   }
 
   private def removeUnused(): Unit =
@@ -68,23 +83,24 @@ private[driver] object ReleaseResults {
   /** How many loads refer to these files, by path and generation. */
   private val loads = mutable.Map.empty[Set[(String, Long)], Int]
 
-  /** How many loads run, and what goes after them unless they have found it. */
+  /** How many loads run, and whether files are being removed because nothing refers to them. */
   private var loading = 0
-  private val unused = mutable.Map.empty[Set[(String, Long)], ReleaseResults]
+  private var removing = false
 
-  /** Runs `load`, which finds files. Until its end, none is removed because nothing refers to it. */
+  /**
+   * Runs `load`, which finds files. From its start to its end, none is removed because nothing
+   * refers to it.
+   */
   def whileLoading[A](load: => A): A = {
-    loads.synchronized(loading += 1)
-    try load
-    finally {
-      val remaining = loads.synchronized {
-        loading -= 1
-        val late = if (loading == 0) unused.toSeq else Nil
-        unused --= late.map(_._1)
-        late.collect { case (key, files) if !loads.contains(key) => files }
-      }
-      remaining.foreach(_.removeUnused())
+    loads.synchronized {
+      while (removing) loads.wait()
+      loading += 1
     }
+    try load
+    finally loads.synchronized {
+        loading -= 1
+        loads.notifyAll()
+      }
   }
 
   /** Releases when the garbage collector finds that nothing refers to `loaded`. */

@@ -1,13 +1,16 @@
 package supply.datasource
 
+import java.util.concurrent.{Semaphore, TimeUnit, TimeoutException}
+
 import org.apache.spark.sql.SparkSession
 import org.scalatest.concurrent.Eventually.{eventually, interval, timeout}
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
 
 import supply.Results
-import supply.core.ConfigException
+import supply.core.{ConfigException, RankException}
 import supply.results.OpenResults
+import supply.testing.Background.{inBackground, result}
 import supply.testing.{LocalSpark, ResultFiles}
 
 /** When the files of a result are removed and unmapped, and when they are not. */
@@ -68,6 +71,26 @@ class ReleaseSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
+  test("files that are being removed are not found") {
+    ResultFiles(1) { files =>
+      files.seal(0, Seq(1L))
+      files.load(spark)
+      sc.parallelize(0 until slots, slots).foreachAsync(_ => ReleaseSuite.free.acquire())
+      val loading =
+        try {
+          // The removal waits for a core.
+          eventually(timeout(Span(60, Seconds)), interval(Span(200, Millis))) {
+            System.gc()
+            assert(sc.statusTracker.getActiveJobIds().length == 2)
+          }
+          val loading = inBackground(files.load(spark, "timeout" -> 1))
+          assertThrows[TimeoutException](loading.get(1, TimeUnit.SECONDS))
+          loading
+        } finally ReleaseSuite.free.release(slots)
+      assert(intercept[RankException](result(loading)).getMessage.contains("no file of 'r'"))
+    }
+  }
+
   test("files go with the session") {
     ResultFiles(1) { files =>
       files.seal(0, Seq(1L))
@@ -77,4 +100,8 @@ class ReleaseSuite extends AnyFunSuite with LocalSpark {
       assert(files.left.isEmpty && !isOpen(files))
     }
   }
+}
+
+private object ReleaseSuite {
+  val free = new Semaphore(0)
 }
