@@ -47,6 +47,9 @@ final class SupplierEndedException(message: String)
 final class ElementTooLargeException(message: String)
     extends SupplyException(message, null, retry = false)
 
+/** The kernel does not map a file into memory. */
+final class MappingException(message: String) extends SupplyException(message, null, retry = true)
+
 /** A system error prevents opening or using the pair. */
 final class PairException(message: String, cause: Throwable = null)
     extends SupplyException(message, cause, retry = true)

@@ -11,7 +11,7 @@ import scala.util.Using
 
 import sun.misc.Unsafe
 
-import supply.core.{ContractException, PairException, SourceException}
+import supply.core.{ContractException, MappingException, PairException, SourceException}
 import supply.data.ForeignFile
 import supply.protocol.Layout.{Constant, ForeignFile => Foreign, MappedFileHeader => At}
 import supply.protocol.{EpochCounts, Exchange, Layout, Position, Schema, Text}
@@ -235,7 +235,8 @@ final class MappedFile private (
     if (windows(index) == null) {
       val first = index * windowSlots
       val slotsIn = math.min(windowSlots, blockCount - first)
-      windows(index) = MappedFile.map(channel, slotOffset(first), slotsIn.toLong * blockBytes)
+      windows(index) =
+        MappedFile.map(path, channel, slotOffset(first), slotsIn.toLong * blockBytes)
     }
     windows(index)
   }
@@ -280,7 +281,7 @@ object MappedFile {
   }
 
   private def openPublished(path: Path, channel: FileChannel): Option[MappedFile] = {
-    val header = map(channel, 0, Constant.RING_OFFSET)
+    val header = map(path, channel, 0, Constant.RING_OFFSET)
     var file = Option.empty[MappedFile]
     try {
       if (ints.getAcquire(header, At.version).asInstanceOf[Int] != 0) {
@@ -295,8 +296,9 @@ object MappedFile {
     } finally if (file.isEmpty) unmap(header)
   }
 
-  private def map(channel: FileChannel, offset: Long, bytes: Long): MappedByteBuffer = {
-    val buffer = map(channel, FileChannel.MapMode.READ_WRITE, offset, bytes)
+  private def map(
+      path: Path, channel: FileChannel, offset: Long, bytes: Long): MappedByteBuffer = {
+    val buffer = map(path, channel, FileChannel.MapMode.READ_WRITE, offset, bytes)
     buffer.order(ByteOrder.LITTLE_ENDIAN)
     buffer
   }
@@ -305,13 +307,13 @@ object MappedFile {
    * Maps a part of a file. If the kernel refuses, Java reports an OutOfMemoryError as the cause, and
    * an executor that finds one among the causes exits: so this error has none.
    */
-  private[supply] def map(channel: FileChannel, mode: FileChannel.MapMode, offset: Long,
-      bytes: Long): MappedByteBuffer =
+  private[supply] def map(path: Path, channel: FileChannel, mode: FileChannel.MapMode,
+      offset: Long, bytes: Long): MappedByteBuffer =
     try channel.map(mode, offset, bytes)
     catch {
       case e: IOException if e.getCause.isInstanceOf[OutOfMemoryError] =>
-        throw new PairException(
-          s"the kernel does not map $bytes bytes of a file (${e.getCause.getMessage}): see ulimit -v and vm.max_map_count")
+        throw new MappingException(
+          s"$path: the kernel does not map $bytes bytes of this file (${e.getCause.getMessage}): see ulimit -v and vm.max_map_count")
     }
 
   /** Tests the rank's lock with a query, which is a shared lock. */

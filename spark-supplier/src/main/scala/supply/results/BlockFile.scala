@@ -15,7 +15,7 @@ import supply.protocol.Layout.{Constant, MappedFileHeader => At}
  */
 final class BlockFile private (file: NamedFile, val header: BlockFileHeader)
     extends AutoCloseable {
-  private val mapping = new FileMapping(file.channel, header)
+  private val mapping = new FileMapping(file.path, file.channel, header)
   private val removal = new BlockFileRemoval(file)
 
   def path: Path = file.path

@@ -2,11 +2,13 @@ package supply.results
 
 import java.nio.{Buffer, MappedByteBuffer}
 import java.nio.channels.FileChannel
+import java.nio.file.Path
 
 import supply.pair.MappedFile
 
-/** The first `bytes` of a file in memory, in windows of whole blocks: a buffer has at most 2 GiB. */
-private[results] final class FileMapping(channel: FileChannel, header: BlockFileHeader) {
+/** The blocks of a file in memory, in windows of whole blocks: a buffer has at most 2 GiB. */
+private[results] final class FileMapping(
+    path: Path, channel: FileChannel, header: BlockFileHeader) {
   import FileMapping._
 
   private val windowBlocks = WindowBytes / header.blockBytes
@@ -14,7 +16,7 @@ private[results] final class FileMapping(channel: FileChannel, header: BlockFile
     Array.range(0, header.blockCount, windowBlocks).map { first =>
       val last = math.min(first + windowBlocks, header.blockCount) - 1
       val start = header.blockOffset(first)
-      MappedFile.map(channel, FileChannel.MapMode.READ_ONLY, start,
+      MappedFile.map(path, channel, FileChannel.MapMode.READ_ONLY, start,
         header.blockOffset(last) + header.spaceOf(last) - start)
     }
 
