@@ -27,13 +27,8 @@ final class BlockFile private (file: NamedFile, val header: BlockFileHeader)
   private[results] def isNamed: Boolean = file.isNamed
 
   /** Refuses a file that was cut after it was sealed. */
-  private[results] def requireWhole(): Unit = {
-    val size = file.channel.size()
-    if (size < header.fileBytes)
-      throw new ContractException(
-        s"$path was cut after it was sealed: it has $size bytes, and its header's file_bytes is " +
-          s"${header.fileBytes}")
-  }
+  private[results] def requireWhole(): Unit =
+    BlockFileHeader.requireWhole(path, header.fileBytes, file.channel.size())
 
   /** A block, which begins with the element of that number. */
   def block(index: Int, firstElement: Long): Block =

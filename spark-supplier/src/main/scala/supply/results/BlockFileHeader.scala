@@ -56,7 +56,7 @@ object BlockFileHeader {
     val end = Constant.RING_OFFSET + count * blockBytes
     if (fileBytes > end || (count > 0 && fileBytes <= end - blockBytes) || (count == 0 && fileBytes != end))
       refuse("file_bytes", s"$fileBytes (with $count blocks of $blockBytes)")
-    if (fileBytes > fileSize) refuse("file_bytes", s"$fileBytes (the file has $fileSize)")
+    requireWhole(path, fileBytes, fileSize)
     requireEndOfTexts(path, bytes)
     val schema =
       try Schema.read(bytes, bytes.getInt(At.schemaColumns))
@@ -65,6 +65,12 @@ object BlockFileHeader {
     BlockFileHeader(bytes.getLong(At.generation), bytes.getInt(At.rank), bytes.getLong(At.run),
       fileBytes, blockBytes.toInt, count, elements, schema)
   }
+
+  /** Refuses a file that was cut after it was sealed. */
+  private[results] def requireWhole(path: Path, fileBytes: Long, fileSize: Long): Unit =
+    if (fileSize < fileBytes)
+      throw new ContractException(
+        s"$path was cut after it was sealed: it has $fileSize bytes, and its header's file_bytes is $fileBytes")
 
   /** Refuses a file that is no block file of this major version and byte order. */
   private[results] def requireKnown(path: Path, bytes: ByteBuffer): Unit = {
