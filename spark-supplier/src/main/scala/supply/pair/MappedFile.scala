@@ -132,11 +132,15 @@ final class MappedFile private (
     if (columns == 0) {
       schema.write(header)
       ints.setRelease(header, At.schemaColumns, schema.columns.size)
-    } else if (Schema.read(header, columns) != schema) {
+    } else if (readSchema(columns) != schema) {
       throw new ContractException(
         s"$path: an earlier attempt has announced other columns: start the ranks anew")
     }
   }
+
+  private def readSchema(columns: Int): Schema =
+    try Schema.read(header, columns)
+    catch { case e: ContractException => throw new ContractException(s"$path: ${e.getMessage}") }
 
   /**
    * Writes what the rank must exchange, before the schema. Afterwards, checks it: the rank may have

@@ -14,7 +14,7 @@ private[pair] object ResidentFileBlocks {
       : IndexedSeq[Notification] = (0 until count).map { k =>
     val at = header.offsetOf(k)
     val block = Notification.read(
-      ResidentFileHeader.bytes(channel, at, BlockHeader.SIZE), BlockHeader.notification)
+      BlockFileFields.bytes(channel, at, BlockHeader.SIZE), BlockHeader.notification)
     if (!isBlock(block, header, k))
       throw new ContractException(s"$path: block $k is not what its header says: remove the file")
     block

@@ -65,41 +65,17 @@ private[pair] object ResidentFileHeader {
   def read(path: Path, channel: FileChannel): ResidentFileHeader = {
     def refuse(field: String, value: Any): Nothing =
       throw new ContractException(s"$path is no resident file: its $field is $value: remove it")
-    val from = bytes(channel, 0, Constant.RING_OFFSET)
-    val magic = new Array[Byte](Layout.BlockFileMagic.length)
-    from.get(At.magic, magic)
-    if (!magic.sameElements(Layout.BlockFileMagic)) refuse("magic", "wrong")
-    if (from.getInt(At.version) >>> 16 != Constant.VERSION_MAJOR)
-      refuse("version", Layout.versionText(from.getInt(At.version)))
-    if (from.getInt(At.byteOrder) != Constant.BYTE_ORDER_MARK)
-      refuse("byte_order", from.getInt(At.byteOrder))
-    if (from.getInt(At.fileUse) != Constant.FILE_USE_RESIDENT)
-      refuse("file_use", from.getInt(At.fileUse))
-    if (!Layout.isBlockBytes(from.getLong(At.blockBytes)))
-      refuse("block_bytes", from.getLong(At.blockBytes))
-    val blocks = from.getLong(At.published)
-    if (blocks < 0 || blocks > Int.MaxValue) refuse("published", blocks)
-    if (from.getLong(At.ringOffset) != Constant.RING_OFFSET)
-      refuse("ring_offset", from.getLong(At.ringOffset))
-    val isSealed = from.getInt(At.`sealed`) == Constant.SEALED_COMPLETE
-    if (isSealed && from.getInt(At.blockCount) != blocks)
-      refuse("block_count", s"${from.getInt(At.blockCount)}, not $blocks as published")
-    if (isSealed && from.getLong(At.fileBytes) != channel.size())
-      refuse("file_bytes", s"${from.getLong(At.fileBytes)} (the file has ${channel.size()})")
-    ResidentFileHeader(from.getLong(At.generation), from.getLong(At.plan), from.getLong(At.run),
-      from.getInt(At.rank), from.getInt(At.localRank), from.getInt(At.taskPid),
-      from.getLong(At.blockBytes).toInt, Schema.read(from, from.getInt(At.schemaColumns)),
-      from.getLong(At.residentFirst), blocks.toInt, from.getLong(At.epochElements),
-      from.getLong(At.fileBytes), isSealed)
+    val bytes = BlockFileFields.bytes(channel, 0, Constant.RING_OFFSET)
+    val fields = BlockFileFields.read(bytes, Constant.FILE_USE_RESIDENT, refuse(_, _))
+    if (fields.isSealed && fields.fileBytes != channel.size())
+      refuse("file_bytes", s"${fields.fileBytes} (the file has ${channel.size()})")
+    ResidentFileHeader(fields.generation, bytes.getLong(At.plan), fields.run, fields.rank,
+      bytes.getInt(At.localRank), bytes.getInt(At.taskPid), fields.blockBytes, fields.schema,
+      bytes.getLong(At.residentFirst), fields.blocks, fields.elements, fields.fileBytes,
+      fields.isSealed)
   }
 
   /** Of any file; 0 if it ends before that field. */
-  def runOf(channel: FileChannel): Long = bytes(channel, 0, At.SIZE).getLong(At.run)
-
-  /** As many of these bytes as there are; others are 0. */
-  def bytes(channel: FileChannel, at: Long, count: Int): ByteBuffer = {
-    val buffer = ByteBuffer.allocate(count).order(ByteOrder.LITTLE_ENDIAN)
-    while (buffer.hasRemaining && channel.read(buffer, at + buffer.position()) >= 0) {}
-    buffer.clear()
-  }
+  def runOf(channel: FileChannel): Long =
+    BlockFileFields.bytes(channel, 0, At.SIZE).getLong(At.run)
 }

@@ -6,6 +6,7 @@ import java.nio.channels.FileChannel
 import java.nio.file.Path
 
 import supply.core.{ContractException, PairException}
+import supply.pair.BlockFileFields
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 
 /**
@@ -84,10 +85,10 @@ object BlockFile {
    * (`isLocked`) is tested first.
    */
   private[results] def progress(file: NamedFile, isLocked: => Boolean): Progress =
-    if (!BlockFileHeader.hasMagic(read(file.channel, At.SIZE))) Created
+    if (!BlockFileHeader.hasMagic(BlockFileFields.bytes(file.channel, 0, At.SIZE))) Created
     else {
       val wasLocked = isLocked
-      val bytes = read(file.channel, At.SIZE)
+      val bytes = BlockFileFields.bytes(file.channel, 0, At.SIZE)
       if (bytes.getInt(At.version) != 0) BlockFileHeader.requireKnown(file.path, bytes)
       if (bytes.getInt(At.`sealed`) == Constant.SEALED_ABORTED)
         Aborted(BlockFileHeader.rankFailure(bytes))
@@ -114,12 +115,6 @@ object BlockFile {
     if (size < Constant.RING_OFFSET)
       throw new ContractException(
         s"$path was cut: it has $size bytes, and its header's file_bytes is ${Constant.RING_OFFSET} or more")
-    read(channel, Constant.RING_OFFSET)
-  }
-
-  private def read(channel: FileChannel, bytes: Int): ByteBuffer = {
-    val buffer = ByteBuffer.allocate(bytes).order(LITTLE_ENDIAN)
-    while (buffer.hasRemaining && channel.read(buffer, buffer.position()) >= 0) {}
-    buffer
+    BlockFileFields.bytes(channel, 0, Constant.RING_OFFSET)
   }
 }

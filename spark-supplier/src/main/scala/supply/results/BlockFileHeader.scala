@@ -6,7 +6,8 @@ import java.nio.file.Path
 import scala.util.Try
 
 import supply.core.ContractException
-import supply.protocol.Layout.{Constant, MappedFileHeader => At, SchemaEntry => Entry}
+import supply.pair.BlockFileFields
+import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 import supply.protocol.{Format, Layout, Schema, Text}
 import supply.types.SparkTypes
 
@@ -33,38 +34,30 @@ final case class BlockFileHeader(
 object BlockFileHeader {
   /** Of a file whose rank has stored `version`; `bytes`: the first RING_OFFSET of the file. */
   private[results] def read(path: Path, bytes: ByteBuffer, fileSize: Long): BlockFileHeader = {
-    def refuse(field: String, value: Any): Nothing =
-      throw new ContractException(
-        s"$path: the header's $field is $value, which proto/PROTOCOL.md does not allow")
-    requireKnown(path, bytes)
-    if (bytes.getInt(At.fileUse) != Constant.FILE_USE_RESULT)
-      refuse("file_use", bytes.getInt(At.fileUse))
-    if (bytes.getInt(At.`sealed`) != Constant.SEALED_COMPLETE)
-      refuse("sealed", bytes.getInt(At.`sealed`))
-    if (bytes.getLong(At.generation) == 0) refuse("generation", 0)
-    if (bytes.getLong(At.ringOffset) != Constant.RING_OFFSET)
-      refuse("ring_offset", bytes.getLong(At.ringOffset))
-    val blockBytes = bytes.getLong(At.blockBytes)
-    if (!Layout.isBlockBytes(blockBytes)) refuse("block_bytes", blockBytes)
-    val count = bytes.getInt(At.blockCount)
-    if (count < 0) refuse("block_count", Integer.toUnsignedLong(count))
-    if (bytes.getLong(At.published) != count)
-      refuse("published", s"${bytes.getLong(At.published)} (block_count: $count)")
-    val elements = bytes.getLong(At.epochElements)
-    if (elements < count || (elements > 0 && count == 0)) refuse("epoch_elements", elements)
-    val fileBytes = bytes.getLong(At.fileBytes)
-    val end = Constant.RING_OFFSET + count * blockBytes
-    if (fileBytes > end || (count > 0 && fileBytes <= end - blockBytes) || (count == 0 && fileBytes != end))
-      refuse("file_bytes", s"$fileBytes (with $count blocks of $blockBytes)")
+    val fields = BlockFileFields.read(bytes, Constant.FILE_USE_RESULT, refuse(path))
+    import fields.{blockBytes, blocks, elements, fileBytes}
+    if (!fields.isSealed) refuse(path)("sealed", bytes.getInt(At.`sealed`))
+    if (elements < blocks || (elements > 0 && blocks == 0)) refuse(path)("epoch_elements", elements)
+    val end = Constant.RING_OFFSET + blocks * blockBytes.toLong
+    if (fileBytes > end || (blocks > 0 && fileBytes <= end - blockBytes) || (blocks == 0 && fileBytes != end))
+      refuse(path)("file_bytes", s"$fileBytes (with $blocks blocks of $blockBytes)")
     requireWhole(path, fileBytes, fileSize)
-    requireEndOfTexts(path, bytes)
-    val schema =
-      try Schema.read(bytes, bytes.getInt(At.schemaColumns))
-      catch { case e: ContractException => throw new ContractException(s"$path: ${e.getMessage}") }
-    requireTypes(path, schema)
-    BlockFileHeader(bytes.getLong(At.generation), bytes.getInt(At.rank), bytes.getLong(At.run),
-      fileBytes, blockBytes.toInt, count, elements, schema)
+    requireTypes(path, fields.schema)
+    BlockFileHeader(fields.generation, fields.rank, fields.run, fileBytes, blockBytes, blocks,
+      elements, fields.schema)
   }
+
+  private def refuse(path: Path)(field: String, value: Any): Nothing =
+    throw new ContractException(field match {
+      case "magic" => s"$path is not a block file of a rank (its magic is $value)"
+      case "version" =>
+        s"$path has version $value, and this Spark reads ${Layout.versionText(Layout.version)}: " +
+          "build both sides from one release"
+      case "byte_order" =>
+        s"$path: the header's byte_order is $value: it is from a machine with another byte order"
+      case _ =>
+        s"$path: the header's $field is $value, which proto/PROTOCOL.md does not allow"
+    })
 
   /** Refuses a file that was cut after it was sealed. */
   private[results] def requireWhole(path: Path, fileBytes: Long, fileSize: Long): Unit =
@@ -73,37 +66,12 @@ object BlockFileHeader {
         s"$path was cut after it was sealed: it has $fileSize bytes, and its header's file_bytes is $fileBytes")
 
   /** Refuses a file that is no block file of this major version and byte order. */
-  private[results] def requireKnown(path: Path, bytes: ByteBuffer): Unit = {
-    if (!magicOf(bytes).sameElements(Layout.BlockFileMagic))
-      throw new ContractException(s"$path is not a block file of a rank (its magic is wrong)")
-    val version = bytes.getInt(At.version)
-    if (version >>> 16 != Constant.VERSION_MAJOR)
-      throw new ContractException(
-        s"$path has version ${Layout.versionText(version)}, and this Spark reads " +
-          s"${Layout.versionText(Layout.version)}: build both sides from one release")
-    if (bytes.getInt(At.byteOrder) != Constant.BYTE_ORDER_MARK)
-      throw new ContractException(
-        f"$path: the header's byte_order is 0x${bytes.getInt(At.byteOrder)}%08x: it is from a machine with " +
-          "another byte order")
-  }
+  private[results] def requireKnown(path: Path, bytes: ByteBuffer): Unit =
+    BlockFileFields.requireKnown(bytes, refuse(path))
 
   /** Whether the rank has written its magic, right or wrong: from then on it holds its lock. */
-  private[results] def hasMagic(bytes: ByteBuffer): Boolean = magicOf(bytes).exists(_ != 0)
-
-  private def magicOf(bytes: ByteBuffer): Array[Byte] = {
-    val magic = new Array[Byte](Layout.BlockFileMagic.length)
-    bytes.get(At.magic, magic)
-    magic
-  }
-
-  private def requireEndOfTexts(path: Path, bytes: ByteBuffer): Unit =
-    for (column <- 0 until math.min(bytes.getInt(At.schemaColumns), Constant.SCHEMA_COLUMNS_MAX);
-      (field, end) <- Seq("name" -> Entry.format, "format" -> Entry.childFormat,
-        "child_format" -> Entry.flags)) {
-      if (bytes.get(Constant.SCHEMA_OFFSET + column * Entry.SIZE + end - 1) != 0)
-        throw new ContractException(
-          s"$path: schema_entry.$field of column $column does not end with a zero byte")
-    }
+  private[results] def hasMagic(bytes: ByteBuffer): Boolean =
+    BlockFileFields.magicOf(bytes).exists(_ != 0)
 
   private def requireTypes(path: Path, schema: Schema): Unit =
     schema.columns.find(column =>

@@ -10,7 +10,7 @@ import java.nio.file.attribute.{PosixFileAttributes, PosixFilePermissions}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, ContractException, PairException}
-import supply.protocol.Layout.{Constant, MappedFileHeader => At}
+import supply.protocol.Layout.{Constant, MappedFileHeader => At, SchemaEntry}
 import supply.sources.{Datum, DatumCursor}
 import supply.testing.{TemporaryFolder, TestRank, TestStream}
 
@@ -215,11 +215,15 @@ class ResidentFileSuite extends AnyFunSuite with PairWithRank {
       for ((at, names) <- Seq(At.plan -> "other data", At.rank -> "other data",
           At.`sealed` -> "other data", At.magic -> "magic", At.fileUse -> "file_use",
           At.byteOrder -> "byte_order", At.blockCount -> "block_count",
-          At.ringOffset -> "ring_offset", Constant.RING_OFFSET -> "block 0")) {
+          At.ringOffset -> "ring_offset", At.schemaColumns -> "schema is wrong",
+          Constant.SCHEMA_OFFSET + SchemaEntry.format - 1 -> "schema_entry.name of column 0",
+          Constant.RING_OFFSET -> "block 0")) {
         Files.write(kept.whenSealed, bytes.updated(at, (bytes(at) + 1).toByte))
         val message = refused()
         assert(message.contains(names) && message.contains("1-2.0.kept"))
       }
+      Files.write(kept.whenSealed, bytes.patch(At.generation, new Array[Byte](8), 8))
+      assert(refused().contains("its generation is 0"))
       for (changed <- Seq(bytes.dropRight(1), bytes :+ 0.toByte)) {
         Files.write(kept.whenSealed, changed)
         assert(refused().contains("file_bytes"))
