@@ -139,7 +139,7 @@ private[supply] final class TaskWatch(
       case (place, since)
           if runningInFront.isEmpty && (System.nanoTime() - since) / 1e9 > timeout => place
     }.toSet)
-    late.find(lateBefore) match {
+    late.toSeq.sorted.find(lateBefore) match {
       case Some(place) =>
         timer.close()
         stop(new PlacementException(
