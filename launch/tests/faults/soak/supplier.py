@@ -83,7 +83,9 @@ class _Run:
         errors = [rank.process.stderr.read().decode() for rank in self._ranks]
         if failure and killed_rank is not None:
             assert any(text in failure for text in RANK_IS_DEAD), failure
-            others = [error for number, error in enumerate(errors) if number != killed_rank]
+            # A rank that has all its data has ended well before.
+            statuses = [rank.process.returncode for rank in self._ranks]
+            others = [errors[number] for number, status in enumerate(statuses) if number != killed_rank and status]
             assert others == [f"supply-cat: {failure}\n"] * len(others), (failure, errors)
         else:
             assert not failure and not any(errors), f"a run that had to go well failed: {failure} {errors}"
