@@ -60,6 +60,7 @@ class Cluster(Supplier):
         return self.session.sparkContext._gateway.proc.pid
 
     def executors(self):
-        """The processes of the executors: children of the driver."""
-        found = subprocess.run(["pgrep", "--parent", str(self.driver())], capture_output=True, text=True, check=False)
+        """The processes of the executors. The script that starts the driver may leave it a dead child, too."""
+        pgrep = ["pgrep", "--exact", "--parent", str(self.driver()), "java"]
+        found = subprocess.run(pgrep, capture_output=True, text=True, check=False)
         return set(map(int, found.stdout.split()))
