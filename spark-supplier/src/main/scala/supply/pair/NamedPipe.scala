@@ -38,8 +38,15 @@ private[pair] final class PipeEnd(open: () => FileChannel) extends AutoCloseable
   private var timedOut = false
   private val guard = new Deadline.Guard({ timedOut = true; channel.close() })
 
-  /** None: the deadline has passed. Nothing is lost: the rank keeps the pipe open. */
-  def apply[A](deadline: Deadline)(call: FileChannel => A): Option[A] = {
+  /**
+   * None: the deadline has passed, and a second, short try changed nothing: a process that was
+   * suspended past it still finds what is there, or that the rank is gone. Nothing is lost: the rank
+   * keeps the pipe open.
+   */
+  def apply[A](deadline: Deadline)(call: FileChannel => A): Option[A] =
+    attempt(deadline)(call).orElse(attempt(new Deadline(PipeEnd.SecondTrySeconds))(call))
+
+  private def attempt[A](deadline: Deadline)(call: FileChannel => A): Option[A] = {
     if (timedOut) {
       channel = open()
       timedOut = false
@@ -49,6 +56,10 @@ private[pair] final class PipeEnd(open: () => FileChannel) extends AutoCloseable
   }
 
   override def close(): Unit = channel.close()
+}
+
+private object PipeEnd {
+  private final val SecondTrySeconds = 0.1
 }
 
 /** rank → task. For one thread. */
