@@ -86,7 +86,7 @@ TEST_F(ResultHostileTest, WithoutRowsNoOffsetIsRead) {
     Result result = begin(handle, columns);
     std::vector<supply_column_t> rows = rows_of(columns, 0);
     std::vector<int32_t> none;
-    const TrappedOffsets trap(none, none, 0);
+    const TrappedOffsets trap({0}, none, 0);
     rows[0].offsets = trap.get();
     ASSERT_EQ(SUPPLY_OK, supply_result_write(result.get(), rows.data(), 1)) << supply_result_error(result.get());
     EXPECT_FALSE(trap.has_sprung());
