@@ -34,6 +34,8 @@ object NamedPipe {
 
 /** One end of a pipe, whose calls have a deadline. For one thread. */
 private[pair] final class PipeEnd(open: () => FileChannel) extends AutoCloseable {
+  import PipeEnd._
+
   private var channel = open()
   private var timedOut = false
   private val guard = new Deadline.Guard({ timedOut = true; channel.close() })
@@ -44,7 +46,7 @@ private[pair] final class PipeEnd(open: () => FileChannel) extends AutoCloseable
    * keeps the pipe open.
    */
   def apply[A](deadline: Deadline)(call: FileChannel => A): Option[A] =
-    attempt(deadline)(call).orElse(attempt(new Deadline(PipeEnd.SecondTrySeconds))(call))
+    attempt(deadline)(call).orElse(attempt(new Deadline(SecondTrySeconds))(call))
 
   private def attempt[A](deadline: Deadline)(call: FileChannel => A): Option[A] = {
     if (timedOut) {
