@@ -13,7 +13,7 @@ class SoakTally(Tally):
 
     def is_good(self):
         bad = self.failed + self.lost + self.duplicated + self.stuck + self.left + self.growing
-        return bool(self.runs) and not bad
+        return bool(self.elements) and not bad
 
     def since(self, before):
         """What was counted since `before`, a copy of vars()."""
