@@ -68,12 +68,14 @@ object Hostfile {
     val repeated = hosts.map(_._1).diff(hosts.map(_._1).distinct)
     if (repeated.nonEmpty) throw new ConfigException(
       s"$file names ${repeated.head} twice: write one line for each host, with slots=n")
-    val places = hosts.flatMap { case (host, slots) =>
-      (0 until slots).map(RankPlacement(Some(host), _))
-    }.toIndexedSeq
-    if (places.size < ranks)
+    val available = hosts.map(_._2.toLong).sum
+    if (available < ranks)
       throw new ConfigException(
-        s"$file has ${places.size} slots for $ranks ranks: add hosts or raise slots=n")
-    Hostfile(places.take(ranks))
+        s"$file has $available slots for $ranks ranks: add hosts or raise slots=n")
+    // One at a time: a line can have any number of slots.
+    val places = hosts.iterator.flatMap { case (host, slots) =>
+      Iterator.range(0, slots).map(RankPlacement(Some(host), _))
+    }
+    Hostfile(places.take(ranks).toIndexedSeq)
   }
 }

@@ -25,6 +25,11 @@ class HostfileSuite extends AnyFunSuite {
       RankPlacement(Some("node-c"), 1)))
   }
 
+  test("slots without ranks take no memory") {
+    assert(read("a slots=2147483647\nb slots=2147483647\n", 1).places ==
+      Seq(RankPlacement(Some("a"), 0)))
+  }
+
   test("the places of a host are together, and without a host file there is no host") {
     assert(read("a slots=2\nb\n", 3).byHost == Seq(
       "a" -> Seq(RankPlacement(Some("a"), 0), RankPlacement(Some("a"), 1)),
