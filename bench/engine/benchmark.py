@@ -142,6 +142,7 @@ class Results:
         self.figures = {}
         self.notes = {}
         self.cases = []
+        self.published = []
         self.wrong = []
 
     def case(self, about, measured):
@@ -182,6 +183,10 @@ class Results:
         self.tables.append(table)
         print(table.text(), end="\n\n", flush=True)
 
+    def publish(self, source, what, theirs, ours):
+        """Adds a figure that others have published, and ours beside it: a row of the report."""
+        self.published.append([source, what, theirs, ours])
+
     def as_json(self, options, about):
         return {
             "benchmark": self.name,
@@ -194,6 +199,7 @@ class Results:
             "wrong": self.wrong,
             "tables": [table.as_json() for table in self.tables],
             "cases": self.cases,
+            "published": self.published,
         }
 
 

@@ -1,6 +1,5 @@
 """The experiments of Alchemist's paper at the size of one machine: products, conjugate gradients, truncated SVD."""
 
-import os
 from typing import NamedTuple
 
 from engine import offload, offload_memory
@@ -54,8 +53,7 @@ def add_table(results, title, measured, name):
 
 
 def measure(driver, divided, rounds, warm_up, results):
-    """Measures what this machine has memory for. divided: the rows, for a quick check. Returns rows for compare()."""
-    rows = []
+    """Measures what this machine has memory for. divided: the rows, for a quick check."""
     for experiment in EXPERIMENTS:
         cases = offload_memory.affordable([case._replace(rows=case.rows // divided) for case in experiment.cases])
         if not cases:
@@ -66,16 +64,10 @@ def measure(driver, divided, rounds, warm_up, results):
         way = offload.better_way(case, figures)
         seconds, ratio = figures[offload.OURS]["s"], figures[way]["ratio"]
         ours = f"{experiment.name(case)}: {spread_text(seconds)} s, {spread_text(ratio, 1)} times {way}"
-        rows.append((experiment.title, experiment.theirs, ours))
-    return rows
+        results.publish("Alchemist", experiment.title, experiment.theirs, ours)
 
 
-def compare(rows, sent_case, gb_s, results):
-    """Adds the table of Alchemist's figures and ours. gb_s: of ranks.matrix, for the case that was sent."""
-    here = f"ours, {offload.RANKS} ranks on {os.cpu_count()} cores"
-    table = Table("Alchemist and ranks", ["experiment", "theirs, on nodes of Cori with 32 cores", here])
-    for row in rows:
-        table.add(*row)
-    size = f"{sent_case.rows:,} × {sent_case.columns}"
-    table.add("Sending a matrix", SENDING, f"{size}: {spread_text(gb_s)} GB/s, through memory")
-    results.table(table)
+def publish_sending(case, gb_s, results):
+    """Adds what Alchemist took to send a matrix, and ours. gb_s: of ranks.matrix, for this case."""
+    ours = f"{case.rows:,} × {case.columns}: {spread_text(gb_s)} GB/s, through memory"
+    results.publish("Alchemist", "Sending a matrix", SENDING, ours)

@@ -1,6 +1,4 @@
-"""This run beside figures 14 to 19 of the paper, whose nodes had two Xeon E5-2697 v3 and NVMe of 2.6 GB/s."""
-
-from engine.figures import Table
+"""Figures 14 to 19 of the paper, and this run's beside them."""
 
 # Their processes share one disk, so GB/s of each are not divided by them.
 ONE_DISK_FIGURES = {"18"}
@@ -16,34 +14,36 @@ FIGURES = [
 ]
 
 
-def table(outputs):
+def rows(outputs):
     """
-    The table, as a benchmark's JSON has it. It has the figures that this run measured.
+    The figures that this run measured, as Results.publish() takes them.
 
     Here each of them has one pair, or if the paper has several processes, as many pairs as there were at most. A run
     without that number of pairs has no row.
     """
-    made = Table(
-        "GB/s of the paper and of this run: of all processes, and of each",
-        ["figure, processes", "what", "paper GB/s", "here, pairs", "here GB/s", "paper, each", "here, each"],
-        picture={"x": 0, "bars": [5, 6]},
-    )
+    made = []
     for figure, what, processes, gb_s in FIGURES:
         here = dict(_speeds(outputs, figure))
         pairs = 1 if processes == 1 else max(here, default=0)
         if pairs in here:
             shared = figure in ONE_DISK_FIGURES
-            divided = [_cell(gb_s, 1 if shared else processes), _cell(here[pairs], 1 if shared else pairs)]
-            made.add(f"{figure}, {processes}", what, _cell(gb_s), pairs, _cell(here[pairs]), *divided)
+            theirs = _speed(gb_s, processes, "process", "processes", shared)
+            ours = _speed(here[pairs], pairs, "pair", "pairs", shared)
+            made.append([f"the paper, figure {figure}", what, theirs, ours])
     along = _along(outputs)
     if along:
-        ours = f"{along[-1]:.2f}"
-        made.add("19, last", "the last partition of a run that spills", "2.50", 1, ours, "2.50", ours)
-    return made.as_json()
+        made.append(
+            ["the paper, figure 19", "the last partition of a run that spills", "2.50 GB/s", f"{along[-1]:.2f} GB/s"]
+        )
+    return made
 
 
-def _cell(gb_s, of=1):
-    return "–" if gb_s is None else f"{gb_s / of:.2f}"
+def _speed(gb_s, count, name, plural, shared):
+    """shared: GB/s of each would say nothing."""
+    if gb_s is None:
+        return "a chart without numbers"
+    each = f", {gb_s / count:.2f} each" if count > 1 and not shared else ""
+    return f"{count} {name if count == 1 else plural}: {gb_s:.2f} GB/s{each}"
 
 
 def _speeds(outputs, figure):

@@ -226,20 +226,28 @@ class TestReport:
         assert lines[2].startswith("| figure | median | 95 % interval | target | verdict")
         assert any(line.startswith("a processor, 2 cores, ") for line in lines)
         assert any("17.0" in line and "7.0" in line for line in lines)
-        assert {file.name for file in tmp_path.glob("*.png")} == {
-            f"{name}-0-{page}.png" for name in ("read", "paper") for page in ("light", "dark")
-        }
+        assert {file.name for file in tmp_path.glob("*.png")} == {f"read-0-{page}.png" for page in ("light", "dark")}
 
     def test_the_paper_is_beside_this_run(self):
-        rows = paper.table([output_of("read")])["rows"]
-        assert rows[0] == ["14, 1", "ranks copy blocks out of shared memory", "6.57", "1", "9.00", "6.57", "9.00"]
-        assert [row[0] for row in rows] == ["14, 1", "14, 5"]
+        rows = paper.rows([output_of("read")])
+        what = "ranks copy blocks out of shared memory"
+        assert rows[0] == ["the paper, figure 14", what, "1 process: 6.57 GB/s", "1 pair: 9.00 GB/s"]
+        assert rows[1][2] == "5 processes: 33.55 GB/s, 6.71 each"
+        assert len(rows) == 2
 
     def test_a_run_without_one_pair_has_no_row_of_one_process(self):
         output = output_of("read")
         output["cases"][0]["ranks"] = 2
-        rows = paper.table([output])["rows"]
-        assert rows == [["14, 5", "ranks copy blocks out of shared memory", "33.55", "2", "9.00", "6.71", "4.50"]]
+        [row] = paper.rows([output])
+        assert row[3] == "2 pairs: 9.00 GB/s, 4.50 each"
+
+    def test_what_others_have_published_is_one_table(self, tmp_path):
+        output = output_of("read")
+        output["published"] = [["Alchemist", "Sending", "0.3 GB/s", "3 GB/s"]]
+        report.write(tmp_path / "report.md", [output])
+        section = (tmp_path / "report.md").read_text().partition("## What others")[2].partition("## read")[0]
+        assert "| the paper, figure 14 | " in section
+        assert "| Alchemist | Sending | 0.3 GB/s | 3 GB/s |" in section
 
 
 class TestChart:
