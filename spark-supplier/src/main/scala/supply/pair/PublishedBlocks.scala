@@ -30,6 +30,8 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
     val record = file.slot(slotOf(number))
     if (isRecorded(number)) {
       val block = record.getLong(BlockHeader.replayBlock)
+      if (block < 0 || block >= number)
+        throw new ContractException(s"$name: block $number is recorded as a replay of block $block")
       read(block, number).copy(sequence = number, epoch = record.getInt(BlockHeader.replayEpoch))
     } else read(number, number)
   }

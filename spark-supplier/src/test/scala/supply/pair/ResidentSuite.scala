@@ -1,8 +1,17 @@
 package supply.pair
 
+import java.nio.ByteBuffer
+import java.nio.ByteOrder.LITTLE_ENDIAN
+import java.nio.channels.FileChannel
+import java.nio.file.Paths
+import java.nio.file.StandardOpenOption.WRITE
+
+import scala.util.Using
+
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.protocol.Position
+import supply.core.ContractException
+import supply.protocol.{Layout, Position}
 import supply.sources.{Datum, DatumCursor}
 import supply.testing.TestRank
 
@@ -106,6 +115,24 @@ class ResidentSuite extends AnyFunSuite with PairWithRank {
         assert(pair.position == Position.End)
         assert(rank("next") == "END_OF_DATA")
         pair.awaitAllReleased()
+      }
+    }
+  }
+
+  test("a record that replays a block which is not an earlier one is refused") {
+    withRing(blocks = 6) { rank =>
+      attached(rank) { pair =>
+        firstEpoch(pair)
+        assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
+        (0 to 2).foreach(number => assert(rank(s"release $number") == "OK"))
+        replay(pair, 1, partition = 1)
+      }
+      val record = Layout.Constant.RING_OFFSET + 4 * 4096L + Layout.BlockHeader.replayBlock
+      Seq(-4L, 4L).foreach { wrong =>
+        Using.resource(FileChannel.open(Paths.get(rank.paths.mappedFile), WRITE))(
+          _.write(ByteBuffer.allocate(8).order(LITTLE_ENDIAN).putLong(0, wrong), record))
+        assert(intercept[ContractException](attach(rank, attempt = 1)).getMessage.contains(
+            s"block 4 is recorded as a replay of block $wrong"))
       }
     }
   }
