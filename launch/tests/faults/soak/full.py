@@ -1,6 +1,7 @@
 """A full file system: of the mapped files, and of resident files."""
 
 import contextlib
+import os
 
 from faulty_run import FaultyRun
 from pairs import Pairs
@@ -22,11 +23,15 @@ def memory(ground):
         try:
             for number in range(RANKS):
                 run.start_rank(number)
-            run.start_supplier(ground.cluster)
-            for number in range(RANKS):
-                run.wait_for_blocks(20, number)
-            fill(folder)
-            ground.fault()
+            wait_until(lambda: all(os.path.exists(pairs.mapped_file(number)) for number in range(RANKS)))
+            # Otherwise a fast run ends before the file system is full.
+            with contextlib.ExitStack() as suspended:
+                for rank in run.ranks.values():
+                    suspended.enter_context(ground.suspended(rank.process.pid))
+                run.start_supplier(ground.cluster)
+                wait_until(lambda: all(run.published(number) for number in range(RANKS)))
+                fill(folder)
+                ground.fault()
             run.ends_well()
         finally:
             run.end()
