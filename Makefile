@@ -68,7 +68,7 @@ MAVEN := $(MAVEN_OF) spark-$(SPARK)
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
 .PHONY: menu audit format python docs release test-release test-matrix wheel recipes archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
-	packages-for-tests packages-for-matrix packages-for-wheel packages-for-python packages-offload clean distclean stopped-clusters library library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
+	packages-for-tests packages-for-archives packages-for-cluster packages-for-matrix packages-for-wheel packages-for-python packages-offload clean distclean stopped-clusters library library-with-tests library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers fuzz soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
 
@@ -86,7 +86,7 @@ run-offload: python ## five routines of MPI ranks against MLlib's, on a DataFram
 run-exchange: python bench-programs ## pairs grouped and sorted: Spark's own shuffle against ranks that exchange them over MPI
 	@launch/dev/run-exchange
 
-run-cluster: packages-for-tests build $(DIGITS) ## the same on a real HDFS and YARN, on two nodes of this machine
+run-cluster: packages-for-cluster build $(DIGITS) ## the same on a real HDFS and YARN, on two nodes of this machine
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-cluster
 
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cc')
@@ -143,6 +143,7 @@ test: built-for-tests ## tests every part: C, Scala, Python, both languages toge
 
 # After the packages, two builds at a time: one downloads while the other compiles.
 built-for-tests: | packages-for-tests
+	@$(MAKE) --no-print-directory library-with-tests
 	@$(MAKE) --no-print-directory --jobs 2 build $(DIGITS) $(WHEEL_READY) $(DOCS_READY)
 	@$(MAKE) --no-print-directory --jobs 2 build-every-spark $(SPARK_CLASSES)
 
@@ -186,7 +187,7 @@ $(JAZZER): | packages
 	@$(foreach jar,jazzer jazzer-api,mvn --batch-mode --quiet org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
 		-Dartifact=com.code-intelligence:$(jar):$(JAZZER_VERSION) -DoutputDirectory=$(CURDIR)/$(@D) &&) touch $@
 
-soak: build library-with-fail-points $(DATUM) $(WHEEL_READY) ## everything with faults at random for MINUTES=30: nothing lost, stuck or left, nothing that grows
+soak: packages-for-tests build library-with-fail-points $(DATUM) $(WHEEL_READY) ## everything with faults at random for MINUTES=30: nothing lost, stuck or left, nothing that grows
 	@$(VENV)/bin/python launch/tests/faults/soak $(MINUTES)
 
 build: library spark ## libsupply and its programs, the Supplier's jar, the Python environment
@@ -209,7 +210,7 @@ bench-quick: bench-programs ## the same figures with half of the data, fewer rou
 bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy
 	@bench/cycle $(BENCH)
 
-bench-programs: $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
+bench-programs: packages-for-tests $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
 	@echo 'build: the programs of bench/'
 	@mkdir -p build
 	@{ $(CMAKE) -S bench/c -B build/bench-c && $(CMAKE) --build build/bench-c --parallel $(JOBS); } > build/bench-c.log 2>&1 \
@@ -238,6 +239,12 @@ packages-for-tests:
 packages-for-wheel:
 	@PYTHON=$(PYTHON) launch/dev/install-packages --for-wheel
 
+packages-for-cluster:
+	@PYTHON=$(PYTHON) launch/dev/install-packages --for-cluster
+
+packages-for-archives:
+	@PYTHON=$(PYTHON) launch/dev/install-packages --for-archives
+
 packages-for-python:
 	@PYTHON=$(PYTHON) launch/dev/install-packages --for-python
 
@@ -260,13 +267,22 @@ distclean: stopped-clusters ## removes everything that was made; stops a mini-cl
 stopped-clusters:
 	@for state in $(wildcard build/*/cluster); do launch/dev/mini-cluster stop --folder "$$(dirname $$state)" || exit; done
 
+# The tests are most of the C side: who only runs the product need not wait for them. Once configured, they stay built.
+library: WITHOUT_TESTS := $(if $(wildcard build/mpi-client/CMakeCache.txt),,-DSUPPLY_BUILD_TESTS=OFF)
 library: | packages
-	@echo 'build: libsupply'
+	@echo 'build: libsupply (log: build/mpi-client.log)'
 	@mkdir -p build
-	@{ $(CONFIGURE) -B build/mpi-client -DCMAKE_BUILD_TYPE=Release && \
+	@{ $(CONFIGURE) -B build/mpi-client -DCMAKE_BUILD_TYPE=Release $(WITHOUT_TESTS) && \
 		$(CMAKE) --build build/mpi-client --parallel $(JOBS); } > build/mpi-client.log 2>&1 \
 		|| { cat build/mpi-client.log >&2; exit 1; }
 	@grep '^skipped:' build/mpi-client.log >&2 || true
+
+library-with-tests: | packages
+	@echo 'build: the tests of libsupply (log: build/mpi-client.log)'
+	@mkdir -p build
+	@{ $(CONFIGURE) -B build/mpi-client -DCMAKE_BUILD_TYPE=Release -DSUPPLY_BUILD_TESTS=ON && \
+		$(CMAKE) --build build/mpi-client --parallel $(JOBS); } > build/mpi-client.log 2>&1 \
+		|| { cat build/mpi-client.log >&2; exit 1; }
 
 library-with-fail-points: | packages
 	@mkdir -p build
@@ -285,7 +301,7 @@ library-with-mpich: | packages
 
 # Any warning about the product is an error. On a new machine Zinc compiles its own bridge and warns about that: into the log.
 $(JAR): $(JAR_SOURCES) | packages
-	@echo 'build: $@'
+	@echo 'build: $@ (some minutes; log: build/spark-supplier.log)'
 	@mkdir -p build
 	@$(MAVEN) package -Dmaven.test.skip=true -DskipTests > build/spark-supplier.log 2>&1 || { cat build/spark-supplier.log >&2; exit 1; }
 	@touch $@
@@ -356,7 +372,7 @@ wheel: jars $(RELEASE_READY) | packages-for-wheel ## of these the Python package
 recipes: wheel ## of these the recipes of Spack and conda, and the sdist that they build
 	@launch/dev/write-recipes $(RELEASE)
 
-archives: jars | packages-for-release ## of these the tarball and the Debian packages
+archives: jars | packages-for-archives ## of these the tarball and the Debian packages
 	@echo 'build: the tarball and the Debian packages'
 	@env -u MAKEFLAGS -u MFLAGS JOBS=$(JOBS) launch/dev/build-archives $(RELEASE)
 
@@ -421,7 +437,7 @@ test-python:
 
 # The Python package in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
 # from the system: the PyTorch of the package index is a hundred times the size.
-test-wheel: build $(WHEEL_READY) $(SPARK_CLASSES) $(DATUM) $(DIGITS) ## the Python package: builds and installs its wheel, and tests it with Spark and mpirun
+test-wheel: packages-for-tests build $(WHEEL_READY) $(SPARK_CLASSES) $(DATUM) $(DIGITS) ## the Python package: builds and installs its wheel, and tests it with Spark and mpirun
 	@$(WHEEL_PYTEST) mpi-client/python/tests
 
 # Both together are test-wheel without its long tests: so the rows of `test` take about as long as each other.
@@ -441,7 +457,7 @@ $(SPARK_CLASSES): mpi-client/python/tests/spark_classes.py $(WHEEL_READY)
 		SPARK_HOME=$$home PYSPARK_PYTHON=$(WHEEL_VENV)/bin/python SPARK_SUBMIT_OPTS='-XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit=$@ -Xlog:disable' \
 		$$home/bin/spark-submit $< > build/spark-classes.log 2>&1 || { cat build/spark-classes.log >&2; exit 1; }
 
-$(WHEEL_ENVIRONMENT): $(addprefix mpi-client/python/tests/,requirements.txt requirements-trainers.txt) $(VENV_READY) | packages-for-tests
+$(WHEEL_ENVIRONMENT): $(addprefix mpi-client/python/tests/,requirements.txt requirements-trainers.txt) $(VENV_READY) | packages-for-python
 	@echo 'build: $(WHEEL_VENV)'
 	@rm -rf $(WHEEL_VENV) && $(PYTHON) -m venv --system-site-packages $(WHEEL_VENV)
 	@$(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement mpi-client/python/tests/requirements.txt
@@ -459,7 +475,7 @@ $(WHEEL_READY): $(WHEEL_SOURCES) $(JAR) $(WHEEL_ENVIRONMENT)
 		--no-build-isolation --config-settings build-dir=build/wheel .
 	@touch $@
 
-test-trainers: build $(WHEEL_READY) $(ARRAYS)/.ready ## docs/TRAINERS.md with every trainer, also those whose packages are large (350 MB)
+test-trainers: packages-for-tests build $(WHEEL_READY) $(ARRAYS)/.ready ## docs/TRAINERS.md with every trainer, also those whose packages are large (350 MB)
 	@PYTHONPATH=$(CURDIR)/$(ARRAYS) $(WHEEL_VENV)/bin/python -m pytest -q -rs -p no:cacheprovider mpi-client/python/tests/test_trainers.py
 
 $(ARRAYS)/.ready: mpi-client/python/tests/requirements-arrays.txt $(WHEEL_READY)

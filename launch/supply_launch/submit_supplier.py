@@ -136,10 +136,14 @@ def _reason(submitter):
     """The Supplier's exit status and message, or what YARN says of an application that could throw nothing."""
     if submitter.killed:
         return submitter.status, f"spark-submit was killed ({signal_name(submitter.status)})"
-    found = re.findall("Application diagnostics message: (.*)", "\n".join(submitter.output.lines()))
+    output = "\n".join(submitter.output.lines())
+    found = re.findall("Application diagnostics message: (.*)", output)
     said = found[-1] if found else ""
     thrown = re.search(r"User class threw exception: [A-Za-z.$]*RunFailed: status ([0-9]+): (.*)", said)
     if thrown:
         return int(thrown[1]), thrown[2]
+    refused = re.findall(r'Exception in thread "main" [A-Za-z.$]+: (.*)', output)
+    if not said and refused:
+        return 1, f"the application was not submitted: {refused[-1]}"
     no_words = "the application ended without a message: see its log (yarn logs, launch/dev/mini-cluster logs)"
     return 1, said or no_words

@@ -206,6 +206,15 @@ def submit(on_yarn, *options):
     )
 
 
+def test_a_submission_that_yarn_refuses_says_why_last(stand_in, on_yarn):
+    thrown = "Required executor memory (4096 MB) is above the max threshold (4096 MB) of this cluster!"
+    trace = f'Exception in thread "main" java.lang.IllegalArgumentException: {thrown}\n\tat org.apache.spark.Client\n'
+    stand_in(spark_submit=f"printf '{trace}' >&2; exit 1")
+    done = submit(on_yarn)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == f"supplier: error: the application was not submitted: {thrown}"
+
+
 def test_the_settings_of_the_site_hold(stand_in, on_yarn, tmp_path):
     """And those of the product for what the site does not set."""
     stand_in(

@@ -37,16 +37,22 @@ nodes_allowed() {
         echo "namespaces need root"
         return 1
     }
-    local tool
-    for tool in ip unshare nsenter; do
+    local tool why
+    for tool in ip mount unshare nsenter; do
         type -P "$tool" >/dev/null || {
-            echo "there is no '$tool' (Debian: iproute2, util-linux)"
+            echo "there is no '$tool' (Debian: iproute2, mount, util-linux)"
             return 1
         }
     done
-    unshare --net --mount --uts --pid --fork --mount-proc mount -t tmpfs tmpfs /dev/shm 2>/dev/null ||
+    why=$(unshare --net --mount --uts --pid --fork --mount-proc mount -t tmpfs tmpfs /dev/shm 2>&1) ||
         {
-            echo "this machine does not allow namespaces with mounts of their own"
+            echo "this machine does not allow namespaces with mounts of their own: $why"
+            return 1
+        }
+    # A command on a node begins at the root of the node's mounts.
+    [[ $(nsenter --target $$ --mount stat --format %d:%i /) == "$(stat --format %d:%i /)" ]] ||
+        {
+            echo "this shell's root folder is not that of its mounts (chroot)"
             return 1
         }
     unshare --net ip link add bridge type bridge 2>/dev/null ||

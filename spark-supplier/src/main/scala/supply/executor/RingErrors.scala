@@ -15,7 +15,7 @@ private[supply] object RingErrors {
     new ConfigException(
       s"${pair.name}: the rank's elements cannot stay resident (--resident): they need $least$bytes bytes of the " +
         s"mapped file, and there are ${pair.ringBytes}: set ring=$bytes block=${pair.blockBytes} in " +
-        s"mapped-files.conf (${pair.paths.configLine}), or leave --resident out")
+        s"mapped-files.conf (${pair.paths.configLine}; supply-run: --ring $bytes), or leave --resident out")
   }
 
   private def add(partition: PlannedPartition, count: BlockCount, deadline: Deadline): Unit = {

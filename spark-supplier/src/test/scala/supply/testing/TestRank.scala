@@ -92,7 +92,7 @@ object TestRank {
   private val program: String = {
     val built = Paths.get("../build/mpi-client/rank-stepper").toAbsolutePath.normalize
     require(Files.isExecutable(built),
-      s"$built is missing: build mpi-client with its tests first (make build)")
+      s"$built is missing: build mpi-client with its tests first (make library-with-tests)")
     built.toString
   }
 
