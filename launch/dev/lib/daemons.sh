@@ -30,6 +30,9 @@ hadoop_java() {
 # start_daemon NODE DAEMON: in the background, without the lock of a start (descriptor 9). Its log is logs/NODE-DAEMON.log.
 start_daemon() {
     hadoop_java "$1" INFO "${daemon_class[$2]}" </dev/null >"$folder/logs/$1-$2.log" 2>&1 9>&- &
+    local started=$!
+    # On a busy machine it could be taken for a dead one before its program runs.
+    until daemon_pid "$@" >/dev/null || ! kill -0 "$started" 2>/dev/null; do sleep 0.05; done
 }
 
 # daemon_pid NODE DAEMON: its process number on its node; nothing if it does not run.

@@ -83,6 +83,8 @@ make_node() {
             while :; do sleep 3600; done' \
         hold_node hold_node "$node" "$folder" "$number" </dev/null >"$place/holder.log" 2>&1 9>&- &
     local unshare=$! tries=100 holder=
+    # Otherwise the shell would print its command when it is killed.
+    disown "$unshare"
     echo "$unshare" >"$place/unshare"
     until [[ -e $place/ready ]]; do
         if ! { ((tries--)) && kill -0 "$unshare" 2>/dev/null; }; then
