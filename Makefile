@@ -162,10 +162,10 @@ test-spark-side:
 	-@$(MAKE) --no-print-directory test-python
 	-@$(MAKE) --no-print-directory test-estimators
 
-test-faults: build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
+test-faults: build library-with-tests library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
 
-test-cluster: packages-for-tests build build-every-spark $(DATUM) $(DIGITS) ## every test on a real HDFS, YARN and Slurm with two nodes, about 10 minutes
+test-cluster: packages-for-tests build library-with-tests build-every-spark $(DATUM) $(DIGITS) ## every test on a real HDFS, YARN and Slurm with two nodes, about 10 minutes
 	@$(SPARK_VENV)/bin/python -m pytest -q -rs -p no:cacheprovider launch/tests/cluster
 
 test-mpich: packages-for-tests build library-with-mpich $(DIGITS) ## the ranks with MPICH instead of Open MPI; skipped aloud where it is not installed

@@ -154,8 +154,8 @@ TEST_F(ChannelTest, ASlowProgramDoesNotHoldTheServer) {
     channel.peer_seconds = 0.5;
     ASSERT_EQ(0, connected());
     std::atomic<bool> is_over{false};
-    std::thread slow([&] {
-        while (!is_over && send(others[0], " ", 1, MSG_NOSIGNAL) == 1)
+    std::thread slow([&, first = others[0]] {
+        while (!is_over && send(first, " ", 1, MSG_NOSIGNAL) == 1)
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
     });
     ASSERT_EQ(0, connected());
