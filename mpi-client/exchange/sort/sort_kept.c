@@ -1,5 +1,6 @@
 /** What a sorter keeps, in memory and in runs. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "sorter_state.h"
 
@@ -54,6 +55,8 @@ static supply_status_t write_run(struct sorter *sorter, struct failure *failure)
     const size_t slot_bytes = exchange_slot_bytes(sorter->options.block_bytes);
     uint8_t *memory = aligned_alloc(BUFFER_ALIGNMENT, slot_bytes);
     if (memory == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", sorter->inspected.name);
+    /* The gaps between columns reach the file, too. */
+    memset(memory, 0, slot_bytes);
     supply_status_t status = exchange_runs_begin(&sorter->runs, sorter->folder, failure);
     if (status == SUPPLY_OK) status = begin_order(sorter, failure);
     if (status == SUPPLY_OK) status = append_sorted(sorter, &(struct slot){memory, slot_bytes}, failure);
