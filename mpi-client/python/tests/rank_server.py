@@ -86,7 +86,16 @@ class RankServer:
 
     def wait(self):
         """Waits until the ranks can be reached."""
-        wait_until("the sockets", lambda: all(self._socket(rank).exists() for rank in range(self.ranks)))
+        wait_until("the sockets", lambda: all(map(self._listens, range(self.ranks))))
+
+    def _listens(self, rank):
+        """A server has its name before it listens."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            try:
+                connection.connect(str(self._socket(rank)))
+            except (FileNotFoundError, ConnectionRefusedError):
+                return False
+        return True
 
     def finish(self):
         """Waits until the ranks have ended. The exit status of mpirun."""
