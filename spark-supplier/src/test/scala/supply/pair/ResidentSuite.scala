@@ -1,19 +1,11 @@
 package supply.pair
 
-import java.nio.ByteBuffer
-import java.nio.ByteOrder.LITTLE_ENDIAN
-import java.nio.channels.FileChannel
-import java.nio.file.Paths
-import java.nio.file.StandardOpenOption.WRITE
-
-import scala.util.Using
-
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.ContractException
 import supply.protocol.{Layout, Position}
 import supply.sources.{Datum, DatumCursor}
-import supply.testing.TestRank
+import supply.testing.{TestRank, TestStream}
 
 /** Resident blocks, with a real rank: proto/PROTOCOL.md, "Resident epochs". */
 class ResidentSuite extends AnyFunSuite with PairWithRank {
@@ -42,16 +34,21 @@ class ResidentSuite extends AnyFunSuite with PairWithRank {
 
   private val firstEpochSeen = Seq("OK 0 0 0 0 1", "OK 1 0 0 1 1", "OK 2 0 1 0 1", "END_OF_EPOCH 0")
 
+  /** A task has made epoch 0 resident, and the rank has received and released it. */
+  private def afterFirstEpoch(rank: TestRank)(body: Pair => Unit): Unit = attached(rank) { pair =>
+    assert(pair.resident.isEmpty)
+    firstEpoch(pair)
+    assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
+    (0 to 2).foreach(number => assert(rank(s"release $number") == "OK"))
+    body(pair)
+  }
+
   private def replay(pair: Pair, epoch: Int, partition: Int): Unit =
     pair.resident.get.of(partition).foreach(pair.replay(_, epoch))
 
   test("a later epoch replays the same blocks, in its own order") {
     withRing(blocks = 5) { rank =>
-      attached(rank) { pair =>
-        assert(pair.resident.isEmpty)
-        firstEpoch(pair)
-        assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
-        (0 to 2).foreach(number => assert(rank(s"release $number") == "OK"))
+      afterFirstEpoch(rank) { pair =>
         replay(pair, 1, partition = 1)
         replay(pair, 1, partition = 0)
         pair.replay(pair.resident.get.endOfEpoch, 1)
@@ -91,10 +88,7 @@ class ResidentSuite extends AnyFunSuite with PairWithRank {
 
   test("the next attempt resumes in a later epoch, from the mapped file alone") {
     withRing(blocks = 6) { rank =>
-      attached(rank) { pair =>
-        firstEpoch(pair)
-        assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
-        (0 to 2).foreach(number => assert(rank(s"release $number") == "OK"))
+      afterFirstEpoch(rank) { pair =>
         replay(pair, 1, partition = 1)
         pair.replay(pair.resident.get.of(0).head, 1)
       }
@@ -121,16 +115,9 @@ class ResidentSuite extends AnyFunSuite with PairWithRank {
 
   test("a record that replays a block which is not an earlier one is refused") {
     withRing(blocks = 6) { rank =>
-      attached(rank) { pair =>
-        firstEpoch(pair)
-        assert(Seq.fill(4)(rank("next")) == firstEpochSeen)
-        (0 to 2).foreach(number => assert(rank(s"release $number") == "OK"))
-        replay(pair, 1, partition = 1)
-      }
-      val record = Layout.Constant.RING_OFFSET + 4 * 4096L + Layout.BlockHeader.replayBlock
+      afterFirstEpoch(rank)(replay(_, 1, partition = 1))
       Seq(-4L, 4L).foreach { wrong =>
-        Using.resource(FileChannel.open(Paths.get(rank.paths.mappedFile), WRITE))(
-          _.write(ByteBuffer.allocate(8).order(LITTLE_ENDIAN).putLong(0, wrong), record))
+        TestStream.slot(rank, 4)(_.putLong(Layout.BlockHeader.replayBlock, wrong))
         assert(intercept[ContractException](attach(rank, attempt = 1)).getMessage.contains(
             s"block 4 is recorded as a replay of block $wrong"))
       }

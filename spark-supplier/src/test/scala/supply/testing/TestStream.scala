@@ -11,6 +11,8 @@ import org.apache.spark.SparkContext
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
 
+import supply.protocol.Layout
+
 /**
  * Real ranks, and a streaming query whose batches are the same each time that they are computed.
  * Its checkpoint is in its folder.
@@ -94,10 +96,16 @@ object TestStream {
   }
 
   /** Runs `body` with the header of a rank's mapped file, to read and write. */
-  def header[A](rank: TestRank)(body: ByteBuffer => A): A =
+  def header[A](rank: TestRank)(body: ByteBuffer => A): A = page(rank, 0)(body)
+
+  /** The same with a slot of 4096 bytes. */
+  def slot[A](rank: TestRank, index: Int)(body: ByteBuffer => A): A =
+    page(rank, Layout.Constant.RING_OFFSET + index * 4096L)(body)
+
+  private def page[A](rank: TestRank, offset: Long)(body: ByteBuffer => A): A =
     Using.resource(FileChannel.open(Paths.get(rank.paths.mappedFile), StandardOpenOption.READ,
         StandardOpenOption.WRITE)) { file =>
-      body(file.map(FileChannel.MapMode.READ_WRITE, 0, 4096).order(ByteOrder.LITTLE_ENDIAN))
+      body(file.map(FileChannel.MapMode.READ_WRITE, offset, 4096).order(ByteOrder.LITTLE_ENDIAN))
     }
 
   /** (epoch, partition, element) of all elements in blocks. */
