@@ -162,10 +162,10 @@ test-spark-side:
 	-@$(MAKE) --no-print-directory test-python
 	-@$(MAKE) --no-print-directory test-estimators
 
-test-faults: build library-with-tests library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
+test-faults: library-with-tests build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
 	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
 
-test-cluster: packages-for-tests build library-with-tests build-every-spark $(DATUM) $(DIGITS) ## every test on a real HDFS, YARN and Slurm with two nodes, about 10 minutes
+test-cluster: packages-for-tests library-with-tests build build-every-spark $(DATUM) $(DIGITS) ## every test on a real HDFS, YARN and Slurm with two nodes, about 10 minutes
 	@$(SPARK_VENV)/bin/python -m pytest -q -rs -p no:cacheprovider launch/tests/cluster
 
 test-mpich: packages-for-tests build library-with-mpich $(DIGITS) ## the ranks with MPICH instead of Open MPI; skipped aloud where it is not installed
@@ -233,26 +233,8 @@ audit: $(DOCS_READY) ## known vulnerabilities of what is pinned, from databases 
 packages: ## the Debian packages that are missing
 	@PYTHON=$(PYTHON) launch/dev/install-packages
 
-packages-for-tests:
-	@PYTHON=$(PYTHON) launch/dev/install-packages --for-tests
-
-packages-for-wheel:
-	@PYTHON=$(PYTHON) launch/dev/install-packages --for-wheel
-
-packages-for-cluster:
-	@PYTHON=$(PYTHON) launch/dev/install-packages --for-cluster
-
-packages-for-archives:
-	@PYTHON=$(PYTHON) launch/dev/install-packages --for-archives
-
-packages-for-python:
-	@PYTHON=$(PYTHON) launch/dev/install-packages --for-python
-
-packages-for-release:
-	@PYTHON=$(PYTHON) launch/dev/install-packages --for-release
-
-packages-for-matrix:
-	@PYTHON=$(PYTHON) launch/dev/install-packages --for-matrix
+packages-for-tests packages-for-cluster packages-for-wheel packages-for-archives packages-for-python packages-for-release packages-for-matrix: packages-for-%:
+	@PYTHON=$(PYTHON) launch/dev/install-packages --for-$*
 
 packages-offload: ## the Debian packages of libsupply_linalg, which supply-server loads: OpenBLAS and SLEPc, about 100
 	@PYTHON=$(PYTHON) launch/dev/install-packages --for-offload
@@ -268,21 +250,18 @@ stopped-clusters:
 	@for state in $(wildcard build/*/cluster); do launch/dev/mini-cluster stop --folder "$$(dirname $$state)" || exit; done
 
 # The tests are most of the C side: who only runs the product need not wait for them. Once configured, they stay built.
-library: WITHOUT_TESTS := $(if $(wildcard build/mpi-client/CMakeCache.txt),,-DSUPPLY_BUILD_TESTS=OFF)
 library: | packages
 	@echo 'build: libsupply (log: build/mpi-client.log)'
 	@mkdir -p build
-	@{ $(CONFIGURE) -B build/mpi-client -DCMAKE_BUILD_TYPE=Release $(WITHOUT_TESTS) && \
+	@{ $(CONFIGURE) -B build/mpi-client -DCMAKE_BUILD_TYPE=Release \
+		$(or $(C_TESTS),$$([ -e build/mpi-client/CMakeCache.txt ] || echo -DSUPPLY_BUILD_TESTS=OFF)) && \
 		$(CMAKE) --build build/mpi-client --parallel $(JOBS); } > build/mpi-client.log 2>&1 \
 		|| { cat build/mpi-client.log >&2; exit 1; }
 	@grep '^skipped:' build/mpi-client.log >&2 || true
 
-library-with-tests: | packages
-	@echo 'build: the tests of libsupply (log: build/mpi-client.log)'
-	@mkdir -p build
-	@{ $(CONFIGURE) -B build/mpi-client -DCMAKE_BUILD_TYPE=Release -DSUPPLY_BUILD_TESTS=ON && \
-		$(CMAKE) --build build/mpi-client --parallel $(JOBS); } > build/mpi-client.log 2>&1 \
-		|| { cat build/mpi-client.log >&2; exit 1; }
+# Name it in front of other targets that need the library: the first one that does configures it.
+library-with-tests: C_TESTS := -DSUPPLY_BUILD_TESTS=ON
+library-with-tests: library
 
 library-with-fail-points: | packages
 	@mkdir -p build
