@@ -68,8 +68,9 @@ count_of() {
 live_data_nodes() {
     count_of "http://$master:${port}1/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState" NumLiveDataNodes
 }
+active_node_managers() { count_of "http://$master:${port}6/ws/v1/cluster/metrics" activeNodes; }
+
 # The applications of YARN, by name.
 all_applications() {
     curl --silent --max-time 5 "http://$master:${port}6/ws/v1/cluster/apps" | grep --only-matching 'application_[0-9_]*' | sort --unique
 }
-active_node_managers() { count_of "http://$master:${port}6/ws/v1/cluster/metrics" activeNodes; }
