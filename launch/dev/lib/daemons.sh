@@ -70,7 +70,7 @@ live_data_nodes() {
 }
 active_node_managers() { count_of "http://$master:${port}6/ws/v1/cluster/metrics" activeNodes; }
 
-# The applications of YARN, by name.
+# The applications of YARN that have logs, by name. (The ResourceManager's web service lists one alone.)
 all_applications() {
-    curl --silent --max-time 5 "http://$master:${port}6/ws/v1/cluster/apps" | grep --only-matching 'application_[0-9_]*' | sort --unique
+    hadoop_java "${nodes[0]}" WARN org.apache.hadoop.fs.FsShell -ls -d -C '/logs/*/*/*/application_*' | sed 's|.*/||'
 }
