@@ -108,6 +108,11 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
     val copy = Notification.read(file.slot(slotOf(block)), BlockHeader.notification)
     if (copy.sequence != block && copy.sequence != number || copy.generation != file.generation)
       throw new ContractException(s"$name: the slot of block $block holds block ${copy.sequence}")
+    val place = copy.offset - file.ringOffset
+    if (copy.kind == Constant.NOTIFICATION_BLOCK && copy.file == 0 &&
+      (place < 0 || place >= file.blockCount.toLong * file.blockBytes))
+      throw new ContractException(
+        s"$name: block $block is recorded at offset ${copy.offset}, which is in no slot")
     copy
   }
 }

@@ -6,6 +6,7 @@ import java.nio.file.StandardOpenOption.READ
 
 import scala.util.Using
 
+import supply.protocol.Layout.Constant.NOTIFICATION_BLOCK
 import supply.testing.Fuzzed
 
 /** A mapped file and a resident file that a rank, or a run of another version, has left. */
@@ -21,7 +22,8 @@ object PairFilesFuzzer {
     file.check()
     Seq[Any](file.start, file.startPlan, file.plan, file.resident, file.acknowledged, file.run)
     val blocks = new PublishedBlocks("the pair", file)
-    (file.released until file.published).foreach(blocks.notification)
+    (file.released until file.published).map(blocks.notification)
+      .filter(_.kind == NOTIFICATION_BLOCK).foreach(blocks.referencedBytes)
     blocks.findResident(file.published)
   }
 

@@ -124,6 +124,18 @@ class ResidentSuite extends AnyFunSuite with PairWithRank {
     }
   }
 
+  test("a block that is recorded outside the ring is refused") {
+    withRing(blocks = 6) { rank =>
+      afterFirstEpoch(rank)(_ => ())
+      Seq(0L, -4096L, Layout.Constant.RING_OFFSET + 6 * 4096L).foreach { wrong =>
+        TestStream.slot(rank, 2)(
+          _.putLong(Layout.BlockHeader.notification + Layout.Notification.offset, wrong))
+        assert(intercept[ContractException](attach(rank, attempt = 1)).getMessage.contains(
+            s"block 2 is recorded at offset $wrong, which is in no slot"))
+      }
+    }
+  }
+
   test("if an attempt dies in the resident epoch, the next one keeps its blocks") {
     withRing(blocks = 5) { rank =>
       attached(rank) { pair =>
