@@ -95,6 +95,13 @@ supply_matrix_t *supply_call_rows(supply_call_t *call, const char *result, const
  */
 double *supply_call_array(supply_call_t *call, const char *result, uint64_t rows, uint64_t columns);
 
+/**
+ * Whether the nodes have memory that the routine is about to use, beside its results. bytes: of this rank. A routine
+ * that allocates without asking may be killed by the kernel, and all matrices are lost with its rank. Collective.
+ * Not 0, on all ranks: a node has too little, and the call has failed with a text that names it; return the number.
+ */
+int supply_call_check_memory(supply_call_t *call, uint64_t bytes);
+
 /** How much is done: `step` of at most `of` steps, such as iterations. Any rank may call it, at any time. */
 void supply_call_progress(supply_call_t *call, uint64_t step, uint64_t of);
 

@@ -32,6 +32,9 @@ static int agree(supply_call_t *call, bool has_memory, size_t bytes) {
 }
 
 int workspace_check(struct workspace *workspace) {
+    const size_t added = workspace->bytes - workspace->checked_bytes;
+    workspace->checked_bytes = workspace->bytes;
+    if (supply_call_check_memory(workspace->call, added) != 0) return 1;
     return agree(workspace->call, !workspace->failed, workspace->bytes);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "needed_memory.h"
 #include "node_memory.h"
 
 static const char *type_name(supply_parameter_type_t type) {
@@ -207,6 +208,13 @@ double *supply_call_array(supply_call_t *call, const char *result, uint64_t rows
     held->is_array = true;
     held->part.rows = held->part.local_rows = rows;
     return held->part.values;
+}
+
+int supply_call_check_memory(supply_call_t *call, uint64_t bytes) {
+    char what[FAILURE_TEXT_BYTES / 2], text[FAILURE_TEXT_BYTES] = "";
+    snprintf(what, sizeof what, "the routine %s", call->routine->name);
+    check_needed_memory(call->ranks, (double)bytes, what, text);
+    return ranks_agree(call->ranks, text) ? 0 : supply_call_fail(call, "%s", text);
 }
 
 void supply_call_progress(supply_call_t *call, uint64_t step, uint64_t of) { progress_set(call->progress, step, of); }

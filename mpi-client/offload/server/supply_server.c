@@ -8,8 +8,8 @@
 #include "call.h"
 #include "crash.h"
 #include "doubles.h"
-#include "expected_rows.h"
 #include "heartbeat.h"
+#include "needed_memory.h"
 #include "node_memory.h"
 #include "write.h"
 
@@ -35,8 +35,10 @@ static json_t *receive(struct server *server, const json_t *command) {
                                     .numbers = numbers == NULL ? '\0' : numbers[0]};
     supply_options_t options = server->options;
     server->text[0] = '\0';
-    check_expected_rows(&server->ranks, number_in(command, "expected_rows"), number_in(command, "row_bytes"),
-                        server->text);
+    /* 0 if Spark does not know the number of rows, which come in equal parts. */
+    const double expected_bytes =
+        (double)number_in(command, "expected_rows") / server->ranks.count * (double)number_in(command, "row_bytes");
+    check_needed_memory(&server->ranks, expected_bytes, "the matrix", server->text);
     if (reception->columns == 0 && doubles_number_bytes(reception->numbers) == 0)
         fail(server, "the command does not say which numbers the rows have");
     else if (server->text[0] == '\0' && supply_open(&reception->supply, &options) != SUPPLY_OK)

@@ -301,6 +301,19 @@ def test_wrong_parameters(ranks, all_matrices, text):
         WRONG[text](ranks, all_matrices)
 
 
+def test_more_memory_than_the_node_has(spark, ranks, matrices):
+    """Of the ranks together: the kernel would let each of them have it, and end one when they use it."""
+    from supply.spark import SupplierError
+
+    many = ranks.matrix(spark.range(0, 4, 1, 2).selectExpr("transform(sequence(1, 200000), x -> double(x)) as x"), "x")
+    with pytest.raises(
+        SupplierError, match=r"the routine truncated_svd needs 960\.0 GB on node \S+, and [0-9.]+ GB are free"
+    ):
+        ranks.call("truncated_svd", many, k=2, method="gram")
+    many.drop()
+    assert ranks.call("gram", matrices["dense"]).shape == (COLUMNS, COLUMNS)
+
+
 def test_an_array_is_no_matrix_of_rows(ranks, matrices):
     from supply.spark import SupplierError
 

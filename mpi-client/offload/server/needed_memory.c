@@ -1,4 +1,4 @@
-#include "expected_rows.h"
+#include "needed_memory.h"
 
 #include <stdio.h>
 
@@ -12,9 +12,9 @@ static double available_on_node(const struct ranks *ranks) {
     return available;
 }
 
-void check_expected_rows(const struct ranks *ranks, uint64_t rows, uint64_t bytes, char *text) {
+void check_needed_memory(const struct ranks *ranks, double bytes, const char *what, char *text) {
     /* In floating point, which does not overflow. */
-    double needed = (double)rows / ranks->count * (double)bytes;
+    double needed = bytes;
     MPI_Allreduce(MPI_IN_PLACE, &needed, 1, MPI_DOUBLE, MPI_SUM, ranks->of_node);
     if (needed == 0 || needed + (double)NODE_MEMORY_RESERVE <= available_on_node(ranks)) return;
     growing_drop_spare();
@@ -22,6 +22,6 @@ void check_expected_rows(const struct ranks *ranks, uint64_t rows, uint64_t byte
     const double available = available_on_node(ranks);
     if (needed + (double)NODE_MEMORY_RESERVE <= available) return;
     snprintf(text, FAILURE_TEXT_BYTES,
-             "the matrix needs %.1f GB on node %s, and %.1f GB are free there: use more nodes, or drop other matrices",
+             "%s needs %.1f GB on node %s, and %.1f GB are free there: use more nodes, or drop other matrices", what,
              needed / 1e9, ranks->node, available / 1e9);
 }
