@@ -68,7 +68,7 @@ MAVEN := $(MAVEN_OF) spark-$(SPARK)
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
 .PHONY: menu audit format python docs release test-release test-matrix wheel recipes archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
-	packages-for-tests packages-for-archives packages-for-cluster packages-for-matrix packages-for-wheel packages-for-python packages-offload clean distclean stopped-clusters library library-with-tests library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
+	packages-for-tests packages-for-archives packages-for-cluster packages-for-matrix packages-for-wheel packages-for-python packages-for-bench packages-offload clean distclean stopped-clusters library library-with-tests library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers fuzz soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
 
@@ -210,7 +210,7 @@ bench-quick: bench-programs ## the same figures with half of the data, fewer rou
 bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy
 	@bench/cycle $(BENCH)
 
-bench-programs: packages-for-tests $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
+bench-programs: packages-for-tests packages-for-bench $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
 	@echo 'build: the programs of bench/'
 	@mkdir -p build
 	@{ $(CMAKE) -S bench/c -B build/bench-c && $(CMAKE) --build build/bench-c --parallel $(JOBS); } > build/bench-c.log 2>&1 \
@@ -233,7 +233,7 @@ audit: $(DOCS_READY) ## known vulnerabilities of what is pinned, from databases 
 packages: ## the Debian packages that are missing
 	@PYTHON=$(PYTHON) launch/dev/install-packages
 
-packages-for-tests packages-for-cluster packages-for-wheel packages-for-archives packages-for-python packages-for-release packages-for-matrix: packages-for-%:
+packages-for-tests packages-for-cluster packages-for-wheel packages-for-archives packages-for-python packages-for-release packages-for-matrix packages-for-bench: packages-for-%:
 	@PYTHON=$(PYTHON) launch/dev/install-packages --for-$*
 
 packages-offload: ## the Debian packages of libsupply_linalg, which supply-server loads: OpenBLAS and SLEPc, about 100
