@@ -201,7 +201,7 @@ build-every-spark: | build
 	@$(MAKE) --no-print-directory SPARK=4.1 spark
 	@$(MAKE) --no-print-directory SPARK=3.5 spark
 
-bench: bench-programs ## every benchmark, about an hour: build/bench/report.md, summary.json (flags: BENCH='--floor …')
+bench: bench-programs ## every benchmark, more than an hour: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
 bench-quick: bench-programs ## the same figures with half of the data, fewer rounds and one pair, without the longest cases, about 3 minutes

@@ -119,7 +119,7 @@ def machine_lines(outputs):
 def published_lines(outputs):
     """A table of what others have published, with this run's figures."""
     ours = f"ours, one node with {outputs[0]['machine']['cores']} cores"
-    table = Table("What others have published", ["source", "what", "theirs", ours])
+    table = Table("Figures that others have published", ["source", "what", "theirs", ours])
     for row in [*paper.rows(outputs), *(row for output in outputs for row in output["published"])]:
         table.add(*row)
     return [
@@ -145,7 +145,7 @@ def lines(outputs, folder=None):
     made += missed(outputs)
     made += ["", "bench/README.md says how each figure is computed, and against which baseline.", ""]
     made += ["## The machine", "", *machine_lines(outputs), ""]
-    made += ["## What others have published", "", *published_lines(outputs), ""]
+    made += ["## Figures that others have published", "", *published_lines(outputs), ""]
     for output in outputs:
         made += [f"## {output['benchmark']}", ""]
         for number, table in enumerate(output["tables"]):
