@@ -210,7 +210,7 @@ bench-quick: bench-programs ## the same figures with half of the data, fewer rou
 bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy
 	@bench/cycle $(BENCH)
 
-bench-programs: packages-for-tests packages-for-bench $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
+bench-programs: packages-for-tests packages-for-bench library $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
 	@echo 'build: the programs of bench/'
 	@mkdir -p build
 	@{ $(CMAKE) -S bench/c -B build/bench-c && $(CMAKE) --build build/bench-c --parallel $(JOBS); } > build/bench-c.log 2>&1 \

@@ -198,6 +198,9 @@ class TestMakefile:
         done = self.make("--dry-run", "run-cluster", *arguments, **environment)
         assert done.stdout.splitlines()[-1] == f"{settings} launch/dev/run-cluster"
 
+    def test_bench_builds_the_library_that_it_measures(self):
+        assert "build: libsupply " in self.make("--dry-run", "bench-programs").stdout
+
     @pytest.fixture
     def checkout(self, tmp_path):
         """A folder with as much of a checkout as `make clean` uses."""
