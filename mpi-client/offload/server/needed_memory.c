@@ -13,9 +13,8 @@ static double available_on_node(const struct ranks *ranks) {
 }
 
 void check_needed_memory(const struct ranks *ranks, double bytes, const char *what, char *text) {
-    /* In floating point, which does not overflow. */
-    double needed = bytes;
-    MPI_Allreduce(MPI_IN_PLACE, &needed, 1, MPI_DOUBLE, MPI_SUM, ranks->of_node);
+    double needed;
+    MPI_Allreduce(&bytes, &needed, 1, MPI_DOUBLE, MPI_SUM, ranks->of_node);
     if (needed == 0 || needed + (double)NODE_MEMORY_RESERVE <= available_on_node(ranks)) return;
     growing_drop_spare();
     MPI_Barrier(ranks->of_node);

@@ -35,7 +35,7 @@ static json_t *receive(struct server *server, const json_t *command) {
                                     .numbers = numbers == NULL ? '\0' : numbers[0]};
     supply_options_t options = server->options;
     server->text[0] = '\0';
-    /* 0 if Spark does not know the number of rows, which come in equal parts. */
+    /* 0 if Spark does not know the number of rows, which come in equal parts. A double does not overflow. */
     const double expected_bytes =
         (double)number_in(command, "expected_rows") / server->ranks.count * (double)number_in(command, "row_bytes");
     check_needed_memory(&server->ranks, expected_bytes, "the matrix", server->text);
