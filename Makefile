@@ -103,10 +103,13 @@ format: $(LINT_READY) ## formats every source file
 lint: lint-c lint-python lint-shell lint-scala lint-prose ## checks formats, likely mistakes and the language of the documents
 	@echo 'lint: ok'
 
+# What is compiled for several programs is checked once.
 lint-c: $(LINT_READY) library
+	@$(PYTHON) -c 'import json; commands = json.load(open("build/mpi-client/compile_commands.json")); \
+		json.dump(list({each["file"]: each for each in reversed(commands)}.values()), open("$(LINT)/compile_commands.json", "w"))'
 	@$(LINT)/bin/clang-format --dry-run --Werror $(C_FILES)
 	@git ls-files 'mpi-client/src/*.c' 'mpi-client/tools/*.c' 'mpi-client/examples/*.c' 'mpi-client/offload/server/*.c' 'mpi-client/exchange/*.c' 'mpi-client/remote/*.c' 'mpi-client/mpi/*.c' ':!mpi-client/src/fail_point.c' | \
-		xargs --max-procs $(JOBS) --max-args 8 $(LINT)/bin/clang-tidy --quiet -p build/mpi-client 2> /dev/null
+		xargs --max-procs $(JOBS) --max-args 8 $(LINT)/bin/clang-tidy --quiet -p $(LINT) 2> /dev/null
 	@$(CMAKE) -S bench/c -B build/bench-c > /dev/null
 	@git ls-files 'bench/c/*.c' | xargs --max-procs $(JOBS) --max-args 8 $(LINT)/bin/clang-tidy --quiet -p build/bench-c 2> /dev/null
 
