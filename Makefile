@@ -204,7 +204,7 @@ build-every-spark: | build
 	@$(MAKE) --no-print-directory SPARK=4.1 spark
 	@$(MAKE) --no-print-directory SPARK=3.5 spark
 
-bench: bench-programs ## every benchmark, more than an hour: build/bench/report.md, summary.json (flags: BENCH='--floor …')
+bench: packages-for-bench bench-programs ## every benchmark, more than an hour: build/bench/report.md, summary.json (flags: BENCH='--floor …')
 	@bench/run $(BENCH)
 
 bench-quick: bench-programs ## the same figures with half of the data, fewer rounds and one pair, without the longest cases, about 3 minutes
@@ -213,7 +213,7 @@ bench-quick: bench-programs ## the same figures with half of the data, fewer rou
 bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy
 	@bench/cycle $(BENCH)
 
-bench-programs: packages-for-tests packages-for-bench library $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
+bench-programs: packages-for-tests library $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
 	@echo 'build: the programs of bench/'
 	@mkdir -p build
 	@{ $(CMAKE) -S bench/c -B build/bench-c && $(CMAKE) --build build/bench-c --parallel $(JOBS); } > build/bench-c.log 2>&1 \
