@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -300,6 +301,43 @@ class TestAlternatives:
         figures = alternatives.figures(rounds, 1, consumer)
         assert figures["seconds"]["values"] == [2.0, 4.0]
         assert figures["first_seconds"]["values"] == [30 / 1e9, 50 / 1e9]
+
+
+class TestAgain:
+    """bench/run --again, in a copy of bench/ whose `read` has a result without measuring."""
+
+    @pytest.fixture
+    def again(self, tmp_path):
+        shutil.copytree(ROOT / "bench", tmp_path / "bench", ignore=shutil.ignore_patterns("results", "read"))
+        (tmp_path / "build" / "bench").mkdir(parents=True)
+        for place in ("build/venv", "launch"):
+            (tmp_path / place).symlink_to(ROOT / place)
+        measured = tmp_path / "bench" / "read"
+        measured.write_text(f"#!/bin/sh\ncat >$2 <<'END'\n{json.dumps(output_of('read'))}\nEND\n")
+        measured.chmod(0o755)
+
+        def run(*outputs):
+            for output in outputs:
+                (tmp_path / "build" / "bench" / f"{output['benchmark']}.json").write_text(json.dumps(output))
+            command = [tmp_path / "bench" / "run", "--again", "read"]
+            return subprocess.run(command, capture_output=True, text=True)
+
+        return run
+
+    def test_the_others_are_those_of_the_last_run(self, again, tmp_path):
+        done = again(*map(output_of, BENCHMARKS[1:]))
+        assert done.returncode == 0, done.stderr
+        summary = json.loads((tmp_path / "build" / "bench" / "summary.json").read_text())
+        assert summary["verified"] and summary["benchmarks"] == BENCHMARKS
+
+    def test_a_gap_is_named(self, again):
+        wrong = {**output_of(BENCHMARKS[1]), "verified": False}
+        done = again(wrong, *map(output_of, BENCHMARKS[3:]))
+        assert done.returncode == 1
+        assert [line for line in done.stderr.splitlines() if "error" in line] == [
+            f"bench/run: error: bench/{name} has no right result of the last run: add it to --again"
+            for name in BENCHMARKS[1:3]
+        ]
 
 
 class TestPublish:
