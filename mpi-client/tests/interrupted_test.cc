@@ -11,7 +11,7 @@
 namespace supply_test {
 namespace {
 
-std::atomic<bool> asked, signaled;
+std::atomic<bool> asked, signaled, ended;
 
 class InterruptedTest : public RankTest {
   protected:
@@ -48,17 +48,20 @@ TEST_F(InterruptedTest, ASignalHandlerInterrupts) {
     struct sigaction action = {}, before;
     action.sa_handler = [](int) { signaled = true; };
     ASSERT_EQ(0, sigaction(SIGUSR1, &action, &before));
-    asked = signaled = false;
+    asked = signaled = ended = false;
     options.interrupted = [](void *) {
         asked = true;
         return signaled.load();
     };
     Handle handle = open();
     supply_status_t status = SUPPLY_OK;
-    std::thread waiting([&] { status = supply_next(handle.get(), &block); });
+    std::thread waiting([&] {
+        status = supply_next(handle.get(), &block);
+        ended = true;
+    });
     // The thread sanitizer of GCC 12 loses a signal that reaches a thread in its first call of libc (SigCtx in its
     // tsan_interceptors_posix.cpp).
-    while (!asked) std::this_thread::yield();
+    while (!asked && !ended) std::this_thread::yield();
     pthread_kill(waiting.native_handle(), SIGUSR1);
     waiting.join();
     EXPECT_STATUS(SUPPLY_INTERRUPTED, status, handle);
