@@ -1,5 +1,8 @@
 """libsupply_linalg by supply.spark.Ranks: each routine against numpy, on 1, 2 and 3 ranks, one of which has no rows."""
 
+import os
+import re
+
 import numpy
 import pytest
 
@@ -305,11 +308,17 @@ def test_more_memory_than_the_node_has(spark, ranks, matrices):
     """Of the ranks together: the kernel would let each of them have it, and end one when they use it."""
     from supply.spark import SupplierError
 
-    many = ranks.matrix(spark.range(0, 4, 1, 2).selectExpr("transform(sequence(1, 200000), x -> double(x)) as x"), "x")
-    with pytest.raises(
-        SupplierError, match=r"the routine truncated_svd needs 960\.0 GB on node \S+, and [0-9.]+ GB are free"
-    ):
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    # Each of the three ranks needs columns² values.
+    columns = int((memory / 8) ** 0.5)
+    many = ranks.matrix(
+        spark.range(0, 4, 1, 2).selectExpr(f"transform(sequence(1, {columns}), x -> double(x)) as x"), "x"
+    )
+    with pytest.raises(SupplierError) as raised:
         ranks.call("truncated_svd", many, k=2, method="gram")
+    told = r"the routine truncated_svd needs ([0-9.]+) GB on node \S+, and [0-9.]+ GB are free"
+    (needed,) = re.search(told, str(raised.value)).groups()
+    assert float(needed) == pytest.approx(3 * 8 * columns**2 / 1e9, rel=0.01)
     many.drop()
     assert ranks.call("gram", matrices["dense"]).shape == (COLUMNS, COLUMNS)
 
