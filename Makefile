@@ -9,6 +9,10 @@ RANKS ?= 2
 EPOCHS ?= 10
 MINUTES ?= 30
 INPUTS ?= 10000000
+# Which tests of Python run: those that are marked `long`, or the others.
+TESTS := not long
+# A test that hangs fails after ten minutes. If it then hangs again, its suite ends.
+PYTEST := -m pytest -q -p no:cacheprovider --timeout 600 -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 
 # The Spark to build for and to run with. The versions stand once, in the pom; the pyspark wheel must be the same.
 USUAL_SPARK := 4.1
@@ -68,7 +72,7 @@ MAVEN := $(MAVEN_OF) spark-$(SPARK)
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
 .PHONY: menu audit format python docs release test-release test-matrix wheel recipes archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
-	packages-for-tests packages-for-archives packages-for-cluster packages-for-matrix packages-for-wheel packages-for-python packages-for-bench packages-offload clean distclean stopped-clusters library library-with-tests library-with-fail-points test-c test-sanitized test-fuzz test-model test-scala \
+	packages-for-tests packages-for-archives packages-for-cluster packages-for-matrix packages-for-wheel packages-for-python packages-for-bench packages-offload clean distclean stopped-clusters library library-with-tests library-with-fail-points test-c test-long test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers fuzz soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
 
@@ -138,11 +142,20 @@ lint-prose:
 IN_BACKGROUND = env --default-signal=INT,QUIT $(MAKE) --no-print-directory
 test: built-for-tests ## tests every part: C, Scala, Python, both languages together, and the model of their protocol
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
-	@$(IN_BACKGROUND) test-ranks-side > $(REPORTS)/ranks-side.log 2>&1 & \
-		$(IN_BACKGROUND) test-package > $(REPORTS)/package.log 2>&1 & \
-		$(MAKE) --no-print-directory test-spark-side; \
+	@$(IN_BACKGROUND) test-ranks-side > $(REPORTS)/ranks-side.log 2>&1 & ranks=$$!; \
+		$(IN_BACKGROUND) test-package > $(REPORTS)/package.log 2>&1 & package=$$!; \
+		$(IN_BACKGROUND) test-spark-side & spark=$$!; \
+		trap 'kill $$ranks $$package $$spark; tail --lines 20 $(REPORTS)/ranks-side.log $(REPORTS)/package.log; exit 143' TERM; \
 		wait; cat $(REPORTS)/ranks-side.log $(REPORTS)/package.log
-	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml sanitized.xml fuzz.xml model.xml scala scala-3.5 pytest.xml package.xml estimators.xml faults.xml cluster.xml mpich.xml)
+	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml fuzz.xml model.xml scala scala-3.5 pytest.xml package.xml estimators.xml faults.xml cluster.xml mpich.xml)
+
+test-long: built-for-tests ## what `make test` leaves out: long tests of every suite, the sanitizers, the whole model, about 40 minutes
+	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
+	-@$(MAKE) --no-print-directory test-sanitizers
+	-@$(MAKE) --no-print-directory test-model MODEL='--kinds large,mutation,witness'
+	-@$(MAKE) --no-print-directory test-scala SUITES=-DtagsToInclude=long
+	-@$(MAKE) --no-print-directory --keep-going TESTS=long test-python test-package test-estimators test-python-faults test-python-cluster
+	@.ci/count-tests $(addprefix $(REPORTS)/,sanitized.xml model.xml scala pytest.xml package.xml estimators.xml faults.xml cluster.xml)
 
 # After the packages, two builds at a time: one downloads while the other compiles.
 built-for-tests: | packages-for-tests
@@ -152,7 +165,6 @@ built-for-tests: | packages-for-tests
 
 test-ranks-side:
 	-@$(MAKE) --no-print-directory test-c
-	-@$(MAKE) --no-print-directory test-sanitized
 	-@$(MAKE) --no-print-directory test-fuzz
 	-@$(MAKE) --no-print-directory test-model MODEL='--kinds holds,ends'
 	-@$(MAKE) --no-print-directory test-mpich
@@ -166,17 +178,18 @@ test-spark-side:
 	-@$(MAKE) --no-print-directory test-estimators
 
 test-faults: library-with-tests build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
-	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider launch/tests/faults
+	@$(SPARK_VENV)/bin/python $(PYTEST) launch/tests/faults
 
 test-cluster: packages-for-tests library-with-tests build build-every-spark $(DATUM) $(DIGITS) ## every test on a real HDFS, YARN and Slurm with two nodes, about 10 minutes
-	@$(SPARK_VENV)/bin/python -m pytest -q -rs -p no:cacheprovider launch/tests/cluster
+	@$(SPARK_VENV)/bin/python $(PYTEST) -rs launch/tests/cluster
 
 test-mpich: packages-for-tests build library-with-mpich $(DIGITS) ## the ranks with MPICH instead of Open MPI; skipped aloud where it is not installed
 	@mkdir -p $(REPORTS)
-	@$(SPARK_VENV)/bin/python -m pytest -q -rs -p no:cacheprovider --junitxml $(REPORTS)/mpich.xml launch/tests/mpich
+	@$(SPARK_VENV)/bin/python $(PYTEST) -rs --junitxml $(REPORTS)/mpich.xml launch/tests/mpich
 
 test-sanitizers: packages-for-tests ## the C tests under the address, undefined behaviour and thread sanitizers and valgrind, about 10 minutes
-	@mpi-client/tests/sanitized
+	@mkdir -p $(REPORTS)
+	@mpi-client/tests/sanitized --junit $(REPORTS)/sanitized.xml
 
 # Most inputs go to the C side, which takes a hundred times as many a second.
 fuzz: packages-for-tests build $(JAZZER) ## fuzzes what both sides read, with INPUTS=10000000 inputs
@@ -388,20 +401,17 @@ test-python test-wheel test-package test-estimators test-trainers test-mpich tes
 test-c:
 	@ctest --test-dir build/mpi-client --output-on-failure --no-tests=error --output-junit $(CURDIR)/$(REPORTS)/ctest.xml
 
-# The address and undefined behaviour sanitizers alone: `make test-sanitizers` takes its time.
-test-sanitized:
-	@mpi-client/tests/sanitized --junit $(REPORTS)/sanitized.xml address
-
 test-fuzz:
-	@mpi-client/fuzz/run --junit $(REPORTS)/fuzz.xml 50
+	@mpi-client/fuzz/run --junit $(REPORTS)/fuzz.xml 20
 
-# MODEL='--kinds holds,ends' leaves out what tests the model itself.
+# MODEL='--kinds holds,ends' leaves out the large searches, and what tests the model itself.
 test-model: ## the model of the protocol, and that each mistake which is put into it is found, some minutes
 	@mkdir -p $(REPORTS)
 	@JOBS=$(JOBS) proto/model/check --junit $(REPORTS)/model.xml $(MODEL)
 
 # A run that ends early has no report of the suite that ended it: an empty one stands for it.
 test-scala: SCALA_REPORTS = $(REPORTS)/scala
+test-scala: SUITES ?= -DtagsToExclude=long
 test-scala:
 	@mkdir -p $(REPORTS)
 	@rm -rf $(TARGET)/surefire-reports
@@ -415,7 +425,7 @@ test-scala-3.5:
 		SUITES='-Dsuites=supply.driver.SupplyJobSuite,supply.driver.ResumeSuite,supply.driver.PlacedJobSuite -DwildcardSuites=supply.core,supply.linalg,supply.plan,supply.sources'
 
 test-python:
-	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/matrix --ignore launch/tests/mpich --ignore launch/tests/release launch/tests
+	@$(SPARK_VENV)/bin/python $(PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/matrix --ignore launch/tests/mpich --ignore launch/tests/release launch/tests
 
 # The Python package in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
 # from the system: the PyTorch of the package index is a hundred times the size.
@@ -423,12 +433,12 @@ test-wheel: packages-for-tests build $(WHEEL_READY) $(SPARK_CLASSES) $(DATUM) $(
 	@$(WHEEL_PYTEST) mpi-client/python/tests
 
 # Both together are test-wheel without its long tests: so the rows of `test` take about as long as each other.
-WHEEL_PYTEST = $(WHEEL_VENV)/bin/python -m pytest -q -p no:cacheprovider
+WHEEL_PYTEST = $(WHEEL_VENV)/bin/python $(PYTEST)
 ESTIMATOR_TESTS := $(addprefix mpi-client/python/tests/,test_linalg.py test_linalg_estimators.py)
 test-package: $(SPARK_CLASSES)
-	@$(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/package.xml $(addprefix --ignore=,$(ESTIMATOR_TESTS)) mpi-client/python/tests
+	@$(WHEEL_PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/package.xml $(addprefix --ignore=,$(ESTIMATOR_TESTS)) mpi-client/python/tests
 test-estimators: $(SPARK_CLASSES)
-	@$(WHEEL_PYTEST) -m 'not long' --junitxml $(REPORTS)/estimators.xml $(ESTIMATOR_TESTS)
+	@$(WHEEL_PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/estimators.xml $(ESTIMATOR_TESTS)
 
 # A JVM that maps Spark's classes from an archive starts in about 60 % of the time. The launchers' JVMs cannot: the folder of their
 # settings is in the class path, and archives refuse a folder with files.
@@ -458,7 +468,7 @@ $(WHEEL_READY): $(WHEEL_SOURCES) $(JAR) $(WHEEL_ENVIRONMENT)
 	@touch $@
 
 test-trainers: packages-for-tests build $(WHEEL_READY) $(ARRAYS)/.ready ## docs/TRAINERS.md with every trainer, also those whose packages are large (350 MB)
-	@PYTHONPATH=$(CURDIR)/$(ARRAYS) $(WHEEL_VENV)/bin/python -m pytest -q -rs -p no:cacheprovider mpi-client/python/tests/test_trainers.py
+	@PYTHONPATH=$(CURDIR)/$(ARRAYS) $(WHEEL_VENV)/bin/python $(PYTEST) -rs mpi-client/python/tests/test_trainers.py
 
 $(ARRAYS)/.ready: mpi-client/python/tests/requirements-arrays.txt $(WHEEL_READY)
 	@echo 'build: $(ARRAYS)'
@@ -468,8 +478,8 @@ $(ARRAYS)/.ready: mpi-client/python/tests/requirements-arrays.txt $(WHEEL_READY)
 
 # A pytest of their own: they need another Spark.
 test-python-faults: library-with-fail-points
-	@$(SPARK_VENV)/bin/python -m pytest -q -p no:cacheprovider --junitxml $(REPORTS)/faults.xml -m 'not long' launch/tests/faults
+	@$(SPARK_VENV)/bin/python $(PYTEST) --junitxml $(REPORTS)/faults.xml -m '$(TESTS)' launch/tests/faults
 
 # HDFS, YARN and two nodes, where this machine allows namespaces; a Spark of their own, too.
 test-python-cluster:
-	@$(SPARK_VENV)/bin/python -m pytest -q -rs -p no:cacheprovider --junitxml $(REPORTS)/cluster.xml -m 'not long' launch/tests/cluster
+	@$(SPARK_VENV)/bin/python $(PYTEST) -rs --junitxml $(REPORTS)/cluster.xml -m '$(TESTS)' launch/tests/cluster

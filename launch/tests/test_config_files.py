@@ -28,6 +28,7 @@ def drop_last_line(file):
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
 
 
+@pytest.mark.long
 def test_too_few_lines(failures):
     text, lines = failures(lambda pairs: None, ranks=3)
     for message in (text, lines[2]):

@@ -4,6 +4,8 @@ import os
 import re
 import subprocess
 
+import pytest
+
 from places import LAUNCH
 from ranks import END_OF_PATIENCE
 
@@ -28,6 +30,7 @@ def test_three_ranks():
     assert verdict and 0.90 <= float(verdict[1]) <= 1
 
 
+@pytest.mark.long
 def test_a_classifier_that_has_learnt_too_little():
     done = run_digits(RANKS="7", EPOCHS="1")
     assert done.returncode == 1

@@ -98,6 +98,7 @@ def test_ranks_that_do_not_start(serve, tmp_path):
     assert not started.exists()
 
 
+@pytest.mark.long
 def test_a_rank_that_is_killed_ends_the_program(serve, noting_server, tmp_path):
     run = serve(f"kill -KILL $(cat {tmp_path}/pid.0); exec sleep 1000", "--ranks", 2, SUPPLY_SERVER=str(noting_server))
     assert run.finish() == 137

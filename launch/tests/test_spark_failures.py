@@ -112,6 +112,7 @@ def test_an_element_larger_than_a_block(both_sides_fail, tmp_path, storage_level
     assert "'large'" in text and "block=" in text and "mapped-files.conf" in text
 
 
+@pytest.mark.long
 def test_elements_larger_than_the_heap(both_sides_fail, tmp_path):
     # Spark's driver has 1 GiB by default, and caching needs two copies.
     database = databases.write(tmp_path / "lmdb", [(b"large", databases.datum(bytes(600 << 20)))])

@@ -55,6 +55,7 @@ def test_its_table_is_its_output(start_supplier, make_pairs, start_ranks, entrie
     assert [int(line.split()[0]) for line in lines] == [0, 1]
 
 
+@pytest.mark.long
 def test_a_supplier_that_is_killed(start_supplier, make_pairs, start_rank, entries):
     pairs = make_pairs(1, ring="64KiB")
     # With --count its output does not block it.

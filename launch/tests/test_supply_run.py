@@ -40,6 +40,7 @@ def test_every_element_once(supply_run, entries, options, lines):
     assert len([line for line in run.errors if line.startswith("supplier: ") and "--in-place" in line]) == lines
 
 
+@pytest.mark.long
 def test_many_ranks_on_config_files_of_the_user(supply_run, entries):
     with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
         pairs = Pairs(pathlib.Path(folder), 7, ring="16KiB", block="8KiB")
@@ -49,6 +50,7 @@ def test_many_ranks_on_config_files_of_the_user(supply_run, entries):
         assert pairs.left_behind() == []
 
 
+@pytest.mark.long
 def test_relative_paths_count_from_where_the_command_is_called(supply_run, entries, monkeypatch):
     with tempfile.TemporaryDirectory(prefix="supply-test-", dir="/dev/shm") as folder:
         pairs = Pairs(pathlib.Path(folder), 1)
@@ -59,6 +61,7 @@ def test_relative_paths_count_from_where_the_command_is_called(supply_run, entri
         assert collections.Counter(run.lines) == databases.expected_lines(entries)
 
 
+@pytest.mark.long
 def test_ranks_that_come_late(supply_run, entries):
     # By then the Supplier waits for them.
     run = supply_run(
@@ -68,6 +71,7 @@ def test_ranks_that_come_late(supply_run, entries):
     assert run.lines[:2] == ["epochs\t1", "elements\t300"]
 
 
+@pytest.mark.long
 def test_stdout_is_that_of_the_ranks(entries):
     done = subprocess.run(
         [LAUNCH / "supply-run", "--lmdb", entries, "--", SUPPLY_CAT], stdout=subprocess.PIPE, check=True
@@ -75,6 +79,7 @@ def test_stdout_is_that_of_the_ranks(entries):
     assert collections.Counter(done.stdout.decode().splitlines()) == databases.expected_lines(entries)
 
 
+@pytest.mark.long
 def test_two_runs_at_once(supply_run, tmp_path):
     paths = [databases.write(tmp_path / str(seed), databases.numbered(200, seed=seed)) for seed in (1, 2)]
     runs = [supply_run("--lmdb", path, "--ranks", 2, "--epochs", 20) for path in paths]
@@ -91,6 +96,7 @@ def test_the_supplier_fails(supply_run, tmp_path):
     assert f"supply-cat: {text}" in run.errors
 
 
+@pytest.mark.long
 def test_fewer_task_slots_than_ranks(supply_run, entries):
     run = supply_run("--master", "local[1]", "--lmdb", entries, "--ranks", 2)
     assert run.finish() == 1
@@ -103,6 +109,7 @@ def test_an_unknown_option(supply_run, entries):
     assert re.fullmatch(r"the Supplier failed \(status 2\): .*--epoch.* did you mean --epochs\?.*", last_message(run))
 
 
+@pytest.mark.long
 def test_a_rank_fails(supply_run, entries):
     run = supply_run("--lmdb", entries, "--ranks", 2, program=(PROGRAMS / "train-digits",))
     assert run.finish() == 1
@@ -114,6 +121,7 @@ def test_a_rank_fails(supply_run, entries):
     )
 
 
+@pytest.mark.long
 def test_a_rank_dies_in_the_middle(supply_run, entries):
     die = f"""
         {SUPPLY_CAT} --count & pid=$!
@@ -152,6 +160,7 @@ def test_a_rank_that_is_killed(supply_run, entries):
     assert last_message(run) == "the ranks failed (status 137): a rank was ended by SIGKILL"
 
 
+@pytest.mark.long
 def test_both_sides_end_with_a_supply_run_that_is_killed(supply_run, entries):
     run = supply_run("--lmdb", entries, *ENDLESS, program=(SUPPLY_CAT, "--count"))
     run.wait_until_supplied()
@@ -164,13 +173,22 @@ def test_both_sides_end_with_a_supply_run_that_is_killed(supply_run, entries):
     run.finish()
 
 
+@pytest.mark.long
 def test_ranks_that_want_nothing(supply_run, entries):
     run = supply_run("--lmdb", entries, "--timeout", 5, program=("true",))
     assert run.finish() == 3
     assert re.fullmatch(r"the Supplier failed \(status 3\): .*no rank has opened it.*", last_message(run))
 
 
-@pytest.mark.parametrize("number, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str)
+@pytest.mark.parametrize(
+    "number, status",
+    [
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.long),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.long),
+    ],
+    ids=str,
+)
 def test_ended_by_a_signal_in_the_middle(supply_run, entries, number, status):
     run = supply_run("--lmdb", entries, "--ranks", 2, *ENDLESS, program=(SUPPLY_CAT, "--count"))
     run.wait_until_supplied()

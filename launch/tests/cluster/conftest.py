@@ -16,10 +16,6 @@ from supplier import Supplier
 CORES = 3
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "long: only in `make test-cluster`, not in `make test`")
-
-
 @pytest.fixture(scope="session")
 def nodes_allowed():
     allowed = hadoop("can-have-nodes", check=False)

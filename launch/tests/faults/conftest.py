@@ -11,10 +11,6 @@ from standalone import Standalone
 from tally import TALLY
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "long: only in `make test-faults`, not in `make test`")
-
-
 def pytest_unconfigure():
     """Prints the last line, after pytest's own."""
     print(TALLY.line("test-faults"))

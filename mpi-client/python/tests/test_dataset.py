@@ -314,6 +314,7 @@ with SupplyDataset(folder, 0, columns=["x"], batch_size=4, uneven="pad", timeout
 """
 
 
+@pytest.mark.long
 def test_the_wait_for_a_stuck_rank_ends(tmp_path, two_pairs):
     ranks = [
         subprocess.Popen(

@@ -74,6 +74,7 @@ def test_the_examples_of_ranks(files, document, number):
         rank.kill()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not SERVER.exists(), reason="no supply-server: libsupply was built without MPI")
 def test_the_routine_of_a_reader(tmp_path):
     """Compiled and called as the page says."""

@@ -48,6 +48,7 @@ def test_a_pipeline_learns_a_plane_and_predicts_a_number(points, supplier):
     assert predicted.columns == [*points.columns, "features", "prediction"]
 
 
+@pytest.mark.long
 def test_a_classifier_of_two_columns_predicts_an_array(points, supplier):
     module = torch.nn.Linear(2, 2)
     before = module.weight.detach().clone()

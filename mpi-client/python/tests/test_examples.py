@@ -78,6 +78,7 @@ def means(output):
     return dict(re.findall(r"(\w+) mean=(\S+)", output))
 
 
+@pytest.mark.long
 def test_column_means_equal_those_of_spark(tmp_path, config):
     program = (
         "import sys; from sklearn.datasets import load_digits; load_digits(as_frame=True).frame.to_parquet(sys.argv[1])"
@@ -142,6 +143,7 @@ def test_predictions_join_the_digits():
     assert float(accuracy) >= ACCURACY_WANTED
 
 
+@pytest.mark.long
 def test_workers_decode_images(tmp_path, config):
     image = pytest.importorskip("PIL.Image", reason="no Pillow (pip install pillow)")
     photos = tmp_path / "photos"

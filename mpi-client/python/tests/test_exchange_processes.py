@@ -81,7 +81,9 @@ def test_over_mpi(folder, policy, ranks):
 
 
 @NEEDS_TORCH
-@pytest.mark.parametrize("policy, ranks", [("all", 2), ("hash", 2), ("all", 3)])
+@pytest.mark.parametrize(
+    "policy, ranks", [("hash", 2), *(pytest.param("all", ranks, marks=pytest.mark.long) for ranks in (2, 3))]
+)
 def test_over_torch(folder, policy, ranks):
     run_over_torch(ranks, program("torch", policy, folder))
     check_all_once(SIZES[:ranks], received(folder, ranks), epochs=2)

@@ -215,6 +215,7 @@ def test_params_are_explained_and_errors_name_what_is_wrong(df, ranks):
         KMeans(ranks, predictionCol="label").fit(df)
 
 
+@pytest.mark.long
 def test_the_examples_of_the_page(tmp_path):
     """Those that need no library of the reader."""
     found = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/OFFLOAD.md").read_text(), re.MULTILINE | re.DOTALL)

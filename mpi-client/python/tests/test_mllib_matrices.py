@@ -99,6 +99,7 @@ def indexed_of(spark, values):
     return IndexedRowMatrix(spark.sparkContext.parallelize(rows, 3))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", MATRICES)
 def test_sparse_rows(spark, ranks, identity, kind):
     matrix = ranks.matrix(MATRICES[kind](spark), sparse=True)
@@ -107,6 +108,7 @@ def test_sparse_rows(spark, ranks, identity, kind):
     assert (product.to_numpy() == VALUES).all()
 
 
+@pytest.mark.long
 def test_missing_rows_of_an_indexed_row_matrix_are_not_sent(spark, ranks):
     matrix = ranks.matrix(indexed(spark, [20, 3, 11], first=1 << 40))
     assert (matrix.to_numpy() == VALUES[[3, 11, 20]]).all()
@@ -114,6 +116,7 @@ def test_missing_rows_of_an_indexed_row_matrix_are_not_sent(spark, ranks):
     assert rows == [((1 << 40) + i, VALUES[i].tolist()) for i in (3, 11, 20)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [kind for kind in MATRICES if kind != "RowMatrix"])
 def test_every_type_comes_back(spark, ranks, kind):
     matrix = ranks.matrix(MATRICES[kind](spark))
@@ -198,6 +201,7 @@ def test_bad_matrices_are_refused_and_others_stay(spark, ranks):
     assert (kept.to_numpy() == VALUES).all()
 
 
+@pytest.mark.long
 def test_rows_that_mllib_has_outlive_the_ranks(spark):
     from supply.spark import Ranks
 

@@ -72,6 +72,7 @@ def notebook(tmp_path):
         yield opened
 
 
+@pytest.mark.long
 def test_the_programs_of_the_page_run_in_cells(notebook):
     page = (ROOT / "docs" / "ONE-CALL.md").read_text()
     train, predict, of_mpi, pipeline, resume = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

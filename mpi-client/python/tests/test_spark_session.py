@@ -81,6 +81,7 @@ def test_a_jar_is_for_each_minor_version(monkeypatch):
     assert supply.spark.jars() == usual
 
 
+@pytest.mark.long
 def test_a_jar_for_another_spark_is_refused(tmp_path):
     other = ROOT / "build" / "spark-3.5" / "target" / "spark-supplier.jar"
     if not other.is_file():
@@ -109,6 +110,7 @@ def test_a_session_has_the_jar_and_those_of_its_builder(tmp_path):
     assert "the writer says:" in done.stdout and "DATA_SOURCE_NOT_FOUND" not in done.stdout
 
 
+@pytest.mark.long
 def test_a_worker_runs_the_python_of_the_driver(tmp_path):
     """As in a notebook whose virtual environment is not active: python3 on PATH is another one."""
     other = tmp_path / "bin" / "python3"
@@ -119,6 +121,7 @@ def test_a_worker_runs_the_python_of_the_driver(tmp_path):
     assert f"worker: {sys.executable}" in done.stdout, done.stderr
 
 
+@pytest.mark.long
 def test_a_session_without_the_jar_is_refused(tmp_path):
     done = run(tmp_path, WITHOUT)
     assert done.returncode == 1

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 
 import pyarrow
+import pytest
 import supply
 
 from layout import JAR, SPARK_PYTHON
@@ -49,6 +50,7 @@ def read(config):
     return epochs[:-1]
 
 
+@pytest.mark.long
 def test_a_killed_driver_resumes_in_the_middle_of_a_batch(files, tmp_path):
     source = tmp_path / "in"
     source.mkdir()

@@ -226,6 +226,7 @@ def test_a_rank_may_return_early_or_not_read_at_all(run, spark):
     assert run(first_batch, rows(spark, ROWS), epochs=1000) == BATCH
 
 
+@pytest.mark.long
 def test_only_the_result_of_rank_0_is_pickled(run, spark):
     def train(data):
         return "from rank 0" if os.environ["RANK"] == "0" else threading.Lock()
@@ -233,6 +234,7 @@ def test_only_the_result_of_rank_0_is_pickled(run, spark):
     assert run(train, rows(spark, ROWS)) == "from rank 0"
 
 
+@pytest.mark.long
 def test_a_result_that_the_driver_cannot_have_is_named(run, spark):
     def train(data):
         class Unloadable:
@@ -346,6 +348,7 @@ def test_another_version_of_the_package_is_refused():
         versions.check("n1")
 
 
+@pytest.mark.long
 def test_the_example_runs_on_spark_3_5():
     packages = next((ROOT / "build" / "spark-3.5" / "venv" / "lib").glob("python3*/site-packages"), None)
     if packages is None:

@@ -93,7 +93,8 @@ def test_a_killed_executor(start):
     assert program.end().startswith("failed: SupplierError: ")
 
 
-@pytest.mark.parametrize("launcher", ["torch", pytest.param("mpirun", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("launcher", ["torch", "mpirun"])
 def test_a_killed_driver(start, launcher):
     program = start(CLUSTER, launcher)
     program.process.kill()
@@ -108,6 +109,7 @@ def test_a_killed_jvm_of_the_driver(start):
     assert program.end().startswith("failed: SupplierError: ")
 
 
+@pytest.mark.long
 def test_a_killed_node_process(start):
     program = start(LOCAL)
     (node,) = program.processes("supply.ranks.node")
@@ -115,6 +117,7 @@ def test_a_killed_node_process(start):
     assert program.end().startswith("failed: SupplierError: ")
 
 
+@pytest.mark.long
 def test_a_killed_mpirun(start):
     program = start(LOCAL, "mpirun")
     # Its children are the ranks.
@@ -123,7 +126,8 @@ def test_a_killed_mpirun(start):
     assert program.end() == "failed: SupplierError: mpirun was killed by SIGKILL"
 
 
-@pytest.mark.parametrize("launcher", ["torch", pytest.param("mpirun", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("launcher", ["torch", "mpirun"])
 def test_an_interrupt(start, launcher):
     program = start(LOCAL, launcher)
     program.process.send_signal(signal.SIGINT)

@@ -124,6 +124,7 @@ def test_torchrun(trainer):
     assert all(states)
 
 
+@pytest.mark.long
 def test_lightning(trainer):
     require("pyspark", "pytorch_lightning")
     output = trainer.run("Lightning")
@@ -132,6 +133,7 @@ def test_lightning(trainer):
     assert float(error) < 0.1
 
 
+@pytest.mark.long
 def test_accelerate(trainer):
     import torch
 

@@ -15,7 +15,7 @@ import org.scalatest.time.{Millis, Seconds, Span}
 
 import supply.Results
 import supply.core.Deadline
-import supply.testing.{LocalCluster, ResultFiles}
+import supply.testing.{LocalCluster, LongTest, ResultFiles}
 
 /** Results with executors that are processes: killed, and removed while the session lives. */
 class ResultsClusterSuite extends AnyFunSuite {
@@ -57,7 +57,7 @@ class ResultsClusterSuite extends AnyFunSuite {
     }
   }
 
-  test("a file that is cut while it is read fails the job with its name") {
+  test("a file that is cut while it is read fails the job with its name", LongTest) {
     withResult(ranks = 1) { files =>
       // The JVM's error for the first attempt ends its executor. The next attempts cannot open the
       // file, or do not begin while that executor ends.
@@ -100,7 +100,7 @@ class ResultsClusterSuite extends AnyFunSuite {
     }
   }
 
-  test("release reaches all executors of a node") {
+  test("release reaches all executors of a node", LongTest) {
     withResult(ranks = 2) { files =>
       LocalCluster(2) { spark =>
         val data = files.load(spark, "timeout" -> 120)
@@ -113,7 +113,7 @@ class ResultsClusterSuite extends AnyFunSuite {
     }
   }
 
-  test("an executor that goes leaves the files, and the session's end removes them") {
+  test("an executor that goes leaves the files, and the session's end removes them", LongTest) {
     withResult(ranks = 1) { files =>
       LocalCluster(1) { spark =>
         val data = files.load(spark, "timeout" -> 120)

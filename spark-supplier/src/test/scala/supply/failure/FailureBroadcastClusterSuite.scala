@@ -6,11 +6,11 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.PlacementException
 import supply.plan.{Hostfile, RankPlacement}
-import supply.testing.{LocalCluster, TemporaryFolder, TestRank}
+import supply.testing.{LocalCluster, LongTest, TemporaryFolder, TestRank}
 
 /** Notifies ranks while an executor cannot: its task does not begin. */
 class FailureBroadcastClusterSuite extends AnyFunSuite {
-  test("a node that stays silent when another has answered is named by its ranks") {
+  test("a node that stays silent when another has answered is named by its ranks", LongTest) {
     TemporaryFolder { folder =>
       val files = TestRank.configFiles(folder, 1)
       Using.resource(new TestRank(files.read().head)) { rank =>

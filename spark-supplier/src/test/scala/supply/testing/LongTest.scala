@@ -1,0 +1,6 @@
+package supply.testing
+
+import org.scalatest.Tag
+
+/** A test that `make test` leaves out and `make test-long` runs. */
+object LongTest extends Tag("long")
