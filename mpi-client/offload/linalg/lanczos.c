@@ -107,6 +107,9 @@ int lanczos(struct workspace *workspace, const struct row_operator *op, const st
     if (shell_vectors_init(&shell.columns, workspace, values->A->columns) != 0) return 1;
     column_means(op->call, values->A, shell.whole);
     if (check_finite(op->call, "A", shell.whole, values->A->columns) != 0) return 1;
+    const uint64_t most = values->A->rows < values->A->columns ? values->A->rows : values->A->columns;
+    const uint64_t local_values = values->A->local_rows + (uint64_t)shell.columns.count;
+    if (slepc_check_basis(op->call, values->k, most, local_values) != 0) return 1;
     PetscInt converged = 0;
     const PetscErrorCode error = solve(&shell, values, &converged);
     if (error != 0) return slepc_fail(op->call, "trlanczos", error);

@@ -135,6 +135,7 @@ static PetscErrorCode solve(struct shell *shell, const struct eigenvalues *wante
 int symmetric_lanczos(struct workspace *workspace, const struct row_operator *op, const struct eigenvalues *wanted) {
     struct shell shell = {.op = op, .whole = workspace_add(workspace, op->A->rows)};
     if (shell_vectors_of_rows(&shell.rows, workspace, op->A) != 0 || check_symmetric(workspace, op) != 0) return 1;
+    if (slepc_check_basis(op->call, wanted->k, op->A->rows, op->A->local_rows) != 0) return 1;
     PetscInt converged = 0;
     double residual = 0;
     const PetscErrorCode error = solve(&shell, wanted, &converged, &residual);
