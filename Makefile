@@ -147,15 +147,16 @@ test: built-for-tests ## tests every part: C, Scala, Python, both languages toge
 		$(IN_BACKGROUND) test-spark-side & spark=$$!; \
 		trap 'kill $$ranks $$package $$spark; tail --lines 20 $(REPORTS)/ranks-side.log $(REPORTS)/package.log; exit 143' TERM; \
 		wait; cat $(REPORTS)/ranks-side.log $(REPORTS)/package.log
-	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml fuzz.xml model.xml scala scala-3.5 pytest.xml package.xml estimators.xml faults.xml cluster.xml mpich.xml)
+	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml fuzz.xml model.xml scala pytest.xml package.xml estimators.xml faults.xml cluster.xml mpich.xml)
 
-test-long: built-for-tests ## what `make test` leaves out: long tests of every suite, the sanitizers, the whole model, about 40 minutes
+test-long: built-for-tests ## what `make test` leaves out: long tests, the sanitizers, the whole model, suites with the other Spark, about 40 minutes
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	-@$(MAKE) --no-print-directory test-sanitizers
 	-@$(MAKE) --no-print-directory test-model MODEL='--kinds large,mutation,witness'
 	-@$(MAKE) --no-print-directory test-scala SUITES=-DtagsToInclude=long
+	-@$(MAKE) --no-print-directory test-scala-3.5
 	-@$(MAKE) --no-print-directory --keep-going TESTS=long test-python test-package test-estimators test-python-faults test-python-cluster
-	@.ci/count-tests $(addprefix $(REPORTS)/,sanitized.xml model.xml scala pytest.xml package.xml estimators.xml faults.xml cluster.xml)
+	@.ci/count-tests $(addprefix $(REPORTS)/,sanitized.xml model.xml scala scala-3.5 pytest.xml package.xml estimators.xml faults.xml cluster.xml)
 
 # After the packages, two builds at a time: one downloads while the other compiles.
 built-for-tests: | packages-for-tests
@@ -173,7 +174,6 @@ test-ranks-side:
 
 test-spark-side:
 	-@$(MAKE) --no-print-directory test-scala
-	-@$(MAKE) --no-print-directory test-scala-3.5
 	-@$(MAKE) --no-print-directory test-python
 	-@$(MAKE) --no-print-directory test-estimators
 

@@ -124,6 +124,7 @@ def test_training_stopped_in_an_epoch_resumes_in_the_same_order(tmp_path, config
     assert int(count) == HELD_OUT and float(accuracy) >= ACCURACY_WANTED
 
 
+@pytest.mark.long
 def test_predictions_join_the_digits():
     pytest.importorskip("pyspark", reason="no PySpark in this environment")
     environment = {
