@@ -124,7 +124,11 @@ class Launcher:
             words = ["-n", str(len(nodes)), "-ppn", "1", "-hosts", ",".join(nodes)]
         else:
             words = ["--hostfile", str(hosts), "--map-by", "ppr:1:node", *self._as_root]
-        subprocess.run(["timeout", "30", *self._words, *words, *map(str, command)], stdout=sys.stderr, check=False)
+        subprocess.run(
+            ["timeout", "--kill-after=5", "30", *self._words, *words, *map(str, command)],
+            stdout=sys.stderr,
+            check=False,
+        )
 
 
 def _check_pairs(hosts, nodes, pairs):

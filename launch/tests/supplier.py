@@ -3,6 +3,7 @@
 import concurrent.futures
 import os
 import re
+import threading
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 from places import JAR, ROOT
 
 SLOTS = 8
+STOP_SECONDS = 300
 
 
 class SupplierFailure(Exception):
@@ -68,10 +70,15 @@ class Supplier:
         }
 
     def stop(self):
+        gateway = self.session._sc._gateway
+        # A run that does not end would hold this process, also at its exit.
+        killing = threading.Timer(STOP_SECONDS, gateway.proc.kill)
+        killing.daemon = True
+        killing.start()
         self._threads.shutdown()
         self.session.stop()
+        killing.cancel()
         # The JVM ends when its stdin ends.
-        gateway = self.session._sc._gateway
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(timeout=60)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ending import end_mpirun
 from exchanging import LeavingTask, feeding
 from task import wait_until
 
@@ -105,7 +106,5 @@ class Job:
 
     def end(self):
         if self._mpirun is not None:
-            # mpirun ends its processes then. After SIGKILL it would leave them.
-            self._mpirun.terminate()
-            self._mpirun.wait()
+            end_mpirun(self._mpirun)
             self._output.close()

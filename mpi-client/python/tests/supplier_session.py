@@ -55,13 +55,21 @@ def shared_memory():
         assert left == set()
 
 
-def _processes():
-    """What this test has started on nodes, and mpirun: number and command of each process."""
+def processes_of_tests():
+    """The folders in /proc of the processes that these tests have started: other suites run at the same time."""
     mark = f"{_MARK}={os.environ[_MARK]}".encode()
-    found = set()
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                yield process
+
+
+def _processes():
+    """What this test has started on nodes, and mpirun: number and command of each process."""
+    found = set()
+    for process in processes_of_tests():
+        with contextlib.suppress(OSError):
             command = (process / "cmdline").read_bytes().split(b"\0")
-            if _OF_RUN & set(command) and mark in (process / "environ").read_bytes().split(b"\0"):
+            if _OF_RUN & set(command):
                 found.add(f"{process.name} {b' '.join(command).decode()}")
     return found

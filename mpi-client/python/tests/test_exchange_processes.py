@@ -11,6 +11,7 @@ import tempfile
 
 import pytest
 
+from ending import end_mpirun
 from exchanging import check_all_once
 from task import wait_until
 
@@ -44,9 +45,7 @@ def run_over_mpi(ranks, program):
     try:
         assert mpirun.wait(LIMIT_SECONDS) == 0
     finally:
-        # mpirun ends its ranks then. After SIGKILL it would leave them.
-        mpirun.terminate()
-        mpirun.wait()
+        end_mpirun(mpirun)
 
 
 def run_over_torch(ranks, program):

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from rank_server import NUMBERS, RANKS, SERVER, skip_without_server, started
-from supplier_session import prepare_environment, session_fixture, shared_memory
+from supplier_session import prepare_environment, processes_of_tests, session_fixture, shared_memory
 
 skip_without_server()
 prepare_environment()
@@ -22,7 +22,7 @@ spark = session_fixture(2)
 def servers():
     """Process ids of this test's ranks."""
     found = []
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
+    for process in processes_of_tests():
         with contextlib.suppress(OSError):
             if (process / "exe").resolve() == SERVER:
                 found.append(int(process.name))
