@@ -11,9 +11,9 @@ MINUTES ?= 30
 INPUTS ?= 10000000
 # Which tests of Python run: those that are marked `long`, or the others.
 TESTS := not long
-# A test that hangs fails after ten minutes. What its end, or the end of Python, then waits for has no limit but that of the suite.
-PYTEST := -m pytest -q -p no:cacheprovider --timeout 600
-WITHIN_AN_HOUR := timeout --foreground --kill-after=30 3600
+# pytest of an environment. A test that hangs fails after ten minutes. After that only the suite has a limit, of an hour: pytest drops
+# its own when a test has failed.
+pytest = timeout --foreground --kill-after=30 3600 $(1)/bin/python -m pytest -q -p no:cacheprovider --timeout 600
 
 # The Spark to build for and to run with. The versions stand once, in the pom; the pyspark wheel must be the same.
 USUAL_SPARK := 4.1
@@ -179,14 +179,14 @@ test-spark-side:
 	-@$(MAKE) --no-print-directory test-estimators
 
 test-faults: library-with-tests build library-with-fail-points $(DATUM) ## every fault test: both sides killed and stopped at each step, about 10 minutes
-	@$(WITHIN_AN_HOUR) $(SPARK_VENV)/bin/python $(PYTEST) launch/tests/faults
+	@$(call pytest,$(SPARK_VENV)) launch/tests/faults
 
 test-cluster: packages-for-tests library-with-tests build build-every-spark $(DATUM) $(DIGITS) ## every test on a real HDFS, YARN and Slurm with two nodes, about 10 minutes
-	@$(WITHIN_AN_HOUR) $(SPARK_VENV)/bin/python $(PYTEST) -rs launch/tests/cluster
+	@$(call pytest,$(SPARK_VENV)) -rs launch/tests/cluster
 
 test-mpich: packages-for-tests build library-with-mpich $(DIGITS) ## the ranks with MPICH instead of Open MPI; skipped aloud where it is not installed
 	@mkdir -p $(REPORTS)
-	@$(WITHIN_AN_HOUR) $(SPARK_VENV)/bin/python $(PYTEST) -rs --junitxml $(REPORTS)/mpich.xml launch/tests/mpich
+	@$(call pytest,$(SPARK_VENV)) -rs --junitxml $(REPORTS)/mpich.xml launch/tests/mpich
 
 test-sanitizers: packages-for-tests ## the C tests under the address, undefined behaviour and thread sanitizers and valgrind, about 10 minutes
 	@mkdir -p $(REPORTS)
@@ -426,7 +426,7 @@ test-scala-3.5:
 		SUITES='-Dsuites=supply.driver.SupplyJobSuite,supply.driver.ResumeSuite,supply.driver.PlacedJobSuite -DwildcardSuites=supply.core,supply.linalg,supply.plan,supply.sources'
 
 test-python:
-	@$(WITHIN_AN_HOUR) $(SPARK_VENV)/bin/python $(PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/matrix --ignore launch/tests/mpich --ignore launch/tests/release launch/tests
+	@$(call pytest,$(SPARK_VENV)) -m '$(TESTS)' --junitxml $(REPORTS)/pytest.xml --ignore launch/tests/faults --ignore launch/tests/cluster --ignore launch/tests/matrix --ignore launch/tests/mpich --ignore launch/tests/release launch/tests
 
 # The Python package in an environment that has nothing of build/venv. Debian's PyTorch and mpi4py, with their numpy, come
 # from the system: the PyTorch of the package index is a hundred times the size.
@@ -434,7 +434,7 @@ test-wheel: packages-for-tests build $(WHEEL_READY) $(SPARK_CLASSES) $(DATUM) $(
 	@$(WHEEL_PYTEST) mpi-client/python/tests
 
 # Both together are test-wheel without its long tests: so the rows of `test` take about as long as each other.
-WHEEL_PYTEST = $(WITHIN_AN_HOUR) $(WHEEL_VENV)/bin/python $(PYTEST)
+WHEEL_PYTEST = $(call pytest,$(WHEEL_VENV))
 ESTIMATOR_TESTS := $(addprefix mpi-client/python/tests/,test_linalg.py test_linalg_estimators.py)
 test-package: $(SPARK_CLASSES)
 	@$(WHEEL_PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/package.xml $(addprefix --ignore=,$(ESTIMATOR_TESTS)) mpi-client/python/tests
@@ -469,7 +469,7 @@ $(WHEEL_READY): $(WHEEL_SOURCES) $(JAR) $(WHEEL_ENVIRONMENT)
 	@touch $@
 
 test-trainers: packages-for-tests build $(WHEEL_READY) $(ARRAYS)/.ready ## docs/TRAINERS.md with every trainer, also those whose packages are large (350 MB)
-	@PYTHONPATH=$(CURDIR)/$(ARRAYS) $(WITHIN_AN_HOUR) $(WHEEL_VENV)/bin/python $(PYTEST) -rs mpi-client/python/tests/test_trainers.py
+	@PYTHONPATH=$(CURDIR)/$(ARRAYS) $(call pytest,$(WHEEL_VENV)) -rs mpi-client/python/tests/test_trainers.py
 
 $(ARRAYS)/.ready: mpi-client/python/tests/requirements-arrays.txt $(WHEEL_READY)
 	@echo 'build: $(ARRAYS)'
@@ -479,8 +479,8 @@ $(ARRAYS)/.ready: mpi-client/python/tests/requirements-arrays.txt $(WHEEL_READY)
 
 # A pytest of their own: they need another Spark.
 test-python-faults: library-with-fail-points
-	@$(WITHIN_AN_HOUR) $(SPARK_VENV)/bin/python $(PYTEST) --junitxml $(REPORTS)/faults.xml -m '$(TESTS)' launch/tests/faults
+	@$(call pytest,$(SPARK_VENV)) --junitxml $(REPORTS)/faults.xml -m '$(TESTS)' launch/tests/faults
 
 # HDFS, YARN and two nodes, where this machine allows namespaces; a Spark of their own, too.
 test-python-cluster:
-	@$(WITHIN_AN_HOUR) $(SPARK_VENV)/bin/python $(PYTEST) -rs --junitxml $(REPORTS)/cluster.xml -m '$(TESTS)' launch/tests/cluster
+	@$(call pytest,$(SPARK_VENV)) -rs --junitxml $(REPORTS)/cluster.xml -m '$(TESTS)' launch/tests/cluster
