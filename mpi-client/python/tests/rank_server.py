@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from ending import end_mpirun
 from layout import ROOT
 from supplier_session import shared_memory
 from task import wait_until
@@ -103,9 +104,8 @@ class RankServer:
         return self._mpirun.wait(_END_SECONDS)
 
     def end(self):
-        if self._mpirun is not None and self._mpirun.poll() is None:
-            self._mpirun.terminate()
-            self.finish()
+        if self._mpirun is not None:
+            end_mpirun(self._mpirun)
 
     def _socket(self, rank):
         return self.folder / "pairs" / f"pair-{rank}.mapped.server"
