@@ -13,6 +13,7 @@ import pytest
 
 from rank_server import NUMBERS, RANKS, SERVER, skip_without_server, started
 from supplier_session import prepare_environment, processes_of_tests, session_fixture, shared_memory
+from task import wait_until
 
 skip_without_server()
 prepare_environment()
@@ -151,6 +152,20 @@ def test_ctrl_c_cancels_a_routine(spark, libraries, numbers):
         with pytest.raises(KeyboardInterrupt):
             ranks.call("wait")
         assert ranks.matrix(numbers, features="features").shape == (NUMBERS, 3)
+
+
+def test_ctrl_c_cancels_again_what_had_not_begun(spark):
+    from supply.spark.cancellable import run_cancellable
+
+    cancels: list[None] = []
+
+    def call():
+        wait_until("a second cancel, since the first one came too early", lambda: len(cancels) > 1)
+
+    threading.Timer(1, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_cancellable(spark.sparkContext, call, lambda: cancels.append(None))
+    assert len(cancels) == 2
 
 
 def test_a_server_that_does_not_start_says_why(spark, libraries):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pyspark import InheritableThread
-
 from supply.errors import SupplierError
+from supply.spark.threads import in_thread
 
-# How long a cancelled job may take to end.
+# How long a cancelled call may take to end, and when it is cancelled again until then.
 _CANCEL_SECONDS = 10
+_AGAIN_SECONDS = 0.5
 
 _Returned = TypeVar("_Returned")
 
@@ -25,28 +27,25 @@ def run_cancellable(
     It runs on a thread of its own: a signal's handler, PySpark's also, cannot use the JVM during a call of its thread.
     """
     tag = f"supply-{uuid.uuid4().hex[:12]}"
-    returned: list[_Returned] = []
-    raised: list[BaseException] = []
 
-    def run() -> None:
-        try:
-            context.addJobTag(tag)
-            returned.append(call())
-        except BaseException as error:
-            raised.append(error)
+    def tagged() -> _Returned:
+        context.addJobTag(tag)
+        return call()
 
-    thread = InheritableThread(target=run, name="supply: a call of the JVM", daemon=True)
-    thread.start()
+    returned = in_thread("supply: a call of the JVM", tagged)
     try:
-        thread.join()
+        concurrent.futures.wait([returned])
     except BaseException:
-        cancel()
-        context.cancelJobsWithTag(tag)
-        thread.join(_CANCEL_SECONDS)
+        end = time.monotonic() + _CANCEL_SECONDS
+        while not returned.done() and time.monotonic() < end:
+            # Not once: what it ends may not have begun yet.
+            cancel()
+            context.cancelJobsWithTag(tag)
+            concurrent.futures.wait([returned], _AGAIN_SECONDS)
         raise
-    if raised:
-        raise _of_python(raised[0])
-    return returned[0]
+    if error := returned.exception():
+        raise _of_python(error)
+    return returned.result()
 
 
 def _of_python(error: BaseException) -> BaseException:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import RDD, InheritableThread
+from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 
 from supply.spark import starter
 from supply.spark.python_of_driver import python_of_driver
+from supply.spark.threads import in_thread
 
 # A job that was not cancelled is cancelled again after this time.
 _CANCEL_SECONDS = 1
@@ -43,8 +46,8 @@ class SparkJobs:
         self._context = context
         self._tag = tag
         self._ended = ended
-        self._threads: list[InheritableThread] = []
-        self._supplying: list[InheritableThread] = []
+        self._jobs: list[Future[None]] = []
+        self._supplying: list[Future[None]] = []
 
     def start_nodes(self, specs: dict[str, bytes]) -> None:
         """Starts a node process on each host. specs: a pickled NodeSpec for each host."""
@@ -67,7 +70,7 @@ class SparkJobs:
 
     def have_supplied(self) -> bool:
         """Whether the jobs of supply() have ended."""
-        return not any(thread.is_alive() for thread in self._supplying)
+        return all(job.done() for job in self._supplying)
 
     def cancel(self, seconds: float) -> bool:
         """Cancels all jobs. False: one is still running after that time."""
@@ -81,12 +84,9 @@ class SparkJobs:
 
     def join(self, seconds: float) -> bool:
         """False: a job is still running after that time."""
-        end = time.monotonic() + seconds
-        for thread in self._threads:
-            thread.join(max(0, end - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
+        return not concurrent.futures.wait(self._jobs, seconds).not_done
 
-    def _start(self, name: str, action: Callable[[], Any]) -> InheritableThread:
+    def _start(self, name: str, action: Callable[[], Any]) -> Future[None]:
         def job() -> None:
             try:
                 self._context.addJobTag(self._tag)
@@ -97,7 +97,5 @@ class SparkJobs:
             else:
                 self._ended(JobEnded(name, None))
 
-        thread = InheritableThread(target=job, name=f"supply: {name}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
-        return thread
+        self._jobs.append(in_thread(f"supply: {name}", job))
+        return self._jobs[-1]
