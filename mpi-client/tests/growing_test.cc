@@ -28,6 +28,13 @@ TEST(Growing, KeepsWhatItHasWhenItGrows) {
     EXPECT_EQ(memory.address, nullptr);
 }
 
+TEST(Growing, NothingHasAnAddressToo) {
+    growing memory = {};
+    EXPECT_NE(growing_add(&memory, 0), nullptr);
+    EXPECT_EQ(memory.bytes, 0u);
+    growing_free(&memory);
+}
+
 TEST(Growing, GivesZerosAlthoughOtherMemoryWasWrittenAndFreed) {
     growing memory = {};
     std::memset(growing_add(&memory, LARGE), 1, LARGE);

@@ -67,7 +67,9 @@ static bool grow(struct growing *memory, size_t capacity) {
 }
 
 void *growing_add(struct growing *memory, size_t bytes) {
-    const size_t needed = growing_needed(memory, bytes);
+    size_t needed = growing_needed(memory, bytes);
+    /* Also no bytes have an address: NULL says that there is no memory. */
+    if (memory->address == NULL && needed == 0) needed = 1;
     if (needed > 0) {
         size_t step = memory->capacity / 2 < STEP_MAX ? memory->capacity / 2 : STEP_MAX;
         if (step < STEP_MIN) step = STEP_MIN;
