@@ -94,7 +94,7 @@ static void take_far_rows(struct start *start, uint64_t round, double cost) {
                 (double)start->k * start->squares[i])
                 copy_row(start, i, to + taken++ * A->columns);
         MPI_Bcast(&taken, 1, MPI_UINT64_T, owner, supply_call_comm(start->call));
-        MPI_Bcast(to, (int)(taken * A->columns), MPI_DOUBLE, owner, supply_call_comm(start->call));
+        copy_from(start->call, to, taken * A->columns, owner);
         start->count += taken;
     }
 }

@@ -19,10 +19,12 @@ void sum_to_first(supply_call_t *call, double *values, size_t count) {
                    supply_call_comm(call));
 }
 
-void copy_from_first(supply_call_t *call, double *values, size_t count) {
+void copy_from(supply_call_t *call, double *values, size_t count, int rank) {
     for (size_t done = 0; done < count; done += PART)
-        MPI_Bcast(values + done, part_of(count, done), MPI_DOUBLE, 0, supply_call_comm(call));
+        MPI_Bcast(values + done, part_of(count, done), MPI_DOUBLE, rank, supply_call_comm(call));
 }
+
+void copy_from_first(supply_call_t *call, double *values, size_t count) { copy_from(call, values, count, 0); }
 
 void send_values(supply_call_t *call, const double *values, size_t count, int to) {
     for (size_t done = 0; done < count; done += PART)

@@ -12,6 +12,9 @@ void sum_over_ranks(supply_call_t *call, double *values, size_t count);
 /** The same, but only rank 0 gets the sums: half the communication. The others keep values without a meaning. */
 void sum_to_first(supply_call_t *call, double *values, size_t count);
 
+/** All ranks get the values of one rank. */
+void copy_from(supply_call_t *call, double *values, size_t count, int rank);
+
 /** All ranks get the values of rank 0. */
 void copy_from_first(supply_call_t *call, double *values, size_t count);
 

@@ -14,9 +14,15 @@ static const char *type_name(supply_parameter_type_t type) {
     return names[type];
 }
 
+static size_t count_parameters(const supply_routine_t *routine) {
+    size_t count = 0;
+    while (count < SUPPLY_ROUTINE_PARAMETERS_MAX && routine->parameters[count].name != NULL) count++;
+    return count;
+}
+
 static bool has_parameter(const supply_routine_t *routine, const char *name) {
-    for (const supply_parameter_t *one = routine->parameters; one->name != NULL; one++)
-        if (strcmp(one->name, name) == 0) return true;
+    for (size_t i = 0; i < count_parameters(routine); i++)
+        if (strcmp(routine->parameters[i].name, name) == 0) return true;
     return false;
 }
 
@@ -27,9 +33,9 @@ static bool check_names(struct supply_call *call, const json_t *parameters) {
         if (has_parameter(call->routine, name)) continue;
         size_t used = (size_t)snprintf(call->text, sizeof call->text,
                                        "the routine %s has no parameter '%s'; it has:", call->routine->name, name);
-        for (const supply_parameter_t *one = call->routine->parameters; one->name != NULL && used < sizeof call->text;
-             one++)
-            used += (size_t)snprintf(call->text + used, sizeof call->text - used, " %s", one->name);
+        for (size_t i = 0; i < count_parameters(call->routine) && used < sizeof call->text; i++)
+            used +=
+                (size_t)snprintf(call->text + used, sizeof call->text - used, " %s", call->routine->parameters[i].name);
         return false;
     }
     return true;
@@ -76,12 +82,6 @@ static bool read_value(struct supply_call *call, const struct matrices *matrices
              call->routine->name, type_name(parameter->type), text == NULL ? "that" : text);
     free(text);
     return false;
-}
-
-static size_t count_parameters(const supply_routine_t *routine) {
-    size_t count = 0;
-    while (count < SUPPLY_ROUTINE_PARAMETERS_MAX && routine->parameters[count].name != NULL) count++;
-    return count;
 }
 
 bool call_prepare(struct supply_call *call, const struct matrices *matrices, const json_t *command) {
