@@ -43,6 +43,7 @@ supply_status_t supply_options_complete(const supply_options_t *given, supply_op
                                "libsupply, or do not set it",
                                supply_version());
     memcpy(options, given, bytes < sizeof *options ? bytes : sizeof *options);
+    options->struct_bytes = sizeof *options;
     return SUPPLY_OK;
 }
 
