@@ -24,7 +24,7 @@ class ExchangeCloseTest : public ExchangeTest {
 
     std::function<void(int, Task &)> before, after;
     /** One rank, or none (-1), sees the end of the epoch, the others that of the data. All rows have the same key. */
-    void expect_all_of_a_stream_that_ends_early(int rank_with_epoch, int64_t rows_of_rank) {
+    void run_stream_that_ends_early(int rank_with_epoch, int64_t rows_of_rank) {
         create({0, 0, 0});
         before = [=](int rank, Task &task) {
             std::vector<int64_t> rows;
@@ -33,10 +33,14 @@ class ExchangeCloseTest : public ExchangeTest {
             task.supply(row_block(shape, rows), 0, static_cast<uint32_t>(rank), 0);
             if (rank == rank_with_epoch) task.end_of_epoch(0);
             task.end_of_data(0);
-            task.see_end();
+            see_end(task);
             throw std::runtime_error("done");
         };
         run_all();
+    }
+
+    void expect_all_of_a_stream_that_ends_early(int rank_with_epoch, int64_t rows_of_rank) {
+        run_stream_that_ends_early(rank_with_epoch, rows_of_rank);
         std::vector<int64_t> all;
         for (const auto &rank : ranks) {
             EXPECT_EQ(SUPPLY_END_OF_DATA, rank->status) << rank->error;
@@ -207,6 +211,24 @@ TEST_F(ExchangeCloseTest, AStreamThatIsSortedMayEndInTheMiddleOfAnEpoch) {
     options.seed = 0;
     options.column = "id";
     expect_all_of_a_stream_that_ends_early(1, 1);
+}
+
+/* In the last window the other ranks have everything, and cannot be told any more. */
+TEST_F(ExchangeCloseTest, WhatCannotBeSortedAtTheEndOfAStreamIsAnError) {
+    options.policy = SUPPLY_EXCHANGE_RANGE;
+    options.seed = 0;
+    options.column = "id";
+    options.spill_folder = "/nowhere/at/all";
+    for (const int64_t rows : {1, 30, 60}) {
+        options.memory_bytes = 1;
+        ranks.clear();
+        data.clear();
+        run_stream_that_ends_early(-1, rows);
+        for (const auto &rank : ranks) {
+            EXPECT_EQ(SUPPLY_ERROR_SYSTEM, rank->status);
+            EXPECT_TRUE(says(rank->error, {"/nowhere/at/all"})) << rows << " rows";
+        }
+    }
 }
 
 } // namespace supply_test

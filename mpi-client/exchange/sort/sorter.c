@@ -74,13 +74,18 @@ static supply_status_t fail_with_others(struct sorter *sorter, bool wait, struct
         supply_block_t block;
         const supply_status_t status = next(sorter, wait, &block);
         if (status < 0) return fail_by_inner(sorter, status, failure);
+        /* No agreement follows: the others have all of their elements. */
+        if (status == SUPPLY_END_OF_DATA) {
+            *failure = sorter->failed;
+            return failure->status;
+        }
         if (status == SUPPLY_AGAIN || status == SUPPLY_INTERRUPTED) return status;
         if (status == SUPPLY_OK) supply_release(sorter->inner, &block);
     }
 }
 
 static supply_status_t fail_on_all(struct sorter *sorter, bool wait, struct failure *failure) {
-    sorter->has_failed = true;
+    sorter->failed = *failure;
     sorter->options.fail(sorter->options.exchange, failure);
     return fail_with_others(sorter, wait, failure);
 }
@@ -118,7 +123,7 @@ static supply_status_t take(struct sorter *sorter, const struct slot *slot, stru
 static supply_status_t fill(void *context, const struct slot *slot, bool wait, struct filled *filled,
                             struct failure *failure) {
     struct sorter *sorter = context;
-    if (sorter->has_failed) return fail_with_others(sorter, wait, failure);
+    if (sorter->failed.status != SUPPLY_OK) return fail_with_others(sorter, wait, failure);
     while (!sorter->is_sorted) {
         const supply_status_t status = collect(sorter, wait, failure);
         filled->epoch = sorter->epoch;

@@ -23,11 +23,11 @@ struct sorter {
     uint64_t kept_elements; /**< of the epoch, with those in runs */
     struct sort_runs runs;
 
-    bool is_sorted;  /**< the epoch has ended, and its elements are returned in order */
-    bool ends_data;  /**< the data has ended, too, in the middle of the epoch */
-    bool has_failed; /**< the inner exchange reports why to all ranks */
-    uint32_t epoch;  /**< of what is kept */
-    uint32_t *order; /**< of the window; NULL: the window is that of the runs */
+    bool is_sorted;        /**< the epoch has ended, and its elements are returned in order */
+    bool ends_data;        /**< the data has ended, too, in the middle of the epoch */
+    struct failure failed; /**< the inner exchange reports it to all ranks */
+    uint32_t epoch;        /**< of what is kept */
+    uint32_t *order;       /**< of the window; NULL: the window is that of the runs */
     struct sequence *sequences;
     struct merge merge;
     uint64_t returned; /**< elements of the epoch, those that an earlier run has consumed included */

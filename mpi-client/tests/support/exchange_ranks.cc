@@ -106,6 +106,10 @@ void ExchangeTest::supply(int rank, Task &task) {
     }
     if (!has_credit(task)) return;
     task.end_of_data(from.epochs - 1);
+    see_end(task);
+}
+
+void ExchangeTest::see_end(Task &task) {
     wait_until("the rank's end", [&] { return rank_has_left(task) || task.released() == task.published(); });
     __atomic_store_n(&task.header().end_seen, 1u, __ATOMIC_RELEASE);
 }

@@ -60,6 +60,9 @@ class ExchangeTest : public ::testing::Test {
     /** Supplies what follows the position of the rank's pair. */
     virtual void supply(int rank, Task &task);
 
+    /** Sees that the rank has everything, or has left. */
+    static void see_end(Task &task);
+
     /** Waits for the rank's task, so that the rank may leave early. */
     void await_task(int rank);
 
