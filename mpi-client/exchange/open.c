@@ -21,6 +21,9 @@ static supply_status_t inspect(struct exchange *exchange, supply_t *pair, struct
                            supply_error(pair));
     }
     exchange->pair = pair;
+    if (inspected->has_failed)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "%s: it has failed, so close it and open it again: %s",
+                           inspected->name, supply_error(pair));
     if (!inspected->accepts_exchange)
         return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "%s: set options.exchange to true before supply_open()",
                            inspected->name);
@@ -95,8 +98,12 @@ static supply_status_t agree(struct exchange *exchange, struct failure *failure)
     if (state->status == SUPPLY_OK)
         state->settings = exchange_settings_fingerprint(&exchange->settings, (int)exchange->agree.ranks);
     exchange->step = STEP_OPEN;
-    const supply_status_t status = exchange_agree_begin(&exchange->agree, &exchange->collective, failure);
-    return status == SUPPLY_OK ? exchange_await(exchange, failure) : status;
+    supply_status_t status = exchange_agree_begin(&exchange->agree, &exchange->collective, failure);
+    if (status == SUPPLY_OK) status = exchange_await(exchange, failure);
+    if (status == SUPPLY_INTERRUPTED)
+        supply_fail(failure, status, "%s: the program interrupted the opening of the exchange",
+                    exchange->collective.name);
+    return status;
 }
 
 static supply_status_t open_exchange(struct exchange *exchange, supply_t *pair,

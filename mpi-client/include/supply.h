@@ -127,8 +127,8 @@ typedef struct supply_block {
  *
  * SUPPLY_OK; SUPPLY_END_OF_EPOCH (block->epoch says which; there is nothing to release); SUPPLY_END_OF_DATA;
  * SUPPLY_INTERRUPTED; or _TIMEOUT, _SPARK, _CONTRACT, _SYSTEM (also if a file of values in place cannot be read or has
- * changed), _MEMORY, _ALL_HELD, _ARGUMENT. After an error other than _TIMEOUT, _ALL_HELD and _ARGUMENT, every later
- * call returns the same error.
+ * changed), _MEMORY, _ALL_HELD, _ARGUMENT (no handle or block; or the elements must be exchanged). After an error other
+ * than _TIMEOUT, _ALL_HELD and that of a missing handle or block, every later call returns the same error.
  */
 SUPPLY_API supply_status_t supply_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes);
 static inline supply_status_t supply_next(supply_t *supply, supply_block_t *block) {

@@ -119,6 +119,7 @@ supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *
         .interrupted = settings->interrupted,
         .interrupted_context = settings->interrupted_context,
         .start = settings->start,
+        .has_failed = pair->broken.status != SUPPLY_OK,
         .has_received = pair->pair.expected > 0,
         .accepts_exchange = settings->exchange,
     };

@@ -88,6 +88,7 @@ struct filler_pair {
     bool (*interrupted)(void *context);
     void *interrupted_context;
     struct position start; /**< at which the program opened the pair */
+    bool has_failed;       /**< supply_next() returns an error again and again */
     bool has_received;     /**< blocks, or an end */
     bool accepts_exchange; /**< options.exchange */
 };

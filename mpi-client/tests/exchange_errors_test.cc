@@ -301,6 +301,26 @@ TEST_F(ExchangeSuppliedTest, AnotherFractionOrSeedIsAnError) {
     expect_failure(SUPPLY_ERROR_ARGUMENT, {"--seed 9", "on one side only"});
 }
 
+TEST_F(ExchangeSuppliedTest, APairThatHasFailedBefore) {
+    create({10, 10});
+    run([&](int number) {
+        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        rank.pair_options.rank = number;
+        supply_t *pair = opened(rank);
+        supply_block_t block;
+        if (number == 1) {
+            EXPECT_EQ(SUPPLY_ERROR_ARGUMENT, supply_next(pair, &block));
+        }
+        const transport transport = network->of(number);
+        rank.status = supply_exchange_over(&pair, &transport, &options);
+        rank.error = supply_error(pair);
+        await_task(number);
+        supply_close(pair);
+    });
+    expect_failure(SUPPLY_ERROR_ARGUMENT,
+                   {"rank 1", "close it and open it again", "call supply_exchange_open() before supply_next()"});
+}
+
 TEST_F(ExchangeSuppliedTest, NothingIsAnError) {
     supplied = 0;
     create({10, 10});
