@@ -9,9 +9,12 @@ supply_status_t supply_exchange_open(supply_t **supply, MPI_Comm comm, const sup
     struct transport transport;
     struct failure failure;
     supply_t *pair = supply != NULL ? *supply : NULL;
-    const double timeout = supply_timeout(pair) > 0 ? supply_timeout(pair) : EXCHANGE_TIMEOUT_WITHOUT_PAIR;
-    const supply_status_t status = exchange_mpi_transport(&transport, comm, FILLER_LIMIT_FACTOR * timeout, &failure);
+    struct filler_pair inspected = {.timeout = EXCHANGE_TIMEOUT_WITHOUT_PAIR};
+    const bool is_open = supply_filler_inspect(pair, &inspected) == SUPPLY_OK;
+    const struct poll_limit limit = {FILLER_LIMIT_FACTOR * inspected.timeout, inspected.interrupted,
+                                     inspected.interrupted_context};
+    const supply_status_t status = exchange_mpi_transport(&transport, comm, &limit, &failure);
     if (status == SUPPLY_OK) return supply_exchange_over(supply, &transport, options);
-    if (supply_timeout(pair) > 0) supply_filler_fail(pair, &failure);
+    if (is_open) supply_filler_fail(pair, &failure);
     return status;
 }

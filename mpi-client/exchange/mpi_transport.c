@@ -64,7 +64,7 @@ static void free_context(void *context, bool pending) {
     free_arguments(mpi);
 }
 
-supply_status_t exchange_mpi_transport(struct transport *transport, MPI_Comm comm, double seconds,
+supply_status_t exchange_mpi_transport(struct transport *transport, MPI_Comm comm, const struct poll_limit *limit,
                                        struct failure *failure) {
     int rank, ranks;
     supply_status_t status = supply_mpi_check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", failure);
@@ -85,9 +85,10 @@ supply_status_t exchange_mpi_transport(struct transport *transport, MPI_Comm com
         free_arguments(mpi);
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     }
-    status = supply_mpi_duplicate(comm, &mpi->comm, seconds, "called supply_exchange_open()", failure);
-    /* After a time-out MPI may still write into the context: it stays. */
-    if (status != SUPPLY_OK && status != SUPPLY_ERROR_TIMEOUT) free_arguments(mpi);
+    status = supply_mpi_duplicate(comm, &mpi->comm, limit, "called supply_exchange_open()", failure);
+    /* After a wait that was ended, MPI may still write into the context: it stays. */
+    const bool is_pending = status == SUPPLY_ERROR_TIMEOUT || status == SUPPLY_INTERRUPTED;
+    if (status != SUPPLY_OK && !is_pending) free_arguments(mpi);
     *transport = (struct transport){.rank = rank,
                                     .ranks = ranks,
                                     .context = mpi,

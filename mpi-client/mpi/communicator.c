@@ -2,8 +2,6 @@
 
 #include <errno.h>
 
-#include "poll_pause.h"
-
 supply_status_t supply_mpi_check(int error, const char *call, struct failure *failure) {
     if (error == MPI_SUCCESS) return SUPPLY_OK;
     char text[MPI_MAX_ERROR_STRING];
@@ -21,9 +19,9 @@ supply_status_t supply_mpi_test(MPI_Request *request, struct failure *failure) {
     return is_complete ? SUPPLY_OK : SUPPLY_AGAIN;
 }
 
-supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, double seconds, const char *absent,
+supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, const struct poll_limit *limit, const char *absent,
                                      struct failure *failure) {
-    const int64_t start = supply_clock_now(), end = supply_clock_after(seconds);
+    const int64_t start = supply_clock_now(), end = supply_clock_after(limit->seconds);
     MPI_Request request;
     supply_status_t status = supply_mpi_check(MPI_Comm_idup(comm, copy, &request), "MPI_Comm_idup", failure);
     while (status == SUPPLY_OK) {
@@ -34,7 +32,10 @@ supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, double secon
             return supply_fail(
                 failure, SUPPLY_ERROR_TIMEOUT,
                 "another process has not %s for %g s: has it failed, or does it not take part? (SUPPLY_TIMEOUT)",
-                absent, seconds);
+                absent, limit->seconds);
+        if (supply_poll_is_interrupted(limit))
+            return supply_fail(failure, SUPPLY_INTERRUPTED,
+                               "the program interrupted the wait until another process has %s", absent);
         supply_poll_pause(start);
         status = SUPPLY_OK;
     }

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include "failure.h"
+#include "poll_pause.h"
 
 /** The result of an MPI call. SUPPLY_OK, or _SYSTEM with MPI's text. */
 supply_status_t supply_mpi_check(int error, const char *call, struct failure *failure);
@@ -14,11 +15,11 @@ supply_status_t supply_mpi_test(MPI_Request *request, struct failure *failure);
 
 /**
  * Duplicates a communicator, so that the library's messages do not meet those of the program. MPI errors of the copy
- * are returned. Collective; waits for the other processes at most `seconds`. *copy must stay where it is: after
- * _TIMEOUT, MPI may still write to it, for ever. absent: what another process has not done then, as "called
- * supply_open()". SUPPLY_OK, or _SYSTEM, _TIMEOUT.
+ * are returned. Collective; waits for the other processes until the limit. *copy must stay where it is: after _TIMEOUT
+ * and SUPPLY_INTERRUPTED, MPI may still write to it, for ever. absent: what another process has not done then, as
+ * "called supply_open()". SUPPLY_OK, or _SYSTEM, _TIMEOUT, SUPPLY_INTERRUPTED.
  */
-supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, double seconds, const char *absent,
+supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, const struct poll_limit *limit, const char *absent,
                                      struct failure *failure);
 
 /** Frees the copy, unless the program has called MPI_Finalize(): the copy is gone then. */

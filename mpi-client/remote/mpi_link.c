@@ -104,7 +104,8 @@ static void free_context(void *context, bool pending) {
 }
 
 /* Duplicates the communicator, so that messages of feeders do not meet those of the program. */
-static supply_status_t make_link(struct link *link, MPI_Comm comm, double seconds, struct failure *failure) {
+static supply_status_t make_link(struct link *link, MPI_Comm comm, const struct poll_limit *limit,
+                                 struct failure *failure) {
     *link = (struct link){.send = send_message,
                           .receive = receive_message,
                           .allgather = allgather,
@@ -118,21 +119,22 @@ static supply_status_t make_link(struct link *link, MPI_Comm comm, double second
     if (mpi == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     mpi->end_key = MPI_KEYVAL_INVALID;
     link->context = mpi;
-    status = supply_mpi_duplicate(comm, &mpi->comm, seconds, "called supply_remote_open()", failure);
-    /* After a timeout MPI may still write into the context: it stays. */
-    if (status != SUPPLY_OK && status != SUPPLY_ERROR_TIMEOUT) free(mpi);
+    status = supply_mpi_duplicate(comm, &mpi->comm, limit, "called supply_remote_open()", failure);
+    /* After a wait that was ended, MPI may still write into the context: it stays. */
+    const bool is_pending = status == SUPPLY_ERROR_TIMEOUT || status == SUPPLY_INTERRUPTED;
+    if (status != SUPPLY_OK && !is_pending) free(mpi);
     return status;
 }
 
 supply_status_t remote_mpi_meet(struct link *link, struct processes *processes, MPI_Comm comm, bool is_feeder,
-                                double seconds, struct failure *failure) {
+                                const struct poll_limit *limit, struct failure *failure) {
     char node[MPI_MAX_PROCESSOR_NAME];
     int length;
-    supply_status_t status = make_link(link, comm, seconds, failure);
+    supply_status_t status = make_link(link, comm, limit, failure);
     if (status == SUPPLY_OK)
         status = supply_mpi_check(MPI_Get_processor_name(node, &length), "MPI_Get_processor_name", failure);
     if (status != SUPPLY_OK) return status;
-    status = remote_meet(processes, link, is_feeder, node, seconds, failure);
+    status = remote_meet(processes, link, is_feeder, node, limit, failure);
     if (status == SUPPLY_OK) return SUPPLY_OK;
     /* After other failures than of the arguments the meeting may be under way. */
     link->free(link->context, status != SUPPLY_ERROR_ARGUMENT);

@@ -8,9 +8,9 @@
 
 /**
  * Makes a link over a copy of the communicator, and tells all processes what this one is: remote_meet(). Collective;
- * waits for the others at most `seconds`. SUPPLY_OK, or _SYSTEM, _TIMEOUT, _MEMORY, _ARGUMENT.
+ * waits for the others until the limit. SUPPLY_OK, or _SYSTEM, _TIMEOUT, _MEMORY, _ARGUMENT, SUPPLY_INTERRUPTED.
  */
 supply_status_t remote_mpi_meet(struct link *link, struct processes *processes, MPI_Comm comm, bool is_feeder,
-                                double seconds, struct failure *failure);
+                                const struct poll_limit *limit, struct failure *failure);
 
 #endif

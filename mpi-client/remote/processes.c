@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "messages.h"
-#include "poll_pause.h"
 
 /* The first pair of member `index` of `members`: pair p belongs to member p * members / pairs. */
 static uint32_t first_pair(const struct processes *processes, uint32_t members, uint32_t index) {
@@ -92,8 +91,9 @@ static supply_status_t count(struct processes *processes, struct failure *failur
     return SUPPLY_OK;
 }
 
-static supply_status_t await(const struct link *link, int operation, double seconds, struct failure *failure) {
-    const int64_t start = supply_clock_now(), end = supply_clock_after(seconds);
+static supply_status_t await(const struct link *link, int operation, const struct poll_limit *limit,
+                             struct failure *failure) {
+    const int64_t start = supply_clock_now(), end = supply_clock_after(limit->seconds);
     for (;;) {
         const int64_t now = supply_clock_now();
         const supply_status_t status = remote_test(link, &operation, failure);
@@ -103,13 +103,16 @@ static supply_status_t await(const struct link *link, int operation, double seco
                                "another process has not called supply_remote_open() for %g s: has it failed, or is it "
                                "another program? Start only "
                                "the training program and supply-feeder in this mpirun (SUPPLY_TIMEOUT)",
-                               seconds);
+                               limit->seconds);
+        if (supply_poll_is_interrupted(limit))
+            return supply_fail(failure, SUPPLY_INTERRUPTED,
+                               "the program interrupted the wait for the other processes of supply_remote_open()");
         supply_poll_pause(start);
     }
 }
 
 supply_status_t remote_meet(struct processes *processes, const struct link *link, bool is_feeder, const char *node,
-                            double seconds, struct failure *failure) {
+                            const struct poll_limit *limit, struct failure *failure) {
     *processes = (struct processes){.count = link->processes, .self = link->process};
     struct process *all = calloc((size_t)link->processes + 1, sizeof *all);
     if (all == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
@@ -119,7 +122,7 @@ supply_status_t remote_meet(struct processes *processes, const struct link *link
     supply_copy_line(own->node, sizeof own->node, node, sizeof own->node);
     int operation;
     supply_status_t status = link->allgather(link->context, own, all, sizeof *all, &operation, failure);
-    if (status == SUPPLY_OK) status = await(link, operation, seconds, failure);
+    if (status == SUPPLY_OK) status = await(link, operation, limit, failure);
     /* The operation may still use the memory. */
     if (status != SUPPLY_OK) processes->list = NULL;
     return status == SUPPLY_OK ? count(processes, failure) : status;

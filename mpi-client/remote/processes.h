@@ -3,6 +3,7 @@
 #define SUPPLY_PROCESSES_H
 
 #include "link.h"
+#include "poll_pause.h"
 
 /** What each process tells all others. */
 struct process {
@@ -27,12 +28,12 @@ struct pair_range {
 };
 
 /**
- * Tells all processes what this one is. Collective; waits for the others at most `seconds`. SUPPLY_OK, or _SYSTEM,
- * _TIMEOUT, _MEMORY, _ARGUMENT (processes with another version of the library, or no rank). Free with
- * remote_processes_free() in any case.
+ * Tells all processes what this one is. Collective; waits for the others until the limit. SUPPLY_OK, or _SYSTEM,
+ * _TIMEOUT, _MEMORY, _ARGUMENT (processes with another version of the library, or no rank), SUPPLY_INTERRUPTED. Free
+ * with remote_processes_free() in any case.
  */
 supply_status_t remote_meet(struct processes *processes, const struct link *link, bool is_feeder, const char *node,
-                            double seconds, struct failure *failure);
+                            const struct poll_limit *limit, struct failure *failure);
 
 void remote_processes_free(struct processes *processes);
 

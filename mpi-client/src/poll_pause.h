@@ -1,14 +1,27 @@
-/** The pause between two polls of something that has no descriptor, for example MPI. */
+/** A wait that polls something without a descriptor, for example MPI: its end, and the pause between two polls. */
 #ifndef SUPPLY_POLL_PAUSE_H
 #define SUPPLY_POLL_PAUSE_H
 
 #include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "clock.h"
 
 /* Processes that are ready answer sooner. Until then a poll only yields the core. */
 #define POLL_SPIN_NANOSECONDS 1000000
 #define POLL_PAUSE_SECONDS 50e-6
+
+/** What ends a wait: its time limit, and interrupted(), which may be NULL. */
+struct poll_limit {
+    double seconds;
+    bool (*interrupted)(void *context);
+    void *interrupted_context;
+};
+
+static inline bool supply_poll_is_interrupted(const struct poll_limit *limit) {
+    return limit->interrupted != NULL && limit->interrupted(limit->interrupted_context);
+}
 
 /** since: when the wait began, or its last progress was (supply_clock). */
 static inline void supply_poll_pause(int64_t since) {

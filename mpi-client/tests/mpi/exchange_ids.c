@@ -1,7 +1,7 @@
 /**
  * Exchanges Datums, and prints what all ranks together have received in each epoch: how many, the sum of their numbers,
- * and the sum of their squares. Usage: exchange-ids all|hash|balance|absent WINDOW_BYTES. absent: rank 1 never opens
- * its exchange, and rank 0 prints how that ends.
+ * and the sum of their squares. Usage: exchange-ids all|hash|balance|absent|interrupted WINDOW_BYTES. absent: rank 1
+ * never opens its exchange, and rank 0 prints how that ends. interrupted: the same, and rank 0 does not wait for it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +32,11 @@ static void read_epochs(supply_t *supply, int rank) {
     }
 }
 
+static bool ends_waits(void *unused) {
+    (void)unused;
+    return true;
+}
+
 /* MPI cannot finish: its duplicate of the communicator never will be. */
 static void leave_without_exchange(supply_t *supply, int rank, supply_status_t status) {
     if (rank == 0) printf("%s: %s\n", supply_status_name(status), supply_error(supply));
@@ -50,6 +55,8 @@ int main(int argc, char **argv) {
     options.exchange = true;
     supply_t *supply;
     if (argc != 3) return 2;
+    const bool is_interrupted = strcmp(argv[1], "interrupted") == 0;
+    if (is_interrupted) options.interrupted = ends_waits;
     if (supply_open(&supply, &options) != SUPPLY_OK) fail(options.rank, supply);
 
     supply_exchange_options_t exchange;
@@ -60,7 +67,7 @@ int main(int argc, char **argv) {
     if (exchange.policy == SUPPLY_EXCHANGE_HASH) exchange.column = "label";
     exchange.window_bytes = (size_t)atoll(argv[2]);
 
-    const bool is_absent = strcmp(argv[1], "absent") == 0;
+    const bool is_absent = is_interrupted || strcmp(argv[1], "absent") == 0;
     supply_status_t status = SUPPLY_OK;
     if (!is_absent || options.rank == 0) status = supply_exchange_open(&supply, MPI_COMM_WORLD, &exchange);
     if (is_absent) leave_without_exchange(supply, options.rank, status);

@@ -29,5 +29,11 @@ TEST(ExchangeMpiTest, ARankThatNeverComes) {
     EXPECT_TRUE(says(ended.out, {"SUPPLY_ERROR_TIMEOUT", "supply_exchange_open()", "2 s"})) << ended.err;
 }
 
+TEST(ExchangeMpiTest, AnInterruptedOpening) {
+    FedRanks fed(2);
+    const Ended ended = fed.run(mpirun(2, {SUPPLY_TEST_EXCHANGE_IDS, "interrupted", "4000"}), {});
+    EXPECT_TRUE(says(ended.out, {"SUPPLY_INTERRUPTED", "supply_exchange_open()"})) << ended.err;
+}
+
 } // namespace
 } // namespace supply_test

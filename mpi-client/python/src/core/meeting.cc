@@ -29,7 +29,9 @@ Meeting::Meeting(nb::object calls, bool is_feeder, const std::string &node, doub
     {
         const Link::Waiting waiting(*link_);
         nb::gil_scoped_release released;
-        status = remote_meet(&processes_, &functions_, is_feeder, node.c_str(), seconds, &failure);
+        // The link raises what a signal handler raises.
+        const poll_limit limit = {seconds, nullptr, nullptr};
+        status = remote_meet(&processes_, &functions_, is_feeder, node.c_str(), &limit, &failure);
     }
     if (status != SUPPLY_OK) {
         functions_.free(functions_.context, true);
