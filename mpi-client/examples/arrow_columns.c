@@ -128,7 +128,11 @@ int main(int argc, char **argv) {
         supply_abort(supply, text);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    supply_close(supply);
+    status = supply_close(supply);
+    if (status < 0) {
+        fprintf(stderr, "arrow-columns: rank %d: %s at the end\n", options.rank, supply_status_name(status));
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
     struct total sums[COLUMNS];
     MPI_Reduce(totals, sums, 2 * COLUMNS, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     for (int i = 0; options.rank == 0 && i < COLUMNS; i++)

@@ -80,6 +80,7 @@ int main(int argc, char **argv) {
            supply_result_path(result));
     status = supply_result_seal(result);
     if (status != SUPPLY_OK) fail(options.rank, status, supply_result_error(result));
-    supply_close(supply);
+    status = supply_close(supply);
+    if (status != SUPPLY_OK) fail(options.rank, status, "Spark's run failed at its end");
     MPI_Finalize();
 }

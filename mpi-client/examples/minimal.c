@@ -19,12 +19,10 @@ int main(int argc, char **argv) {
         elements += 1;
         bytes += datum.data_bytes; /* datum.data lies in the memory that Spark wrote */
     }
-    if (status < 0) {
-        fprintf(stderr, "minimal: rank %d: %s\n", options.rank, supply_error(supply));
-        supply_close(supply);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    supply_close(supply);
+    if (status < 0) fprintf(stderr, "minimal: rank %d: %s\n", options.rank, supply_error(supply));
+    const supply_status_t closed = supply_close(supply);
+    if (closed < 0) fprintf(stderr, "minimal: rank %d: %s at the end\n", options.rank, supply_status_name(closed));
+    if (status < 0 || closed < 0) MPI_Abort(MPI_COMM_WORLD, 1);
     printf("rank %d: %lu elements, %lu bytes\n", options.rank, elements, bytes);
     MPI_Finalize();
 }

@@ -127,7 +127,9 @@ int main(int argc, char **argv) {
     struct training_result last, all;
     training_run(&training, training.rank == 0 && !arguments.evaluate ? report : NULL, &last, &all);
     finish(&training, &arguments, &last, &all);
-    supply_close(training.supply);
+    const supply_status_t closed = supply_close(training.supply);
+    training.supply = NULL;
+    if (closed < 0) training_fail(&training, supply_status_name(closed));
     MPI_Finalize();
     return 0;
 }

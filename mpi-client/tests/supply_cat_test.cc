@@ -160,6 +160,17 @@ TEST_F(SupplyCatTest, ASignalEndsTheWaitAfterTheEndOfData) {
     }
 }
 
+TEST_F(SupplyCatTest, ATaskThatDoesNotConfirmTheEndIsAnError) {
+    Process cat(command({"--timeout", "1"}), folder.path());
+    Task task(files);
+    supply_datums(task, 0, 1);
+    task.end_of_data(0);
+    const Ended ended = cat.wait();
+    EXPECT_EQ(1, ended.exit_status);
+    EXPECT_TRUE(says(ended.err, {"SUPPLY_ERROR_TIMEOUT at the end"}));
+    EXPECT_TRUE(pair_is_gone());
+}
+
 TEST_F(SupplyCatTest, AClosedOutputIsAnErrorAndThePairIsRemoved) {
     std::string line;
     for (const std::string &word : command()) line += word + " ";

@@ -132,11 +132,14 @@ static int receive(struct run *run) {
         if (interruption_signal() != 0) end_by_signal(run);
         end = step(run);
     }
-    if (end.reason != NULL)
+    if (end.reason != NULL) {
         supply_abort(run->supply, end.reason);
-    else if (supply_close(run->supply) == SUPPLY_INTERRUPTED)
-        end_by_signal(run);
-    return end.exit_status;
+        return end.exit_status;
+    }
+    const supply_status_t closed = supply_close(run->supply);
+    if (closed == SUPPLY_INTERRUPTED) end_by_signal(run);
+    if (closed < 0) fprintf(stderr, "%s: %s at the end\n", tool.name, supply_status_name(closed));
+    return closed < 0 ? 1 : end.exit_status;
 }
 
 /* If the caller closed a standard stream, no descriptor of the pair may take its place. */
