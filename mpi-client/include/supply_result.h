@@ -14,7 +14,7 @@
  * files, and so does the next supply_open() of the pair.
  *
  * A result has its own handle, and may outlive the pair's. Threads: use a handle from one thread at a time. A forked
- * child must not use it.
+ * child must call supply_result_abandon_in_child(), and no other function on the handle.
  */
 #ifndef SUPPLY_RESULT_H
 #define SUPPLY_RESULT_H
@@ -52,9 +52,9 @@ static inline supply_status_t supply_result_open(supply_result_t **result, suppl
 /**
  * Appends columns[0].element_count rows. columns: `count` of them, in the order of the fields, as supply_column()
  * returns them: also those of a held block. In each, the call reads element_count, which must be the same in all;
- * validity (may be NULL; NULL is required unless a field is nullable or no bit is 0); offsets (element_count + 1, if
- * the format is "z" or "u"); data and data_bytes. format and child_format must be those of the field, or NULL. Values
- * are copied: the buffers are the caller's again after the call.
+ * validity (NULL: every row has a value; a bit of 0 is an error unless the field is nullable); offsets (element_count +
+ * 1, if the format is "z" or "u"); data and data_bytes. format and child_format must be those of the field, or NULL.
+ * Values are copied: the buffers are the caller's again after the call.
  *
  * The rows become visible to Spark when every rank has sealed its file. A block is as large as the pair's blocks, and a
  * row must fit into a block.
@@ -96,6 +96,13 @@ SUPPLY_API supply_status_t supply_result_seal(supply_result_t *result);
  * the rank died.
  */
 SUPPLY_API supply_status_t supply_result_abort(supply_result_t *result, const char *reason);
+
+/**
+ * For a forked child, as supply_abandon_in_child(): closes its copy of the file and frees its copy of the handle. If it
+ * kept the file open, Spark would not see that the rank has died. The parent's result does not change. NULL is allowed.
+ * SUPPLY_OK, or _ARGUMENT in the process that opened the result: then nothing happens.
+ */
+SUPPLY_API supply_status_t supply_result_abandon_in_child(supply_result_t *result);
 
 /** The rows that were written so far, and the path of the file that they will have when it is sealed. */
 SUPPLY_API uint64_t supply_result_rows(const supply_result_t *result);

@@ -4,11 +4,15 @@
 #include <string.h>
 
 #define TOO_LARGE "has more than 2 GiB in one batch: write smaller batches"
-#define NO_MEMORY "cannot be converted: out of memory"
 #define BROKEN "is no valid Arrow array: a value lies outside its buffers"
 
 /* Validity, views, and the sizes of the other buffers. */
 #define VIEW_BUFFERS 3
+
+static const char *fail_without_memory(struct arrow_text *text) {
+    text->is_without_memory = true;
+    return "cannot be converted: out of memory";
+}
 
 static bool is_view(const char *format) { return format[0] == 'v'; }
 
@@ -65,7 +69,7 @@ static const char *copy_views(const struct ArrowArray *array, uint64_t count, in
         to[i + 1] = (int32_t)end;
     }
     text->data = malloc(end > 0 ? end : 1);
-    if (text->data == NULL) return NO_MEMORY;
+    if (text->data == NULL) return fail_without_memory(text);
     for (uint64_t i = 0; i < count; i++) {
         const size_t bytes = (size_t)(to[i + 1] - to[i]);
         if (bytes > 0) memcpy(text->data + to[i], bytes_of(array, &views[i]), bytes);
@@ -77,7 +81,7 @@ static const char *copy_views(const struct ArrowArray *array, uint64_t count, in
 const char *supply_arrow_text_convert(const char *format, const struct ArrowArray *array, uint64_t count,
                                       struct arrow_text *text, struct column_rows *rows) {
     text->offsets = malloc((rows->first + count + 1) * sizeof *text->offsets);
-    if (text->offsets == NULL) return NO_MEMORY;
+    if (text->offsets == NULL) return fail_without_memory(text);
     rows->offsets = text->offsets;
     int32_t *to = text->offsets + rows->first;
     return is_view(format) ? copy_views(array, count, to, text, rows) : convert_offsets(array, count, to, rows);

@@ -15,6 +15,7 @@ const char *supply_arrow_text_format(const char *format);
 struct arrow_text {
     int32_t *offsets;
     uint8_t *data;
+    bool is_without_memory; /**< why it fails */
 };
 
 /**

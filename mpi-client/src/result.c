@@ -5,8 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "result_names.h"
+
+static supply_status_t fail_for_good(supply_result_t *result) {
+    result->broken = result->failure;
+    return result->broken.status;
+}
 
 supply_status_t supply_result_fail(supply_result_t *result, supply_status_t status, const char *format, ...) {
     const int error = errno;
@@ -16,12 +22,8 @@ supply_status_t supply_result_fail(supply_result_t *result, supply_status_t stat
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     errno = error;
-    return supply_fail(&result->failure, status, "%s: %s", result->name ? result->name : "result", text);
-}
-
-static supply_status_t fail_for_good(supply_result_t *result) {
-    result->broken = result->failure;
-    return result->broken.status;
+    supply_fail(&result->failure, status, "%s: %s", result->name ? result->name : "result", text);
+    return status == SUPPLY_ERROR_ARGUMENT ? status : fail_for_good(result);
 }
 
 static supply_status_t set_texts(supply_result_t *result, const struct pair *pair, const char *name) {
@@ -58,13 +60,17 @@ supply_status_t supply_result_open_schema(supply_result_t **result, const supply
     return status;
 }
 
-static void free_handle(supply_result_t *result) {
-    supply_result_file_close(&result->file);
+static void free_memory(supply_result_t *result) {
     supply_block_writer_free(&result->writer);
     supply_schema_free(&result->schema);
     free(result->name);
     free(result->pair_origin);
     free(result);
+}
+
+static void free_handle(supply_result_t *result) {
+    supply_result_file_close(&result->file);
+    free_memory(result);
 }
 
 supply_status_t supply_result_check_open(supply_result_t *result) {
@@ -90,13 +96,12 @@ static supply_status_t fail_too_large(supply_result_t *result, const struct colu
         if (supply_block_writer_row_bytes(writer, i, rows, row) >
             supply_block_writer_row_bytes(writer, largest, rows, row))
             largest = i;
-    supply_result_fail(result, SUPPLY_ERROR_CONFIG,
-                       "row %llu does not fit into a block of %zu bytes: its column '%s' has %llu bytes: set a larger "
-                       "block= (and ring=) in mapped-files.conf (%s)",
-                       (unsigned long long)result->rows, writer->block_bytes, result->schema.entries[largest].name,
-                       (unsigned long long)supply_block_writer_row_bytes(writer, largest, rows, row),
-                       result->pair_origin);
-    return fail_for_good(result);
+    return supply_result_fail(
+        result, SUPPLY_ERROR_CONFIG,
+        "row %llu does not fit into a block of %zu bytes: its column '%s' has %llu bytes: set a larger "
+        "block= (and ring=) in mapped-files.conf (%s)",
+        (unsigned long long)result->rows, writer->block_bytes, result->schema.entries[largest].name,
+        (unsigned long long)supply_block_writer_row_bytes(writer, largest, rows, row), result->pair_origin);
 }
 
 supply_status_t supply_result_append(supply_result_t *result, const struct column_rows *rows, uint64_t count) {
@@ -104,10 +109,8 @@ supply_status_t supply_result_append(supply_result_t *result, const struct colum
     for (uint64_t from = 0; from < count;) {
         const uint64_t end = from + supply_block_writer_fit(writer, rows, from, count);
         if (end > from) {
-            if (!supply_block_writer_append(writer, rows, from, end)) {
-                supply_result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
-                return fail_for_good(result);
-            }
+            if (!supply_block_writer_append(writer, rows, from, end))
+                return supply_result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
             result->rows += end - from;
             from = end;
         } else if (writer->rows == 0) {
@@ -137,6 +140,14 @@ supply_status_t supply_result_abort(supply_result_t *result, const char *reason)
     free_handle(result);
     errno = error;
     return said ? SUPPLY_OK : SUPPLY_ERROR_SYSTEM;
+}
+
+supply_status_t supply_result_abandon_in_child(supply_result_t *result) {
+    if (result == NULL) return SUPPLY_OK;
+    if (result->is_open && result->file.header.rank_pid == (uint32_t)getpid()) return SUPPLY_ERROR_ARGUMENT;
+    supply_result_file_abandon(&result->file);
+    free_memory(result);
+    return SUPPLY_OK;
 }
 
 uint64_t supply_result_rows(const supply_result_t *result) { return result != NULL ? result->rows : 0; }

@@ -107,7 +107,8 @@ static supply_status_t set_buffers(supply_result_t *result, const struct schema_
         const char *problem = supply_arrow_text_convert(type, array, count, text, rows);
         return problem == NULL
                    ? SUPPLY_OK
-                   : supply_result_fail(result, SUPPLY_ERROR_ARGUMENT, "column '%s' %s", entry->name, problem);
+                   : supply_result_fail(result, text->is_without_memory ? SUPPLY_ERROR_MEMORY : SUPPLY_ERROR_ARGUMENT,
+                                        "column '%s' %s", entry->name, problem);
     }
     const bool has_offsets = array->n_buffers == 3;
     if (has_offsets) rows->offsets = array->buffers[1];

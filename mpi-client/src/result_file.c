@@ -156,6 +156,10 @@ bool supply_result_file_abort(struct result_file *result, const char *reason) {
 void supply_result_file_close(struct result_file *result) {
     /* Not only by closing: a forked child has a copy of the descriptor. */
     if (result->file.fd >= 0) supply_file_lock(result->file.fd, F_UNLCK, RANK_LOCK_BYTE);
+    supply_result_file_abandon(result);
+}
+
+void supply_result_file_abandon(struct result_file *result) {
     supply_claim_close(&result->file);
     free(result->unsealed.path);
     free(result->unsealed.origin);

@@ -41,4 +41,7 @@ bool supply_result_file_abort(struct result_file *result, const char *reason);
 /** Drops the lock, if it is held, and frees everything. The file stays. */
 void supply_result_file_close(struct result_file *result);
 
+/** The same in a forked child: the lock stays the parent's. */
+void supply_result_file_abandon(struct result_file *result);
+
 #endif

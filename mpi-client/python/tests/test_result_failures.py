@@ -1,5 +1,6 @@
 """Results of ranks that are killed, or that find no space."""
 
+import os
 import pathlib
 import resource
 import signal
@@ -42,6 +43,32 @@ def test_a_rank_is_killed_while_it_writes(files):
         out.write({"id": [1]})
     assert read_result(sealed)["id"].to_pylist() == [1]
     again.abort("the test has ended")
+
+
+# Writes a block, forks a worker, and prints its process id.
+FORKING = """
+import os, supply, time
+s = supply.open("{folder}", 0, timeout=30)
+out = s.results("scores", "id long")
+out.write({{"id": [1]}})
+print(os.fork() or time.sleep(600), flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_killed_rank_leaves_no_result_to_a_child(files):
+    rank = subprocess.Popen(
+        [sys.executable, "-c", FORKING.format(folder=files.folder)], stdout=subprocess.PIPE, text=True
+    )
+    assert rank.stdout is not None
+    child = int(rank.stdout.readline())
+    rank.send_signal(signal.SIGKILL)
+    rank.wait()
+    try:
+        again = supply.open(files.folder, 0, timeout=30)
+        again.abort("the test has ended")
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_a_file_system_that_is_full(files):

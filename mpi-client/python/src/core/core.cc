@@ -213,6 +213,7 @@ NB_MODULE(_core, module) {
         .def("write_stream", &Result::write_stream, "stream"_a)
         .def("seal", &Result::seal)
         .def("abort", &Result::abort, "reason"_a)
+        .def("abandon_in_child", &Result::abandon_in_child)
         .def_prop_ro("is_open", &Result::is_open)
         .def_prop_ro("rows", &Result::rows);
     module.def("result_fields", &result_fields, "schema"_a);

@@ -187,3 +187,8 @@ void Result::abort(const std::string &reason) noexcept {
     supply_result_abort(result_, reason.c_str());
     result_ = nullptr;
 }
+
+void Result::abandon_in_child() noexcept {
+    supply_result_abandon_in_child(result_);
+    result_ = nullptr;
+}

@@ -31,6 +31,8 @@ class Result {
     void seal();
     /** Nothing if it is sealed or aborted already, or in a forked child. */
     void abort(const std::string &reason) noexcept;
+    /** supply_result_abandon_in_child(). */
+    void abandon_in_child() noexcept;
 
     bool is_open() const { return result_ != nullptr; }
     uint64_t rows() const { return supply_result_rows(result_); }

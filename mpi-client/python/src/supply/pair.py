@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -11,21 +10,11 @@ from supply import _core, arrow_views, positions
 from supply.block import Block
 from supply.closing import Closing
 from supply.errors import AllHeldError
+from supply.forks import leave_to_parent
 from supply.results import Result
 
 # AllHeldError lists at most this number of blocks.
 _LISTED_BLOCKS = 8
-
-_pairs: weakref.WeakSet[_core.Pair] = weakref.WeakSet()
-
-
-def _abandon_in_child() -> None:
-    """A forked child's copies of the descriptors would make the rank look alive to Spark after it died."""
-    for pair in _pairs:
-        pair.abandon_in_child()
-
-
-os.register_at_fork(after_in_child=_abandon_in_child)
 
 
 class Statistics(NamedTuple):
@@ -51,7 +40,7 @@ class Supply(Closing):
         self._last = ""
         self._ended_epoch = -1
         self._ended_epoch_position: str | None = None
-        _pairs.add(pair)
+        leave_to_parent(pair)
         # Also at Python's exit: to Spark, a pair that is left open looks like a rank that was killed.
         weakref.finalize(self, pair.finish)
 

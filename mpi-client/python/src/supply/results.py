@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Union
 from supply import _core
 from supply.closing import Closing
 from supply.errors import SupplyError
+from supply.forks import leave_to_parent
 from supply.result_columns import Column, column_of
 from supply.result_schema import completed, fields_of, is_complete
 
@@ -103,6 +104,7 @@ class Result(Closing):
     def _open(self, fields: list[_core.ResultField]) -> None:
         self._fields = fields
         self._core = _core.Result(self._pair, self._name, fields)
+        leave_to_parent(self._core)
         # At Python's exit, too: otherwise Spark would say that the rank was killed.
         weakref.finalize(self, self._core.abort, f"the rank dropped result '{self._name}' and did not seal it")
 
