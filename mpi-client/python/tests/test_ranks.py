@@ -94,6 +94,15 @@ def test_sparse_vectors_are_a_sparse_matrix(spark, ranks):
         ranks.matrix(spark.range(3), features=["id"], sparse=True)
 
 
+def test_a_sparse_matrix_may_have_no_entries(spark, ranks):
+    from pyspark.ml.linalg import Vectors
+
+    df = spark.createDataFrame([(Vectors.sparse(4, {}),)] * 4, ["vector"])
+    matrix = ranks.matrix(df, features="vector", sparse=True)
+    assert matrix.shape == (4, 4)
+    assert ranks.call("entries", matrix).to_numpy().tolist() == [0.0] * 4
+
+
 def test_more_ranks_than_rows(ranks, spark):
     one = ranks.matrix(spark.range(1).selectExpr("array(5.0D) as x"), features="x")
     assert one.to_numpy().tolist() == [[5.0]]
