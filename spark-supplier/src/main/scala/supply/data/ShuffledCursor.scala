@@ -89,6 +89,8 @@ final class ShuffledCursor(
     cursor.describe
   }
 
+  override def readToEnd(): Unit = cursor.readToEnd()
+
   override def close(): Unit = cursor.close()
 }
 

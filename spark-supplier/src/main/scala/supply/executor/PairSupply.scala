@@ -184,6 +184,7 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
         at += writer.append(cursor, limit - at)
         if (writer.isEmpty) count()
       }
+      if (at == limit) cursor.readToEnd()
       at
     } finally cursor.close()
   }

@@ -65,8 +65,15 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
 
   test("with equal steps the ranks have the same number of blocks in each epoch, all of one size") {
     // Twelve, eight and seven elements a partition; rank 0 has two of the three.
-    val rdd = sc.parallelize(0 until 27, 3).mapPartitionsWithIndex((partition, _) =>
-      Iterator.range(0, Seq(12, 8, 7)(partition)).map(tuple))
+    val (begun, ended) = (sc.longAccumulator, sc.longAccumulator)
+    val rdd = sc.parallelize(0 until 27, 3).mapPartitionsWithIndex { (partition, _) =>
+      begun.add(1)
+      def end = {
+        ended.add(1)
+        Iterator.empty
+      }
+      Iterator.range(0, Seq(12, 8, 7)(partition)).map(tuple) ++ end
+    }
     Seq(Uneven.Drop -> 2, Uneven.Pad -> 5).foreach { case (uneven, steps) =>
       val (seen, outcome) =
         supply(2, epochs = 3, blockElements = Some(4), uneven = uneven)(new DatumSource(rdd))
@@ -78,6 +85,8 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
       // Within an epoch no place comes twice, even if elements do.
       assert(seen.flatMap(blocks).distinct.size == 2 * 3 * steps)
     }
+    // Spark closes files only there.
+    assert(begun.value > 6 && ended.value == begun.value)
   }
 
   test("a block that is full before it is a step: the message says what to set") {
