@@ -13,7 +13,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 
 import supply.core.{DriverCalls, PlacementException, Threads}
-import supply.executor.{Misplaced, PinnedTask}
+import supply.executor.{Misplaced, PinnedTask, PreferredHosts}
 import supply.plan.Hostfile
 
 /** A job with one task on each node that has ranks; each returns one answer. */
@@ -68,8 +68,9 @@ private[supply] object NodeJob {
 
   private def answers[A: ClassTag](sc: SparkContext, nodes: Hostfile, description: String,
       driver: DriverCalls)(work: Boolean => A): RDD[A] = {
+    val preferred = PreferredHosts.of(sc, nodes)
     val targets = nodes.places.zipWithIndex.map { case (place, index) =>
-      (place, index == 0) -> place.host.toSeq
+      (place, index == 0) -> place.host.toSeq.flatMap(preferred)
     }
     sc.makeRDD(targets).map { case (place, first) =>
       if (!place.isOn(PinnedTask.host)) Misplaced.stop(driver,

@@ -51,8 +51,10 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
     }
   }
 
+  @transient private lazy val preferredHosts = PreferredHosts.of(sparkContext, hosts)
+
   override protected def getPreferredLocations(partition: Partition): Seq[String] =
-    hosts.places(partition.index).host.toSeq
+    hosts.places(partition.index).host.toSeq.flatMap(preferredHosts)
 
   override def compute(
       partition: Partition, context: TaskContext): Iterator[Iterable[PlannedEpoch]] = {

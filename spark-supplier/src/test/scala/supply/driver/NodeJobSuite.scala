@@ -4,9 +4,11 @@ import java.util.concurrent.{CountDownLatch, TimeUnit}
 
 import org.apache.spark.{SparkConf, SparkContext, TaskKilled}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerTaskEnd}
+import org.apache.spark.supply.SparkInternals
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.{PlacementException, RankException, SupplyException}
+import supply.core.{Deadline, PlacementException, RankException, SupplyException}
+import supply.executor.PreferredHosts
 import supply.plan.{Hostfile, RankPlacement}
 
 /** A job with a task on each of two nodes, of which one slot only is free. Both are this machine. */
@@ -33,6 +35,18 @@ class NodeJobSuite extends AnyFunSuite {
   test("answers are in the order of the nodes") {
     assert(answers(isFirst => isFirst) == Seq(true, false))
     assert(answers(isFirst => !isFirst) == Seq(false, true))
+  }
+
+  test("an executor of a node may have registered with another name than that of the host file") {
+    withSpark { sc =>
+      // It registers a moment late.
+      new Deadline(60).poll(100)(SparkInternals.executorSlots(sc).nonEmpty)
+      def names(host: String) =
+        PreferredHosts.of(sc, Hostfile(Vector(RankPlacement(Some(host), 0))))(host)
+      assert(names("localhost") == Seq("localhost"))
+      assert(names("127.0.0.1") == Seq("127.0.0.1", "localhost"))
+      assert(names("no-such-node") == Seq("no-such-node"))
+    }
   }
 
   test("a node that does not answer is not waited for when another one has failed") {

@@ -1,0 +1,21 @@
+package supply.executor
+
+import org.apache.spark.SparkContext
+import org.apache.spark.supply.SparkInternals
+
+import supply.plan.Hostfile
+
+/** The names of hosts, for tasks that belong there. */
+private[supply] object PreferredHosts {
+  /**
+   * The names of each host of the file: its own, or also those of the executors that have registered
+   * there with another one, for example an address. Spark compares names as texts.
+   */
+  def of(sc: SparkContext, hosts: Hostfile): Map[String, Seq[String]] = {
+    lazy val registered = SparkInternals.executorSlots(sc).map(_.host).distinct
+    hosts.byHost.map { case (host, places) =>
+      host -> (if (registered.contains(host)) Seq(host)
+               else host +: registered.filter(places.head.isOn))
+    }.toMap
+  }
+}
