@@ -81,7 +81,7 @@ private[supply] final class ExecutorPlacement(sc: SparkContext, hosts: Hostfile)
     val surplus = executors.sortBy(executor => !busy(executor.id)).filter { executor =>
       hosts.byHost.find(_._2.head.isOn(executor.host)) match {
         case Some((host, _)) if missing(host) > 0 =>
-          missing += host -> (missing(host) - executor.cores)
+          missing += host -> (missing(host) - executor.coresOfSlots)
           false
         case _ => !busy(executor.id) && !busyElsewhere(executor)
       }

@@ -20,7 +20,7 @@ private[supply] object TaskSlots {
   /** Number of task slots of each host. */
   def ofHosts(sc: SparkContext): Map[String, Int] =
     SparkInternals.executorSlots(sc).groupBy(_.host).map { case (host, executors) =>
-      host -> executors.map(executor => executor.cores / executor.coresPerTask).sum
+      host -> executors.map(_.slots).sum
     }
 
   /** Whether all executors that the application asks for have registered; false: not known. */
@@ -74,7 +74,7 @@ private[supply] object TaskSlots {
     val coresPerTask = executors.headOption.map(_.coresPerTask).getOrElse(1)
     hosts.byHost.map { case (host, places) =>
       val here = executors.filter(executor => places.head.isOn(executor.host))
-      Offer(host, here.map(_.cores).sum, places.size * coresPerTask, coresPerTask)
+      Offer(host, here.map(_.coresOfSlots).sum, places.size * coresPerTask, coresPerTask)
     }
   }
 }

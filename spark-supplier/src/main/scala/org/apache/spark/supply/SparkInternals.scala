@@ -9,7 +9,12 @@ import org.apache.spark.util.{ShutdownHookManager, Utils}
 
 /** What a registered executor offers. */
 final case class ExecutorSlots(id: String, host: String, cores: Int, coresPerTask: Int,
-    activeTasks: Int)
+    activeTasks: Int) {
+  def slots: Int = cores / coresPerTask
+
+  /** Cores of its slots: a task's cores are on one executor. */
+  def coresOfSlots: Int = slots * coresPerTask
+}
 
 object SparkInternals {
   /**

@@ -43,9 +43,9 @@ object StreamingInternals {
 }
 
 /**
- * Calls `ended` once when the query ends in whose thread this is made: before `stop()` and
- * `awaitTermination()` return, so Spark still runs. Spark removes the metrics of a query when it
- * ends, so this is a metric of the query: the number of its last batch.
+ * Calls `ended` once when the query ends, before its `stop()` and `awaitTermination()` return: Spark
+ * still runs then. Make it in the query's thread. It registers a metric of the query, the number of
+ * its last batch, because Spark removes these when the query ends, and `ended` is called by that.
  */
 final class StreamingQueryEnd(query: StreamingQuery, lastBatch: () => Long)(ended: => Unit) {
   private val thread = Thread.currentThread()
