@@ -7,10 +7,13 @@ import supply.protocol.Schema
 private[rows] abstract class DataFrameSource(columns: IndexedSeq[RowColumn]) extends Source {
   override def schema: Schema = Schema(columns.map(_.column))
 
-  /** The widest column. Text and bytes count as wider than any number. */
+  /** The widest column. Text counts as wider than any number, and bytes as wider than text. */
   override def mainColumn: Option[Int] = {
-    val weights =
-      columns.map(column => if (column.width > 0) column.width else DataFrameSource.AnyLength)
+    val weights = columns.map { column =>
+      if (column.width > 0) column.width
+      else if (column.column.format == "z") DataFrameSource.BytesLength
+      else DataFrameSource.TextLength
+    }
     if (weights.isEmpty) None
     else Some(weights.indexOf(weights.max)).filter(weights(_) > DataFrameSource.SmallBytes)
   }
@@ -18,5 +21,6 @@ private[rows] abstract class DataFrameSource(columns: IndexedSeq[RowColumn]) ext
 
 private object DataFrameSource {
   private final val SmallBytes = 16
-  private final val AnyLength = 256
+  private final val TextLength = 256
+  private final val BytesLength = 257
 }

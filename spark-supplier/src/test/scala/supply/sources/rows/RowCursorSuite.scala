@@ -48,6 +48,13 @@ class RowCursorSuite extends AnyFunSuite {
   private def shuffled(rows: Iterator[InternalRow], buffer: Int): Seq[Seq[Any]] =
     Elements.all(new ShuffledCursor(new RowCursor(rows, columns), buffer, seed = 1))
 
+  test("bytes are copied once, also beside a text: paths and names are short") {
+    val files = new StructType().add("path", StringType).add("content", BinaryType)
+    assert(new RowSource(null, RowColumn.of(files, _ => 1)).mainColumn.contains(1))
+    assert(new RowSource(null, RowColumn.of(files.add("list", ArrayType(FloatType)), _ => 100))
+        .mainColumn.contains(2))
+  }
+
   test("shuffled rows keep their values, although Spark reuses the memory of its rows") {
     val inOrder = Elements.all(new RowCursor(rows, columns))
     Seq(() => unsafeRows, () => mutableRows).foreach { reused =>
