@@ -89,6 +89,9 @@ object SupplyJob {
           // A rank that is gone may come back if the run waits for it.
           val attached =
             if (known.waitForRank) Set.empty[Int] else job.fold(Set.empty[Int])(_.attachedRanks)
+          if (job.isEmpty)
+            log.warn("{}: waiting at most {} s for the ranks, to notify them", describe(cause),
+              math.round(patience(cause, deadline)))
           try FailureBroadcast.send(sc, known.configFiles, hosts, run, attached, describe(cause),
               patience(cause, deadline), known.residentFolder)
           catch {

@@ -19,7 +19,8 @@ private[offload] final class RankCommands(
     sc: SparkContext, settings: SupplySettings, val hosts: Hostfile) extends AutoCloseable {
   import RankCommands._
 
-  private val areHere = sc.isLocal ||
+  /** Whether the driver talks to them itself. */
+  val areHere: Boolean = sc.isLocal ||
     hosts.byHost.nonEmpty && hosts.places.forall(_.isOn(PinnedTask.host))
   @volatile private var cancelled = Promise[Nothing]()
   @volatile private var done = 0.0

@@ -134,6 +134,10 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
     if (bytes > fetchedBytesMax) throw new ConfigException(
       f"$matrix has ${bytes.toDouble / 1e9}%.1f GB, and the driver takes at most 2 GiB of a matrix: " +
         "read its rows as a DataFrame (to_df, toDF)")
+    val resultMax = sc.getConf.getSizeAsBytes("spark.driver.maxResultSize", "1g")
+    if (!commands.areHere && resultMax > 0 && bytes > resultMax) throw new ConfigException(
+      f"$matrix has ${bytes.toDouble / 1e9}%.1f GB, and the driver takes ${resultMax / 1e9}%.1f GB from tasks: " +
+        "raise spark.driver.maxResultSize, or read its rows as a DataFrame (to_df, toDF)")
     val parts = ask("fetch", bytes.toLong)(_.put("handle", matrix.handle)).map(_.data)
     val received = parts.map(_.length.toLong).sum
     if (received != bytes) throw new ContractException(

@@ -104,8 +104,10 @@ object ConfigFiles {
       try Files.readAllLines(path, UTF_8).asScala
       catch {
         case e: IOException =>
-          throw new ConfigException(s"cannot read $file (${e.getClass.getSimpleName}): " +
-              "write the two config files with launch/make-configs", e)
+          throw new ConfigException(
+            s"cannot read ${path.toAbsolutePath} (${e.getClass.getSimpleName}): " +
+              "write the two config files with launch/make-configs, and give paths that every node has",
+            e)
       }
     text.zipWithIndex.flatMap { case (line, i) =>
       val words = line.takeWhile(_ != '#').split("\\s+").filter(_.nonEmpty)
