@@ -73,7 +73,7 @@ MAVEN := $(MAVEN_OF) spark-$(SPARK)
 .DEFAULT_GOAL := menu
 .DELETE_ON_ERROR:
 .PHONY: menu audit format python docs release test-release test-matrix wheel recipes archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
-	packages-for-tests packages-for-archives packages-for-cluster packages-for-matrix packages-for-wheel packages-for-python packages-for-bench packages-offload clean distclean stopped-clusters library library-with-tests library-with-fail-points test-c test-long test-fuzz test-model test-scala \
+	packages-for-tests packages-for-archives packages-for-cluster packages-for-matrix packages-for-wheel packages-for-python packages-for-bench packages-for-slurm packages-offload clean distclean stopped-clusters library library-with-tests library-with-fail-points test-c test-long test-fuzz test-model test-scala \
 	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers fuzz soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
 
@@ -150,7 +150,7 @@ test: built-for-tests ## tests every part: C, Scala, Python, both languages toge
 		wait; cat $(REPORTS)/ranks-side.log $(REPORTS)/package.log
 	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml fuzz.xml model.xml scala pytest.xml package.xml estimators.xml faults.xml cluster.xml mpich.xml)
 
-test-long: built-for-tests ## what `make test` leaves out: long tests, the sanitizers, the whole model, suites with the other Spark, about 40 minutes
+test-long: packages-for-slurm built-for-tests ## what `make test` leaves out: long tests, the sanitizers, the whole model, suites with the other Spark, about 40 minutes
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
 	-@$(MAKE) --no-print-directory test-sanitizers
 	-@$(MAKE) --no-print-directory test-model MODEL='--kinds large,mutation,witness'
@@ -250,7 +250,7 @@ audit: $(DOCS_READY) ## known vulnerabilities of what is pinned, from databases 
 packages: ## the Debian packages that are missing
 	@PYTHON=$(PYTHON) launch/dev/install-packages
 
-packages-for-tests packages-for-cluster packages-for-wheel packages-for-archives packages-for-python packages-for-release packages-for-matrix packages-for-bench: packages-for-%:
+packages-for-tests packages-for-cluster packages-for-wheel packages-for-archives packages-for-python packages-for-release packages-for-matrix packages-for-bench packages-for-slurm: packages-for-%:
 	@PYTHON=$(PYTHON) launch/dev/install-packages --for-$*
 
 packages-offload: ## the Debian packages of libsupply_linalg, which supply-server loads: OpenBLAS and SLEPc, about 100

@@ -65,14 +65,14 @@ private[supply] final class TaskWatch(
   }
 
   /** Begins the time again in which the places must get their tasks. */
-  private def waitAgain(): Unit = places.indices.foreach(hasNoTask)
+  private def waitAgain(): Unit = places.indices.foreach(beginWait)
 
   override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit = synchronized {
     if (submitted.stageInfo.stageId == stage) waitAgain()
   }
 
   /** Does nothing if the place needs no task, or has one of an earlier attempt of the stage. */
-  private def hasNoTask(place: Int): Unit =
+  private def beginWait(place: Int): Unit =
     if (!done(place) && running(place) == 0) missing.put(place, System.nanoTime())
 
   override def onTaskStart(start: SparkListenerTaskStart): Unit = synchronized {
@@ -104,7 +104,7 @@ private[supply] final class TaskWatch(
       running(place) -= 1
       tasks.remove(end.taskInfo.taskId)
       if (end.reason == Success) done += place
-      hasNoTask(place)
+      beginWait(place)
       if (!end.taskInfo.speculative) hopeless(end.reason).foreach(stop)
       if (end.reason.isInstanceOf[TaskKilled]) stopCause(end.taskInfo.taskId).foreach {
         case misplaced: MisplacedException => placeAgain(place, misplaced.getMessage)

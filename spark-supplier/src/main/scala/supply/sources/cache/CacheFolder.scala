@@ -52,7 +52,7 @@ private[cache] final class CacheFolder(val path: Path) {
     finally entries.close()
   }
 
-  /** Marks copy and lock file as used: a cleaner of /var/tmp must not take the locks for older. */
+  /** Marks copy and lock file as used. Programs that clean /var/tmp delete files by their age. */
   def touch(key: String): Unit = Seq(lockFile, path.resolve(key)).foreach(CacheFolder.touch)
 
   def remove(key: String): Unit = {
