@@ -106,6 +106,17 @@ def test_more_workers_than_batches(dataset, loader):
 
 
 @LOADERS
+def test_the_same_seed_for_each_epoch(dataset, loader):
+    data = dataset([4, 2], epochs=4)
+    for _ in range(2):
+        torch.manual_seed(0)
+        assert numbers_of(load(loader, data)) == [[0, 1, 2, 3], [4, 5]]
+    for epoch in data.epochs():
+        torch.manual_seed(0)
+        assert numbers_of(load(loader, epoch)) == [[0, 1, 2, 3], [4, 5]]
+
+
+@LOADERS
 def test_persistent_workers(dataset, loader):
     data = dataset([4] * 3, epochs=3, transform=worker_programs.doubled)
     batches = load(loader, data, persistent_workers=True)

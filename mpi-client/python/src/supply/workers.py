@@ -48,7 +48,7 @@ os.register_at_fork(before=_listen_before_fork, after_in_child=_abandon_in_child
 class Hello(NamedTuple):
     """What a worker says first."""
 
-    # The same for all workers of an iteration, and different for each iteration.
+    # The same for all workers of an iteration. Another iteration has the same if the user seeds it alike.
     iteration: tuple[int, int]
     # The epoch that epochs() has begun, or None for the next one.
     epoch: int | None
@@ -70,7 +70,9 @@ class Workers:
         self._listener: socket.socket | None = None
         self._connections: set[Connection] = set()
         self._lock = threading.Lock()
-        self._iterations: list[tuple[int, int]] = []
+        self._newest: tuple[int, int] | None = None
+        # The workers of each iteration.
+        self._joined: dict[tuple[int, int], set[int]] = {}
         self._is_closed = False
         _all.add(self)
 
@@ -139,14 +141,18 @@ class Workers:
 
     def _join(self, hello: Hello) -> WorkerBatches:
         with self._lock:
-            if self.batches is not None and self._iterations[-1] == hello.iteration:
+            joined = self._joined.get(hello.iteration)
+            # A worker joins once. If it has joined already, this is another loop, seeded alike.
+            if joined is not None and hello.worker not in joined:
+                if self.batches is None or self._newest != hello.iteration:
+                    raise SupplyError("another loop over this data set has begun")
+                joined.add(hello.worker)
                 return self.batches
             if self._is_closed:
                 raise SupplyError(_CLOSED)
-            if hello.iteration in self._iterations:
-                raise SupplyError("another loop over this data set has begun")
             self.batches = WorkerBatches(self._claim(hello.epoch, hello.is_counted), hello.is_counted)
-            self._iterations.append(hello.iteration)
+            self._newest = hello.iteration
+            self._joined[hello.iteration] = {hello.worker}
             return self.batches
 
 
