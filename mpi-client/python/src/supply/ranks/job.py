@@ -60,4 +60,8 @@ class Job:
                 file.write(text)
             options = ((f"--{key.replace('_', '-')}", str(value)) for key, value in self.arguments.items())
             sys.argv = [name, *(word for option in options for word in option)]
-            runpy.run_path(path, run_name="__main__")
+            try:
+                runpy.run_path(path, run_name="__main__")
+            except SystemExit as end:
+                if end.code not in (None, 0):
+                    raise
