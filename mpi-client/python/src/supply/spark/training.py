@@ -89,7 +89,8 @@ def _mean(losses: Losses, device: torch.device) -> float:
     import torch
     from torch import distributed
 
-    total = torch.tensor([sum(float(loss) * rows for loss, rows in losses), sum(rows for _, rows in losses)])
-    total = total.to(device)
+    sums = [sum(float(loss) * rows for loss, rows in losses), sum(rows for _, rows in losses)]
+    # A rank without rows would have integers.
+    total = torch.tensor(sums, dtype=torch.float64).to(device)
     distributed.all_reduce(total)
     return float(total[0] / total[1])
