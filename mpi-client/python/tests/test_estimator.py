@@ -32,6 +32,15 @@ def points(spark):
     return df.selectExpr("*", "2 * a - b as y", "int(a > b) as kind")
 
 
+def test_validation_rows_of_one_rank_alone(points, supplier):
+    estimator = TorchEstimator(
+        lambda: torch.nn.Linear(1, 1), torch.nn.MSELoss(), features_col="a.x", label_col="y.x", batch_size=16, seed=1,
+        optimizer=lambda parameters: torch.optim.SGD(parameters, 0.05), validation="held.out", supplier=supplier,
+    )  # fmt: skip
+    df = points.selectExpr("a as `a.x`", "y as `y.x`", f"id >= {ROWS - 3} as `held.out`")
+    assert estimator.fit(df).history[0]["validation_loss"] > 0
+
+
 def test_a_pipeline_learns_a_plane_and_predicts_a_number(points, supplier):
     estimator = TorchEstimator(
         lambda: torch.nn.Linear(2, 1), torch.nn.MSELoss(), label_col="y", epochs=EPOCHS, batch_size=16, seed=1,

@@ -180,11 +180,17 @@ def test_a_script_gets_data_and_arguments(run, spark, tmp_path, capfd):
     script.write_text(
         "import sys\nimport supply.spark\n"
         "print(sys.argv[1:], sum(len(batch['id']) for batch in supply.spark.data()), __name__)\n"
+        "sys.exit(0)\n"
     )
     assert run(script, rows(spark, ROWS), learning_rate=0.5) is None
     lines = [line for line in capfd.readouterr().out.splitlines() if "--learning-rate" in line]
     assert sorted(line[:8] for line in lines) == ["[rank 0]", "[rank 1]"]
     assert sum(int(count) for line in lines for count in re.findall(r"\] (\d+) __main__", line)) == ROWS
+
+
+def test_a_column_with_a_dot_in_its_name(run, spark):
+    df = rows(spark, ROWS).withColumnRenamed("id", "row.id")
+    assert run(lambda data: sum(len(batch["row.id"]) for batch in data), df, columns=["row.id"]) > 0
 
 
 def test_states_of_two_ranks_resume_on_three(run, spark):

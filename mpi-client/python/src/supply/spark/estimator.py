@@ -9,6 +9,7 @@ from pyspark.ml import Estimator
 from pyspark.sql import functions
 
 from supply.errors import SupplierError
+from supply.spark.column_names import quoted
 from supply.spark.features import features_array, require_columns
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import TorchModel
@@ -89,7 +90,7 @@ class TorchEstimator(Estimator[TorchModel]):
         if self._validation is None:
             return df, None
         if isinstance(self._validation, str):
-            held_out = functions.coalesce(functions.col(self._validation), functions.lit(False))
+            held_out = functions.coalesce(functions.col(quoted(self._validation)), functions.lit(False))
             return df.where(~held_out), df.where(held_out)
         if not 0 < self._validation < 1:
             raise SupplierError(f"validation is {self._validation}, must be between 0 and 1, or the name of a column")
@@ -99,5 +100,5 @@ class TorchEstimator(Estimator[TorchModel]):
     def _selected(self, df: DataFrame) -> DataFrame:
         require_columns(df, [self._label])
         kind = df.schema[self._label].dataType.typeName()
-        label = functions.col(self._label).cast("long" if kind in _INTEGERS else "float")
+        label = functions.col(quoted(self._label)).cast("long" if kind in _INTEGERS else "float")
         return df.select(features_array(df, self._features).alias(_FEATURES), label.alias(_LABEL))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions
 
 from supply.errors import SupplierError
+from supply.spark.column_names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -22,10 +23,10 @@ def features_array(df: DataFrame, columns: str | Sequence[str]) -> Column:
         # In Spark 3.5 it imports pandas, which only estimators need.
         from pyspark.ml.functions import vector_to_array
 
-        return vector_to_array(functions.col(names[0]), "float32")
+        return vector_to_array(functions.col(quoted(names[0])), "float32")
     if len(names) == 1 and kind.typeName() == "array":
-        return functions.col(names[0]).cast("array<float>")
-    return functions.array(*(functions.col(name).cast("float") for name in names))
+        return functions.col(quoted(names[0])).cast("array<float>")
+    return functions.array(*(functions.col(quoted(name)).cast("float") for name in names))
 
 
 def require_columns(df: DataFrame, names: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from supply.errors import SupplierError
 from supply.ranks.job import DataSpec, Job
 from supply.ranks.run_files import RunFiles
 from supply.spark import checks
+from supply.spark.column_names import quoted
 from supply.spark.launcher import make_launcher
 from supply.spark.run import Run
 from supply.spark.spark_jobs import Supplied
@@ -172,13 +173,13 @@ class Supplier:
             # While ranks validate, no block of df is released, and the other way round. Run finds stuck ranks then.
             "timeout": timeout if validation is None else _DAY_SECONDS,
         }  # fmt: skip
-        supplied = [Supplied(df.select(*columns), "train", {**options, "resume-positions": positions})]
+        supplied = [Supplied(df.select(*map(quoted, columns)), "train", {**options, "resume-positions": positions})]
         if validation is not None:
             # Other data, with a name of its own.
             named = {**options, "keep": keep and f"{keep} (validation)"}
             if over is not None:
                 named.update({"shuffle": "partitions", "exchange-fraction": None})
-            supplied.append(Supplied(validation.select(*columns), "validation", named))
+            supplied.append(Supplied(validation.select(*map(quoted, columns)), "validation", named))
         environment = {**self._environment, "SUPPLY_RESULTS_FOLDER": str(files.results_folder)}
         return Run(
             context, launcher, self._ranks, files, supplied, payload, timeout, environment, schema is not None
