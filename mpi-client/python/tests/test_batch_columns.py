@@ -64,6 +64,12 @@ def test_types_of_your_choice(batches_of, zero_copy, blocks, workers):
     assert got["x"].dtype == torch.float64 and got["x"].tolist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_type_that_numpy_does_not_have(batches_of, workers):
+    [got] = batches_of("int32", [1, 2], [3], workers=workers, dtypes={"x": torch.bfloat16})
+    assert got["x"].dtype == torch.bfloat16 and got["x"].tolist() == [1, 2, 3]
+
+
 @pytest.mark.parametrize("kind", UNSIGNED)
 def test_unsigned_integers_with_a_type(batches_of, kind):
     [got] = batches_of(kind, [1, 2], [65535], dtypes={"x": torch.long})
@@ -128,6 +134,17 @@ def test_nulls_with_a_mask(batches_of, zero_copy, workers):
 def test_nulls_with_a_value(batches_of, kind, values, fill, expected):
     [got] = batches_of(kind, values, [values[0] if values[0] is not None else True], nulls={"x": fill})
     assert got["x"].tolist()[:2] == expected and list(got) == ["x"]
+
+
+def test_nulls_with_a_value_of_the_chosen_type(batches_of):
+    [got] = batches_of("int32", [1, None], [3], nulls={"x": 0.5}, dtypes={"x": torch.float32})
+    assert got["x"].tolist() == [1, 0.5, 3]
+
+
+@pytest.mark.parametrize("fill", [0.5, float("nan")])
+def test_a_value_for_nulls_that_does_not_fit(batches_of, fill):
+    with pytest.raises(supply.ColumnError, match="column 'x'.*nulls gives .*, and torch.int32 has integers"):
+        batches_of("int32", [1, None], nulls={"x": fill})
 
 
 def test_nulls_of_a_list_are_none(batches_of):

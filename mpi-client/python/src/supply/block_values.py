@@ -136,9 +136,22 @@ class BlockValues:
         if valid is None:
             return values
         numbers = values.clone()
-        fill = self._nulls[column.name]
-        numbers[~torch.from_numpy(valid)] = 0 if fill == MASK else fill
+        numbers = numbers.to(self._dtypes.get(column.name, numbers.dtype))
+        numbers[~torch.from_numpy(valid)] = self._fill(column, numbers.dtype)
         return numbers
+
+    def _fill(self, column: _core.Column, dtype: torch.dtype) -> Any:
+        """The value of nulls in a tensor of that type."""
+        fill = self._nulls[column.name]
+        if fill == MASK:
+            return 0
+        if not dtype.is_floating_point and not float(fill).is_integer():
+            raise column_layout.refusal(
+                column,
+                f"nulls gives {fill}, and {dtype} has integers: give one, or SupplyDataset(dtypes="
+                f"{{{column.name!r}: torch.float32}})",
+            )
+        return fill
 
     def _refuse_nulls(self, column: _core.Column) -> None:
         name = column.name

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy
 import torch
 
 from supply.batch import Batch, Jagged, Values, copied
@@ -111,14 +112,24 @@ def unpacked(message: Any) -> Batch | None:
     return Batch((name, _with_tensors(values)) for name, values in message.items())
 
 
+class _BFloat16(NamedTuple):
+    """numpy has no such type: the same bits as integers."""
+
+    bits: numpy.ndarray
+
+
 def _with_arrays(values: Values) -> Any:
     """numpy arrays: PyTorch would move each tensor into a shared file of its own."""
     if isinstance(values, list):
         return values
+    if isinstance(values, torch.Tensor) and values.dtype == torch.bfloat16:
+        return _BFloat16(values.view(torch.int16).numpy())
     return Jagged(*(part.numpy() for part in values)) if isinstance(values, Jagged) else values.numpy()
 
 
 def _with_tensors(values: Any) -> Values:
     if isinstance(values, list):
         return values
+    if isinstance(values, _BFloat16):
+        return torch.from_numpy(values.bits).view(torch.bfloat16)
     return Jagged(*map(torch.from_numpy, values)) if isinstance(values, Jagged) else torch.from_numpy(values)
