@@ -103,7 +103,7 @@ class Job:
             **self._environment,
             "SPARK_CONF_DIR": str(work / "daemons"),
             "SPARK_DAEMON_MEMORY": os.environ.get("SPARK_DAEMON_MEMORY", "256m"),
-            "SPARK_DAEMON_JAVA_OPTS": f"{NO_PERF_DATA} -XX:+UseSerialGC -Djava.io.tmpdir={self._scratch}",
+            "SPARK_DAEMON_JAVA_OPTS": f'{NO_PERF_DATA} -XX:+UseSerialGC -Djava.io.tmpdir="{self._scratch}"',
         }
         master = self._start_master(daemon)
         if not master:
@@ -119,7 +119,10 @@ class Job:
             )
         command: list[object] = [places.launcher("supply-run"), "--master", master]
         command += ["--conf", f"spark.executor.memory={options.executor_memory}", "--conf"]
-        command += [f"spark.executor.defaultJavaOptions={NO_PERF_DATA} -Djava.io.tmpdir={self._scratch}", *run_options]
+        command += [
+            f'spark.executor.defaultJavaOptions={NO_PERF_DATA} -Djava.io.tmpdir="{self._scratch}"',
+            *run_options,
+        ]
         command += ["--ranks", sum(tasks for _, tasks in self._nodes), "--hosts", work / "hosts"]
         command += ["--mapped-files", mapped_files, "--named-pipes", named_pipes, "--", *program]
         # The nodes themselves remove what killed ranks leave: in a cancelled job no mpirun can.

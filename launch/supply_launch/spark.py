@@ -67,7 +67,7 @@ class Spark:
         temporary = tempfile.gettempdir()
         environment = self.environment()
         environment.setdefault("SPARK_LOCAL_DIRS", temporary)
-        settings = [f"spark.driver.defaultJavaOptions={NO_PERF_DATA} -Djava.io.tmpdir={temporary}"]
+        settings = [f'spark.driver.defaultJavaOptions={NO_PERF_DATA} -Djava.io.tmpdir="{temporary}"']
         if master.startswith("local"):
             # A local Spark talks to nobody outside this machine.
             environment["SPARK_LOCAL_IP"] = "127.0.0.1"
