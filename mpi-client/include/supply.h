@@ -146,9 +146,9 @@ static inline supply_status_t supply_try_next(supply_t *supply, supply_block_t *
 }
 
 /**
- * Releases a block. Blocks may be released in any order. The task gets the slot of a block when the program has
- * released the block and every Arrow array of it (supply_arrow.h), and the same for all blocks before it. SUPPLY_OK, or
- * _ARGUMENT if the block is not held.
+ * Releases a block. Blocks may be released in any order. The task gets the slot back when the block and all of its
+ * Arrow arrays (supply_arrow.h) are released, and those of every earlier block. SUPPLY_OK, or _ARGUMENT if the block is
+ * not held.
  */
 SUPPLY_API supply_status_t supply_release(supply_t *supply, const supply_block_t *block);
 

@@ -96,9 +96,10 @@ supply_matrix_t *supply_call_rows(supply_call_t *call, const char *result, const
 double *supply_call_array(supply_call_t *call, const char *result, uint64_t rows, uint64_t columns);
 
 /**
- * Whether the nodes have memory that the routine is about to use, beside its results. bytes: of this rank. A routine
- * that allocates without asking may be killed by the kernel, and all matrices are lost with its rank. Collective.
- * Not 0, on all ranks: a node has too little, and the call has failed with a text that names it; return the number.
+ * Checks that each node has the memory that the routine is about to allocate, besides its results. bytes: what this
+ * rank will allocate. A routine that allocates without asking may be killed by the kernel, and all matrices are lost
+ * with its rank. Collective. Not 0, on all ranks: a node has too little, and the call has failed with a text that names
+ * it; return the number.
  */
 int supply_call_check_memory(supply_call_t *call, uint64_t bytes);
 

@@ -105,7 +105,9 @@ class SupplyDataset(Closing, IterableDataset):
         if transform is not None and collate_fn is not None:
             raise ValueError("set either transform or collate_fn: one can call the other")
         if not isinstance(pin, bool) and not zero_copy:
-            raise ValueError("pin=stream is for zero_copy=True: PyTorch itself watches the copies of pinned copies")
+            raise ValueError(
+                "pin=stream needs zero_copy=True; without it PyTorch itself knows when copies end: set pin=True"
+            )
         self._pair = (config, local_rank)
         # Here, so that the program has the communicator of the ranks before the first iteration.
         self.comm: Any = None
