@@ -29,7 +29,10 @@ NAMED_PIPES = """\
 
 
 def write(pairs, folder, output, ring=None, block=None, group=None):
-    """Writes the config files of `pairs` pairs in `folder` into `output`. Returns the paths of both files."""
+    """Writes the config files of `pairs` pairs in `folder` into `output`. Returns the paths of both files.
+
+    Files that are there with the same lines stay as they are.
+    """
     folder, output = os.path.abspath(folder), pathlib.Path(output)
     if re.search(r"[\s#]", folder):
         raise Failure(
@@ -42,13 +45,14 @@ def write(pairs, folder, output, ring=None, block=None, group=None):
         output / "mapped-files.conf": MAPPED_FILES + "".join(f"{path}.mapped{suffix}\n" for path in paths),
         output / "named-pipes.conf": NAMED_PIPES + "".join(f"{path}.request {path}.notification\n" for path in paths),
     }
-    for file in contents:
-        if file.exists():
-            raise Failure(f"{file} is there already: remove it, or name another OUTPUT_FOLDER")
+    missing = {file: text for file, text in contents.items() if not file.exists()}
+    for file, text in contents.items():
+        if file not in missing and file.read_bytes() != text.encode():
+            raise Failure(f"{file} is there already with other lines: remove it, or name another OUTPUT_FOLDER")
     if not output.is_dir():
         output.mkdir(parents=True, mode=0o700)
         share(output, group, 0o750)
-    for file, text in contents.items():
+    for file, text in missing.items():
         file.write_text(text)
         share(file, group, 0o640)
     return list(contents)
