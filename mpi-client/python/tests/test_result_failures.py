@@ -45,13 +45,14 @@ def test_a_rank_is_killed_while_it_writes(files):
     again.abort("the test has ended")
 
 
-# Writes a block, forks a worker, and prints its process id.
+# Writes a block and forks a worker, which prints its process id when it has left the result to its parent.
 FORKING = """
 import os, supply, time
 s = supply.open("{folder}", 0, timeout=30)
 out = s.results("scores", "id long")
 out.write({{"id": [1]}})
-print(os.fork() or time.sleep(600), flush=True)
+if os.fork() == 0:
+    print(os.getpid(), flush=True)
 time.sleep(600)
 """
 
