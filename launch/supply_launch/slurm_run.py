@@ -13,7 +13,7 @@ import time
 from . import config_files, host_file, places, slurm_allocation, slurm_node
 from .command import Failure, Parser, add_config_options, heap_size, split_at_program
 from .processes import Sides, remove_folders
-from .spark import NO_PERF_DATA, Spark
+from .spark import Spark, java_options
 
 DESCRIPTION = """\
 Starts a standalone Spark in an allocation of Slurm, a master here and a worker on each node, and one run as
@@ -103,7 +103,7 @@ class Job:
             **self._environment,
             "SPARK_CONF_DIR": str(work / "daemons"),
             "SPARK_DAEMON_MEMORY": os.environ.get("SPARK_DAEMON_MEMORY", "256m"),
-            "SPARK_DAEMON_JAVA_OPTS": f'{NO_PERF_DATA} -XX:+UseSerialGC -Djava.io.tmpdir="{self._scratch}"',
+            "SPARK_DAEMON_JAVA_OPTS": f"-XX:+UseSerialGC {java_options(self._scratch)}",
         }
         master = self._start_master(daemon)
         if not master:
@@ -119,10 +119,7 @@ class Job:
             )
         command: list[object] = [places.launcher("supply-run"), "--master", master]
         command += ["--conf", f"spark.executor.memory={options.executor_memory}", "--conf"]
-        command += [
-            f'spark.executor.defaultJavaOptions={NO_PERF_DATA} -Djava.io.tmpdir="{self._scratch}"',
-            *run_options,
-        ]
+        command += [f"spark.executor.defaultJavaOptions={java_options(self._scratch)}", *run_options]
         command += ["--ranks", sum(tasks for _, tasks in self._nodes), "--hosts", work / "hosts"]
         command += ["--mapped-files", mapped_files, "--named-pipes", named_pipes, "--", *program]
         # The nodes themselves remove what killed ranks leave: in a cancelled job no mpirun can.

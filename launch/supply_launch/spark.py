@@ -14,6 +14,11 @@ NO_PERF_DATA = "-XX:-UsePerfData"
 _DEFAULTS = "spark-defaults.conf"
 
 
+def java_options(temporary):
+    """The options of a JVM that keeps its temporary files in that folder, as Spark's settings take them."""
+    return f'{NO_PERF_DATA} -Djava.io.tmpdir="{temporary}"'
+
+
 class Spark:
     """The Spark of SPARK_HOME (default: places.spark_home()), and the jar that is built for it."""
 
@@ -67,7 +72,7 @@ class Spark:
         temporary = tempfile.gettempdir()
         environment = self.environment()
         environment.setdefault("SPARK_LOCAL_DIRS", temporary)
-        settings = [f'spark.driver.defaultJavaOptions={NO_PERF_DATA} -Djava.io.tmpdir="{temporary}"']
+        settings = [f"spark.driver.defaultJavaOptions={java_options(temporary)}"]
         if master.startswith("local"):
             # A local Spark talks to nobody outside this machine.
             environment["SPARK_LOCAL_IP"] = "127.0.0.1"

@@ -86,9 +86,7 @@ supply_status_t exchange_mpi_transport(struct transport *transport, MPI_Comm com
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     }
     status = supply_mpi_duplicate(comm, &mpi->comm, limit, "called supply_exchange_open()", failure);
-    /* After a wait that was ended, MPI may still write into the context: it stays. */
-    const bool is_pending = status == SUPPLY_ERROR_TIMEOUT || status == SUPPLY_INTERRUPTED;
-    if (status != SUPPLY_OK && !is_pending) free_arguments(mpi);
+    if (status != SUPPLY_OK && !supply_mpi_is_pending(status)) free_arguments(mpi);
     *transport = (struct transport){.rank = rank,
                                     .ranks = ranks,
                                     .context = mpi,

@@ -29,8 +29,8 @@ extern "C" {
  *
  * Collective over the communicator, which must have all ranks and all feeders of the job: MPI_COMM_WORLD. *ranks
  * becomes a new communicator of the ranks, without the feeders. Use it instead of MPI_COMM_WORLD for everything else,
- * also for supply_exchange_open(). Free it with MPI_Comm_free(). If the call fails
- * before it has made the communicator, *ranks is MPI_COMM_NULL.
+ * also for supply_exchange_open(). Free it with MPI_Comm_free(). If the call fails before it has made the communicator,
+ * *ranks is MPI_COMM_NULL.
  *
  * options may be NULL. With feeders, the handle's pairs have the paths, the ring and the group that the feeder's node
  * sets. Of the options, timeout, interrupted, position and exchange count.

@@ -120,9 +120,7 @@ static supply_status_t make_link(struct link *link, MPI_Comm comm, const struct 
     mpi->end_key = MPI_KEYVAL_INVALID;
     link->context = mpi;
     status = supply_mpi_duplicate(comm, &mpi->comm, limit, "called supply_remote_open()", failure);
-    /* After a wait that was ended, MPI may still write into the context: it stays. */
-    const bool is_pending = status == SUPPLY_ERROR_TIMEOUT || status == SUPPLY_INTERRUPTED;
-    if (status != SUPPLY_OK && !is_pending) free(mpi);
+    if (status != SUPPLY_OK && !supply_mpi_is_pending(status)) free(mpi);
     return status;
 }
 

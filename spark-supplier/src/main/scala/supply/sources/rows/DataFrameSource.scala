@@ -22,5 +22,5 @@ private[rows] abstract class DataFrameSource(columns: IndexedSeq[RowColumn]) ext
 private object DataFrameSource {
   private final val SmallBytes = 16
   private final val TextLength = 256
-  private final val BytesLength = 257
+  private final val BytesLength = TextLength + 1
 }
