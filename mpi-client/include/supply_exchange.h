@@ -53,8 +53,8 @@ extern "C" {
  * exchange. A position after the end of an epoch does not depend on the exchange.
  *
  * On failure *supply is still the handle of the pair, supply_error() has the text, and the pair can only be closed.
- * After _TIMEOUT the copy of the communicator is still pending, because MPI cannot cancel it. Call MPI_Abort() then:
- * MPI_Finalize() may wait for it for ever (Open MPI does).
+ * After _TIMEOUT and SUPPLY_INTERRUPTED the copy of the communicator is still pending, because MPI cannot cancel it.
+ * Call MPI_Abort() then: MPI_Finalize() may wait for it for ever (Open MPI does).
  *
  * SUPPLY_OK, or, on all ranks: _ARGUMENT (bad options, or ranks whose options or positions differ), _TIMEOUT (a rank
  * did not call), _SYSTEM (MPI failed), _MEMORY, SUPPLY_INTERRUPTED.

@@ -152,6 +152,8 @@ void supply_filler_stop(supply_t *pair, const char *reason) {
 void supply_filler_fail(supply_t *pair, const struct failure *failure) {
     pair->failure = *failure;
     pair->broken = *failure;
+    /* Programs repeat a call that was interrupted. */
+    if (failure->status == SUPPLY_INTERRUPTED) pair->broken.status = SUPPLY_ERROR_ARGUMENT;
 }
 
 /* Notifies this side of what the filler has stored, as a task does. */

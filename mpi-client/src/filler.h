@@ -133,7 +133,8 @@ SUPPLY_API void supply_filler_claim(supply_t *pair);
  */
 SUPPLY_API void supply_filler_stop(supply_t *pair, const char *reason);
 
-/** The pair fails: supply_error() returns this text, and supply_next() this failure. */
+/** The pair fails: supply_error() returns this text, and supply_next() this failure, or _ARGUMENT after an
+ * interruption. */
 SUPPLY_API void supply_filler_fail(supply_t *pair, const struct failure *failure);
 
 #endif

@@ -39,7 +39,11 @@ static bool ends_waits(void *unused) {
 
 /* MPI cannot finish: its duplicate of the communicator never will be. */
 static void leave_without_exchange(supply_t *supply, int rank, supply_status_t status) {
-    if (rank == 0) printf("%s: %s\n", supply_status_name(status), supply_error(supply));
+    supply_block_t block;
+    if (rank == 0) {
+        printf("%s: %s\n", supply_status_name(status), supply_error(supply));
+        printf("then %s\n", supply_status_name(supply_next(supply, &block)));
+    }
     fflush(stdout);
     supply_close(supply);
     MPI_Barrier(MPI_COMM_WORLD);

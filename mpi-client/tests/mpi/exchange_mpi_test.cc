@@ -26,13 +26,15 @@ TEST(ExchangeMpiTest, FourRanksGroup) { expect_once("hash", "3000", {9, 8, 7, 11
 TEST(ExchangeMpiTest, ARankThatNeverComes) {
     FedRanks fed(2, "1");
     const Ended ended = fed.run(mpirun(2, {SUPPLY_TEST_EXCHANGE_IDS, "absent", "4000"}), {});
-    EXPECT_TRUE(says(ended.out, {"SUPPLY_ERROR_TIMEOUT", "supply_exchange_open()", "2 s"})) << ended.err;
+    EXPECT_TRUE(says(ended.out, {"SUPPLY_ERROR_TIMEOUT", "supply_exchange_open()", "2 s", "then SUPPLY_ERROR_TIMEOUT"}))
+        << ended.err;
 }
 
 TEST(ExchangeMpiTest, AnInterruptedOpening) {
     FedRanks fed(2);
     const Ended ended = fed.run(mpirun(2, {SUPPLY_TEST_EXCHANGE_IDS, "interrupted", "4000"}), {});
-    EXPECT_TRUE(says(ended.out, {"SUPPLY_INTERRUPTED", "supply_exchange_open()"})) << ended.err;
+    EXPECT_TRUE(says(ended.out, {"SUPPLY_INTERRUPTED", "supply_exchange_open()", "then SUPPLY_ERROR_ARGUMENT"}))
+        << ended.err;
 }
 
 } // namespace
