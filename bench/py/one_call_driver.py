@@ -36,7 +36,7 @@ def compute(frame, rows, ranks, epochs, folder):
 
 
 def supplied(frame, rows, ranks, epochs, folder):
-    return Supplier(ranks).run(train_supplied, frame, columns=COLUMNS, batch_size=BATCH, epochs=epochs)
+    return Supplier(ranks).run(train_supplied, frame, columns=COLUMNS, batch_size=BATCH, epochs=epochs, uneven="keep")
 
 
 def supplied_from_memory(frame, rows, ranks, epochs, folder):

@@ -58,7 +58,13 @@ def session(jar, driver):
 def main():
     jar, driver, epochs, *launchers = sys.argv[1:]
     spark = session(jar, driver)
-    options = {"df": spark.range(0, 1000, 1, 8), "columns": ["id"], "batch_size": 16, "epochs": int(epochs)}
+    options = {
+        "df": spark.range(0, 1000, 1, 8),
+        "columns": ["id"],
+        "batch_size": 16,
+        "epochs": int(epochs),
+        "uneven": "keep",
+    }
     for words in launchers:
         launcher, _, hosts = words.partition("=")
         if launcher == "torch":

@@ -26,6 +26,6 @@ df = spark.range(0, 10000, 1, 8).selectExpr("rand(1) as a", "rand(2) as b", "ran
 df = df.selectExpr("array(float(a), float(b), float(c)) as features", "float(a + 2 * b - c) as label")
 
 state = Supplier(ranks=2).run(
-    train, df, columns=["features", "label"], batch_size=64, epochs=5, seed=1, pad=True, learning_rate=0.1
+    train, df, columns=["features", "label"], batch_size=64, epochs=5, seed=1, kwargs={"learning_rate": 0.1}
 )
 print(state["weight"])

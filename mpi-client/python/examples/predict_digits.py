@@ -61,9 +61,7 @@ def main():
         spark.read.format("lmdb").option("partitions", 4 * arguments.ranks).load(lmdb)
         for lmdb in (arguments.train, arguments.test)
     )
-    state = supplier.run(
-        train, digits, columns=["data", "label"], batch_size=32, epochs=arguments.epochs, seed=1, pad=True
-    )
+    state = supplier.run(train, digits, columns=["data", "label"], batch_size=32, epochs=arguments.epochs, seed=1)
     predictions = supplier.run(
         predict,
         unseen,
@@ -71,7 +69,7 @@ def main():
         batch_size=1024,
         backend=None,  # These ranks do not communicate.
         results="key binary not null, predicted long not null",
-        state=state,
+        kwargs={"state": state},
     ).results
 
     joined = unseen.join(predictions, "key").cache()

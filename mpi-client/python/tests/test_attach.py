@@ -62,11 +62,11 @@ def use(spark, ranks):
 
 
 def test_one_program_after_the_other(spark, running):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     with attach(spark, running) as first:
         left = use(spark, first)
-    with pytest.raises(SupplierError, match="all matrices are gone: this program has left the ranks"):
+    with pytest.raises(RunError, match="all matrices are gone: this program has left the ranks"):
         left.to_numpy()
     with attach(spark, running) as second:
         assert (use(spark, second).to_numpy()[:, 1] == numpy.ones(40)).all()
@@ -85,46 +85,46 @@ def test_ranks_that_come_late_are_found_in_the_environment(spark, server, monkey
 
 
 def test_a_program_does_not_get_the_ranks_of_another(spark, running):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     with attach(spark, running) as first:
         matrix = use(spark, first)
-        with pytest.raises(SupplierError, match=r"the ranks hold matrices for the program 'pyspark-shell' \(local-.*"):
+        with pytest.raises(RunError, match=r"the ranks hold matrices for the program 'pyspark-shell' \(local-.*"):
             attach(spark, running)
         assert matrix.to_numpy().shape == (40, 2)
         with attach(spark, running, take_over=True) as second:
-            with pytest.raises(SupplierError, match="the program 'pyspark-shell' .* has taken the ranks over; all"):
+            with pytest.raises(RunError, match="the program 'pyspark-shell' .* has taken the ranks over; all"):
                 matrix.to_numpy()
             use(spark, second)
 
 
 def test_another_number_of_ranks_is_refused(spark, running):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
-    with pytest.raises(SupplierError, match="says that it is rank 0 of 2, not 0 of 1"):
-        attach(spark, running, n=1)
+    with pytest.raises(RunError, match="says that it is rank 0 of 2, not 0 of 1"):
+        attach(spark, running, ranks=1)
     with attach(spark, running) as ranks:
         use(spark, ranks)
 
 
 def test_ranks_that_nobody_has_started(spark, server):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
-    with pytest.raises(SupplierError, match="has no supply-server at .*or was never started with these config files"):
+    with pytest.raises(RunError, match="has no supply-server at .*or was never started with these config files"):
         attach(spark, server, timeout=1)
 
 
 def test_files_that_nobody_has_named(spark, monkeypatch):
-    from supply.spark import Ranks, SupplierError
+    from supply.spark import Ranks, RunError
 
     for name in ("SUPPLY_RANKS", "SUPPLY_HOSTS", "SUPPLY_MAPPED_FILES", "SUPPLY_NAMED_PIPES"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(SupplierError, match="set n= or SUPPLY_RANKS"):
+    with pytest.raises(RunError, match="set ranks= or SUPPLY_RANKS"):
         Ranks.attach(spark)
-    with pytest.raises(SupplierError, match="set named_pipes= or SUPPLY_NAMED_PIPES"):
+    with pytest.raises(RunError, match="set named_pipes= or SUPPLY_NAMED_PIPES"):
         Ranks.attach(spark, 1, mapped_files="mapped-files.conf")
-    with pytest.raises(SupplierError, match="cannot read the host file no-hosts"):
-        Ranks.attach(spark, hosts="no-hosts")
+    with pytest.raises(RunError, match="cannot read the host file no-hosts"):
+        Ranks.attach(spark, host_file="no-hosts")
 
 
 def assert_error(answer, pattern):

@@ -11,7 +11,7 @@ import threading
 import time
 
 import pytest
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.ranks.control import Control, connect, require_files
 
 LIMIT_SECONDS = 30
@@ -144,5 +144,5 @@ def test_ranks_are_accepted_again_when_files_are_free(control, received, limit_f
 def test_too_few_files(limit_files):
     limit_files(100)
     require_files(20)
-    with pytest.raises(SupplierError, match="the driver needs .* open files for this number of ranks.*ulimit -n"):
+    with pytest.raises(RunError, match="the driver needs .* open files for this number of ranks.*ulimit -n"):
         require_files(200)

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 import torch  # noqa: E402
 from pyspark.ml import Pipeline  # noqa: E402
 from pyspark.ml.feature import VectorAssembler  # noqa: E402
-from supply.spark import Supplier, SupplierError, TorchEstimator  # noqa: E402
+from supply.spark import RunError, Supplier, TorchEstimator  # noqa: E402
 
 RANKS, ROWS, EPOCHS = 2, 1000, 6
 
@@ -83,5 +83,5 @@ def test_a_classifier_of_two_columns_predicts_an_array(points, supplier):
     ],
 )
 def test_wrong_columns_are_refused_before_anything_starts(points, options, says):
-    with pytest.raises(SupplierError, match=says):
+    with pytest.raises(RunError, match=says):
         TorchEstimator(torch.nn.Linear(1, 1), torch.nn.MSELoss(), **options).fit(points)

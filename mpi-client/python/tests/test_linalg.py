@@ -296,17 +296,17 @@ def all_matrices(spark, ranks, matrices, small):
 
 @pytest.mark.parametrize("text", WRONG)
 def test_wrong_parameters(ranks, all_matrices, text):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     if "symmetric" in text and not HAS_SLEPC:
         pytest.skip("libsupply_linalg was built without SLEPc")
-    with pytest.raises(SupplierError, match=text):
+    with pytest.raises(RunError, match=text):
         WRONG[text](ranks, all_matrices)
 
 
 def test_more_memory_than_the_node_has(spark, ranks, matrices):
     """Of the ranks together: the kernel would let each of them have it, and end one when they use it."""
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     # Each of the three ranks needs columns² values.
@@ -314,18 +314,18 @@ def test_more_memory_than_the_node_has(spark, ranks, matrices):
     many = ranks.matrix(
         spark.range(0, 4, 1, 2).selectExpr(f"transform(sequence(1, {columns}), x -> double(x)) as x"), "x"
     )
-    with pytest.raises(SupplierError) as raised:
+    with pytest.raises(RunError) as raised:
         ranks.call("truncated_svd", many, k=2, method="gram")
     told = r"the routine truncated_svd needs ([0-9.]+) GB on node \S+, and [0-9.]+ GB are free"
     (needed,) = re.findall(told, str(raised.value))
     assert float(needed) == pytest.approx(3 * 8 * columns**2 / 1e9, rel=0.01)
-    many.drop()
+    many.release()
     assert ranks.call("gram", matrices["dense"]).shape == (COLUMNS, COLUMNS)
 
 
 def test_an_array_is_no_matrix_of_rows(ranks, matrices):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     gram = ranks.call("gram", matrices["dense"])
-    with pytest.raises(SupplierError, match="A is a small array, which every rank has: this routine needs rows"):
+    with pytest.raises(RunError, match="A is a small array, which every rank has: this routine needs rows"):
         ranks.call("gram", gram)

@@ -202,11 +202,11 @@ def test_a_grid_of_params(df, ranks):
 def test_params_are_explained_and_errors_name_what_is_wrong(df, ranks):
     from pyspark.sql.utils import IllegalArgumentException
     from supply.linalg import PCA, KMeans
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     pca = PCA(ranks, inputCol="features", outputCol="x")
     assert "k: how many are computed (> 0) (undefined)" in pca.explainParams()
-    with pytest.raises(SupplierError, match="k is 6: it must be from 1 to 5, the smaller side of A"):
+    with pytest.raises(RunError, match="k is 6: it must be from 1 to 5, the smaller side of A"):
         pca.setK(6).fit(df)
     with pytest.raises(IllegalArgumentException, match="Column label must be of vectors, and is double"):
         pca.setInputCol("label").fit(df)

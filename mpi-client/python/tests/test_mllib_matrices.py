@@ -159,15 +159,15 @@ def test_an_array_has_the_numbers_of_its_rows_as_indices(spark, ranks):
 
 
 def test_rows_without_keys_and_with_text_as_keys(spark, ranks):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     matrix = ranks.matrix(row_matrix(spark))
     assert (matrix.to_row_matrix().numRows(), matrix.to_row_matrix().numCols()) == (ROWS, COLUMNS)
     for convert in (matrix.to_indexed_row_matrix, matrix.to_coordinate_matrix, matrix.to_block_matrix):
-        with pytest.raises(SupplierError, match="have no keys, and MLlib needs an index for each"):
+        with pytest.raises(RunError, match="have no keys, and MLlib needs an index for each"):
             convert()
     text = ranks.matrix(spark.range(3).selectExpr("string(id) as name", "double(id) as x"), ["x"], "name")
-    with pytest.raises(SupplierError, match="keys of Matrix .* are string, and MLlib's indices are integers"):
+    with pytest.raises(RunError, match="keys of Matrix .* are string, and MLlib's indices are integers"):
         text.to_indexed_row_matrix()
 
 
@@ -179,7 +179,7 @@ def test_integers_are_indices(spark, ranks):
 
 def test_bad_matrices_are_refused_and_others_stay(spark, ranks):
     from pyspark.mllib.linalg.distributed import CoordinateMatrix, MatrixEntry
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     def entries(*entries):
         rdd = spark.sparkContext.parallelize([MatrixEntry(*entry) for entry in entries], 2)
@@ -192,11 +192,11 @@ def test_bad_matrices_are_refused_and_others_stay(spark, ranks):
         (entries((1, 5, 1.0)), "entries in row 1, columns 5 to 5, and the matrix is 3 × 3"),
         (entries((1, 2, float("nan"))), "the row with key 1 has NaN in place 2"),
     ):
-        with pytest.raises(SupplierError, match=text):
+        with pytest.raises(RunError, match=text):
             ranks.matrix(matrix)
-    with pytest.raises(SupplierError, match="a CoordinateMatrix has rows and indices of its own: leave out features"):
+    with pytest.raises(RunError, match="a CoordinateMatrix has rows and indices of its own: leave out features"):
         ranks.matrix(coordinates(spark), "features")
-    with pytest.raises(SupplierError, match="features is not set"):
+    with pytest.raises(RunError, match="features is not set"):
         ranks.matrix(spark.range(3))
     assert (kept.to_numpy() == VALUES).all()
 

@@ -1,4 +1,4 @@
-"""SupplyDataset(pin=...): a batch keeps its slot of the ring until the device has copied it."""
+"""SupplyDataset(pin_memory=...): a batch keeps its slot of the ring until the device has copied it."""
 
 import threading
 
@@ -45,7 +45,7 @@ def pinned(files, monkeypatch):
     monkeypatch.setattr("supply.pinned.require_device", lambda: None)
     monkeypatch.setattr("supply.pinned.pin_ring", lambda *_: lambda: None)
     stream = Stream()
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin=stream)
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin_memory=stream)
     data.opened()
     task = Task(*files.paths)
     yield data, task, stream
@@ -105,7 +105,7 @@ def test_a_ring_is_unregistered_after_its_copies_and_before_its_pair_ends(files,
     unpin = lambda: seen.extend([stream.events[0].done, files.remaining()])  # noqa: E731
     monkeypatch.setattr("supply.pinned.require_device", lambda: None)
     monkeypatch.setattr("supply.pinned.pin_ring", lambda *_: unpin)
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, zero_copy=True, pin=stream)
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, zero_copy=True, pin_memory=stream)
     data.opened()
     task = Task(*files.paths)
     supply_blocks(task, 1)
@@ -127,7 +127,7 @@ def test_copies_ask_for_pinned_memory(files, tmp_path, monkeypatch):
 
     monkeypatch.setattr(torch, "empty", empty)
     data = SupplyDataset(
-        files.folder, 0, columns=["x", "y"], batch_size=3, timeout=30, zero_copy=True, pin=Stream(),
+        files.folder, 0, columns=["x", "y"], batch_size=3, timeout=30, zero_copy=True, pin_memory=Stream(),
         ragged={"x": "jagged"}, dtypes={"y": torch.float64},
     )  # fmt: skip
     data.opened()
@@ -146,16 +146,16 @@ def test_copies_ask_for_pinned_memory(files, tmp_path, monkeypatch):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 @pytest.mark.parametrize("zero_copy", [False, True])
 def test_pin_without_a_device(files, zero_copy):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, zero_copy=zero_copy, pin=True)
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, zero_copy=zero_copy, pin_memory=True)
     for _ in range(2):
-        with pytest.raises(supply.SupplyError, match="pin=True: .* no CUDA device"):
+        with pytest.raises(supply.SupplyError, match="pin_memory=True: .* no CUDA device"):
             next(iter(data))
         assert files.remaining() == []
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_copies_that_a_device_starts_late(files):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin=True)
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin_memory=True)
     data.opened()
     task = Task(*files.paths)
     count = 10 * BLOCKS_OF_RING
@@ -173,7 +173,7 @@ def test_copies_that_a_device_starts_late(files):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_values_in_place_are_copied_to_pinned_memory(files, tmp_path):
-    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin=True)
+    data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin_memory=True)
     data.opened()
     task = Task(*files.paths)
     values = [bytes(range(first, first + 24)) for first in range(0, 80, 20)]

@@ -82,15 +82,15 @@ def test_vectors_of_spark_ml_are_rows_of_a_matrix(spark, ranks):
 
 def test_sparse_vectors_are_a_sparse_matrix(spark, ranks):
     from pyspark.ml.linalg import Vectors
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     rows = [(Vectors.sparse(4, {1: 3.0, 3: -1.0}),), (Vectors.dense(0, 0, 2, 0),), (Vectors.sparse(4, {}),)]
     matrix = ranks.matrix(spark.createDataFrame(rows, ["vector"]), features="vector", sparse=True)
     assert matrix.shape == (3, 4)
     assert ranks.call("entries", matrix).to_numpy().tolist() == [0.0, 3.0, 2.0, -1.0]
-    with pytest.raises(SupplierError, match="a sparse matrix cannot be fetched"):
+    with pytest.raises(RunError, match="a sparse matrix cannot be fetched"):
         matrix.to_numpy()
-    with pytest.raises(SupplierError, match="a sparse matrix comes from one column of vectors"):
+    with pytest.raises(RunError, match="a sparse matrix comes from one column of vectors"):
         ranks.matrix(spark.range(3), features=["id"], sparse=True)
 
 
@@ -188,18 +188,18 @@ def test_more_ranks_than_rows(ranks, spark):
     ],
 )
 def test_bad_input_leaves_other_handles_as_they_were(ranks, numbers, matrix, wrong, text):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
-    with pytest.raises(SupplierError, match=text):
+    with pytest.raises(RunError, match=text):
         wrong(ranks, numbers, matrix)
     assert ranks.call("copy", matrix).shape == (NUMBERS, 3)
 
 
 def test_rows_that_are_refused_wait_for_no_last_words_of_the_ranks(ranks, numbers, monkeypatch):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     monkeypatch.setattr(ranks._server, "last_words", lambda: pytest.fail("the ranks have not ended"))
-    with pytest.raises(SupplierError, match="has NaN in place 0"):
+    with pytest.raises(RunError, match="has NaN in place 0"):
         ranks.matrix(numbers.selectExpr("sqrt(-1) as x"), ["x"])
 
 
@@ -221,25 +221,25 @@ def test_spark_knows_how_many_rows_it_has_computed(spark):
 
 
 def test_more_than_the_driver_takes_is_refused(ranks):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     array = ranks.call("large", columns=1 << 28)
-    with pytest.raises(SupplierError, match=r"has 2\.1 GB, and the driver takes at most 2 GiB"):
+    with pytest.raises(RunError, match=r"has 2\.1 GB, and the driver takes at most 2 GiB"):
         array.to_numpy()
 
 
 def test_a_dropped_handle_is_refused(ranks, numbers):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     gone = ranks.matrix(numbers, features=["id"])
-    gone.drop()
-    with pytest.raises(SupplierError, match="there is no matrix"):
+    gone.release()
+    with pytest.raises(RunError, match="there is no matrix"):
         ranks.call("copy", gone)
 
 
 def test_a_handle_that_python_forgets_is_freed(ranks, numbers):
     forgotten = ranks.matrix(numbers, features=["id"])
-    java = forgotten.java
+    java = forgotten._java
     del forgotten
     ranks.call("column_sums", ranks.matrix(numbers, features=["id"]), library="libcolumn_sums.so")
     with pytest.raises(Exception, match="it was dropped"):
@@ -247,9 +247,9 @@ def test_a_handle_that_python_forgets_is_freed(ranks, numbers):
 
 
 def test_a_matrix_of_other_ranks_is_refused(spark, libraries, ranks, matrix):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
-    with started(spark, libraries, n=1) as others, pytest.raises(SupplierError, match="belongs to other ranks"):
+    with started(spark, libraries, ranks=1) as others, pytest.raises(RunError, match="belongs to other ranks"):
         others.call("copy", matrix)
 
 

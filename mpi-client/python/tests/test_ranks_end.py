@@ -71,16 +71,16 @@ def test_rows_outlive_the_ranks(spark, libraries, numbers):
 
 
 def test_one_rank_that_cannot_open_its_pair_fails_the_command_on_all(spark, libraries, numbers):
-    from supply.spark import Ranks, SupplierError
+    from supply.spark import Ranks, RunError
 
     with (
         shared_memory() as folder,
         Ranks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks,
     ):
-        with unusable_pair(folder, 1), pytest.raises(SupplierError, match="rank 1: .* is not a regular file"):
+        with unusable_pair(folder, 1), pytest.raises(RunError, match="rank 1: .* is not a regular file"):
             ranks.matrix(numbers, features="features")
         matrix = ranks.matrix(numbers, features="features")
-        with unusable_pair(folder, 1), pytest.raises(SupplierError, match="rank 1: .* is not a regular file"):
+        with unusable_pair(folder, 1), pytest.raises(RunError, match="rank 1: .* is not a regular file"):
             matrix.to_df()
         assert not list(pathlib.Path(folder).glob("*-results-*"))
         assert matrix.to_numpy().shape == (NUMBERS, 3)
@@ -92,12 +92,12 @@ def test_a_rank_that_ends_first_sends_heartbeats_until_the_last_one_has_ended(sp
 
 
 def test_heartbeats_say_the_step_and_of_how_many(spark, libraries):
-    from supply.spark import Ranks, SupplierError
+    from supply.spark import Ranks, RunError
 
     others = servers()
     with (
         shared_memory() as folder,
-        pytest.raises(SupplierError, match="all matrices of these ranks are gone"),
+        pytest.raises(RunError, match="all matrices of these ranks are gone"),
         Ranks(spark, RANKS, libraries=libraries, server=SERVER, folder=folder, timeout=60) as ranks,
     ):
         program = {"program": "stranger", "take_over": True}
@@ -113,36 +113,36 @@ def test_heartbeats_say_the_step_and_of_how_many(spark, libraries):
 
 
 def test_the_last_words_of_a_rank_are_in_the_error(spark, libraries):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     with (
         started(spark, libraries) as ranks,
-        pytest.raises(SupplierError, match=r"(?s)signal: SIGABRT.*has not declared the parameter 'undeclared'"),
+        pytest.raises(RunError, match=r"(?s)signal: SIGABRT.*has not declared the parameter 'undeclared'"),
     ):
         ranks.call("blunder")
 
 
 def test_a_crash_is_told_with_rank_and_signal(spark, libraries, numbers):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     with started(spark, libraries) as ranks:
         matrix = ranks.matrix(numbers, features="features")
-        with pytest.raises(SupplierError, match="rank 1 on node .* was ended in the routine crash by signal: SIGSEGV"):
+        with pytest.raises(RunError, match="rank 1 on node .* was ended in the routine crash by signal: SIGSEGV"):
             ranks.call("crash", rank=1)
-        with pytest.raises(SupplierError, match="all matrices are gone: rank 1"):
+        with pytest.raises(RunError, match="all matrices are gone: rank 1"):
             matrix.to_numpy()
     gone = "by signal: SIGSEGV; all matrices of these ranks are gone"
-    with started(spark, libraries) as ranks, pytest.raises(SupplierError, match=gone):
+    with started(spark, libraries) as ranks, pytest.raises(RunError, match=gone):
         ranks.call("crash", rank=-1)
 
 
 def test_a_killed_rank_is_told(spark, libraries):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     others = servers()
     with started(spark, libraries) as ranks:
         os.kill(next(process for process in servers() if process not in others), signal.SIGKILL)
-        with pytest.raises(SupplierError, match="all matrices of these ranks are gone"):
+        with pytest.raises(RunError, match="all matrices of these ranks are gone"):
             ranks.call("wait")
 
 
@@ -169,14 +169,14 @@ def test_ctrl_c_cancels_again_what_had_not_begun(spark):
 
 
 def test_a_server_that_does_not_start_says_why(spark, libraries):
-    from supply.spark import Ranks, SupplierError
+    from supply.spark import Ranks, RunError
 
     with shared_memory() as folder:
-        with pytest.raises(SupplierError, match="there is no program 'no-server'"):
+        with pytest.raises(RunError, match="there is no program 'no-server'"):
             Ranks(spark, 1, server="no-server", folder=folder)
         long = pathlib.Path(folder, "x" * 90)
         long.mkdir()
-        with pytest.raises(SupplierError, match="supply-server did not start: .*has more than 107 bytes"):
+        with pytest.raises(RunError, match="supply-server did not start: .*has more than 107 bytes"):
             Ranks(spark, 1, server=SERVER, libraries=libraries, folder=long)
         long.rmdir()
 

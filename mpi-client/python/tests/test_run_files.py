@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import pytest
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.ranks.run_files import RunFiles
 
 NOBODY = 65534
@@ -22,7 +22,7 @@ each_folder = pytest.mark.parametrize("name", MAKE)
 
 
 def expect_refused(files, name):
-    with pytest.raises(SupplierError, match=f"{getattr(files, name)} on .* belongs to another user"):
+    with pytest.raises(RunError, match=f"{getattr(files, name)} on .* belongs to another user"):
         MAKE[name](files)
 
 
@@ -75,7 +75,7 @@ def test_the_space_for_the_rings(tmp_path, size, fits):
     if mount.returncode != 0:
         pytest.skip("this user may not mount a file system")
     try:
-        refused = pytest.raises(SupplierError, match="on node has 1 MiB free, but the rings of its ranks need 16 MiB")
+        refused = pytest.raises(RunError, match="on node has 1 MiB free, but the rings of its ranks need 16 MiB")
         with contextlib.nullcontext() if fits else refused:
             RunFiles(str(tmp_path), "run", ("train",), 1).require_space(2, "node")
     finally:

@@ -70,7 +70,7 @@ def test_there_is_no_jar_for_another_pyspark(monkeypatch):
     monkeypatch.delenv("SUPPLY_JAR", raising=False)
     monkeypatch.setattr(pyspark, "__version__", "9.9.1")
     with pytest.raises(
-        supply.spark.SupplierError, match=r"no jar for PySpark 9\.9\.1 .*install a PySpark of .*4\.1.* SUPPLY_JAR"
+        supply.spark.RunError, match=r"no jar for PySpark 9\.9\.1 .*install a PySpark of .*4\.1.* SUPPLY_JAR"
     ):
         supply.spark.jars()
 
@@ -88,13 +88,13 @@ def test_a_jar_for_another_spark_is_refused(tmp_path):
         pytest.skip("there is no jar for another Spark: run 'make build-every-spark'")
     done = run(tmp_path, NAMED, SUPPLY_JAR=str(other))
     assert done.returncode == 1
-    assert "SupplierError: this jar is built for Spark 3.5 with Scala 2.12, and this is Spark 4." in done.stderr
+    assert "RunError: this jar is built for Spark 3.5 with Scala 2.12, and this is Spark 4." in done.stderr
 
 
 def test_a_jar_that_is_named(monkeypatch, tmp_path):
     jar = tmp_path / "mine.jar"
     monkeypatch.setenv("SUPPLY_JAR", str(jar))
-    with pytest.raises(supply.spark.SupplierError, match="SUPPLY_JAR names .*mine.jar, which is not a file"):
+    with pytest.raises(supply.spark.RunError, match="SUPPLY_JAR names .*mine.jar, which is not a file"):
         supply.spark.jars()
     jar.touch()
     assert supply.spark.jars() == str(jar)
@@ -125,4 +125,4 @@ def test_a_worker_runs_the_python_of_the_driver(tmp_path):
 def test_a_session_without_the_jar_is_refused(tmp_path):
     done = run(tmp_path, WITHOUT)
     assert done.returncode == 1
-    assert "SupplierError: this session does not have the Supplier's jar: restart Python" in done.stderr
+    assert "RunError: this session does not have the Supplier's jar: restart Python" in done.stderr

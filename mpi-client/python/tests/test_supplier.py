@@ -17,7 +17,7 @@ prepare_environment()
 pytest.importorskip("pyspark")
 
 from supply.ranks.versions import Versions  # noqa: E402
-from supply.spark import RankError, Supplier, SupplierError  # noqa: E402
+from supply.spark import RankError, RunError, Supplier  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 LIMIT_SECONDS = 240
@@ -31,9 +31,11 @@ def run():
     """Supplier.run. After it, nothing is left."""
     with shared_memory() as folder:
 
-        def run_in_folder(function, df, *, ranks=RANKS, columns=("id", "features"), ring=None, **options):
+        def run_in_folder(
+            function, df, *, ranks=RANKS, columns=("id", "features"), ring=None, uneven="keep", **options
+        ):
             supplier = Supplier(ranks=ranks, folder=folder, ring=ring)
-            return supplier.run(function, df, columns=list(columns), batch_size=BATCH, **options)
+            return supplier.run(function, df, columns=list(columns), batch_size=BATCH, uneven=uneven, **options)
 
         yield run_in_folder
 
@@ -67,7 +69,7 @@ def test_rank_0_returns_what_all_ranks_have_had(run, spark, capfd):
         distributed.all_gather_object(gathered, epochs)
         return gathered
 
-    first, second = run(train, rows(spark, ROWS), epochs=2, seed=3, greeting="hello from")
+    first, second = run(train, rows(spark, ROWS), epochs=2, seed=3, kwargs={"greeting": "hello from"})
     for epoch in range(2):
         assert sorted(first[epoch] + second[epoch]) == list(range(ROWS))
     assert first[0] != first[1]
@@ -135,7 +137,7 @@ def test_padded_ranks_make_equal_steps_with_validation(run, spark):
         distributed.all_gather_object(gathered, steps)
         return gathered
 
-    first, second = run(train, rows(spark, 90, 3), validation=rows(spark, 10, 2), pad=True, epochs=2)
+    first, second = run(train, rows(spark, 90, 3), validation=rows(spark, 10, 2), uneven="pad", epochs=2)
     # Three partitions of 30 rows: one rank has two of them.
     assert [steps for steps, _ in first] == [steps for steps, _ in second] == [4, 4]
     # Validation rows are never repeated.
@@ -182,7 +184,7 @@ def test_a_script_gets_data_and_arguments(run, spark, tmp_path, capfd):
         "print(sys.argv[1:], sum(len(batch['id']) for batch in supply.spark.data()), __name__)\n"
         "sys.exit(0)\n"
     )
-    assert run(script, rows(spark, ROWS), learning_rate=0.5) is None
+    assert run(script, rows(spark, ROWS), kwargs={"learning_rate": 0.5}) is None
     lines = [line for line in capfd.readouterr().out.splitlines() if "--learning-rate" in line]
     assert sorted(line[:8] for line in lines) == ["[rank 0]", "[rank 1]"]
     assert sum(int(count) for line in lines for count in re.findall(r"\] (\d+) __main__", line)) == ROWS
@@ -249,7 +251,7 @@ def test_a_result_that_the_driver_cannot_have_is_named(run, spark):
 
         return Unloadable()
 
-    with pytest.raises(SupplierError, match=r"cannot unpickle the result of rank 0 \(invalid literal"):
+    with pytest.raises(RunError, match=r"cannot unpickle the result of rank 0 \(invalid literal"):
         run(train, rows(spark, ROWS))
 
 
@@ -291,14 +293,14 @@ def test_a_stuck_rank_ends_the_run_and_says_where_it_is(run, spark, capfd):
             if os.environ["RANK"] == "1":
                 time.sleep(1000)
 
-    with pytest.raises(SupplierError, match="rank 1 .* released no block for 20 s"):
+    with pytest.raises(RunError, match="rank 1 .* released no block for 20 s"):
         run(stuck_here, rows(spark, ROWS), epochs=1000, timeout=20)
     assert re.search(r"\[rank 1\] .* in stuck_here", capfd.readouterr().err)
 
 
 def test_a_failure_of_spark_is_the_cause(run, spark):
     bad = spark.range(0, ROWS, 1, 4).selectExpr("if(id = 777, raise_error('row 777 is bad'), id) as id")
-    with pytest.raises(SupplierError, match="row 777 is bad"):
+    with pytest.raises(RunError, match="row 777 is bad"):
         run(lambda data: list(data), bad, columns=["id"])
 
 
@@ -308,35 +310,34 @@ def test_a_failure_of_spark_is_the_cause(run, spark):
         ({"columns": ["id", "label"]}, r"'label' is not a column \(columns of df: id, features\)"),
         ({"columns": []}, "must be a list of one or more names"),
         ({"ranks": 5}, r"5 ranks need 5 task slots.*local\[5\].*use master local\[6\]"),
-        ({"drop_last": True, "pad": True}, "exclude each other"),
         ({"resume": [{"position": None}, {"position": None, "resume_positions": "x"}]}, "of several runs"),
         ({"resume": [{"position": "1:2:exchange:3"}]}, "of the middle of an epoch with shuffle='all'"),
         ({"resume": []}, "these are none"),
-        ({"function": lambda data: None, "shufle": "elements"}, "unexpected keyword argument 'shufle'"),
+        ({"function": lambda data: None, "kwargs": {"epochs": 5}}, "unexpected keyword argument 'epochs'"),
         ({"function": "no/such/script.py"}, "cannot read the script no/such/script.py"),
     ],
 )
 def test_wrong_input_is_refused_before_anything_starts(run, spark, options, says):
-    with pytest.raises(SupplierError, match=says):
+    with pytest.raises(RunError, match=says):
         run(**{"function": list, "df": rows(spark, ROWS), **options})
 
 
 def test_a_column_of_a_wrong_type_is_named_with_a_remedy(run, spark):
     df = rows(spark, ROWS).selectExpr("cast(id as decimal(10, 2)) as price", "struct(id) as pair")
-    with pytest.raises(SupplierError, match=r"'price' is decimal\(10,2\): cast it to double; 'pair' is struct<id:"):
+    with pytest.raises(RunError, match=r"'price' is decimal\(10,2\): cast it to double; 'pair' is struct<id:"):
         run(list, df, columns=["price", "pair"])
 
 
 def test_an_object_that_cannot_be_pickled_is_named(run, spark):
     lock = threading.Lock()
-    with pytest.raises(SupplierError, match=r"'lock' \(lock\) cannot be pickled"):
+    with pytest.raises(RunError, match=r"'lock' \(lock\) cannot be pickled"):
         run(lambda data: lock.acquire(), rows(spark, ROWS))
-    with pytest.raises(SupplierError, match=r"'transform' \(function\) cannot be pickled"):
+    with pytest.raises(RunError, match=r"'transform' \(function\) cannot be pickled"):
         run(list, rows(spark, ROWS), transform=lambda batch: lock)
 
 
 def test_a_node_with_too_little_memory_is_named(run, spark):
-    with pytest.raises(SupplierError, match=r"/dev/shm/.* on .* has \d+ MiB free, but the rings of its ranks need"):
+    with pytest.raises(RunError, match=r"/dev/shm/.* on .* has \d+ MiB free, but the rings of its ranks need"):
         run(list, rows(spark, ROWS), ring=1 << 50)
 
 
@@ -344,13 +345,13 @@ def test_executors_without_the_package_are_named(run, spark, monkeypatch):
     without = "/usr/bin/python3"
     monkeypatch.setenv("PYSPARK_PYTHON", without)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", without)
-    with pytest.raises(SupplierError, match=f"executor on .*: {without} cannot import supply .*: install"):
+    with pytest.raises(RunError, match=f"executor on .*: {without} cannot import supply .*: install"):
         run(list, rows(spark, ROWS))
 
 
 def test_another_version_of_the_package_is_refused():
     versions = Versions(supply="0.0.1")
-    with pytest.raises(SupplierError, match=r"the package supply is [\d.]+ on n1, but 0.0.1 on the driver: install"):
+    with pytest.raises(RunError, match=r"the package supply is [\d.]+ on n1, but 0.0.1 on the driver: install"):
         versions.check("n1")
 
 

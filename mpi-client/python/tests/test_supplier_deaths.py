@@ -90,7 +90,7 @@ def test_a_killed_executor(start):
     program = start(CLUSTER)
     (executor,) = program.processes("org.apache.spark.executor.CoarseGrainedExecutorBackend")
     os.kill(executor, signal.SIGKILL)
-    assert program.end().startswith("failed: SupplierError: ")
+    assert program.end().startswith("failed: RunError: ")
 
 
 @pytest.mark.long
@@ -106,7 +106,7 @@ def test_a_killed_jvm_of_the_driver(start):
     program = start(LOCAL)
     (jvm,) = program.processes("org.apache.spark.deploy.SparkSubmit")
     os.kill(jvm, signal.SIGKILL)
-    assert program.end().startswith("failed: SupplierError: ")
+    assert program.end().startswith("failed: RunError: ")
 
 
 @pytest.mark.long
@@ -114,7 +114,7 @@ def test_a_killed_node_process(start):
     program = start(LOCAL)
     (node,) = program.processes("supply.ranks.node")
     os.kill(node, signal.SIGKILL)
-    assert program.end().startswith("failed: SupplierError: ")
+    assert program.end().startswith("failed: RunError: ")
 
 
 @pytest.mark.long
@@ -123,7 +123,7 @@ def test_a_killed_mpirun(start):
     # Its children are the ranks.
     mpirun = next(pid for pid in program.processes("supply.ranks.mpi_rank") if program.process.pid == _parent(pid))
     os.kill(mpirun, signal.SIGKILL)
-    assert program.end() == "failed: SupplierError: mpirun was killed by SIGKILL"
+    assert program.end() == "failed: RunError: mpirun was killed by SIGKILL"
 
 
 @pytest.mark.long

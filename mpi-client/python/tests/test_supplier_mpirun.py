@@ -11,7 +11,7 @@ from supplier_session import prepare_environment, rows, session_fixture, shared_
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.spark import RankError, Supplier, SupplierError, checks  # noqa: E402
+from supply.spark import RankError, RunError, Supplier, checks  # noqa: E402
 from supply.spark.host_file import read_host_file  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
@@ -36,7 +36,7 @@ def run(spark):
 
 def test_an_exchange_without_mpi4py_is_refused(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SupplierError, match="over mpi4py, which is not installed"):
+    with pytest.raises(RunError, match="over mpi4py, which is not installed"):
         checks.exchange_over("all", "mpirun", None)
 
 
@@ -50,7 +50,7 @@ def hosts(folder, slots):
 def test_a_host_with_two_lines(tmp_path):
     file = tmp_path / "hosts"
     file.write_text("localhost\nlocalhost\n")
-    with pytest.raises(SupplierError, match="hosts:2: localhost has a line already: write one line for each host"):
+    with pytest.raises(RunError, match="hosts:2: localhost has a line already: write one line for each host"):
         read_host_file(file)
 
 
@@ -113,7 +113,7 @@ def test_an_exception_is_the_cause_while_others_wait_for_the_rank(run):
 
 
 def test_mpirun_says_why_it_fails(run, tmp_path):
-    with pytest.raises(SupplierError, match="(?s)^mpirun failed with status 1: There are not enough slots"):
+    with pytest.raises(RunError, match="(?s)^mpirun failed with status 1: There are not enough slots"):
         run(list, host_file=hosts(tmp_path, RANKS - 1))
 
 
@@ -131,11 +131,11 @@ def test_mpirun_says_why_it_fails(run, tmp_path):
     ],
 )
 def test_wrong_input_is_refused_before_anything_starts(run, options, says):
-    with pytest.raises(SupplierError, match=says):
+    with pytest.raises(RunError, match=says):
         run(list, **options)
 
 
 def test_a_missing_mpirun_is_named(run, monkeypatch):
     monkeypatch.setenv("MPIRUN", "no-such-mpirun --verbose")
-    with pytest.raises(SupplierError, match="there is no 'no-such-mpirun' on PATH"):
+    with pytest.raises(RunError, match="there is no 'no-such-mpirun' on PATH"):
         run(list)

@@ -25,7 +25,14 @@ def run(spark):
     from supply.spark import Supplier
 
     def call(function, launcher="torch", **options):
-        options = {"columns": ["id", "features"], "batch_size": 64, "results": SCHEMA, "timeout": 60, **options}
+        options = {
+            "columns": ["id", "features"],
+            "batch_size": 64,
+            "results": SCHEMA,
+            "timeout": 60,
+            "uneven": "keep",
+            **options,
+        }
         return Supplier(ranks=RANKS, launcher=launcher, folder=folder).run(function, rows(spark, COUNT), **options)
 
     with shared_memory() as folder:
@@ -47,7 +54,7 @@ def predict(data, factor):
 def test_predictions_come_back_and_join_the_input(run, spark, launcher):
     from supply.spark import release
 
-    returned = run(predict, launcher, factor=2.0)
+    returned = run(predict, launcher, kwargs={"factor": 2.0})
     assert returned.value == "predicted"
     assert returned.results.schema.simpleString() == "struct<id:bigint,score:double,name:string>"
     joined = rows(spark, COUNT).join(returned.results, "id")
@@ -61,8 +68,8 @@ def test_predictions_come_back_and_join_the_input(run, spark, launcher):
 def test_rows_are_read_after_other_runs(run):
     from supply.spark import release
 
-    first = run(predict, factor=1.0)
-    second = run(predict, factor=3.0)
+    first = run(predict, kwargs={"factor": 1.0})
+    second = run(predict, kwargs={"factor": 3.0})
     assert first.results.where("score = id").count() == COUNT
     assert second.results.where("score = 3 * id").count() == COUNT
     release(first.results)
@@ -110,10 +117,10 @@ def test_a_wrong_column_is_named(run):
 
 
 def test_a_wrong_schema_is_refused_before_anything_starts(run):
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
-    with pytest.raises(SupplierError, match="results is 'id lnog'"):
-        run(predict, results="id lnog", factor=1.0)
+    with pytest.raises(RunError, match="results is 'id lnog'"):
+        run(predict, results="id lnog", kwargs={"factor": 1.0})
 
 
 def test_a_struct_type_is_a_schema(run, spark):
@@ -122,6 +129,6 @@ def test_a_struct_type_is_a_schema(run, spark):
 
     schema = rows(spark, 1).selectExpr("id", "cast(id as double) as score", "'' as name").schema
     assert isinstance(schema, StructType)
-    returned = run(predict, results=schema, factor=1.0)
+    returned = run(predict, results=schema, kwargs={"factor": 1.0})
     assert returned.results.count() == COUNT
     release(returned.results)

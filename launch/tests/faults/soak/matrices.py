@@ -72,10 +72,10 @@ def _kill_a_server(ground):
 
 def _failure(call):
     """The message of a call that must fail."""
-    from supply.spark import SupplierError
+    from supply.spark import RunError
 
     try:
         call()
-    except SupplierError as error:
+    except RunError as error:
         return str(error)
     raise AssertionError("a call to ranks that are gone has succeeded")

@@ -27,12 +27,12 @@ def executors_killed_while_spark_reads(ground):
 
 def killed_while_ranks_write(ground):
     """Either there are all rows, or there is an error: never a table that lacks some."""
-    from supply.spark import SupplierError, release
+    from supply.spark import RunError, release
 
     with _a_kill(ground):
         try:
             results = _run(ground)
-        except SupplierError as error:
+        except RunError as error:
             assert str(error)
             return
     _check(ground, results)
@@ -51,7 +51,7 @@ def _run(ground):
     rows = ground.cluster.session.range(0, COUNT, 1, 8).selectExpr("id", "double(id) as x")
     supplier = Supplier(ranks=RANKS, folder=str(ground.memory))
     schema = "id long not null, score double"
-    return supplier.run(_write_scores, rows, batch_size=BATCH, results=schema, timeout=TIMEOUT).results
+    return supplier.run(_write_scores, rows, batch_size=BATCH, results=schema, timeout=TIMEOUT, uneven="keep").results
 
 
 def _check(ground, results):

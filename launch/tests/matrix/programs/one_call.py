@@ -32,7 +32,7 @@ spark = supply.spark.session(SparkSession.builder.master(f"local[{cores}]").conf
 df = spark.range(0, ROWS, 1, 4 * RANKS).withColumnRenamed("id", "number")
 done = Supplier(ranks=RANKS, launcher=launcher).run(
     double, df, columns=["number"], batch_size=100, backend=None, results="number long, double long",
-    over_mpi=launcher == "mpirun",
+    kwargs={"over_mpi": launcher == "mpirun"},
 )  # fmt: skip
 [row] = done.results.selectExpr("count(distinct number) as rows", "sum(double) as sum").collect()
 print(f"rows: rows={row.rows} sum={row['sum']}")

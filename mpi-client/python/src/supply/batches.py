@@ -30,7 +30,7 @@ class Batches:
         self._pin = pin
 
     def of(self, blocks: Iterable[Block]) -> Generator[tuple[Batch, str], None, None]:
-        """Each batch, and the place after it (Block.place_after()). The last one may be smaller."""
+        """Each batch, and the place after it (Block.position_after()). The last one may be smaller."""
         partial = _PartialBatch(self)
         position = ""
         for block in blocks:
@@ -39,7 +39,7 @@ class Batches:
             while begin < count:
                 end = min(begin + self._batch_size - partial.filled, count)
                 part = _rows(columns, begin, end, count)
-                position = block.place_after(end)
+                position = block._place_after(end)
                 if partial.filled or end - begin < self._batch_size:
                     partial.append(part, end - begin)
                     batch = partial.take() if partial.filled == self._batch_size else None

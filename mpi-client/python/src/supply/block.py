@@ -143,9 +143,9 @@ class Block:
 
         With more feeders than ranks, raises SupplyError if the rank reads several pairs.
         """
-        return positions.known(self.place_after(elements))
+        return positions.known(self._place_after(elements))
 
-    def place_after(self, elements: int) -> str:
+    def _place_after(self, elements: int) -> str:
         """position_after(), or "" if the rank reads several pairs."""
         return self._core.position_after(elements)
 

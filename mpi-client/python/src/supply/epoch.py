@@ -53,7 +53,7 @@ class Epoch(IterableDataset):
         # Claimed now and not before: some libraries take a stream for its schema alone.
         for block in self.dataset.claim_blocks(self.number):
             rows = pyarrow.record_batch(block).select(schema.names)
-            self.dataset.hand_out(Step(Batch(), block.place_after(len(block))))
+            self.dataset.hand_out(Step(Batch(), block._place_after(len(block))))
             # Otherwise they would hold the block during the next wait.
             del block
             yield rows if self.dataset.is_zero_copy else _copied(rows, schema)

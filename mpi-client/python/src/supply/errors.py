@@ -53,11 +53,15 @@ class ColumnError(SupplyError, TypeError):
     status = "SUPPLY_OK"
 
 
-class SupplierError(SupplyError):
-    """A run that could not start or that failed. The text names the cause and what to do."""
+class RunError(SupplyError):
+    """A run of supply.spark that could not start or that failed. The text names the cause and what to do."""
 
 
-class RankError(SupplierError):
+class RunTimeoutError(RunError, SupplyTimeoutError):
+    """A run that failed because something took longer than a limit. The text names the option that sets the limit."""
+
+
+class RankError(RunError):
     """A rank raised an exception, or its process ended. `__cause__` is the rank's exception, if it could be pickled.
 
     rank, host: which rank, and where it ran.

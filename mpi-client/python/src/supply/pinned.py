@@ -22,7 +22,9 @@ _READ_ONLY = 8
 def require_device() -> None:
     """Raises SupplyError if there is no CUDA device."""
     if not torch.cuda.is_available():
-        raise SupplyError(f"pin=True: PyTorch {torch.__version__} finds no CUDA device here: leave pin out")
+        raise SupplyError(
+            f"pin_memory=True: PyTorch {torch.__version__} finds no CUDA device here: leave pin_memory out"
+        )
 
 
 def pin_ring(address: int, size: int) -> Callable[[], None]:
@@ -32,9 +34,9 @@ def pin_ring(address: int, size: int) -> Callable[[], None]:
     status = int(cuda.cudaHostRegister(ring, size - _RING_OFFSET, _READ_ONLY))
     if status != 0:
         raise SupplyError(
-            f"pin=True: cudaHostRegister of {size - _RING_OFFSET} bytes failed with CUDA error {status}: the device "
-            "may not take read-only memory, or the limit of locked memory (ulimit -l) is too low: leave pin out, or "
-            "set ring= smaller"
+            f"pin_memory=True: cudaHostRegister of {size - _RING_OFFSET} bytes failed with CUDA error {status}: the "
+            "device may not take read-only memory, or the limit of locked memory (ulimit -l) is too low: leave "
+            "pin_memory out, or set ring= smaller"
         )
     return lambda: cuda.cudaHostUnregister(ring) and None
 

@@ -71,7 +71,7 @@ class SupplyDataset(Closing, IterableDataset):
     zero_copy: a batch inside one block is not copied. Do not change it in place (see Block.torch()); it occupies the
         block's slot while you keep it. A batch over several blocks is a copy, and so is one of values in place
         (Supplier --in-place) that do not lie at equal distances in their file.
-    pin: True: batches are in pinned memory, for copies with non_blocking=True. With zero_copy the ring itself is
+    pin_memory: True: batches are in pinned memory, for copies with non_blocking=True. With zero_copy the ring itself is
         registered with CUDA, and values in place are copied. A batch then keeps its slot of the ring until the current
         stream has done everything that you queued before you asked for the next batch. If you copy on another
         torch.cuda.Stream, pass that stream.
@@ -92,7 +92,7 @@ class SupplyDataset(Closing, IterableDataset):
         uneven: str = "keep",
         process_group: torch.distributed.ProcessGroup | None = None,
         zero_copy: bool = False,
-        pin: bool | Stream = False,
+        pin_memory: bool | Stream = False,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -104,9 +104,10 @@ class SupplyDataset(Closing, IterableDataset):
             raise ValueError("load_state_dict() sets the position: leave position out")
         if transform is not None and collate_fn is not None:
             raise ValueError("set either transform or collate_fn: one can call the other")
-        if not isinstance(pin, bool) and not zero_copy:
+        if not isinstance(pin_memory, bool) and not zero_copy:
             raise ValueError(
-                "pin=stream needs zero_copy=True; without it PyTorch itself knows when copies end: set pin=True"
+                "pin_memory=stream needs zero_copy=True; without it PyTorch itself knows when copies end: set "
+                "pin_memory=True"
             )
         self._pair = (config, local_rank)
         # Here, so that the program has the communicator of the ranks before the first iteration.
@@ -121,14 +122,14 @@ class SupplyDataset(Closing, IterableDataset):
             options["comm"] = transport_over(self.comm if comm is None else comm, options.get("timeout"))
         self._options = options
         values = BlockValues(columns, dtypes or {}, ragged or {}, nulls or {})
-        self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin))
+        self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin_memory))
         self._batches_of_workers = Batches(values, batch_size, dtypes or {}, zero_copy=True, pin=False)
         self.columns = list(columns)
         self.is_zero_copy = zero_copy
         self._transform = transform if collate_fn is None else partial(_collated, collate_fn)
         self._steps = EqualSteps(uneven, batch_size, process_group, limit_of(options.get("timeout")))
-        self._copies = PendingCopies(None if pin is True else pin) if pin and zero_copy else None
-        self._is_pinned = bool(pin)
+        self._copies = PendingCopies(None if pin_memory is True else pin_memory) if pin_memory and zero_copy else None
+        self._is_pinned = bool(pin_memory)
         self._supply: Supply | None = None
         self._unpin: Callable[[], object] | None = None
         self._wanted_epoch: int | None = None

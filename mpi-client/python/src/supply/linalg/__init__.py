@@ -3,7 +3,7 @@
     from supply.linalg import PCA
     from supply.spark import Ranks
 
-    with Ranks(spark, n=4) as ranks:
+    with Ranks(spark, ranks=4) as ranks:
         model = PCA(ranks, k=20, inputCol="features", outputCol="pca").fit(df)
     model.transform(df)
 

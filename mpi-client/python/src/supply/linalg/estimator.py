@@ -55,12 +55,12 @@ class RanksEstimator(JavaEstimator[_Model]):
     def __init__(self, ranks: Ranks, **params: Any) -> None:
         super().__init__()
         self._ranks = ranks
-        self._java_obj = self._new_java_obj(f"supply.linalg.{type(self).__name__}", self.uid, ranks.java)
+        self._java_obj = self._new_java_obj(f"supply.linalg.{type(self).__name__}", self.uid, ranks._java)
         self._set(**{name: value for name, value in params.items() if value is not None})
 
     def _fit_java(self, dataset: Any) -> Any:
-        # Ctrl-C ends it, and errors of ranks are SupplierErrors.
-        return self._ranks.ask(lambda: super(RanksEstimator, self)._fit_java(dataset))
+        # Ctrl-C ends it, and errors of ranks are RunErrors.
+        return self._ranks._ask(lambda: super(RanksEstimator, self)._fit_java(dataset))
 
 
 class Decomposition(RanksEstimator[_Model], HasK, VectorColumns, HasSparse):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.ranks.messages import Message
 
 _ADDRESS, KEY = "SUPPLY_CONTROL_ADDRESS", "SUPPLY_CONTROL_KEY"
@@ -145,11 +145,11 @@ class Control:
 
 
 def require_files(connections: int) -> None:
-    """Raises SupplierError if the driver may not open as many files more."""
+    """Raises RunError if the driver may not open as many files more."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = len(os.listdir("/proc/self/fd")) + connections
     if limit < needed:
-        raise SupplierError(
+        raise RunError(
             f"the driver needs {needed} open files for this number of ranks, and may open {limit}: raise the limit "
             "(ulimit -n) before you start it"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 
 if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
@@ -15,7 +15,7 @@ _current: RankData | None = None
 def data() -> RankData:
     """This rank's data set, in a script that Supplier.run has started."""
     if _current is None:
-        raise SupplierError("supply.spark.data() is for a script that Supplier.run starts on a rank")
+        raise RunError("supply.spark.data() is for a script that Supplier.run starts on a rank")
     return _current
 
 

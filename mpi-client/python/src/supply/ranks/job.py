@@ -36,19 +36,20 @@ class DataSpec:
 class Job:
     """What a rank calls: a function, or a script as its name and text.
 
-    arguments: of the function, or --name value for the script. backend: of torch.distributed; None: it is not
-        initialized.
+    args, kwargs: of the function after the data. A script gets args as words, and kwargs as --name value.
+    backend: of torch.distributed; None: it is not initialized.
     """
 
     function: Callable[..., Any] | None
     script: tuple[str, str] | None
-    arguments: dict[str, Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
     data: DataSpec
     backend: str | None
 
     def run(self, data: RankData) -> Any:
         if self.function is not None:
-            return self.function(data, **self.arguments)
+            return self.function(data, *self.args, **self.kwargs)
         assert self.script is not None
         return self._run_script(*self.script)
 
@@ -58,8 +59,8 @@ class Job:
             path = os.path.join(folder, os.path.basename(name))
             with open(path, "w") as file:
                 file.write(text)
-            options = ((f"--{key.replace('_', '-')}", str(value)) for key, value in self.arguments.items())
-            sys.argv = [name, *(word for option in options for word in option)]
+            options = ((f"--{key.replace('_', '-')}", str(value)) for key, value in self.kwargs.items())
+            sys.argv = [name, *map(str, self.args), *(word for option in options for word in option)]
             try:
                 runpy.run_path(path, run_name="__main__")
             except SystemExit as end:

@@ -7,7 +7,7 @@ import platform
 import socket
 import sys
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.ranks.control import connect
 from supply.ranks.keeper import start_keeper
 from supply.ranks.messages import NodeFailed
@@ -35,7 +35,7 @@ def prepare_rank() -> bool:
             # The other ranks of this node read the files when all ranks have started.
             spec.files.write_config()
             spec.files.require_space(int(os.environ["LOCAL_WORLD_SIZE"]), host)
-    except SupplierError as error:
+    except RunError as error:
         connect().send(NodeFailed(str(error)))
         return False
     return True

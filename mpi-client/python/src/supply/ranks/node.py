@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.ranks.control import Peer, connect
 from supply.ranks.messages import NodeFailed, NodeStarted, RankEnded, Stop
 from supply.ranks.node_spec import NodeSpec
@@ -117,7 +117,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: node.stop(Stop()))
     try:
         node.run()
-    except SupplierError as error:
+    except RunError as error:
         driver.send(NodeFailed(str(error)))
     return 0
 

@@ -9,7 +9,7 @@ import shutil
 import stat
 from dataclasses import dataclass, field
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 
 # What libsupply takes if the config line has no sizes (docs/CONFIG-FILES.md).
 _DEFAULT_BLOCKS, _DEFAULT_BLOCK = 4, 2 << 20
@@ -80,12 +80,12 @@ class RunFiles:
         except FileExistsError:
             found = os.lstat(folder)
         except OSError as error:
-            raise SupplierError(
+            raise RunError(
                 f"cannot make {folder} on {platform.node()} ({error.strerror}): each node needs a "
                 "folder in memory that executors and ranks share: Supplier(folder=...)"
             ) from error
         if not stat.S_ISDIR(found.st_mode) or found.st_uid not in users or found.st_mode & 0o022:
-            raise SupplierError(
+            raise RunError(
                 f"{folder} on {platform.node()} exists, and is a link, or belongs to another user (uid "
                 f"{found.st_uid}), or can be written by others (mode {stat.S_IMODE(found.st_mode):04o}): "
                 "name a folder that only users you trust can write (folder=...)"
@@ -93,13 +93,13 @@ class RunFiles:
         return False
 
     def require_space(self, ranks: int, host: str) -> None:
-        """Raises SupplierError if the rings of this node do not fit into the folder."""
+        """Raises RunError if the rings of this node do not fit into the folder."""
         needed = ranks * len(self.kinds) * (self.ring or _DEFAULT_BLOCKS * (self.block or _DEFAULT_BLOCK))
         space = os.statvfs(self.folder)
         free = space.f_bavail * space.f_frsize
         # A tmpfs without a limit has no blocks.
         if space.f_blocks > 0 and free < needed:
-            raise SupplierError(
+            raise RunError(
                 f"{self.folder} on {host} has {free >> 20} MiB free, but the rings of its ranks need {needed >> 20} "
                 f"MiB: make {self.folder} larger, or ring smaller (Supplier(ring=...))"
             )

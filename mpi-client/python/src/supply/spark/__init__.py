@@ -9,14 +9,18 @@
                 ...
         return model.module.state_dict()
 
-    state = Supplier(ranks=4).run(train, df, columns=["features", "label"], batch_size=64, epochs=10, learning_rate=0.1)
+    state = Supplier(ranks=4).run(train, df, batch_size=64, epochs=10, kwargs={"learning_rate": 0.1})
 
 Or as a stage of pyspark.ml: TorchEstimator(...).fit(df). docs/ONE-CALL.md is the guide.
 
-Or routines of MPI libraries on the rows of a DataFrame: Ranks(spark, n=4). docs/OFFLOAD.md is the guide.
+Or routines of MPI libraries on the rows of a DataFrame: Ranks(spark, ranks=4). docs/OFFLOAD.md is the guide.
 """
 
-from supply.errors import RankError, SupplierError
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from supply.errors import RankError, RunError, RunTimeoutError
 from supply.ranks.current import data
 from supply.spark.estimator import TorchEstimator
 from supply.spark.ranks import Ranks
@@ -26,12 +30,17 @@ from supply.spark.spark_session import jars, session
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import TorchModel
 
+if TYPE_CHECKING:
+    from supply.ranks.rank_data import RankData
+
 __all__ = [
+    "RankData",
     "RankError",
     "Ranks",
+    "RunError",
     "RunResult",
+    "RunTimeoutError",
     "Supplier",
-    "SupplierError",
     "TorchEstimator",
     "TorchModel",
     "data",
@@ -39,3 +48,12 @@ __all__ = [
     "release",
     "session",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """RankData, the type of `data`, needs PyTorch, which a driver may lack."""
+    if name == "RankData":
+        from supply.ranks.rank_data import RankData
+
+        return RankData
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Calls into the JVM that Ctrl-C ends, and whose errors are SupplierErrors."""
+"""Calls into the JVM that Ctrl-C ends, and whose errors are RunErrors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.spark.threads import in_thread
 
 # How long a cancelled call may take to end, and when it is cancelled again until then.
@@ -21,7 +21,7 @@ _Returned = TypeVar("_Returned")
 def run_cancellable(
     context: Any, call: Callable[[], _Returned], cancel: Callable[[], None] = lambda: None
 ) -> _Returned:
-    """What the call returns. Raises SupplierError for the product's own errors.
+    """What the call returns. Raises RunError for the product's own errors.
 
     Ctrl-C ends its Spark jobs; cancel: ends what else it does.
     It runs on a thread of its own: a signal's handler, PySpark's also, cannot use the JVM during a call of its thread.
@@ -52,6 +52,6 @@ def _of_python(error: BaseException) -> BaseException:
     java = getattr(error, "java_exception", None)
     if java is None or not java.getClass().getName().startswith("supply."):
         return error
-    known = SupplierError(java.getMessage())
+    known = RunError(java.getMessage())
     known.__cause__ = error
     return known

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from supply.errors import SupplierError, SupplyError
+from supply.errors import RunError, SupplyError
 from supply.result_schema import fields_of
 
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
@@ -20,7 +20,7 @@ _SUPPLIED = (*_NUMBERS, "boolean", "string", "binary", "date", "timestamp", "tim
 def check_session(df: Any) -> Any:
     """The SparkContext of a DataFrame."""
     if type(df).__module__.startswith("pyspark.sql.connect"):
-        raise SupplierError(
+        raise RunError(
             "Supplier.run needs a session of Spark Classic, because it starts tasks on the executors: over Spark "
             "Connect, start the ranks yourself and use df.write.format('supply') (docs/DATAFRAMES.md)"
         )
@@ -35,19 +35,19 @@ def check_jar(context: Any) -> None:
     The JVM of this Python took its jars when it started.
     """
     if "JavaPackage" in type(context._jvm.supply.python.Nodes).__name__:
-        raise SupplierError(
+        raise RunError(
             "this session does not have the Supplier's jar: restart Python, and make its first session with "
             "supply.spark.session(). With spark-submit, give the path of supply.spark.jars() to --jars"
         )
     built_for = context._jvm.supply.core.BuiltFor
     if built_for.mismatch():
-        raise SupplierError(f"{built_for.mismatch()}: {built_for.fix()}")
+        raise RunError(f"{built_for.mismatch()}: {built_for.fix()}")
 
 
 def check_columns(df: Any, columns: Sequence[str], name: str = "df") -> None:
     """Refuses missing columns and columns of types that ranks cannot get."""
     if isinstance(columns, str) or not columns:
-        raise SupplierError(f"columns is {columns!r}: it must be a list of one or more names of columns")
+        raise RunError(f"columns is {columns!r}: it must be a list of one or more names of columns")
     types = {field.name: field.dataType for field in df.schema.fields}
     problems = [f"'{column}' is not a column" for column in columns if column not in types]
     problems += [
@@ -56,7 +56,7 @@ def check_columns(df: Any, columns: Sequence[str], name: str = "df") -> None:
         if column in types and not _is_supplied(types[column])
     ]
     if problems:
-        raise SupplierError(f"{'; '.join(problems)} (columns of {name}: {', '.join(types)})")
+        raise RunError(f"{'; '.join(problems)} (columns of {name}: {', '.join(types)})")
 
 
 def exchange_over(shuffle: str, launcher: str, backend: str | None) -> str | None:
@@ -64,12 +64,12 @@ def exchange_over(shuffle: str, launcher: str, backend: str | None) -> str | Non
     if shuffle != "all":
         return None
     if launcher == "torch" and backend is None:
-        raise SupplierError(
+        raise RunError(
             "with shuffle='all' the ranks exchange elements over torch.distributed: leave backend=None out, or use "
             "launcher='mpirun'"
         )
     if launcher == "mpirun" and importlib.util.find_spec("mpi4py") is None:
-        raise SupplierError(
+        raise RunError(
             "with shuffle='all' and launcher='mpirun' the ranks exchange elements over mpi4py, which is not installed: "
             "install it on every node, or use launcher='torch'"
         )
@@ -98,7 +98,7 @@ def result_schema(schema: Any) -> str:
     try:
         fields_of(text)
     except SupplyError as error:
-        raise SupplierError(f"results is {text!r}: {error}") from None
+        raise RunError(f"results is {text!r}: {error}") from None
     return text
 
 
@@ -112,22 +112,22 @@ def read_script(path: str | os.PathLike[str]) -> tuple[str, str]:
         with open(path) as file:
             return os.fspath(path), file.read()
     except OSError as error:
-        raise SupplierError(f"cannot read the script {os.fspath(path)}: {error.strerror}") from error
+        raise RunError(f"cannot read the script {os.fspath(path)}: {error.strerror}") from error
 
 
-def check_arguments(function: Any, arguments: dict[str, Any]) -> None:
-    """Refuses arguments that the function does not take: they may be misspelled options."""
+def check_arguments(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Refuses arguments that the function does not take."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         # A script, or a function in C.
         return
     try:
-        signature.bind(None, **arguments)
+        signature.bind(None, *args, **kwargs)
     except TypeError as error:
-        raise SupplierError(
-            f"{getattr(function, '__name__', function)} is called with data and {list(arguments)}, but "
-            f"{error}: run() passes the options that it does not know itself"
+        raise RunError(
+            f"{getattr(function, '__name__', function)}{signature} cannot be called with the data, "
+            f"args={tuple(args)!r} and kwargs={kwargs!r}: {error}"
         ) from None
 
 
@@ -140,14 +140,14 @@ def pickled(job: Any, function: Any) -> bytes:
             f"'{name}' ({type(value).__name__})" for name, value in _captured(job, function) if not _pickles(value)
         ]
         what = f"{', '.join(names)} cannot be pickled" if names else "it cannot be pickled"
-        raise SupplierError(
+        raise RunError(
             f"the function {getattr(function, '__name__', function)} cannot go to the ranks: {what} ({error}): make it "
             "inside the function, or pass what it is made from"
         ) from error
 
 
 def _captured(job: Any, function: Any) -> list[tuple[str, Any]]:
-    captured = {**job.data.options, **job.arguments}
+    captured = {**job.data.options, **{f"args[{i}]": value for i, value in enumerate(job.args)}, **job.kwargs}
     if inspect.isfunction(function):
         variables = inspect.getclosurevars(function)
         captured = {**variables.globals, **variables.nonlocals, **captured}

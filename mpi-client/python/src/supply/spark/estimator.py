@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.ml import Estimator
 from pyspark.sql import functions
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.spark.column_names import quoted
 from supply.spark.features import features_array, require_columns
 from supply.spark.supplier import Supplier
@@ -79,9 +79,9 @@ class TorchEstimator(Estimator[TorchModel]):
         training, validation = self._split(dataset)
         trained = self._supplier.run(
             train, self._selected(training), columns=[_FEATURES, _LABEL], batch_size=self._batch_size,
-            epochs=self._epochs, seed=self._training.seed, pad=True,
+            epochs=self._epochs, seed=self._training.seed, uneven="pad",
             validation=None if validation is None else self._selected(validation),
-            **self._options, training=self._training,
+            kwargs={"training": self._training}, **self._options,
         )  # fmt: skip
         return TorchModel(trained, self._features, self._prediction)
 
@@ -93,7 +93,7 @@ class TorchEstimator(Estimator[TorchModel]):
             held_out = functions.coalesce(functions.col(quoted(self._validation)), functions.lit(False))
             return df.where(~held_out), df.where(held_out)
         if not 0 < self._validation < 1:
-            raise SupplierError(f"validation is {self._validation}, must be between 0 and 1, or the name of a column")
+            raise RunError(f"validation is {self._validation}, must be between 0 and 1, or the name of a column")
         first, second = df.randomSplit([1 - self._validation, self._validation], self._training.seed)
         return first, second
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from supply.errors import RankError, SupplierError
+from supply.errors import RankError, RunError
 from supply.ranks.messages import Failure, RankEnded
 
 
@@ -28,7 +28,7 @@ class Cause:
     """error: what Supplier.run raises. original: the exception that it reports, if there is one."""
 
     priority: Priority
-    error: SupplierError
+    error: RunError
     original: BaseException | None = None
 
     @property
@@ -76,8 +76,8 @@ def of_job(what: str, error: BaseException) -> Cause:
     """what: the job, for the text."""
     name, text = _java_cause(error)
     if name.startswith("supply.core.Rank"):
-        return Cause(Priority.PAIR, SupplierError(text), error)
-    return Cause(Priority.SPARK, SupplierError(f"{what}: {text}"), error)
+        return Cause(Priority.PAIR, RunError(text), error)
+    return Cause(Priority.SPARK, RunError(f"{what}: {text}"), error)
 
 
 def _java_cause(error: BaseException) -> tuple[str, str]:

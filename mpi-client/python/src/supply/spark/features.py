@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.spark.column_names import quoted
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def features_array(df: DataFrame, columns: str | Sequence[str]) -> Column:
 
 
 def require_columns(df: DataFrame, names: Sequence[str]) -> None:
-    """Raises SupplierError if one of these columns is missing."""
+    """Raises RunError if one of these columns is missing."""
     missing = [f"'{name}'" for name in names if name not in df.columns]
     if missing:
-        raise SupplierError(f"df has no column {', '.join(missing)} (columns of df: {', '.join(df.columns)})")
+        raise RunError(f"df has no column {', '.join(missing)} (columns of df: {', '.join(df.columns)})")

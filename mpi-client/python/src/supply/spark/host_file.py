@@ -6,7 +6,7 @@ import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 
 
 def read_host_file(path: str | os.PathLike[str]) -> list[tuple[str, int]]:
@@ -14,15 +14,15 @@ def read_host_file(path: str | os.PathLike[str]) -> list[tuple[str, int]]:
     try:
         lines = pathlib.Path(path).read_text().splitlines()
     except OSError as error:
-        raise SupplierError(f"cannot read the host file {os.fspath(path)}: {error.strerror}") from error
+        raise RunError(f"cannot read the host file {os.fspath(path)}: {error.strerror}") from error
     hosts: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         host, *words = line.partition("#")[0].split() or [""]
         slots = next((word.removeprefix("slots=") for word in words if word.startswith("slots=")), "1")
         if not slots.isdigit():
-            raise SupplierError(f"{os.fspath(path)}:{number}: slots={slots} is not a number")
+            raise RunError(f"{os.fspath(path)}:{number}: slots={slots} is not a number")
         if host in hosts:
-            raise SupplierError(
+            raise RunError(
                 f"{os.fspath(path)}:{number}: {host} has a line already: write one line for each host, with slots=n"
             )
         if host:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.ranks.control import Peer
 from supply.ranks.messages import Stop
 from supply.ranks.run_files import RunFiles
@@ -43,14 +43,14 @@ class Launcher(Protocol):
 
 
 def make_launcher(name: str, ranks: int, host_file: str | os.PathLike[str] | None) -> Launcher:
-    """Raises SupplierError for a bad name or host file, or without mpirun."""
+    """Raises RunError for a bad name or host file, or without mpirun."""
     from supply.spark.mpirun_launcher import MpirunLauncher
     from supply.spark.torch_launcher import TorchLauncher
 
     if name == "mpirun":
         return MpirunLauncher(ranks, host_file)
     if name != "torch":
-        raise SupplierError(f"launcher is '{name}', must be 'torch' or 'mpirun'")
+        raise RunError(f"launcher is '{name}', must be 'torch' or 'mpirun'")
     if host_file is not None:
-        raise SupplierError("host_file is for launcher='mpirun': Spark's executors are the hosts of launcher='torch'")
+        raise RunError("host_file is for launcher='mpirun': Spark's executors are the hosts of launcher='torch'")
     return TorchLauncher(ranks)

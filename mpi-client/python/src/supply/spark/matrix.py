@@ -24,7 +24,7 @@ class Matrix(MLlibMatrix):
 
     def __init__(self, ranks: Ranks, java: Any, drop: Callable[[Any], None]) -> None:
         self._ranks = ranks
-        self.java = java
+        self._java = java
         # The ranks are notified with the next command: this may run in any thread.
         self._finalizer = weakref.finalize(self, drop, java)
         self._finalizer.atexit = False
@@ -32,7 +32,7 @@ class Matrix(MLlibMatrix):
     @property
     def shape(self) -> tuple[int, int]:
         """(rows on all ranks, columns)."""
-        return self.java.rows(), self.java.columns()
+        return self._java.rows(), self._java.columns()
 
     @property
     def T(self) -> Transposed:  # noqa: N802  as numpy has it
@@ -46,10 +46,10 @@ class Matrix(MLlibMatrix):
     def to_numpy(self) -> numpy.ndarray:
         """All values in this process: float64, of `shape`; one-dimensional if it is an array of one column or row.
 
-        The array is read-only. Raises SupplierError above 2 GB.
+        The array is read-only. Raises RunError above 2 GB.
         """
-        values = numpy.frombuffer(self._ranks.ask(self.java.toBytes), dtype="<f8").reshape(self.shape)
-        return values.ravel() if self.java.isArray() and 1 in self.shape else values
+        values = numpy.frombuffer(self._ranks._ask(self._java.toBytes), dtype="<f8").reshape(self.shape)
+        return values.ravel() if self._java.isArray() and 1 in self.shape else values
 
     def to_df(self) -> DataFrame:
         """Its rows as a DataFrame: the columns "key", if they have keys, and "row", an array of doubles.
@@ -59,10 +59,10 @@ class Matrix(MLlibMatrix):
         """
         return self._ranks.df_of(self)
 
-    def drop(self) -> None:
+    def release(self) -> None:
         """Frees its memory on the ranks now. The handle must not be used any more."""
         if self._finalizer.detach():
-            self._ranks.ask(self.java.drop)
+            self._ranks._ask(self._java.drop)
 
     def __repr__(self) -> str:
         return f"<Matrix {self.shape[0]} x {self.shape[1]}>"

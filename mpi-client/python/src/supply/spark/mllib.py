@@ -21,12 +21,12 @@ class MLlibMatrix:
     """What a matrix of ranks can be to MLlib.
 
     Distributed matrices read a copy of the rows that the ranks write now, as to_df(). An array goes to the driver.
-    The keys of the rows are the indices; of an array, the numbers of its rows. Raises SupplierError if rows have no
+    The keys of the rows are the indices; of an array, the numbers of its rows. Raises RunError if rows have no
     keys, or keys that are no integers.
     """
 
     _ranks: Ranks
-    java: Any
+    _java: Any
 
     def to_row_matrix(self) -> RowMatrix:
         """A pyspark.mllib RowMatrix: the rows in the order of the ranks, without keys."""
@@ -57,10 +57,10 @@ class MLlibMatrix:
         """A pyspark.mllib DenseMatrix of all values, in this process, at most 2 GB."""
         from pyspark.mllib.linalg import DenseMatrix
 
-        rows, columns = self.java.rows(), self.java.columns()
+        rows, columns = self._java.rows(), self._java.columns()
         values = self.to_numpy().ravel()  # type: ignore[attr-defined]
         return DenseMatrix(rows, columns, values, isTransposed=True)
 
     def _to_mllib(self, name: str, *arguments: Any) -> Any:
-        to_mllib = getattr(self._ranks.jvm.supply.linalg.ToMLlib, name)
-        return self._ranks.ask(lambda: to_mllib(self.java, *arguments))
+        to_mllib = getattr(self._ranks._jvm.supply.linalg.ToMLlib, name)
+        return self._ranks._ask(lambda: to_mllib(self._java, *arguments))

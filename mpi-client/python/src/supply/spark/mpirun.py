@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.spark.host_file import read_host_file
 
 # How long ranks may take to return when they are asked to, and mpirun to end them.
@@ -60,9 +60,9 @@ def command(ranks: int, host_file: str | os.PathLike[str] | None) -> Command:
     """
     mpirun = os.environ.get("MPIRUN", "").split() or ["mpirun"]
     if not shutil.which(mpirun[0]):
-        raise SupplierError(f"there is no '{mpirun[0]}' on PATH: install Open MPI or MPICH, or set MPIRUN")
+        raise RunError(f"there is no '{mpirun[0]}' on PATH: install Open MPI or MPICH, or set MPIRUN")
     if host_file is not None and not os.access(host_file, os.R_OK):
-        raise SupplierError(f"cannot read the host file {os.fspath(host_file)}")
+        raise RunError(f"cannot read the host file {os.fspath(host_file)}")
     version = _version(mpirun[0])
     words = [*mpirun, "-n", str(ranks)]
     # Hydra is the launcher of MPICH.
@@ -79,15 +79,15 @@ def command(ranks: int, host_file: str | os.PathLike[str] | None) -> Command:
 
 
 def _version(mpirun: str) -> bytes:
-    """What it says about itself. Raises SupplierError if it is no launcher whose options are known."""
+    """What it says about itself. Raises RunError if it is no launcher whose options are known."""
     try:
         version = subprocess.run(
             [mpirun, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_SECONDS, check=False
         ).stdout
     except subprocess.TimeoutExpired as error:
-        raise SupplierError(f"'{mpirun} --version' did not end within {_VERSION_SECONDS} s") from error
+        raise RunError(f"'{mpirun} --version' did not end within {_VERSION_SECONDS} s") from error
     if not version.startswith(b"HYDRA") and b"Open MPI" not in version:
-        raise SupplierError(
+        raise RunError(
             f"'{mpirun}' is neither Open MPI's mpirun nor MPICH's mpiexec: name one of them in MPIRUN, or start the "
             "ranks yourself (docs/DATAFRAMES.md, docs/OFFLOAD.md)"
         )

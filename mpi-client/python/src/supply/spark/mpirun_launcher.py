@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.ranks.control import Peer, require_files
 from supply.ranks.messages import Failure, KeeperStarted, NodeFailed, RankEnded, RankStarted, Result, Stop
 from supply.ranks.mpi_spec import MpiSpec
@@ -73,7 +73,7 @@ class MpirunLauncher:
         elif isinstance(message, Failure):
             self._raised.add(message.rank)
         elif isinstance(message, NodeFailed):
-            return Cause(Priority.PROCESS, SupplierError(message.text))
+            return Cause(Priority.PROCESS, RunError(message.text))
         elif isinstance(message, MpirunEnded):
             self._mpirun_end = message
             return self._of_mpirun(message)
@@ -90,12 +90,12 @@ class MpirunLauncher:
         if self._stopping or len(self._returned) == self._ranks:
             return None
         if ended.status < 0:
-            return Cause(Priority.PROCESS, SupplierError(f"mpirun was killed by {failures.signal_name(-ended.status)}"))
+            return Cause(Priority.PROCESS, RunError(f"mpirun was killed by {failures.signal_name(-ended.status)}"))
         if ended.status == 0 and self._started.keys() - self._returned - set(self._ended):
             # The driver may still be reading their results.
             return None
         if not self._ended:
-            return Cause(Priority.PROCESS, SupplierError(f"mpirun failed with status {ended.status}: {ended.text}"))
+            return Cause(Priority.PROCESS, RunError(f"mpirun failed with status {ended.status}: {ended.text}"))
         rank = self._ended[0]
         if rank in self._raised:
             return None
@@ -110,12 +110,12 @@ class MpirunLauncher:
             hosts.setdefault(self._started[rank][1].host, []).append(rank)
         for host, ranks in hosts.items():
             if host not in self._spark_hosts:
-                raise SupplierError(
+                raise RunError(
                     f"mpirun has started rank {ranks[0]} on {host}, but Spark's executors are on "
                     f"{', '.join(self._spark_hosts)}: give mpirun these hosts (host_file=)"
                 )
             if ranks[-1] - ranks[0] >= len(ranks):
-                raise SupplierError(
+                raise RunError(
                     f"mpirun has placed the ranks {', '.join(map(str, ranks))} on {host}: the ranks of a node must "
                     "have consecutive numbers (--map-by slot in MPIRUN)"
                 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 
 _POLL_SECONDS = 0.1
 
@@ -40,7 +40,7 @@ def place(slots: _Slots, ranks: int, tasks_per_rank: int) -> dict[str, list[int]
 def wait_for_placement(context: Any, ranks: int, tasks_per_rank: int, timeout: float) -> dict[str, list[int]]:
     """As place(), for the registered executors of a SparkContext. Waits for executors that are still coming.
 
-    Raises SupplierError if the slots do not suffice.
+    Raises RunError if the slots do not suffice.
     """
     return _wait_for(
         context,
@@ -70,7 +70,7 @@ def _wait_for(
         if found:
             return found
         if final:
-            raise SupplierError(too_few(slots))
+            raise RunError(too_few(slots))
         time.sleep(_POLL_SECONDS)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.spark.host_file import read_host_file
 
 
@@ -38,19 +38,19 @@ def find_rank_files(
     )
     files = mapped_files or environment.get("SUPPLY_MAPPED_FILES"), named_pipes or environment.get("SUPPLY_NAMED_PIPES")
     for value, name, variable in (
-        (number, "n", "SUPPLY_RANKS"),
+        (number, "ranks", "SUPPLY_RANKS"),
         (files[0], "mapped_files", "SUPPLY_MAPPED_FILES"),
         (files[1], "named_pipes", "SUPPLY_NAMED_PIPES"),
     ):
         if not value:
-            raise SupplierError(
+            raise RunError(
                 f"Ranks.attach does not know the ranks: set {name}= or {variable}, as the ranks have it, or start the "
                 "program by launch/supply-run --serve"
             )
     try:
         count = int(number or 0)
     except ValueError:
-        raise SupplierError(f"SUPPLY_RANKS is '{number}', must be a number of ranks") from None
+        raise RunError(f"SUPPLY_RANKS is '{number}', must be a number of ranks") from None
     mapped, pipes = map(_absolute, files)
     return RankFiles(count, mapped, pipes, _absolute(host_file) if host_file else None, results_folder)
 

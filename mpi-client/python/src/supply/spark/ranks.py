@@ -11,8 +11,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.ranks.run_files import RunFiles
+from supply.sizes import optional_size
 from supply.spark.cancellable import run_cancellable
 from supply.spark.matrix import Matrix
 from supply.spark.mllib import java_matrix
@@ -31,31 +32,39 @@ _EXPLAIN_SECONDS = 10
 class Ranks:
     """MPI ranks that hold matrices of this session. Starts `supply-server` by mpirun; attach() does not.
 
-    spark: the session. It needs a free task slot for each rank, on the rank's node, while a matrix is sent. n: ranks.
+    spark: the session. It needs a free task slot for each rank, on the rank's node, while a matrix is sent.
+    ranks: their number.
     library: the shared library whose routines call() calls if it names no other.
     host_file: the nodes of the ranks, in Open MPI's format. Not set: those of Slurm's job, else this machine.
     libraries: the folder of the libraries. server: the program. Not set: as installed, or SUPPLY_LIBRARIES and
     SUPPLY_SERVER of the environment. Both are at the same paths on every node, and so is this Python.
-    folder: in memory, for the rings. ring, block: bytes. timeout: seconds of each wait.
+    folder: in memory, for the rings. ring, block: bytes, or texts as "64MiB". timeout: seconds of each wait.
 
-    As a context manager it ends the ranks. Raises SupplierError if they do not start.
+    As a context manager it ends the ranks. Raises RunError if they do not start.
     """
 
     def __init__(
         self,
         spark: Any,
-        n: int,
+        ranks: int,
         library: str = "libsupply_linalg.so",
         *,
         host_file: str | os.PathLike[str] | None = None,
         libraries: str | os.PathLike[str] | None = None,
         server: str | os.PathLike[str] | None = None,
         folder: str | os.PathLike[str] = "/dev/shm",
-        ring: int | None = None,
-        block: int | None = None,
+        ring: int | str | None = None,
+        block: int | str | None = None,
         timeout: float = 120,
     ) -> None:
-        files = RunFiles(os.fspath(folder), f"supply-{uuid.uuid4().hex[:12]}", ("matrix",), n, ring, block)
+        files = RunFiles(
+            os.fspath(folder),
+            f"supply-{uuid.uuid4().hex[:12]}",
+            ("matrix",),
+            ranks,
+            optional_size("ring", ring),
+            optional_size("block", block),
+        )
         mapped_files, named_pipes = files.config("matrix")
         environment = {
             "SUPPLY_MAPPED_FILES": mapped_files,
@@ -67,40 +76,41 @@ class Ranks:
         folder_of_libraries = libraries or os.environ.get("SUPPLY_LIBRARIES")
         if folder_of_libraries:
             environment["SUPPLY_LIBRARIES"] = os.path.abspath(folder_of_libraries)
-        started = Server(spark.sparkContext, n, host_file, _server(server), files, environment, timeout)
-        ranks = RankFiles(n, mapped_files, named_pipes, started.host_file, str(files.results_folder))
-        self._begin(spark, library, ranks, started, timeout, take_over=False)
+        started = Server(spark.sparkContext, ranks, host_file, _server(server), files, environment, timeout)
+        rank_files = RankFiles(ranks, mapped_files, named_pipes, started.host_file, str(files.results_folder))
+        self._begin(spark, library, rank_files, started, timeout, take_over=False)
 
     @classmethod
     def attach(
         cls,
         spark: Any,
-        n: int | None = None,
+        ranks: int | None = None,
         library: str = "libsupply_linalg.so",
         *,
         mapped_files: str | os.PathLike[str] | None = None,
         named_pipes: str | os.PathLike[str] | None = None,
-        hosts: str | os.PathLike[str] | None = None,
+        host_file: str | os.PathLike[str] | None = None,
         folder: str | os.PathLike[str] | None = None,
         timeout: float = 120,
         take_over: bool = False,
     ) -> Ranks:
         """Ranks that the program does not start: those of launch/supply-run --serve, launch/run-ranks, mpirun or srun.
 
-        n, mapped_files, named_pipes, hosts: as the ranks have them. Not set: SUPPLY_RANKS (or the slots of hosts),
-        SUPPLY_MAPPED_FILES, SUPPLY_NAMED_PIPES and SUPPLY_HOSTS of the environment. Without hosts, all ranks are on
-        this node. folder: in memory, on each node, for the rows of Matrix.to_df(). Not set: SUPPLY_RESULTS_FOLDER, else
-        /dev/shm. timeout: seconds of each wait, also for the ranks to start. take_over: a program that is attached to
-        the ranks loses its matrices; otherwise that is an error.
+        ranks, mapped_files, named_pipes, host_file: as the ranks have them. Not set: SUPPLY_RANKS (or the slots of
+        host_file), SUPPLY_MAPPED_FILES, SUPPLY_NAMED_PIPES and SUPPLY_HOSTS of the environment. Without a host file,
+        all ranks are on this node.
+        folder: in memory, on each node, for the rows of Matrix.to_df(). Not set: SUPPLY_RESULTS_FOLDER, else /dev/shm.
+        timeout: seconds of each wait, also for the ranks to start.
+        take_over: a program that is attached to the ranks loses its matrices; otherwise that is an error.
 
         As a context manager it drops its matrices, and the ranks wait for another program. close(end_ranks=True) ends
         them.
         """
         in_memory = os.path.abspath(folder or os.environ.get("SUPPLY_RESULTS_FOLDER") or "/dev/shm")
         results_folder = f"{in_memory}/supply-{uuid.uuid4().hex[:12]}-results"
-        ranks = find_rank_files(n, mapped_files, named_pipes, hosts, results_folder)
+        rank_files = find_rank_files(ranks, mapped_files, named_pipes, host_file, results_folder)
         attached = cls.__new__(cls)
-        attached._begin(spark, library, ranks, None, timeout, take_over)
+        attached._begin(spark, library, rank_files, None, timeout, take_over)
         return attached
 
     def _begin(
@@ -139,12 +149,12 @@ class Ranks:
             time.sleep(_ATTACH_POLL_SECONDS)
 
     @property
-    def jvm(self) -> Any:
+    def _jvm(self) -> Any:
         """The view of the session's JVM."""
         return self._spark._jvm
 
     @property
-    def java(self) -> Any:
+    def _java(self) -> Any:
         """The same ranks, as Scala sees them."""
         return self._ranks
 
@@ -155,35 +165,33 @@ class Ranks:
 
         features: a column of arrays of numbers or of Spark ML's vectors, or columns of numbers. key: a column that
         names the rows; it comes back with results. sparse: keep only the entries of vectors that are not 0, for
-        routines that take sparse matrices. Raises SupplierError for nulls, NaN, or too little memory.
+        routines that take sparse matrices. Raises RunError for nulls, NaN, or too little memory.
 
         A distributed matrix has neither features nor key: an IndexedRowMatrix, CoordinateMatrix or BlockMatrix has its
         rows in the order of their indices, which are the keys, and a RowMatrix has its rows in their order.
         """
         mllib = java_matrix(df)
         if mllib is not None and (features is not None or key is not None):
-            raise SupplierError(f"a {type(df).__name__} has rows and indices of its own: leave out features and key")
+            raise RunError(f"a {type(df).__name__} has rows and indices of its own: leave out features and key")
         if mllib is not None:
-            from_mllib = self.jvm.supply.linalg.FromMLlib
-            return self._held(self.ask(lambda: from_mllib.matrix(self._ranks, mllib, sparse)))
+            from_mllib = self._jvm.supply.linalg.FromMLlib
+            return self._held(self._ask(lambda: from_mllib.matrix(self._ranks, mllib, sparse)))
         if features is None:
-            raise SupplierError(
-                "features is not set: name the columns of the DataFrame that are the rows of the matrix"
-            )
+            raise RunError("features is not set: name the columns of the DataFrame that are the rows of the matrix")
         names = [features] if isinstance(features, str) else list(features)
         offload = self._spark._jvm.supply.python.Offload
-        return self._held(self.ask(lambda: offload.matrix(self._ranks, df._jdf, names, key, sparse)))
+        return self._held(self._ask(lambda: offload.matrix(self._ranks, df._jdf, names, key, sparse)))
 
     def call(self, routine: str, *arguments: Any, library: str | None = None, **parameters: Any) -> Any:
         """Calls a routine: its result, or a tuple of its results.
 
-        arguments, parameters: matrices, integers, numbers and texts. Raises SupplierError with the rank's text.
+        arguments, parameters: matrices, integers, numbers and texts. Raises RunError with the rank's text.
         """
         values = [_plain(value) for value in arguments]
         named = {name: _plain(value) for name, value in parameters.items()}
         offload = self._spark._jvm.supply.python.Offload
         with RoutineProgress(routine, self._ranks.progress):
-            results = self.ask(lambda: offload.call(self._ranks, library or self._library, routine, values, named))
+            results = self._ask(lambda: offload.call(self._ranks, library or self._library, routine, values, named))
         held = tuple(self._held(result) for result in results)
         return held[0] if len(held) == 1 else held
 
@@ -191,7 +199,7 @@ class Ranks:
         """As matrix.to_df()."""
         from pyspark.sql import DataFrame
 
-        return DataFrame(self.ask(matrix.java.toDF), self._spark)
+        return DataFrame(self._ask(matrix._java.toDF), self._spark)
 
     def close(self, end_ranks: bool = False) -> None:
         """Drops all matrices. Ends the ranks if this object has started them, or if end_ranks.
@@ -202,7 +210,7 @@ class Ranks:
             return
         self._is_open = False
         try:
-            self.ask(self._ranks.close if end_ranks or self._server is not None else self._ranks.detach)
+            self._ask(self._ranks.close if end_ranks or self._server is not None else self._ranks.detach)
         finally:
             self._remove()
 
@@ -219,13 +227,13 @@ class Ranks:
             self._remove()
         else:
             # The first error counts.
-            with contextlib.suppress(SupplierError):
+            with contextlib.suppress(RunError):
                 self.close()
 
     def _held(self, matrix: Any) -> Matrix:
         return Matrix(self, matrix, self._dropped.append)
 
-    def ask(self, call: Callable[[], Any]) -> Any:
+    def _ask(self, call: Callable[[], Any]) -> Any:
         """What a call into the JVM returns that talks to the ranks. They drop first what Python has collected."""
 
         def forgetting() -> Any:
@@ -235,12 +243,12 @@ class Ranks:
 
         try:
             return run_cancellable(self._spark.sparkContext, forgetting, self._ranks.cancel)
-        except SupplierError as error:
+        except RunError as error:
             # A rank that refuses rows ends its run, too.
             if not self._ranks.areGone():
                 raise
             last_words = "" if self._server is None else self._server.last_words()
-            raise SupplierError(f"{error}{last_words}") from error
+            raise RunError(f"{error}{last_words}") from error
 
     def _remove(self) -> None:
         server, self._server = self._server, None
@@ -256,7 +264,7 @@ def _is_end_of_ranks(error: Exception) -> bool:
 def _plain(value: Any) -> Any:
     """The value as py4j takes it."""
     if isinstance(value, Matrix):
-        return value.java
+        return value._java
     return value.item() if hasattr(value, "item") else value
 
 
@@ -264,7 +272,7 @@ def _server(server: str | os.PathLike[str] | None) -> str:
     wanted = os.fspath(server or os.environ.get("SUPPLY_SERVER") or "supply-server")
     found = shutil.which(wanted)
     if found is None:
-        raise SupplierError(
+        raise RunError(
             f"there is no program '{wanted}': build libsupply with MPI and put supply-server on PATH, or set "
             "SUPPLY_SERVER"
         )

@@ -12,7 +12,7 @@ def release(df: DataFrame) -> None:
 
     Spark has copied nothing: neither df nor another DataFrame of these results can be computed afterwards, unless it is
     cached. Without this call, the files go when no DataFrame refers to them, or when the session ends. Raises
-    SupplierError if df reads no result, or if a node does not answer.
+    RunError if df reads no result, or if a node does not answer.
     """
     context = df.sparkSession.sparkContext
     run_cancellable(context, lambda: context._jvm.supply.Results.release(df._jdf))

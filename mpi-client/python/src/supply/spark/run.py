@@ -10,7 +10,7 @@ import time
 from collections.abc import Container
 from typing import Any
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.ranks.control import Control, Peer
 from supply.ranks.messages import Failure, Output, Progress, RankStarted, Result, Stop, Work
 from supply.ranks.run_files import RunFiles
@@ -108,7 +108,7 @@ class Run:
             self._handle_next()
             if time.monotonic() - begin > self._timeout:
                 driver = driver_addresses(self._context)[1]
-                raise SupplierError(
+                raise RunError(
                     f"{self._missing(self._started)} not started within {self._timeout:g} s: if nodes are slow, set "
                     f"timeout larger. If they cannot connect to the driver at {driver}, which the executors' logs say, "
                     "set spark.driver.host"
@@ -124,7 +124,7 @@ class Run:
                     f"{self._missing(self._results)} not returned, and no rank has received a block for "
                     f"{self._timeout:g} s: if they are slow and not stuck, set timeout larger"
                 )
-                self._causes.append(Cause(Priority.PAIR, SupplierError(text)))
+                self._causes.append(Cause(Priority.PAIR, RunError(text)))
         if self._reads_results:
             self._rows = self._load_results()
             # The ranks have waited for this.
@@ -225,7 +225,7 @@ def _unpickled(result: bytes) -> Any:
     try:
         return pickle.loads(result)
     except Exception as error:
-        raise SupplierError(
+        raise RunError(
             f"all ranks have returned, but the driver cannot unpickle the result of rank 0 ({error}): return what the "
             "driver can have, for example tensors on the CPU"
         ) from error

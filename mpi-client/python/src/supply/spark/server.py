@@ -8,7 +8,7 @@ import os
 import threading
 from typing import Any
 
-from supply.errors import RankError, SupplierError
+from supply.errors import RankError, RunError
 from supply.ranks.control import Control, Peer
 from supply.ranks.messages import Output, Stop
 from supply.ranks.run_files import RunFiles
@@ -29,7 +29,7 @@ _log = logging.getLogger("supply.spark")
 class Server:
     """program: supply-server, at the same path on every node. environment: for it. timeout: seconds of each wait.
 
-    Raises SupplierError if the ranks do not start, or if one is on a node without an executor.
+    Raises RunError if the ranks do not start, or if one is on a node without an executor.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class Server:
         return str(self._files.host_file) if self._files.host_file.exists() else None
 
     def check(self, seconds: float = 0) -> None:
-        """Raises SupplierError if the ranks have ended, or end within this time."""
+        """Raises RunError if the ranks have ended, or end within this time."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._causes, seconds):
                 return
         error = self._causes[0].error
         # Why a rank has ended is in its output.
         text = self._output() if isinstance(error, RankError) else ""
-        raise SupplierError(f"supply-server did not start: {text or error}") from error
+        raise RunError(f"supply-server did not start: {text or error}") from error
 
     def last_words(self) -> str:
         """What the ranks and mpirun have printed last, if they have ended."""
@@ -96,7 +96,7 @@ class Server:
             hosts = self._launcher.hosts
         self.check()
         if hosts is None:
-            raise SupplierError(
+            raise RunError(
                 f"not all of the {ranks} ranks have started within {timeout:g} s: if their nodes cannot connect to the "
                 f"driver at {driver_addresses(context)[1]}, set spark.driver.host"
             )

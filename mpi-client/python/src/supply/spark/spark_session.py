@@ -9,7 +9,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 import supply
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.spark.checks import check_jar
 from supply.spark.python_of_driver import use_python_of_driver
 
@@ -18,14 +18,14 @@ def jars() -> str:
     """The path of the Supplier's jar for the installed PySpark: for SparkSession.builder.config("spark.jars", jars()).
 
     SUPPLY_JAR of the environment names another jar. Otherwise it is one of those in this package, which has one for
-    each major version: that of Spark 4.1 is for all of Spark 4, that of 3.5 for Spark 3. Raises SupplierError if there
+    each major version: that of Spark 4.1 is for all of Spark 4, that of 3.5 for Spark 3. Raises RunError if there
     is none for this PySpark.
     """
     named = os.environ.get("SUPPLY_JAR")
     if named:
         if pathlib.Path(named).is_file():
             return named
-        raise SupplierError(f"SUPPLY_JAR names {named}, which is not a file: set it to spark-supplier.jar, or unset it")
+        raise RunError(f"SUPPLY_JAR names {named}, which is not a file: set it to spark-supplier.jar, or unset it")
     folder = pathlib.Path(supply.__file__).parent / "jars"
     major = pyspark.__version__.partition(".")[0]
     found = sorted(folder.glob("spark-*/spark-supplier.jar"))
@@ -33,7 +33,7 @@ def jars() -> str:
         if jar.parent.name.startswith(f"spark-{major}."):
             return str(jar)
     present = " and ".join(jar.parent.name[len("spark-") :] for jar in found)
-    raise SupplierError(
+    raise RunError(
         f"this package has no jar for PySpark {pyspark.__version__} ({folder}): install "
         + (f"a PySpark of {present}" if present else "a wheel with the jars (in a checkout, make python)")
         + ", or set SUPPLY_JAR to the jar"
@@ -47,7 +47,7 @@ def session(builder: SparkSession.Builder | None = None) -> SparkSession:
     spark.pyspark.python names another one.
 
     builder: as SparkSession.builder.master(...).config(...); not set: a new one. If a session is running already, that
-    one is returned, as getOrCreate() does. Raises SupplierError if it does not have the jar: the JVM of a Python
+    one is returned, as getOrCreate() does. Raises RunError if it does not have the jar: the JVM of a Python
     process takes its jars when it starts, so the first session of the process must name them.
     """
     own = jars()

@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.ranks.job import DataSpec, Job
 from supply.ranks.run_files import RunFiles
+from supply.sizes import optional_size
 from supply.spark import checks
 from supply.spark.column_names import quoted
 from supply.spark.launcher import make_launcher
@@ -24,11 +25,11 @@ def resume_positions(states: Sequence[Mapping[str, Any]]) -> str:
     """The option resume-positions of df.write.format("supply"), from the state_dict() of every rank."""
     earlier = {state.get("resume_positions") for state in states}
     if len(earlier) != 1 or not all("position" in state for state in states):
-        raise SupplierError(
+        raise RunError(
             "resume must be the data.state_dict() of each rank of one run: these are none, or of several runs"
         )
     if any(":exchange:" in (state["position"] or "") for state in states):
-        raise SupplierError(
+        raise RunError(
             "resume: these states are of the middle of an epoch with shuffle='all', where the rows of a rank are with "
             "other ranks, too: pass states that were saved at the end of an epoch"
         )
@@ -50,7 +51,7 @@ class Supplier:
         functions that use MPI: in the allocation of Slurm's job if there is one, else on this machine. MPIRUN of the
         environment is another mpirun or MPICH's mpiexec, with options of your own.
     host_file: of mpirun, in Open MPI's format. Spark needs executors on its hosts.
-    ring, block: bytes of a rank's ring and of a block, for example 64 << 20. None: four blocks of 2 MiB.
+    ring, block: sizes of a rank's ring and of a block: bytes, or a text as "64MiB". None: four blocks of 2 MiB.
     folder: shared memory of executors and ranks on each node.
     environment: environment variables for the ranks.
     """
@@ -61,8 +62,8 @@ class Supplier:
         *,
         launcher: str = "torch",
         host_file: str | os.PathLike[str] | None = None,
-        ring: int | None = None,
-        block: int | None = None,
+        ring: int | str | None = None,
+        block: int | str | None = None,
         folder: str = "/dev/shm",
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -71,8 +72,8 @@ class Supplier:
         self._ranks = ranks
         self._launcher = launcher
         self._host_file = host_file
-        self._ring = ring
-        self._block = block
+        self._ring = optional_size("ring", ring)
+        self._block = optional_size("block", block)
         self._folder = folder
         self._environment = dict(environment or {})
 
@@ -81,6 +82,8 @@ class Supplier:
         function: Callable[..., Any] | str | os.PathLike[str],
         df: DataFrame,
         *,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
         columns: Sequence[str] | None = None,
         batch_size: int = 32,
         epochs: int = 1,
@@ -88,8 +91,7 @@ class Supplier:
         shuffle: str = "partitions",
         shuffle_buffer: int | None = None,
         exchange_fraction: float | None = None,
-        drop_last: bool = False,
-        pad: bool = False,
+        uneven: str | None = None,
         block_elements: int | None = None,
         resident: bool = False,
         resident_folder: str | os.PathLike[str] | None = None,
@@ -103,25 +105,24 @@ class Supplier:
         ragged: Mapping[str, str] | None = None,
         nulls: Mapping[str, Any] | None = None,
         zero_copy: bool = False,
-        pin: bool = False,
+        pin_memory: bool = False,
         results: str | StructType | None = None,
         backend: str | None = "auto",
         timeout: float = 120,
-        **arguments: Any,
     ) -> Any:
-        """Calls function(data, **arguments) on each rank. Returns what rank 0's call returns, or a RunResult.
+        """Calls function(data, *args, **kwargs) on each rank. Returns what rank 0's call returns, or a RunResult.
 
         function: a function that can be pickled, or the path of a Python script on the driver. A script gets its data
-            set from supply.spark.data(), and the arguments as --name value.
+            set from supply.spark.data(), args as words of sys.argv, and kwargs as --name value.
         df: the training data. Nothing is written to disk without resident_folder, and training starts while Spark
             still computes df.
         columns: the columns of df that ranks get; None: all.
-        batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy, pin: as for SupplyDataset.
+        batch_size, transform, collate_fn, dtypes, ragged, nulls, zero_copy, pin_memory: as for SupplyDataset.
         epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements, resident, resident_folder,
             resident_quota, keep: as for df.write.format("supply"). With shuffle="all" the ranks exchange elements, over
             torch.distributed or with launcher="mpirun" over mpi4py; the rows of `validation` are not exchanged.
-        drop_last: each rank makes as many steps in an epoch as the rank with the fewest full batches.
-        pad: each rank makes as many steps as the rank with the most; some elements repeat.
+        uneven: the steps of ranks that get different numbers of rows, as for SupplyDataset. None: "pad" if a backend is
+            initialized, since collectives need equal steps, else "keep".
         validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.
         resume: the state_dict() of every rank of an earlier run, in the order of the ranks. That run may have had
             another number of ranks. Each element that it did not consume reaches one rank.
@@ -136,7 +137,7 @@ class Supplier:
         Ranks have torchrun's environment: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Their stdout and
         stderr appear on the caller's, with the rank in front. Ctrl-C ends both sides.
 
-        Raises RankError if a rank raises or ends, SupplierError if one hangs, and SupplierError or Spark's exception if
+        Raises RankError if a rank raises or ends, RunError if one hangs, and RunError or Spark's exception if
         anything else fails.
         """
         context = checks.check_session(df)
@@ -144,11 +145,11 @@ class Supplier:
         checks.check_columns(df, columns)
         if validation is not None:
             checks.check_columns(validation, columns, "validation")
-        if drop_last and pad:
-            raise SupplierError("drop_last and pad exclude each other")
+        uneven = uneven or ("keep" if backend is None else "pad")
         over = checks.exchange_over(shuffle, self._launcher, backend)
         script, call = (None, function) if callable(function) else (checks.read_script(function), None)
-        checks.check_arguments(call, arguments)
+        kwargs = dict(kwargs or {})
+        checks.check_arguments(call, args, kwargs)
         schema = None if results is None else checks.result_schema(results)
         positions = None if resume is None else resume_positions(resume)
         kinds = ("train",) if validation is None else ("train", "validation")
@@ -157,18 +158,19 @@ class Supplier:
         files = RunFiles(self._folder, f"supply-{os.urandom(6).hex()}", kinds, pairs, self._ring, self._block)
         dataset = {
             "columns": list(columns), "batch_size": batch_size, "timeout": timeout,
-            "uneven": "drop" if drop_last else "pad" if pad else "keep",
+            "uneven": uneven,
             "transform": transform, "collate_fn": collate_fn, "dtypes": dtypes, "ragged": ragged, "nulls": nulls,
-            "zero_copy": zero_copy, "pin": pin,
+            "zero_copy": zero_copy, "pin_memory": pin_memory,
         }  # fmt: skip
         data = DataSpec(files.config("train"), dataset, epochs, positions, results=schema, exchange_over=over)
         if validation is not None:
             data.validation = DataSpec(files.config("validation"), {**dataset, "uneven": "keep"}, epochs)
-        payload = checks.pickled(Job(call, script, arguments, data, backend), function)
+        payload = checks.pickled(Job(call, script, tuple(args), kwargs, data, backend), function)
         options = {
             "ranks": self._ranks, "epochs": epochs, "seed": seed, "shuffle": shuffle, "shuffle-buffer": shuffle_buffer,
             "exchange-fraction": exchange_fraction,
-            "resident": resident, "resident-folder": resident_folder, "resident-quota": resident_quota, "keep": keep,
+            "resident": resident, "resident-folder": resident_folder,
+            "resident-quota": optional_size("resident_quota", resident_quota), "keep": keep,
             "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
             # While ranks validate, no block of df is released, and the other way round. Run finds stuck ranks then.
             "timeout": timeout if validation is None else _DAY_SECONDS,

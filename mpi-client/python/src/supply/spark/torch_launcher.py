@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from supply.errors import SupplierError
+from supply.errors import RunError
 from supply.ranks.control import Peer, require_files
 from supply.ranks.messages import NodeFailed, NodeStarted, RankEnded, RankStarted, Stop
 from supply.ranks.node_spec import NodeSpec
@@ -57,7 +57,7 @@ class TorchLauncher:
             ended = self._exited.pop(self._connected.pop(peer), None)
             return failures.of_process(ended) if ended else None
         elif isinstance(message, NodeFailed):
-            return Cause(Priority.PROCESS, SupplierError(message.text))
+            return Cause(Priority.PROCESS, RunError(message.text))
         elif isinstance(message, RankEnded):
             if message.status == 0 and message.rank in self._connected.values():
                 self._exited[message.rank] = message
