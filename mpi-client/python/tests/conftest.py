@@ -64,7 +64,7 @@ def dataset(files):
 
     def make(sizes, epochs=1, **options):
         dataset = SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, "timeout": 30, **options})
-        dataset.opened()
+        dataset._opened()
         made.append(dataset)
         feeding.append(threading.Thread(target=supply_epochs, args=(files, sizes, epochs), daemon=True))
         feeding[-1].start()

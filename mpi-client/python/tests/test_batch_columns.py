@@ -24,7 +24,7 @@ def batches_of(files):
 
     def batches(kind, *blocks, batch_size=3, workers=0, **options):
         data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=batch_size, timeout=30, **options)
-        data.opened()
+        data._opened()
         task = Task(*files.paths)
         made.append((data, task))
         first = 0
@@ -106,10 +106,10 @@ def test_zero_copy_jagged_values_are_views(files):
     data = SupplyDataset(
         files.folder, 0, columns=["x"], batch_size=1, timeout=30, ragged={"x": "jagged"}, zero_copy=True
     )
-    data.opened()
+    data._opened()
     task = Task(*files.paths)
     task.supply(batch(x=([b"a", b"bc"], "binary")))
-    start, size = data.opened().mapping
+    start, size = data._opened().mapping
     batches = iter(data)
     next(batches)
     assert start < next(batches)["x"].values.data_ptr() < start + size

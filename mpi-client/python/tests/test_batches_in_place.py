@@ -26,7 +26,7 @@ def dataset_of(files, tmp_path):
 
     def supply_values(kind, values, **options):
         data = SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 3, "timeout": 30, **options})
-        data.opened()
+        data._opened()
         task = Task(*files.paths)
         made.append((data, task))
         file = ForeignFile(tmp_path / "foreign", values, GAPS) if kind == "binary_view" else None
@@ -69,7 +69,7 @@ def test_a_batch_is_not_copied_with_zero_copy(dataset_of):
     first, second, *others = list(data)
     assert first["x"].stride() == (40, 1) and second["x"].data_ptr() == first["x"].data_ptr() + 3 * 40
     assert all(each["x"].is_contiguous() for each in others)
-    assert not lies_in_mapping(data.opened(), first["x"].data_ptr(), 1)
+    assert not lies_in_mapping(data._opened(), first["x"].data_ptr(), 1)
 
 
 def test_copies_are_writable(dataset_of):

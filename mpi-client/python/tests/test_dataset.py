@@ -25,7 +25,7 @@ def test_batches_across_blocks(dataset):
 
 def test_zero_copy_batches_within_a_block_are_views(dataset):
     data = dataset([8], zero_copy=True)
-    start, size = data.opened().mapping
+    start, size = data._opened().mapping
     assert [start < batch["x"].data_ptr() < start + size for batch in data] == [True, True]
 
 
@@ -98,7 +98,7 @@ def test_epochs_that_are_skipped(dataset):
 def test_a_skipped_block_is_not_held(files):
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
     data.set_epoch(1)
-    data.opened()
+    data._opened()
     task = Task(*files.paths)
     got = []
     waiting = threading.Thread(target=lambda: got.extend(numbers_of(data)))
@@ -147,7 +147,7 @@ def test_the_state_is_what_was_consumed(dataset):
 @pytest.mark.parametrize("first_epoch", [0, 2])
 def test_a_stream_that_is_stopped_in_the_middle_of_an_epoch(files, first_epoch):
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
-    data.opened()
+    data._opened()
     task = Task(*files.paths)
     if first_epoch:
         task.end_of_epoch(first_epoch - 1)
@@ -165,7 +165,7 @@ def test_a_stream_that_is_stopped_in_the_middle_of_an_epoch(files, first_epoch):
 
 def test_a_stream_that_is_stopped_before_its_first_epoch(files):
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30)
-    data.opened()
+    data._opened()
     task = Task(*files.paths)
     task.end_of_data()
     with pytest.raises(supply.SupplyError, match="the data has ended: .*query.stop"):
@@ -193,7 +193,7 @@ def test_resuming(files):
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4)
     data.load_state_dict(state)
     assert data.state_dict() == state
-    data.opened()
+    data._opened()
     task = Task(*files.paths)
     assert (task.header("start_epoch"), task.header("start_element")) == (5, 8)
     with pytest.raises(supply.SupplyError, match="too late"):
@@ -208,7 +208,7 @@ def test_batches_through_a_data_loader(dataset):
 
 def test_shapes_that_change_within_a_batch(files):
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4)
-    data.opened()
+    data._opened()
     task = Task(*files.paths)
     for length in (3, 5):
         task.supply(

@@ -23,7 +23,7 @@ def test_pyarrow(dataset):
 
 def test_zero_copy_record_batches_are_views(dataset):
     data = dataset([4, 4], zero_copy=True)
-    start, size = data.opened().mapping
+    start, size = data._opened().mapping
     for batch in pyarrow.RecordBatchReader.from_stream(next(data.epochs())):
         assert start < batch.column("x").buffers()[1].address < start + size
         del batch

@@ -161,7 +161,7 @@ def test_batches_of_workers(ranks):
             ranks[rank].folder, 0, rank=rank, exchange="all", comm=ThreadTransport(mail, rank), **options
         )
         with data:
-            data.opened()
+            data._opened()
             task = feeding(ranks[rank], rank, [40], 2)
             received = [
                 [number for batch in torch_data.DataLoader(epoch, num_workers=1) for number in batch["id"].tolist()]

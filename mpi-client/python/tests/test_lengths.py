@@ -25,7 +25,7 @@ def counted(files):
         data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, **options)
         if state is not None:
             data.load_state_dict(state)
-        data.opened()
+        data._opened()
         task = Task(*files.paths)
         made.append((data, task))
         if announced is not None:
@@ -81,12 +81,12 @@ def test_a_loop_over_the_known_length_gets_the_end_of_the_epoch(files, uneven, e
     """As Lightning's, which does not ask for one batch more. So the pair closes without an error for Spark."""
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, uneven=uneven)
     with concurrent.futures.ThreadPoolExecutor() as threads, data:
-        data.opened()
+        data._opened()
         task = threads.submit(supply_epochs, files, [elements], epochs=2, is_counted=True)
         for number in range(2):
             batches = iter(data)
             assert len([next(batches) for _ in range(len(data))]) == 2
-            assert data.state_dict() == {"version": 1, "position": data.opened().ended_epoch_position}
-            assert data.opened().ended_epoch == number
+            assert data.state_dict() == {"version": 1, "position": data._opened().ended_epoch_position}
+            assert data._opened().ended_epoch == number
         data.close()
         task.result()

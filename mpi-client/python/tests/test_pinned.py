@@ -46,7 +46,7 @@ def pinned(files, monkeypatch):
     monkeypatch.setattr("supply.pinned.pin_ring", lambda *_: lambda: None)
     stream = Stream()
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin_memory=stream)
-    data.opened()
+    data._opened()
     task = Task(*files.paths)
     yield data, task, stream
     data.abort("the test has ended")
@@ -106,7 +106,7 @@ def test_a_ring_is_unregistered_after_its_copies_and_before_its_pair_ends(files,
     monkeypatch.setattr("supply.pinned.require_device", lambda: None)
     monkeypatch.setattr("supply.pinned.pin_ring", lambda *_: unpin)
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, zero_copy=True, pin_memory=stream)
-    data.opened()
+    data._opened()
     task = Task(*files.paths)
     supply_blocks(task, 1)
     next(iter(data))
@@ -130,7 +130,7 @@ def test_copies_ask_for_pinned_memory(files, tmp_path, monkeypatch):
         files.folder, 0, columns=["x", "y"], batch_size=3, timeout=30, zero_copy=True, pin_memory=Stream(),
         ragged={"x": "jagged"}, dtypes={"y": torch.float64},
     )  # fmt: skip
-    data.opened()
+    data._opened()
     task = Task(*files.paths)
     values = [b"a value in place", b"short", b"another value in place"]
     rows = {"x": pyarrow.array(values, pyarrow.binary_view()), "y": pyarrow.array([1, 2, 3], "int32")}
@@ -156,7 +156,7 @@ def test_pin_without_a_device(files, zero_copy):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_copies_that_a_device_starts_late(files):
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin_memory=True)
-    data.opened()
+    data._opened()
     task = Task(*files.paths)
     count = 10 * BLOCKS_OF_RING
     supplying = threading.Thread(target=lambda: [supply_blocks(task, count), task.end_of_epoch()])
@@ -174,7 +174,7 @@ def test_copies_that_a_device_starts_late(files):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_values_in_place_are_copied_to_pinned_memory(files, tmp_path):
     data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, zero_copy=True, pin_memory=True)
-    data.opened()
+    data._opened()
     task = Task(*files.paths)
     values = [bytes(range(first, first + 24)) for first in range(0, 80, 20)]
     rows = pyarrow.record_batch({"x": pyarrow.array(values, pyarrow.binary_view())})

@@ -112,7 +112,7 @@ def test_ranks_read_an_lmdb_in_place(run, spark):
         sums = [sum(int(batch[name].long().sum()) for batch in batches) for name in ("data", "label")]
         gathered = [None] * distributed.get_world_size()
         distributed.all_gather_object(gathered, sums)
-        return gathered, str(pyarrow.schema(data.opened()).field("data").type)
+        return gathered, str(pyarrow.schema(data._opened()).field("data").type)
 
     lmdb = spark.read.format("lmdb").option("partitions", 4).option("inPlace", True)
     digits = lmdb.load(str(ROOT / "build" / "digits" / "train_lmdb"))

@@ -47,7 +47,7 @@ def supplied(files):
 
     def make(sizes, **options):
         data = SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, timeout=30, **options)
-        data.opened()
+        data._opened()
         task = Task(*files.paths)
         made.append((data, task))
         supply_blocks(task, sizes)
@@ -230,7 +230,7 @@ RANK = """
 import sys, worker_programs
 from supply.torch import DataLoader, SupplyDataset
 data = SupplyDataset(sys.argv[1], 0, columns=["x"], batch_size=4, timeout=60, transform=worker_programs.doubled)
-data.opened()
+data._opened()
 processes = set()
 for batch in DataLoader(data, num_workers=2):
     processes.add(batch["process"])

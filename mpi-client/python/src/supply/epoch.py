@@ -29,11 +29,11 @@ class Epoch(IterableDataset):
         self.number = number
 
     def __iter__(self) -> Iterator[Any]:
-        return self.dataset.batches_of(self.number)
+        return self.dataset._batches_of(self.number)
 
     def __len__(self) -> int:
         """Batches of this rank in this epoch. TypeError if Spark has not counted them, and in an epoch that resumes."""
-        return self.dataset.length_of(self.number)
+        return self.dataset._length_of(self.number)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The columns as a stream of record batches, one for each block, for pyarrow, polars or DuckDB. Needs pyarrow.
@@ -43,7 +43,7 @@ class Epoch(IterableDataset):
         """
         import pyarrow
 
-        whole = pyarrow.schema(self.dataset.opened())
+        whole = pyarrow.schema(self.dataset._opened())
         schema = pyarrow.schema([self._field(whole.field(name)) for name in self.dataset.columns])
         return pyarrow.RecordBatchReader.from_batches(schema, self._record_batches(schema)).__arrow_c_stream__()
 
@@ -51,21 +51,21 @@ class Epoch(IterableDataset):
         import pyarrow
 
         # Claimed now and not before: some libraries take a stream for its schema alone.
-        for block in self.dataset.claim_blocks(self.number):
+        for block in self.dataset._claim_blocks(self.number):
             rows = pyarrow.record_batch(block).select(schema.names)
-            self.dataset.hand_out(Step(Batch(), block._place_after(len(block))))
+            self.dataset._hand_out(Step(Batch(), block._place_after(len(block))))
             # Otherwise they would hold the block during the next wait.
             del block
-            yield rows if self.dataset.is_zero_copy else _copied(rows, schema)
+            yield rows if self.dataset._is_zero_copy else _copied(rows, schema)
             del rows
-        self.dataset.finish_epoch()
+        self.dataset._finish_epoch()
 
     def _field(self, field: pyarrow.Field) -> pyarrow.Field:
         import pyarrow
 
         # By its name: older versions of pyarrow lack the type.
         is_in_place = str(field.type) == "binary_view"
-        return field.with_type(pyarrow.binary()) if is_in_place and not self.dataset.is_zero_copy else field
+        return field.with_type(pyarrow.binary()) if is_in_place and not self.dataset._is_zero_copy else field
 
     def __repr__(self) -> str:
         return f"<supply.torch.Epoch {self.number}>"

@@ -56,7 +56,7 @@ class Exchange:
             if size < 0:
                 raise ConfigError(f"{name} is {size}, must be 0 or more")
 
-    def open(self, pair: _core.Pair, transport: Transport) -> None:
+    def _open(self, pair: _core.Pair, transport: Transport) -> None:
         """From now on the pair's blocks have elements of all ranks. Collective."""
         pair.exchange(
             transport,

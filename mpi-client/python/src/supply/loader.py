@@ -40,7 +40,7 @@ class DataLoader(torch.utils.data.DataLoader):
     def _counted(self, batches: Iterator[Any]) -> Iterator[Any]:
         dataset: SupplyDataset = self.dataset.dataset if isinstance(self.dataset, Epoch) else self.dataset
         for batch in batches:
-            dataset.count_batch()
+            dataset._count_batch()
             yield batch
             del batch
-        dataset.finish_epoch()
+        dataset._finish_epoch()

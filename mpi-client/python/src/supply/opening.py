@@ -85,7 +85,7 @@ def open(
     )
     if policy is not None and transport is not None:
         try:
-            policy.open(pair, transport)
+            policy._open(pair, transport)
         except BaseException as error:
             pair.abort(f"{type(error).__name__}: {error}")
             raise

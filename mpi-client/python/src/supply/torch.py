@@ -125,7 +125,7 @@ class SupplyDataset(Closing, IterableDataset):
         self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin_memory))
         self._batches_of_workers = Batches(values, batch_size, dtypes or {}, zero_copy=True, pin=False)
         self.columns = list(columns)
-        self.is_zero_copy = zero_copy
+        self._is_zero_copy = zero_copy
         self._transform = transform if collate_fn is None else partial(_collated, collate_fn)
         self._steps = EqualSteps(uneven, batch_size, process_group, limit_of(options.get("timeout")))
         self._copies = PendingCopies(None if pin_memory is True else pin_memory) if pin_memory and zero_copy else None
@@ -194,7 +194,7 @@ class SupplyDataset(Closing, IterableDataset):
             self._last = Batch(state["last"])
 
     def __iter__(self) -> Iterator[Any]:
-        return self.batches_of(None)
+        return self._batches_of(None)
 
     def __len__(self) -> int:
         """Batches of this rank in a whole epoch. TypeError if Spark has not counted the elements (docs/PYTHON.md).
@@ -231,9 +231,9 @@ class SupplyDataset(Closing, IterableDataset):
 
     def results(self, name: str = "results", schema: Any = None) -> Result:
         """Begins this rank's part of a result, which Spark reads as a DataFrame: Supply.results()."""
-        return self.opened().results(name, schema)
+        return self._opened().results(name, schema)
 
-    def opened(self) -> Supply:
+    def _opened(self) -> Supply:
         """The pair. It is opened now, if it is not open."""
         if self._supply is None:
             supply = open_supply(*self._pair, position=self._position, **self._options)
@@ -253,13 +253,13 @@ class SupplyDataset(Closing, IterableDataset):
 
     def _begin_alone(self) -> bool:
         if self._workers.finish():
-            self.finish_epoch()
+            self._finish_epoch()
         wanted, self._wanted_epoch = self._wanted_epoch, None
         if self._is_begun_for_length:
             self._is_begun_for_length = False
             if wanted in (None, self._number()):
                 return True
-        supply = self.opened()
+        supply = self._opened()
         self._blocks = self._blocks or EpochBlocks(supply, partial(next_block, supply, self._copies))
         resumes = self._blocks.begun is None and self._position is not None
         if self._blocks.begun is not None:
@@ -270,21 +270,21 @@ class SupplyDataset(Closing, IterableDataset):
             self._whole_epoch, self._this_epoch = self._steps.agree(supply.epoch_elements, resumes)
         return self._is_unread
 
-    def batches_of(self, number: int | None) -> Iterator[Any]:
+    def _batches_of(self, number: int | None) -> Iterator[Any]:
         """The batches of an epoch that epochs() has begun, or of the next one (None). For Epoch."""
         return self._batches_in_process(number) if get_worker_info() is None else self._in_worker.batches_of(number)
 
     def _batches_in_process(self, number: int | None) -> Iterator[Any]:
-        for step in self._steps_of(self.claim_blocks(number), self._batches):
+        for step in self._steps_of(self._claim_blocks(number), self._batches):
             result = step.batch if self._transform is None else self._transform(step.batch)
-            self.hand_out(step)
+            self._hand_out(step)
             try:
                 yield result
             finally:
                 if self._copies is not None:
                     self._copies.keep(step.batch)
             del step, result
-        self.finish_epoch()
+        self._finish_epoch()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For workers of the start methods spawn and forkserver."""
@@ -292,17 +292,17 @@ class SupplyDataset(Closing, IterableDataset):
         self._workers.listen()
         return WorkerSide, (self._workers.address, self._transform)
 
-    def count_batch(self) -> None:
+    def _count_batch(self) -> None:
         """The loop has got the next batch of the workers. For DataLoader."""
         if self._workers.batches is None:
             raise SupplyError("another loop over this data set has begun")
-        self.hand_out(self._workers.batches.handed_out())
+        self._hand_out(self._workers.batches.handed_out())
 
-    def length_of(self, number: int) -> int:
+    def _length_of(self, number: int) -> int:
         """The number of batches of an epoch that epochs() has begun. For Epoch."""
         return _known(self._this_epoch if number == self._number() else self._whole_epoch)
 
-    def claim_blocks(self, number: int | None) -> Iterator[Block]:
+    def _claim_blocks(self, number: int | None) -> Iterator[Block]:
         """The blocks of an epoch, or of the next one (None). An epoch can be read once."""
         if number is None and not self._begin():
             raise SupplyError(
@@ -333,17 +333,17 @@ class SupplyDataset(Closing, IterableDataset):
         while final:
             yield final.pop(0)
 
-    def claim_for_workers(self, number: int | None, is_counted: bool) -> Iterator[Step]:
+    def _claim_for_workers(self, number: int | None, is_counted: bool) -> Iterator[Step]:
         """The steps of an epoch, or of the next one (None). is_counted: DataLoader will call count_batch()."""
-        steps = self._steps_of(self.claim_blocks(number), self._batches_of_workers)
+        steps = self._steps_of(self._claim_blocks(number), self._batches_of_workers)
         self._state_is_known = is_counted
         return steps
 
-    def hand_out(self, step: Step) -> None:
+    def _hand_out(self, step: Step) -> None:
         """The loop has got the step."""
         self._position, self._last, self._state_is_known = step.position, step.last, True
 
-    def finish_epoch(self) -> None:
+    def _finish_epoch(self) -> None:
         """The loop has got all of the epoch."""
         # A stream may end in the middle of an epoch.
         if self._supply is not None and not self._supply.at_end_of_data:
@@ -364,4 +364,4 @@ def _claim_for_workers(dataset_of: weakref.ref[SupplyDataset], number: int | Non
     dataset = dataset_of()
     if dataset is None:
         raise SupplyError("the data set is gone")
-    return dataset.claim_for_workers(number, is_counted)
+    return dataset._claim_for_workers(number, is_counted)

@@ -78,19 +78,19 @@ def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
         returned = job.run(data)
         # The driver takes no other rank's.
         result = cloudpickle.dumps(returned) if rank == 0 else b""
-        data.seal_results()
+        data._seal_results()
         end_process_group()
         # The bar of a run shorter than the pauses of _report would stay at its beginning.
-        if (progress := data.progress(rank)) is not None:
+        if (progress := data._progress(rank)) is not None:
             driver.send(progress)
     except BaseException as error:
         driver.send(_failure(rank, host, error))
         if data is not None:
             data.abort(f"rank {rank}: {type(error).__name__}: {error}")
         return 1
-    driver.send(Result(rank, data.is_at_end, result))
+    driver.send(Result(rank, data._is_at_end, result))
     try:
-        data.drain()
+        data._drain()
         data.close()
     except Stopped:
         data.abort("every rank has returned")
@@ -145,7 +145,7 @@ def _report(driver: Peer, rank: int, data: RankData) -> None:
     with contextlib.suppress(SupplyError):
         while True:
             time.sleep(_PROGRESS_SECONDS)
-            if (progress := data.progress(rank)) != reported and progress is not None:
+            if (progress := data._progress(rank)) != reported and progress is not None:
                 driver.send(progress)
                 reported = progress
 

@@ -26,7 +26,7 @@ class RankData(SupplyDataset):
         self._is_closed = False
         self.validation = None if spec.validation is None else RankData(spec.validation)
 
-    def progress(self, rank: int) -> Progress | None:
+    def _progress(self, rank: int) -> Progress | None:
         """None: no pair is open. Any thread may ask."""
         supply = self._supply
         validated = 0 if self.validation is None else self.validation._received()
@@ -49,24 +49,24 @@ class RankData(SupplyDataset):
             schema = schema or self._spec.results
         return super().results(name, schema)
 
-    def seal_results(self) -> None:
+    def _seal_results(self) -> None:
         """A rank that has written nothing has an empty part."""
         if self._spec.results is not None and not self._writes_results:
             self.results().close()
 
     @property
-    def is_at_end(self) -> bool:
+    def _is_at_end(self) -> bool:
         """Whether this rank has received all epochs of all its data."""
         return all(
             dataset._supply is not None and dataset._supply.ended_epoch == dataset._spec.epochs - 1
             for dataset in self._datasets()
         )
 
-    def drain(self) -> None:
+    def _drain(self) -> None:
         """Receives and drops the rest of the data, so that Spark can supply the other ranks to their end."""
         for dataset in self._datasets():
             if not dataset._is_closed:
-                for _ in dataset.opened():
+                for _ in dataset._opened():
                     pass
 
     def close(self) -> None:

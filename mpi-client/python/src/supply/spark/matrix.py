@@ -57,7 +57,7 @@ class Matrix(MLlibMatrix):
         Spark reads a copy that the ranks write now, where they are, also when the ranks have ended. It takes memory
         until supply.spark.release(df), until no DataFrame refers to it, or until the session ends.
         """
-        return self._ranks.df_of(self)
+        return self._ranks._df_of(self)
 
     def release(self) -> None:
         """Frees its memory on the ranks now. The handle must not be used any more."""

@@ -195,7 +195,7 @@ class Ranks:
         held = tuple(self._held(result) for result in results)
         return held[0] if len(held) == 1 else held
 
-    def df_of(self, matrix: Matrix) -> DataFrame:
+    def _df_of(self, matrix: Matrix) -> DataFrame:
         """As matrix.to_df()."""
         from pyspark.sql import DataFrame
 
