@@ -7,8 +7,9 @@
  *         {.name = NULL},
  *     };
  *
- * Compile it as a shared library (cc -shared -fPIC). supply-server loads it, and has the functions that are declared
- * here. All ranks call a routine with the same parameters, on their main threads. docs/OFFLOAD.md shows an example.
+ * Compile it as a shared library (cc -shared -fPIC). supply-server loads it, and exports the functions that are
+ * declared here, and no others. All ranks call a routine with the same parameters, on their main threads.
+ * docs/OFFLOAD.md shows an example.
  */
 #ifndef SUPPLY_ROUTINE_H
 #define SUPPLY_ROUTINE_H
@@ -50,8 +51,18 @@ typedef struct supply_routine {
     const char *results[SUPPLY_ROUTINE_RESULTS_MAX];              /**< names, in the order that the caller gets them */
 } supply_routine_t;
 
-/** The symbol that a library exports. */
-extern const supply_routine_t supply_routines[];
+#if defined(__GNUC__)
+#define SUPPLY_ROUTINE_API __attribute__((visibility("default")))
+#else
+#define SUPPLY_ROUTINE_API
+#endif
+
+/**
+ * The symbol that a library exports. Its name has the number of the table's layout, so that supply-server refuses a
+ * library that was compiled with another one.
+ */
+#define supply_routines supply_routines_1
+SUPPLY_ROUTINE_API extern const supply_routine_t supply_routines[];
 
 /**
  * The rows of a matrix that this rank has: `local_rows` rows from number `first_row` on. Ranks have them in rank order.
@@ -70,30 +81,30 @@ typedef struct supply_matrix {
 } supply_matrix_t;
 
 /** Of all ranks that run the routine, and of this call alone. The routine must not free it. */
-MPI_Comm supply_call_comm(const supply_call_t *call);
+SUPPLY_ROUTINE_API MPI_Comm supply_call_comm(const supply_call_t *call);
 
 /**
  * The value of a parameter. The name must be one of the routine's own parameters, of that type; otherwise the program
  * ends with a message. A matrix must not be changed.
  */
-const supply_matrix_t *supply_call_matrix(const supply_call_t *call, const char *name);
-int64_t supply_call_integer(const supply_call_t *call, const char *name);
-double supply_call_number(const supply_call_t *call, const char *name);
-const char *supply_call_text(const supply_call_t *call, const char *name);
+SUPPLY_ROUTINE_API const supply_matrix_t *supply_call_matrix(const supply_call_t *call, const char *name);
+SUPPLY_ROUTINE_API int64_t supply_call_integer(const supply_call_t *call, const char *name);
+SUPPLY_ROUTINE_API double supply_call_number(const supply_call_t *call, const char *name);
+SUPPLY_ROUTINE_API const char *supply_call_text(const supply_call_t *call, const char *name);
 
 /**
  * Makes a result with as many rows as `like` and the same keys, on the same ranks; it stays with the ranks, and Spark's
  * program gets a handle. The values are 0. A routine makes each result once. Collective. NULL, on all ranks: one of
  * them has no memory, and the call has failed with a text that names its node; return a number that is not 0.
  */
-supply_matrix_t *supply_call_rows(supply_call_t *call, const char *result, const supply_matrix_t *like,
-                                  uint64_t columns);
+SUPPLY_ROUTINE_API supply_matrix_t *supply_call_rows(supply_call_t *call, const char *result,
+                                                     const supply_matrix_t *like, uint64_t columns);
 
 /**
  * Makes a small result, which all ranks compute alike, row after row. Spark's program gets the values of rank 0. The
  * values are 0. Collective. NULL: as for supply_call_rows().
  */
-double *supply_call_array(supply_call_t *call, const char *result, uint64_t rows, uint64_t columns);
+SUPPLY_ROUTINE_API double *supply_call_array(supply_call_t *call, const char *result, uint64_t rows, uint64_t columns);
 
 /**
  * Checks that each node has the memory that the routine is about to allocate, besides its results. bytes: what this
@@ -101,19 +112,20 @@ double *supply_call_array(supply_call_t *call, const char *result, uint64_t rows
  * with its rank. Collective. Not 0, on all ranks: a node has too little, and the call has failed with a text that names
  * it; return the number.
  */
-int supply_call_check_memory(supply_call_t *call, uint64_t bytes);
+SUPPLY_ROUTINE_API int supply_call_check_memory(supply_call_t *call, uint64_t bytes);
 
 /** How much is done: `step` of at most `of` steps, such as iterations. Any rank may call it, at any time. */
-void supply_call_progress(supply_call_t *call, uint64_t step, uint64_t of);
+SUPPLY_ROUTINE_API void supply_call_progress(supply_call_t *call, uint64_t step, uint64_t of);
 
 /**
  * Whether the call was cancelled, for example by Ctrl-C in the notebook. All ranks must call it alike, and get the same
  * answer: it communicates. A routine that gets true returns what supply_call_fail() returns.
  */
-bool supply_call_cancelled(supply_call_t *call);
+SUPPLY_ROUTINE_API bool supply_call_cancelled(supply_call_t *call);
 
 /** Remembers why the routine fails: one line, as printf. Returns a number that is not 0. */
-__attribute__((format(printf, 2, 3))) int supply_call_fail(supply_call_t *call, const char *format, ...);
+__attribute__((format(printf, 2, 3))) SUPPLY_ROUTINE_API int supply_call_fail(supply_call_t *call, const char *format,
+                                                                              ...);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "supply.h"
+
 char *libraries_installed_folder(void) {
     char *program = realpath("/proc/self/exe", NULL), *installed = NULL;
     char *name = program == NULL ? NULL : strrchr(program, '/');
@@ -33,6 +35,30 @@ static char *path_of(const struct libraries *libraries, const char *name) {
     return path;
 }
 
+/* Another layout of the table needs another number in its name (supply_routine.h). */
+_Static_assert(sizeof(supply_routine_t) == 464, "supply_routines_1 has entries of 464 bytes");
+#define TEXT(name) TEXT_OF(name)
+#define TEXT_OF(name) #name
+
+/* NULL: text says why. */
+static const supply_routine_t *open_library(const char *path, const char *name, char *text, size_t text_bytes) {
+    /* Not RTLD_DEEPBIND: the library must get the malloc() that a preloaded tool or the program itself has. */
+    void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (loaded == NULL) {
+        snprintf(text, text_bytes, "cannot load the library %s (--libraries): %s", name, dlerror());
+        return NULL;
+    }
+    const supply_routine_t *routines = dlsym(loaded, TEXT(supply_routines));
+    if (routines != NULL) return routines;
+    snprintf(text, text_bytes,
+             "the library %s (--libraries) does not export " TEXT(
+                 supply_routines) ": compile it again with "
+                                  "supply_routine.h of this version (%s), and define supply_routines there",
+             name, supply_version());
+    dlclose(loaded);
+    return NULL;
+}
+
 static struct library *load(struct libraries *libraries, const char *name, char *text, size_t text_bytes) {
     if (name[0] == '\0' || strchr(name, '/') != NULL) {
         snprintf(text, text_bytes,
@@ -50,11 +76,14 @@ static struct library *load(struct libraries *libraries, const char *name, char 
             free(path);
             return library;
         }
-    void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const supply_routine_t *routines = loaded == NULL ? NULL : dlsym(loaded, "supply_routines");
-    struct library *library = routines == NULL ? NULL : malloc(sizeof *library);
-    if (library == NULL) {
-        snprintf(text, text_bytes, "cannot load the library %s (--libraries): %s", name, dlerror());
+    struct library *library = malloc(sizeof *library);
+    const supply_routine_t *routines = NULL;
+    if (library == NULL)
+        snprintf(text, text_bytes, "no memory for a library");
+    else
+        routines = open_library(path, name, text, text_bytes);
+    if (routines == NULL) {
+        free(library);
         free(path);
         return NULL;
     }

@@ -45,18 +45,25 @@ def started(spark, libraries, **options):
     from supply.spark import Ranks
 
     with shared_memory() as folder:
-        options = {"n": RANKS, "library": "libroutines.so", "timeout": 60, **options}
+        options = {"ranks": RANKS, "library": "libroutines.so", "timeout": 60, **options}
         with Ranks(spark, libraries=libraries, server=SERVER, folder=folder, **options) as ranks:
             yield ranks
 
 
 def compile_routines(folder):
-    """The example of the documents, and routines that fail in all ways, compiled as a user would."""
-    for source in (ROOT / "mpi-client/examples/column_sums.c", ROOT / "mpi-client/python/tests/routines.c"):
-        library = folder / f"lib{source.stem}.so"
-        include = ROOT / "mpi-client" / "include"
-        subprocess.run(["mpicc", "-shared", "-fPIC", "-I", include, source, "-o", library], check=True)
+    """The example of the documents, routines that fail in all ways, and names of others, compiled as a user would."""
+    tests = ROOT / "mpi-client/python/tests"
+    compile_library(ROOT / "mpi-client/examples/column_sums.c", folder / "libcolumn_sums.so")
+    compile_library(tests / "routines.c", folder / "libroutines.so")
+    for i in (1, 2):
+        compile_library(tests / "names.c", folder / f"libnames_{i}.so", f"-DLIBRARY={i}")
+    compile_library(tests / "names.c", folder / "libnames_old.so", "-DLIBRARY=3", "-DOTHER_HEADER")
     return folder
+
+
+def compile_library(source, library, *options):
+    include = ROOT / "mpi-client" / "include"
+    subprocess.run(["mpicc", "-shared", "-fPIC", "-I", include, *options, source, "-o", library], check=True)
 
 
 class RankServer:
@@ -75,7 +82,7 @@ class RankServer:
 
     def files(self):
         """The arguments of Ranks.attach that name them."""
-        return {"n": self.ranks, "mapped_files": self.mapped_files, "named_pipes": self.named_pipes}
+        return {"ranks": self.ranks, "mapped_files": self.mapped_files, "named_pipes": self.named_pipes}
 
     def start(self, timeout=60):
         root = [] if os.geteuid() else ["--allow-run-as-root"]

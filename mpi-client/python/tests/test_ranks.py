@@ -27,6 +27,19 @@ def test_a_routine_of_a_stranger(ranks, matrix):
     assert sums.to_numpy().tolist() == [9900.0, 200.0, 2.0 * sum(i * i for i in range(NUMBERS))]
 
 
+@pytest.mark.parametrize("library", [1, 2])
+def test_a_library_keeps_its_names_to_itself(ranks, library):
+    values = ranks.call("names", library=f"libnames_{library}.so").to_numpy()
+    assert values.tolist() == [library, library + 10, library + 20, library + 30]
+
+
+def test_a_library_of_another_header_is_refused(ranks):
+    from supply.spark import RunError
+
+    with pytest.raises(RunError, match=r"libnames_old\.so .*compile it again with supply_routine\.h of this version"):
+        ranks.call("names", library="libnames_old.so")
+
+
 def test_rows_come_back_as_they_were(ranks, matrix):
     rows = matrix.to_numpy()
     assert sorted(rows.tolist()) == [[float(i), 1.0, float(i * i)] for i in range(NUMBERS)]
