@@ -47,13 +47,13 @@ def write(pairs, folder, output, ring=None, block=None, group=None):
     }
     missing = {file: text for file, text in contents.items() if not file.exists()}
     for file, text in contents.items():
-        if file not in missing and file.read_bytes() != text.encode():
+        if file not in missing and file.read_bytes() != os.fsencode(text):
             raise Failure(f"{file} is there already with other lines: remove it, or name another OUTPUT_FOLDER")
     if not output.is_dir():
         output.mkdir(parents=True, mode=0o700)
         share(output, group, 0o750)
     for file, text in missing.items():
-        file.write_text(text)
+        file.write_bytes(os.fsencode(text))
         share(file, group, 0o640)
     return list(contents)
 

@@ -9,7 +9,7 @@ from .command import Failure
 def read(path):
     """The nodes of the file in its order: (host, slots), with one slot if the line names no number."""
     try:
-        lines = pathlib.Path(path).read_text().splitlines()
+        lines = pathlib.Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
         raise Failure(f"{path} cannot be read: {error.strerror}") from error
     nodes = {}
@@ -32,4 +32,4 @@ def nodes(path):
 
 def write(path, nodes):
     """Writes (host, slots) pairs."""
-    pathlib.Path(path).write_text("".join(f"{host} slots={slots}\n" for host, slots in nodes))
+    pathlib.Path(path).write_text("".join(f"{host} slots={slots}\n" for host, slots in nodes), encoding="utf-8")

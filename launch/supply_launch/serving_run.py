@@ -45,7 +45,7 @@ class ServingRun(Run):
         options = self._options
         if options.hosts:
             return None
-        lines = pathlib.Path(self._configs[0]).read_text().splitlines()
+        lines = pathlib.Path(self._configs[0]).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
         files = [line.split()[0] for line in lines if line.strip() and not line.strip().startswith("#")]
         latest = time.monotonic() + float(options.timeout)
         while not all(os.path.exists(f"{file}.server") for file in files[: options.ranks]):

@@ -145,7 +145,7 @@ class Job:
         if subprocess.run(copy, check=False).returncode:
             raise Failure(f"SPARK_CONF_DIR: {self._spark.configuration} cannot be copied")
         for name in ("daemons", "spark"):
-            with open(self._work / name / "spark-defaults.conf", "a") as defaults:
+            with open(self._work / name / "spark-defaults.conf", "a", encoding="utf-8") as defaults:
                 defaults.write(f"\nspark.authenticate true\nspark.authenticate.secret {secret}\n")
                 # Spark's web servers ask nobody who he is.
                 defaults.write("spark.master.rest.enabled false\nspark.ui.killEnabled false\n")
@@ -160,7 +160,9 @@ class Job:
             self._sides.start("master", command, stdout=log, stderr=log, env=environment)
         latest = time.monotonic() + MASTER_START
         while time.monotonic() < latest:
-            found = re.search(r"Starting Spark master at (spark:\S*)", path.read_text(errors="replace"))
+            found = re.search(
+                r"Starting Spark master at (spark:\S*)", path.read_text(encoding="utf-8", errors="replace")
+            )
             if found:
                 return found[1]
             ended = self._sides.wait(0.2)
@@ -172,7 +174,7 @@ class Job:
 
     def _failure(self, side, reason):
         """A failure with the end of a side's log."""
-        lines = (self._work / f"{side}.log").read_text(errors="replace").splitlines(keepends=True)
+        lines = (self._work / f"{side}.log").read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
         return Failure(f"{reason} (the end of its log is above)", log="".join(lines[-5:]))
 
     def clean_up(self):

@@ -98,6 +98,6 @@ def java():
 def _settings(folder):
     """The settings of a folder's spark-defaults.conf."""
     file = folder / _DEFAULTS
-    lines = file.read_text().splitlines() if file.is_file() else []
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
     found = (re.fullmatch(r"\s*([^#\s=:]+)[\s=:]+(.*?)\s*", line) for line in lines)
     return {setting[1]: setting[2] for setting in found if setting}

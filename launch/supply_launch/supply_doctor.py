@@ -56,12 +56,12 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix=f"supply-doctor-{os.getuid()}-") as work:
         findings = pathlib.Path(work, "findings")
         contract = _output(doctor, "--version").partition("(contract ")[2].partition(")")[0]
-        findings.write_text(_check_spark(contract, options))
+        findings.write_text(_check_spark(contract, options), encoding="utf-8")
         return subprocess.run([doctor, *others, "--findings", findings], check=False).returncode
 
 
 def _output(doctor, option):
-    return subprocess.run([doctor, option], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return subprocess.run([doctor, option], stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
 
 
 def _options(text):
@@ -82,7 +82,13 @@ def _check_spark(contract, options):
     fix = "does SPARK_HOME have the Spark, and JAVA_HOME the Java, that the README names?\n"
     try:
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=TIMEOUT, preexec_fn=end_with_parent
+            command,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=TIMEOUT,
+            preexec_fn=end_with_parent,
         )
     except subprocess.TimeoutExpired:
         return f"failed\tspark\tspark-submit did not end within {TIMEOUT} s\t{fix}"

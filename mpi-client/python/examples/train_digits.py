@@ -119,7 +119,11 @@ def main():
     connect(comm)
     stopped = None
     with contextlib.ExitStack() as stack:
-        samples = stack.enter_context(open(f"{arguments.samples}.{comm.rank}", "w")) if arguments.samples else None
+        samples = (
+            stack.enter_context(open(f"{arguments.samples}.{comm.rank}", "w", encoding="utf-8"))
+            if arguments.samples
+            else None
+        )
         columns = COLUMNS + ["key"] * (samples is not None)
         # Training synchronizes the ranks in each step. Evaluation does not.
         uneven = "keep" if arguments.evaluate else "pad"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import runpy
-import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from supply.ranks.script import Script
 
 if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
@@ -34,14 +32,14 @@ class DataSpec:
 
 @dataclass
 class Job:
-    """What a rank calls: a function, or a script as its name and text.
+    """What a rank calls: a function, or a script.
 
     args, kwargs: of the function after the data. A script gets args as words, and kwargs as --name value.
     backend: of torch.distributed; None: it is not initialized.
     """
 
     function: Callable[..., Any] | None
-    script: tuple[str, str] | None
+    script: Script | None
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     data: DataSpec
@@ -51,18 +49,6 @@ class Job:
         if self.function is not None:
             return self.function(data, *self.args, **self.kwargs)
         assert self.script is not None
-        return self._run_script(*self.script)
-
-    def _run_script(self, name: str, text: str) -> None:
-        """The driver's file need not exist here."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, os.path.basename(name))
-            with open(path, "w") as file:
-                file.write(text)
-            options = ((f"--{key.replace('_', '-')}", str(value)) for key, value in self.kwargs.items())
-            sys.argv = [name, *map(str, self.args), *(word for option in options for word in option)]
-            try:
-                runpy.run_path(path, run_name="__main__")
-            except SystemExit as end:
-                if end.code not in (None, 0):
-                    raise
+        options = ((f"--{key.replace('_', '-')}", str(value)) for key, value in self.kwargs.items())
+        self.script.run([*map(str, self.args), *(word for option in options for word in option)])
+        return None

@@ -25,7 +25,7 @@ class KeeperStarted:
 
 @dataclass
 class RankStarted:
-    """From a rank, first. `port` is free on its node, and rank 0's becomes MASTER_PORT; 0: none is needed."""
+    """From a rank, first. port: of rank 0, which holds it: MASTER_PORT; 0: none is needed."""
 
     rank: int
     host: str

@@ -9,6 +9,7 @@ import sys
 
 from supply.errors import RunError
 from supply.ranks.control import connect
+from supply.ranks.cores import OMP_NUM_THREADS, cores_of_rank
 from supply.ranks.keeper import start_keeper
 from supply.ranks.messages import NodeFailed
 from supply.ranks.mpi_spec import VARIABLE, MpiSpec
@@ -28,6 +29,9 @@ def prepare_rank() -> bool:
     del os.environ[VARIABLE]
     host = next(filter(_is_here, spec.spark_hosts), platform.node())
     os.environ.update({**_of_torchrun(), "SUPPLY_HOST": host, "SUPPLY_PARENT": str(os.getppid())})
+    if host in spec.gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = spec.gpus[host]
+    os.environ.setdefault(OMP_NUM_THREADS, str(cores_of_rank(int(os.environ["LOCAL_WORLD_SIZE"]), os.getppid())))
     try:
         start_keeper(int(os.environ["RANK"]), spec.files)
         spec.versions.check(host)

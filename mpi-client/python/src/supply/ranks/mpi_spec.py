@@ -13,10 +13,14 @@ VARIABLE = "SUPPLY_MPI_SPEC"
 
 @dataclass
 class MpiSpec:
-    """Of all ranks of a run. They get it in the environment. spark_hosts: of the executors, as Spark names them."""
+    """Of all ranks of a run. They get it in the environment.
+
+    spark_hosts: of the executors, as Spark names them. gpus: CUDA_VISIBLE_DEVICES on those with GPUs from Spark.
+    """
 
     files: RunFiles
     spark_hosts: list[str]
+    gpus: dict[str, str]
     versions: Versions = field(default_factory=Versions)
 
     def environment(self) -> dict[str, str]:

@@ -14,7 +14,10 @@ import threading
 import time
 
 from supply.errors import RunError
+from supply.ranks import python_path
 from supply.ranks.control import Peer, connect
+from supply.ranks.cores import OMP_NUM_THREADS, cores_of_rank
+from supply.ranks.memory_limit import lift_memory_limit
 from supply.ranks.messages import NodeFailed, NodeStarted, RankEnded, Stop
 from supply.ranks.node_spec import NodeSpec
 from supply.ranks.output import forwarded
@@ -38,6 +41,7 @@ class Node:
         spec.files.write_config()
         try:
             spec.versions.check(spec.host)
+            lift_memory_limit(spec.host)
             spec.files.require_space(len(spec.ranks), spec.host)
             self._driver.send(NodeStarted())
             watchers = [self._start(local, rank) for local, rank in enumerate(spec.ranks)]
@@ -56,10 +60,13 @@ class Node:
 
     def _start(self, local_rank: int, rank: int) -> threading.Thread:
         spec = self._spec
+        # All of the node's, as torchrun has it: LOCAL_RANK is the rank's own.
+        gpus = {} if spec.gpus is None else {"CUDA_VISIBLE_DEVICES": spec.gpus}
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", "supply.ranks.rank"],
             env={
-                **os.environ, **spec.environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                OMP_NUM_THREADS: str(cores_of_rank(len(spec.ranks))), **os.environ, **gpus, **spec.environment,
+                python_path.VARIABLE: python_path.python_path(spec.python_path),
                 "RANK": str(rank), "LOCAL_RANK": str(local_rank), "WORLD_SIZE": str(spec.world_size),
                 "LOCAL_WORLD_SIZE": str(len(spec.ranks)), "GROUP_RANK": str(spec.node_index),
                 "SUPPLY_HOST": spec.host, "SUPPLY_PARENT": str(os.getpid()),

@@ -7,14 +7,22 @@ import pickle
 import subprocess
 import sys
 
+from supply.ranks import python_path
+from supply.ranks.cores import OMP_NUM_THREADS
+
 # How long a node process may take to stop its ranks and to clean up.
 _STOP_SECONDS = 20
 
 
-def run_node(host: str, spec: bytes) -> None:
-    """Runs the node process until its ranks have ended. Its stdin ends with this process, whatever kills it."""
+def run_node(host: str, threads: str, spec: bytes) -> None:
+    """Runs the node process until its ranks have ended. Its stdin ends with this process, whatever kills it.
+
+    threads: OMP_NUM_THREADS of the executor, or "". That of this process is PySpark's.
+    """
     # The files of addPyFile are in this path only.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = {**os.environ, OMP_NUM_THREADS: threads, python_path.VARIABLE: python_path.python_path()}
+    if not threads:
+        del environment[OMP_NUM_THREADS]
     command = [sys.executable, "-m", "supply.ranks.node"]
     node = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, start_new_session=True)
     assert node.stdin is not None

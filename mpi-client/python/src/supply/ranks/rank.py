@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 from supply.errors import SparkError, SupplyError, SupplyTimeoutError
 from supply.ranks import current
+from supply.ranks.child_pickles import pickle_program_by_value
 from supply.ranks.control import KEY, Peer, connect
 from supply.ranks.die_with_parent import die_with_parent
 from supply.ranks.job import Job
 from supply.ranks.messages import Failure, RankStarted, Result, Stop, Work
-from supply.ranks.process_group import end_process_group, free_port, init_process_group
+from supply.ranks.process_group import end_process_group, hold_port, init_process_group
 
 if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
@@ -41,8 +42,12 @@ def main() -> int:
     driver = connect()
     # Programs that the function starts, and tools that record the environment, must not get it.
     del os.environ[KEY]
+    pickle_program_by_value()
     rank, host = int(os.environ["RANK"]), os.environ["SUPPLY_HOST"]
-    driver.send(RankStarted(rank, host, free_port()))
+    for stream in (sys.stdout, sys.stderr):
+        # The driver takes the lines for UTF-8.
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    driver.send(RankStarted(rank, host, hold_port() if rank == 0 else 0))
     _import_pytorch()
     work = driver.receive()
     if not isinstance(work, Work):
@@ -115,6 +120,11 @@ def _failure(rank: int, host: str, error: BaseException) -> Failure:
     except Exception:
         payload = None
     text = "".join(traceback.format_exception(type(error), error, _of_caller(error.__traceback__)))
+    if isinstance(error, ModuleNotFoundError):
+        text += (
+            f"{host} has no module '{error.name}': pass a module of the program with spark.sparkContext.addPyFile, and "
+            "install others on every node"
+        )
     return Failure(rank, host, text, isinstance(error, (SparkError, SupplyTimeoutError, Stopped)), payload)
 
 

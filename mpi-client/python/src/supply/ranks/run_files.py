@@ -61,8 +61,8 @@ class RunFiles:
         for kind in self.kinds:
             mapped, pipes = map(pathlib.Path, self.config(kind))
             pairs = [self.pair_folder / f"{kind}-{i}" for i in range(self.pairs)]
-            mapped.write_text("".join(f"{pair}.mapped{sizes}\n" for pair in pairs))
-            pipes.write_text("".join(f"{pair}.request {pair}.notification\n" for pair in pairs))
+            mapped.write_bytes(os.fsencode("".join(f"{pair}.mapped{sizes}\n" for pair in pairs)))
+            pipes.write_bytes(os.fsencode("".join(f"{pair}.request {pair}.notification\n" for pair in pairs)))
 
     def make_pair_folder(self) -> None:
         """Does nothing if another process of this user has made it."""

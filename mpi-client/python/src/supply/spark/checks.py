@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -104,15 +103,6 @@ def result_schema(schema: Any) -> str:
 
 def _text_of(field: Any) -> str:
     return f"`{field.name}` {field.dataType.simpleString()}{'' if field.nullable else ' not null'}"
-
-
-def read_script(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """Name and text of a script on the driver."""
-    try:
-        with open(path) as file:
-            return os.fspath(path), file.read()
-    except OSError as error:
-        raise RunError(f"cannot read the script {os.fspath(path)}: {error.strerror}") from error
 
 
 def check_arguments(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:

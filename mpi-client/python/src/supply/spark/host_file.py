@@ -12,7 +12,7 @@ from supply.errors import RunError
 def read_host_file(path: str | os.PathLike[str]) -> list[tuple[str, int]]:
     """(host, slots) of each host, with one slot if its line names no number. A host has one line."""
     try:
-        lines = pathlib.Path(path).read_text().splitlines()
+        lines = pathlib.Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
         raise RunError(f"cannot read the host file {os.fspath(path)}: {error.strerror}") from error
     hosts: dict[str, int] = {}
@@ -32,4 +32,4 @@ def read_host_file(path: str | os.PathLike[str]) -> list[tuple[str, int]]:
 
 def write_host_file(path: pathlib.Path, hosts: Mapping[str, Sequence[int]]) -> None:
     """hosts: the ranks of each host."""
-    path.write_text("".join(f"{host} slots={len(ranks)}\n" for host, ranks in hosts.items()))
+    path.write_text("".join(f"{host} slots={len(ranks)}\n" for host, ranks in hosts.items()), encoding="utf-8")

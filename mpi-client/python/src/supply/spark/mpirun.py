@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from supply.errors import RunError
+from supply.ranks.cores import OMP_NUM_THREADS
 from supply.spark.host_file import read_host_file
 
 # How long ranks may take to return when they are asked to, and mpirun to end them.
@@ -113,7 +114,9 @@ class Mpirun:
         exported = [] if command.passes_all else [word for name in environment for word in ("-x", name)]
         tied = [sys.executable, "-m", "supply.ranks.die_with_parent", str(os.getpid())]
         self._words = [*tied, *command.words, *exported, *program]
-        self._environment = {**os.environ, **environment}
+        # spark-submit sets this one for the driver. That of the user is in `environment`.
+        own = {name: value for name, value in os.environ.items() if name != OMP_NUM_THREADS}
+        self._environment = {**own, **environment}
         self._post = post
         started: Future[subprocess.Popen[str]] = Future()
         threading.Thread(target=self._run, args=(started,), name="supply: mpirun", daemon=True).start()
@@ -141,7 +144,8 @@ class Mpirun:
         try:
             process = subprocess.Popen(
                 self._words, env=self._environment,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                encoding="utf-8", errors="replace",
                 # Ctrl-C is for the driver.
                 start_new_session=True,
             )  # fmt: skip

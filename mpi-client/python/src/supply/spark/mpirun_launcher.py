@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from supply.errors import RunError
+from supply.ranks import python_path
 from supply.ranks.control import Peer, require_files
 from supply.ranks.messages import Failure, KeeperStarted, NodeFailed, RankEnded, RankStarted, Result, Stop
 from supply.ranks.mpi_spec import MpiSpec
@@ -15,7 +17,7 @@ from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
 from supply.spark.mpirun import Mpirun, MpirunEnded, command, files_of_mpi
-from supply.spark.placement import wait_for_slots
+from supply.spark.placement import gpus_of_hosts, wait_for_slots
 from supply.spark.spark_jobs import SparkJobs
 
 
@@ -37,6 +39,7 @@ class MpirunLauncher:
         self._arguments = arguments
         self._command = command(ranks, host_file)
         self._spark_hosts: list[str] = []
+        self._gpus: dict[str, str] = {}
         self._mpirun: Mpirun | None = None
         self._keepers: list[Peer] = []
         self._started: dict[int, tuple[Peer, RankStarted]] = {}
@@ -49,6 +52,10 @@ class MpirunLauncher:
 
     def reserve(self, context: Any, tasks_per_rank: int, timeout: float) -> int:
         self._spark_hosts = wait_for_slots(context, self._ranks, tasks_per_rank, timeout)
+        self._gpus = gpus_of_hosts(context)
+        if context._jsc.sc().isLocal():
+            # Spark's name of this machine may be an address that it had before.
+            self._spark_hosts.append(platform.node())
         return self._ranks
 
     def start(
@@ -56,8 +63,9 @@ class MpirunLauncher:
     ) -> None:
         # Those of the ranks and of their keepers.
         require_files(2 * self._ranks)
-        of_python = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        of_run = MpiSpec(files, self._spark_hosts).environment()
+        of_python = {python_path.VARIABLE: python_path.python_path()}
+        gpus = {} if "CUDA_VISIBLE_DEVICES" in environment else self._gpus
+        of_run = MpiSpec(files, self._spark_hosts, gpus).environment()
         program = [sys.executable, "-u", "-m", self._module, *self._arguments]
         self._mpirun = Mpirun(
             self._command, program, {**files_of_mpi(files.pair_folder), **of_python, **environment, **of_run}, post

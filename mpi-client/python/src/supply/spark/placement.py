@@ -16,13 +16,15 @@ _Slots = dict[str, int]
 _Found = TypeVar("_Found")
 
 
-def place(slots: _Slots, ranks: int, tasks_per_rank: int) -> dict[str, list[int]]:
+def place(slots: _Slots, starter_slots: _Slots, ranks: int, tasks_per_rank: int) -> dict[str, list[int]]:
     """The ranks of each host: consecutive numbers, as evenly as the slots allow. {}: there are too few slots.
 
     slots: task slots of each host. tasks_per_rank: pinned tasks that feed a rank. Each host with ranks needs one slot
-    for its starter.
+    for its starter, which may also be one without a GPU (starter_slots).
     """
-    capacity = {host: (count - 1) // tasks_per_rank for host, count in sorted(slots.items())}
+    capacity = {
+        host: min(count, starter_slots.get(host, count) - 1) // tasks_per_rank for host, count in sorted(slots.items())
+    }
     counts = dict.fromkeys(capacity, 0)
     for _ in range(ranks):
         free = [host for host in counts if counts[host] < capacity[host]]
@@ -45,7 +47,7 @@ def wait_for_placement(context: Any, ranks: int, tasks_per_rank: int, timeout: f
     return _wait_for(
         context,
         timeout,
-        lambda slots: place(slots, ranks, tasks_per_rank),
+        lambda slots: place(slots, dict(_jvm_nodes(context).starterSlots(context._jsc.sc())), ranks, tasks_per_rank),
         partial(_too_few, context.master, ranks, tasks_per_rank, 1),
     )
 
@@ -76,10 +78,19 @@ def _wait_for(
 
 def _slots(context: Any, end: float) -> tuple[_Slots, bool]:
     """The slots of each host, and whether more cannot be expected before `end`."""
-    nodes = context._jvm.supply.python.Nodes
+    nodes = _jvm_nodes(context)
     # Before the slots: an executor may register in between.
     final = nodes.isComplete(context._jsc.sc()) or time.monotonic() > end
     return dict(nodes.slots(context._jsc.sc())), final
+
+
+def gpus_of_hosts(context: Any) -> dict[str, str]:
+    """CUDA_VISIBLE_DEVICES of each host whose executors have got GPUs from Spark (spark.executor.resource.gpu.*)."""
+    return dict(_jvm_nodes(context).gpus(context._jsc.sc()))
+
+
+def _jvm_nodes(context: Any) -> Any:
+    return context._jvm.supply.python.Nodes
 
 
 def _too_few(master: str, ranks: int, tasks_per_rank: int, starters: int, slots: _Slots) -> str:
@@ -89,7 +100,8 @@ def _too_few(master: str, ranks: int, tasks_per_rank: int, starters: int, slots:
     have = ", ".join(f"{host} has {count}" for host, count in sorted(slots.items())) or "there is no executor"
     fix = (
         f"use master local[{needed + starters}]" if master.startswith("local") and "cluster" not in master
-        else "raise spark.executor.instances or spark.executor.cores, or lower spark.task.cpus"
+        else "raise spark.executor.instances or spark.executor.cores, or lower spark.task.cpus (with GPUs, raise "
+        "spark.executor.resource.gpu.amount, or lower spark.task.resource.gpu.amount)"
     )  # fmt: skip
     start = ", and one on each node to start its ranks" if starters else ""
     return f"{what}{start}, but Spark ({master}) has too few: {have}: {fix}"

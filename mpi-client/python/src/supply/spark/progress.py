@@ -44,7 +44,8 @@ class ProgressBar:
 
     def print(self, line: str, stream: str) -> None:
         """Prints a line beside the bar. stream: "stdout" or "stderr"."""
-        self._bar.write(line, file=sys.stdout if stream == "stdout" else sys.stderr)
+        file = sys.stdout if stream == "stdout" else sys.stderr
+        self._bar.write(printable(line, file), file=file)
 
     def close(self) -> None:
         self._bar.close()
@@ -81,6 +82,12 @@ class RoutineProgress:
             if bar.disable and time.monotonic() >= next_line:
                 next_line = time.monotonic() + _LINE_SECONDS
                 _log.info("%s: %d %% done", self._routine, percent)
+
+
+def printable(text: str, file: Any) -> str:
+    """With escapes for what the file's encoding does not have."""
+    encoding = getattr(file, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _shows_lines() -> bool:

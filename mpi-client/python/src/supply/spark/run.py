@@ -114,8 +114,10 @@ class Run:
                     "set spark.driver.host"
                 )
         first = self._started[0][1]
+        # The machine may have lost the address by which Spark knows it.
+        address = "127.0.0.1" if self._is_local else first.host
         for peer, _ in self._started.values():
-            peer.send(Work(self._payload, (first.host, first.port)))
+            peer.send(Work(self._payload, (address, first.port)))
         self._advanced_at = time.monotonic()
         while len(self._results) < self._ranks:
             self._handle_next()

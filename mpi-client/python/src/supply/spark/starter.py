@@ -17,7 +17,7 @@ def task(specs: dict[str, bytes]) -> Callable[[int, Iterable[bytes]], Iterator[A
     def start(_: int, hosts: Iterable[bytes]) -> Iterator[Any]:
         import importlib
 
-        host = next(iter(hosts)).decode()
+        host, threads = next(iter(hosts)).decode().split("\n")
         try:
             node_process = importlib.import_module("supply.ranks.node_process")
         except ImportError as error:
@@ -25,7 +25,7 @@ def task(specs: dict[str, bytes]) -> Callable[[int, Iterable[bytes]], Iterator[A
                 f"executor on {host}: {sys.executable} cannot import supply ({error}): install the package "
                 "supply there, or set PYSPARK_PYTHON to a Python that has it"
             ) from None
-        node_process.run_node(host, specs[host])
+        node_process.run_node(host, threads, specs[host])
         return iter(())
 
     return start

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from supply.errors import RunError
 from supply.ranks.job import DataSpec, Job
 from supply.ranks.run_files import RunFiles
+from supply.ranks.script import Script
 from supply.sizes import optional_size
 from supply.spark import checks
 from supply.spark.column_names import quoted
 from supply.spark.launcher import make_launcher
+from supply.spark.rank_environment import rank_environment
 from supply.spark.run import Run
 from supply.spark.spark_jobs import Supplied
 
@@ -147,7 +149,9 @@ class Supplier:
             checks.check_columns(validation, columns, "validation")
         uneven = uneven or ("keep" if backend is None else "pad")
         over = checks.exchange_over(shuffle, self._launcher, backend)
-        script, call = (None, function) if callable(function) else (checks.read_script(function), None)
+        script, call = (
+            (None, function) if callable(function) else (Script.read(function, not context._jsc.sc().isLocal()), None)
+        )
         kwargs = dict(kwargs or {})
         checks.check_arguments(call, args, kwargs)
         schema = None if results is None else checks.result_schema(results)
@@ -182,7 +186,10 @@ class Supplier:
             if over is not None:
                 named.update({"shuffle": "partitions", "exchange-fraction": None})
             supplied.append(Supplied(validation.select(*map(quoted, columns)), "validation", named))
-        environment = {**self._environment, "SUPPLY_RESULTS_FOLDER": str(files.results_folder)}
+        environment = {
+            **rank_environment(context, self._environment),
+            "SUPPLY_RESULTS_FOLDER": str(files.results_folder),
+        }
         return Run(
             context, launcher, self._ranks, files, supplied, payload, timeout, environment, schema is not None
         ).result()

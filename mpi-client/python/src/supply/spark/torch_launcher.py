@@ -13,7 +13,8 @@ from supply.ranks.node_spec import NodeSpec
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
-from supply.spark.placement import wait_for_placement
+from supply.spark.placement import gpus_of_hosts, wait_for_placement
+from supply.spark.rank_environment import driver_path
 from supply.spark.spark_jobs import SparkJobs
 
 
@@ -26,6 +27,7 @@ class TorchLauncher:
     def __init__(self, ranks: int) -> None:
         self._ranks = ranks
         self._hosts: dict[str, list[int]] = {}
+        self._gpus: dict[str, str] = {}
         self._started = 0
         self._nodes: list[Peer] = []
         self._connected: dict[Peer, int] = {}
@@ -34,16 +36,17 @@ class TorchLauncher:
 
     def reserve(self, context: Any, tasks_per_rank: int, timeout: float) -> int:
         self._hosts = wait_for_placement(context, self._ranks, tasks_per_rank, timeout)
+        self._gpus = gpus_of_hosts(context)
         return max(map(len, self._hosts.values()))
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
         require_files(self._ranks + len(self._hosts))
-        jobs.start_nodes(
-            {
-                host: pickle.dumps(NodeSpec(host, ranks, self._ranks, index, files, environment))
-                for index, (host, ranks) in enumerate(self._hosts.items())
-            }
-        )
+        path = driver_path()
+        specs = {
+            host: NodeSpec(host, ranks, self._ranks, index, files, environment, path, self._gpus.get(host))
+            for index, (host, ranks) in enumerate(self._hosts.items())
+        }
+        jobs.start_nodes({host: pickle.dumps(spec) for host, spec in specs.items()})
 
     def handle(self, peer: Peer | None, message: Any) -> Cause | None:
         if isinstance(message, NodeStarted) and peer is not None:

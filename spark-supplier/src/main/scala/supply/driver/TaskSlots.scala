@@ -18,9 +18,21 @@ private[supply] object TaskSlots {
   }
 
   /** Number of task slots of each host. */
-  def ofHosts(sc: SparkContext): Map[String, Int] =
+  def ofHosts(sc: SparkContext): Map[String, Int] = sumOnHosts(sc, _.slots)
+
+  /** As ofHosts(), for tasks with the profile of SparkInternals.coresOnly. */
+  def ofHostsForCoresOnly(sc: SparkContext): Map[String, Int] =
+    if (SparkInternals.coresOnly(sc).isEmpty) ofHosts(sc) else sumOnHosts(sc, _.coreSlots)
+
+  /** The GPUs of the application on each host, without hosts that have none. */
+  def gpusOfHosts(sc: SparkContext): Map[String, Seq[String]] =
+    SparkInternals.executorSlots(sc).filter(_.gpus.nonEmpty).sortBy(_.id).groupBy(_.host).map {
+      case (host, executors) => host -> executors.flatMap(_.gpus).distinct
+    }
+
+  private def sumOnHosts(sc: SparkContext, slots: ExecutorSlots => Int): Map[String, Int] =
     SparkInternals.executorSlots(sc).groupBy(_.host).map { case (host, executors) =>
-      host -> executors.map(_.slots).sum
+      host -> executors.map(slots).sum
     }
 
   /** Whether all executors that the application asks for have registered; false: not known. */

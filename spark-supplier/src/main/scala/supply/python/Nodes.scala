@@ -6,6 +6,7 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.SparkContext
 import org.apache.spark.api.java.JavaRDD
+import org.apache.spark.supply.SparkInternals
 
 import supply.driver.TaskSlots
 
@@ -14,10 +15,24 @@ object Nodes {
   /** Number of task slots of each host. */
   def slots(sc: SparkContext): java.util.Map[String, Int] = TaskSlots.ofHosts(sc).asJava
 
+  /** As slots(), for starters, which need no GPU. */
+  def starterSlots(sc: SparkContext): java.util.Map[String, Int] =
+    TaskSlots.ofHostsForCoresOnly(sc).asJava
+
+  /** The GPUs that Spark has assigned to the executors of each host, for CUDA_VISIBLE_DEVICES. */
+  def gpus(sc: SparkContext): java.util.Map[String, String] =
+    TaskSlots.gpusOfHosts(sc).map { case (host, addresses) => host -> addresses.mkString(",") }.asJava
+
   /** Whether all executors that the application asks for have registered; false: not known. */
   def isComplete(sc: SparkContext): Boolean = TaskSlots.areComplete(sc)
 
-  /** One partition for each host, to be computed there. Its only element is the host's name. */
-  def starters(sc: SparkContext, hosts: java.util.List[String]): JavaRDD[Array[Byte]] =
-    sc.makeRDD(hosts.asScala.toSeq.map(host => host.getBytes(UTF_8) -> Seq(host))).toJavaRDD()
+  /**
+   * One partition for each host, to be computed there. Its only element is the host's name, and
+   * after a line's end OMP_NUM_THREADS of the executor: PySpark overrides it in Python's workers.
+   */
+  def starters(sc: SparkContext, hosts: java.util.List[String]): JavaRDD[Array[Byte]] = {
+    val nodes = sc.makeRDD(hosts.asScala.toSeq.map(host => host -> Seq(host)))
+      .map(host => s"$host\n${sys.env.getOrElse("OMP_NUM_THREADS", "")}".getBytes(UTF_8))
+    SparkInternals.coresOnly(sc).fold(nodes)(nodes.withResources).toJavaRDD()
+  }
 }

@@ -2,15 +2,28 @@ package org.apache.spark.supply
 
 import java.util.concurrent.TimeoutException
 
+import scala.util.Try
+
 import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext}
-import org.apache.spark.resource.ResourceProfile
+import org.apache.spark.resource.{ResourceProfile, ResourceProfileBuilder, TaskResourceRequests}
 import org.apache.spark.scheduler.ExecutorCacheTaskLocation
 import org.apache.spark.util.{ShutdownHookManager, Utils}
 
-/** What a registered executor offers. */
+/**
+ * What a registered executor offers.
+ *
+ * @param deviceSlots
+ *   tasks for which it has GPUs and other resources, as spark.task.resource.* asks for them
+ * @param gpus
+ *   addresses of its GPUs
+ */
 final case class ExecutorSlots(id: String, host: String, cores: Int, coresPerTask: Int,
-    activeTasks: Int) {
-  def slots: Int = cores / coresPerTask
+    activeTasks: Int, deviceSlots: Int = Int.MaxValue, gpus: Seq[String] = Nil) {
+
+  /** For tasks that need nothing but cores. */
+  def coreSlots: Int = cores / coresPerTask
+
+  def slots: Int = math.min(coreSlots, deviceSlots)
 
   /** Cores of its slots: a task's cores are on one executor. */
   def coresOfSlots: Int = slots * coresPerTask
@@ -33,11 +46,48 @@ object SparkInternals {
    */
   def executorSlots(sc: SparkContext): Seq[ExecutorSlots] = {
     val coresPerTask = sc.getConf.getInt("spark.task.cpus", 1)
+    // In local mode Spark ignores them.
+    val requests = if (sc.isLocal) Map.empty[String, Double] else resourcesOfTask(sc)
     sc.statusStore.executorList(activeOnly = true)
       .filter(executor => sc.isLocal || executor.id != SparkContext.DRIVER_IDENTIFIER)
-      .map(executor =>
+      .map { executor =>
+        val addresses = (name: String) => executor.resources.get(name).toSeq.flatMap(_.addresses)
+        val devices = requests.map { case (name, amount) => tasksOn(addresses(name).size, amount) }
         ExecutorSlots(executor.id, executor.hostPort.replaceFirst(":[0-9]+$", ""),
-          executor.totalCores, coresPerTask, executor.activeTasks))
+          executor.totalCores, coresPerTask, executor.activeTasks,
+          (devices ++ Seq(Int.MaxValue)).min, addresses("gpu"))
+      }
+  }
+
+  /** spark.task.resource.*: the amount of each resource. */
+  private def resourcesOfTask(sc: SparkContext): Map[String, Double] =
+    (sc.resourceProfileManager.defaultResourceProfile.taskResources - ResourceProfile.CPUS)
+      .map { case (name, request) => name -> request.amount }
+
+  /** A task gets whole addresses, or shares one with others. */
+  private def tasksOn(addresses: Int, amount: Double): Int =
+    if (amount >= 1) addresses / amount.toInt else addresses * (1 / amount).toInt
+
+  /**
+   * For tasks that need cores, but neither the GPUs nor the memory limit of Python that the
+   * application's other tasks have. None: all tasks are alike, or this cluster manager has no such
+   * profiles.
+   *
+   * Public API: `RDD.withResources` fails if they are not supported, and keeps each profile.
+   */
+  def coresOnly(sc: SparkContext): Option[ResourceProfile] = {
+    val others = resourcesOfTask(sc).nonEmpty ||
+      sc.getConf.contains("spark.executor.pyspark.memory")
+    val isFixed = !sc.isLocal && !Utils.isDynamicAllocationEnabled(sc.getConf)
+    if (!others || !isFixed) None
+    else {
+      val manager = sc.resourceProfileManager
+      val cores = new TaskResourceRequests().cpus(sc.getConf.getInt("spark.task.cpus", 1))
+      val profile = new ResourceProfileBuilder().require(cores).build()
+      if (Try(manager.isSupported(profile)).getOrElse(false))
+        manager.getEquivalentProfile(profile).orElse(Some(profile))
+      else None
+    }
   }
 
   /**

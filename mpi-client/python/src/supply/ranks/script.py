@@ -1,0 +1,105 @@
+"""A script of the driver, and the files beside it, which it imports and opens."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import runpy
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from supply.errors import RunError
+
+# Of what lies beside a script. Each rank gets all of it.
+_MOST_FILES = 1000
+_MOST_BYTES = 8 << 20
+
+_log = logging.getLogger("supply.spark")
+
+
+@dataclass
+class Script:
+    """path: of the script on the driver. files: its bytes and those of its neighbours, by path from its folder."""
+
+    path: str
+    files: dict[str, bytes]
+
+    @staticmethod
+    def read(path: str | os.PathLike[str], with_neighbours: bool) -> Script:
+        """with_neighbours: whether ranks may be where the script's folder does not exist."""
+        path = os.path.abspath(path)
+        try:
+            with open(path, "rb") as file:
+                files = {os.path.basename(path): file.read()}
+        except OSError as error:
+            raise RunError(f"cannot read the script {path}: {error.strerror}") from error
+        if with_neighbours:
+            files.update(_neighbours(path))
+        return Script(path, files)
+
+    def run(self, words: list[str]) -> None:
+        """As `python SCRIPT WORDS`, where it lies if this node has it, else in a copy of its folder."""
+        if self._is_here():
+            self._run(self.path, words)
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in self.files.items():
+                path = os.path.join(folder, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(content)
+            self._run(os.path.join(folder, os.path.basename(self.path)), words)
+
+    def _is_here(self) -> bool:
+        try:
+            with open(self.path, "rb") as file:
+                return file.read() == self.files[os.path.basename(self.path)]
+        except OSError:
+            return False
+
+    @staticmethod
+    def _run(path: str, words: list[str]) -> None:
+        sys.argv = [path, *words]
+        sys.path.insert(0, os.path.dirname(path))
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                raise
+
+
+def _neighbours(script: str) -> dict[str, bytes]:
+    """Python files first, then the smallest, as far as the limits go."""
+    folder = os.path.dirname(script)
+    found = list(itertools.islice(_files_in(folder), _MOST_FILES + 1))
+    sized = sorted((not path.endswith(".py"), os.path.getsize(path), path) for path in found)
+    taken: dict[str, bytes] = {}
+    left = _MOST_BYTES
+    for _, size, path in sized[:_MOST_FILES]:
+        if size <= left and path != script:
+            with open(path, "rb") as file:
+                taken[os.path.relpath(path, folder)] = file.read()
+            left -= size
+    if len(taken) + 1 < len(found):
+        _log.warning(
+            "the folder of %s has more than %d files or %d MiB: nodes that do not have this folder get %d of the files "
+            "beside the script. Pass others with spark.sparkContext.addPyFile or addFile",
+            script, _MOST_FILES, _MOST_BYTES >> 20, len(taken),
+        )  # fmt: skip
+    return taken
+
+
+def _files_in(folder: str) -> Iterator[str]:
+    """Readable files in it and below it, without hidden ones and virtual environments."""
+    for parent, folders, names in os.walk(folder):
+        if "pyvenv.cfg" in names:
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if name[0] != "." and name != "__pycache__")
+        for name in names:
+            path = os.path.join(parent, name)
+            if name[0] != "." and os.path.isfile(path) and os.access(path, os.R_OK):
+                yield path

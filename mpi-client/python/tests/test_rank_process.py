@@ -1,0 +1,252 @@
+"""The process of a rank: its environment, its modules, its children and what it prints, as in a program of its own."""
+
+import importlib
+import io
+import json
+import logging
+import multiprocessing
+import os
+import pathlib
+import re
+import resource
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from supplier_session import prepare_environment, rows, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+
+from supply.errors import RunError  # noqa: E402
+from supply.ranks.memory_limit import lift_memory_limit  # noqa: E402
+from supply.ranks.script import Script  # noqa: E402
+from supply.spark import RankError, Supplier  # noqa: E402
+from supply.spark.progress import printable  # noqa: E402
+
+# Of this machine, and not the one that ranks take.
+ADDRESS = "127.0.0.2"
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module")
+def spark():
+    import supply.spark
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.jars": supply.spark.jars(), "spark.ui.enabled": "false", "spark.log.level": "OFF",
+        # A laptop that has left its network no longer has the address of its session.
+        "spark.driver.host": ADDRESS,
+    }  # fmt: skip
+    builder = SparkSession.builder.master("local[3]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def run(spark):
+    """Supplier.run of a function or script on a few rows. After it, nothing is left."""
+    with shared_memory() as folder:
+
+        def run_in_folder(function, *, ranks=1, launcher="torch", environment=None, **options):
+            supplier = Supplier(ranks, launcher=launcher, folder=folder, environment=environment)
+            return supplier.run(function, rows(spark, 20, 2), uneven="keep", **options)
+
+        yield run_in_folder
+
+
+@pytest.fixture
+def folder_in_path(tmp_path, monkeypatch):
+    """A folder of which the driver imports modules, as of the one of a program. Workers of Spark are elsewhere."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    return tmp_path
+
+
+def describe():
+    """A function for ranks, which cannot import this module."""
+
+    def described(data, others=()):
+        import subprocess
+
+        import torch
+
+        children = [
+            subprocess.run([python, "-c", "import re, json; print(re.sub('a', 'b', 'a'))"], capture_output=True)
+            for python in others
+        ]
+        print("é → \udc80")
+        return {
+            "environment": dict(os.environ), "threads": torch.get_num_threads(),
+            "children": [(child.stdout, child.stderr) for child in children],
+        }  # fmt: skip
+
+    return described
+
+
+def other_pythons():
+    """One of each other version that this machine has."""
+    mine = f"python3.{sys.version_info.minor}"
+    found = [shutil.which(f"python3.{minor}") for minor in range(9, 16)]
+    found += [str(path) for path in pathlib.Path.home().glob(".pyenv/versions/*/bin/python3.[0-9]*")]
+    by_name = {pathlib.Path(path).name: path for path in found if path and re.search(r"python3\.\d+$", path)}
+    return [path for name, path in by_name.items() if name != mine]
+
+
+def test_the_environment_of_a_rank(run, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="latin-1", write_through=True)
+    monkeypatch.setattr(sys, "stdout", printed)
+    others = other_pythons()
+    rank = run(describe(), args=(others,))
+    cores = len(os.sched_getaffinity(0))
+    assert rank["threads"] == int(rank["environment"]["OMP_NUM_THREADS"]) and 1 <= rank["threads"] <= cores
+    if not pathlib.Path("/sys/fs/cgroup/cpu.max").exists():
+        assert rank["threads"] == cores, "PySpark sets 1"
+    assert rank["environment"]["MASTER_ADDR"] == "127.0.0.1"
+    assert rank["children"] == [(b"b\n", b"")] * len(others)
+    path = rank["environment"]["PYTHONPATH"].split(os.pathsep)
+    assert not [entry for entry in path if "lib/python3" in entry and entry.endswith(("-packages", "3.11", "dynload"))]
+    assert "[rank 0] é \\u2192 \\udc80".encode("latin-1") in printed.buffer.getvalue()
+
+
+@pytest.mark.parametrize("launcher", ["torch", "mpirun"])
+def test_the_threads_that_the_user_sets_are_first(run, monkeypatch, launcher):
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    two = run(describe(), ranks=2, launcher=launcher)
+    assert two["threads"] == 5 and two["environment"]["MASTER_ADDR"] == "127.0.0.1"
+    if launcher == "mpirun":
+        monkeypatch.delenv("OMP_NUM_THREADS")
+        two = run(describe(), ranks=2, launcher=launcher)
+        assert two["threads"] <= max(1, len(os.sched_getaffinity(0)) // 2)
+    given = run(describe(), ranks=2, launcher=launcher, environment={"OMP_NUM_THREADS": "3"})
+    assert given["threads"] == 3
+
+
+def test_a_user_who_may_not_lift_the_limit_of_memory():
+    def lift(errors):
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+        os.environ["PYSPARK_EXECUTOR_MEMORY_MB"] = "4096"
+        if os.geteuid() == 0:
+            os.setuid(NOBODY)
+        try:
+            lift_memory_limit("n1")
+        except RunError as error:
+            errors.send(str(error))
+        errors.close()
+
+    fork = multiprocessing.get_context("fork")
+    receiving, sending = fork.Pipe(duplex=False)
+    child = fork.Process(target=lift, args=(sending,))
+    child.start()
+    sending.close()
+    message = receiving.recv()
+    child.join()
+    assert re.search(r"spark\.executor\.pyspark\.memory limits .* on n1, .* to 4096 MiB", message)
+
+
+def test_functions_of_modules_beside_the_program(run, folder_in_path):
+    module = folder_in_path / "beside_program.py"
+    module.write_text("def train(data):\n    return sum(len(batch['id']) for batch in data)\n")
+    importlib.invalidate_caches()
+    train = importlib.import_module("beside_program").train
+    assert run(train) == 20
+    module.unlink()
+    shutil.rmtree(folder_in_path / "__pycache__", ignore_errors=True)
+    with pytest.raises(RankError, match="has no module 'beside_program': pass .* with spark.sparkContext.addPyFile"):
+        run(train)
+
+
+SCRIPT = """# -*- coding: latin-1 -*-
+import json, os, sys
+import model_of_script
+import supply.spark
+
+with open(os.path.join(os.path.dirname(__file__), "data", "numbers.json")) as file:
+    print("\xe9", model_of_script.NAME, json.load(file), sys.argv[1:], sum(len(b["id"]) for b in supply.spark.data()))
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    folder = tmp_path / "program"
+    (folder / "data").mkdir(parents=True)
+    (folder / "train.py").write_bytes(SCRIPT.encode("latin-1"))
+    (folder / "model_of_script.py").write_text("NAME = 'modèle'\n", encoding="utf-8")
+    (folder / "data" / "numbers.json").write_text(json.dumps([1, 2]))
+    return folder / "train.py"
+
+
+def test_a_script_finds_what_lies_beside_it(run, script, capfd):
+    run(script, kwargs={"rate": 0.5})
+    assert "[rank 0] é modèle [1, 2] ['--rate', '0.5'] 20" in capfd.readouterr().out
+
+
+def test_a_script_takes_its_neighbours_to_nodes_without_its_folder(script, caplog):
+    (script.parent / "large.bin").write_bytes(b"")
+    os.truncate(script.parent / "large.bin", 9 << 20)
+    (script.parent / ".hidden").write_text("secret")
+    with caplog.at_level(logging.WARNING, logger="supply.spark"):
+        shipped = Script.read(script, with_neighbours=True)
+    assert "more than 1000 files or 8 MiB" in caplog.text and str(script) in caplog.text
+    assert sorted(shipped.files) == ["data/numbers.json", "model_of_script.py", "train.py"]
+    script.parent.rename(script.parent.with_name("moved"))
+    # As on a node: in a process of its own, because a script changes sys.path and sys.argv.
+    program = (
+        "import pickle, sys, supply.ranks.current as current\n"
+        "current.set_data([{'id': [1, 2, 3]}])\n"
+        "pickle.loads(sys.stdin.buffer.read()).run(['word'])\n"
+    )
+    import pickle
+
+    environment = {**os.environ, "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=pickle.dumps(shipped), capture_output=True, env=environment, timeout=120
+    )
+    assert done.stdout.decode() == "é modèle [1, 2] ['word'] 3\n", done.stderr.decode()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+def test_what_an_output_cannot_encode_is_escaped(encoding):
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    text = printable("é → 🙂 \udc80", file)
+    file.write(text)
+    assert text.encode(encoding).decode("unicode_escape" if encoding == "ascii" else encoding)
+    assert printable("é", io.StringIO()) == "é"
+
+
+def test_workers_that_are_not_forked_get_functions_of_the_program(run):
+    factor = 2
+
+    def doubled(batch):
+        return batch["id"] * factor
+
+    def train(data):
+        import torch
+        from supply.torch import DataLoader
+
+        def begin(worker):
+            torch.manual_seed(worker)
+
+        class Squares(torch.utils.data.Dataset):
+            def __len__(self):
+                return 3
+
+            def __getitem__(self, index):
+                return index**2
+
+        sums = []
+        for epoch, method in zip(data.epochs(), ["spawn", "forkserver"]):
+            loader = DataLoader(epoch, num_workers=1, multiprocessing_context=method, worker_init_fn=begin)
+            sums.append(sum(int(batch.sum()) for batch in loader))
+        own = torch.utils.data.DataLoader(
+            Squares(), batch_size=None, num_workers=1, multiprocessing_context="spawn", collate_fn=lambda item: item + 1
+        )
+        return sums, list(own)
+
+    assert run(train, transform=doubled, epochs=2) == ([380, 380], [1, 2, 5])
