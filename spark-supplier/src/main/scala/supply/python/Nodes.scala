@@ -21,7 +21,9 @@ object Nodes {
 
   /** The GPUs that Spark has assigned to the executors of each host, for CUDA_VISIBLE_DEVICES. */
   def gpus(sc: SparkContext): java.util.Map[String, String] =
-    TaskSlots.gpusOfHosts(sc).map { case (host, addresses) => host -> addresses.mkString(",") }.asJava
+    TaskSlots.gpusOfHosts(sc).map { case (host, addresses) =>
+      host -> addresses.mkString(",")
+    }.asJava
 
   /** Whether all executors that the application asks for have registered; false: not known. */
   def isComplete(sc: SparkContext): Boolean = TaskSlots.areComplete(sc)
