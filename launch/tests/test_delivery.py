@@ -90,7 +90,7 @@ def test_every_kind_of_datum_at_every_storage_level(supply, tmp_path, storage_le
         (b"float", databases.datum(label=1, channels=1, height=1, width=3, float_data=[0.0, -1.5, 3e38])),
         (b"data and float", databases.datum(b"data wins", 2, float_data=[1.0])),
         (b"negative label", databases.datum(b"x", -(2**31))),
-        (b"large label", databases.datum(b"x", 2**31 - 1, 2**31 - 1, 2**31 - 1, 2**31 - 1)),
+        (b"large label", databases.datum(b"x", 2**31 - 1, 2**31 - 1, 2**31 - 1, 2**31 - 1, encoded=True)),
         (b"nothing but a label", databases.datum_pb2.Datum(label=5)),
         (b"nothing at all", databases.datum_pb2.Datum()),
         (b"\xff\x80 \\ key", databases.datum(b"y", 4)),
@@ -99,7 +99,9 @@ def test_every_kind_of_datum_at_every_storage_level(supply, tmp_path, storage_le
     supply(database, "--partitions", 4, "--storage-level", storage_level, ranks=2, epochs=3)
 
 
-def test_a_field_of_a_later_caffe_does_not_matter(supply, tmp_path):
-    unknown_field = b"\xa2\x06\x03new"  # number 100, three bytes
-    value = unknown_field + databases.datum(b"data", 6).SerializeToString() + unknown_field
-    supply(databases.write_values(tmp_path / "lmdb", [(b"key", value)]))
+def test_a_key_that_has_no_datum_is_left_out(supply, tmp_path):
+    values = [(key, element.SerializeToString()) for key, element in databases.numbered(100)]
+    # The tag of float_data, and four bytes.
+    hidden = databases.write_values(tmp_path / "hidden", [*values, (b"num-samples", b"50000")])
+    wanted = databases.write_values(tmp_path / "wanted", values)
+    supply(hidden, "--skip-keys", "num-samples,no-such-key", expected=databases.expected_lines(wanted))

@@ -101,7 +101,7 @@ object Supplier {
         val level = storageLevel(options.storageLevel)
         if (options.inPlace && level != StorageLevel.NONE) throw new ConfigException(
           s"--in-place reads the LMDB where it lies, and --storage-level ${options.storageLevel} would copy it: use one of the two")
-        val lmdb = LmdbOpener.open(sc, options.lmdb, partitions,
+        val lmdb = LmdbOpener.open(sc, options.lmdb, partitions, options.skipKeys.toSeq,
           Hostfile(Option(options.run.pairs.hosts), options.run.ranks),
           options.cache.settings(options.run.timeout))
         if (level == StorageLevel.NONE) {

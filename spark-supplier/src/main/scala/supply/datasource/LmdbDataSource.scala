@@ -30,7 +30,7 @@ final class LmdbDataSource extends RelationProvider with DataSourceRegister {
     new LmdbRelation(
       context,
       // It is not known yet which executors will read it: one of them plans the partitions.
-      LmdbOpener.open(sc, options.path, partitions, Hostfile.oneNode(1),
+      LmdbOpener.open(sc, options.path, partitions, options.keysToSkip, Hostfile.oneNode(1),
         options.cache.settings(options.timeout)),
       options.inPlace)
   }

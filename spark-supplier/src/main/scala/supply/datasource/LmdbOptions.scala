@@ -35,6 +35,16 @@ private[supply] final class LmdbOptions {
       "The ranks read the data in the LMDB itself (--in-place). The DataFrame can only be supplied as it is read, or some of its columns."))
   var inPlace: Boolean = _
 
+  @Opt(
+    names = Array("--skipKeys", "--skipkeys", "--skip-keys"),
+    paramLabel = "KEY,…",
+    split = ",",
+    description =
+      Array("Keys to leave out, because their values are no Datums: for example num-samples."))
+  var skipKeys: Array[String] = Array.empty
+
+  def keysToSkip: Seq[String] = skipKeys.toSeq
+
   @Mixin
   val cache: LmdbCacheOptions = new LmdbCacheOptions
 }
@@ -43,7 +53,8 @@ private[supply] object LmdbOptions {
   def parse(options: Map[String, String]): LmdbOptions = {
     val parsed = NamedOptions.parse(new LmdbOptions, options)
     if (parsed.path == null)
-      throw new ConfigException("""no path: spark.read.format("lmdb").load("…/train_lmdb")""")
+      throw new ConfigException(
+        """no path, or several: load one LMDB, spark.read.format("lmdb").load("…/train_lmdb"), and union() the frames of several""")
     if (parsed.partitions != null && parsed.partitions < 1)
       throw new ConfigException(s"partitions is ${parsed.partitions}: it must be at least 1")
     Deadline.require("timeout", parsed.timeout)

@@ -12,15 +12,16 @@ import supply.sources.lmdb.{LmdbFile, LmdbPartition, LmdbRDD, Remote}
 private[supply] object LmdbOpener {
   /**
    * `path` is one that every node sees, or a URI of a file system that Hadoop knows: then `hosts`
-   * have their copies when this returns, and any other node fetches its copy when a task needs it.
+   * have their copies when this returns, and any other node fetches its copy when a task needs it. `skip`:
+   * keys whose values are no Datums.
    */
-  def open(sc: SparkContext, path: String, partitions: Int, hosts: => Hostfile,
+  def open(sc: SparkContext, path: String, partitions: Int, skip: Seq[String], hosts: => Hostfile,
       cache: CacheSettings): LmdbRDD =
-    if (RemoteFile.isRemote(path)) fetch(sc, path, partitions, hosts, cache)
-    else LmdbRDD.open(sc, RemoteFile.localPath(path), partitions)
+    if (RemoteFile.isRemote(path)) fetch(sc, path, partitions, skip, hosts, cache)
+    else LmdbRDD.open(sc, RemoteFile.localPath(path), partitions, skip)
 
-  private def fetch(sc: SparkContext, uri: String, partitions: Int, hosts: Hostfile,
-      cache: CacheSettings): LmdbRDD = {
+  private def fetch(sc: SparkContext, uri: String, partitions: Int, skip: Seq[String],
+      hosts: Hostfile, cache: CacheSettings): LmdbRDD = {
     val file = RemoteFile.find(uri, new SerializableConfiguration(sc.hadoopConfiguration),
       inside = Some("data.mdb"))
     val location = Remote(file, cache)
@@ -37,13 +38,10 @@ private[supply] object LmdbOpener {
       isFirst =>
         val path = location.fetch(bytes.add(_))
         if (!isFirst) None
-        else {
-          val found = LmdbFile.open(path)
-          Some(found.entries -> LmdbPartition.plan(found, partitions))
-        }
+        else Some(LmdbPartition.plan(LmdbFile.open(path), partitions, skip))
     })
     planned.flatten.headOption match {
-      case Some((entries, plan)) => new LmdbRDD(sc, location, entries, plan)
+      case Some(plan) => new LmdbRDD(sc, location, plan)
       case None => throw new SourceException(s"no node has fetched $uri")
     }
   }

@@ -37,6 +37,14 @@ final class SupplierOptions {
   var partitions: Integer = _
 
   @Opt(
+    names = Array("--skip-keys"),
+    paramLabel = "KEY,…",
+    split = ",",
+    description = Array(
+      "Keys of the LMDB to leave out, because their values are no Datums: for example num-samples. Separate several by commas."))
+  var skipKeys: Array[String] = Array.empty
+
+  @Opt(
     names = Array("--storage-level"),
     paramLabel = "LEVEL",
     defaultValue = "none",

@@ -17,11 +17,19 @@ import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
 class LmdbDataSourceSuite extends AnyFunSuite with LocalSpark {
   private lazy val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
 
+  test("several paths are refused with what to do") {
+    TemporaryFolder { folder =>
+      val path = TestLmdb.numbered(folder.resolve("db"), 3).toString
+      val error = intercept[ConfigException](spark.read.format("lmdb").load(path, path))
+      assert(error.getMessage.contains("union() the frames of several"))
+    }
+  }
+
   test("each row has the values of its Datum") {
     TemporaryFolder { folder =>
       val entries = (0 until 20).map { i =>
         val key = Array(i.toByte, 0x80.toByte, 0xff.toByte, 0.toByte)
-        key -> Proto.newBuilder().setLabel(7 - i).setChannels(i).setHeight(2).setWidth(3)
+        key -> Proto.newBuilder().setLabel(7 - i).setChannels(i).setHeight(1).setWidth(5)
           .setEncoded(i % 2 == 0)
           .setData(ByteString.copyFrom(Array.tabulate(5 * i)(at => (at - i).toByte))).build()
       }

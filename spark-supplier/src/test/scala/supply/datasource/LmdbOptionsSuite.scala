@@ -26,8 +26,14 @@ class LmdbOptionsSuite extends AnyFunSuite {
     assert(failure("path" -> "/a", "inplace" -> "yes").contains("'yes' is not a boolean"))
   }
 
+  test("keys to skip are a list, under any form of the option's name") {
+    Seq("skipKeys", "skipkeys", "skip-keys").foreach(name =>
+      assert(LmdbOptions.parse(Map("path" -> "/a", name -> "a b,c")).keysToSkip == Seq("a b", "c")))
+    assert(LmdbOptions.parse(Map("path" -> "/a")).keysToSkip.isEmpty)
+  }
+
   test("a wrong or missing option is named") {
-    assert(failure().contains("no path"))
+    assert(failure().contains("union() the frames of several"))
     assert(failure("path" -> "/a", "partitions" -> "0").contains(
         "partitions is 0: it must be at least 1"))
     assert(failure("path" -> "/a", "partitions" -> "many").contains("--partitions"))

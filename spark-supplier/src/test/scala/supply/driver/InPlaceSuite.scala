@@ -24,7 +24,8 @@ class InPlaceSuite extends AnyFunSuite with RunsWithRanks {
   private def withLmdb(body: LmdbRDD => Unit): Unit = TemporaryFolder { folder =>
     val entries = (0 until 60).map { i =>
       val data = ByteString.copyFrom(Array.tabulate(i * 211 % 900)(at => (at + i).toByte))
-      TestLmdb.key(i) -> TestLmdb.datum(i).toBuilder.setData(data).build().toByteArray
+      TestLmdb.key(i) -> TestLmdb.datum(i).toBuilder.setHeight(1).setWidth(data.size).setData(
+        data).build().toByteArray
     }
     body(LmdbRDD.open(sc, TestLmdb.write(folder.resolve("db"), entries).toString, 6))
   }

@@ -55,18 +55,33 @@ final class DatumReader {
     dataLength = 0
     floats = 0
     floatPieces = 0
-    var known = end == 0 // an empty value is a Datum of defaults
     while (at < end) {
       val tag = varint().toInt
       val field = WireFormat.getTagFieldNumber(tag)
       if (field == 0) fail("a field has number 0")
       val wireType = WireFormat.getTagWireType(tag)
-      if (field <= Proto.ENCODED_FIELD_NUMBER) {
-        known = true
-        readField(field, wireType)
-      } else skip(wireType)
+      if (field > Proto.ENCODED_FIELD_NUMBER) fail(s"it has a field $field, which no Datum has")
+      readField(field, wireType)
     }
-    if (!known) fail("none of its fields is a Datum's")
+    if (!encoded) requireShape()
+  }
+
+  /**
+   * Other messages and texts can be read as Datums by chance: then the shape gives them away. Bytes
+   * may be without any shape.
+   */
+  private def requireShape(): Unit = {
+    val hasData = dataLength > 0
+    val values = if (hasData) dataLength else floats
+    val plane = channels.toLong * height
+    val fits =
+      if (hasData && channels == 0 && height == 0 && width == 0) true
+      else if (values == 0) plane == 0 || width == 0
+      else channels > 0 && height > 0 && values % plane == 0 && values / plane == width
+    if (!fits)
+      fail(
+        s"its shape is $channels x $height x $width (channels, height, width), but it has $values " +
+          (if (hasData) "bytes of data" else "floats"))
   }
 
   private def readField(field: Int, wireType: Int): Unit = field match {
@@ -119,24 +134,7 @@ final class DatumReader {
 
   private def skip(wireType: Int): Unit = wireType match {
     case WireFormat.WIRETYPE_VARINT => varint(); ()
-    case WireFormat.WIRETYPE_FIXED64 => advance(8)
-    case WireFormat.WIRETYPE_LENGTH_DELIMITED => advance(length())
-    case WireFormat.WIRETYPE_FIXED32 => advance(4)
-    case WireFormat.WIRETYPE_START_GROUP => skipGroup()
-    case other => fail(s"a field has wire type $other")
-  }
-
-  /** Skips a group, which holds fields and further groups. */
-  private def skipGroup(): Unit = {
-    var depth = 1
-    while (depth > 0) {
-      if (at >= end) fail("it ends in the middle of a group")
-      WireFormat.getTagWireType(varint().toInt) match {
-        case WireFormat.WIRETYPE_START_GROUP => depth += 1
-        case WireFormat.WIRETYPE_END_GROUP => depth -= 1
-        case wireType => skip(wireType)
-      }
-    }
+    case _ => advance(length())
   }
 
   private def varint(): Long = {

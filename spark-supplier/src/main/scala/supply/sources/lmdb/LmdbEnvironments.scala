@@ -1,5 +1,7 @@
 package supply.sources.lmdb
 
+import java.nio.file.{Files, Paths}
+
 import org.apache.spark.TaskContext
 import org.fusesource.lmdbjni.{Constants, Env, LMDBException}
 
@@ -87,6 +89,8 @@ object LmdbEnvironments {
   private[lmdb] def open(file: String): MappedEnvironment = {
     val env = load()
     try {
+      // Not what the writer reserved, which may be terabytes. liblmdb maps at least the pages in use.
+      env.setMapSize(Files.size(Paths.get(file)))
       env.open(file, flags)
       new MappedEnvironment(env, file)
     } catch {

@@ -3,6 +3,7 @@ package supply.sources.lmdb
 import java.io.IOException
 import java.nio.{BufferUnderflowException, ByteBuffer, ByteOrder}
 import java.nio.channels.FileChannel
+import java.nio.charset.StandardCharsets.US_ASCII
 import java.nio.file.{Files, Path, Paths, StandardOpenOption}
 
 import supply.core.SourceException
@@ -24,12 +25,14 @@ object LmdbFile {
   private val pageHeader32 = 12
   private val metaBytes = 136
   private val dupSort = 0x04
+  private val gitLfs = "version https://git-lfs".getBytes(US_ASCII)
 
   private object Meta {
     val version = 4
     val freeDbPad = 24 // holds the page size
     val mainDbFlags = 76
     val mainDbEntries = 104
+    val mainDbRoot = 112
     val lastPage = 120
     val transaction = 128
   }
@@ -72,6 +75,9 @@ object LmdbFile {
         refuse("a 32-bit machine wrote it. Copy it with mdb_dump there and mdb_load here")
       if (word(pageHeader64) == swapped || word(pageHeader32) == swapped)
         refuse("a big-endian machine wrote it. Copy it with mdb_dump there and mdb_load here")
+      if (startsWith(first, gitLfs))
+        refuse(
+          "it is a pointer of Git LFS, which stands for a file that was not fetched: git lfs pull")
       refuse("it does not begin as one (no magic number)")
     }
     if (first.limit() < pageHeader64 + metaBytes) refuse("it is cut off in its first page")
@@ -84,13 +90,25 @@ object LmdbFile {
     if (second.limit() < pageHeader64 + metaBytes) refuse("it is cut off in its second page")
     // The meta page of the later transaction is valid.
     val meta = Seq(first, second).maxBy(_.getLong(pageHeader64 + Meta.transaction))
-    val needed = (meta.getLong(pageHeader64 + Meta.lastPage) + 1) * pageBytes
-    if (channel.size() < needed) refuse(s"it is cut off: it has ${channel.size()} bytes of $needed")
+    val pages = meta.getLong(pageHeader64 + Meta.lastPage) + 1
+    val root = meta.getLong(pageHeader64 + Meta.mainDbRoot)
+    lazy val tree = new LmdbPages(channel, pageBytes, pages)
     if ((meta.getShort(pageHeader64 + Meta.mainDbFlags) & dupSort) != 0)
       refuse("its keys have several values each (MDB_DUPSORT), which a Caffe database never has")
     val entries = meta.getLong(pageHeader64 + Meta.mainDbEntries)
     if (entries == 0)
       throw new SourceException(s"the LMDB $file is empty: it has no entries to supply")
+    // A writer does not write the last pages if it has freed them again.
+    if (channel.size() < pages * pageBytes && !tree.areComplete(root))
+      refuse(s"it is cut off: it has ${channel.size()} bytes of ${pages * pageBytes}")
+    val databases = tree.databases(root)
+    if (databases.nonEmpty)
+      refuse(
+        s"its entries are named databases (${databases.mkString(", ")}), and only the unnamed one is read. Copy " +
+          s"the one that you want: mdb_dump -s ${databases.head} OLD | grep -v '^database=' | mdb_load NEW")
     LmdbFile(file.toString, entries)
   }
+
+  private def startsWith(bytes: ByteBuffer, text: Array[Byte]): Boolean =
+    bytes.limit() >= text.length && text.indices.forall(i => bytes.get(i) == text(i))
 }

@@ -1,6 +1,8 @@
 package supply.sources.lmdb
 
-import org.fusesource.lmdbjni.{Cursor, Transaction}
+import org.fusesource.lmdbjni.{Cursor, LMDBException, Transaction}
+
+import supply.core.SourceException
 
 /** A cursor on a mapping of a data file: on the mapping of the process, or on one of its own. */
 private[lmdb] final class LmdbMapping(file: String, own: Boolean) extends AutoCloseable {
@@ -16,7 +18,12 @@ private[lmdb] final class LmdbMapping(file: String, own: Boolean) extends AutoCl
     } catch {
       case e: Throwable =>
         release()
-        throw e
+        throw (e match {
+          case _: LMDBException => new SourceException(
+              s"liblmdb cannot read $file: ${e.getMessage}. It must not be written to during a run",
+              e)
+          case other => other
+        })
     }
 
   /** Where in the file addresses of the entries are. */

@@ -1,5 +1,7 @@
 package supply.sources.lmdb
 
+import java.nio.charset.StandardCharsets.UTF_8
+
 import scala.reflect.ClassTag
 
 import org.apache.spark.{Partition, SparkContext, TaskContext}
@@ -13,7 +15,7 @@ import supply.sources.{Datum, DatumBatch}
  * by at most one entry; some may be empty. Nobody may write to the file meanwhile.
  */
 final class LmdbRDD private[supply] (
-    sc: SparkContext, location: LmdbLocation, val entries: Long,
+    sc: SparkContext, location: LmdbLocation,
     @transient private val plan: IndexedSeq[LmdbPartition])
     extends RDD[Datum.Tuple](sc, Nil) {
   override protected def getPartitions: Array[Partition] = plan.toArray[Partition]
@@ -22,8 +24,10 @@ final class LmdbRDD private[supply] (
   def partitionEntries: IndexedSeq[Long] =
     partitions.toIndexedSeq.map(_.asInstanceOf[LmdbPartition].entries)
 
-  /** Which version of which file it is. For the driver. */
-  def identity: String = location.identity
+  /** Which entries of which version of which file they are. For the driver. */
+  def identity: String =
+    (location.identity +: plan.headOption.toSeq.flatMap(_.skip).map(new String(_, UTF_8)))
+      .mkString("\n")
 
   /** Size of the file. For the driver. */
   def bytes: Long = location.bytes
@@ -80,10 +84,13 @@ private final class LmdbCursorRDD[A: ClassTag](
 }
 
 object LmdbRDD {
-  /** `path` is a directory with a data.mdb, or a data file, that driver and executors see. */
-  def open(sc: SparkContext, path: String, partitions: Int): LmdbRDD = {
+  /**
+   * `path` is a directory with a data.mdb, or a data file, that driver and executors see. `skip`: keys
+   * whose values are no Datums.
+   */
+  def open(sc: SparkContext, path: String, partitions: Int, skip: Seq[String] = Nil): LmdbRDD = {
     require(partitions >= 1, s"an RDD has at least 1 partition, not $partitions")
     val file = LmdbFile.open(path)
-    new LmdbRDD(sc, SharedPath(file.path), file.entries, LmdbPartition.plan(file, partitions))
+    new LmdbRDD(sc, SharedPath(file.path), LmdbPartition.plan(file, partitions, skip))
   }
 }

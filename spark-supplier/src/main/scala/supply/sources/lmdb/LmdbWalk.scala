@@ -1,17 +1,22 @@
 package supply.sources.lmdb
 
 import java.nio.ByteBuffer
+import java.util.Arrays
 
-import org.fusesource.lmdbjni.{Constants, DirectBuffer, LMDBException, SeekOp}
+import scala.annotation.tailrec
+
+import org.fusesource.lmdbjni.{Constants, DirectBuffer, GetOp, LMDBException, SeekOp}
 
 import supply.core.SourceException
 import supply.data.ForeignFile
 
 /**
  * Walks over an LMDB in key order. `key` and `value` point into its pages until the next move. Maps
- * the file again after `window` bytes of entries ([[MappedWindow]]). For one thread.
+ * the file again after `window` bytes of entries ([[MappedWindow]]). Passes the keys of `skip` over.
+ * For one thread.
  */
-final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends AutoCloseable {
+final class LmdbWalk(file: String, window: Long = MappedWindow.bytes,
+    skip: Seq[Array[Byte]] = Nil) extends AutoCloseable {
   private var mapping = new LmdbMapping(file, own = window < Long.MaxValue)
   private var passed = 0L
   private var open = true
@@ -22,7 +27,7 @@ final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends Au
   /** Where in the file an address within the current entry is. */
   def offsetOf(address: Long, of: ForeignFile): Long = mapping.places.offsetOf(address, of)
 
-  /** Moves to the first entry whose key is at least `first`; false if there is none. */
+  /** Moves to the first entry whose key is at least `first`, also one of `skip`; false: none is. */
   def seek(first: Array[Byte]): Boolean = {
     val wanted = ByteBuffer.allocateDirect(first.length)
     wanted.put(first)
@@ -33,10 +38,23 @@ final class LmdbWalk(file: String, window: Long = MappedWindow.bytes) extends Au
   /** Moves to the next entry (the first, at the start); false if there is none. */
   def next(): Boolean = {
     if (passed >= window) mapAgain()
-    val found = mapping.cursor.position(key, value, Constants.NEXT) != LMDBException.NOTFOUND
+    val found = move(Constants.NEXT)
     if (found) passed += key.capacity() + value.capacity()
     found
   }
+
+  /** Moves to the last entry; false if there is none. */
+  def last(): Boolean = {
+    val found = mapping.cursor.position(key, value, Constants.LAST) != LMDBException.NOTFOUND
+    found && (!isSkipped || move(Constants.PREV))
+  }
+
+  /** Moves over entries in that direction, to one that is not skipped. */
+  @tailrec private def move(direction: GetOp): Boolean =
+    if (mapping.cursor.position(key, value, direction) == LMDBException.NOTFOUND) false
+    else !isSkipped || move(direction)
+
+  private def isSkipped: Boolean = skip.nonEmpty && skip.exists(Arrays.equals(_, keyBytes))
 
   private def mapAgain(): Unit = {
     val here = keyBytes

@@ -2,7 +2,7 @@ package supply.sources.lmdb
 
 import java.nio.{ByteBuffer, ByteOrder}
 
-import com.google.protobuf.{ByteString, UnknownFieldSet}
+import com.google.protobuf.ByteString
 import org.fusesource.lmdbjni.DirectBuffer
 import org.scalacheck.{Arbitrary, Gen}
 import org.scalatest.funsuite.AnyFunSuite
@@ -40,18 +40,30 @@ class DatumReaderSuite extends AnyFunSuite with AllCases {
       buffer.array()
     }
 
+  private val anyNumber =
+    Gen.option(Gen.oneOf(Gen.choose(Int.MinValue, Int.MaxValue), Gen.const(0), Gen.const(-1)))
+
+  /** Encoded ones have any shape, the others as many values as their shape says. */
   private val datums: Gen[Proto] = {
-    val numbers =
-      Gen.option(Gen.oneOf(Gen.choose(Int.MinValue, Int.MaxValue), Gen.const(0), Gen.const(-1)))
+    val sizes = Gen.option(Gen.choose(0, 7))
     for {
-      channels <- numbers
-      height <- numbers
-      width <- numbers
-      label <- numbers
-      data <- Gen.option(Gen.resize(300, Arbitrary.arbitrary[Array[Byte]]))
-      floats <- Gen.listOf(Arbitrary.arbitrary[Float])
       encoded <- Gen.option(Gen.oneOf(true, false))
-      unknown <- Gen.option(Gen.choose(8, 4000))
+      isEncoded = encoded.contains(true)
+      channels <- if (isEncoded) anyNumber else sizes
+      height <- if (isEncoded) anyNumber else sizes
+      width <- if (isEncoded) anyNumber else sizes
+      label <- anyNumber
+      values = Seq(channels, height, width).map(_.getOrElse(0)).product
+      hasData <- Gen.oneOf(true, false)
+      data <-
+        if (isEncoded) Gen.option(Gen.resize(300, Arbitrary.arbitrary[Array[Byte]]))
+        else if (hasData) Gen.listOfN(values, Arbitrary.arbitrary[Byte]).map(all =>
+          Option(all.toArray))
+        else Gen.const(Option.empty[Array[Byte]])
+      floats <-
+        if (isEncoded) Gen.listOf(Arbitrary.arbitrary[Float])
+        else if (hasData) Gen.const(Nil)
+        else Gen.listOfN(values, Arbitrary.arbitrary[Float])
     } yield {
       val builder = Proto.newBuilder()
       channels.foreach(builder.setChannels)
@@ -61,18 +73,6 @@ class DatumReaderSuite extends AnyFunSuite with AllCases {
       data.foreach(bytes => builder.setData(ByteString.copyFrom(bytes)))
       floats.foreach(builder.addFloatData)
       encoded.foreach(builder.setEncoded)
-      if (builder.buildPartial().getSerializedSize > 0) {
-        unknown.foreach { field =>
-          val group = UnknownFieldSet.newBuilder().addField(1,
-            UnknownFieldSet.Field.newBuilder().addVarint(5).build()).build()
-          builder.setUnknownFields(UnknownFieldSet.newBuilder()
-              .addField(field,
-                UnknownFieldSet.Field.newBuilder().addVarint(-1).addFixed32(1).addFixed64(2)
-                  .addLengthDelimited(ByteString.copyFromUtf8("abc")).build())
-              .addField(field + 1,
-                UnknownFieldSet.Field.newBuilder().addGroup(group).build()).build())
-        }
-      }
       builder.build()
     }
   }
@@ -95,7 +95,7 @@ class DatumReaderSuite extends AnyFunSuite with AllCases {
 
   test("packed float_data is read, too") {
     val packed = Array[Byte](0x32, 8, 0, 0, -128, 63, 0, 0, 0, 64)
-    read(packed)
+    read(packed ++ Proto.newBuilder().setChannels(2).setHeight(1).setWidth(1).build().toByteArray)
     assert(data().toSeq == packed.drop(2).toSeq)
   }
 
@@ -125,9 +125,28 @@ class DatumReaderSuite extends AnyFunSuite with AllCases {
   }
 
   test("text is not a Datum") {
-    Seq("hello", "this is a text file\n", "zzzz").foreach { text =>
+    // "50000" reads as the tag of float_data, and four bytes.
+    Seq("hello", "this is a text file\n", "zzzz", "50000", "12345", "0").foreach { text =>
       assertThrows[DatumReader.NotADatum](read(text.getBytes("US-ASCII")))
     }
+  }
+
+  test("a shape that contradicts the values is no Datum") {
+    def square(values: Int) = Proto.newBuilder().setChannels(1).setHeight(8).setWidth(8)
+      .setData(ByteString.copyFrom(new Array[Byte](values))).build().toByteArray
+    read(square(64))
+    Seq(0, 63, 65, 256).foreach(values =>
+      assertThrows[DatumReader.NotADatum](read(square(values))))
+    Seq((-1, -1, 64), (1 << 16, 1 << 16, 1 << 16), (1 << 31, 2, 0)).foreach { case (c, h, w) =>
+      val datum = Proto.newBuilder().setChannels(c).setHeight(h).setWidth(w)
+        .setData(ByteString.copyFrom(new Array[Byte](64))).build()
+      assertThrows[DatumReader.NotADatum](read(datum.toByteArray))
+    }
+  }
+
+  test("a field that Datums do not have is named") {
+    val unknown = Proto.newBuilder().setLabel(1).build().toByteArray ++ Array[Byte](0x40, 1)
+    assert(intercept[DatumReader.NotADatum](read(unknown)).getMessage.contains("a field 8"))
   }
 
   test("an empty value is a Datum of defaults") {

@@ -6,7 +6,6 @@ import java.nio.file.{Files, Path, StandardOpenOption}
 
 import scala.jdk.CollectionConverters._
 
-import org.fusesource.lmdbjni.LMDBException
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.SourceException
@@ -58,7 +57,8 @@ class LmdbFileSuite extends AnyFunSuite {
           at)
       }
       database.close()
-      intercept[LMDBException](new LmdbWalk(file.toString))
+      assert(intercept[SourceException](new LmdbWalk(file.toString)).getMessage.contains(
+          "must not be written to"))
       first.close()
       assert(
         !Files.readAllLines(Path.of("/proc/self/maps")).asScala.exists(_.contains(file.toString)))
@@ -93,6 +93,73 @@ class LmdbFileSuite extends AnyFunSuite {
       assert(failure(database(f, page(16, ByteOrder.BIG_ENDIAN))).contains("big-endian")))
     TemporaryFolder(f =>
       assert(failure(database(f, page(12, ByteOrder.BIG_ENDIAN))).contains("big-endian")))
+  }
+
+  test("only pages that the entries use must be there") {
+    TemporaryFolder { folder =>
+      val db = TestLmdb.numbered(folder.resolve("db"), 200)
+      Seq(0 until 50, 50 until 60).foreach(deleted =>
+        TestLmdb.change(db)((database, transaction) =>
+          deleted.foreach(i => database.delete(transaction, TestLmdb.key(i)))))
+      TestLmdb.change(db) { (database, transaction) =>
+        database.put(transaction, "large".getBytes, new Array[Byte](900000))
+        database.delete(transaction, "large".getBytes)
+        ()
+      }
+      val file = db.resolve("data.mdb")
+      val whole = Files.readAllBytes(file)
+      val lastPage = 1 + Seq(16 + 120, 4096 + 16 + 120).map(
+        ByteBuffer.wrap(whole).order(ByteOrder.LITTLE_ENDIAN).getLong(_)).max
+      assert(whole.length < lastPage * 4096)
+      assert(LmdbFile.open(db.toString).entries == 140)
+      val walk = new LmdbWalk(file.toString)
+      try assert(Iterator.continually(walk.next()).takeWhile(identity).size == 140)
+      finally walk.close()
+      // What the entries use is still missed.
+      val cut = Files.createDirectories(folder.resolve("cut"))
+      assert(failure(database(cut, whole.take(3 * 4096))).contains("cut off"))
+    }
+  }
+
+  test("a value whose pages are not all there is missed") {
+    TemporaryFolder { folder =>
+      val db = TestLmdb.write(folder.resolve("db"), Seq("a".getBytes -> new Array[Byte](100000)))
+      val whole = Files.readAllBytes(db.resolve("data.mdb"))
+      assert(failure(database(Files.createDirectories(folder.resolve("cut")),
+            whole.take(whole.length - 4096))).contains("cut off"))
+    }
+  }
+
+  test("named databases are listed") {
+    TemporaryFolder { folder =>
+      val db = folder.resolve("db")
+      Seq("train", "val").foreach(name =>
+        TestLmdb.change(db, name = name)((database, transaction) =>
+          database.put(transaction, TestLmdb.key(1), TestLmdb.datum(1).toByteArray)))
+      assert(failure(db).contains("named databases (train, val)"))
+    }
+  }
+
+  test("a pointer of Git LFS is one") {
+    TemporaryFolder(folder =>
+      assert(failure(database(folder,
+            "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12345\n".getBytes))
+          .contains("git lfs pull")))
+  }
+
+  test("a walk maps what the file has, and not what its writer has reserved") {
+    TemporaryFolder { folder =>
+      val db = TestLmdb.change(folder.resolve("db"), mapSize = 1L << 40)((database, transaction) =>
+        database.put(transaction, TestLmdb.key(1), TestLmdb.datum(1).toByteArray))
+      val file = db.resolve("data.mdb")
+      val walk = new LmdbWalk(file.toString)
+      try {
+        val addresses = Files.readAllLines(Path.of("/proc/self/maps")).asScala
+          .filter(_.endsWith(file.toRealPath().toString)).head.takeWhile(_ != ' ').split('-')
+          .map(java.lang.Long.parseLong(_, 16))
+        assert(walk.next() && addresses.last - addresses.head == Files.size(file))
+      } finally walk.close()
+    }
   }
 
   test("a database that is cut off is refused before it can crash the process") {

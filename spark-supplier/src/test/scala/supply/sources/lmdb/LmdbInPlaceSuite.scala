@@ -47,7 +47,8 @@ class LmdbInPlaceSuite extends AnyFunSuite with AllCases {
     .resolve("data.mdb").toString
 
   private def datum(i: Int, bytes: Int): Proto = TestLmdb.datum(i).toBuilder.setEncoded(i % 2 == 0)
-    .setData(ByteString.copyFrom(Array.tabulate(bytes)(at => (at * 7 + i).toByte))).build()
+    .setChannels(1).setHeight(1).setWidth(bytes).setData(
+      ByteString.copyFrom(Array.tabulate(bytes)(at => (at * 7 + i).toByte))).build()
 
   private def inPlace(file: String, partition: LmdbPartition, window: Long): LmdbInPlaceCursor =
     new LmdbInPlaceCursor(ForeignFile.find(file), partition, window)
@@ -96,13 +97,16 @@ class LmdbInPlaceSuite extends AnyFunSuite with AllCases {
   test("packed float_data is read in place, and floats one by one are refused by their key") {
     TemporaryFolder { folder =>
       val floats = Seq(1.5f, -2f, 3f, 4f, 0.25f)
-      val packed = ByteBuffer.allocate(2 + 4 * floats.size).order(ByteOrder.LITTLE_ENDIAN)
+      val shape = Proto.newBuilder().setChannels(1).setHeight(1).setWidth(floats.size).build()
+      val packed = ByteBuffer.allocate(2 + 4 * floats.size + shape.getSerializedSize).order(
+        ByteOrder.LITTLE_ENDIAN)
       val out = CodedOutputStream.newInstance(packed)
       out.writeByteArray(Proto.FLOAT_DATA_FIELD_NUMBER,
         floats.foldLeft(ByteBuffer.allocate(4 * floats.size).order(ByteOrder.LITTLE_ENDIAN))(
           _.putFloat(_)).array)
+      shape.writeTo(out)
       out.flush()
-      val single = Proto.newBuilder()
+      val single = shape.toBuilder
       floats.foreach(single.addFloatData(_))
       def write(name: String, value: Array[Byte]): String =
         TestLmdb.write(folder.resolve(name), Seq(TestLmdb.key(1) -> value)).resolve(

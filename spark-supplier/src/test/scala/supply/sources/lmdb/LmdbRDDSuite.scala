@@ -76,6 +76,37 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
     }
   }
 
+  test("keys whose values are no Datums are named, and can be skipped") {
+    TemporaryFolder { folder =>
+      val datums = (0 until 100).map(i => TestLmdb.key(i) -> TestLmdb.datum(i).toByteArray)
+      Seq("num-samples", "!first", "00000050x").foreach { key =>
+        val entries = datums :+ (key.getBytes -> "50000".getBytes)
+        val db = TestLmdb.write(folder.resolve(key), entries).toString
+        Seq(1, 3, 7).foreach { partitions =>
+          val message = intercept[Exception](LmdbRDD.open(sc, db, partitions).count()).getMessage
+          assert(message.contains(s"key '$key'") && message.contains("--skip-keys"))
+          val rdd = LmdbRDD.open(sc, db, partitions, Seq(key, "not-there"))
+          assert(rdd.map(_._1).collect().toSeq == (0 until 100).map(i => f"$i%08d"))
+          assert(rdd.partitionEntries.sum == 100)
+        }
+      }
+      assert(intercept[SourceException](LmdbRDD.open(sc,
+            TestLmdb.write(folder.resolve("none"), Seq("a".getBytes -> "b".getBytes)).toString, 1,
+            Seq("a"))).getMessage.contains("no entries but"))
+    }
+  }
+
+  test("the first and the last entry are read when the database is opened") {
+    TemporaryFolder { folder =>
+      Seq("!first", "zlast").foreach { key =>
+        val db = TestLmdb.write(folder.resolve(key),
+          Seq(TestLmdb.key(0) -> TestLmdb.datum(0).toByteArray, key.getBytes -> "50000".getBytes))
+        assert(intercept[SourceException](LmdbRDD.open(sc, db.toString, 2)).getMessage.contains(
+            s"'$key'"))
+      }
+    }
+  }
+
   test("a walk that maps the file again on its way passes the same entries") {
     TemporaryFolder { folder =>
       val file = TestLmdb.numbered(folder.resolve("db"), 200).resolve("data.mdb").toString

@@ -3,22 +3,30 @@ package supply.sources.lmdb
 import java.nio.file.{Files, Path}
 
 import com.google.protobuf.ByteString
-import org.fusesource.lmdbjni.Env
+import org.fusesource.lmdbjni.{Database, Env, Transaction}
 
 import supply.sources.lmdb.CaffeProtos.{Datum => Proto}
 
 /** Makes databases by lmdbjni, and Datums by protobuf. */
 object TestLmdb {
 
-  def write(folder: Path, entries: Iterable[(Array[Byte], Array[Byte])]): Path = {
+  def write(folder: Path, entries: Iterable[(Array[Byte], Array[Byte])]): Path =
+    change(folder) { (database, transaction) =>
+      entries.foreach { case (key, value) => database.put(transaction, key, value) }
+    }
+
+  /** Changes a database, in one transaction. `name`: of a named one. */
+  def change(folder: Path, mapSize: Long = 64L << 20, name: String = null)(
+      body: (Database, Transaction) => Unit): Path = {
     Files.createDirectories(folder)
     val env = new Env()
     try {
-      env.setMapSize(64L << 20)
+      env.setMapSize(mapSize)
+      env.setMaxDbs(4)
       env.open(folder.toString)
-      val database = env.openDatabase()
+      val database = if (name == null) env.openDatabase() else env.openDatabase(name)
       val transaction = env.createWriteTransaction()
-      entries.foreach { case (key, value) => database.put(transaction, key, value) }
+      body(database, transaction)
       transaction.commit()
       database.close()
     } finally env.close()
