@@ -37,6 +37,12 @@ class Peer:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._lock = threading.Lock()
+        self._is_gone = False
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether receive() or receive_now() has seen that the other end is gone."""
+        return self._is_gone
 
     def send(self, message: Message) -> bool:
         """False: the other end is gone."""
@@ -52,6 +58,7 @@ class Peer:
         try:
             return self._connection.recv()
         except (EOFError, OSError):
+            self._is_gone = True
             return None
 
     def receive_now(self) -> Message:

@@ -50,7 +50,7 @@ class Node:
                 watcher.join()
         finally:
             self._kill()
-            spec.files.remove(self._stop.keep_results)
+            spec.files.remove_of_ranks(self._stop.keep_results, driver_lives=not self._driver.is_gone)
 
     def stop(self, stop: Stop) -> None:
         """Any thread may call it. The first one counts."""

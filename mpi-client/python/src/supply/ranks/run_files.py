@@ -53,10 +53,15 @@ class RunFiles:
     def host_file(self) -> pathlib.Path:
         return self.config_folder / "hosts"
 
-    def write_config(self) -> None:
-        """Does nothing if the files exist, because driver and ranks share this node."""
+    def write_config(self, of_driver: bool = False) -> None:
+        """Does nothing if the files exist, because driver and ranks share this node.
+
+        of_driver: the driver also removes them.
+        """
         if not self._make(self.config_folder, 0o755, {os.getuid(), self.driver_user}):
             return
+        if of_driver:
+            self._driver_mark.touch()
         sizes = "".join(f" {name}={size}" for name, size in (("ring", self.ring), ("block", self.block)) if size)
         for kind in self.kinds:
             mapped, pipes = map(pathlib.Path, self.config(kind))
@@ -104,9 +109,22 @@ class RunFiles:
                 f"MiB: make {self.folder} larger, or ring smaller (Supplier(ring=...))"
             )
 
+    @property
+    def _driver_mark(self) -> pathlib.Path:
+        """It is there if the driver has written the config files of this node."""
+        return self.config_folder / "of-driver"
+
+    def remove_of_ranks(self, keep_results: bool, driver_lives: bool) -> None:
+        """As remove(), when the ranks of this node have ended. The driver may still need its config files."""
+        self._remove(keep_results, keep_config=driver_lives and self._driver_mark.exists())
+
     def remove(self, keep_results: bool = False) -> None:
         """Removes all files of the run on this node. keep_results: but those that Spark reads."""
-        for folder in (self.pair_folder, self.config_folder):
-            shutil.rmtree(folder, ignore_errors=True)
+        self._remove(keep_results, keep_config=False)
+
+    def _remove(self, keep_results: bool, keep_config: bool) -> None:
+        shutil.rmtree(self.pair_folder, ignore_errors=True)
+        if not keep_config:
+            shutil.rmtree(self.config_folder, ignore_errors=True)
         if not keep_results:
             shutil.rmtree(self.results_folder, ignore_errors=True)

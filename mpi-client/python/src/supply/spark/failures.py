@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
-import re
 import signal
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
+
+from py4j.protocol import Py4JError
 
 from supply.errors import RankError, RunError
 from supply.ranks.messages import Failure, RankEnded
@@ -19,8 +21,13 @@ class Priority(IntEnum):
     PROCESS = 0  # a process ended, and nobody had asked it to: other ranks then fail in their collectives
     SPARK = 1  # Spark or the source failed
     RANK = 2  # a rank's function raised
-    PAIR = 3  # Spark noticed that a rank had ended or stalled
-    CONSEQUENCE = 4
+    FILES = 3  # Spark could not use the files of the pairs: they go when ranks end
+    PAIR = 4  # Spark noticed that a rank had ended or stalled
+    CONSEQUENCE = 5
+
+
+_OF_FILES = ("ConfigException", "ContractException", "MappingException", "PairException")
+_OF_RANKS = ("RankException", "RankEndedException")
 
 
 @dataclass
@@ -72,26 +79,40 @@ def of_process(ended: RankEnded) -> Cause:
     return Cause(priority, RankError(f"rank {ended.rank} on {ended.host} {how}", ended.rank, ended.host))
 
 
-def of_job(what: str, error: BaseException) -> Cause:
+def of_job(context: Any, what: str, error: BaseException) -> Cause:
     """what: the job, for the text."""
-    name, text = _java_cause(error)
-    if name.startswith("supply.core.Rank"):
+    name, text = _class_of_supply(error), text_of(context, error)
+    if name in _OF_RANKS:
         return Cause(Priority.PAIR, RunError(text), error)
-    return Cause(Priority.SPARK, RunError(f"{what}: {text}"), error)
+    return Cause(Priority.FILES if name in _OF_FILES else Priority.SPARK, RunError(f"{what}: {text}"), error)
 
 
-def _java_cause(error: BaseException) -> tuple[str, str]:
-    """Class and text of the Java exception that PySpark has wrapped."""
-    java: Any = getattr(error, "java_exception", None)
-    while java is not None:
-        name = java.getClass().getName()
-        if name.startswith("supply.") or java.getCause() is None:
-            return name, _first_lines(str(java.getMessage()))
-        java = java.getCause()
-    return type(error).__name__, _first_lines(str(error))
+def text_of(context: Any, error: BaseException) -> str:
+    """One line: the rule of the JVM, which also notifies ranks (FailureText)."""
+    # If the JVM is gone, there is nothing to ask.
+    with contextlib.suppress(Py4JError, OSError, AttributeError):
+        nodes, java = context._jvm.supply.python.Nodes, _java(error)
+        if java is not None:
+            return str(nodes.failureText(context._jsc.sc(), java))
+        if "Traceback (most recent call last)" in str(error):
+            # Of a Python function's exception, PySpark keeps only the text.
+            return str(nodes.pythonFailureText(str(error).split("\n\nJVM stacktrace:")[0]))
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}{': ' if lines else ''}{' '.join(lines[:1])}"
 
 
-def _first_lines(text: str) -> str:
-    """Without the stack traces of Spark's tasks; of a Python task the exception itself."""
-    python = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .*$", text, re.MULTILINE)
-    return python[-1] if "Traceback" in text and python else text.split("\n", 1)[0]
+def _java(error: BaseException) -> Any:
+    """The JVM's exception that PySpark has wrapped, or None."""
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+
+
+def _class_of_supply(error: BaseException) -> str | None:
+    """The name of the first class of this product in the JVM's exceptions."""
+    with contextlib.suppress(Py4JError, OSError):
+        java = _java(error)
+        while java is not None:
+            name: str = java.getClass().getName()
+            if name.startswith("supply."):
+                return name.rpartition(".")[2]
+            java = java.getCause()
+    return None

@@ -22,7 +22,7 @@ from supply.spark.host_file import write_host_file
 from supply.spark.launcher import Launcher
 from supply.spark.progress import ProgressBar
 from supply.spark.run_result import RunResult
-from supply.spark.spark_jobs import JobEnded, SparkJobs, Supplied
+from supply.spark.spark_jobs import STARTS_RANKS, JobEnded, SparkJobs, Supplied
 
 # How long other reports may follow a first failure, and a cause its consequences.
 _SETTLE_SECONDS = 2
@@ -84,7 +84,7 @@ class Run:
         with contextlib.ExitStack() as ends:
             ends.callback(self._bar.close)
             ends.callback(lambda: self._files.remove(keep_results=self._rows is not None))
-            self._files.write_config()
+            self._files.write_config(of_driver=True)
             address, host = driver_addresses(self._context)
             control = ends.enter_context(
                 contextlib.closing(Control(address, lambda peer, message: self._events.put((peer, message))))
@@ -191,7 +191,9 @@ class Run:
         elif isinstance(message, Failure):
             self._causes.append(failures.of_rank(message))
         elif isinstance(message, JobEnded) and message.error is not None:
-            self._causes.append(failures.of_job(message.name, message.error))
+            lost = message.name == STARTS_RANKS and self._started
+            what = "the ranks have ended with Spark's task that keeps them" if lost else message.name
+            self._causes.append(failures.of_job(self._context, what, message.error))
         cause = self._launcher.handle(peer, message)
         if cause is not None and cause.rank not in self._results:
             self._causes.append(cause)

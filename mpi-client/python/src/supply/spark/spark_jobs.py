@@ -18,6 +18,8 @@ from supply.spark import starter
 from supply.spark.python_of_driver import python_of_driver
 from supply.spark.threads import in_thread
 
+# The job of start_nodes(), as JobEnded names it.
+STARTS_RANKS = "the ranks could not start"
 # A job that was not cancelled is cancelled again after this time.
 _CANCEL_SECONDS = 1
 
@@ -60,7 +62,7 @@ class SparkJobs:
         with python_of_driver(self._context):
             # Spark makes the task's command, with its Python, here.
             _ = start._jrdd
-        self._start("the ranks could not start", start.collect)
+        self._start(STARTS_RANKS, start.collect)
 
     def supply(self, data: Supplied, files: dict[str, str]) -> None:
         """Supplies a DataFrame to all ranks. files: the options that name files."""

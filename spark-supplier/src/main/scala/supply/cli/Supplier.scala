@@ -6,7 +6,7 @@ import org.apache.spark.storage.StorageLevel
 import picocli.CommandLine
 import picocli.CommandLine.ParameterException
 
-import supply.core.{BuiltFor, ConfigException, RankEndedException, RankException, SupplyException, UsageError}
+import supply.core.{BuiltFor, ConfigException, FailureText, RankEndedException, RankException, SupplyException, UsageError}
 import supply.data.Source
 import supply.driver.{InPlaceHint, LmdbOpener, Report, ResumePositions, SupplierOptions, SupplyJob}
 import supply.plan.Hostfile
@@ -62,10 +62,10 @@ object Supplier {
       case e: Throwable =>
         // A SupplyException says everything in its message; any other error needs its stack trace.
         if (!e.isInstanceOf[SupplyException]) e.printStackTrace()
-        System.err.println(s"supplier: error: ${SupplyJob.describe(e)}")
+        System.err.println(s"supplier: error: ${FailureText.of(e)}")
         val status = exitStatus(e)
         // In cluster mode YARN reports what main() throws, not its output or exit status.
-        if (sc.deployMode == "cluster") throw new RunFailed(status, SupplyJob.describe(e))
+        if (sc.deployMode == "cluster") throw new RunFailed(status, FailureText.of(e))
         status
     } finally sc.stop()
   }

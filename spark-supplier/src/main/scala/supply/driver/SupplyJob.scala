@@ -10,7 +10,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.supply.SparkInternals
 import org.slf4j.LoggerFactory
 
-import supply.core.{ConfigException, Deadline, SupplierEndedException, SupplyException}
+import supply.core.{ConfigException, Deadline, FailureText, SupplierEndedException, SupplyException}
 import supply.data.Source
 import supply.executor.{SupplySettings, TaskCounters, TaskReport, TaskSettings}
 import supply.failure.FailureBroadcast
@@ -90,13 +90,13 @@ object SupplyJob {
           val attached =
             if (known.waitForRank) Set.empty[Int] else job.fold(Set.empty[Int])(_.attachedRanks)
           if (job.isEmpty)
-            log.warn("{}: waiting at most {} s for the ranks, to notify them", describe(cause),
+            log.warn("{}: waiting at most {} s for the ranks, to notify them", FailureText.of(cause),
               math.round(patience(cause, deadline)))
-          try FailureBroadcast.send(sc, known.configFiles, hosts, run, attached, describe(cause),
+          try FailureBroadcast.send(sc, known.configFiles, hosts, run, attached, FailureText.of(cause),
               patience(cause, deadline), known.residentFolder)
           catch {
             case NonFatal(second) =>
-              log.warn("not all ranks were notified of the failure: {}", describe(second))
+              log.warn("not all ranks were notified of the failure: {}", FailureText.of(second))
               cause.addSuppressed(second)
           }
         }
@@ -140,12 +140,4 @@ object SupplyJob {
         share -> (s"$elements${expected.fold("")(all => s" of $all")} elements, " +
           f"${bytes / 1e9}%.3f GB, ${bytes / 1e9 / seconds}%.3f GB/s, $seconds%.0f s")
     })
-
-  /** One line: the text of an error of our own; the class and text of any other. */
-  private[supply] def describe(e: Throwable): String = e match {
-    case known: SupplyException => known.getMessage
-    case _: InterruptedException =>
-      "the program that ran the Supplier was interrupted before every rank had all its data"
-    case other => other.toString.linesIterator.take(1).mkString
-  }
 }

@@ -9,7 +9,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.supply.SparkInternals
 import org.slf4j.LoggerFactory
 
-import supply.core.{ConfigException, Deadline, PlacementException, SupplierEndedException, Threads}
+import supply.core.{ConfigException, Deadline, FailureText, PlacementException, SupplierEndedException, Threads}
 import supply.data.{NoElements, Source}
 import supply.executor.{StreamPart, StreamSignal, SupplySettings, TaskSettings}
 import supply.failure.FailureBroadcast
@@ -103,7 +103,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
 
   private def deliver(cause: Throwable, wait: Double): Unit =
     FailureBroadcast.send(sc, settings.configFiles, hosts, run,
-      if (settings.waitForRank) Set.empty else attached, SupplyJob.describe(cause), wait)
+      if (settings.waitForRank) Set.empty else attached, FailureText.of(cause), wait)
 
   /** A node without a free core gets its next signal. The others must not wait for it. */
   private def signal(): Unit = {

@@ -8,6 +8,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.api.java.JavaRDD
 import org.apache.spark.supply.SparkInternals
 
+import supply.core.FailureText
 import supply.driver.TaskSlots
 
 /** The nodes that have executors. Hosts are named as Spark names them. */
@@ -37,4 +38,11 @@ object Nodes {
       .map(host => s"$host\n${sys.env.getOrElse("OMP_NUM_THREADS", "")}".getBytes(UTF_8))
     SparkInternals.coresOnly(sc).fold(nodes)(nodes.withResources).toJavaRDD()
   }
+
+  /** The text of a failure of Spark, also if Spark has stopped. */
+  def failureText(sc: SparkContext, error: Throwable): String =
+    FailureText.of(error, executor => SparkInternals.hostOf(sc, executor))
+
+  /** The text of an exception of which PySpark has kept the traceback only. */
+  def pythonFailureText(message: String): String = FailureText.ofPython(message)
 }

@@ -53,7 +53,7 @@ object SparkInternals {
       .map { executor =>
         val addresses = (name: String) => executor.resources.get(name).toSeq.flatMap(_.addresses)
         val devices = requests.map { case (name, amount) => tasksOn(addresses(name).size, amount) }
-        ExecutorSlots(executor.id, executor.hostPort.replaceFirst(":[0-9]+$", ""),
+        ExecutorSlots(executor.id, withoutPort(executor.hostPort),
           executor.totalCores, coresPerTask, executor.activeTasks,
           (devices ++ Seq(Int.MaxValue)).min, addresses("gpu"))
       }
@@ -89,6 +89,16 @@ object SparkInternals {
       else None
     }
   }
+
+  /**
+   * The host of an executor, also of a lost one; None: not known.
+   *
+   * Public API: `statusTracker.getExecutorInfos` has the living ones only, without their ids.
+   */
+  def hostOf(sc: SparkContext, executor: String): Option[String] =
+    Try(withoutPort(sc.statusStore.executorSummary(executor).hostPort)).toOption
+
+  private def withoutPort(hostPort: String) = hostPort.replaceFirst(":[0-9]+$", "")
 
   /**
    * A preferred location, for a task that must run on that executor.

@@ -1,0 +1,129 @@
+"""The first cause of a failed run reaches the user whole, and the ranks, too."""
+
+import os
+
+import pytest
+
+from supplier_session import prepare_environment, session_fixture, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+
+from supply.spark import RankError, RunError, Supplier  # noqa: E402
+
+spark = session_fixture(3)
+
+
+@pytest.fixture
+def run():
+    """Supplier.run with one rank, which says on stderr what it is told. After it, nothing is left."""
+    with shared_memory() as folder:
+
+        def run_in_folder(function, df, *, ranks=1, **options):
+            return Supplier(ranks=ranks, folder=folder).run(function, df, backend=None, **options)
+
+        yield run_in_folder
+
+
+@pytest.fixture
+def cause(run, capfd):
+    """A function: the text after `Spark could not supply the train data: `, which the rank has got, too."""
+
+    def rank(data):
+        import supply
+
+        try:
+            list(data)
+        except supply.SparkError as error:
+            print("told:", error)
+            raise
+
+    def of(df):
+        capfd.readouterr()
+        with pytest.raises(RunError, match="Spark could not supply the train data: ") as failure:
+            run(rank, df)
+        text = str(failure.value).removeprefix("Spark could not supply the train data: ")
+        assert failure.value.__cause__ is not None
+        (told,) = (line for line in capfd.readouterr().out.splitlines() if line.startswith("[rank 0] told: "))
+        assert told.endswith(text[:900])
+        return text
+
+    return of
+
+
+@pytest.mark.parametrize("tries", [2, pytest.param(10, marks=pytest.mark.long)])
+def test_a_rank_that_fails_at_once_is_the_cause(run, spark, tries):
+    """Its node has ended when Spark's job begins."""
+
+    def fails(data):
+        raise ValueError("my own")
+
+    for _ in range(tries):
+        with pytest.raises(RankError, match="ValueError: my own"):
+            run(fails, spark.range(10))
+
+
+def raising(kind):
+    """A Python function that fails for 7. Nested, because workers cannot import this module."""
+
+    def fails(number):
+        if number == 7:
+            if kind == "assert":
+                # A bare assert. (pytest gives one here a text.)
+                raise AssertionError
+            if kind == "odd":
+                raise type("Odd", (Exception,), {})("two\nlines")
+            if kind == "chained":
+                try:
+                    {}["no key"]
+                except KeyError as error:
+                    raise ValueError("no good") from error
+            os._exit(3)
+        return number
+
+    return fails
+
+
+RAISED, WHERE = "Spark's Python worker raised ", '(File "{file}", line '
+# PySpark leaves the cause of a UDF's exception out.
+PYTHON = {
+    "udf": [
+        ("assert", f"{RAISED}AssertionError {WHERE}", ": raise AssertionError)"),
+        ("odd", f"{RAISED}Odd: two lines {WHERE}", ", in fails)"),
+        ("dies", "Python worker exited unexpectedly (crashed)", ": java.io.EOFException"),
+    ],
+    "rdd": [
+        ("assert", f"{RAISED}AssertionError {WHERE}", ": raise AssertionError)"),
+        ("chained", f"{RAISED}ValueError: no good {WHERE}", ", in fails)"),
+    ],
+}
+
+
+@pytest.mark.parametrize("source", ["udf", "rdd"])
+def test_a_python_function_of_the_data(cause, spark, source):
+    from pyspark.sql import functions
+
+    for kind, begin, end in PYTHON[source]:
+        if source == "udf":
+            df = spark.range(10).select(functions.udf(raising(kind), "long")("id").alias("x"))
+        else:
+            df = spark.sparkContext.range(10).map(raising(kind)).map(lambda number: (number,)).toDF("x long")
+        text = cause(df)
+        assert "\n" not in text and text.endswith(end), text
+        shown = text.replace("test_supplier_causes.Odd", "Odd").replace("__main__.Odd", "Odd")
+        assert shown.startswith(begin.format(file=__file__)), text
+        assert kind != "chained" or ", caused by KeyError: 'no key' (File " in text
+
+
+def test_a_source_that_spark_cannot_read(cause, spark, tmp_path):
+    csv, parquet = tmp_path / "bad.csv", tmp_path / "rows"
+    csv.write_text("1\n2\nabc\n")
+    text = cause(spark.read.schema("x int").option("mode", "FAILFAST").csv(f"file:{csv}"))
+    assert text.startswith("[FAILED_READ_FILE") and "bad.csv" in text and "[MALFORMED_RECORD" in text
+    assert text.endswith('java.lang.NumberFormatException: For input string: "abc"')
+    spark.range(10).selectExpr("id as x").coalesce(1).write.parquet(f"file:{parquet}")
+    df = spark.read.parquet(f"file:{parquet}")
+    (part,) = parquet.glob("part-*")
+    part.unlink()
+    text = cause(df)
+    assert text.startswith("[FAILED_READ_FILE") and part.name in text
