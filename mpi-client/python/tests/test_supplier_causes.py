@@ -1,6 +1,7 @@
 """The first cause of a failed run reaches the user whole, and the ranks, too."""
 
 import os
+import sys
 
 import pytest
 
@@ -9,9 +10,27 @@ from supplier_session import prepare_environment, session_fixture, shared_memory
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.spark import RankError, RunError, Supplier  # noqa: E402
+from supply.spark import RankError, Ranks, RunError, Supplier, release  # noqa: E402
 
 spark = session_fixture(3)
+
+
+class Odd(Exception):
+    lock: object = None
+
+    def __init__(self, row, *, column):
+        super().__init__(f"row {row} of {column}")
+        self.row = row
+
+
+@pytest.fixture(scope="module", autouse=True)
+def as_a_notebook():
+    """Ranks get the classes of this module by value, as those of a notebook."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
 @pytest.fixture
@@ -75,7 +94,7 @@ def raising(kind):
                 raise type("Odd", (Exception,), {})("two\nlines")
             if kind == "chained":
                 try:
-                    {}["no key"]
+                    os.environ["NO KEY"]
                 except KeyError as error:
                     raise ValueError("no good") from error
             os._exit(3)
@@ -112,7 +131,7 @@ def test_a_python_function_of_the_data(cause, spark, source):
         assert "\n" not in text and text.endswith(end), text
         shown = text.replace("test_supplier_causes.Odd", "Odd").replace("__main__.Odd", "Odd")
         assert shown.startswith(begin.format(file=__file__)), text
-        assert kind != "chained" or ", caused by KeyError: 'no key' (File " in text
+        assert kind != "chained" or ", caused by KeyError: 'NO KEY' (File " in text
 
 
 def test_a_source_that_spark_cannot_read(cause, spark, tmp_path):
@@ -127,3 +146,30 @@ def test_a_source_that_spark_cannot_read(cause, spark, tmp_path):
     part.unlink()
     text = cause(df)
     assert text.startswith("[FAILED_READ_FILE") and part.name in text
+
+
+def test_a_class_of_the_program_comes_back(run, spark):
+    """With an argument that pickle cannot give its constructor, a lock inside, and a cause of its own."""
+
+    def fails(data):
+        import threading
+
+        error = Odd(7, column="x")
+        error.lock = threading.Lock()
+        try:
+            os.environ["NO KEY"]
+        except KeyError as first:
+            raise error from first
+
+    with pytest.raises(RankError, match=r"Odd: row 7 of x") as failure:
+        run(fails, spark.range(10))
+    cause = failure.value.__cause__
+    assert type(cause) is Odd and cause.row == 7 and type(cause.__cause__) is KeyError
+
+
+def test_a_stopped_session_is_named(spark):
+    df = spark.range(10)
+    spark.stop()
+    for call in (lambda: Supplier(ranks=1).run(list, df), lambda: release(df), lambda: Ranks(spark, ranks=1)):
+        with pytest.raises(RunError, match="the session.* was stopped: make a session"):
+            call()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from supply.ranks.exceptions import PickledException
+
 
 @dataclass
 class NodeStarted:
@@ -82,15 +84,14 @@ class Result:
 class Failure:
     """From a rank whose function has raised.
 
-    of_spark: the exception only repeats what Spark reported. payload: the pickled exception; None: it cannot
-    be pickled.
+    of_spark: the exception only repeats what Spark reported.
     """
 
     rank: int
     host: str
     traceback: str
     of_spark: bool
-    payload: bytes | None
+    raised: PickledException
 
 
 @dataclass

@@ -6,7 +6,6 @@ import _thread
 import contextlib
 import faulthandler
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -16,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from supply.errors import SparkError, SupplyError, SupplyTimeoutError
-from supply.ranks import current
+from supply.ranks import current, exceptions
 from supply.ranks.child_pickles import pickle_program_by_value
 from supply.ranks.control import KEY, Peer, connect
 from supply.ranks.die_with_parent import die_with_parent
@@ -91,7 +90,7 @@ def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
     except BaseException as error:
         driver.send(_failure(rank, host, error))
         if data is not None:
-            data.abort(f"rank {rank}: {type(error).__name__}: {error}")
+            data.abort(f"rank {rank}: {type(error).__name__}: {exceptions.text_of(error)}")
         return 1
     driver.send(Result(rank, data._is_at_end, result))
     try:
@@ -115,17 +114,15 @@ def _wait_for_stop() -> None:
 
 
 def _failure(rank: int, host: str, error: BaseException) -> Failure:
-    try:
-        payload = pickle.dumps(error)
-    except Exception:
-        payload = None
     text = "".join(traceback.format_exception(type(error), error, _of_caller(error.__traceback__)))
     if isinstance(error, ModuleNotFoundError):
         text += (
             f"{host} has no module '{error.name}': pass a module of the program with spark.sparkContext.addPyFile, and "
             "install others on every node"
         )
-    return Failure(rank, host, text, isinstance(error, (SparkError, SupplyTimeoutError, Stopped)), payload)
+    # Also if the function has raised an exception of its own from it.
+    of_spark = any(isinstance(raised, (SparkError, SupplyTimeoutError, Stopped)) for raised in exceptions.chain(error))
+    return Failure(rank, host, text, of_spark, exceptions.pickled(error))
 
 
 def _of_caller(frames: TracebackType | None) -> TracebackType | None:

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import cloudpickle
 
 from supply.errors import RunError, SupplyError
@@ -24,8 +25,19 @@ def check_session(df: Any) -> Any:
             "Connect, start the ranks yourself and use df.write.format('supply') (docs/DATAFRAMES.md)"
         )
     context = df.sparkSession.sparkContext
+    check_running(context, "the session of df")
     check_jar(context)
     return context
+
+
+def check_running(context: Any, what: str) -> None:
+    """Refuses a SparkContext that was stopped, or whose JVM is gone. what: for the text."""
+    try:
+        is_stopped = context._jsc is None or context._jsc.sc().isStopped()
+    except (Py4JError, OSError):
+        is_stopped = True
+    if is_stopped:
+        raise RunError(f"{what} was stopped: make a session with supply.spark.session(), and read the data again there")
 
 
 def check_jar(context: Any) -> None:

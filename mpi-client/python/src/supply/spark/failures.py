@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 import signal
 from dataclasses import dataclass
 from enum import IntEnum
@@ -12,6 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 
 from supply.errors import RankError, RunError
+from supply.ranks import exceptions
 from supply.ranks.messages import Failure, RankEnded
 
 
@@ -52,13 +52,9 @@ def first(causes: list[Cause]) -> Cause:
 
 
 def of_rank(failure: Failure) -> Cause:
-    try:
-        raised = None if failure.payload is None else pickle.loads(failure.payload)
-    except Exception:
-        raised = None
     text = f"rank {failure.rank} on {failure.host} failed:\n{failure.traceback}"
     priority = Priority.CONSEQUENCE if failure.of_spark else Priority.RANK
-    return Cause(priority, RankError(text, failure.rank, failure.host), raised)
+    return Cause(priority, RankError(text, failure.rank, failure.host), exceptions.loaded(failure.raised))
 
 
 def signal_name(number: int) -> str:

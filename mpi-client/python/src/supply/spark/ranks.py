@@ -15,6 +15,7 @@ from supply.errors import RunError
 from supply.ranks.run_files import RunFiles
 from supply.sizes import optional_size
 from supply.spark.cancellable import run_cancellable
+from supply.spark.checks import check_running
 from supply.spark.matrix import Matrix
 from supply.spark.mllib import java_matrix
 from supply.spark.progress import RoutineProgress
@@ -76,6 +77,7 @@ class Ranks:
         folder_of_libraries = libraries or os.environ.get("SUPPLY_LIBRARIES")
         if folder_of_libraries:
             environment["SUPPLY_LIBRARIES"] = os.path.abspath(folder_of_libraries)
+        check_running(spark.sparkContext, "the session")
         started = Server(spark.sparkContext, ranks, host_file, _server(server), files, environment, timeout)
         rank_files = RankFiles(ranks, mapped_files, named_pipes, started.host_file, str(files.results_folder))
         self._begin(spark, library, rank_files, started, timeout, take_over=False)
@@ -241,6 +243,7 @@ class Ranks:
                 self._dropped.pop().forget()
             return call()
 
+        check_running(self._spark.sparkContext, "the session of these ranks")
         try:
             return run_cancellable(self._spark.sparkContext, forgetting, self._ranks.cancel)
         except RunError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from supply.spark.cancellable import run_cancellable
+from supply.spark.checks import check_running
 
 
 def release(df: DataFrame) -> None:
@@ -15,4 +16,5 @@ def release(df: DataFrame) -> None:
     RunError if df reads no result, or if a node does not answer.
     """
     context = df.sparkSession.sparkContext
+    check_running(context, "the session of df")
     run_cancellable(context, lambda: context._jvm.supply.Results.release(df._jdf))
