@@ -40,6 +40,8 @@ class EqualSteps:
         self._batch_size = batch_size
         self._group = process_group
         self._limit = limit
+        # Whether this rank waits for the others. Any thread may ask.
+        self.is_waiting = False
         if uneven != "keep" and _is_initialized():
             self._group_of_cpu_tensors()
 
@@ -129,6 +131,7 @@ class EqualSteps:
             )
         if _is_initialized() and distributed.get_world_size() > 1:
             begun = time.monotonic()
+            self.is_waiting = True
             try:
                 distributed.all_reduce(values, distributed.ReduceOp.MIN, group=self._group_of_cpu_tensors())
             except RuntimeError as error:
@@ -138,6 +141,8 @@ class EqualSteps:
                     f"another rank has not taken its next batch or epoch for {self._limit:g} s: has it failed, or "
                     f"is it stuck? (timeout / SUPPLY_TIMEOUT) torch.distributed says: {error}"
                 ) from error
+            finally:
+                self.is_waiting = False
         return values
 
     def _group_of_cpu_tensors(self) -> distributed.ProcessGroup:

@@ -38,6 +38,8 @@ class Supply(Closing):
         self._pair = pair
         self._comm = comm
         self._last = ""
+        # Whether a call waits for a block. Any thread may ask.
+        self.is_waiting = False
         self._ended_epoch = -1
         self._ended_epoch_position: str | None = None
         leave_to_parent(pair)
@@ -67,11 +69,14 @@ class Supply(Closing):
         """once: None also when the timeout has passed since this call, even if a task has left meanwhile."""
         if self.at_end_of_data:
             return None
+        self.is_waiting = True
         try:
             self._last, received = self._pair.next(once)
         except AllHeldError as error:
             error.args = (f"{error}{self._references()}",)
             raise
+        finally:
+            self.is_waiting = False
         if self._last == "end of epoch":
             self._ended_epoch, self._ended_epoch_position = received
         if self._last != "block":

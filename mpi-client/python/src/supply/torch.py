@@ -132,6 +132,7 @@ class SupplyDataset(Closing, IterableDataset):
         self._is_pinned = bool(pin_memory)
         self._supply: Supply | None = None
         self._unpin: Callable[[], object] | None = None
+        self._has_pinned = False
         self._wanted_epoch: int | None = None
         self._blocks: EpochBlocks | None = None
         self._is_begun_for_length = False
@@ -235,11 +236,21 @@ class SupplyDataset(Closing, IterableDataset):
 
     def _opened(self) -> Supply:
         """The pair. It is opened now, if it is not open."""
-        if self._supply is None:
-            supply = open_supply(*self._pair, position=self._position, **self._options)
-            if self._is_pinned:
+        supply = self._open()
+        if self._is_pinned and not self._has_pinned:
+            try:
                 self._unpin = pin_batches(supply, self._copies)
-            self._supply = supply
+            except BaseException:
+                self._supply = None
+                raise
+            self._has_pinned = True
+        return supply
+
+    def _open(self) -> Supply:
+        """As opened(), but without its memory registered: the program may not have chosen its device yet."""
+        if self._supply is None:
+            self._supply = open_supply(*self._pair, position=self._position, **self._options)
+            self._has_pinned = False
         return self._supply
 
     def _number(self) -> int | None:

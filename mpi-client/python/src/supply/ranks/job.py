@@ -35,7 +35,6 @@ class Job:
     """What a rank calls: a function, or a script.
 
     args, kwargs: of the function after the data. A script gets args as words, and kwargs as --name value.
-    backend: of torch.distributed; None: it is not initialized.
     """
 
     function: Callable[..., Any] | None
@@ -43,7 +42,6 @@ class Job:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     data: DataSpec
-    backend: str | None
 
     def run(self, data: RankData) -> Any:
         if self.function is not None:

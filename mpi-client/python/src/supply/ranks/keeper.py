@@ -13,7 +13,7 @@ from typing import BinaryIO
 from supply.ranks.control import connect
 from supply.ranks.die_with_parent import die_with_parent
 from supply.ranks.messages import KeeperStarted, Stop
-from supply.ranks.output import forwarded
+from supply.ranks.output import Forwarder
 from supply.ranks.run_files import RunFiles
 
 
@@ -57,9 +57,9 @@ def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, Bina
     try:
         driver = connect()
         driver.send(KeeperStarted())
-        with forwarded(driver, rank, streams):
-            die_with_parent(rank_process, signal.SIGTERM)
-            signal.sigwait([signal.SIGTERM])
+        forwarder = Forwarder(driver, rank, streams)
+        die_with_parent(rank_process, signal.SIGTERM)
+        signal.sigwait([signal.SIGTERM])
         # The driver says so before the ranks end.
         message = driver.receive_now()
         keep_results = isinstance(message, Stop) and message.keep_results
@@ -68,3 +68,4 @@ def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, Bina
         # When the other keepers of this node no longer hold it, all ranks here have ended.
         fcntl.flock(lock, fcntl.LOCK_EX)
         files.remove_of_ranks(keep_results, driver_lives)
+    forwarder.finish()

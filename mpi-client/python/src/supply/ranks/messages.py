@@ -21,6 +21,11 @@ class NodeFailed:
 
 
 @dataclass
+class OutputStarted:
+    """From a node process, on a connection for the output of its ranks. It ends after the last line."""
+
+
+@dataclass
 class KeeperStarted:
     """From the keeper of a rank that mpirun has started. Its connection ends when the rank and its files are gone."""
 
@@ -38,11 +43,20 @@ class RankStarted:
 class Work:
     """To a rank: what to run.
 
-    payload: a pickled Job. master: address and port of rank 0.
+    payload: a pickled Job. master: address and port of rank 0. backend: of torch.distributed; None: the rank does not
+    initialize it.
     """
 
     payload: bytes
     master: tuple[str, int]
+    backend: str | None
+
+
+@dataclass
+class RankReady:
+    """From a rank that has met the others. What follows is the user's code, and takes as long as it likes."""
+
+    rank: int
 
 
 @dataclass
@@ -56,9 +70,9 @@ class Output:
 
 @dataclass
 class Progress:
-    """From each rank, while it receives elements. per_epoch: in each epoch; None: not known.
+    """From each rank, when it changes. per_epoch: elements in each epoch; None: not known.
 
-    validated: elements of the validation data.
+    validated: elements of the validation data. waits_for: "Spark", or "other ranks"; None: the rank computes.
     """
 
     rank: int
@@ -66,6 +80,7 @@ class Progress:
     elements: int
     per_epoch: int | None
     validated: int
+    waits_for: str | None
 
 
 @dataclass

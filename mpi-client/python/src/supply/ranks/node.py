@@ -18,20 +18,22 @@ from supply.ranks import python_path
 from supply.ranks.control import Peer, connect
 from supply.ranks.cores import OMP_NUM_THREADS, cores_of_rank
 from supply.ranks.memory_limit import lift_memory_limit
-from supply.ranks.messages import NodeFailed, NodeStarted, RankEnded, Stop
+from supply.ranks.messages import NodeFailed, NodeStarted, OutputStarted, RankEnded, Stop
 from supply.ranks.node_spec import NodeSpec
-from supply.ranks.output import forwarded
+from supply.ranks.output import Forwarder
 
 # How long the ranks together may take to return after SIGTERM.
 _GRACE_SECONDS = 5
 
 
 class Node:
-    """The ranks of this node."""
+    """The ranks of this node. output: a second connection to the driver."""
 
-    def __init__(self, spec: NodeSpec, driver: Peer) -> None:
+    def __init__(self, spec: NodeSpec, driver: Peer, output: Peer) -> None:
         self._spec = spec
         self._driver = driver
+        self._output = output
+        self._forwarders: list[Forwarder] = []
         self._stopping = threading.Event()
         self._stop = Stop()
         self._ranks: dict[int, subprocess.Popen[bytes]] = {}
@@ -51,6 +53,8 @@ class Node:
         finally:
             self._kill()
             spec.files.remove_of_ranks(self._stop.keep_results, driver_lives=not self._driver.is_gone)
+        for forwarder in self._forwarders:
+            forwarder.finish()
 
     def stop(self, stop: Stop) -> None:
         """Any thread may call it. The first one counts."""
@@ -80,8 +84,9 @@ class Node:
 
     def _watch(self, rank: int, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None and process.stderr is not None
-        with forwarded(self._driver, rank, {"stdout": process.stdout, "stderr": process.stderr}):
-            status = process.wait()
+        streams = {"stdout": process.stdout, "stderr": process.stderr}
+        self._forwarders.append(Forwarder(self._output, rank, streams))
+        status = process.wait()
         self._driver.send(RankEnded(rank, self._spec.host, status, self._stopping.is_set()))
 
     def _stop_when_asked(self) -> None:
@@ -107,8 +112,10 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     size = int.from_bytes(sys.stdin.buffer.read(8), "big")
     spec: NodeSpec = pickle.loads(sys.stdin.buffer.read(size))
+    output = connect(spec.environment)
+    output.send(OutputStarted())
     driver = connect(spec.environment)
-    node = Node(spec, driver)
+    node = Node(spec, driver, output)
 
     def follow_driver() -> None:
         message = driver.receive()

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import traceback
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
 from supply.errors import SparkError, SupplyError, SupplyTimeoutError
@@ -20,7 +20,7 @@ from supply.ranks.child_pickles import pickle_program_by_value
 from supply.ranks.control import KEY, Peer, connect
 from supply.ranks.die_with_parent import die_with_parent
 from supply.ranks.job import Job
-from supply.ranks.messages import Failure, RankStarted, Result, Stop, Work
+from supply.ranks.messages import Failure, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.process_group import end_process_group, hold_port, init_process_group
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _PROGRESS_SECONDS = 0.5
 # A sleeping main thread notices only afterwards that it is to stop.
 _STOP_POLL_SECONDS = 0.05
+_TRANSPORTS = ("supply.torch_transport", "supply.mpi_transport")
 
 
 class Stopped(BaseException):
@@ -55,9 +56,12 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _raise_stopped)
     threading.Thread(target=_follow, args=(driver,), daemon=True).start()
     try:
-        return _run(driver, rank, host, work.payload)
+        status = _run(driver, rank, host, work)
+        # Nothing is left to stop, and Python would print the exception at its end.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     except Stopped:
         return 1
+    return status
 
 
 def _import_pytorch() -> None:
@@ -67,16 +71,20 @@ def _import_pytorch() -> None:
         import supply.ranks.rank_data  # noqa: F401
 
 
-def _run(driver: Peer, rank: int, host: str, payload: bytes) -> int:
+def _run(driver: Peer, rank: int, host: str, work: Work) -> int:
     data: RankData | None = None
     try:
         from pyspark import cloudpickle
 
         from supply.ranks.rank_data import RankData
 
-        job: Job = cloudpickle.loads(payload)
-        init_process_group(job.backend)
+        init_process_group(work.backend)
+        driver.send(RankReady(rank))
+        # This may import modules of the user.
+        job: Job = cloudpickle.loads(work.payload)
         data = RankData(job.data)
+        # Spark's tasks wait for it, and the function may take long until it asks for its first batch.
+        data._open_all()
         current.set_data(data)
         threading.Thread(target=_report, args=(driver, rank, data), daemon=True).start()
         returned = job.run(data)
@@ -141,9 +149,22 @@ def _follow(driver: Peer) -> None:
         _thread.interrupt_main(signal.SIGTERM)
 
 
-def _raise_stopped(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def _raise_stopped(number: int, frame: FrameType | None) -> None:
+    if _is_called_back(frame):
+        # An exception would be lost there.
+        threading.Timer(_STOP_POLL_SECONDS, _thread.interrupt_main, [number]).start()
+        return
+    signal.signal(number, signal.SIG_IGN)
     raise Stopped("the run has ended")
+
+
+def _is_called_back(frame: FrameType | None) -> bool:
+    """Whether the extension module has called this code."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") in _TRANSPORTS:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _report(driver: Peer, rank: int, data: RankData) -> None:

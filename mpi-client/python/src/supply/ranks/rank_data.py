@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch.distributed
 
+from supply.errors import SupplyError
 from supply.ranks.job import DataSpec
 from supply.ranks.messages import Progress
 from supply.results import Result
@@ -26,13 +28,32 @@ class RankData(SupplyDataset):
         self._is_closed = False
         self.validation = None if spec.validation is None else RankData(spec.validation)
 
+    def _open_all(self) -> None:
+        """Opens the pairs."""
+        for dataset in self._datasets():
+            dataset._open()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Not in a run: Spark supplies this rank already."""
+        raise SupplyError(
+            "load_state_dict(): Spark supplies this rank already: pass the states of all ranks to Supplier.run "
+            "(resume=states)"
+        )
+
     def _progress(self, rank: int) -> Progress | None:
         """None: no pair is open. Any thread may ask."""
         supply = self._supply
         validated = 0 if self.validation is None else self.validation._received()
+        waits_for = next(filter(None, (dataset._waits_for() for dataset in self._datasets())), None)
         if supply is None:
-            return Progress(rank, 0, 0, None, validated) if validated else None
-        return Progress(rank, supply.ended_epoch + 1, self._received(), supply.epoch_elements, validated)
+            return Progress(rank, 0, 0, None, validated, waits_for) if validated else None
+        return Progress(rank, supply.ended_epoch + 1, self._received(), supply.epoch_elements, validated, waits_for)
+
+    def _waits_for(self) -> str | None:
+        if self._steps.is_waiting:
+            return "other ranks"
+        supply = self._supply
+        return "Spark" if supply is not None and supply.is_waiting else None
 
     def _received(self) -> int:
         supply = self._supply

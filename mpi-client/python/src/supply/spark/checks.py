@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -162,3 +163,12 @@ def _pickles(value: Any) -> bool:
     except Exception:
         return False
     return True
+
+
+def check_limits(start_timeout: float, stall_timeout: float | None) -> None:
+    """Refuses limits that are not above 0. A stall_timeout of None is no limit."""
+    for name, seconds in (("start_timeout", start_timeout), ("stall_timeout", stall_timeout)):
+        if not (seconds is None and name == "stall_timeout") and not (
+            isinstance(seconds, (int, float)) and 0 < seconds < math.inf
+        ):
+            raise RunError(f"{name} is {seconds!r}: it must be a number of seconds above 0")

@@ -8,11 +8,12 @@ import pickle
 import queue
 import time
 from collections.abc import Container
+from dataclasses import dataclass
 from typing import Any
 
-from supply.errors import RunError
+from supply.errors import RunError, RunTimeoutError
 from supply.ranks.control import Control, Peer
-from supply.ranks.messages import Failure, Output, Progress, RankStarted, Result, Stop, Work
+from supply.ranks.messages import Failure, Output, Progress, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.cancellable import run_cancellable
@@ -21,27 +22,32 @@ from supply.spark.failures import Cause, Priority
 from supply.spark.host_file import write_host_file
 from supply.spark.launcher import Launcher
 from supply.spark.progress import ProgressBar
+from supply.spark.rank_watch import RankWatch, named
 from supply.spark.run_result import RunResult
 from supply.spark.spark_jobs import STARTS_RANKS, JobEnded, SparkJobs, Supplied
 
 # How long other reports may follow a first failure, and a cause its consequences.
 _SETTLE_SECONDS = 2
 _EXPLAIN_SECONDS = 10
-# How long everything may take to end.
+# How long everything may take to end, and tasks by themselves.
 _END_SECONDS = 30
-# Spark names the pair of a stuck rank, so its own limit passes first.
-_STALL_SECONDS = 5
+_OWN_END_SECONDS = 5
 # A wait for longer would delay Ctrl-C.
 _TICK_SECONDS = 0.2
 
 _log = logging.getLogger("supply.spark")
 
 
-class Run:
-    """payload: a pickled Job.
+@dataclass
+class Limits:
+    """In seconds, as of Supplier.run."""
 
-    timeout: seconds for ranks to start, and to return after the data. reads_results: whether the ranks write rows.
-    """
+    start_timeout: float
+    stall_timeout: float | None
+
+
+class Run:
+    """payload: a pickled Job. reads_results: whether the ranks write rows."""
 
     def __init__(
         self,
@@ -51,7 +57,8 @@ class Run:
         files: RunFiles,
         supplied: list[Supplied],
         payload: bytes,
-        timeout: float,
+        backend: str | None,
+        limits: Limits,
         environment: dict[str, str],
         reads_results: bool,
     ) -> None:
@@ -61,7 +68,8 @@ class Run:
         self._files = files
         self._supplied = supplied
         self._payload = payload
-        self._timeout = timeout
+        self._backend = backend
+        self._limits = limits
         self._environment = environment
         self._reads_results = reads_results
         self._rows: Any = None
@@ -69,10 +77,11 @@ class Run:
         self._jobs = SparkJobs(context, files.name, lambda ended: self._events.put((None, ended)))
         self._supplies = False
         self._started: dict[int, tuple[Peer, RankStarted]] = {}
+        self._ready: set[int] = set()
+        options = supplied[0].options
+        self._watch = RankWatch(ranks, int(options["epochs"]), options["shuffle"] == "all")
         self._results: dict[int, Result] = {}
         self._causes: list[Cause] = []
-        # When a rank received elements or a result came.
-        self._advanced_at = 0.0
         self._is_local = context._jsc.sc().isLocal()
         self._bar = ProgressBar(int(supplied[0].options["epochs"]))
 
@@ -83,12 +92,11 @@ class Run:
         """
         with contextlib.ExitStack() as ends:
             ends.callback(self._bar.close)
+            ends.callback(self._jobs.forget)
             ends.callback(lambda: self._files.remove(keep_results=self._rows is not None))
             self._files.write_config(of_driver=True)
             address, host = driver_addresses(self._context)
-            control = ends.enter_context(
-                contextlib.closing(Control(address, lambda peer, message: self._events.put((peer, message))))
-            )
+            control = ends.enter_context(contextlib.closing(Control(address, self._receive)))
             environment = {**self._environment, **control.environment(host)}
             try:
                 self._launcher.start(
@@ -103,45 +111,63 @@ class Run:
 
     def _wait(self) -> None:
         """Until every rank has returned a result, and every job has ended."""
-        begin = time.monotonic()
-        while len(self._started) < self._ranks:
-            self._handle_next()
-            if time.monotonic() - begin > self._timeout:
-                driver = driver_addresses(self._context)[1]
-                raise RunError(
-                    f"{self._missing(self._started)} not started within {self._timeout:g} s: if nodes are slow, set "
-                    f"timeout larger. If they cannot connect to the driver at {driver}, which the executors' logs say, "
-                    "set spark.driver.host"
-                )
-        first = self._started[0][1]
-        # The machine may have lost the address by which Spark knows it.
-        address = "127.0.0.1" if self._is_local else first.host
-        for peer, _ in self._started.values():
-            peer.send(Work(self._payload, (address, first.port)))
-        self._advanced_at = time.monotonic()
+        self._start_ranks()
+        self._bar.waits = self._watch.waits
+        limit = self._limits.stall_timeout
         while len(self._results) < self._ranks:
             self._handle_next()
-            if time.monotonic() - self._advanced_at > self._timeout + _STALL_SECONDS:
+            if self._bar.is_blocked:
+                self._watch.restart()
+            if limit is not None and (stalled := self._watch.stalled(limit)):
                 text = (
-                    f"{self._missing(self._results)} not returned, and no rank has received a block for "
-                    f"{self._timeout:g} s: if they are slow and not stuck, set timeout larger"
+                    f"{named(stalled)} took no rows and did not return for {limit:g} s (stall_timeout): their output "
+                    "says where they were. If they were slow and not stuck, set stall_timeout larger"
                 )
-                self._causes.append(Cause(Priority.PAIR, RunError(text)))
+                self._causes.append(Cause(Priority.PAIR, RunTimeoutError(text)))
         if self._reads_results:
             self._rows = self._load_results()
             # The ranks have waited for this.
             self._stop()
             return
-        at_end = all(result.at_end for result in self._results.values())
-        if not (at_end and self._jobs.join(_END_SECONDS) and self._join_launcher()):
+        if not all(result.at_end for result in self._results.values()):
+            self._jobs.end_with_ranks()
+            self._stop(_OWN_END_SECONDS)
+        elif not (self._jobs.join(_END_SECONDS) and self._join_launcher()):
             self._stop()
+
+    def _start_ranks(self) -> None:
+        """Until all ranks have started, and have met."""
+        limit = self._limits.start_timeout
+        end = time.monotonic() + limit
+        while len(self._started) < self._ranks:
+            self._handle_next()
+            if time.monotonic() > end:
+                driver = driver_addresses(self._context)[1]
+                raise RunTimeoutError(
+                    f"{self._missing(self._started)} not started within {limit:g} s (start_timeout): if nodes are "
+                    f"slow, set start_timeout larger. If they cannot connect to the driver at {driver}, which the "
+                    "executors' logs say, set spark.driver.host"
+                )
+        first = self._started[0][1]
+        # The machine may have lost the address by which Spark knows it.
+        address = "127.0.0.1" if self._is_local else first.host
+        for peer, _ in self._started.values():
+            peer.send(Work(self._payload, (address, first.port), self._backend))
+        while len(self._ready) < self._ranks:
+            self._handle_next()
+            if time.monotonic() > end:
+                raise RunTimeoutError(
+                    f"{self._missing(self._ready)} not met the others within {limit:g} s (start_timeout): if nodes are "
+                    "slow, set start_timeout larger. If torch.distributed cannot connect from node to node, set "
+                    "GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME in environment= of the Supplier"
+                )
 
     def _load_results(self) -> Any:
         """The DataFrame of the rows that the ranks have written. It reads them where they are."""
         while not self._jobs.have_supplied():
             self._handle_next()
         options = {
-            **self._file_options("train"), "ranks": self._ranks, "timeout": self._timeout,
+            **self._file_options("train"), "ranks": self._ranks, "timeout": self._limits.start_timeout,
             "results": "results", "results-folder": self._files.results_folder,
         }  # fmt: skip
         reader = self._supplied[0].df.sparkSession.read.format("supply").options(**options)
@@ -176,18 +202,30 @@ class Run:
         with contextlib.suppress(queue.Empty):
             self._handle(*self._events.get(timeout=_TICK_SECONDS))
 
-    def _handle(self, peer: Peer | None, message: Any) -> None:
-        if isinstance(message, Output):
+    def _receive(self, peer: Peer, message: Any) -> None:
+        """On a thread of the peer. If the terminal is paused, printing waits, then the peer, and at last the rank."""
+        if not isinstance(message, Output):
+            self._events.put((peer, message))
+            return
+        try:
             self._bar.print(f"[rank {message.rank}] {message.line}", message.stream)
-        elif isinstance(message, Progress):
-            self._advanced_at = time.monotonic()
+        except Exception as error:
+            self._events.put((None, error))
+
+    def _handle(self, peer: Peer | None, message: Any) -> None:
+        if isinstance(message, Exception):
+            raise message
+        if isinstance(message, Progress):
+            self._watch.note(message)
             if message.rank == 0:
                 self._bar.show(message)
+        elif isinstance(message, RankReady):
+            self._ready.add(message.rank)
         elif isinstance(message, RankStarted) and peer is not None:
             self._started[message.rank] = peer, message
         elif isinstance(message, Result):
-            self._advanced_at = time.monotonic()
             self._results[message.rank] = message
+            self._watch.note_return(message.rank)
         elif isinstance(message, Failure):
             self._causes.append(failures.of_rank(message))
         elif isinstance(message, JobEnded) and message.error is not None:
@@ -209,12 +247,12 @@ class Run:
         options = {"mapped-files": mapped_files, "named-pipes": named_pipes}
         return options if self._is_local else {**options, "hosts": str(self._files.host_file)}
 
-    def _stop(self) -> None:
-        """Ends ranks and jobs. A rank that hangs prints first where it is."""
+    def _stop(self, seconds: float = 0) -> None:
+        """Ends ranks and jobs. A rank that hangs prints first where it is. seconds: for jobs to end by themselves."""
         stalled = any(cause.priority == Priority.PAIR for cause in self._causes)
         self._launcher.stop(Stop(dump=stalled, keep_results=self._rows is not None))
         self._join_launcher()
-        if not self._jobs.cancel(_END_SECONDS):
+        if not (self._jobs.join(seconds) or self._jobs.cancel(_END_SECONDS)):
             _log.warning("Spark's jobs of %s have not ended within %d s", self._files.name, _END_SECONDS)
 
     def _join_launcher(self) -> bool:
@@ -222,6 +260,8 @@ class Run:
         end = time.monotonic() + _END_SECONDS
         while not self._launcher.has_ended and time.monotonic() < end:
             self._handle_event()
+            if self._bar.is_blocked:
+                end = time.monotonic() + _END_SECONDS
         return self._launcher.has_ended
 
 

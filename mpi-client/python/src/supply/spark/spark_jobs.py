@@ -70,6 +70,16 @@ class SparkJobs:
         writer = data.df.write.format("supply").mode("append").options(**options)
         self._supplying.append(self._start(f"Spark could not supply the {data.kind} data", writer.save))
 
+    def end_with_ranks(self) -> None:
+        """All ranks have returned: a task ends without a failure when its rank leaves."""
+        self._context._jvm.supply.python.Runs.end(self._tag)
+
+    def forget(self) -> None:
+        """No job is left."""
+        # The JVM may be gone.
+        with contextlib.suppress(Py4JError):
+            self._context._jvm.supply.python.Runs.forget(self._tag)
+
     def have_supplied(self) -> bool:
         """Whether the jobs of supply() have ended."""
         return all(job.done() for job in self._supplying)
@@ -93,6 +103,7 @@ class SparkJobs:
             try:
                 self._context.addJobTag(self._tag)
                 self._context.setLocalProperty("supply.progress.quiet", "true")
+                self._context.setLocalProperty("supply.run", self._tag)
                 action()
             except BaseException as error:
                 self._ended(JobEnded(name, error))

@@ -13,6 +13,8 @@ from supply.errors import RunError
 from supply.spark.checks import check_jar
 from supply.spark.python_of_driver import use_python_of_driver
 
+_SPARK_BARS = "spark.ui.showConsoleProgress"
+
 
 def jars() -> str:
     """The path of the Supplier's jar for the installed PySpark: for SparkSession.builder.config("spark.jars", jars()).
@@ -43,6 +45,7 @@ def jars() -> str:
 def session(builder: SparkSession.Builder | None = None) -> SparkSession:
     """A SparkSession with the Supplier's jar, besides the jars that the builder's spark.jars names.
 
+    Spark's own progress bars are off: set spark.ui.showConsoleProgress in the builder to have them, too.
     In local mode its workers run this Python, so that a virtual environment need not be active. PYSPARK_PYTHON or
     spark.pyspark.python names another one.
 
@@ -54,6 +57,9 @@ def session(builder: SparkSession.Builder | None = None) -> SparkSession:
     builder = builder or SparkSession.builder
     # No public call reads a builder's settings.
     others = builder._options.get("spark.jars", "")
+    if _SPARK_BARS not in builder._options:
+        # They would be on one line with the bar of a run.
+        builder = builder.config(_SPARK_BARS, "false")
     spark = builder.config("spark.jars", ",".join(filter(None, [others, own]))).getOrCreate()
     check_jar(spark.sparkContext)
     use_python_of_driver(spark.sparkContext)

@@ -15,7 +15,7 @@ from supply.spark import checks
 from supply.spark.column_names import quoted
 from supply.spark.launcher import make_launcher
 from supply.spark.rank_environment import rank_environment
-from supply.spark.run import Run
+from supply.spark.run import Limits, Run
 from supply.spark.spark_jobs import Supplied
 
 if TYPE_CHECKING:
@@ -39,9 +39,10 @@ def resume_positions(states: Sequence[Mapping[str, Any]]) -> str:
     return "/".join(filter(None, [*earlier, positions]))
 
 
-# Small blocks reach a rank early, and show early that it is stuck.
+# Small blocks reach a rank early.
 _BATCHES_IN_BLOCK = 4
-_DAY_SECONDS = 24 * 3600
+# Within a pair, where the kernel reports deaths, and Run finds stuck ranks. (gloo has milliseconds of 32 bits.)
+_NO_LIMIT_SECONDS = 10 * 24 * 3600
 
 
 class Supplier:
@@ -110,7 +111,8 @@ class Supplier:
         pin_memory: bool = False,
         results: str | StructType | None = None,
         backend: str | None = "auto",
-        timeout: float = 120,
+        start_timeout: float = 120,
+        stall_timeout: float | None = None,
     ) -> Any:
         """Calls function(data, *args, **kwargs) on each rank. Returns what rank 0's call returns, or a RunResult.
 
@@ -133,16 +135,19 @@ class Supplier:
             DataFrame of all rows. Spark reads them in place, on the ranks' nodes.
         backend: torch.distributed is initialized with it before the call. "auto" is nccl with CUDA, else gloo. None:
             the function initializes it, or does not need it.
-        timeout: the limit of each wait, in seconds: for executors, for ranks to start, and for ranks that receive
-            nothing and do not return.
+        start_timeout: seconds until Spark has the task slots, and until all ranks have started. Neither Spark's work on
+            df nor the function count.
+        stall_timeout: seconds that a rank may take from one block to the next, and after the last one. Waits for Spark
+            do not count. The ranks then print where they are. None: as long as they like.
 
         Ranks have torchrun's environment: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Their stdout and
         stderr appear on the caller's, with the rank in front. Ctrl-C ends both sides.
 
-        Raises RankError if a rank raises or ends, RunError if one hangs, and RunError or Spark's exception if
-        anything else fails.
+        Raises RankError if a rank raises or ends, RunTimeoutError if a limit has passed, and RunError if anything else
+        fails.
         """
         context = checks.check_session(df)
+        checks.check_limits(start_timeout, stall_timeout)
         columns = df.columns if columns is None else columns
         checks.check_columns(df, columns)
         if validation is not None:
@@ -158,10 +163,10 @@ class Supplier:
         positions = None if resume is None else resume_positions(resume)
         kinds = ("train",) if validation is None else ("train", "validation")
         launcher = make_launcher(self._launcher, self._ranks, self._host_file)
-        pairs = launcher.reserve(context, len(kinds), timeout)
+        pairs = launcher.reserve(context, len(kinds), start_timeout)
         files = RunFiles(self._folder, f"supply-{os.urandom(6).hex()}", kinds, pairs, self._ring, self._block)
         dataset = {
-            "columns": list(columns), "batch_size": batch_size, "timeout": timeout,
+            "columns": list(columns), "batch_size": batch_size, "timeout": _NO_LIMIT_SECONDS,
             "uneven": uneven,
             "transform": transform, "collate_fn": collate_fn, "dtypes": dtypes, "ragged": ragged, "nulls": nulls,
             "zero_copy": zero_copy, "pin_memory": pin_memory,
@@ -169,15 +174,14 @@ class Supplier:
         data = DataSpec(files.config("train"), dataset, epochs, positions, results=schema, exchange_over=over)
         if validation is not None:
             data.validation = DataSpec(files.config("validation"), {**dataset, "uneven": "keep"}, epochs)
-        payload = checks.pickled(Job(call, script, tuple(args), kwargs, data, backend), function)
+        payload = checks.pickled(Job(call, script, tuple(args), kwargs, data), function)
         options = {
             "ranks": self._ranks, "epochs": epochs, "seed": seed, "shuffle": shuffle, "shuffle-buffer": shuffle_buffer,
             "exchange-fraction": exchange_fraction,
             "resident": resident, "resident-folder": resident_folder,
             "resident-quota": optional_size("resident_quota", resident_quota), "keep": keep,
             "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
-            # While ranks validate, no block of df is released, and the other way round. Run finds stuck ranks then.
-            "timeout": timeout if validation is None else _DAY_SECONDS,
+            "timeout": start_timeout, "rank-timeout": _NO_LIMIT_SECONDS,
         }  # fmt: skip
         supplied = [Supplied(df.select(*map(quoted, columns)), "train", {**options, "resume-positions": positions})]
         if validation is not None:
@@ -190,6 +194,7 @@ class Supplier:
             **rank_environment(context, self._environment),
             "SUPPLY_RESULTS_FOLDER": str(files.results_folder),
         }
+        limits = Limits(start_timeout, stall_timeout)
         return Run(
-            context, launcher, self._ranks, files, supplied, payload, timeout, environment, schema is not None
+            context, launcher, self._ranks, files, supplied, payload, backend, limits, environment, schema is not None
         ).result()

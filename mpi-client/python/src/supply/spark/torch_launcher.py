@@ -8,7 +8,7 @@ from typing import Any
 
 from supply.errors import RunError
 from supply.ranks.control import Peer, require_files
-from supply.ranks.messages import NodeFailed, NodeStarted, RankEnded, RankStarted, Stop
+from supply.ranks.messages import NodeFailed, NodeStarted, OutputStarted, RankEnded, RankStarted, Stop
 from supply.ranks.node_spec import NodeSpec
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
@@ -30,6 +30,7 @@ class TorchLauncher:
         self._gpus: dict[str, str] = {}
         self._started = 0
         self._nodes: list[Peer] = []
+        self._outputs: list[Peer] = []
         self._connected: dict[Peer, int] = {}
         # Ranks that have exited with status 0, while the driver may still be reading their results.
         self._exited: dict[int, RankEnded] = {}
@@ -40,7 +41,7 @@ class TorchLauncher:
         return max(map(len, self._hosts.values()))
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
-        require_files(self._ranks + len(self._hosts))
+        require_files(self._ranks + 2 * len(self._hosts))
         path = driver_path()
         specs = {
             host: NodeSpec(host, ranks, self._ranks, index, files, environment, path, self._gpus.get(host))
@@ -52,6 +53,10 @@ class TorchLauncher:
         if isinstance(message, NodeStarted) and peer is not None:
             self._started += 1
             self._nodes.append(peer)
+        elif isinstance(message, OutputStarted) and peer is not None:
+            self._outputs.append(peer)
+        elif message is None and peer in self._outputs:
+            self._outputs.remove(peer)
         elif message is None and peer in self._nodes:
             self._nodes.remove(peer)
         elif isinstance(message, RankStarted) and peer is not None:
@@ -74,7 +79,7 @@ class TorchLauncher:
 
     @property
     def has_ended(self) -> bool:
-        return not self._nodes
+        return not self._nodes and not self._outputs
 
     def stop(self, stop: Stop) -> None:
         for node in self._nodes:

@@ -130,6 +130,14 @@ final class RunOptions {
   var timeout: Double = _
 
   @Opt(
+    names = Array("--rank-timeout"),
+    paramLabel = "SECONDS",
+    description = Array(
+      "Another timeout for the waits for a rank: to open its pair, to release a block. Set it higher if ranks evaluate or save " +
+        "between two batches. Default: --timeout."))
+  var rankTimeout: java.lang.Double = _
+
+  @Opt(
     names = Array("--wait-for-rank"),
     description = Array(
       "If a rank ends before it has received all its data, waits for it to come back, at most --timeout, instead of " +
@@ -155,6 +163,7 @@ final class RunOptions {
     namedPipes = pairs.namedPipes,
     hosts = Option(pairs.hosts),
     timeout = timeout,
+    rankTimeout = Option(rankTimeout).map(_.toDouble),
     waitForRank = waitForRank,
     residentFolder = Option(residentFolder))
 

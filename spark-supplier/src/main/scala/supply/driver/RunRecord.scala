@@ -11,9 +11,11 @@ import supply.executor.{TaskMessage, TaskReport}
 /**
  * What the tasks of one job have reported. Spark may retry a task whose rank has received
  * everything and exited, if it died before its success was reported. Each batch of a stream has its
- * own record, so an attempt that outlives its batch says nothing about the next one.
+ * own record, so an attempt that outlives its batch says nothing about the next one. `isWanted`:
+ * whether ranks may still need data.
  */
-private[supply] final class RunRecord(sc: SparkContext, job: String) extends AutoCloseable {
+private[supply] final class RunRecord(sc: SparkContext, job: String, isWanted: () => Boolean)
+    extends AutoCloseable {
   import TaskMessage._
 
   private val attached = mutable.Set.empty[Int]
@@ -28,6 +30,7 @@ private[supply] final class RunRecord(sc: SparkContext, job: String) extends Aut
     case Attached(rank) => attached += rank; ()
     case Ended(report) => reports(report.rank) = report
     case ReportOf(rank) => reports.get(rank)
+    case IsWanted => isWanted()
     case Stopped(task, cause) => stopped(task) = cause
   }
 

@@ -14,12 +14,13 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
 
   def run(rank: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {
     var report = reported(rank)
+    if (report.isEmpty && !isWanted) report = Some(TaskReport.nothing(rank, PinnedTask.host))
     while (report.isEmpty) {
       try report = Some(supply(rank, epochs))
       catch {
         case e: RankEndedException if user.waitForRank =>
           PinnedTask.log.warn(
-            f"${e.getMessage}%s - waiting ${user.timeout}%.0f s for it to come back")
+            f"${e.getMessage}%s - waiting ${user.secondsOfRank}%.0f s for it to come back")
         case e: MisplacedException =>
           // The right node may have no executor yet. All tries together take the timeout.
           Thread.sleep((user.timeout * 1000 / Misplaced.Limit).toLong)
@@ -54,7 +55,8 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
     // A stopped query has supplied this rank to its end: a new rank comes when the query restarts.
     var last: Pair = null
     new Deadline(user.timeout).find(PinnedTask.pollMillis) {
-      last = PinnedTask.attach(user.configFiles, hosts, rank, attempt, user.timeout, settings.run)
+      last = PinnedTask.attach(user.configFiles, hosts, rank, attempt, user.secondsOfRank,
+        settings.run, user.timeout)
       val isUsable = settings.isEnd || !last.isAtEnd
       if (!isUsable) last.close()
       if (isUsable) Some(last) else None
@@ -84,9 +86,7 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
     val start = System.nanoTime()
     driver.ask[Unit](TaskMessage.Attached(rank))
     val supply = new PairSupply(rank, pair, settings, counters)
-    epochs.foreach(supply.epoch)
-    if (settings.isEnd) supply.endOfData() else pair.awaitAcknowledged()
-    val report = TaskReport(
+    def report = TaskReport(
       rank = rank,
       host = PinnedTask.host,
       partitions = supply.partitions,
@@ -95,10 +95,18 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
       nanos = System.nanoTime() - start,
       waitedForRank = pair.waitedNanos,
       waitedForSource = supply.waitedForSource)
-    driver.ask[Unit](TaskMessage.Ended(report))
-    if (settings.isEnd) pair.markEndSeen()
-    report
+    try {
+      epochs.foreach(supply.epoch)
+      if (settings.isEnd) supply.endOfData() else pair.awaitAcknowledged()
+      val all = report
+      driver.ask[Unit](TaskMessage.Ended(all))
+      if (settings.isEnd) pair.markEndSeen()
+      all
+    } catch { case _: RankEndedException if !isWanted => report }
   }
+
+  /** Whether a rank that has left is a failure. */
+  private def isWanted: Boolean = driver.ask[Boolean](TaskMessage.IsWanted)
 }
 
 object PinnedTask {
@@ -125,13 +133,14 @@ object PinnedTask {
 
   /** Attaches to a rank's pair if this is the rank's node; parameters as for Pair.attach. */
   def attach(configFiles: ConfigFiles, hosts: Hostfile, rank: Int, attempt: Int, timeout: Double,
-      run: Long = 0): Pair = {
+      run: Long = 0, attemptTimeout: Double = Double.MaxValue): Pair = {
     val place = hosts.places(rank)
     if (!place.isOn(host))
       throw new MisplacedException(
         s"the task of rank $rank landed on $host, but its rank is on ${place.host.mkString}")
     val pair =
-      Pair.attach(s"pair of rank $rank", paths(configFiles, hosts, rank), attempt, timeout, run)
+      Pair.attach(s"pair of rank $rank", paths(configFiles, hosts, rank), attempt, timeout, run,
+        attemptTimeout)
     if (pair.rank >= 0 && pair.rank != rank) {
       try throw new PlacementException(
           s"${pair.name} belongs to MPI rank ${pair.rank}, not $rank: the Supplier's --hosts and " +

@@ -14,6 +14,7 @@ final case class SupplySettings(
     blockElements: Option[Int] = None,
     hosts: Option[String] = None,
     timeout: Double = 120,
+    rankTimeout: Option[Double] = None,
     waitForRank: Boolean = false,
     resident: Boolean = false,
     residentFolder: Option[String] = None,
@@ -33,6 +34,9 @@ final case class SupplySettings(
     Hostfile(hosts, ranks)
   }
 
+  /** The limit of a wait for a rank that may live, in seconds. */
+  def secondsOfRank: Double = rankTimeout.getOrElse(timeout)
+
   private[supply] def check(): Unit = {
     def atLeastOne(name: String, value: Int): Unit =
       if (value < 1) throw new ConfigException(s"--$name is $value: it must be at least 1")
@@ -43,6 +47,7 @@ final case class SupplySettings(
     checkResidentFile()
     checkExchange()
     Deadline.require("--timeout", timeout)
+    rankTimeout.foreach(Deadline.require("--rank-timeout", _))
   }
 
   /** A new rank cannot join the communicator of the others. */

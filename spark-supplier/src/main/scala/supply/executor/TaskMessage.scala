@@ -15,6 +15,9 @@ object TaskMessage {
   /** Asks for the report of an attempt whose rank has received everything: Option[TaskReport]. */
   final case class ReportOf(rank: Int) extends TaskMessage
 
+  /** Asks whether ranks may still need data: Boolean. */
+  case object IsWanted extends TaskMessage
+
   /** The task with Spark's number `task` stops without a failure that Spark counts. */
   final case class Stopped(task: Long, cause: SupplyException) extends TaskMessage
 }

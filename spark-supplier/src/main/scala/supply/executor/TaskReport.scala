@@ -13,3 +13,7 @@ final case class TaskReport(
     nanos: Long,
     waitedForRank: Long,
     waitedForSource: Long)
+
+object TaskReport {
+  def nothing(rank: Int, host: String): TaskReport = TaskReport(rank, host, 0, 0, 0, 0, 0, 0)
+}

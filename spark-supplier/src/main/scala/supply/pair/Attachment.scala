@@ -6,33 +6,38 @@ import java.nio.file.{NoSuchFileException, Paths}
 
 import scala.collection.mutable.ArrayBuffer
 
-import supply.core.{ContractException, Deadline, FailPoint, PairException, PairHeldException, RankException}
+import supply.core.{ContractException, Deadline, FailPoint, PairException, PairHeldException, RankException, SupplyException}
 import supply.protocol.{Layout, Notification}
 
 /** Attaches a task to the pair of its rank: A1 to A5 of proto/PROTOCOL.md. */
 private[pair] final class Attachment(
-    name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long) {
+    name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long,
+    attemptTimeout: Double) {
   import Attachment._
 
   private val path = Paths.get(paths.mappedFile)
   private val noRank = Obstacle(
     s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?")
 
-  /** Tries until the deadline. */
+  /** Tries until the deadline of its last obstacle. */
   def await(): Pair = {
-    var obstacle = noRank
-    new Deadline(timeout).find(pollMillis) {
-      OpenPairs.attach(path)(closingUnlessAttached(tryAttach)) match {
-        case Some(Right(pair)) => Some(pair)
-        case Some(Left(found)) => obstacle = found; None
-        case None => obstacle = heldByAnother(" in this executor"); None
-      }
-    }.getOrElse {
-      val message = f"$name: ${obstacle.text}%s (waited $timeout%.0f s; --timeout)"
-      throw (if (obstacle.isAttempt) new PairHeldException(message)
-             else new RankException(message))
+    val held = new Deadline(attemptTimeout)
+    var last: Either[Obstacle, Pair] = Left(noRank)
+    new Deadline(timeout).poll(pollMillis) {
+      last = OpenPairs.attach(path)(closingUnlessAttached(tryAttach))
+        .getOrElse(Left(heldByAnother(" in this executor")))
+      val isHeld = last.left.exists(_.isAttempt)
+      if (!isHeld) held.restart()
+      last.isRight || isHeld && held.passed
     }
+    last.fold(obstacle => throw failure(obstacle), identity)
   }
+
+  private def failure(obstacle: Obstacle): SupplyException =
+    if (obstacle.isAttempt) new PairHeldException(
+      f"$name: ${obstacle.text}%s (waited $attemptTimeout%.0f s; --timeout)")
+    else new RankException(
+      f"$name: ${obstacle.text}%s (waited $timeout%.0f s; --timeout or --rank-timeout)")
 
   /** Gives `attach` a list of what must be closed if no pair comes of it. */
   private def closingUnlessAttached(

@@ -254,12 +254,14 @@ object Pair {
   object NoRoom extends ControlThrowable
 
   /**
-   * Attaches to the pair of a rank; waits, here and in each later call, at most `timeout` seconds.
-   * `name` stands in messages. If `run` is 0, no rank can be notified of a failure while a task
+   * Attaches to the pair of a rank; waits, here and in each later call, at most `timeout` seconds,
+   * and for another attempt that holds the pair at most `attemptTimeout`. `name` stands in messages. If `run` is 0, no rank can be notified of a failure while a task
    * holds its pair.
    */
-  def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long = 0): Pair =
-    new Attachment(s"$name (${paths.mappedFile})", paths, attempt, timeout, run).await()
+  def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long = 0,
+      attemptTimeout: Double = Double.MaxValue): Pair =
+    new Attachment(s"$name (${paths.mappedFile})", paths, attempt, timeout, run,
+      math.min(timeout, attemptTimeout)).await()
 
   /** Runs `body` with the mapped file, if any. Returns None while a task attaches or leaves. */
   private[supply] def withMappedFile[A](paths: PairPaths)(

@@ -18,21 +18,22 @@ class RunRecordSuite extends AnyFunSuite with LocalSpark {
     driver.ask[Option[TaskReport]](TaskMessage.ReportOf(0))
 
   test("what an attempt tells after its batch is not about the next batch") {
-    val first = new RunRecord(sc, "first")
+    val first = new RunRecord(sc, "first", () => true)
     val late = first.calls
     Using.resource(first) { _ =>
       late.ask[Unit](TaskMessage.Ended(report))
       assert(reportOf(late).contains(report) && first.reportsOf(0 until 1).isDefined)
-      Using.resource(new RunRecord(sc, "next"))(next => assert(reportOf(next.calls).isEmpty))
+      Using.resource(new RunRecord(sc, "next", () => true))(next =>
+        assert(reportOf(next.calls).isEmpty))
     }
-    Using.resource(new RunRecord(sc, "next")) { next =>
+    Using.resource(new RunRecord(sc, "next", () => true)) { next =>
       intercept[SparkException](late.ask[Unit](TaskMessage.Ended(report)))
       assert(reportOf(next.calls).isEmpty && next.attachedRanks.isEmpty)
     }
   }
 
   test("the driver knows why a task stopped, by an error of ours") {
-    Using.resource(new RunRecord(sc, "stopping")) { record =>
+    Using.resource(new RunRecord(sc, "stopping", () => true)) { record =>
       record.calls.ask[Unit](TaskMessage.Stopped(7, new MisplacedException("on another node")))
       assert(record.causeOf(6).isEmpty)
       record.causeOf(7) match {

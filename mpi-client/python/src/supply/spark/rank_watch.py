@@ -1,0 +1,97 @@
+"""Which rank waits for whom, and for how long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from supply.ranks.messages import Progress
+
+# A rank that waits for a shorter time has no part in what the others do.
+_LONG_WAIT_SECONDS = 5
+# The driver itself was suspended, or its terminal was.
+_GAP_SECONDS = 5
+_LISTED = 8
+
+
+class RankWatch:
+    """The ranks of one run. exchanges: whether they exchange elements."""
+
+    def __init__(self, ranks: int, epochs: int, exchanges: bool) -> None:
+        self._ranks = range(ranks)
+        self._epochs = epochs
+        self._exchanges = exchanges
+        self._progress: dict[int, Progress] = {}
+        self._returned: set[int] = set()
+        now = time.monotonic()
+        # A rank reports every change.
+        self._since = dict.fromkeys(self._ranks, now)
+        # No rank stalls before this time.
+        self._clock = now
+        self._checked = now
+
+    def note(self, progress: Progress) -> None:
+        self._progress[progress.rank] = progress
+        self._since[progress.rank] = time.monotonic()
+
+    def note_return(self, rank: int) -> None:
+        self._returned.add(rank)
+
+    def restart(self) -> None:
+        """All ranks may have been held up until now."""
+        self._clock = time.monotonic()
+
+    def stalled(self, seconds: float) -> list[int]:
+        """The ranks that have computed for longer. Call it often. While a rank waits for Spark, time does not count."""
+        now = time.monotonic()
+        if now - self._checked > _GAP_SECONDS or self._await_spark(now, min(seconds / 2, _LONG_WAIT_SECONDS)):
+            self._clock = now
+        self._checked = now
+        late = [
+            rank
+            for rank in self._present()
+            if self._waits_for(rank) != "Spark" and now - max(self._since[rank], self._clock) > seconds
+        ]
+        return [rank for rank in late if self._waits_for(rank) is None] or late
+
+    def waits(self, seconds: float) -> tuple[float, str]:
+        """The longest wait, and all that last for this time, as a text. Any thread may ask."""
+        now = time.monotonic()
+        groups: dict[str, list[int]] = {}
+        for rank in self._ranks:
+            if now - self._since[rank] >= seconds and (does := self._does(rank)):
+                groups.setdefault(does, []).append(rank)
+        longest = max((now - self._since[rank] for ranks in groups.values() for rank in ranks), default=0.0)
+        return longest, "; ".join(f"{named(ranks)}: {does}" for does, ranks in groups.items())
+
+    def _does(self, rank: int) -> str | None:
+        if waits_for := self._waits_for(rank):
+            return f"waiting for {waits_for}"
+        if rank in self._returned:
+            return None
+        progress = self._progress.get(rank)
+        if progress is not None and progress.epoch >= self._epochs:
+            return "computing after the last row"
+        return "computing, while Spark waits"
+
+    def _await_spark(self, now: float, seconds: float) -> bool:
+        """Whether one waits for Spark for that time. If they exchange elements, it may wait for another one."""
+        waiting = [rank for rank in self._present() if self._waits_for(rank) == "Spark"]
+        if self._exchanges and len(waiting) < len(self._present()):
+            return False
+        return any(now - self._since[rank] > seconds for rank in waiting)
+
+    def _present(self) -> list[int]:
+        return [rank for rank in self._ranks if rank not in self._returned]
+
+    def _waits_for(self, rank: int) -> str | None:
+        progress = self._progress.get(rank)
+        return None if progress is None else progress.waits_for
+
+
+def named(ranks: Sequence[int]) -> str:
+    """As the subject of a sentence."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    more = f" and {len(ranks) - _LISTED} more" if len(ranks) > _LISTED else ""
+    return f"ranks {', '.join(map(str, ranks[:_LISTED]))}{more}"

@@ -1,0 +1,48 @@
+"""First programs of users, one after the other. test_quiet_runs.py reads what they print."""
+
+from typing import Any
+
+import supply.spark
+from pyspark.sql import SparkSession
+from supply.spark import Supplier
+
+RANKS, ROWS, LINES = 2, 20000, 8000
+OPTIONS: dict[str, Any] = {"columns": ["id"], "batch_size": 16}
+
+
+def returns_at_once(data):
+    return "at once"
+
+
+def returns_after_a_batch(data):
+    next(iter(data))
+    return "after a batch"
+
+
+def prints_much(data, lines):
+    for line in range(lines):
+        print(f"{line:6} {'x' * 1000}")
+    return sum(len(batch["id"]) for batch in data)
+
+
+def predicts(data):
+    with data.results() as out:
+        for batch in data:
+            out.write({"id": batch["id"]})
+
+
+if __name__ == "__main__":
+    cores = 2 * RANKS + 1
+    spark = supply.spark.session(SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false"))
+    df = spark.range(0, ROWS, 1, 8)
+    supplier = Supplier(RANKS)
+    # For a test that does not read, for longer than that time.
+    print(supplier.run(prints_much, df, args=[LINES], backend=None, stall_timeout=8, **OPTIONS))
+    returned = [
+        supplier.run(returns_after_a_batch, df, epochs=2, validation=df, **OPTIONS),
+        supplier.run(returns_at_once, df, backend=None, **OPTIONS),
+        supplier.run(returns_after_a_batch, df.repartition(4), shuffle="all", **OPTIONS),
+    ]
+    results = supplier.run(predicts, df, backend=None, results="id long", **OPTIONS).results
+    print(returned, results.count())
+    supply.spark.release(results)

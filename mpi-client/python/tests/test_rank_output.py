@@ -1,0 +1,39 @@
+"""The lines of a rank that prints bars, long lines and half characters."""
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from supply.ranks import output  # noqa: E402
+from supply.ranks.output import Lines  # noqa: E402
+
+
+def printed(*pieces):
+    lines = Lines()
+    return [line for piece in pieces for line in lines.add(piece)] + list(lines.rest())
+
+
+@pytest.mark.parametrize(
+    ("pieces", "lines"),
+    [
+        ([b"a\n\nb\n"], ["a", "", "b"]),
+        ([b"wi", b"th", b"out an end"], ["without an end"]),
+        ([b"dos\r\nends\r\n"], ["dos", "ends"]),
+        ([b"\xc3", b"\xa9\n\xff\n"], ["\u00e9", "\ufffd"]),
+        # tqdm begins each state with a carriage return, and clears a bar that it does not leave.
+        ([b"\r%d%%" % percent for percent in range(1000)] + [b"\nend\n"], ["999%", "end"]),
+        ([b"\rbar", b"\r   \r", b"text\n"], ["text"]),
+        ([b"\rbar", b"\r   \r"], ["bar"]),
+        # Others end each state with one.
+        ([b"%d%%\r" % percent for percent in range(1000)], ["999%"]),
+        ([b"x" * 100000 + b"\n"], ["x" * 100000]),
+        ([b"x" * 70000, b"x\n"], ["x" * 65536, "x" * 4465]),
+    ],
+)
+def test_lines(pieces, lines):
+    assert printed(*pieces) == lines
+
+
+def test_a_bar_is_shown_now_and_then(monkeypatch):
+    monkeypatch.setattr(output, "_STATE_SECONDS", -1)
+    assert printed(b"\r1 %", b"\r2 %", b"\r3 %", b"\n") == ["1 %", "2 %", "3 %"]

@@ -1,0 +1,95 @@
+"""The limits of Supplier.run: neither the function nor Spark's work counts for start_timeout."""
+
+import logging
+import os
+import time
+
+import pytest
+
+from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+
+from supply.spark import RunError, RunTimeoutError, Supplier  # noqa: E402
+
+RANKS, ROWS, BATCH = 2, 400, 16
+LAUNCHERS = ["torch", pytest.param("mpirun", marks=pytest.mark.long)]
+
+spark = session_fixture(2 * RANKS + 1)
+
+
+@pytest.fixture
+def run():
+    """Supplier.run. After it, nothing is left."""
+    with shared_memory() as folder:
+
+        def run_in_folder(function, df, *, launcher="torch", **options):
+            supplier = Supplier(RANKS, launcher=launcher, folder=folder)
+            return supplier.run(function, df, columns=["id"], batch_size=BATCH, **options)
+
+        yield run_in_folder
+
+
+@pytest.fixture(scope="module")
+def limit(spark):
+    """A start_timeout in which this machine can start ranks, as busy as it is."""
+    with shared_memory() as folder:
+        begun = time.time()
+        return max(5.0, 2 * Supplier(RANKS, folder=folder).run(lambda data: time.time() - begun, rows(spark, ROWS)))
+
+
+def slowly(spark, seconds):
+    """Rows after a shuffle whose tasks take this time in front of it."""
+    from pyspark.sql.functions import udf
+
+    @udf("long")
+    def slow(number):
+        if number == 0:
+            time.sleep(seconds)
+        return number
+
+    frame = spark.range(0, ROWS, 1, RANKS).select(slow("id").alias("id"))
+    # An exchange of the supplying job itself: adaptive execution would run it in front of that job.
+    return spark.createDataFrame(frame.rdd.repartition(RANKS), frame.schema)
+
+
+def test_a_wait_for_spark_is_no_stall(run, spark):
+    def train(data):
+        from torch import distributed
+
+        count = sum(len(batch["id"]) for batch in data)
+        distributed.barrier()
+        return count
+
+    # Only rank 0 waits for these rows, and rank 1 waits for rank 0.
+    assert run(train, slowly(spark, 8), stall_timeout=2) > 0
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_slow_functions_and_a_slow_spark_meet_no_limit(run, spark, limit, launcher, caplog):
+    seconds = limit + 3
+
+    def train(data):
+        if os.environ["RANK"] == "1":
+            time.sleep(seconds)
+        count = sum(len(batch["id"]) for epoch in data.epochs() for batch in epoch)
+        if os.environ["RANK"] == "1" and launcher == "torch":
+            time.sleep(seconds)
+        return count
+
+    caplog.set_level(logging.INFO, "supply.spark")
+    df = slowly(spark, seconds) if launcher == "torch" else rows(spark, ROWS)
+    assert run(train, df, launcher=launcher, start_timeout=limit, uneven="pad") > 0
+
+
+def test_ranks_that_do_not_start_are_named(run, spark):
+    # No Python starts in that time.
+    with pytest.raises(RunTimeoutError, match=r"^ranks 0, 1 have not started within 0.1 s \(start_timeout\): if nodes"):
+        run(list, rows(spark, ROWS), start_timeout=0.1)
+
+
+@pytest.mark.parametrize("options", [{"start_timeout": 0}, {"start_timeout": None}, {"stall_timeout": -1}])
+def test_limits_that_are_none_are_refused(run, spark, options):
+    with pytest.raises(RunError, match=rf"^{next(iter(options))} is .*must be a number of seconds above 0"):
+        run(list, rows(spark, ROWS), **options)
