@@ -89,7 +89,8 @@ def answers(spark, ranks, receiver, count):
 
 def main():
     local_dir, jars, receiver, heap_mib, ranks = (*sys.argv[1:4], *map(int, sys.argv[4:]))
-    spark = session.start(local_dir, heap_mib, ranks, {"spark.jars": jars})
+    # MLlib warns of conversions, and of the BLAS that the table names.
+    spark = session.start(local_dir, heap_mib, ranks, {"spark.jars": jars, "spark.log.level": "ERROR"})
     try:
         with Ranks(spark, ranks) as of_session:
             print(json.dumps({"blas": native_blas(spark)}), flush=True)

@@ -3,6 +3,7 @@
 import logging
 import os
 import time
+from concurrent.futures import wait
 
 import pytest
 
@@ -12,6 +13,7 @@ prepare_environment()
 pytest.importorskip("pyspark")
 
 from supply.spark import RunError, RunTimeoutError, Supplier  # noqa: E402
+from supply.spark.threads import in_thread  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 400, 16
 LAUNCHERS = ["torch", pytest.param("mpirun", marks=pytest.mark.long)]
@@ -24,8 +26,8 @@ def run():
     """Supplier.run. After it, nothing is left."""
     with shared_memory() as folder:
 
-        def run_in_folder(function, df, *, launcher="torch", **options):
-            supplier = Supplier(RANKS, launcher=launcher, folder=folder)
+        def run_in_folder(function, df, *, launcher="torch", ring=None, block=None, **options):
+            supplier = Supplier(RANKS, launcher=launcher, folder=folder, ring=ring, block=block)
             return supplier.run(function, df, columns=["id"], batch_size=BATCH, **options)
 
         yield run_in_folder
@@ -81,6 +83,30 @@ def test_slow_functions_and_a_slow_spark_meet_no_limit(run, spark, limit, launch
     caplog.set_level(logging.INFO, "supply.spark")
     df = slowly(spark, seconds) if launcher == "torch" else rows(spark, ROWS)
     assert run(train, df, launcher=launcher, start_timeout=limit, uneven="pad") > 0
+
+
+def test_slots_that_other_jobs_hold(run, spark, limit):
+    """Only one of both ranks gets its task."""
+    holders = 2 * RANKS + 1 - 2
+
+    def hold():
+        spark.sparkContext.setJobGroup("holders", "hold slots")
+        spark.sparkContext.range(0, holders, 1, holders).foreach(lambda _: time.sleep(1000))
+
+    holding = in_thread("hold slots", hold)
+    try:
+        says = r"rank \d has had no Spark task for .* \(start_timeout\)$"
+        with pytest.raises(RunTimeoutError, match=says):
+            run(list, rows(spark, ROWS), start_timeout=limit)
+    finally:
+        spark.sparkContext.cancelJobGroup("holders")
+        wait([holding])
+
+
+def test_a_message_of_the_supplier_names_options_of_run(run, spark):
+    says = r"cannot stay resident \(resident\): .*: set ring=\d+ block=4096 of the Supplier, or leave resident out$"
+    with pytest.raises(RunError, match=says):
+        run(list, rows(spark, 100000), ring=16384, block=4096, resident=True, epochs=2)
 
 
 def test_ranks_that_do_not_start_are_named(run, spark):

@@ -25,14 +25,7 @@ def run(spark):
     from supply.spark import Supplier
 
     def call(function, launcher="torch", **options):
-        options = {
-            "columns": ["id", "features"],
-            "batch_size": 64,
-            "results": SCHEMA,
-            "timeout": 60,
-            "uneven": "keep",
-            **options,
-        }
+        options = {"columns": ["id", "features"], "batch_size": 64, "results": SCHEMA, "uneven": "keep", **options}
         return Supplier(ranks=RANKS, launcher=launcher, folder=folder).run(function, rows(spark, COUNT), **options)
 
     with shared_memory() as folder:

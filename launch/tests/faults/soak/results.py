@@ -51,7 +51,9 @@ def _run(ground):
     rows = ground.cluster.session.range(0, COUNT, 1, 8).selectExpr("id", "double(id) as x")
     supplier = Supplier(ranks=RANKS, folder=str(ground.memory))
     schema = "id long not null, score double"
-    return supplier.run(_write_scores, rows, batch_size=BATCH, results=schema, timeout=TIMEOUT, uneven="keep").results
+    return supplier.run(
+        _write_scores, rows, batch_size=BATCH, results=schema, stall_timeout=TIMEOUT, uneven="keep"
+    ).results
 
 
 def _check(ground, results):

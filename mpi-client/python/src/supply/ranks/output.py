@@ -24,8 +24,8 @@ _STATE_SECONDS = 10
 class Forwarder:
     """Sends the driver the lines of these streams, "stdout" and "stderr" of a rank.
 
-    driver: a connection for output alone. If the driver's own output takes no text, it does not read, and in the end the
-    rank's print() waits.
+    driver: a connection for output alone. If the driver's own output takes no text, it does not read, and at last
+    print() waits in the rank.
     """
 
     def __init__(self, driver: Peer, rank: int, streams: Mapping[str, IO[bytes]]) -> None:

@@ -22,6 +22,7 @@ from supply.ranks.die_with_parent import die_with_parent
 from supply.ranks.job import Job
 from supply.ranks.messages import Failure, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.process_group import end_process_group, hold_port, init_process_group
+from supply.ranks.words import in_words_of_run
 
 if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
@@ -122,6 +123,8 @@ def _wait_for_stop() -> None:
 
 
 def _failure(rank: int, host: str, error: BaseException) -> Failure:
+    if isinstance(error, SupplyError):
+        error.args = (in_words_of_run(str(error)),)
     text = "".join(traceback.format_exception(type(error), error, _of_caller(error.__traceback__)))
     if isinstance(error, ModuleNotFoundError):
         text += (

@@ -10,9 +10,10 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
-from supply.errors import RankError, RunError
+from supply.errors import RankError, RunError, RunTimeoutError
 from supply.ranks import exceptions
 from supply.ranks.messages import Failure, RankEnded
+from supply.ranks.words import in_words_of_run, names_start_timeout
 
 
 class Priority(IntEnum):
@@ -78,9 +79,12 @@ def of_process(ended: RankEnded) -> Cause:
 def of_job(context: Any, what: str, error: BaseException) -> Cause:
     """what: the job, for the text."""
     name, text = _class_of_supply(error), text_of(context, error)
+    if name is not None:
+        text = in_words_of_run(text)
+    kind = RunTimeoutError if names_start_timeout(text) else RunError
     if name in _OF_RANKS:
-        return Cause(Priority.PAIR, RunError(text), error)
-    return Cause(Priority.FILES if name in _OF_FILES else Priority.SPARK, RunError(f"{what}: {text}"), error)
+        return Cause(Priority.PAIR, kind(text), error)
+    return Cause(Priority.FILES if name in _OF_FILES else Priority.SPARK, kind(f"{what}: {text}"), error)
 
 
 def text_of(context: Any, error: BaseException) -> str:

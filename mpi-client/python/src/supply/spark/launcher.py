@@ -17,8 +17,11 @@ from supply.spark.spark_jobs import SparkJobs
 class Launcher(Protocol):
     """Of one run. All calls are on the run's thread."""
 
-    def reserve(self, context: Any, tasks_per_rank: int, timeout: float) -> int:
-        """Checks that Spark has the task slots. Returns the most ranks that a node may get."""
+    def reserve(self, context: Any, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
+        """Checks that Spark has the task slots. Returns the most ranks that a node may get.
+
+        option: that sets the timeout, for texts.
+        """
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
         """Starts the ranks with this environment. post: gets messages for handle(), on any thread."""

@@ -50,8 +50,8 @@ class MpirunLauncher:
         self._stopping = False
         self._mpirun_end: MpirunEnded | None = None
 
-    def reserve(self, context: Any, tasks_per_rank: int, timeout: float) -> int:
-        self._spark_hosts = wait_for_slots(context, self._ranks, tasks_per_rank, timeout)
+    def reserve(self, context: Any, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
+        self._spark_hosts = wait_for_slots(context, self._ranks, tasks_per_rank, timeout, option)
         self._gpus = gpus_of_hosts(context)
         if context._jsc.sc().isLocal():
             # Spark's name of this machine may be an address that it had before.

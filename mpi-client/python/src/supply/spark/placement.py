@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from supply.errors import RunError
+from supply.errors import RunError, RunTimeoutError
 
 _POLL_SECONDS = 0.1
 
@@ -39,49 +39,49 @@ def place(slots: _Slots, starter_slots: _Slots, ranks: int, tasks_per_rank: int)
     return placed
 
 
-def wait_for_placement(context: Any, ranks: int, tasks_per_rank: int, timeout: float) -> dict[str, list[int]]:
+def wait_for_placement(
+    context: Any, ranks: int, tasks_per_rank: int, timeout: float, option: str
+) -> dict[str, list[int]]:
     """As place(), for the registered executors of a SparkContext. Waits for executors that are still coming.
 
-    Raises RunError if the slots do not suffice.
+    option: that sets the timeout, for the text. Raises RunError if the slots do not suffice.
     """
     return _wait_for(
         context,
         timeout,
+        option,
         lambda slots: place(slots, dict(_jvm_nodes(context).starterSlots(context._jsc.sc())), ranks, tasks_per_rank),
         partial(_too_few, context.master, ranks, tasks_per_rank, 1),
     )
 
 
-def wait_for_slots(context: Any, ranks: int, tasks_per_rank: int, timeout: float) -> list[str]:
+def wait_for_slots(context: Any, ranks: int, tasks_per_rank: int, timeout: float, option: str) -> list[str]:
     """The hosts of the executors. As wait_for_placement(), for ranks that mpirun starts and places."""
 
     def hosts(slots: _Slots) -> list[str]:
         return sorted(slots) if sum(slots.values()) >= ranks * tasks_per_rank else []
 
-    return _wait_for(context, timeout, hosts, partial(_too_few, context.master, ranks, tasks_per_rank, 0))
+    return _wait_for(context, timeout, option, hosts, partial(_too_few, context.master, ranks, tasks_per_rank, 0))
 
 
 def _wait_for(
-    context: Any, timeout: float, find: Callable[[_Slots], _Found], too_few: Callable[[_Slots], str]
+    context: Any, timeout: float, option: str, find: Callable[[_Slots], _Found], too_few: Callable[[_Slots], str]
 ) -> _Found:
     """find: returns an empty value if the slots do not suffice. too_few: returns the text of the error."""
     end = time.monotonic() + timeout
     while True:
-        slots, final = _slots(context, end)
+        nodes = _jvm_nodes(context)
+        # Before the slots: an executor may register in between.
+        is_complete, is_late = nodes.isComplete(context._jsc.sc()), time.monotonic() > end
+        slots = dict(nodes.slots(context._jsc.sc()))
         found = find(slots)
         if found:
             return found
-        if final:
+        if is_complete:
             raise RunError(too_few(slots))
+        if is_late:
+            raise RunTimeoutError(f"{too_few(slots)} (waited {timeout:g} s for more executors; {option})")
         time.sleep(_POLL_SECONDS)
-
-
-def _slots(context: Any, end: float) -> tuple[_Slots, bool]:
-    """The slots of each host, and whether more cannot be expected before `end`."""
-    nodes = _jvm_nodes(context)
-    # Before the slots: an executor may register in between.
-    final = nodes.isComplete(context._jsc.sc()) or time.monotonic() > end
-    return dict(nodes.slots(context._jsc.sc())), final
 
 
 def gpus_of_hosts(context: Any) -> dict[str, str]:

@@ -43,7 +43,7 @@ class Server:
         timeout: float,
     ) -> None:
         self._launcher = MpirunLauncher(ranks, host_file, "supply.ranks.server_rank", [program])
-        self._launcher.reserve(context, 1, timeout)
+        self._launcher.reserve(context, 1, timeout, "timeout")
         self._files = files
         self._causes: list[Cause] = []
         self._lines: collections.deque[str] = collections.deque(maxlen=_LINES)

@@ -35,8 +35,8 @@ class TorchLauncher:
         # Ranks that have exited with status 0, while the driver may still be reading their results.
         self._exited: dict[int, RankEnded] = {}
 
-    def reserve(self, context: Any, tasks_per_rank: int, timeout: float) -> int:
-        self._hosts = wait_for_placement(context, self._ranks, tasks_per_rank, timeout)
+    def reserve(self, context: Any, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
+        self._hosts = wait_for_placement(context, self._ranks, tasks_per_rank, timeout, option)
         self._gpus = gpus_of_hosts(context)
         return max(map(len, self._hosts.values()))
 
