@@ -128,7 +128,8 @@ static supply_status_t check_position(const struct exchange *exchange, const str
 
 static supply_status_t find_position(const void *context, const struct position *consumed, struct position *position) {
     const struct exchange *exchange = context;
-    exchange_positions_find(&exchange->positions, &exchange->resume, consumed, exchange->fingerprint, position);
+    if (!exchange_positions_find(&exchange->positions, &exchange->resume, consumed, exchange->fingerprint, position))
+        return SUPPLY_ERROR_ARGUMENT;
     return check_position(exchange, position);
 }
 

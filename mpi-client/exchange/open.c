@@ -49,6 +49,7 @@ static supply_status_t sort(struct exchange *exchange, struct failure *failure) 
                                            .folder = settings->spill_folder,
                                            .block_bytes = settings->window_bytes,
                                            .settings = &exchange->fingerprint,
+                                           .header = exchange->inspected.header,
                                            .start = exchange->inspected.start,
                                            .fail = fail,
                                            .exchange = exchange};

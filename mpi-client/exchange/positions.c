@@ -59,15 +59,16 @@ static void find_beginning(const struct kept_window *kept, const struct resume *
     }
 }
 
-void exchange_positions_find(const struct positions *positions, const struct resume *resume,
+bool exchange_positions_find(const struct positions *positions, const struct resume *resume,
                              const struct position *consumed, uint64_t settings, struct position *position) {
     const struct kept_window *kept = find(positions, consumed);
     if (!consumed->inside)
         find_beginning(kept, resume, consumed, settings, position);
     else if (kept == NULL)
-        fill_in(position, &(struct window_start){.number = consumed->partition}, consumed->element, ~settings);
+        return false;
     else if (kept->is_complete && consumed->element >= kept->received)
         fill_in(position, &kept->last, WHOLE_WINDOW, settings);
     else
         fill_in(position, &kept->start, consumed->element, settings);
+    return true;
 }

@@ -4,7 +4,8 @@
 
 #include "resume.h"
 
-/** A program may ask for the position after a block that it has released long ago. */
+/** A program may ask for the position after a block that it has released: one of the last 64 windows that gave it some
+ * (supply.h). */
 #define POSITIONS_KEPT 64
 
 struct window_start {
@@ -45,10 +46,10 @@ void exchange_positions_receive(struct positions *positions, uint32_t epoch, uin
                                 bool is_complete);
 
 /**
- * Adds to *position, which is `consumed`, what a run that resumes needs. settings: their fingerprint. A window that is
- * remembered no more gives a position that is refused.
+ * Adds to *position, which is `consumed`, what a run that resumes needs. settings: their fingerprint. False: the window
+ * is remembered no more, so there is no position.
  */
-void exchange_positions_find(const struct positions *positions, const struct resume *resume,
+bool exchange_positions_find(const struct positions *positions, const struct resume *resume,
                              const struct position *consumed, uint64_t settings, struct position *position);
 
 #endif

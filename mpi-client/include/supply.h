@@ -20,7 +20,8 @@
  *
  * Processes: a handle belongs to the process that opened it. A child that is forked and does not exec (a worker of a
  * DataLoader) inherits the pair's descriptors, which makes the rank look alive to Spark even after it died. Such a
- * child must call supply_abandon_in_child(), and no other function on the handle.
+ * child must call supply_abandon_in_child(). In a child supply_close() and supply_abort() do the same, for example in a
+ * function of atexit(), and calls that receive or release fail with SUPPLY_ERROR_ARGUMENT.
  *
  * The library never prints, never exits, raises no signal, and keeps no global state. Every wait ends after the time
  * limit of the options, and earlier if options.interrupted says so.
@@ -342,7 +343,8 @@ SUPPLY_API supply_status_t supply_position_save(const supply_t *supply, supply_p
 /**
  * The position after the first `elements` elements of a block that supply_next() has returned, held or not; or, for the
  * block of SUPPLY_END_OF_EPOCH (elements: 0), after that epoch. Use it if the program itself counts what it has
- * consumed, for example with mini-batches of its own size. SUPPLY_OK or _ARGUMENT.
+ * consumed, for example with mini-batches of its own size. SUPPLY_OK or _ARGUMENT: no such element; or, of an exchange,
+ * the block is not of the last 64 windows that gave this rank elements, and nobody could resume there.
  */
 SUPPLY_API supply_status_t supply_position_after(const supply_t *supply, const supply_block_t *block, uint32_t elements,
                                                  supply_position_t *position);

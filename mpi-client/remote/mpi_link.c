@@ -1,6 +1,7 @@
 #include "mpi_link.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "communicator.h"
 
@@ -11,6 +12,7 @@ struct mpi_context {
     int end_key; /* an attribute of MPI_COMM_SELF, which MPI_Finalize() deletes first; or MPI_KEYVAL_INVALID */
     void (*end)(void *argument);
     void *end_argument;
+    pid_t process; /* a forked child that calls MPI_Finalize() must not end the messages of its parent */
 };
 
 /* A free number. -1: no memory. */
@@ -73,7 +75,7 @@ static int end_messages(MPI_Comm self, int key, void *value, void *unused) {
     (void)key;
     (void)unused;
     const struct mpi_context *mpi = value;
-    if (mpi->end != NULL) mpi->end(mpi->end_argument);
+    if (mpi->end != NULL && mpi->process == getpid()) mpi->end(mpi->end_argument);
     return MPI_SUCCESS;
 }
 
@@ -81,6 +83,7 @@ static void on_end(void *context, void (*end)(void *argument), void *argument) {
     struct mpi_context *mpi = context;
     mpi->end = end;
     mpi->end_argument = argument;
+    mpi->process = getpid();
     if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_messages, &mpi->end_key, NULL) == MPI_SUCCESS)
         MPI_Comm_set_attr(MPI_COMM_SELF, mpi->end_key, mpi);
 }

@@ -63,8 +63,8 @@ supply_status_t supply_blocks_learn_schema(struct blocks *blocks, const struct p
 }
 
 static supply_status_t check_notification(const struct pair *pair, const struct notification *notification,
-                                          struct failure *failure) {
-    const uint64_t most = pair->released + pair->settings.block_count;
+                                          uint64_t released, struct failure *failure) {
+    const uint64_t most = released + pair->settings.block_count;
     if (notification->sequence != pair->expected)
         return supply_fail_by_number(failure, "notification.sequence", notification->sequence, "the next,",
                                      pair->expected);
@@ -161,9 +161,9 @@ static supply_status_t check_columns(struct blocks *blocks, const struct pair *p
 }
 
 static supply_status_t check(struct blocks *blocks, const struct pair *pair, const struct notification *notification,
-                             struct failure *failure) {
+                             uint64_t released, struct failure *failure) {
     struct block *block = &blocks->slots[notification->sequence % pair->settings.block_count];
-    supply_status_t status = check_notification(pair, notification, failure);
+    supply_status_t status = check_notification(pair, notification, released, failure);
     if (status == SUPPLY_OK) status = find_block(blocks, pair, notification, &block->address, failure);
     if (status != SUPPLY_OK) return status;
     block->notification = *notification;
@@ -178,8 +178,9 @@ static supply_status_t check(struct blocks *blocks, const struct pair *pair, con
 }
 
 supply_status_t supply_block_check(struct blocks *blocks, const struct pair *pair,
-                                   const struct notification *notification, struct failure *failure) {
-    supply_status_t status = check(blocks, pair, notification, failure);
+                                   const struct notification *notification, uint64_t released,
+                                   struct failure *failure) {
+    supply_status_t status = check(blocks, pair, notification, released, failure);
     if (status == SUPPLY_OK) supply_read_ahead(blocks, pair, notification);
     if (status == SUPPLY_ERROR_CONTRACT)
         supply_fail(failure, status, "%s: the task broke the contract in block %" PRIu64 ": %s", pair->name,

@@ -40,12 +40,13 @@ static inline const struct block *supply_blocks_at(const struct blocks *blocks, 
 }
 
 /**
- * Checks a notification of the expected sequence number and its block, and fills in the struct block of the slot.
+ * Checks a notification of the expected sequence number and its block, and fills in the struct block of the slot. May
+ * wait for a lease, or for a disk: so without the lock. released: of the pair, read with the lock.
  * SUPPLY_OK, or _CONTRACT with the wrong field, _SYSTEM with the foreign file that cannot be read or has changed,
  * _MEMORY. The text names the pair.
  */
 supply_status_t supply_block_check(struct blocks *blocks, const struct pair *pair,
-                                   const struct notification *notification, struct failure *failure);
+                                   const struct notification *notification, uint64_t released, struct failure *failure);
 
 /** One column of a checked block. SUPPLY_OK, or _CONTRACT if its format is not known. */
 supply_status_t supply_block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,

@@ -85,7 +85,8 @@ supply_status_t supply_next_datum_sized(supply_t *supply, supply_datum_t *datum,
     if (supply->broken.status != SUPPLY_OK) return supply_receive(supply, &supply->iterated, true);
     supply_status_t status;
     if (!supply->iterating || supply->next_datum == supply->iterated.element_count) {
-        status = advance(supply);
+        status = supply_check_mine(supply, "supply_next_datum");
+        if (status == SUPPLY_OK) status = advance(supply);
         const supply_datum_t end = {.epoch = supply->iterated.epoch};
         if (status == SUPPLY_END_OF_EPOCH) supply_copy_sized(datum, struct_bytes, &end, sizeof end);
         if (status != SUPPLY_OK) return status;

@@ -108,7 +108,7 @@ void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entri
 }
 
 supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *inspected) {
-    if (pair == NULL || !pair->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (pair == NULL || !pair->is_open || !supply_exports_are_mine(pair->exports)) return SUPPLY_ERROR_ARGUMENT;
     const struct settings *settings = &pair->pair.settings;
     *inspected = (struct filler_pair){
         .header = supply_mapped_header(&pair->pair.mapped_file),

@@ -114,7 +114,7 @@ SUPPLY_API bool supply_filler_slot(supply_t *supply, uint64_t ahead, struct slot
 /** Stores the schema in the handle's header, once. Its entries are those of the pair, with "vz" as "z". */
 SUPPLY_API void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count);
 
-/** SUPPLY_OK or _ARGUMENT (no open handle). */
+/** SUPPLY_OK or _ARGUMENT (no open handle of this process). */
 SUPPLY_API supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *inspected);
 
 /**

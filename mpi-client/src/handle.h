@@ -45,8 +45,17 @@ struct supply {
 /** supply_open() with these settings; the handle takes them over. */
 supply_status_t supply_open_settings(supply_t *supply, struct settings *settings);
 
-static inline void supply_lock(const supply_t *supply) { pthread_mutex_lock(&supply->exports->lock); }
-static inline void supply_unlock(const supply_t *supply) { pthread_mutex_unlock(&supply->exports->lock); }
+/** In a forked child nobody takes the lock: a thread that does not exist there may hold it. */
+static inline void supply_lock(const supply_t *supply) {
+    if (supply_exports_are_mine(supply->exports)) pthread_mutex_lock(&supply->exports->lock);
+}
+static inline void supply_unlock(const supply_t *supply) {
+    if (supply_exports_are_mine(supply->exports)) pthread_mutex_unlock(&supply->exports->lock);
+}
+
+/** SUPPLY_OK; _ARGUMENT, with its text: the handle is not open, or this is a forked child of the process that opened
+ * it. For calls that change the pair. */
+supply_status_t supply_check_mine(supply_t *supply, const char *call);
 
 /** True if the program holds that block. */
 bool supply_holds(const supply_t *supply, uint64_t sequence);

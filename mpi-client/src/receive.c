@@ -176,12 +176,15 @@ supply_status_t supply_take(supply_t *supply, const struct notification *notific
     supply_status_t status = check_exchange(supply);
     if (status != SUPPLY_OK) return status;
     supply_lock(supply);
-    status = supply_block_check(&supply->blocks, &supply->pair, notification, &supply->failure);
+    const uint64_t released = supply->pair.released;
+    supply_unlock(supply);
+    status = supply_block_check(&supply->blocks, &supply->pair, notification, released, &supply->failure);
     if (status == SUPPLY_OK) {
         supply_fail_point("R3");
+        supply_lock(supply);
         status = hand_out(supply, notification, block);
+        supply_unlock(supply);
     }
-    supply_unlock(supply);
     if (status >= 0) supply_fail_point("R4");
     return status;
 }

@@ -73,8 +73,14 @@ static void free_handle(supply_result_t *result) {
     free_memory(result);
 }
 
+static bool is_in_child(const supply_result_t *result) { return result->is_open && result->process != getpid(); }
+
 supply_status_t supply_result_check_open(supply_result_t *result) {
     if (result == NULL || !result->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (is_in_child(result))
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                  "process %d has opened it, from which this one was forked: write in that process",
+                                  (int)result->process);
     if (result->broken.status != SUPPLY_OK) result->failure = result->broken;
     return result->broken.status;
 }
@@ -134,6 +140,7 @@ supply_status_t supply_result_seal(supply_result_t *result) {
 
 supply_status_t supply_result_abort(supply_result_t *result, const char *reason) {
     if (result == NULL) return SUPPLY_OK;
+    if (is_in_child(result)) return supply_result_abandon_in_child(result);
     if (reason == NULL) reason = "the rank did not say why";
     const bool said = !result->is_open || supply_result_file_abort(&result->file, reason);
     const int error = errno;
@@ -144,7 +151,7 @@ supply_status_t supply_result_abort(supply_result_t *result, const char *reason)
 
 supply_status_t supply_result_abandon_in_child(supply_result_t *result) {
     if (result == NULL) return SUPPLY_OK;
-    if (result->is_open && result->file.header.rank_pid == (uint32_t)getpid()) return SUPPLY_ERROR_ARGUMENT;
+    if (result->is_open && !is_in_child(result)) return SUPPLY_ERROR_ARGUMENT;
     supply_result_file_abandon(&result->file);
     free_memory(result);
     return SUPPLY_OK;

@@ -58,6 +58,7 @@ static void fill(struct mapped_file_header *header, const struct pair *pair, con
         .local_rank = settings->local_rank,
         .schema_columns = schema->count,
         .task_pid = of_pair->task_pid,
+        .task_namespace = of_pair->task_namespace,
         .run = of_pair->run,
         .file_use = FILE_USE_RESULT,
     };

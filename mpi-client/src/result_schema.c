@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "result_names.h"
 
@@ -12,8 +13,13 @@ supply_status_t supply_result_begin(supply_result_t **result, const supply_t *su
     *result = calloc(1, sizeof **result);
     if (*result == NULL) return SUPPLY_ERROR_MEMORY;
     (*result)->file = RESULT_FILE_NONE;
+    (*result)->process = getpid();
     if (supply == NULL || !supply->is_open)
         return supply_result_fail(*result, SUPPLY_ERROR_ARGUMENT, "the pair is not open: begin a result while it is");
+    if (!supply_exports_are_mine(supply->exports))
+        return supply_result_fail(*result, SUPPLY_ERROR_ARGUMENT,
+                                  "%s was opened by the process from which this one was forked: begin a result there",
+                                  supply->pair.name);
     if (name == NULL || !supply_result_name_is_valid(name))
         return supply_result_fail(*result, SUPPLY_ERROR_ARGUMENT,
                                   "'%s' cannot be its name: a name has 1 to %d of the characters A-Z a-z 0-9 _ -",

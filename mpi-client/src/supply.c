@@ -142,8 +142,20 @@ static supply_status_t leave_filler(supply_t *supply, double seconds) {
                                 &supply->keep_ring);
 }
 
+static bool is_in_child(const supply_t *supply) { return supply->is_open && !supply_exports_are_mine(supply->exports); }
+
+supply_status_t supply_check_mine(supply_t *supply, const char *call) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (!is_in_child(supply)) return SUPPLY_OK;
+    return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
+                       "%s: %s was opened by process %d, from which this one was forked: read in that process, or let "
+                       "this one open a pair of its own",
+                       call, supply->pair.name, (int)supply->exports->process);
+}
+
 supply_status_t supply_close_within(supply_t *supply, double seconds) {
     if (supply == NULL) return SUPPLY_OK;
+    if (is_in_child(supply)) return supply_abandon_in_child(supply);
     supply_status_t status = SUPPLY_OK;
     if (supply->is_open) {
         supply_exports_detach(supply->exports);
@@ -157,6 +169,7 @@ supply_status_t supply_close(supply_t *supply) { return supply_close_within(supp
 
 supply_status_t supply_abort(supply_t *supply, const char *reason) {
     if (supply == NULL) return SUPPLY_OK;
+    if (is_in_child(supply)) return supply_abandon_in_child(supply);
     if (supply->is_open) {
         supply_exports_detach(supply->exports);
         if (supply->is_filled)
@@ -195,7 +208,8 @@ int supply_error_errno(const supply_t *supply) {
 }
 
 static supply_status_t next(supply_t *supply, supply_block_t *block, size_t struct_bytes, bool wait) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    const supply_status_t mine = supply_check_mine(supply, wait ? "supply_next" : "supply_try_next");
+    if (mine != SUPPLY_OK) return mine;
     if (block == NULL)
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next: block must not be NULL");
     if (supply->iterating)
@@ -218,7 +232,8 @@ supply_status_t supply_try_next_sized(supply_t *supply, supply_block_t *block, s
 }
 
 supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
-    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    const supply_status_t mine = supply_check_mine(supply, "supply_release");
+    if (mine != SUPPLY_OK) return mine;
     if (block == NULL || !supply_holds(supply, block->sequence))
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_release: %s",
                            block == NULL ? "block must not be NULL" : "the block is not held: it has been released");

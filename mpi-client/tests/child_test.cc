@@ -5,9 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "forked.h"
 #include "rank.h"
-#include "supply_arrow.h"
+#include "supply_result.h"
 
 extern "C" {
 #include "file_lock.h"
@@ -55,6 +57,105 @@ TEST_F(ChildTest, ADeadRankIsDeadWhileItsChildLives) {
     task.requests();
     EXPECT_TRUE(task.rank_has_left());
     for (int fd : {opened[0], ended[0], ended[1]}) close(fd); // the child ends
+}
+
+// A fork whose exec fails, and which exits by exit().
+TEST_F(ChildTest, AChildThatExitsLeavesThePairToItsParent) {
+    static supply_t *opened;
+    Handle handle = open();
+    opened = handle.get();
+    Task task(files);
+    supply_datums(task, 0, 4);
+    const pid_t child = fork();
+    if (child == 0) {
+        atexit([] {
+            if (supply_close(opened) != SUPPLY_OK) _exit(1);
+        });
+        execlp("no-such-program", "no-such-program", nullptr);
+        exit(127);
+    }
+    int status;
+    ASSERT_EQ(child, waitpid(child, &status, 0));
+    EXPECT_EQ(127, WEXITSTATUS(status));
+    EXPECT_TRUE(rank_lives());
+    for (const request &request : task.requests()) EXPECT_NE(REQUEST_STOP, request.kind);
+    supply_block_t block;
+    EXPECT_STATUS(SUPPLY_OK, supply_next(handle.get(), &block), handle);
+    EXPECT_STATUS(SUPPLY_OK, supply_release(handle.get(), &block), handle);
+}
+
+TEST_F(ChildTest, AbortInAChildIsAbandon) {
+    Handle handle = open();
+    supply_t *supply = handle.get();
+    EXPECT_EQ(0, run_forked([&] { return supply_abort(supply, "a child") == SUPPLY_OK ? 0 : 1; }));
+    EXPECT_EQ(0, run_forked([&] { return supply_close_within(supply, 1) == SUPPLY_OK ? 0 : 1; }));
+    EXPECT_TRUE(rank_lives());
+    Task task(files);
+    EXPECT_STREQ("", task.header().rank_failure);
+    for (const request &request : task.requests()) EXPECT_NE(REQUEST_STOP, request.kind);
+}
+
+TEST_F(ChildTest, AChildReceivesAndReleasesNothing) {
+    Handle handle = open();
+    supply_t *supply = handle.get();
+    Task task(files);
+    supply_datums(task, 0, 4);
+    supply_block_t block, second;
+    ASSERT_STATUS(SUPPLY_OK, supply_next(supply, &block), handle);
+    supply_datums(task, 4, 4);
+    EXPECT_EQ(0, run_forked([&] {
+                  supply_datum_t datum;
+                  supply_column_t column;
+                  const bool refused = supply_next(supply, &second) == SUPPLY_ERROR_ARGUMENT &&
+                                       says(supply_error(supply), {"forked", "process"}) &&
+                                       supply_try_next(supply, &second) == SUPPLY_ERROR_ARGUMENT &&
+                                       supply_next_datum(supply, &datum) == SUPPLY_ERROR_ARGUMENT &&
+                                       supply_release(supply, &block) == SUPPLY_ERROR_ARGUMENT;
+                  if (!refused) return 1;
+                  return supply_column(supply, &block, 0, &column) == SUPPLY_OK ? 0 : 2;
+              }));
+    EXPECT_EQ(0U, task.released());
+    EXPECT_STATUS(SUPPLY_OK, supply_next(supply, &second), handle) << "the child has read no notification";
+    EXPECT_EQ(1U, second.sequence);
+}
+
+// Also if its parent's thread held the lock of Arrow releases when it forked.
+TEST_F(ChildTest, AChildInTheMiddleOfABlockStopsAtItsEnd) {
+    Handle handle = open();
+    supply_t *supply = handle.get();
+    Task task(files);
+    supply_datums(task, 0, 2);
+    supply_datum_t datum;
+    ASSERT_STATUS(SUPPLY_OK, supply_next_datum(supply, &datum), handle);
+    EXPECT_EQ(0, run_forked([&] {
+                  if (supply_next_datum(supply, &datum) != SUPPLY_OK) return 1;
+                  return supply_next_datum(supply, &datum) == SUPPLY_ERROR_ARGUMENT ? 0 : 2;
+              }));
+    EXPECT_EQ(0U, task.released());
+}
+
+TEST_F(ChildTest, AChildLeavesTheResultToItsParent) {
+    Handle handle = open();
+    const supply_field_t field = {"id", false, "l", nullptr};
+    const int64_t ids[] = {1, 2};
+    supply_column_t column = {};
+    column.element_count = 2;
+    column.data = ids;
+    column.data_bytes = sizeof ids;
+    supply_result_t *result = nullptr;
+    ASSERT_EQ(SUPPLY_OK, supply_result_open(&result, handle.get(), "scores", &field, 1));
+    ASSERT_EQ(SUPPLY_OK, supply_result_write(result, &column, 1));
+    EXPECT_EQ(0, run_forked([&] { return supply_result_abort(result, "a child") == SUPPLY_OK ? 0 : 1; }));
+    EXPECT_EQ(0, run_forked([&] { return supply_result_seal(result) == SUPPLY_ERROR_ARGUMENT ? 0 : 1; }));
+    EXPECT_EQ(0, run_forked([&] {
+                  supply_result_t *of_child = nullptr;
+                  if (supply_result_write(result, &column, 1) != SUPPLY_ERROR_ARGUMENT) return 1;
+                  return supply_result_open(&of_child, handle.get(), "of_child", &field, 1) == SUPPLY_ERROR_ARGUMENT
+                             ? 0
+                             : 2;
+              }));
+    EXPECT_EQ(SUPPLY_OK, supply_result_seal(result)) << supply_result_error(result);
+    EXPECT_TRUE(std::filesystem::exists(files.mapped_file + ".scores.result"));
 }
 
 TEST_F(ChildTest, AStreamOfAnAbandonedHandleFails) {

@@ -244,6 +244,35 @@ TEST_F(ExchangePositionTest, OfOtherWindows) {
                    {"rank 0 has epoch 0, window 1", "rank 1 has epoch 0, window 6", "same step"});
 }
 
+/* The position after a block is refused from the 65th window on, not when somebody resumes there. */
+TEST_F(ExchangePositionTest, AfterABlockOfManyWindowsAgo) {
+    options.window_bytes = 32;
+    create({400, 400});
+    run([&](int number) {
+        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        if (rank.open(*network, number, &options) != SUPPLY_OK) return;
+        std::vector<supply_block_t> blocks;
+        supply_block_t block;
+        while (supply_next(rank.handle.get(), &block) == SUPPLY_OK) {
+            supply_release(rank.handle.get(), &block);
+            blocks.push_back(block);
+        }
+        EXPECT_LT(80U, blocks.size());
+        supply_position_t position;
+        size_t refused = 0;
+        for (const supply_block_t &old : blocks)
+            for (const uint32_t elements : {1U, old.element_count}) {
+                const supply_status_t status = supply_position_after(rank.handle.get(), &old, elements, &position);
+                EXPECT_EQ(&blocks.back() - &old >= 64 ? SUPPLY_ERROR_ARGUMENT : SUPPLY_OK, status)
+                    << &blocks.back() - &old;
+                refused += status == SUPPLY_ERROR_ARGUMENT;
+            }
+        EXPECT_LT(0U, refused);
+        EXPECT_EQ(SUPPLY_OK, supply_position_save(rank.handle.get(), &position));
+        rank.read_all(shape);
+    });
+}
+
 TEST_F(ExchangePositionTest, OtherOptionsThanThoseOfThePosition) {
     create({100, 100});
     std::vector<supply_position_t> saved(2);

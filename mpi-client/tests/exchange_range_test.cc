@@ -1,4 +1,6 @@
 /** The policy range: a global order, in memory and from files. */
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -72,6 +74,26 @@ TEST_F(ExchangeRangeTest, NothingAtAllIsInOrder) {
     create({0, 0});
     run_all();
     expect_order();
+}
+
+/* Otherwise SIGXFSZ would end the program. Pairs are made before the limit holds. */
+TEST_F(ExchangeRangeTest, ALimitOfFileSizesFailsOnAllRanks) {
+    options.memory_bytes = 4000;
+    create({700, 300});
+    shuffle();
+    rlimit before, limited;
+    ASSERT_EQ(0, getrlimit(RLIMIT_FSIZE, &before));
+    limited = before;
+    limited.rlim_cur = 5000;
+    run([&](int number) {
+        ExchangeRank &rank = *ranks[static_cast<size_t>(number)];
+        const supply_status_t status = rank.open(*network, number, &options);
+        setrlimit(RLIMIT_FSIZE, &limited);
+        if (status == SUPPLY_OK) rank.read_all(shape);
+    });
+    setrlimit(RLIMIT_FSIZE, &before);
+    expect_failure(SUPPLY_ERROR_NO_SPACE,
+                   {"rank ", "sorted elements cannot be written in", "files of 5000", "ulimit -f", "memory_bytes"});
 }
 
 TEST_F(ExchangeRangeTest, AFullFolderFailsOnAllRanks) {

@@ -180,6 +180,33 @@ TEST_F(ResidentFileTest, AWriterThatClosesTheFileNowIsWaitedFor) {
     closer.join();
 }
 
+// supply_next() waits for the writer, which closes the file only after the release of an array.
+TEST_F(ResidentFileTest, ArraysAreReleasedWhileTheRankWaitsForAWriter) {
+    Handle handle = open();
+    Task task(files);
+    first_epoch(task);
+    const supply_block_t exported = next(handle);
+    ArrowArray array;
+    ASSERT_STATUS(SUPPLY_OK, supply_export_arrow(handle.get(), &exported, SUPPLY_ALL_COLUMNS, nullptr, &array), handle);
+    release(handle, exported);
+    release(handle, next(handle));
+    expect_end_of_epoch(handle, 0);
+    EXPECT_EQ(0U, task.released());
+    ResidentFileImage image = image_of(task);
+    const uint32_t file = add_file(task, image.seal());
+    const int writer = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    task.supply_from_file(file, image.block(0).notification, 1);
+    std::thread releaser([&] {
+        usleep(100000); /* supply_next() waits by now */
+        array.release(&array);
+        close(writer);
+    });
+    const supply_block_t block = next(handle);
+    releaser.join();
+    EXPECT_EQ(3U, task.released());
+    release(handle, block);
+}
+
 TEST_F(ResidentFileTest, AnArrowArrayOutlivesTheHandle) {
     Supplied supplied(*this);
     auto &[handle, task, image, file] = supplied;

@@ -1,5 +1,6 @@
 // supply-clean as a program.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,7 +108,11 @@ class SupplyCleanResultsTest : public SupplyCleanTest {
     }
     void set_task(pid_t pid) const {
         const int fd = ::open(result("sealed").c_str(), O_WRONLY | O_CLOEXEC);
+        struct stat own;
+        EXPECT_EQ(0, ::stat("/proc/self/ns/pid", &own));
+        const uint32_t name_space = static_cast<uint32_t>(own.st_ino);
         EXPECT_EQ(4, pwrite(fd, &pid, 4, offsetof(mapped_file_header, task_pid)));
+        EXPECT_EQ(4, pwrite(fd, &name_space, 4, offsetof(mapped_file_header, task_namespace)));
         close(fd);
     }
     static bool is(const std::string &path) { return std::filesystem::exists(path); }
@@ -141,6 +146,41 @@ TEST_F(SupplyCleanResultsTest, ASealedOneOfALivingSparkProcessIsKept) {
     ended = clean();
     EXPECT_EQ(0, ended.exit_status) << ended.err;
     EXPECT_FALSE(is(result("sealed")));
+}
+
+/* Containers share the folder: the process id of one means nothing in another. */
+TEST_F(SupplyCleanResultsTest, ASealedOneOfAnotherPidNamespaceIsKept) {
+    leave_results();
+    set_task(getpid());
+    const auto clean_elsewhere = [&](const std::vector<std::string> &more) {
+        std::vector<std::string> command = {"unshare", "--pid",   "--fork",  SUPPLY_TEST_CLEAN,
+                                            config[0], config[1], config[2], config[3]};
+        command.insert(command.end(), more.begin(), more.end());
+        return Process(command, folder.path()).wait();
+    };
+    if (Process({"unshare", "--pid", "--fork", "true"}, folder.path()).wait().exit_status != 0)
+        GTEST_SKIP() << "this user cannot make a PID namespace";
+    for (const std::vector<std::string> &more : {std::vector<std::string>{}, {"--dry-run"}}) {
+        const Ended ended = clean_elsewhere(more);
+        EXPECT_EQ(1, ended.exit_status);
+        EXPECT_TRUE(says(ended.err, {result("sealed").c_str(), "container", "--unread-results"})) << ended.err;
+        EXPECT_TRUE(is(result("sealed")));
+    }
+    EXPECT_FALSE(is(result("dead") + ".unsealed")) << "its rank's lock says that it is dead";
+    const Ended ended = clean_elsewhere({"--unread-results"});
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    EXPECT_FALSE(is(result("sealed")));
+}
+
+/* Of a Supplier that does not say its namespace. */
+TEST_F(SupplyCleanResultsTest, ASealedOneOfAnUnknownPidNamespaceIsKept) {
+    leave_results();
+    const pid_t pid = getpid();
+    const int fd = ::open(result("sealed").c_str(), O_WRONLY | O_CLOEXEC);
+    EXPECT_EQ(4, pwrite(fd, &pid, 4, offsetof(mapped_file_header, task_pid)));
+    close(fd);
+    EXPECT_EQ(1, clean().exit_status);
+    EXPECT_TRUE(is(result("sealed")));
 }
 
 TEST_F(SupplyCleanResultsTest, ASealedOneThatIsReadIsKept) {

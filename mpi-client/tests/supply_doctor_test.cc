@@ -1,8 +1,13 @@
 // supply-doctor as a program: each check without a problem, and with the problem that it finds.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "forked.h"
 #include "json.h"
 #include "tool_test.h"
 #include "user_process.h"
@@ -52,6 +57,29 @@ TEST_F(SupplyDoctorTest, WithoutProblems) {
     EXPECT_TRUE(says(reported(findings, "spark", "skipped"), {"launch/supply-doctor"}));
     EXPECT_FALSE(exists(0) || exists(1));
     EXPECT_TRUE(says(reported(doctor(0, {"--local-rank", "1"}), "space", "ok"), {"0.1 MB", "1 pair,"}));
+}
+
+/** From now on this process and its children may not call process_vm_readv(). */
+bool forbid_copies() {
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program = {4, filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST_F(SupplyDoctorTest, AContainerWhoseRanksMayNotCopyFromEachOther) {
+    EXPECT_TRUE(says(reported(doctor(0), "copies", "ok"), {"read each other's memory"}));
+    const int status = run_forked([&] {
+        if (!forbid_copies()) return 2;
+        const std::string report = reported(doctor(0), "copies", "warning");
+        return says(report, {"Read -1", "SYS_PTRACE", "OMPI_MCA_btl_vader_single_copy_mechanism=none"}) ? 0 : 1;
+    });
+    if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this kernel has no seccomp filters";
+    EXPECT_EQ(0, status);
 }
 
 TEST_F(SupplyDoctorTest, StaleAndLivePairsAreReportedAndNotTouched) {

@@ -11,6 +11,7 @@ struct cleaning {
     const char *resident_folder; /**< NULL: not given */
     bool dry_run;                /**< prints what would be removed, and removes nothing */
     bool keep_results;           /**< keeps sealed results */
+    bool unread_results;         /**< removes sealed results that nobody reads, also of a living Spark */
 };
 
 #endif

@@ -7,12 +7,13 @@
 #include "stale.h"
 #include "supply.h"
 
-enum { DRY_RUN = COMMAND_LINE_OWN, RESULTS_FOLDER, KEEP_RESULTS, RESIDENT_FOLDER };
+enum { DRY_RUN = COMMAND_LINE_OWN, RESULTS_FOLDER, KEEP_RESULTS, UNREAD_RESULTS, RESIDENT_FOLDER };
 static const struct option options[] = {
     COMMAND_LINE_COMMON,
     {"dry-run", no_argument, NULL, DRY_RUN},
     {"results-folder", required_argument, NULL, RESULTS_FOLDER},
     {"keep-results", no_argument, NULL, KEEP_RESULTS},
+    {"unread-results", no_argument, NULL, UNREAD_RESULTS},
     {"resident-folder", required_argument, NULL, RESIDENT_FOLDER},
     COMMAND_LINE_END,
 };
@@ -25,7 +26,9 @@ static const struct tool tool = {
         "Removes the mapped files and named pipes of dead ranks, and prints the path of each file that it removed.\n"
         "It never touches a pair whose rank is alive. Of dead ranks it also removes results: those that are not "
         "sealed,\n"
-        "and sealed ones that nobody reads and whose Spark process has ended.\n"
+        "and sealed ones that nobody reads and whose Spark process has ended. It cannot tell that of a process of "
+        "another\n"
+        "container (PID namespace), and keeps those.\n"
         "\n"
         "Options:\n"
         "  --mapped-files FILE   mapped-files.conf (default: SUPPLY_MAPPED_FILES)\n"
@@ -33,6 +36,9 @@ static const struct tool tool = {
         "  --local-rank N        only this line of the config files, from 0 (default: every line)\n"
         "  --results-folder DIR  folder of the results (default: SUPPLY_RESULTS_FOLDER, or that of the mapped file)\n"
         "  --keep-results        keep all sealed results\n"
+        "  --unread-results      also remove sealed results that nobody reads now, whether their Spark process lives "
+        "or "
+        "not\n"
         "  --resident-folder DIR\n"
         "                        also remove the resident files of dead ranks in this folder, as the user of the "
         "files\n"
@@ -67,6 +73,8 @@ int main(int argc, char **argv) {
             cleaning.results_folder = optarg;
         else if (option == KEEP_RESULTS)
             cleaning.keep_results = true;
+        else if (option == UNREAD_RESULTS)
+            cleaning.unread_results = true;
         else if (option == RESIDENT_FOLDER)
             cleaning.resident_folder = optarg;
         else

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "command_line.h"
+#include "diagnose_copies.h"
 #include "diagnose_memory.h"
 #include "diagnose_nodes.h"
 #include "diagnose_pairs.h"
@@ -51,6 +52,7 @@ static void check_config(struct diagnosis *diagnosis, struct pair_selection *sel
             diagnose_pairs(diagnosis, selection, &lines, needs, &count);
             diagnose_memory(diagnosis, needs, count);
             diagnose_nodes(diagnosis, NODES_FOLDER);
+            diagnose_copies(diagnosis);
         }
         free(needs);
     }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "block_layout.h"
@@ -19,6 +20,16 @@ supply_status_t exchange_runs_begin(struct sort_runs *runs, const char *folder, 
     runs->is_open = true;
     runs->count++;
     return SUPPLY_OK;
+}
+
+/* A write past the limit would raise SIGXFSZ, which ends the program. */
+static supply_status_t check_limit(size_t end, const char *folder, struct failure *failure) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || end <= limit.rlim_cur) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_NO_SPACE,
+                       "sorted elements cannot be written in %s: %zu bytes are needed so far, and this process may "
+                       "write files of %llu: raise ulimit -f, or set memory_bytes larger",
+                       folder, end, (unsigned long long)limit.rlim_cur);
 }
 
 static supply_status_t write_all(int fd, const uint8_t *from, size_t bytes, size_t offset, const char *folder,
@@ -44,7 +55,8 @@ supply_status_t exchange_runs_append(struct sort_runs *runs, const uint8_t *bloc
     struct run_block *blocks = reallocarray(runs->blocks, runs->block_count + 1, sizeof *blocks);
     if (blocks == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     runs->blocks = blocks;
-    const supply_status_t status = write_all(runs->fd, block, bytes, runs->bytes, folder, failure);
+    supply_status_t status = check_limit(runs->bytes + bytes, folder, failure);
+    if (status == SUPPLY_OK) status = write_all(runs->fd, block, bytes, runs->bytes, folder, failure);
     if (status != SUPPLY_OK) return status;
     blocks[runs->block_count++] =
         (struct run_block){.offset = runs->bytes, .bytes = bytes, .elements = elements, .run = runs->count - 1};

@@ -137,12 +137,8 @@ static supply_status_t position(const void *context, const struct position *cons
     const struct sorter *sorter = context;
     const struct position *start = &sorter->options.start;
     const bool is_start = !consumed->inside && consumed->epoch == start->epoch;
-    supply_position_t of_inner;
-    struct position inner;
-    supply_position_save(sorter->inner, &of_inner);
-    supply_position_unpack(&of_inner, &inner);
     *position = is_start ? *start : (struct position){.epoch = consumed->epoch};
-    if (inner.plan != 0) position->plan = inner.plan;
+    if (sorter->options.header->plan != 0) position->plan = sorter->options.header->plan;
     if (consumed->inside)
         position->exchange = (struct exchange_position){
             .is_set = true, .elements = consumed->element, .settings = *sorter->options.settings};

@@ -13,7 +13,8 @@ struct sorter_options {
     const char *folder;       /**< of the runs; not NULL */
     size_t block_bytes;       /**< of the elements of a block */
     const uint64_t *settings; /**< fingerprint of the exchange, known from the first block on; outlives the handle */
-    struct position start;    /**< at which the program opened the pair: says how many sorted elements are consumed */
+    const struct mapped_file_header *header; /**< of the pair; outlives the handle */
+    struct position start; /**< at which the program opened the pair: says how many sorted elements are consumed */
     /** Makes the inner handle fail on all ranks, with this failure. */
     void (*fail)(void *exchange, const struct failure *failure);
     void *exchange;

@@ -1,15 +1,17 @@
 /**
  * Reads Datums that feeders send, and prints what all ranks together have received in each epoch.
  *
- * Usage: remote-ids read|exchange|stop|leave|early|interrupted|forget|gap|twice|position=TEXT. stop: rank 0 aborts its
- * pair after a block. early: it closes it after a block. leave: it exits after a block. interrupted: all waits are
- * interrupted after a block, and rank 0 aborts. forget: nobody closes. gap: a rank polls once, and again after two
- * seconds. twice: the ranks open once more. position: all begin there.
+ * Usage: remote-ids read|exchange|sorted|child|stop|leave|early|interrupted|forget|gap|twice|position=TEXT. stop: rank
+ * 0 aborts its pair after a block. early: it closes it after a block. leave: it exits after a block. interrupted: all
+ * waits are interrupted after a block, and rank 0 aborts. forget: nobody closes. gap: a rank polls once, and again
+ * after two seconds. sorted: sorts by the label. child: a forked child closes its copy of the handle after a block.
+ * twice: the ranks open once more. position: all begin there.
  */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "datum_sums.h"
@@ -29,10 +31,19 @@ _Noreturn static void fail(supply_t *supply, supply_status_t status) {
     exit(1);
 }
 
+/* exit() without MPI_Finalize(), which a child must not call. */
+static void close_in_child(supply_t *supply) {
+    const pid_t child = fork();
+    if (child == 0) _exit(supply_close(supply) == SUPPLY_OK ? 0 : 1);
+    int status;
+    if (waitpid(child, &status, 0) != child || status != 0) MPI_Abort(MPI_COMM_WORLD, 6);
+}
+
 /* After the first block, rank 0 does what its mode says. */
 static void leave(supply_t *supply) {
     if (rank != 0) return;
     if (strcmp(mode, "leave") == 0) _exit(3);
+    if (strcmp(mode, "child") == 0) close_in_child(supply);
     is_interrupted = strcmp(mode, "interrupted") == 0;
     const bool stops = is_interrupted || strcmp(mode, "stop") == 0;
     if (stops) supply_abort(supply, "the test stops this rank");
@@ -87,7 +98,7 @@ static void read_all(supply_t *supply) {
         if (status == SUPPLY_OK) {
             datum_sums_add(&sums, supply, &block);
             supply_release(supply, &block);
-            if (strncmp(mode, "position", 8) == 0) print_position(supply);
+            if (strncmp(mode, "position", 8) == 0 || strcmp(mode, "sorted") == 0) print_position(supply);
             leave(supply);
         }
         if (status == SUPPLY_END_OF_EPOCH) datum_sums_print(&sums, block.epoch, ranks);
@@ -100,7 +111,7 @@ int main(int argc, char **argv) {
     mode = argv[1];
     supply_options_t options;
     supply_options_init(&options);
-    options.exchange = strcmp(mode, "exchange") == 0;
+    options.exchange = strcmp(mode, "exchange") == 0 || strcmp(mode, "sorted") == 0;
     options.interrupted = asks_for_end;
     supply_position_t position;
     if (strncmp(mode, "position=", 9) == 0 && supply_position_from_text(&position, mode + 9) == SUPPLY_OK)
@@ -110,7 +121,8 @@ int main(int argc, char **argv) {
     if (ranks != MPI_COMM_NULL) MPI_Comm_rank(ranks, &rank);
     supply_exchange_options_t exchange;
     supply_exchange_options_init(&exchange);
-    exchange.policy = SUPPLY_EXCHANGE_ALL;
+    exchange.policy = strcmp(mode, "sorted") == 0 ? SUPPLY_EXCHANGE_RANGE : SUPPLY_EXCHANGE_ALL;
+    if (exchange.policy == SUPPLY_EXCHANGE_RANGE) exchange.column = "label";
     if (status == SUPPLY_OK && options.exchange) status = supply_exchange_open(&supply, ranks, &exchange);
     if (status != SUPPLY_OK) fail(supply, status);
     if (strcmp(mode, "gap") == 0) poll_with_gap(supply);

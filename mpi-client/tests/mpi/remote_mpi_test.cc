@@ -35,6 +35,19 @@ TEST_F(RemoteMpiTest, MoreFeedersThanRanks) { expect_all(3, 2, {10, 0, 7}, "read
 
 TEST_F(RemoteMpiTest, ExchangeOfWhatFeedersSend) { expect_all(1, 2, {10, 10}, "exchange"); }
 
+/* A pair of which feeders open several has no position inside an epoch. What the ranks sort has one. */
+TEST_F(RemoteMpiTest, SortedElementsOfSeveralFeedersHavePositions) {
+    FedRanks fed(2);
+    const Ended ended = fed.run(command(2, 1, "sorted"), {5, 5});
+    EXPECT_EQ(0, ended.exit_status) << ended.err;
+    for (const char *epoch : {"0", "1"}) {
+        const std::string start = std::string("position position-1:") + epoch + ":0:0:0:0000000000000000:exchange:0:";
+        EXPECT_NE(std::string::npos, ended.out.find(start)) << ended.out;
+    }
+}
+
+TEST_F(RemoteMpiTest, AForkedChildThatClosesItsCopyDisturbsNobody) { expect_all(2, 2, {4, 4}, "child"); }
+
 TEST_F(RemoteMpiTest, ARankThatForgetsToCloseEndsWell) { expect_all(1, 2, {10, 4}, "forget"); }
 
 TEST_F(RemoteMpiTest, FeedersServeOnce) {

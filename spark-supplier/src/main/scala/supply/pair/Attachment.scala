@@ -104,7 +104,7 @@ private[pair] final class Attachment(
     FailPoint("A4")
     if (file.version >>> 16 != Layout.Constant.VERSION_MAJOR) refuseVersion(file, notifications)
     file.check()
-    file.setTask(ProcessHandle.current().pid().toInt, attempt)
+    file.setTask(ProcessHandle.current().pid().toInt, MappedFile.pidNamespace, attempt)
     val pair = new Pair(name, paths, file, requests, notifications, timeout)
     pair.resume()
     FailPoint("A5")

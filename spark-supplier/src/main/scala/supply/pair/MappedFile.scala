@@ -4,7 +4,7 @@ import java.lang.invoke.MethodHandles
 import java.io.IOException
 import java.nio.{ByteBuffer, ByteOrder, MappedByteBuffer}
 import java.nio.channels.{FileChannel, OverlappingFileLockException}
-import java.nio.file.{NoSuchFileException, Path}
+import java.nio.file.{Files, NoSuchFileException, Path}
 import java.nio.file.StandardOpenOption.{READ, WRITE}
 
 import scala.util.Using
@@ -102,7 +102,9 @@ final class MappedFile private (
 
   def taskPid: Int = header.getInt(At.taskPid)
 
-  def setTask(pid: Int, attempt: Int): Unit = {
+  /** namespace: of the process id; 0: not known. */
+  def setTask(pid: Int, namespace: Int, attempt: Int): Unit = {
+    header.putInt(At.taskNamespace, namespace)
     header.putInt(At.taskPid, pid)
     header.putInt(At.taskAttempt, attempt)
     ()
@@ -262,6 +264,12 @@ final class MappedFile private (
 }
 
 object MappedFile {
+  /** Inode of this process's PID namespace, "pid:[4026531836]", in which its id means something; 0: not known. */
+  lazy val pidNamespace: Int =
+    try
+      Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString.filter(_.isDigit).toLong.toInt
+    catch { case _: IOException | _: NumberFormatException => 0 }
+
   private val ints =
     MethodHandles.byteBufferViewVarHandle(classOf[Array[Int]], ByteOrder.LITTLE_ENDIAN)
   private val longs =

@@ -35,6 +35,7 @@ object Layout {
     final val epochSteps = 200
     final val countsKnown = 208
     final val exchange = 212
+    final val taskNamespace = 216
     final val foreignCount = 220
     final val exchangeSeed = 232
     final val exchangeFraction = 240

@@ -40,7 +40,7 @@ trait PairOverFiles {
     val file = MappedFile.open(mappedFile).get
     file.check()
     file.run = 0x1112131415161718L
-    file.setTask(4343, 0)
+    file.setTask(4343, 0, 0)
     val notifications = new NotificationPipe(() => channel(folder.resolve("notifications")))
     val pair = new Pair("golden pair", PairPaths(mappedFile.toString, "", "", "golden"), file,
       new RequestPipe(() => channel(requestFile)), notifications, 1)
