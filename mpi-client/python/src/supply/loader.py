@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch.utils.data
 
 from supply.epoch import Epoch
+from supply.worker_memory import PREFETCH_FACTOR
 from supply.worker_side import count_in_worker
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class DataLoader(torch.utils.data.DataLoader):
         if not options.get("in_order", True):
             raise ValueError("in_order=False: state_dict() needs the order of the batches: leave it out")
         if options.get("num_workers"):
-            options["worker_init_fn"] = partial(count_in_worker, options.get("worker_init_fn"))
+            prefetch_factor = options.get("prefetch_factor") or PREFETCH_FACTOR
+            options["worker_init_fn"] = partial(count_in_worker, options.get("worker_init_fn"), prefetch_factor)
         super().__init__(dataset, batch_size=None, **options)
 
     def __iter__(self) -> Iterator[Any]:

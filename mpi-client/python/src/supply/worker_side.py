@@ -9,13 +9,15 @@ from typing import Any
 
 from torch.utils.data import IterableDataset, get_worker_info
 
+from supply import worker_memory
 from supply.batch import Batch
 from supply.errors import SupplyError
 from supply.worker_batches import unpacked
 from supply.workers import Hello, is_of_this_user
 
-# supply.torch.DataLoader sets it in its workers.
+# supply.torch.DataLoader sets them in its workers.
 _is_counted = False
+_prefetch_factor = worker_memory.PREFETCH_FACTOR
 
 
 class WorkerSide(IterableDataset):
@@ -43,18 +45,24 @@ class WorkerSide(IterableDataset):
         self._connection = connection = _connect(self._address)
         connection.send(Hello(iteration, epoch, worker.id, worker.num_workers, _is_counted))
         connection.send_bytes(b"")
+        is_first = True
         while (batch := unpacked(_message(connection))) is not None:
             # The next batch is made while this one is transformed.
             connection.send_bytes(b"")
-            yield batch if self._transform is None else self._transform(batch)
-            del batch
+            result = batch if self._transform is None else self._transform(batch)
+            if is_first:
+                is_first = False
+                worker_memory.require_space(result, worker.num_workers, _prefetch_factor)
+            worker_memory.share(result)
+            yield result
+            del batch, result
         connection.close()
 
 
-def count_in_worker(init: Callable[[int], None] | None, worker: int) -> None:
+def count_in_worker(init: Callable[[int], None] | None, prefetch_factor: int, worker: int) -> None:
     """The worker_init_fn of supply.torch.DataLoader. init: that of the user."""
-    global _is_counted
-    _is_counted = True
+    global _is_counted, _prefetch_factor
+    _is_counted, _prefetch_factor = True, prefetch_factor
     if init is not None:
         init(worker)
 

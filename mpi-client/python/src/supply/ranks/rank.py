@@ -23,6 +23,7 @@ from supply.ranks.job import Job
 from supply.ranks.messages import Failure, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.process_group import end_process_group, hold_port, init_process_group
 from supply.ranks.words import in_words_of_run
+from supply.shared_memory import fix
 
 if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
@@ -126,14 +127,22 @@ def _failure(rank: int, host: str, error: BaseException) -> Failure:
     if isinstance(error, SupplyError):
         error.args = (in_words_of_run(str(error)),)
     text = "".join(traceback.format_exception(type(error), error, _of_caller(error.__traceback__)))
-    if isinstance(error, ModuleNotFoundError):
-        text += (
-            f"{host} has no module '{error.name}': pass a module of the program with spark.sparkContext.addPyFile, and "
-            "install others on every node"
-        )
+    text += _remedy(host, error)
     # Also if the function has raised an exception of its own from it.
     of_spark = any(isinstance(raised, (SparkError, SupplyTimeoutError, Stopped)) for raised in exceptions.chain(error))
     return Failure(rank, host, text, of_spark, exceptions.pickled(error))
+
+
+def _remedy(host: str, error: BaseException) -> str:
+    """What to do about an error of Python or PyTorch that says too little to a user of Supplier.run."""
+    if isinstance(error, ModuleNotFoundError):
+        return (
+            f"{host} has no module '{error.name}': pass a module of the program with spark.sparkContext.addPyFile, and "
+            "install others on every node\n"
+        )
+    if "shared memory" in str(error):
+        return f"{fix(host)}\n"
+    return ""
 
 
 def _of_caller(frames: TracebackType | None) -> TracebackType | None:

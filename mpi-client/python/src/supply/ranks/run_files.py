@@ -10,6 +10,7 @@ import stat
 from dataclasses import dataclass, field
 
 from supply.errors import RunError
+from supply.shared_memory import fix, space
 
 # What libsupply takes if the config line has no sizes (docs/CONFIG-FILES.md).
 _DEFAULT_BLOCKS, _DEFAULT_BLOCK = 4, 2 << 20
@@ -100,14 +101,9 @@ class RunFiles:
     def require_space(self, ranks: int, host: str) -> None:
         """Raises RunError if the rings of this node do not fit into the folder."""
         needed = ranks * len(self.kinds) * (self.ring or _DEFAULT_BLOCKS * (self.block or _DEFAULT_BLOCK))
-        space = os.statvfs(self.folder)
-        free = space.f_bavail * space.f_frsize
-        # A tmpfs without a limit has no blocks.
-        if space.f_blocks > 0 and free < needed:
-            raise RunError(
-                f"{self.folder} on {host} has {free >> 20} MiB free, but the rings of its ranks need {needed >> 20} "
-                f"MiB: make {self.folder} larger, or ring smaller (Supplier(ring=...))"
-            )
+        free = space(self.folder)[1]
+        if free is not None and free < needed:
+            raise RunError(f"the rings of the ranks need {needed >> 20} MiB: {fix(host, self.folder)}")
 
     @property
     def _driver_mark(self) -> pathlib.Path:

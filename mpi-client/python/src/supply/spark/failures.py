@@ -14,6 +14,7 @@ from supply.errors import RankError, RunError, RunTimeoutError
 from supply.ranks import exceptions
 from supply.ranks.messages import Failure, RankEnded
 from supply.ranks.words import in_words_of_run, names_start_timeout
+from supply.shared_memory import FOLDER
 
 
 class Priority(IntEnum):
@@ -70,6 +71,8 @@ def of_process(ended: RankEnded) -> Cause:
         how = f"was killed by {signal_name(-ended.status)}"
         if ended.status == -signal.SIGKILL:
             how += " (perhaps because the node or its container ran out of memory)"
+        if ended.status == -signal.SIGBUS:
+            how += f" (perhaps because {FOLDER} is full: make it larger, as docker run --shm-size=... does)"
     else:
         how = f"exited with status {ended.status} before it returned a result"
     priority = Priority.CONSEQUENCE if ended.stopped else Priority.PROCESS
