@@ -34,7 +34,7 @@ def found(tmp_path_factory):
 def test_a_shared_memory_that_is_too_small_is_named(found, loader):
     assert found[f"small, {loader}"] == 20
     large = found[f"large, {loader}"]
-    assert "2 DataLoader workers, of each of 1 ranks here, make 2 batches of 20.0 MiB in advance, 80.0 MiB" in large
+    assert "2 DataLoader workers make 2 batches of 20.0 MiB each in advance, 80.0 MiB in all" in large
     growing = found[f"growing, {loader}"]
     assert "a batch of 70.0 MiB of a DataLoader worker has no space: /dev/shm on " in growing
     for text in (large, growing):

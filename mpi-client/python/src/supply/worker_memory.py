@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -34,17 +33,17 @@ def share(result: Any) -> None:
         raise SupplyError(f"{error}: {fix(platform.node())}") from error
 
 
-def require_space(result: Any, workers: int, prefetch_factor: int) -> None:
-    """Raises SupplyError if batches like this first one do not fit, once all workers have made theirs in advance."""
-    size = sum(_storage(tensor).nbytes() for tensor in _tensors_in(result))
-    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    needed = size * workers * prefetch_factor * ranks
-    free = space()[1]
-    # Other workers may have made their first batches.
-    if free is not None and free + size * workers * ranks < needed:
+def require_space(first: Any, free: int | None, workers: int, prefetch_factor: int) -> None:
+    """Raises SupplyError if batches like this first one do not fit, once the workers have made theirs in advance.
+
+    free: bytes that were free before; None: there is no limit.
+    """
+    size = sum(_storage(tensor).nbytes() for tensor in _tensors_in(first))
+    needed = size * workers * prefetch_factor
+    if free is not None and free < needed:
         raise SupplyError(
-            f"{workers} DataLoader workers, of each of {ranks} ranks here, make {prefetch_factor} batches of "
-            f"{_mib(size)} in advance, {_mib(needed)} in all: {fix(platform.node())}"
+            f"{workers} DataLoader workers make {prefetch_factor} batches of {_mib(size)} each in advance, "
+            f"{_mib(needed)} in all: {fix(platform.node())}"
         )
 
 

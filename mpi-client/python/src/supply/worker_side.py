@@ -9,7 +9,7 @@ from typing import Any
 
 from torch.utils.data import IterableDataset, get_worker_info
 
-from supply import worker_memory
+from supply import shared_memory, worker_memory
 from supply.batch import Batch
 from supply.errors import SupplyError
 from supply.worker_batches import unpacked
@@ -45,14 +45,14 @@ class WorkerSide(IterableDataset):
         self._connection = connection = _connect(self._address)
         connection.send(Hello(iteration, epoch, worker.id, worker.num_workers, _is_counted))
         connection.send_bytes(b"")
-        is_first = True
+        is_first, free = True, shared_memory.space()[1]
         while (batch := unpacked(_message(connection))) is not None:
             # The next batch is made while this one is transformed.
             connection.send_bytes(b"")
             result = batch if self._transform is None else self._transform(batch)
-            if is_first:
-                is_first = False
-                worker_memory.require_space(result, worker.num_workers, _prefetch_factor)
+            if is_first and worker.id == 0:
+                worker_memory.require_space(result, free, worker.num_workers, _prefetch_factor)
+            is_first = False
             worker_memory.share(result)
             yield result
             del batch, result
