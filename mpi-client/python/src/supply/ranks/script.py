@@ -28,14 +28,14 @@ class Script:
     files: dict[str, bytes]
 
     @staticmethod
-    def read(path: str | os.PathLike[str], with_neighbours: bool) -> Script:
+    def read(name: str | os.PathLike[str], with_neighbours: bool) -> Script:
         """with_neighbours: whether ranks may be where the script's folder does not exist."""
-        path = os.path.abspath(path)
+        path = os.path.abspath(name)
         try:
             with open(path, "rb") as file:
                 files = {os.path.basename(path): file.read()}
         except OSError as error:
-            raise RunError(f"cannot read the script {path}: {error.strerror}") from error
+            raise RunError(f"cannot read the script {os.fspath(name)}: {error.strerror}") from error
         if with_neighbours:
             files.update(_neighbours(path))
         return Script(path, files)
