@@ -58,6 +58,12 @@ def write(pairs, folder, output, ring=None, block=None, group=None):
     return list(contents)
 
 
+def mapped_files(file):
+    """The paths of the mapped files that a config file names."""
+    lines = pathlib.Path(file).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    return [line.split()[0] for line in lines if line.strip() and not line.strip().startswith("#")]
+
+
 def environment(mapped_files, named_pipes, timeout):
     """The environment in which ranks find their pairs."""
     files = {"SUPPLY_MAPPED_FILES": str(mapped_files), "SUPPLY_NAMED_PIPES": str(named_pipes)}

@@ -22,6 +22,12 @@ ENDING, ENDING_ON_YARN = 5, 60
 # Seconds beyond its own timeout that the Supplier gets in all after its ranks have ended well.
 SPARK_START = 60
 _TRIM_SECONDS = 10
+# The Supplier's own status for a rank that did not start.
+_NO_RANK = 3
+_NO_PAIR = (
+    "the ranks have ended with status 0, and none has opened its pair: "
+    "does the program call supply_open(), or supply.open() in Python? supply-cat shows what a rank gets"
+)
 
 
 class Run:
@@ -33,6 +39,7 @@ class Run:
         self._sides = Sides()
         self._folders: list[pathlib.Path] = []
         # mpirun may start the ranks in another folder.
+        self._of_mpi: pathlib.Path | None = None
         self._configs = [file and os.path.realpath(file) for file in (options.mapped_files, options.named_pipes)]
         self._ended_well = False
         self._ending = ENDING_ON_YARN if options.yarn else ENDING
@@ -43,10 +50,14 @@ class Run:
 
     def execute(self, supplier_options, program):
         """Starts both sides and waits until they have ended. Returns the exit status, and the reason of a failure."""
-        work, in_memory = self._prepare()
+        work, _ = self._prepare()
+        untouched = self._folders_of_pairs()
         supplier = self._start_supplier(work, supplier_options)
-        ranks, errors, files = self._start_ranks(work, in_memory, program)
+        ranks, errors, files = self._start_ranks(work, program)
         first = self._wait(files)
+        if first == "ranks" and ranks.status == 0 and untouched and untouched == self._folders_of_pairs():
+            self._sides.end(self._ending)
+            return _NO_RANK, _NO_PAIR
         limit = None if first == "signal" else self._limit_after(first, ranks if first == "ranks" else supplier)
         if first == "signal" or self._wait(files, limit, but=first) == "signal":
             return 128 + self._sides.signal, None
@@ -83,7 +94,19 @@ class Run:
             )
             # Executors of another user must get through the folder.
             config_files.share(in_memory, options.group, 0o750)
+        # MPI's own files must not change the folder of the pairs.
+        self._of_mpi = self._make_folder(in_memory)
         return work, in_memory
+
+    def _folders_of_pairs(self):
+        """When each folder of this node's pairs was last changed. A rank that opens its pair changes it for good."""
+        if self._options.hosts:
+            return {}
+        changed = {}
+        for file in config_files.mapped_files(self._configs[0]):
+            folder = os.path.dirname(file)
+            changed[folder] = os.stat(folder).st_mtime_ns if os.path.isdir(folder) else None
+        return changed
 
     def _feeders(self):
         """How many there are: one on each node with pairs."""
@@ -103,7 +126,7 @@ class Run:
             environment["SUPPLY_TERMINAL"] = "1"
         return self._sides.start("supplier", command, relay="both", env=environment)
 
-    def _start_ranks(self, work, in_memory, program, **variables):
+    def _start_ranks(self, work, program, **variables):
         """
         Returns the side, what its ranks write to stderr, and the files of each rank's stderr. variables: for their
         environment.
@@ -127,7 +150,7 @@ class Run:
             return ranks, self._sides.read(os.fdopen(reader, "rb")), None
         if not options.hosts:
             # Other nodes do not have these folders.
-            environment.update(self._launcher.temporary_files_in(work, in_memory))
+            environment.update(self._launcher.temporary_files_in(work, self._of_mpi))
         # Every node sees the folder of the config files.
         shared = os.path.dirname(os.path.abspath(self._configs[0])) if options.hosts else work
         of_ranks, files = [], None

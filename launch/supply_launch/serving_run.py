@@ -1,7 +1,6 @@
 """One run of a Spark program of the user's own, and of the supply-server whose ranks it attaches to."""
 
 import os
-import pathlib
 import shutil
 import time
 
@@ -21,7 +20,7 @@ class ServingRun(Run):
         work, in_memory = self._prepare()
         # Ranks share the node's cores.
         threads = os.environ.get("OPENBLAS_NUM_THREADS", "1")
-        ranks, errors, files = self._start_ranks(work, in_memory, [_server()], OPENBLAS_NUM_THREADS=threads)
+        ranks, errors, files = self._start_ranks(work, [_server()], OPENBLAS_NUM_THREADS=threads)
         first = self._wait_for_ranks()
         if first is None:
             user = self._sides.start("program", program, env=self._environment(in_memory))
@@ -45,8 +44,7 @@ class ServingRun(Run):
         options = self._options
         if options.hosts:
             return None
-        lines = pathlib.Path(self._configs[0]).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-        files = [line.split()[0] for line in lines if line.strip() and not line.strip().startswith("#")]
+        files = config_files.mapped_files(self._configs[0])
         latest = time.monotonic() + float(options.timeout)
         while not all(os.path.exists(f"{file}.server") for file in files[: options.ranks]):
             ended = self._sides.wait(_POLL_SECONDS)

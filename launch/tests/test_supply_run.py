@@ -173,11 +173,22 @@ def test_both_sides_end_with_a_supply_run_that_is_killed(supply_run, entries):
     run.finish()
 
 
+def test_ranks_that_want_nothing(supply_run, entries, make_pairs):
+    for options in ((), make_pairs(1).options()):
+        # Without waiting for the limit.
+        run = supply_run("--lmdb", entries, "--timeout", 10000, *options, program=("true",))
+        assert run.finish() == 3
+        assert re.fullmatch(r"the ranks have ended with status 0, .*supply_open\(\).*", last_message(run))
+
+
 @pytest.mark.long
-def test_ranks_that_want_nothing(supply_run, entries):
-    run = supply_run("--lmdb", entries, "--timeout", 5, program=("true",))
-    assert run.finish() == 3
-    assert re.fullmatch(r"the Supplier failed \(status 3\): .*no rank has opened it.*", last_message(run))
+def test_one_rank_that_wants_nothing(supply_run, entries):
+    some = 'test "$OMPI_COMM_WORLD_RANK" = 1 || exec "$@"'
+    run = supply_run(
+        "--lmdb", entries, "--ranks", 2, "--timeout", 5, program=("bash", "-c", some, "bash", SUPPLY_CAT, "--count")
+    )
+    assert run.finish() != 0
+    assert "no rank has opened it" in last_message(run)
 
 
 @pytest.mark.parametrize(
