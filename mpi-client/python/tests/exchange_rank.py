@@ -25,7 +25,7 @@ else:
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
 files = make_files(pathlib.Path(folder), rank)
-exchange = supply.Exchange(policy, column="user" if policy == "hash" else None, window_bytes=2048)
+exchange = supply.Exchange(policy, column="user" if policy == "hash" else None, window=2048)
 with supply.open(files.folder, 0, rank=rank, timeout=60, exchange=exchange) as s:
     task = feeding(files, rank, json.loads(sizes)[rank], EPOCHS)
     received = epochs_of(s)

@@ -26,14 +26,14 @@ def read(s):
 
 
 def exchange():
-    with supply.open(feeders=MPI.COMM_WORLD, exchange=supply.Exchange("all", window_bytes=2048)) as s:
+    with supply.open(feeders=MPI.COMM_WORLD, exchange=supply.Exchange("all", window=2048)) as s:
         return epochs_of(s)
 
 
 def exchange_positions():
     """With several pairs: there are positions in the first window of an epoch, and after its end."""
     found = []
-    with supply.open(feeders=MPI.COMM_WORLD, exchange=supply.Exchange("all", window_bytes=2048)) as s:
+    with supply.open(feeders=MPI.COMM_WORLD, exchange=supply.Exchange("all", window=2048)) as s:
         for block in s.epoch():
             try:
                 found.append(block.position_after(1))

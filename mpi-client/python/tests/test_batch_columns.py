@@ -152,8 +152,55 @@ def test_nulls_of_a_list_are_none(batches_of):
     assert got["x"] == ["a", None, "c"]
 
 
+@ZERO_COPY
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("kind, values, fill, expected", [
+    ("string", ["a", None, None], "", ["a", "", ""]),
+    ("string", [None, "b", None], "ä?", ["ä?", "b", "ä?"]),
+    ("string", [None, "b", None], "mask", ["", "b", ""]),
+    ("binary", [b"a", None, b"bc"], b"none", [b"a", b"none", b"bc"]),
+    ("binary", [b"a", None, b"bc"], "mask", [b"a", b"", b"bc"]),
+])  # fmt: skip
+def test_nulls_of_text_and_bytes(batches_of, kind, values, fill, expected, zero_copy, workers):
+    options = {"nulls": {"x": fill}, "zero_copy": zero_copy, "workers": workers}
+    # The first batch lies in one block, the second one in two.
+    batches = batches_of(kind, [*values, values[0]], values[1:], ragged={"x": "list"}, **options)
+    assert [batch["x"] for batch in batches] == [expected, expected]
+    if fill == "mask":
+        assert [batch["x_mask"].tolist() for batch in batches] == [[value is not None for value in values]] * 2
+    else:
+        assert list(batches[0]) == ["x"]
+
+
+@ZERO_COPY
+@pytest.mark.parametrize("kind, values, fill, expected", [
+    ("string", ["a", None, "ä"], "none", ["a", "none", "ä"]),
+    ("string", ["a", None, "ä"], "mask", ["a", "", "ä"]),
+    ("binary", [None, None, b"bc"], b"", ["", "", "bc"]),
+    ("binary", [None, None, None], "mask", ["", "", ""]),
+])  # fmt: skip
+def test_nulls_of_jagged_values(batches_of, kind, values, fill, expected, zero_copy):
+    options = {"nulls": {"x": fill}, "zero_copy": zero_copy}
+    for got in batches_of(kind, [*values, values[0]], values[1:], ragged={"x": "jagged"}, **options):
+        data, bounds = bytes(got["x"].values.tolist()), got["x"].offsets.tolist()
+        assert [data[begin:end].decode() for begin, end in zip(bounds, bounds[1:])] == expected
+        if fill == "mask":
+            assert got["x_mask"].tolist() == [value is not None for value in values]
+
+
+@pytest.mark.parametrize("kind, values, options, says", [
+    ("string", ["a", None], {"nulls": {"x": 0}}, "nulls gives 0, and the column has text: give '', other text, or 'm"),
+    ("binary", [b"a", None], {"nulls": {"x": "no"}, "ragged": {"x": "list"}}, "nulls gives 'no', and the column has"),
+    ("int64", [1, None], {"nulls": {"x": "no"}}, "nulls gives 'no', and the batch has numbers here"),
+    ("string", ["a", None], {"ragged": {"x": "jagged"}}, "1 of 2 elements are null: nulls={'x': ''} gives them"),
+])  # fmt: skip
+def test_values_for_nulls_of_another_kind(batches_of, kind, values, options, says):
+    with pytest.raises(supply.ColumnError, match=says):
+        batches_of(kind, values, **options)
+
+
 @pytest.mark.parametrize("kind, values, says", [
-    ("int64", [1, None], r"1 of 2 elements are null: SupplyDataset\(nulls=\{'x': 0\}\)"),
+    ("int64", [1, None], r"1 of 2 elements are null: nulls=\{'x': 0\} gives"),
     ("binary", [b"a", b"bc"], r"ragged=\{'x': 'list'\}"),
     (pyarrow.decimal128(9, 2), [decimal.Decimal("1.25")], "cast the column to double"),
 ])  # fmt: skip
@@ -179,13 +226,44 @@ def test_a_collate_fn_gets_rows(batches_of):
     assert got == [b"a", None, b"bc"]
 
 
-@pytest.mark.parametrize("wrong", [
-    {"dtypes": {"y": torch.long}}, {"nulls": {"y": 0}}, {"ragged": {"y": "list"}}, {"ragged": {"x": "tensor"}},
-    {"transform": len, "collate_fn": len},
+@pytest.mark.parametrize("wrong, says", [
+    ({"dtypes": {"y": torch.long}}, r"dtypes names 'y', which is not one of columns \(x, label\)"),
+    ({"nulls": {"lable": 0}}, r"nulls names 'lable', .* \(did you mean 'label'\?\)"),
+    ({"ragged": {"y": "list"}}, "ragged names 'y'"),
+    ({"ragged": {"x": "tensor"}}, r"ragged\['x'\] is 'tensor': it must be 'list' or 'jagged'"),
+    ({"dtypes": {"x": "float32"}}, "dtypes gives 'float32' .* for 'x': it must be a torch.dtype"),
+    ({"dtypes": ["x"]}, r"dtypes is \['x'\] \(list\): it must be a dict by column"),
+    ({"nulls": {"x": None}}, "nulls gives None .* for 'x': it must be a number, for text a text"),
+    ({"nulls": {"x": "mask"}, "columns": ["x", "x_mask"]}, "adds a column 'x_mask', and columns has one of that name"),
+    ({"nulls": {"x": "mask"}, "columns": ["x_mask", "x"]}, "adds a column 'x_mask', and columns has one of that name"),
+    ({"transform": len, "collate_fn": len}, "set either transform or collate_fn"),
+    ({"collate_fn": 5}, r"collate_fn is 5 \(int\): it must be a function"),
+    ({"batch_size": 0}, "batch_size is 0: it must be a whole number, 1 or more"),
+    ({"batch_size": "32"}, r"batch_size is '32' \(str\): it must be a whole number"),
+    ({"batch_size": True}, r"batch_size is True \(bool\): it must be a whole number"),
+    ({"columns": "x"}, r"columns is 'x' \(str\): it must be a list of names"),
+    ({"columns": []}, "columns is empty"),
+    ({"columns": [0]}, r"columns\[0\] is 0 \(int\): give the names of columns"),
+    ({"columns": ["x", "x"]}, "columns names 'x' twice"),
+    ({"uneven": "maybe"}, "uneven is 'maybe': it must be 'keep', 'drop' or 'pad'"),
+    ({"position": "x"}, "leave position out"),
+    ({"ring": "8 MB"}, "ring is '8 MB': it must be a number of bytes, or a text as"),
+    ({"block": 0}, "block is 0: it must be"),
 ])  # fmt: skip
-def test_wrong_options(files, wrong):
-    with pytest.raises(ValueError):
-        SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, **wrong)
+def test_wrong_options(files, wrong, says):
+    with pytest.raises(supply.ConfigError, match=says):
+        SupplyDataset(files.folder, 0, **{"columns": ["x", "label"], "batch_size": 4, **wrong})
+
+
+def test_an_option_that_does_not_exist(files):
+    with pytest.raises(TypeError, match=r"SupplyDataset has no option 'time_out' \(did you mean 'timeout'\?\)"):
+        SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, time_out=5)
+
+
+def test_sizes_as_text(files):
+    with SupplyDataset(files.folder, 0, columns=["x"], batch_size=4, ring="1MiB", block="256KiB", timeout=5) as data:
+        assert data._opened().mapping[1] >= 1 << 20
+        data.abort("the test has ended")
 
 
 def test_a_type_that_changes_within_a_batch():

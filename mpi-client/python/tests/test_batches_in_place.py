@@ -116,7 +116,7 @@ def test_rows_of_a_batch(dataset_of, kind):
 
 @KINDS
 def test_values_of_different_lengths_need_an_option(dataset_of, kind):
-    with pytest.raises(supply.ColumnError, match="'x'.*from 0 to 30 bytes: SupplyDataset.ragged={'x': 'list'}"):
+    with pytest.raises(supply.ColumnError, match="'x'.*from 0 to 30 bytes: set ragged={'x': 'list'}"):
         list(dataset_of(kind, LENGTHS))
 
 

@@ -222,14 +222,6 @@ def test_shapes_that_change_within_a_batch(files):
     task.leave()
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"batch_size": 0}, {"columns": "x"}, {"columns": []}, {"uneven": "maybe"}, {"position": "x"}]
-)
-def test_wrong_arguments(files, wrong):
-    with pytest.raises(ValueError):
-        SupplyDataset(files.folder, 0, **{"columns": ["x"], "batch_size": 4, **wrong})
-
-
 def steps_of_two_ranks(pairs, sizes, folder, uneven, is_counted=False):
     """The steps of two ranks, and their numbers of all_reduces. Each gets a block of that size, or none if it is 0."""
     (folder / "store").unlink(missing_ok=True)

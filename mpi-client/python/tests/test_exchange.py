@@ -21,8 +21,8 @@ def owners(rows):
 
 @pytest.mark.parametrize(
     "exchange",
-    ["all", "balance", supply.Exchange("all", seed=3, window_bytes=WINDOW), supply.Exchange("hash", column="user"),
-     supply.Exchange("hash", column="user", window_bytes=WINDOW), supply.Exchange("hash", column="text"),
+    ["all", "balance", supply.Exchange("all", seed=3, window=WINDOW), supply.Exchange("hash", column="user"),
+     supply.Exchange("hash", column="user", window=WINDOW), supply.Exchange("hash", column="text"),
      supply.Exchange("hash", column="weight", nulls_together=True)],
 )  # fmt: skip
 def test_every_element_reaches_one_rank(ranks, exchange):
@@ -32,7 +32,7 @@ def test_every_element_reaches_one_rank(ranks, exchange):
 
 
 def test_all_ranks_get_elements_of_all(ranks):
-    first, second = receive(ranks, supply.Exchange("all", window_bytes=WINDOW), [[60], [60]], epochs=2)
+    first, second = receive(ranks, supply.Exchange("all", window=WINDOW), [[60], [60]], epochs=2)
     for epoch in (0, 1):
         assert len(first[epoch]) == len(second[epoch]) == 60
         assert min(owners(first[epoch])) > 10
@@ -46,16 +46,14 @@ def test_a_fraction_stays(ranks):
 
 
 def test_a_key_is_on_one_rank(ranks):
-    first, second = receive(ranks, supply.Exchange("hash", column="user", window_bytes=WINDOW), [[70], [70]])
+    first, second = receive(ranks, supply.Exchange("hash", column="user", window=WINDOW), [[70], [70]])
     users = [{element["user"] for element in rows} for (rows,) in (first, second)]
     assert users[0] | users[1] == set(range(7)) and not users[0] & users[1]
 
 
-@pytest.mark.parametrize("memory_bytes", [0, 2000])
-def test_range_sorts(ranks, tmp_path, memory_bytes):
-    by_text = supply.Exchange(
-        "range", column="text", window_bytes=WINDOW, memory_bytes=memory_bytes, spill_folder=tmp_path
-    )
+@pytest.mark.parametrize("memory", [None, 2000])
+def test_range_sorts(ranks, tmp_path, memory):
+    by_text = supply.Exchange("range", column="text", window=WINDOW, memory=memory, spill_folder=tmp_path)
     first, second = receive(ranks, by_text, [[70], [50, 1]], epochs=2)
     for epoch in (0, 1):
         texts = [element["text"].encode() for element in first[epoch] + second[epoch]]
@@ -86,7 +84,7 @@ def test_closing_early(ranks):
         s.close()
         del task
 
-    open_rank = opener(ranks, supply.Exchange("all", window_bytes=WINDOW))
+    open_rank = opener(ranks, supply.Exchange("all", window=WINDOW))
     on_ranks(RANKS, run)
     for array, copied in kept:
         assert array.tolist() == copied
@@ -99,7 +97,7 @@ def test_closing_early(ranks):
     ids=["equal", "one has ended"],
 )
 def test_resume(ranks, inside, policy, sizes, blocks):
-    exchange = supply.Exchange(policy, window_bytes=WINDOW)
+    exchange = supply.Exchange(policy, window=WINDOW)
     whole = receive(ranks, exchange, sizes)
 
     def begin(rank):

@@ -75,7 +75,9 @@ def test_the_space_for_the_rings(tmp_path, size, fits):
     if mount.returncode != 0:
         pytest.skip("this user may not mount a file system")
     try:
-        refused = pytest.raises(RunError, match="the rings of the ranks need 16 MiB: .* on node has 1 MiB, and 1 MiB are free")
+        refused = pytest.raises(
+            RunError, match="the rings of the ranks need 16 MiB: .* on node has 1 MiB, and 1 MiB are free"
+        )
         with contextlib.nullcontext() if fits else refused:
             RunFiles(str(tmp_path), "run", ("train",), 1).require_space(2, "node")
     finally:

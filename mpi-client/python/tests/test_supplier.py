@@ -314,7 +314,7 @@ def test_an_object_that_cannot_be_pickled_is_named(run, spark):
     lock = threading.Lock()
     with pytest.raises(RunError, match=r"'lock' \(lock\) cannot be pickled"):
         run(lambda data: lock.acquire(), rows(spark, ROWS))
-    with pytest.raises(RunError, match=r"'transform' \(function\) cannot be pickled"):
+    with pytest.raises(RunError, match=r"'lock of transform' \(lock\) cannot be pickled"):
         run(list, rows(spark, ROWS), transform=lambda batch: lock)
 
 

@@ -22,11 +22,11 @@ ROWS, EPOCHS = 2000, 60
 
 
 def exchange_all(ground):
-    _run(ground, ranks=2, exchange={"policy": "all", "window_bytes": 8192})
+    _run(ground, ranks=2, exchange={"policy": "all", "window": 8192})
 
 
 def exchange_hash(ground):
-    _run(ground, ranks=3, exchange={"policy": "hash", "column": "id", "window_bytes": 8192})
+    _run(ground, ranks=3, exchange={"policy": "hash", "column": "id", "window": 8192})
 
 
 def feeders(ground):

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Union
 import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
+from supply.errors import ConfigError
+
 
 class Jagged(NamedTuple):
     """Values of different lengths, one after the other: value i is values[offsets[i] : offsets[i + 1]].
@@ -27,7 +29,7 @@ class Batch(dict[str, Values]):
 
 
 def _refuse_collation(batches: Sequence[Batch], **_: Any) -> None:
-    raise ValueError(
+    raise ConfigError(
         "a SupplyDataset yields whole batches: write DataLoader(..., batch_size=None), and set the size with "
         "SupplyDataset(batch_size=...)"
     )

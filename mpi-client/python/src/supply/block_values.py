@@ -11,12 +11,10 @@ import torch
 from supply import _core, column_layout
 from supply.batch import Batch, Jagged
 from supply.block import Block
+from supply.dataset_options import MASK, MASK_SUFFIX
 from supply.errors import ColumnError
 from supply.slices_in_place import JaggedInPlace, TensorsInPlace
 from supply.values_in_place import ValuesInPlace
-
-MASK = "mask"
-MASK_SUFFIX = "_mask"
 
 _INT, _UINT = 0, 1
 # Types that PyTorch has since 2.3.
@@ -24,18 +22,19 @@ _UNSIGNED = {"S", "I", "L"}
 
 
 class _Lists:
-    """Texts or bytes of a block. A slice is a list, and only its elements are made."""
+    """Texts or bytes of a block. A slice is a list, and only its elements are made. fill: what a null is."""
 
-    def __init__(self, column: _core.Column, valid: numpy.ndarray | None) -> None:
+    def __init__(self, column: _core.Column, valid: numpy.ndarray | None, fill: str | bytes | None) -> None:
         self._bounds = column.offsets()
         self._data = memoryview(column.numpy(_UINT, 8, (column.data_bytes,), 0))
         self._make: Callable[[memoryview], Any] = (lambda data: str(data, "utf-8")) if column.format == "u" else bytes
         self._valid = valid
+        self._fill = fill
 
     def __getitem__(self, part: slice) -> list[Any]:
         values = self._made(part)
         if self._valid is not None:
-            values = [value if valid else None for value, valid in zip(values, self._valid[part].tolist())]
+            values = [value if valid else self._fill for value, valid in zip(values, self._valid[part].tolist())]
         return values
 
     def _made(self, part: slice) -> list[Any]:
@@ -46,9 +45,10 @@ class _Lists:
 class _ListsInPlace(_Lists):
     """The same of bytes in place."""
 
-    def __init__(self, column: _core.Column, valid: numpy.ndarray | None) -> None:
+    def __init__(self, column: _core.Column, valid: numpy.ndarray | None, fill: str | bytes | None) -> None:
         self._column = column
         self._valid = valid
+        self._fill = fill
 
     def _made(self, part: slice) -> list[Any]:
         return list(map(bytes, self._column.views(part.start, part.stop - part.start)))
@@ -66,8 +66,20 @@ class _JaggedValues:
         return Jagged(self._data[bounds[0] : bounds[-1]], torch.from_numpy(bounds - bounds[0]))
 
 
+class _JaggedOfLists:
+    """The same with values in place of nulls, which have no bytes in the block. Its values are a copy."""
+
+    def __init__(self, lists: _Lists) -> None:
+        self._lists = lists
+
+    def __getitem__(self, part: slice) -> Jagged:
+        values = [value.encode() if isinstance(value, str) else value for value in self._lists[part]]
+        data = numpy.frombuffer(bytearray(b"".join(values)), numpy.uint8)
+        return Jagged(torch.from_numpy(data), torch.tensor([0, *map(len, values)]).cumsum(0))
+
+
 # A slice of it is what a batch has, or of values in place what makes it.
-Sliceable = Union[torch.Tensor, _Lists, _JaggedValues, TensorsInPlace, JaggedInPlace]
+Sliceable = Union[torch.Tensor, _Lists, _JaggedValues, _JaggedOfLists, TensorsInPlace, JaggedInPlace]
 
 
 class BlockValues:
@@ -80,13 +92,6 @@ class BlockValues:
         ragged: Mapping[str, str],
         nulls: Mapping[str, Any],
     ) -> None:
-        for option, named in (("dtypes", dtypes), ("ragged", ragged), ("nulls", nulls)):
-            unknown = [name for name in named if name not in columns]
-            if unknown:
-                raise ValueError(f"{option} names {unknown[0]!r}, which is not one of columns")
-        wrong = [form for form in ragged.values() if form not in ("list", "jagged")]
-        if wrong:
-            raise ValueError(f"ragged has {wrong[0]!r}, must be 'list' or 'jagged'")
         self._columns = columns
         self._dtypes = dtypes
         self._ragged = ragged
@@ -108,7 +113,7 @@ class BlockValues:
             column = block._column(name)
             valid = _valid(column) if name in self._nulls or column.null_count else None
             values[name] = self._values(block, column, valid)
-            if self._nulls.get(name) == MASK:
+            if _is_mask(self._nulls.get(name)):
                 values[name + MASK_SUFFIX] = torch.from_numpy(valid)
         return values
 
@@ -126,10 +131,14 @@ class BlockValues:
         if ragged is not None:
             if column.format not in ("u", "z", "vz"):
                 raise column_layout.refusal(column, "ragged is for text and bytes only: leave it out of ragged")
+            lists = (_ListsInPlace if is_in_place else _Lists)(
+                column, valid if column.null_count else None, self._fill_of_list(column)
+            )
             if ragged == "list":
-                lists = _ListsInPlace if is_in_place else _Lists
-                return lists(column, valid if column.null_count else None)
+                return lists
             self._refuse_nulls(column)
+            if column.null_count:
+                return _JaggedOfLists(lists)
             return JaggedInPlace(column) if is_in_place else _JaggedValues(column)
         self._refuse_nulls(column)
         values = self._in_place(block, column) if is_in_place else self._numbers(block, column)
@@ -143,22 +152,39 @@ class BlockValues:
     def _fill(self, column: _core.Column, dtype: torch.dtype) -> Any:
         """The value of nulls in a tensor of that type."""
         fill = self._nulls[column.name]
-        if fill == MASK:
+        if _is_mask(fill):
             return 0
+        if isinstance(fill, (str, bytes)):
+            form = "" if column.format not in ("z", "vz") else ": for bytes in a list, set ragged, too"
+            raise column_layout.refusal(column, f"nulls gives {fill!r}, and the batch has numbers here{form}")
         if not dtype.is_floating_point and not float(fill).is_integer():
             raise column_layout.refusal(
                 column,
-                f"nulls gives {fill}, and {dtype} has integers: give one, or SupplyDataset(dtypes="
-                f"{{{column.name!r}: torch.float32}})",
+                f"nulls gives {fill}, and {dtype} has integers: give one, or set dtypes="
+                f"{{{column.name!r}: torch.float32}}",
+            )
+        return fill
+
+    def _fill_of_list(self, column: _core.Column) -> str | bytes | None:
+        """The value of nulls among texts or bytes. None: nulls does not say one."""
+        empty = _empty(column)
+        fill = self._nulls.get(column.name)
+        if fill is None or _is_mask(fill):
+            return None if fill is None else empty
+        if not isinstance(fill, type(empty)):
+            kind = "text" if isinstance(empty, str) else "bytes"
+            raise column_layout.refusal(
+                column, f"nulls gives {fill!r}, and the column has {kind}: give {empty!r}, other {kind}, or {MASK!r}"
             )
         return fill
 
     def _refuse_nulls(self, column: _core.Column) -> None:
         name = column.name
         if column.null_count and name not in self._nulls:
+            value = _empty(column) if name in self._ragged else 0
             raise column_layout.refusal(
                 column,
-                f"{column.null_count} of {column.element_count} elements are null: SupplyDataset(nulls={{{name!r}: 0}})"
+                f"{column.null_count} of {column.element_count} elements are null: nulls={{{name!r}: {value!r}}}"
                 f" gives them a value, nulls={{{name!r}: {MASK!r}}} adds the column {name + MASK_SUFFIX!r}",
             )
 
@@ -187,14 +213,22 @@ class BlockValues:
         if dtype is None:
             raise column_layout.refusal(
                 column,
-                f"PyTorch {torch.__version__} has no {array.dtype}: SupplyDataset(dtypes="
-                f"{{{column.name!r}: torch.long}}) converts it",
+                f"PyTorch {torch.__version__} has no {array.dtype}: dtypes={{{column.name!r}: torch.long}} converts it",
             )
         return torch.from_numpy(array.astype(torch.empty(0, dtype=dtype).numpy().dtype))
 
 
+def _is_mask(fill: Any) -> bool:
+    # Not by == alone, which NumPy has for each element.
+    return isinstance(fill, str) and fill == MASK
+
+
+def _empty(column: _core.Column) -> str | bytes:
+    return "" if column.format == "u" else b""
+
+
 def _common_length(column: _core.Column) -> int:
-    return column_layout.common_length(column, f"SupplyDataset(ragged={{{column.name!r}: 'list'}}), or 'jagged'")
+    return column_layout.common_length(column, f"set ragged={{{column.name!r}: 'list'}}, or 'jagged'")
 
 
 def _valid(column: _core.Column) -> numpy.ndarray:

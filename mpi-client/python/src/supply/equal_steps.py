@@ -34,8 +34,6 @@ class EqualSteps:
         self, uneven: str, batch_size: int, process_group: distributed.ProcessGroup | None, limit: float
     ) -> None:
         """limit: seconds to wait for the other ranks, if the group is its own."""
-        if uneven not in ("keep", "drop", "pad"):
-            raise ValueError(f"uneven is {uneven!r}, must be 'keep', 'drop' or 'pad'")
         self._uneven = uneven
         self._batch_size = batch_size
         self._group = process_group

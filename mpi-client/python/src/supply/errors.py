@@ -1,4 +1,15 @@
-"""The exceptions. Each text names the pair, the file and the setting to change; most texts come from libsupply."""
+"""The exceptions. Each text says what is wrong, where, and what to do; most texts of a rank come from libsupply.
+
+Every exception of this package is a SupplyError:
+
+* On a rank its class says what failed. A wrong option or argument is a ConfigError, which is a ValueError, too.
+* On the driver (supply.spark, supply.linalg) it is a RunError, for a wrong argument as for a run that failed.
+* If a limit has passed, it is a SupplyTimeoutError on both sides.
+
+Python's own protocols keep Python's exceptions: TypeError for an option that does not exist and for a len() that is not
+known, KeyError for a column that a block does not have, AttributeError for a name. Exceptions of your own functions in
+your own process pass through, and so do Spark's.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +20,8 @@ class SupplyError(RuntimeError):
     status = "SUPPLY_ERROR_ARGUMENT"
 
 
-class ConfigError(SupplyError):
-    """Config files, options or paths are missing or wrong."""
+class ConfigError(SupplyError, ValueError):
+    """Config files, options, arguments or paths are missing or wrong."""
 
     status = "SUPPLY_ERROR_CONFIG"
 
@@ -28,7 +39,7 @@ class SupplyOSError(SupplyError, OSError):
 
 
 class SupplyTimeoutError(SupplyError, TimeoutError):
-    """The task did not attach, died, or supplied nothing for longer than the timeout."""
+    """A limit has passed: the task did not attach, died, or supplied nothing, or another rank did not answer."""
 
 
 class SparkError(SupplyError):
@@ -54,7 +65,7 @@ class ColumnError(SupplyError, TypeError):
 
 
 class RunError(SupplyError):
-    """A run of supply.spark that could not start or that failed. The text names the cause and what to do."""
+    """Anything of supply.spark and supply.linalg: wrong input, or a run that could not start or that failed."""
 
 
 class RunTimeoutError(RunError, SupplyTimeoutError):

@@ -10,6 +10,7 @@ from typing import Any, Protocol, Union, runtime_checkable
 
 from supply import _core
 from supply.errors import ConfigError
+from supply.sizes import optional_size
 
 # Seconds, if neither open() nor SUPPLY_TIMEOUT sets it (options.c).
 _TIMEOUT = 120
@@ -31,8 +32,8 @@ class Exchange:
     nulls_together: of "hash" and "range". Elements whose value is null form one group, with "range" the last one.
     fraction: of "all". The part of each window that is dealt; the rest stays. None: 1.
     seed: of "all". The seed of the order.
-    window_bytes: bytes that a rank contributes to one exchange. 0: half of the ring.
-    memory_bytes: of "range". What a rank keeps in memory of an epoch; more goes to spill_folder, sorted. 0: 1 GiB.
+    window: what a rank contributes to one exchange: bytes, or a text as "1MiB". None: half of the ring.
+    memory: of "range". What a rank keeps in memory of an epoch; more goes to spill_folder, sorted. None: 1 GiB.
     spill_folder: of "range". None: TMPDIR, or /tmp.
     """
 
@@ -41,8 +42,8 @@ class Exchange:
     nulls_together: bool = False
     fraction: float | None = None
     seed: int = 0
-    window_bytes: int = 0
-    memory_bytes: int = 0
+    window: int | str | None = None
+    memory: int | str | None = None
     spill_folder: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
@@ -52,9 +53,8 @@ class Exchange:
             raise ConfigError(f"fraction is {self.fraction}, must be above 0 and at most 1")
         if not 0 <= self.seed < 2**64:
             raise ConfigError(f"seed is {self.seed}, must be from 0 to {2**64 - 1}")
-        for name, size in (("window_bytes", self.window_bytes), ("memory_bytes", self.memory_bytes)):
-            if size < 0:
-                raise ConfigError(f"{name} is {size}, must be 0 or more")
+        optional_size("window", self.window)
+        optional_size("memory", self.memory)
 
     def _open(self, pair: _core.Pair, transport: Transport) -> None:
         """From now on the pair's blocks have elements of all ranks. Collective."""
@@ -65,8 +65,8 @@ class Exchange:
             nulls_together=self.nulls_together,
             fraction=self.fraction or 0,
             seed=self.seed,
-            window_bytes=self.window_bytes,
-            memory_bytes=self.memory_bytes,
+            window_bytes=optional_size("window", self.window) or 0,
+            memory_bytes=optional_size("memory", self.memory) or 0,
             spill_folder=os.fspath(self.spill_folder or ""),
         )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch.utils.data
 
 from supply.epoch import Epoch
+from supply.errors import ConfigError
 from supply.worker_memory import PREFETCH_FACTOR
 from supply.worker_side import count_in_worker
 
@@ -27,9 +28,9 @@ class DataLoader(torch.utils.data.DataLoader):
 
     def __init__(self, dataset: SupplyDataset | Epoch, batch_size: None = None, **options: Any) -> None:
         if batch_size is not None:
-            raise ValueError("set the size with SupplyDataset(batch_size=...): leave out that of the DataLoader")
+            raise ConfigError("set the size with SupplyDataset(batch_size=...): leave out that of the DataLoader")
         if not options.get("in_order", True):
-            raise ValueError("in_order=False: state_dict() needs the order of the batches: leave it out")
+            raise ConfigError("in_order=False: state_dict() needs the order of the batches: leave it out")
         if options.get("num_workers"):
             prefetch_factor = options.get("prefetch_factor") or PREFETCH_FACTOR
             options["worker_init_fn"] = partial(count_in_worker, options.get("worker_init_fn"), prefetch_factor)

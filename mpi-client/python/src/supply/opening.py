@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import pathlib
 from typing import TYPE_CHECKING, Any, Union
 
 from supply import _core
+from supply.arguments import refuse_unknown, seconds, whole_number
 from supply.errors import ConfigError
 from supply.exchange import Policy, exchange_of, transport_over
 from supply.feeders import Job, job_of
 from supply.pair import Supply
+from supply.sizes import optional_size
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -25,8 +28,8 @@ def open(
     *,
     rank: int | None = None,
     timeout: float | None = None,
-    ring: int | None = None,
-    block: int | None = None,
+    ring: int | str | None = None,
+    block: int | str | None = None,
     group: str | None = None,
     position: str | None = None,
     results_folder: Path | None = None,
@@ -42,7 +45,8 @@ def open(
         environment.
     rank: the rank's number in the job, which Spark's task compares with its own. None: from the launcher's environment.
     timeout: limit of each wait in seconds. None: SUPPLY_TIMEOUT, or 120.
-    ring, block: bytes of the ring and of a block. None: from the config line, or four blocks of 2 MiB.
+    ring, block: sizes of the ring and of a block: bytes, or a text as "8MiB". None: from the config line, or four
+        blocks of 2 MiB.
     group: the group whose members may feed this rank. None: from the config line (docs/SECURITY.md).
     position: resume after this position of an earlier run of the same plan: partitions, ranks, seed, shuffle, uneven.
         None: from the beginning.
@@ -60,6 +64,11 @@ def open(
 
     Raises ConfigError, InUseError, NoSpaceError, SupplyOSError, SupplyMemoryError, SupplyError.
     """
+    for name, number in (("local_rank", local_rank), ("rank", rank)):
+        if number is not None:
+            whole_number(name, number)
+    if timeout is not None:
+        seconds("timeout", timeout)
     if exchange is None and comm is not None:
         raise ConfigError("comm is only for an exchange: set exchange=, too, or leave comm out")
     policy = None if exchange is None else exchange_of(exchange)
@@ -75,8 +84,8 @@ def open(
         local_rank=-1 if local_rank is None else local_rank,
         rank=-1 if rank is None else rank,
         timeout=timeout or 0,
-        ring_bytes=ring or 0,
-        block_bytes=block or 0,
+        ring_bytes=optional_size("ring", ring) or 0,
+        block_bytes=optional_size("block", block) or 0,
         group=group or "",
         position=position or "",
         results_folder=os.fspath(results_folder or ""),
@@ -92,11 +101,16 @@ def open(
     return Supply(pair, None if job is None else job.comm)
 
 
+# Those that have a name.
+OPEN_OPTIONS = tuple(inspect.signature(open).parameters)[2:]
+
+
 def from_comm(comm: MPI.Comm, config: Config = None, **options: Any) -> Supply:
     """As open(), with both ranks from an mpi4py communicator that spans the job, as MPI.COMM_WORLD does. Collective.
 
     options: timeout, ring, block, group, position, results_folder and exchange of open(). The exchange uses `comm`.
     """
+    refuse_unknown("from_comm", options, OPEN_OPTIONS)
     if options.get("exchange") is not None:
         options.setdefault("comm", comm)
     return open(config, _local_rank(comm), rank=comm.rank, **options)

@@ -15,23 +15,26 @@ import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
 from supply import positions
+from supply.arguments import refuse_unknown
 from supply.batch import Batch, Jagged, copied, rows_of
 from supply.batches import Batches
 from supply.block import Block
 from supply.block_values import BlockValues
 from supply.closing import Closing
+from supply.dataset_options import check_options, column_names
 from supply.epoch import Epoch
 from supply.epoch_blocks import EpochBlocks
 from supply.equal_steps import EqualSteps, Step
-from supply.errors import SupplyError
+from supply.errors import ConfigError, SupplyError
 from supply.exchange import exchange_of, limit_of, transport_over
 from supply.feeders import job_of
 from supply.loader import DataLoader
-from supply.opening import Config
+from supply.opening import OPEN_OPTIONS, Config
 from supply.opening import open as open_supply
 from supply.pair import Supply
 from supply.pinned import PendingCopies, Stream, next_block, pin_batches
 from supply.results import Result
+from supply.sizes import optional_size
 from supply.worker_side import WorkerSide
 from supply.workers import Workers
 
@@ -59,8 +62,9 @@ class SupplyDataset(Closing, IterableDataset):
     dtypes: types of tensors by column, as {"label": torch.long}. The other columns keep Spark's types.
     ragged: forms of text or bytes of different lengths, by column: "list", or "jagged" for Jagged. Text is a list if it
         is not named here. Bytes that are not named must all have one length, and are a tensor of uint8.
-    nulls: by column, the value that a null gets; or "mask": a null is 0, and the batch has a column NAME_mask of bool
-        that is True for elements with a value. In a list a null is None.
+    nulls: by column, the value that a null gets: a number, for text a text, for bytes in a list or jagged bytes; or
+        "mask": a null is 0 or empty, and the batch has a column NAME_mask of bool that is True for elements with a
+        value. Without it, a null in a list is None, and a null elsewhere is an error.
     uneven: the end of an epoch if ranks have different numbers of elements. "keep": the last batch may be smaller, and
         ranks may have different numbers of batches. "drop": all ranks have as many batches as the rank with the fewest
         full ones. "pad": all ranks have as many batches as the rank with the most, and all are full: elements and
@@ -96,16 +100,18 @@ class SupplyDataset(Closing, IterableDataset):
         **options: Any,
     ) -> None:
         super().__init__()
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}, must be 1 or more")
-        if isinstance(columns, str) or not columns:
-            raise ValueError("columns must be a list of one or more column names")
+        names = column_names(columns)
+        check_options(
+            names, batch_size=batch_size, uneven=uneven, transform=transform, collate_fn=collate_fn, dtypes=dtypes,
+            ragged=ragged, nulls=nulls,
+        )  # fmt: skip
         if "position" in options:
-            raise ValueError("load_state_dict() sets the position: leave position out")
-        if transform is not None and collate_fn is not None:
-            raise ValueError("set either transform or collate_fn: one can call the other")
+            raise ConfigError("load_state_dict() sets the position: leave position out")
+        refuse_unknown("SupplyDataset", options, OPEN_OPTIONS)
+        for size in ("ring", "block"):
+            optional_size(size, options.get(size))
         if not isinstance(pin_memory, bool) and not zero_copy:
-            raise ValueError(
+            raise ConfigError(
                 "pin_memory=stream needs zero_copy=True; without it PyTorch itself knows when copies end: set "
                 "pin_memory=True"
             )
@@ -121,10 +127,10 @@ class SupplyDataset(Closing, IterableDataset):
             comm = options.get("comm")
             options["comm"] = transport_over(self.comm if comm is None else comm, options.get("timeout"))
         self._options = options
-        values = BlockValues(columns, dtypes or {}, ragged or {}, nulls or {})
+        values = BlockValues(names, dtypes or {}, ragged or {}, nulls or {})
         self._batches = Batches(values, batch_size, dtypes or {}, zero_copy, bool(pin_memory))
         self._batches_of_workers = Batches(values, batch_size, dtypes or {}, zero_copy=True, pin=False)
-        self.columns = list(columns)
+        self.columns = names
         self._is_zero_copy = zero_copy
         self._transform = transform if collate_fn is None else partial(_collated, collate_fn)
         self._steps = EqualSteps(uneven, batch_size, process_group, limit_of(options.get("timeout")))

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 
+from supply.errors import RunError
 from supply.ranks import python_path
 from supply.ranks.cores import OMP_NUM_THREADS
 
@@ -39,4 +40,4 @@ def run_node(host: str, threads: str, spec: bytes) -> None:
                 # A node process that was killed has left them.
                 pickle.loads(spec).files.remove()
     if status != 0:
-        raise RuntimeError(f"the node process of {host} ended with status {status}")
+        raise RunError(f"the node process of {host} ended with status {status}")

@@ -38,8 +38,3 @@ def in_words_of_run(text: str) -> str:
     for pattern, words in _PHRASES:
         text = re.sub(pattern, words, text)
     return _OPTION.sub(lambda found: _OPTIONS.get(found[1], found[0]), text)
-
-
-def names_start_timeout(text: str) -> bool:
-    """Whether a message in the words of run is about that limit."""
-    return re.search(r"\bstart_timeout\)", text) is not None

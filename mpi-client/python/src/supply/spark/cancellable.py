@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from supply.errors import RunError
+from supply.errors import RunError, RunTimeoutError
 from supply.spark.threads import in_thread
 
 # How long a cancelled call may take to end, and when it is cancelled again until then.
@@ -52,6 +52,11 @@ def _of_python(error: BaseException) -> BaseException:
     java = getattr(error, "java_exception", None)
     if java is None or not java.getClass().getName().startswith("supply."):
         return error
-    known = RunError(java.getMessage())
+    known = (RunTimeoutError if is_timeout(java) else RunError)(java.getMessage())
     known.__cause__ = error
     return known
+
+
+def is_timeout(java: Any) -> bool:
+    """Whether an exception of this product's JVM says that a limit has passed."""
+    return bool(java.getClass().getName().startswith("supply.core.") and java.isTimeout())

@@ -2,29 +2,80 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-import inspect
-import math
-from collections.abc import Sequence
+import numbers
+import os
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import cloudpickle
+from pyspark.sql import DataFrame
 
-from supply.errors import RunError, SupplyError
+from supply.arguments import close_to, shown
+from supply.dataset_options import MASK, column_names
+from supply.errors import ConfigError, RunError, SupplyError
 from supply.result_schema import fields_of
 
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 _SUPPLIED = (*_NUMBERS, "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz")
 
 
-def check_session(df: Any) -> Any:
-    """The SparkContext of a DataFrame."""
-    if type(df).__module__.startswith("pyspark.sql.connect"):
+@contextlib.contextmanager
+def as_run_errors() -> Iterator[None]:
+    """On the driver, also a wrong argument is a RunError (supply/errors.py)."""
+    try:
+        yield
+    except ConfigError as error:
+        raise RunError(str(error)) from None
+
+
+def check_frame(df: Any, name: str = "df") -> None:
+    """Refuses what is no DataFrame of Spark Classic."""
+    if _module_of(df).startswith("pyspark.sql.connect"):
         raise RunError(
             "Supplier.run needs a session of Spark Classic, because it starts tasks on the executors: over Spark "
             "Connect, start the ranks yourself and use df.write.format('supply') (docs/DATAFRAMES.md)"
         )
+    if not isinstance(df, DataFrame):
+        raise RunError(f"{name} must be a DataFrame of Spark, and is of type {_type_of(df)}: {_frame_of(df, name)}")
+    if df.isStreaming:
+        raise RunError(
+            f"{name} is a stream: start the ranks yourself, and supply it with {name}.writeStream.format('supply') "
+            "(docs/DATAFRAMES.md)"
+        )
+
+
+def _type_of(value: Any) -> str:
+    package = _module_of(value).partition(".")[0]
+    return ("" if package == "builtins" else f"{package}.") + type(value).__name__
+
+
+def _frame_of(value: Any, name: str) -> str:
+    """How to make a DataFrame of it."""
+    package, kind = _module_of(value).partition(".")[0], type(value).__name__
+    if isinstance(value, (str, os.PathLike)):
+        return "read the file first, as with spark.read.parquet(path)"
+    if _module_of(value).startswith("pyspark.pandas"):
+        return f"pass {name}.to_spark()"
+    if kind == "GroupedData":
+        return "aggregate its groups first, as with .agg(...)"
+    if package == "polars":
+        return f"pass spark.createDataFrame({name}{'.collect()' if kind == 'LazyFrame' else ''}.to_pandas())"
+    if package == "pyarrow":
+        return f"pass spark.createDataFrame({name}.to_pandas())"
+    if package == "pandas" or kind in ("RDD", "PipelinedRDD", "list"):
+        return f"pass spark.createDataFrame({name})"
+    return "make one with spark.createDataFrame(...) or spark.read"
+
+
+def _module_of(value: Any) -> str:
+    return type(value).__module__
+
+
+def check_session(df: Any) -> Any:
+    """The SparkContext of a DataFrame."""
+    check_frame(df)
     context = df.sparkSession.sparkContext
     check_running(context, "the session of df")
     check_jar(context)
@@ -56,19 +107,54 @@ def check_jar(context: Any) -> None:
         raise RunError(f"{built_for.mismatch()}: {built_for.fix()}")
 
 
-def check_columns(df: Any, columns: Sequence[str], name: str = "df") -> None:
-    """Refuses missing columns and columns of types that ranks cannot get."""
-    if isinstance(columns, str) or not columns:
-        raise RunError(f"columns is {columns!r}: it must be a list of one or more names of columns")
-    types = {field.name: field.dataType for field in df.schema.fields}
-    problems = [f"'{column}' is not a column" for column in columns if column not in types]
-    problems += [
-        f"'{column}' is {types[column].simpleString()}: {_fix(types[column])}"
-        for column in columns
-        if column in types and not _is_supplied(types[column])
-    ]
+def check_columns(df: DataFrame, columns: Any, name: str = "df") -> list[str]:
+    """The names of the columns that ranks get. columns: as the user gives them; None: all.
+
+    Refuses those that are missing or double, and those of types that ranks cannot get.
+    """
+    names = list(df.columns) if columns is None else column_names(columns)
+    if not names:
+        raise RunError(f"{name} has no columns")
+    fields = df.schema.fields
+    is_case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
+    types = {field.name: field.dataType for field in fields}
+    problems = []
+    for column in dict.fromkeys(names):
+        alike = [
+            f.name for f in fields if f.name == column or not is_case_sensitive and f.name.lower() == column.lower()
+        ]
+        if column not in types:
+            problems.append(f"'{column}' is not a column{close_to(column, types)}")
+        elif len(alike) > 1:
+            both = " and ".join(f"'{other}'" for other in alike)
+            problems.append(f"{name} has the columns {both}, which are one name for Spark: rename or drop one")
+        elif not _is_supplied(types[column]):
+            problems.append(f"'{column}' is {types[column].simpleString()}: {_fix(types[column])}")
     if problems:
-        raise RunError(f"{'; '.join(problems)} (columns of {name}: {', '.join(types)})")
+        raise RunError(f"{'; '.join(problems)} (columns of {name}: {', '.join(field.name for field in fields)})")
+    return names
+
+
+def check_nulls(df: DataFrame, nulls: Mapping[str, Any] | None, ragged: Any, dtypes: Any) -> None:
+    """Refuses values for nulls that the columns cannot have. The options were checked for themselves before."""
+    for name, fill in (nulls or {}).items():
+        kind = df.schema[name].dataType
+        element = kind.elementType.typeName() if kind.typeName() == "array" else kind.typeName()
+        if isinstance(fill, str) and fill == MASK:
+            continue
+        if element == "string":
+            fits, needs = isinstance(fill, str), "a text"
+        elif element == "binary" and name in (ragged or {}):
+            fits, needs = isinstance(fill, bytes), "bytes"
+        else:
+            fits, needs = not isinstance(fill, (str, bytes)), "a number"
+            is_whole = fits and (not isinstance(fill, numbers.Real) or float(fill).is_integer())
+            if fits and not is_whole and name not in (dtypes or {}) and element not in ("float", "double"):
+                fits, needs = False, f"a whole number, or dtypes={{{name!r}: torch.float32}}"
+        if not fits:
+            raise RunError(
+                f"nulls gives {shown(fill)} for {name!r}, which is {kind.simpleString()}: give {needs} or {MASK!r}"
+            )
 
 
 def exchange_over(shuffle: str, launcher: str, backend: str | None) -> str | None:
@@ -116,59 +202,3 @@ def result_schema(schema: Any) -> str:
 
 def _text_of(field: Any) -> str:
     return f"`{field.name}` {field.dataType.simpleString()}{'' if field.nullable else ' not null'}"
-
-
-def check_arguments(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Refuses arguments that the function does not take."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        # A script, or a function in C.
-        return
-    try:
-        signature.bind(None, *args, **kwargs)
-    except TypeError as error:
-        raise RunError(
-            f"{getattr(function, '__name__', function)}{signature} cannot be called with the data, "
-            f"args={tuple(args)!r} and kwargs={kwargs!r}: {error}"
-        ) from None
-
-
-def pickled(job: Any, function: Any) -> bytes:
-    """The job for the ranks. Names the object that cannot be pickled."""
-    try:
-        return bytes(cloudpickle.dumps(job))
-    except Exception as error:
-        names = [
-            f"'{name}' ({type(value).__name__})" for name, value in _captured(job, function) if not _pickles(value)
-        ]
-        what = f"{', '.join(names)} cannot be pickled" if names else "it cannot be pickled"
-        raise RunError(
-            f"the function {getattr(function, '__name__', function)} cannot go to the ranks: {what} ({error}): make it "
-            "inside the function, or pass what it is made from"
-        ) from error
-
-
-def _captured(job: Any, function: Any) -> list[tuple[str, Any]]:
-    captured = {**job.data.options, **{f"args[{i}]": value for i, value in enumerate(job.args)}, **job.kwargs}
-    if inspect.isfunction(function):
-        variables = inspect.getclosurevars(function)
-        captured = {**variables.globals, **variables.nonlocals, **captured}
-    return list(captured.items())
-
-
-def _pickles(value: Any) -> bool:
-    try:
-        cloudpickle.dumps(value)
-    except Exception:
-        return False
-    return True
-
-
-def check_limits(start_timeout: float, stall_timeout: float | None) -> None:
-    """Refuses limits that are not above 0. A stall_timeout of None is no limit."""
-    for name, seconds in (("start_timeout", start_timeout), ("stall_timeout", stall_timeout)):
-        if not (seconds is None and name == "stall_timeout") and not (
-            isinstance(seconds, (int, float)) and 0 < seconds < math.inf
-        ):
-            raise RunError(f"{name} is {seconds!r}: it must be a number of seconds above 0")

@@ -13,8 +13,9 @@ from py4j.protocol import Py4JError
 from supply.errors import RankError, RunError, RunTimeoutError
 from supply.ranks import exceptions
 from supply.ranks.messages import Failure, RankEnded
-from supply.ranks.words import in_words_of_run, names_start_timeout
+from supply.ranks.words import in_words_of_run
 from supply.shared_memory import FOLDER
+from supply.spark.cancellable import is_timeout
 
 
 class Priority(IntEnum):
@@ -81,13 +82,14 @@ def of_process(ended: RankEnded) -> Cause:
 
 def of_job(context: Any, what: str, error: BaseException) -> Cause:
     """what: the job, for the text."""
-    name, text = _class_of_supply(error), text_of(context, error)
+    name, has_passed = _of_supply(error)
+    text = text_of(context, error)
     if name is not None:
         text = in_words_of_run(text)
-    kind = RunTimeoutError if names_start_timeout(text) else RunError
+    known = RunTimeoutError if has_passed else RunError
     if name in _OF_RANKS:
-        return Cause(Priority.PAIR, kind(text), error)
-    return Cause(Priority.FILES if name in _OF_FILES else Priority.SPARK, kind(f"{what}: {text}"), error)
+        return Cause(Priority.PAIR, known(text), error)
+    return Cause(Priority.FILES if name in _OF_FILES else Priority.SPARK, known(f"{what}: {text}"), error)
 
 
 def text_of(context: Any, error: BaseException) -> str:
@@ -109,13 +111,13 @@ def _java(error: BaseException) -> Any:
     return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
-def _class_of_supply(error: BaseException) -> str | None:
-    """The name of the first class of this product in the JVM's exceptions."""
+def _of_supply(error: BaseException) -> tuple[str | None, bool]:
+    """The first class of this product among the JVM's exceptions, and whether a limit has passed."""
     with contextlib.suppress(Py4JError, OSError):
         java = _java(error)
         while java is not None:
             name: str = java.getClass().getName()
             if name.startswith("supply."):
-                return name.rpartition(".")[2]
+                return name.rpartition(".")[2], is_timeout(java)
             java = java.getCause()
-    return None
+    return None, False

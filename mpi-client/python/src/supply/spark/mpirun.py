@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from supply.errors import RunError
+from supply.errors import RunError, RunTimeoutError
 from supply.ranks.cores import OMP_NUM_THREADS
 from supply.spark.host_file import read_host_file
 
@@ -86,7 +86,7 @@ def _version(mpirun: str) -> bytes:
             [mpirun, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_SECONDS, check=False
         ).stdout
     except subprocess.TimeoutExpired as error:
-        raise RunError(f"'{mpirun} --version' did not end within {_VERSION_SECONDS} s") from error
+        raise RunTimeoutError(f"'{mpirun} --version' did not end within {_VERSION_SECONDS} s") from error
     if not version.startswith(b"HYDRA") and b"Open MPI" not in version:
         raise RunError(
             f"'{mpirun}' is neither Open MPI's mpirun nor MPICH's mpiexec: name one of them in MPIRUN, or start the "

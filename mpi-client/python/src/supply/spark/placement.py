@@ -68,6 +68,7 @@ def _wait_for(
     context: Any, timeout: float, option: str, find: Callable[[_Slots], _Found], too_few: Callable[[_Slots], str]
 ) -> _Found:
     """find: returns an empty value if the slots do not suffice. too_few: returns the text of the error."""
+    _refuse_dynamic_allocation(context)
     end = time.monotonic() + timeout
     while True:
         nodes = _jvm_nodes(context)
@@ -82,6 +83,17 @@ def _wait_for(
         if is_late:
             raise RunTimeoutError(f"{too_few(slots)} (waited {timeout:g} s for more executors; {option})")
         time.sleep(_POLL_SECONDS)
+
+
+def _refuse_dynamic_allocation(context: Any) -> None:
+    """Executors would come with tasks only, and the tasks of a run start when all its executors are there."""
+    enabled = context.getConf().get("spark.dynamicAllocation.enabled", "false")
+    if enabled == "true" and not context._jsc.sc().isLocal():
+        raise RunError(
+            "spark.dynamicAllocation.enabled is true, and ranks need a fixed number of executors: set it to false, and "
+            "spark.executor.instances and spark.executor.cores to the executors that this program needs, when the "
+            "session is made"
+        )
 
 
 def gpus_of_hosts(context: Any) -> dict[str, str]:

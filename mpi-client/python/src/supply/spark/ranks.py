@@ -11,15 +11,17 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from supply.arguments import seconds, whole_number
 from supply.errors import RunError
 from supply.ranks.run_files import RunFiles
 from supply.sizes import optional_size
 from supply.spark.cancellable import run_cancellable
-from supply.spark.checks import check_running
+from supply.spark.checks import as_run_errors, check_frame, check_running
 from supply.spark.matrix import Matrix
 from supply.spark.mllib import java_matrix
 from supply.spark.progress import RoutineProgress
 from supply.spark.rank_files import RankFiles, find_rank_files
+from supply.spark.run_options import check_folder
 from supply.spark.server import Server
 
 if TYPE_CHECKING:
@@ -58,14 +60,17 @@ class Ranks:
         block: int | str | None = None,
         timeout: float = 120,
     ) -> None:
-        files = RunFiles(
-            os.fspath(folder),
-            f"supply-{uuid.uuid4().hex[:12]}",
-            ("matrix",),
-            ranks,
-            optional_size("ring", ring),
-            optional_size("block", block),
-        )
+        with as_run_errors():
+            whole_number("ranks", ranks, 1)
+            seconds("timeout", timeout)
+            files = RunFiles(
+                check_folder(folder),
+                f"supply-{uuid.uuid4().hex[:12]}",
+                ("matrix",),
+                ranks,
+                optional_size("ring", ring),
+                optional_size("block", block),
+            )
         mapped_files, named_pipes = files.config("matrix")
         environment = {
             "SUPPLY_MAPPED_FILES": mapped_files,
@@ -180,6 +185,7 @@ class Ranks:
             return self._held(self._ask(lambda: from_mllib.matrix(self._ranks, mllib, sparse)))
         if features is None:
             raise RunError("features is not set: name the columns of the DataFrame that are the rows of the matrix")
+        check_frame(df)
         names = [features] if isinstance(features, str) else list(features)
         offload = self._spark._jvm.supply.python.Offload
         return self._held(self._ask(lambda: offload.matrix(self._ranks, df._jdf, names, key, sparse)))

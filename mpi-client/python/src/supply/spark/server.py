@@ -8,7 +8,7 @@ import os
 import threading
 from typing import Any
 
-from supply.errors import RankError, RunError
+from supply.errors import RankError, RunError, RunTimeoutError
 from supply.ranks.control import Control, Peer
 from supply.ranks.messages import Output, Stop
 from supply.ranks.run_files import RunFiles
@@ -96,7 +96,7 @@ class Server:
             hosts = self._launcher.hosts
         self.check()
         if hosts is None:
-            raise RunError(
+            raise RunTimeoutError(
                 f"not all of the {ranks} ranks have started within {timeout:g} s: if their nodes cannot connect to the "
                 f"driver at {driver_addresses(context)[1]}, set spark.driver.host"
             )

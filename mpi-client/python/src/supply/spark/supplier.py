@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from supply.arguments import names_unknown_options, one_of, seconds, whole_number
+from supply.dataset_options import check_options
 from supply.errors import RunError
 from supply.ranks.job import DataSpec, Job
 from supply.ranks.run_files import RunFiles
@@ -13,9 +15,11 @@ from supply.ranks.script import Script
 from supply.sizes import optional_size
 from supply.spark import checks
 from supply.spark.column_names import quoted
+from supply.spark.function_checks import check_arguments, check_function, pickled
 from supply.spark.launcher import make_launcher
 from supply.spark.rank_environment import rank_environment
 from supply.spark.run import Limits, Run
+from supply.spark.run_options import check_environment, check_folder, check_order, check_resident
 from supply.spark.spark_jobs import Supplied
 
 if TYPE_CHECKING:
@@ -67,19 +71,20 @@ class Supplier:
         host_file: str | os.PathLike[str] | None = None,
         ring: int | str | None = None,
         block: int | str | None = None,
-        folder: str = "/dev/shm",
+        folder: str | os.PathLike[str] = "/dev/shm",
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        if ranks < 1:
-            raise ValueError(f"ranks is {ranks}, must be 1 or more")
-        self._ranks = ranks
+        with checks.as_run_errors():
+            self._ranks = whole_number("ranks", ranks, 1)
+            one_of("launcher", launcher, ("torch", "mpirun"))
+            self._ring = optional_size("ring", ring)
+            self._block = optional_size("block", block)
+            self._folder = check_folder(folder)
+            self._environment = check_environment(environment)
         self._launcher = launcher
         self._host_file = host_file
-        self._ring = optional_size("ring", ring)
-        self._block = optional_size("block", block)
-        self._folder = folder
-        self._environment = dict(environment or {})
 
+    @names_unknown_options(": arguments of the function go in args=(…) and kwargs={…}")
     def run(
         self,
         function: Callable[..., Any] | str | os.PathLike[str],
@@ -87,7 +92,7 @@ class Supplier:
         *,
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
-        columns: Sequence[str] | None = None,
+        columns: Iterable[str] | None = None,
         batch_size: int = 32,
         epochs: int = 1,
         seed: int = 0,
@@ -147,18 +152,28 @@ class Supplier:
         fails.
         """
         context = checks.check_session(df)
-        checks.check_limits(start_timeout, stall_timeout)
-        columns = df.columns if columns is None else columns
-        checks.check_columns(df, columns)
+        uneven = ("keep" if backend is None else "pad") if uneven is None else uneven
+        with checks.as_run_errors():
+            columns = checks.check_columns(df, columns)
+            check_options(
+                columns, batch_size=batch_size, uneven=uneven, transform=transform, collate_fn=collate_fn,
+                dtypes=dtypes, ragged=ragged, nulls=nulls,
+            )  # fmt: skip
+            check_order(epochs, seed, shuffle, shuffle_buffer, exchange_fraction, block_elements)
+            check_resident(resident, resident_folder, resident_quota, keep, shuffle)
+            seconds("start_timeout", start_timeout)
+            if stall_timeout is not None:
+                seconds("stall_timeout", stall_timeout)
+        checks.check_nulls(df, nulls, ragged, dtypes)
         if validation is not None:
+            checks.check_frame(validation, "validation")
             checks.check_columns(validation, columns, "validation")
-        uneven = uneven or ("keep" if backend is None else "pad")
         over = checks.exchange_over(shuffle, self._launcher, backend)
+        check_function(function)
         script, call = (
             (None, function) if callable(function) else (Script.read(function, not context._jsc.sc().isLocal()), None)
         )
-        kwargs = dict(kwargs or {})
-        checks.check_arguments(call, args, kwargs)
+        args, kwargs = check_arguments(call, args, kwargs)
         schema = None if results is None else checks.result_schema(results)
         positions = None if resume is None else resume_positions(resume)
         kinds = ("train",) if validation is None else ("train", "validation")
@@ -166,7 +181,7 @@ class Supplier:
         pairs = launcher.reserve(context, len(kinds), start_timeout)
         files = RunFiles(self._folder, f"supply-{os.urandom(6).hex()}", kinds, pairs, self._ring, self._block)
         dataset = {
-            "columns": list(columns), "batch_size": batch_size, "timeout": _NO_LIMIT_SECONDS,
+            "columns": columns, "batch_size": batch_size, "timeout": _NO_LIMIT_SECONDS,
             "uneven": uneven,
             "transform": transform, "collate_fn": collate_fn, "dtypes": dtypes, "ragged": ragged, "nulls": nulls,
             "zero_copy": zero_copy, "pin_memory": pin_memory,
@@ -174,7 +189,7 @@ class Supplier:
         data = DataSpec(files.config("train"), dataset, epochs, positions, results=schema, exchange_over=over)
         if validation is not None:
             data.validation = DataSpec(files.config("validation"), {**dataset, "uneven": "keep"}, epochs)
-        payload = checks.pickled(Job(call, script, tuple(args), kwargs, data), function)
+        payload = pickled(Job(call, script, args, kwargs, data), function)
         options = {
             "ranks": self._ranks, "epochs": epochs, "seed": seed, "shuffle": shuffle, "shuffle-buffer": shuffle_buffer,
             "exchange-fraction": exchange_fraction,

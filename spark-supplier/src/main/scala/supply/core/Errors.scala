@@ -5,31 +5,40 @@ package supply.core
  * wrong, where, and what to do. `retry`: another attempt of the same task may succeed.
  */
 sealed abstract class SupplyException(message: String, cause: Throwable, val retry: Boolean)
-    extends RuntimeException(message, cause)
+    extends RuntimeException(message, cause) {
+
+  /** Whether a time limit of the user has passed: in Python such an error is a SupplyTimeoutError. */
+  def isTimeout: Boolean = false
+}
 
 /** Options or config files are missing or wrong. */
 final class ConfigException(message: String, cause: Throwable = null)
     extends SupplyException(message, cause, retry = false)
 
 /** The source cannot be read. */
-final class SourceException(message: String, cause: Throwable = null)
+final class SourceException(message: String, cause: Throwable = null,
+    override val isTimeout: Boolean = false)
     extends SupplyException(message, cause, retry = false)
 
 /** The cluster does not have what the run needs. */
-final class PlacementException(message: String)
+final class PlacementException(message: String, override val isTimeout: Boolean = false)
     extends SupplyException(message, null, retry = false)
 
 /** A task runs on another node than its rank. */
 final class MisplacedException(message: String) extends SupplyException(message, null, retry = true)
 
 /** The rank did not open its pair, or stalled. */
-final class RankException(message: String) extends SupplyException(message, null, retry = false)
+final class RankException(message: String, override val isTimeout: Boolean = false)
+    extends SupplyException(message, null, retry = false)
 
 /** Another attempt of the same task holds the pair. */
-final class PairHeldException(message: String) extends SupplyException(message, null, retry = false)
+final class PairHeldException(message: String)
+    extends SupplyException(message, null, retry = false) {
+  override def isTimeout: Boolean = true
+}
 
 /** The rank failed or died before it had all its data. */
-final class RankEndedException(message: String)
+final class RankEndedException(message: String, override val isTimeout: Boolean = false)
     extends SupplyException(message, null, retry = false)
 
 /** The mapped file or a request violates proto/PROTOCOL.md. */

@@ -53,7 +53,8 @@ private[supply] object NodeJob {
         } catch {
           case _: TimeoutException => throw new PlacementException(
               f"$description%s: not every node has answered within $seconds%.0f s: Spark needs an executor with a " +
-                "free core on each node that has ranks")
+                "free core on each node that has ranks",
+              isTimeout = true)
         } finally job.cancel()
         received.values.asScala.toSeq
       }

@@ -56,7 +56,8 @@ private[supply] object TaskSlots {
       throw new PlacementException(
         s"$ranks ranks need $ranks tasks at once, but Spark (${sc.master}) has slots for $slots: " +
           (if (sc.isLocal) s"use --master local[$ranks]"
-           else "raise --num-executors or --executor-cores, or lower spark.task.cpus"))
+           else "raise --num-executors or --executor-cores, or lower spark.task.cpus"),
+        isTimeout = !sc.isLocal)
   }
 
   private def onEachHost(sc: SparkContext, hosts: Hostfile, timeout: Double): Unit = {
@@ -77,7 +78,8 @@ private[supply] object TaskSlots {
       throw new PlacementException(
         s"${found.map(_.ranks).sum} of ${hosts.places.size} ranks have a slot: ${missing.mkString("; ")} " +
           f"(waited $timeout%.0f s; --timeout). Give each node of --hosts an executor with a core for each of its ranks " +
-          "(NUM_EXECUTORS, EXECUTOR_CORES), or lower its slots= and those of mpirun")
+          "(NUM_EXECUTORS, EXECUTOR_CORES), or lower its slots= and those of mpirun",
+        isTimeout = !sc.isLocal)
   }
 
   private def short(offers: Seq[Offer]) = offers.filter(offer => offer.offered < offer.needed)

@@ -144,7 +144,8 @@ private[supply] final class TaskWatch(
         timer.close()
         stop(new PlacementException(
             f"${watched.name(place)}%s has had no Spark task for $timeout%.0f s: no executor has a free core for it. " +
-              "Are the executors lost for good? See the log of Spark's workers (--timeout)"))
+              "Are the executors lost for good? See the log of Spark's workers (--timeout)",
+            isTimeout = true))
       case None =>
         lateBefore = late
         placement.foreach(improve)

@@ -61,7 +61,8 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
       if (!isUsable) last.close()
       if (isUsable) Some(last) else None
     }.getOrElse(throw new RankException(
-        s"${last.name}: its rank is at the end of the data, and does not close the pair (--timeout)"))
+        s"${last.name}: its rank is at the end of the data, and does not close the pair (--timeout)",
+        isTimeout = true))
   }
 
   /** When a stream ends, a task waits only for a rank that is just coming. */

@@ -33,5 +33,6 @@ private[offload] object Answer {
   final case class Failed(text: String) extends Answer
 
   /** The rank is gone, or does not answer. isOwnText: its last words, not what its end looks like. */
-  final case class Lost(text: String, isOwnText: Boolean = false) extends Answer
+  final case class Lost(text: String, isOwnText: Boolean = false, isTimeout: Boolean = false)
+      extends Answer
 }

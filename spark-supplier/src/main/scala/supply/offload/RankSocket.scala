@@ -75,10 +75,12 @@ private[offload] final class RankSocket(val rank: Int, path: String, command: Co
   }
 
   def checkDeadline(): Unit = if (answer.isEmpty && deadline.passed)
-    lose(f"has not answered for ${deadline.seconds}%.0f s: raise timeout if its node is that busy")
+    lose(f"has not answered for ${deadline.seconds}%.0f s: raise timeout if its node is that busy",
+      isTimeout = true)
 
   /** Stops waiting for the rank, unless it has answered. */
-  def lose(text: String): Unit = lost = lost.orElse(Some(Answer.Lost(s"rank $rank $text")))
+  def lose(text: String, isTimeout: Boolean = false): Unit =
+    lost = lost.orElse(Some(Answer.Lost(s"rank $rank $text", isTimeout = isTimeout)))
 
   override def close(): Unit = if (channel != null) channel.close()
 }

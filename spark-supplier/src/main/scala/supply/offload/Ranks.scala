@@ -220,9 +220,10 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
       val answers = commands.send(command, continues)
       val failed = answers.collectFirst { case Answer.Failed(text) => text }
       // What a rank says comes before what the end of another one looks like.
-      val lastWords = answers.collectFirst { case Answer.Lost(text, true) => text }
-      answers.collectFirst { case Answer.Lost(text, _) => text }.foreach { text =>
-        lose(lastWords.orElse(failed).getOrElse(text))
+      val lastWords = answers.collectFirst { case Answer.Lost(text, true, _) => text }
+      answers.collectFirst { case lost: Answer.Lost => lost }.foreach { lost =>
+        val words = lastWords.orElse(failed)
+        lose(words.getOrElse(lost.text), isTimeout = words.isEmpty && lost.isTimeout)
       }
       // A command that no rank has begun has dropped nothing.
       failed.foreach(text => throw new RankException(text))
@@ -230,10 +231,10 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
       answers.collect { case Answer.Done(line, data) => Reply(json.readTree(line), data) }
     }
 
-  private def lose(text: String): Nothing = {
+  private def lose(text: String, isTimeout: Boolean): Nothing = {
     lost = Some(text)
     throw new RankEndedException(
-      if (isAttached) s"$text; all matrices of these ranks are gone" else text)
+      if (isAttached) s"$text; all matrices of these ranks are gone" else text, isTimeout)
   }
 }
 

@@ -37,7 +37,8 @@ private[pair] final class Attachment(
     if (obstacle.isAttempt) new PairHeldException(
       f"$name: ${obstacle.text}%s (waited $attemptTimeout%.0f s; --timeout)")
     else new RankException(
-      f"$name: ${obstacle.text}%s (waited $timeout%.0f s; --timeout or --rank-timeout)")
+      f"$name: ${obstacle.text}%s (waited $timeout%.0f s; --timeout or --rank-timeout)",
+      isTimeout = true)
 
   /** Gives `attach` a list of what must be closed if no pair comes of it. */
   private def closingUnlessAttached(

@@ -27,7 +27,8 @@ final class RankResult(rank: Int, pair: PairPaths, val path: ResultPath, name: S
   /** What is missing after the timeout. */
   def timeout(seconds: Double): SupplyException = new RankException(
     f"rank $rank%d has not sealed its result '$name%s' within $seconds%.0f s (timeout): in ${path.whenSealed.getParent}%s " +
-      s"there is $state, and the rank ${if (rankLives) "lives" else "has no pair open"}")
+      s"there is $state, and the rank ${if (rankLives) "lives" else "has no pair open"}",
+    isTimeout = true)
 
   private def rankLives: Boolean =
     try Pair.hasRank(pair)

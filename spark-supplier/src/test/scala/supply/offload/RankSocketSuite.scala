@@ -44,7 +44,7 @@ class RankSocketSuite extends AnyFunSuite {
       val received = withOtherUser(path) {
         Using.resource(new RankSocket(0, path.toString, command, 10, _ => ())) { socket =>
           Using.resource(Selector.open())(socket.open)
-          val text = socket.answer.collect { case Answer.Lost(text, _) => text }
+          val text = socket.answer.collect { case lost: Answer.Lost => lost.text }
           assert(text.exists(_.contains("the socket is of 61001")))
         }
       }

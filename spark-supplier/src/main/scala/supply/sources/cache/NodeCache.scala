@@ -88,7 +88,8 @@ object NodeCache {
     // From here on nobody removes the copy. A process that removes one holds its lock only briefly.
     val use = new Deadline(settings.timeout).find(PollMillis)(locksOfCache.tryUse(file.key))
       .getOrElse(throw new SourceException(
-          s"${folder.path} is locked by a process that removes a copy (--timeout)"))
+          s"${folder.path} is locked by a process that removes a copy (--timeout)",
+          isTimeout = true))
     var done = false
     try {
       awaitCopy(file, folder, locksOfCache, settings, fetched)
@@ -124,7 +125,8 @@ object NodeCache {
     while (!deadline.poll(PollMillis)(isComplete)) if (deadline.passed) {
       throw new SourceException(
         f"another process of this node fetches ${file.uri}%s into ${folder.path}%s and has received nothing " +
-          f"for ${deadline.seconds}%.0f s (it has $seen%d of ${file.length}%d bytes): end it, or raise --timeout")
+          f"for ${deadline.seconds}%.0f s (it has $seen%d of ${file.length}%d bytes): end it, or raise --timeout",
+        isTimeout = true)
     }
   }
 

@@ -1,0 +1,61 @@
+"""Rules of the whole package: its exceptions, and its public names."""
+
+import ast
+import builtins
+import pathlib
+
+import supply
+import supply.errors
+
+PACKAGE = pathlib.Path(supply.__file__).parent
+# Python's exceptions that are part of its own protocols, or that never leave their module: file, exception.
+OF_PYTHON = {
+    ("arguments.py", "TypeError"),  # an option that does not exist
+    ("torch.py", "TypeError"),  # a len() that is not known
+    ("spark/__init__.py", "AttributeError"),
+    ("feeder.py", "ValueError"),  # a converter of argparse
+    ("spark/starter.py", "RuntimeError"),  # on an executor that does not have this package
+    ("ranks/rank.py", "Stopped"),  # ends a rank that is asked to end
+    # column_of() makes ColumnErrors of these.
+    ("result_columns.py", "ValueError"),
+    ("result_columns.py", "TypeError"),
+    ("result_columns.py", "OverflowError"),
+}
+
+
+def raised(path):
+    """The classes that a module raises, as far as the source names them."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Name):
+            yield node.exc.func.id, node.lineno
+
+
+def test_every_exception_is_a_supply_error():
+    """supply/errors.py has the rule."""
+    wrong, used = [], set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = str(path.relative_to(PACKAGE))
+        for exception, line in raised(path):
+            known = getattr(supply.errors, exception, None)
+            if known is not None and issubclass(known, supply.SupplyError):
+                continue
+            if (name, exception) in OF_PYTHON:
+                used.add((name, exception))
+            elif hasattr(builtins, exception) or exception.endswith("Error"):
+                wrong.append(f"{name}:{line}: {exception}")
+    assert wrong == [] and used | {("ranks/rank.py", "Stopped")} == OF_PYTHON
+
+
+def test_the_driver_raises_run_errors():
+    of_driver = {"RunError", "RunTimeoutError", "RankError", "AttributeError", "RuntimeError"}
+    found = {exception for path in PACKAGE.glob("spark/*.py") for exception, _ in raised(path)}
+    assert found & {name for name in dir(supply.errors) if name.endswith("Error")} <= of_driver
+
+
+def test_the_classes_of_errors():
+    errors = supply.errors
+    assert issubclass(errors.ConfigError, ValueError) and issubclass(errors.SupplyTimeoutError, TimeoutError)
+    assert issubclass(errors.RankError, errors.RunError) and issubclass(errors.RunError, errors.SupplyError)
+    assert issubclass(errors.RunTimeoutError, (errors.RunError)) and issubclass(
+        errors.RunTimeoutError, errors.SupplyTimeoutError
+    )

@@ -1,0 +1,349 @@
+"""What users give to Supplier.run and Ranks by mistake is named in their words, before ranks start."""
+
+import functools
+import importlib
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+
+from pyspark.sql.functions import col  # noqa: E402
+from supply.spark import Ranks, RunError, Supplier  # noqa: E402
+
+RANKS, ROWS = 2, 100
+LIMIT_SECONDS = 240
+
+spark = session_fixture(RANKS + 1)
+
+
+def train(data, *args, **kwargs):
+    raise AssertionError("no rank may start")
+
+
+@pytest.fixture
+def refuses(spark):
+    """A function: run() with these arguments raises a RunError that says this."""
+    with shared_memory() as folder:
+
+        def refused(says, function=train, df=None, **options):
+            frame = rows(spark, ROWS) if df is None else df
+            with pytest.raises(RunError, match=says):
+                Supplier(ranks=RANKS, folder=folder).run(function, frame, **options)
+
+        yield refused
+
+
+def test_arguments_reach_the_function(spark, tmp_path, capfd):
+    """The user's parameters may be named as options of run."""
+
+    def learn(data, first, epochs=3, seed=0, *rest, batch_size, timeout="none", **others):
+        return first, epochs, seed, rest, batch_size, timeout, others, len(list(data))
+
+    df = rows(spark, ROWS)
+    supplier = Supplier(ranks=RANKS)
+    options: dict[str, Any] = {"batch_size": ROWS, "epochs": 2, "uneven": "keep", "backend": None}
+    given = {"batch_size": 7, "columns": "mine", "kwargs": 1}
+    # One of two epochs was read.
+    assert supplier.run(learn, df, args=("a", 5), kwargs=given, **options) == (
+        "a", 5, 0, (), 7, "none", {"columns": "mine", "kwargs": 1}, 1,
+    )  # fmt: skip
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import argparse, supply.spark\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('source')\n"
+        "parser.add_argument('--epochs', type=int)\n"
+        "parser.add_argument('--batch-size')\n"
+        "print('given', vars(parser.parse_args()), sum(1 for _ in supply.spark.data().epochs()))\n"
+    )
+    supplier.run(str(script), df, args=["x y"], kwargs={"epochs": 5, "batch_size": 8}, **options)
+    output = [line for line in capfd.readouterr().out.splitlines() if "given" in line]
+    assert sorted(output) == [
+        f"[rank {rank}] given {{'source': 'x y', 'epochs': 5, 'batch_size': '8'}} 2" for rank in range(RANKS)
+    ]
+
+
+def test_arguments_that_the_function_does_not_take(refuses):
+    def learn(data, rate, epochs=3):
+        raise AssertionError
+
+    refuses(r"learn\(data, rate, epochs=3\) cannot be called .*: missing a required argument: 'rate'", learn)
+    refuses("unexpected keyword argument 'epoch'", learn, kwargs={"rate": 1, "epoch": 5})
+    refuses("too many positional arguments", learn, args=(1, 2, 3))
+    refuses("multiple values for argument 'rate'", learn, args=(1,), kwargs={"rate": 2})
+    refuses("multiple values for argument 'data'", learn, args=(1,), kwargs={"data": 2})
+    refuses(r"args is 5 \(int\): it must be a tuple or a list, as args=\(5,\)", args=5)
+    refuses(r"args is 'text' \(str\): it must be a tuple", args="text")
+    refuses(r"kwargs is \[1\] \(list\): it must be a dict", kwargs=[1])
+    refuses(r"kwargs has the name 5 \(int\): it must be a text", kwargs={5: 1})
+
+
+def test_an_option_that_does_not_exist(spark):
+    for options, says in (
+        ({"epoch": 5}, r"Supplier.run has no option 'epoch' \(did you mean 'epochs'\?\)"),
+        ({"batchSize": 5}, r"'batchSize' \(did you mean 'batch_size'\?\)"),
+        ({"learning_rate": 0.1}, r"'learning_rate': arguments of the function go in args=\(…\) and kwargs={…}"),
+    ):
+        with pytest.raises(TypeError, match=says):
+            Supplier(ranks=1).run(train, rows(spark, ROWS), **options)
+
+
+@pytest.mark.parametrize("name", ["df", "validation"])
+def test_what_is_no_dataframe_of_spark(refuses, spark, name):
+    import pandas
+    import pyarrow
+
+    frame = pandas.DataFrame({"id": [1]})
+    table = pyarrow.table({"id": [1]})
+    for value, says in (
+        (
+            frame,
+            f"{name} must be a DataFrame of Spark, and is of type pandas.DataFrame: pass spark.createDataFrame.{name}",
+        ),
+        (table, f"and is of type pyarrow.Table: pass spark.createDataFrame.{name}.to_pandas"),
+        (spark.sparkContext.parallelize([1]), rf"and is of type pyspark.\w*RDD: pass spark.createDataFrame.{name}"),
+        (spark.range(5).groupBy("id"), "and is of type pyspark.GroupedData: aggregate its groups first"),
+        ("train.parquet", f"{name} must be a DataFrame of Spark, and is of type str: read the file first"),
+        ([{"id": 1}], "and is of type list: pass spark.createDataFrame"),
+        (5, "and is of type int: make one"),
+        (frame.to_numpy(), "and is of type numpy.ndarray: make one with"),
+        (spark.readStream.format("rate").load(), f"{name} is a stream: start the ranks yourself"),
+    ):
+        refuses(says, **{name: value})
+    try:
+        polars = importlib.import_module("polars")
+    except ImportError:
+        return
+    for value in (polars.from_pandas(frame), polars.from_pandas(frame).lazy()):
+        refuses(f"and is of type polars.*Frame: pass spark.createDataFrame.{name}.*to_pandas", **{name: value})
+
+
+@pytest.mark.parametrize("columns, says", [
+    ([0, 1], r"columns\[0\] is 0 \(int\): give the names of columns, as \['features', 'label'\]"),
+    (["id", None], r"columns\[1\] is None"),
+    ("id", r"columns is 'id' \(str\): it must be a list of names of columns"),
+    (5, r"columns is 5 \(int\): it must be a list"),
+    ({"id": 1}, "columns is {'id': 1}"),
+    ([], "columns is empty"),
+    (["id", "id"], "columns names 'id' twice"),
+    (["Id"], r"'Id' is not a column \(did you mean 'id'\?\) \(columns of df: id, features\)"),
+    (["feature"], r"'feature' is not a column \(did you mean 'features'\?\)"),
+])  # fmt: skip
+def test_wrong_columns(refuses, columns, says):
+    refuses(says, columns=columns)
+
+
+def test_columns_as_objects_and_of_one_name(refuses, spark):
+    df = rows(spark, ROWS)
+    refuses(
+        r"columns\[0\] is Column<'id'>, and not a name: give the names of columns of df, .*withColumn",
+        columns=[col("id")],
+    )
+    refuses(r"columns\[1\] is Column<'.*>, and not a name", columns=["id", df.id + 1])
+    refuses(r"columns is Column<'id'> \(Column\): it must be a list of names", columns=col("id"))
+    twice = df.join(df.withColumnRenamed("features", "others"), df.id == df.id)
+    refuses(
+        "df has the columns 'id' and 'id', which are one name for Spark: rename or drop one .columns of df: id,",
+        df=twice,
+    )
+    refuses("df has the columns 'id' and 'ID'", df=df.selectExpr("id", "id as ID"), columns=["id"])
+    refuses("validation has the columns 'id' and 'id'", df=df.select("id"), validation=twice)
+    refuses("'features' is not a column .*columns of validation: id", validation=df.select("id"))
+
+
+class Trainer:
+    """An object of a user's program that keeps the session."""
+
+    def __init__(self, spark):
+        self.spark = spark
+        self.rate = 0.1
+
+    def train(self, data):
+        return self.rate
+
+    def __call__(self, data):
+        return self.rate
+
+
+def test_objects_that_hold_the_session(refuses, spark):
+    trainer = Trainer(spark)
+    df = rows(spark, ROWS)
+    no_session = "cannot be pickled .*: ranks have no Spark session: give them rows as df or validation"
+    refuses(
+        rf"the function Trainer.train cannot go to the ranks: 'self.spark' \(SparkSession\) {no_session}", trainer.train
+    )
+    refuses(rf"'self.spark' \(SparkSession\) {no_session}", functools.partial(trainer.train))
+    refuses(rf"'.*\.spark' \(SparkSession\) {no_session}", trainer)
+    refuses(rf"'trainer.spark' \(SparkSession\) {no_session}", lambda data: trainer.rate)
+    refuses(rf"'df' \(DataFrame\) {no_session}", lambda data: df.count())
+    refuses(
+        rf"'model\['context'\]' \(SparkContext\) {no_session}", train, kwargs={"model": {"context": spark.sparkContext}}
+    )
+    refuses(r"'args\[0\]' \(lock\) cannot be pickled .*: make it inside the function", args=(threading.Lock(),))
+
+
+def test_what_is_no_function(refuses, tmp_path):
+    def generates(data):
+        yield data
+
+    async def waits(data):
+        return data
+
+    torch = pytest.importorskip("torch")
+    for function, says in (
+        (generates, "generates has a `yield`, so that calling it runs nothing"),
+        (functools.partial(generates), "has a `yield`"),
+        (waits, "waits is `async`, so that calling it runs nothing"),
+        (generates([]), r"function is <generator .*: pass the function itself, without \(\)"),
+        (None, r"function is None \(NoneType\), but must be a function, or the path of a script: pass the function"),
+        (5, r"function is 5 \(int\), but must be a function, or the path of a script"),
+        (Trainer, r"Trainer is a class, .*: pass a function, or a method of an object, as Trainer\(…\).train"),
+        (torch.nn.Linear, "Linear is a class"),
+        (torch.nn.Linear(1, 1), "function is a Linear, which is a torch.nn.Module: pass a function that trains it"),
+        (tmp_path, f"cannot read the script {tmp_path}"),
+    ):
+        refuses(says, function)
+
+
+@pytest.mark.parametrize("options, says", [
+    ({"batch_size": 0}, "batch_size is 0: it must be a whole number, 1 or more"),
+    ({"batch_size": "32"}, r"batch_size is '32' \(str\): it must be a whole number, 1 or more"),
+    ({"batch_size": 32.0}, r"batch_size is 32.0 \(float\)"),
+    ({"epochs": 0}, "epochs is 0: it must be a whole number, 1 or more"),
+    ({"epochs": True}, r"epochs is True \(bool\)"),
+    ({"seed": "x"}, r"seed is 'x' \(str\): it must be a whole number"),
+    ({"seed": 2**63}, "seed is 9223372036854775808: it must be below"),
+    ({"shuffle": "foo"}, "shuffle is 'foo': it must be 'none', 'partitions', 'elements' or 'all'"),
+    ({"shuffle": "element"}, r"shuffle is 'element'.* \(did you mean 'elements'\?\)"),
+    ({"shuffle": True}, "shuffle is True: it must be"),
+    ({"shuffle": "elements", "shuffle_buffer": 0}, "shuffle_buffer is 0: it must be a whole number, 1 or more"),
+    ({"shuffle_buffer": 10}, "shuffle_buffer is for shuffle='elements', and shuffle is 'partitions': set both"),
+    ({"shuffle": "all", "exchange_fraction": 2}, "exchange_fraction is 2: it must be above 0 and at most 1"),
+    ({"exchange_fraction": 0.5}, "exchange_fraction is for shuffle='all'"),
+    ({"uneven": "cut"}, "uneven is 'cut': it must be 'keep', 'drop' or 'pad'"),
+    ({"uneven": False}, "uneven is False: it must be"),
+    ({"block_elements": 0}, "block_elements is 0"),
+    ({"start_timeout": 0}, "start_timeout is 0: it must be a number of seconds above 0"),
+    ({"start_timeout": "60"}, r"start_timeout is '60' \(str\): it must be a number of seconds"),
+    ({"stall_timeout": float("inf")}, "stall_timeout is inf: it must be a number of seconds above 0"),
+    ({"transform": "scale"}, r"transform is 'scale' \(str\): it must be a function"),
+    ({"transform": len, "collate_fn": len}, "set either transform or collate_fn"),
+    ({"dtypes": {"label": None}}, r"dtypes names 'label', which is not one of columns \(id, features\)"),
+    ({"dtypes": {"id": "float32"}}, r"dtypes gives 'float32' \(str\) for 'id': it must be a torch.dtype"),
+    ({"ragged": {"feature": "list"}}, r"ragged names 'feature', .* \(did you mean 'features'\?\)"),
+    ({"ragged": {"id": "rows"}}, r"ragged\['id'\] is 'rows': it must be 'list' or 'jagged'"),
+    ({"nulls": {"label": 0}}, "nulls names 'label', which is not one of columns"),
+    ({"nulls": {"id": "none"}}, r"nulls gives 'none' \(str\) for 'id', which is bigint: give a number or 'mask'"),
+    ({"nulls": {"id": 0.5}}, "nulls gives 0.5 .* for 'id', which is bigint: give a whole number, or dtypes="),
+    ({"nulls": {"id": None}}, "nulls gives None .* for 'id': it must be a number"),
+    ({"nulls": "mask"}, r"nulls is 'mask' \(str\): it must be a dict by column"),
+    ({"resident": "yes"}, "resident is 'yes'"),
+    ({"keep": "rows"}, "keep is for the file that resident_folder names: set both"),
+    ({"resident_folder": "cache"}, "resident_folder is 'cache': it must be the absolute path"),
+    ({"resident": True, "shuffle": "elements"}, "resident repeats the first epoch's blocks"),
+    ({"resident_quota": "5 GB"}, "resident_quota is '5 GB': it must be a number of bytes"),
+    ({"results": "id strange"}, "results is 'id strange': column 'id' has the type 'strange'"),
+])  # fmt: skip
+def test_wrong_options(refuses, options, says):
+    refuses(says, **options)
+
+
+def test_wrong_values_for_nulls(refuses, spark):
+    df = spark.createDataFrame([(1, None, b"a", 0)], "x long, s string, b binary, x_mask int")
+    refuses("adds a column 'x_mask', and columns has one of that name: rename yours", df=df, nulls={"x": "mask"})
+    refuses("nulls gives 0 .* for 's', which is string: give a text or 'mask'", df=df, nulls={"s": 0})
+    refuses("nulls gives 'a' .* for 'b', which is binary: give bytes", df=df, nulls={"b": "a"}, ragged={"b": "list"})
+
+
+def test_nulls_of_text(spark):
+    df = spark.createDataFrame([(1, "a"), (2, None), (None, "c")], "x long, s string").selectExpr("*", "s as t")
+
+    def texts(data):
+        return [(row["x"].item(), row["s"], row["s_mask"].item(), row["t"]) for rows in data for row in rows]
+
+    got = Supplier(ranks=1).run(
+        texts, df.coalesce(1), collate_fn=list, nulls={"x": -1, "s": "mask", "t": "none"}, batch_size=2, backend=None
+    )
+    assert got == [(1, "a", True, "a"), (2, "", False, "none"), (-1, "c", True, "c")]
+
+
+@pytest.mark.parametrize("options, says", [
+    ({"ranks": "2"}, r"ranks is '2' \(str\): it must be a whole number, 1 or more"),
+    ({"ranks": True}, r"ranks is True \(bool\)"),
+    ({"ranks": 0}, "ranks is 0: it must be a whole number, 1 or more"),
+    ({"ranks": 2.0}, r"ranks is 2.0 \(float\)"),
+    ({"ranks": None}, "ranks is None"),
+    ({"launcher": "mpi"}, r"launcher is 'mpi': it must be 'torch' or 'mpirun'"),
+    ({"folder": "/dev/shm/my folder"}, "folder is '/dev/shm/my folder': it must be an absolute path without blanks"),
+    ({"folder": pathlib.Path("/dev/shm/tab\there")}, "folder is .*: it must be an absolute path without blanks"),
+    ({"folder": "shm"}, "folder is 'shm': it must be an absolute path"),
+    ({"folder": 5}, r"folder is 5 \(int\)"),
+    ({"ring": "8MB"}, "ring is '8MB': it must be a number of bytes, or a text as '64KiB'"),
+    ({"block": 2.5}, "block is 2.5"),
+    ({"environment": {"OMP_NUM_THREADS": 2}}, r"environment has 'OMP_NUM_THREADS': 2 \(int\): names and values"),
+])  # fmt: skip
+def test_a_wrong_supplier(options, says):
+    given: dict[str, Any] = {"ranks": 1, **options}
+    with pytest.raises(RunError, match=says):
+        Supplier(**given)
+
+
+def test_wrong_ranks(spark):
+    for options, says in (
+        ({"ranks": "2"}, r"ranks is '2' \(str\)"),
+        ({"folder": "/dev/shm/a b"}, "folder is '/dev/shm/a b'"),
+        ({"ring": "much"}, "ring is 'much'"),
+        ({"timeout": -1}, "timeout is -1"),
+    ):
+        given: dict[str, Any] = {"ranks": 1, **options}
+        with pytest.raises(RunError, match=says):
+            Ranks(spark, **given)
+
+
+def test_a_numpy_number_and_a_path_are_fine(spark):
+    import numpy
+
+    with shared_memory() as folder:
+        supplier = Supplier(numpy.int64(1), folder=pathlib.Path(folder), ring="1MiB", block="256KiB")
+        count = supplier.run(
+            lambda data: sum(len(batch["id"]) for batch in data), rows(spark, ROWS), columns=(name for name in ["id"]),
+            batch_size=numpy.int32(8), start_timeout=numpy.float64(60), backend=None,
+        )  # fmt: skip
+        assert count == ROWS
+
+
+DYNAMIC = """
+import sys
+import supply.spark
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.master("local-cluster[1,2,1024]").config("spark.ui.enabled", "false")
+for name in ("enabled", "shuffleTracking.enabled"):
+    builder = builder.config(f"spark.dynamicAllocation.{name}", "true")
+spark = supply.spark.session(builder)
+try:
+    supply.spark.Supplier(ranks=1).run(len, spark.range(10))
+except supply.spark.RunError as error:
+    print("refused:", error)
+"""
+
+
+def test_dynamic_allocation_is_refused_at_once(tmp_path):
+    (tmp_path / "program.py").write_text(DYNAMIC)
+    program = subprocess.run(
+        [sys.executable, tmp_path / "program.py"], capture_output=True, text=True, timeout=LIMIT_SECONDS, cwd=tmp_path,
+        env=os.environ,
+    )  # fmt: skip
+    assert (
+        "refused: spark.dynamicAllocation.enabled is true, and ranks need a fixed number of executors: set it to false"
+        in program.stdout
+    ), program.stderr[-2000:]
