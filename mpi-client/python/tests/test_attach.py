@@ -108,9 +108,9 @@ def test_another_number_of_ranks_is_refused(spark, running):
 
 
 def test_ranks_that_nobody_has_started(spark, server):
-    from supply.spark import RunError
+    from supply.spark import RunTimeoutError
 
-    with pytest.raises(RunError, match="has no supply-server at .*or was never started with these config files"):
+    with pytest.raises(RunTimeoutError, match="has no supply-server at .*or was never started with these config files"):
         attach(spark, server, timeout=1)
 
 

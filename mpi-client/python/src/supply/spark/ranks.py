@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from supply.arguments import seconds, whole_number
-from supply.errors import RunError
+from supply.errors import RunError, RunTimeoutError
 from supply.ranks.run_files import RunFiles
 from supply.sizes import optional_size
 from supply.spark.cancellable import run_cancellable
@@ -151,6 +151,8 @@ class Ranks:
                 is_retried = _is_end_of_ranks(error) and time.monotonic() < end
                 if self._server is not None:
                     self._server.check(0 if is_retried else _EXPLAIN_SECONDS)
+                if _is_end_of_ranks(error) and not is_retried:
+                    raise RunTimeoutError(str(error)) from error.__cause__
                 if not is_retried:
                     raise
             time.sleep(_ATTACH_POLL_SECONDS)
@@ -257,7 +259,7 @@ class Ranks:
             if not self._ranks.areGone():
                 raise
             last_words = "" if self._server is None else self._server.last_words()
-            raise RunError(f"{error}{last_words}") from error
+            raise type(error)(f"{error}{last_words}") from error
 
     def _remove(self) -> None:
         server, self._server = self._server, None
