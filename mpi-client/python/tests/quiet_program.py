@@ -3,8 +3,9 @@
 from typing import Any
 
 import supply.spark
+import torch
 from pyspark.sql import SparkSession
-from supply.spark import Supplier
+from supply.spark import Supplier, TorchEstimator
 
 RANKS, ROWS, LINES = 2, 20000, 8000
 OPTIONS: dict[str, Any] = {"columns": ["id"], "batch_size": 16}
@@ -42,7 +43,11 @@ if __name__ == "__main__":
         supplier.run(returns_after_a_batch, df, epochs=2, validation=df, **OPTIONS),
         supplier.run(returns_at_once, df, backend=None, **OPTIONS),
         supplier.run(returns_after_a_batch, df.repartition(4), shuffle="all", **OPTIONS),
+        Supplier(RANKS, launcher="mpirun").run(returns_at_once, df, backend=None, **OPTIONS),
     ]
     results = supplier.run(predicts, df, backend=None, results="id long", **OPTIONS).results
     print(returned, results.count())
     supply.spark.release(results)
+    labelled = df.limit(100).selectExpr("float(id) as features", "float(id) as label")
+    fitted = TorchEstimator(torch.nn.Linear(1, 1), torch.nn.MSELoss(), validation=0.2).fit(labelled)
+    print(fitted.transform(labelled).count())
