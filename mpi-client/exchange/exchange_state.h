@@ -42,7 +42,7 @@ struct exchange {
     uint64_t fingerprint; /**< of the settings with what Spark says, here or on another rank; 0: not known yet */
     struct collective collective;
     struct columns columns;
-    struct schema_entry *columns_of_other; /**< while they arrive */
+    struct schema_entry *columns_of_other; /**< where they arrive: the most that there may be */
 
     struct gather gather;
     struct gathered_window window;
@@ -59,6 +59,7 @@ struct exchange {
     bool owns_pair;        /**< false: it is the program's, because the exchange is not open yet */
     bool is_resolved;      /**< the settings have what Spark says */
     bool has_memory;       /**< for the columns */
+    bool confirms_columns; /**< the agreement says whether every rank could take the columns of another one */
     struct failure failed; /**< of this rank, reported in the next agreement */
     bool spark_has_failed; /**< the pair has returned SUPPLY_ERROR_SPARK */
     int64_t gathers_until; /**< then "not yet" is reported to the others (supply_clock) */

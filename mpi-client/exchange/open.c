@@ -83,7 +83,9 @@ static supply_status_t prepare(struct exchange *exchange, const supply_exchange_
     if (status == SUPPLY_OK) status = exchange_transfer_init(&exchange->transfer, ranks, window_bytes, failure);
     if (status != SUPPLY_OK) return status;
     exchange->counts = calloc(ranks, sizeof *exchange->counts);
-    if (exchange->counts == NULL || !exchange_gather_init(&exchange->gather, ranks))
+    exchange->columns_of_other = calloc(SCHEMA_COLUMNS_MAX, sizeof *exchange->columns_of_other);
+    if (exchange->counts == NULL || exchange->columns_of_other == NULL ||
+        !exchange_gather_init(&exchange->gather, ranks))
         return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
     const struct filler filler = exchange_filler(exchange);
     status = supply_filler_open(&exchange->handle, &filler, pair, exchange_slot_bytes(capacity), SLOTS, failure);

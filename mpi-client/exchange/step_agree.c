@@ -1,8 +1,6 @@
 /** The step *agree*, and what follows from it. */
 #include "exchange_state.h"
 
-#include <stdlib.h>
-
 static struct together join(const struct agree *agree) {
     struct together together = {.epoch = EPOCH_UNKNOWN};
     for (uint32_t rank = 0; rank < agree->ranks; rank++) {
@@ -42,24 +40,23 @@ static supply_status_t send_columns(struct exchange *exchange, struct failure *f
         send[rank] = (struct part){.bytes = sends ? bytes : 0};
         receive[rank] = (struct part){.bytes = receives ? bytes : 0};
     }
-    exchange->columns_of_other = malloc(bytes);
-    if (exchange->columns_of_other == NULL)
-        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", exchange->inspected.name);
     exchange->step = STEP_COLUMNS;
     return exchange_alltoallv(&exchange->collective, exchange->columns.schema.entries, send, exchange->columns_of_other,
                               receive, failure);
 }
 
+/* A rank that has no memory for them says so in another agreement: the others would wait for it in the round. */
 supply_status_t exchange_take_columns(struct exchange *exchange, struct failure *failure) {
+    struct failure own;
     supply_status_t status = SUPPLY_OK;
     const struct rank_state *sender = &exchange->agree.all[exchange->together.first_knowing];
     if (exchange->columns.schema.count == 0)
         status = exchange_columns_set(&exchange->columns, exchange->columns_of_other, sender->columns,
-                                      exchange->inspected.name, failure);
-    free(exchange->columns_of_other);
-    exchange->columns_of_other = NULL;
-    if (status == SUPPLY_OK) status = exchange_use_columns(exchange, failure);
-    return status == SUPPLY_OK ? exchange_begin_round(exchange, failure) : status;
+                                      exchange->inspected.name, &own);
+    if (status == SUPPLY_OK) status = exchange_use_columns(exchange, &own);
+    if (status != SUPPLY_OK) exchange_fail_later(exchange, &own);
+    exchange->confirms_columns = true;
+    return exchange_begin_agreement(exchange, failure);
 }
 
 /* Fills in the settings for the positions of a rank whose pair has no columns. */
@@ -141,7 +138,10 @@ static bool gather_more(struct exchange *exchange) {
 }
 
 supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failure) {
-    if (exchange->has_rounds) return exchange_begin_round(exchange, failure);
+    if (exchange->has_rounds || exchange->confirms_columns) {
+        exchange->confirms_columns = false;
+        return exchange_begin_round(exchange, failure);
+    }
     const struct together *together = &exchange->together;
     exchange->together = join(&exchange->agree);
     if (together->incomplete > 0) {

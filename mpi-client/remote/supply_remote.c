@@ -10,18 +10,16 @@
 #include "remote.h"
 #include "supply_mpi.h"
 
-/* A communicator of the ranks. All have met, and call this next. */
-static supply_status_t make_ranks(const struct processes *processes, MPI_Comm comm, MPI_Comm *ranks,
+/* A communicator of the ranks. All have met, and call this next. members: a place for each process. */
+static supply_status_t make_ranks(const struct processes *processes, MPI_Comm comm, int *members, MPI_Comm *ranks,
                                   struct failure *failure) {
     MPI_Group all, of_ranks;
-    int *members = calloc(processes->ranks, sizeof *members), count = 0;
-    if (members == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    int count = 0;
     for (int i = 0; i < processes->count; i++)
         if (!processes->list[i].is_feeder) members[count++] = i;
     supply_status_t status = supply_mpi_check(MPI_Comm_group(comm, &all), "MPI_Comm_group", failure);
     if (status == SUPPLY_OK)
         status = supply_mpi_check(MPI_Group_incl(all, count, members, &of_ranks), "MPI_Group_incl", failure);
-    free(members);
     if (status != SUPPLY_OK) return status;
     status = supply_mpi_check(MPI_Comm_create_group(comm, of_ranks, 0, ranks), "MPI_Comm_create_group", failure);
     MPI_Group_free(&of_ranks);
@@ -45,8 +43,8 @@ static supply_status_t open_local(supply_t **supply, MPI_Comm ranks, const suppl
 /* Feeders end when their pairs are closed. */
 static bool have_feeders_served;
 
-static supply_status_t open_any(supply_t **supply, MPI_Comm comm, const supply_options_t *given, MPI_Comm *ranks,
-                                struct failure *failure) {
+static supply_status_t open_any(supply_t **supply, MPI_Comm comm, const supply_options_t *given, int *members,
+                                MPI_Comm *ranks, struct failure *failure) {
     struct link link;
     struct processes processes = {0};
     supply_options_t options;
@@ -61,7 +59,7 @@ static supply_status_t open_any(supply_t **supply, MPI_Comm comm, const supply_o
     const struct poll_limit limit = {FILLER_LIMIT_FACTOR * timeout, options.interrupted, options.interrupted_context};
     status = remote_mpi_meet(&link, &processes, comm, false, &limit, failure);
     if (status != SUPPLY_OK) return status;
-    status = make_ranks(&processes, comm, ranks, failure);
+    status = make_ranks(&processes, comm, members, ranks, failure);
     have_feeders_served = processes.feeders > 0;
     if (status == SUPPLY_OK && have_feeders_served) return supply_remote_over(supply, &link, &processes, &options);
     link.free(link.context, false);
@@ -74,7 +72,13 @@ supply_status_t supply_remote_open(supply_t **supply, MPI_Comm comm, const suppl
     if (supply == NULL || ranks == NULL) return SUPPLY_ERROR_ARGUMENT;
     *supply = NULL;
     *ranks = MPI_COMM_NULL;
-    const supply_status_t status = open_any(supply, comm, options, ranks, &failure);
+    int size = 0;
+    supply_status_t status = supply_mpi_check(MPI_Comm_size(comm, &size), "MPI_Comm_size", &failure);
+    /* In front of the meeting: after it the others wait for this process, without a limit of their own. */
+    int *members = status == SUPPLY_OK ? calloc((size_t)size, sizeof *members) : NULL;
+    if (status == SUPPLY_OK && members == NULL) status = supply_fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    if (status == SUPPLY_OK) status = open_any(supply, comm, options, members, ranks, &failure);
+    free(members);
     if (status != SUPPLY_OK && *supply == NULL) *supply = supply_filler_failed(&failure);
     return status;
 }

@@ -15,10 +15,13 @@ static inline int supply_file_lock(int fd, short type, off_t byte) {
     return fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-/** Whether another process has a lock on the byte that keeps one of this type out. Takes none. */
+/**
+ * Whether another process has a lock on the byte that keeps one of this type out. Takes none. True if the kernel cannot
+ * say it: what nobody may use is not removed by mistake.
+ */
 static inline bool supply_file_is_locked(int fd, short type, off_t byte) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1, .l_pid = 0};
-    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 #endif

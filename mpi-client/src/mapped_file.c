@@ -29,7 +29,8 @@ static supply_status_t map(struct mapped_file *mapped, struct failure *failure) 
                            mapped->file.name->path, mapped->file.name->origin, mapped->bytes);
     mapped->address = address;
     /* Only the task writes there. A program that writes is stopped at once, and not by a broken block later. */
-    if (mprotect(mapped->address + SCHEMA_OFFSET, mapped->bytes - SCHEMA_OFFSET, PROT_READ) != 0)
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), from = (SCHEMA_OFFSET + page - 1) / page * page;
+    if (mapped->bytes > from && mprotect(mapped->address + from, mapped->bytes - from, PROT_READ) != 0)
         return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "mapped file %s (%s) cannot be protected: %m",
                            mapped->file.name->path, mapped->file.name->origin);
     return SUPPLY_OK;

@@ -1,6 +1,7 @@
 // The socket of supply-server: whose file it is, and how long a program may hold it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -66,6 +67,38 @@ class ChannelTest : public ::testing::Test {
     char text[1024] = "";
     std::vector<int> others;
 };
+
+double thread_cpu_seconds() {
+    timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
+}
+
+// A program that connects stays in the queue, so that poll() returns at once.
+TEST_F(ChannelTest, WithoutDescriptorsItWaitsAndDoesNotSpin) {
+    ASSERT_TRUE(open()) << text;
+    channel.peer_seconds = 10;
+    ASSERT_EQ(0, connected());
+    ASSERT_EQ(3, send(others.back(), "{}\n", 3, 0));
+    rlimit before;
+    ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
+    const int next = dup(0);
+    close(next);
+    rlimit none_left = before;
+    none_left.rlim_cur = static_cast<rlim_t>(next);
+    ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none_left));
+    const double started = thread_cpu_seconds();
+    std::thread waiter([&] {
+        usleep(1000000);
+        setrlimit(RLIMIT_NOFILE, &before);
+    });
+    json_t *command = channel_next(&channel, nullptr, nullptr);
+    const double used = thread_cpu_seconds();
+    waiter.join();
+    EXPECT_TRUE(json_is_object(command));
+    json_decref(command);
+    EXPECT_GT(0.5, used - started) << "it has kept a core busy";
+}
 
 TEST_F(ChannelTest, IsOfItsUserAlone) {
     struct stat entry;

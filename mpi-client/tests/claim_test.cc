@@ -38,6 +38,10 @@ ino_t inode(const std::string &path) {
     return lstat(path.c_str(), &entry) == 0 ? entry.st_ino : 0;
 }
 
+TEST_F(ClaimTest, ALockThatTheKernelCannotTestCountsAsHeld) {
+    for (const short type : {F_RDLCK, F_WRLCK}) EXPECT_TRUE(supply_file_is_locked(-1, type, RANK_LOCK_BYTE));
+}
+
 TEST_F(ClaimTest, FilesAreTheOwnersAlone) {
     umask(0);
     Handle handle = open();

@@ -19,6 +19,7 @@
 #define COMMAND_BYTES_MAX ((size_t)1 << 20)
 #define BACKLOG 16
 #define ATTEND_MILLISECONDS 100
+#define ACCEPT_PAUSE_SECONDS 0.1
 /* Another server has the lock for an instant. */
 #define LOCK_SECONDS 10
 #define LOCK_PAUSE_SECONDS 1e-3
@@ -177,7 +178,12 @@ json_t *channel_next(struct channel *channel, void (*attend)(void *), void *cont
         if (interruption_signal() != 0) return NULL;
         if (attend != NULL) attend(context);
         const int connection = accept4(channel->listening, NULL, NULL, SOCK_CLOEXEC);
-        if (connection < 0) continue;
+        if (connection < 0) {
+            /* Without descriptors or memory the program stays in the queue: a loop without a pause would keep a core.
+             */
+            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) supply_clock_sleep(ACCEPT_PAUSE_SECONDS);
+            continue;
+        }
         const struct timeval limit = timeval_of(channel->peer_seconds);
         setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
         const char *wrong = NULL;

@@ -147,6 +147,8 @@ static bool take_dense(struct intake *intake, const struct row_columns *columns)
 static bool take_sparse(struct intake *intake, const struct row_columns *columns) {
     struct held *held = intake->held;
     const supply_column_t *indices = &columns->indices, *entries = &columns->entries;
+    if (indices->offsets == NULL || entries->offsets == NULL)
+        return refuse(intake, "the columns 'indices' and 'entries' have no bytes of numbers");
     held->part.columns = intake->reception->columns;
     const uint64_t before = held->columns.bytes / sizeof(uint32_t);
     uint32_t *to_columns = add(intake, &held->columns, indices->data_bytes);
@@ -160,6 +162,9 @@ static bool take_sparse(struct intake *intake, const struct row_columns *columns
         char name[64];
         const int32_t begin = indices->offsets[i], end = indices->offsets[i + 1];
         const int32_t entry_bytes = entries->offsets[i + 1] - entries->offsets[i];
+        /* Once more, because they lie in shared memory: a place outside of the copies is never read. */
+        if (begin < 0 || end < begin || (size_t)end > indices->data_bytes || (size_t)end * 2 > entries->data_bytes)
+            return refuse(intake, "another program has written into the pair");
         if (entry_bytes % 8 != 0 || entry_bytes / 2 != end - begin)
             return refuse(intake, "%s has not as many indices as entries", name_row(intake, columns, i, name));
         for (int32_t k = begin / 4; k < end / 4; k++)
