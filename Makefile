@@ -234,8 +234,9 @@ bench-programs: packages-for-tests library $(JAR) $(BENCH_JAR) $(VENV_READY) $(W
 		|| { cat build/bench-c.log >&2; exit 1; }
 	@grep '^skipped:' build/bench-c.log >&2 || true
 
-reference: $(JAR) $(SPARK_READY) ## docs/OPTIONS.md, from the declarations of the Supplier's options
+reference: $(JAR) $(SPARK_READY) $(WHEEL_READY) ## docs/OPTIONS.md and docs/PYTHON-API.md, from the declarations of options and of Python's names
 	@java -cp "$(JAR):$$(echo $(SPARK_VENV)/lib/python3*/site-packages/pyspark/jars)/*" supply.cli.OptionsReference docs/OPTIONS.md
+	@$(WHEEL_VENV)/bin/python launch/dev/python_api.py docs/PYTHON-API.md
 
 # With --quiet, MkDocs would not count warnings. The theme would announce its own end (docs/design/packaging.md).
 docs: $(DOCS_READY) ## the documentation site, with its links checked, in build/docs (DOCS_REF=v0.1.0: links to sources lead to that tag)

@@ -9,7 +9,8 @@
             a = pyarrow.record_batch(block)             # pyarrow.RecordBatch, in the same memory
 
 Spark reuses the memory of a block when you have dropped the block and every array, tensor and batch taken of it.
-docs/PYTHON.md is the guide. Import from `supply` and `supply.torch` only: the other modules may change.
+docs/PYTHON.md is the guide. docs/PYTHON-API.md lists the public names, of `supply`, `supply.torch`, `supply.spark` and
+`supply.linalg`: other names and modules may change.
 """
 
 from supply._core import contract_version

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from supply.errors import RankError, RunError, RunTimeoutError
 from supply.ranks.current import data
 from supply.spark.estimator import TorchEstimator
+from supply.spark.matrix import Matrix
 from supply.spark.ranks import Ranks
 from supply.spark.results import release
 from supply.spark.run_result import RunResult
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
 
 __all__ = [
+    "Matrix",
     "RankData",
     "RankError",
     "Ranks",
