@@ -57,7 +57,13 @@ def begin_group(rank, ranks, local_ranks, gpus, backend, port, says, all_have_sa
     torch.cuda.device_count = lambda: gpus[rank]
     torch.cuda.set_device = devices.append
     if backend != "gloo" and min(gpus) >= local_ranks:
-        distributed.init_process_group = lambda name, **_: backends.append(name)
+
+        def begin(name, store, **_):
+            backends.append(name)
+            # Like the real one, it keeps the store.
+            distributed.kept_by_test = store
+
+        distributed.init_process_group = begin
     os.environ.update(
         RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_RANK=str(rank % local_ranks), LOCAL_WORLD_SIZE=str(local_ranks),
         MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), SUPPLY_HOST=f"n{rank // local_ranks}", GLOO_SOCKET_IFNAME="lo",

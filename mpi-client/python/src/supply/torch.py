@@ -289,7 +289,7 @@ class SupplyDataset(Closing, IterableDataset):
 
     def _batches_of(self, number: int | None) -> Iterator[Any]:
         """The batches of an epoch that epochs() has begun, or of the next one (None). For Epoch."""
-        return self._batches_in_process(number) if get_worker_info() is None else self._in_worker.batches_of(number)
+        return self._batches_in_process(number) if get_worker_info() is None else self._in_worker._batches_of(number)
 
     def _batches_in_process(self, number: int | None) -> Iterator[Any]:
         for step in self._steps_of(self._claim_blocks(number), self._batches):

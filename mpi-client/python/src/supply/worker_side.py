@@ -32,10 +32,10 @@ class WorkerSide(IterableDataset):
         self._connection: Connection | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        return self.batches_of(None)
+        return self._batches_of(None)
 
-    def batches_of(self, epoch: int | None) -> Iterator[Any]:
-        """This worker's share of an epoch, or of the next one (None): each batch whose turn it is."""
+    def _batches_of(self, epoch: int | None) -> Iterator[Any]:
+        """This worker's share of an epoch, or of the next one (None): each batch whose turn it is. For Epoch, too."""
         worker = get_worker_info()
         if worker is None:
             raise SupplyError("this copy of a SupplyDataset can be read in a worker of a DataLoader only")
