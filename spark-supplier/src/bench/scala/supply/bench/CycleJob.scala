@@ -20,9 +20,9 @@ private[bench] final class CycleJob(sc: SparkContext, source: Source, command: C
     StartLine.drawFor(command.pairs)
     val task = new CycleTask(settings, plan, source.rdd.id, command.baselines, command.rings,
       new TaskCounters(sc))
-    val rounds = new PinnedRDD(sc, source, plan, hosts)
-      .mapPartitionsWithIndex((rank, epochs) => epochs.map(task.run(rank, _)))
-      .collect()
+    val rounds = PinnedRDD.using(sc, source, plan, hosts) {
+      _.mapPartitionsWithIndex((rank, epochs) => epochs.map(task.run(rank, _))).collect()
+    }
     Rounds(rounds.toSeq)
   }
 }

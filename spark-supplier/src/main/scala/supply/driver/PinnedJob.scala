@@ -31,10 +31,11 @@ private[supply] final class PinnedJob(
   def run(): IndexedSeq[TaskReport] =
     try job.run {
         val task = new PinnedTask(settings, counters, record.calls)
-        new PinnedRDD(sc, source, plan, settings.hosts)
-          .mapPartitionsWithIndex((rank, epochs) => epochs.map(task.run(rank, _)))
-          .collect()
-          .toIndexedSeq
+        PinnedRDD.using(sc, source, plan, settings.hosts) {
+          _.mapPartitionsWithIndex((rank, epochs) => epochs.map(task.run(rank, _)))
+            .collect()
+            .toIndexedSeq
+        }
       }
     catch {
       // Spark may have lost an executor for good that had nothing left to do.

@@ -72,10 +72,11 @@ private[supply] object RunPlan {
     val inOrder = plan.copy(epochs = 1, shuffle = Shuffle.Off)
     new PlacedJob(sc, WatchedPlaces.ranks(hosts), timeout,
       "counting the elements of each partition (--uneven)").run {
-      new PinnedRDD(sc, source, inOrder, hosts)
-        .flatMap(
+      PinnedRDD.using(sc, source, inOrder, hosts) {
+        _.flatMap(
           _.iterator.flatMap(_.partitions).map(partition => partition.index -> count(partition)))
-        .collect().sortBy(_._1).map(_._2).toIndexedSeq
+          .collect().sortBy(_._1).map(_._2).toIndexedSeq
+      }
     }
   }
 

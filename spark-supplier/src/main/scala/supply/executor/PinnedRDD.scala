@@ -24,14 +24,15 @@ final class PlannedEpoch(val epoch: Int, val isRest: Boolean,
   def partitions: Iterator[PlannedPartition] = walk()
 }
 
-private final case class RankPartition(index: Int, parents: Map[Int, Partition]) extends Partition
+private final case class RankPartition(index: Int, parents: Map[Int, SentPartition])
+    extends Partition
 
 /**
  * One partition per rank, whose index is the rank. It prefers the rank's host, and depends narrowly
  * on the source partitions that the plan gives that rank. Its one element is a view of the rank's
  * epochs, because there can be very many; it can be walked more than once.
  */
-final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile)
+final class PinnedRDD private (sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile)
     extends RDD[Iterable[PlannedEpoch]](
       sc,
       Seq(new NarrowDependency[Any](source.rdd.asInstanceOf[RDD[Any]]) {
@@ -44,10 +45,12 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
       "Spark may compute other rows each time it computes this data again (for example, it repartitions rows that " +
         "have no certain order): write it to files first, and read these")
 
+  @transient private val sender = new PartitionSender(sc)
+
   override protected def getPartitions: Array[Partition] = {
     val parents = source.rdd.partitions
     Array.tabulate(plan.ranks) { rank =>
-      RankPartition(rank, plan.partitionsEver(rank).map(p => p -> parents(p)).toMap): Partition
+      RankPartition(rank, sender.send(plan.partitionsEver(rank).map(p => p -> parents(p))))
     }
   }
 
@@ -66,7 +69,7 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
         () =>
           plan.parts(rank, epoch).iterator.map { case Part(index, done, share) =>
             PlannedPartition(index, done, determinism == "DETERMINATE", share,
-              () => open(parents(index), context, index, epoch))
+              () => open(parents(index).partition, context, index, epoch))
           })
     })
   }
@@ -79,4 +82,14 @@ final class PinnedRDD(sc: SparkContext, source: Source, plan: Plan, hosts: Hostf
       case Shuffle.Partitions | Shuffle.All(_) | Shuffle.Off =>
         source.openInOrder(partition, context)
     }
+}
+
+object PinnedRDD {
+  /** Runs `body`, and then drops what the tasks got by broadcast. */
+  def using[A](sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile)(
+      body: PinnedRDD => A): A = {
+    val rdd = new PinnedRDD(sc, source, plan, hosts)
+    try body(rdd)
+    finally rdd.sender.close()
+  }
 }

@@ -229,18 +229,22 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
 
   test(
     "Spark retries a task that fails in a partition, and the rank gets every element once") {
-    SupplyJobSuite.failures.set(2)
-    val rdd =
-      sc.parallelize(0 until 40, 4).map(tuple).mapPartitionsWithIndex { (partition, tuples) =>
-        tuples.zipWithIndex.map { case (t, i) =>
-          if (partition == 2 && i == 7 && SupplyJobSuite.failures.getAndDecrement() > 0)
-            throw new IllegalStateException("once more")
-          t
+    // The partitions travel in the task, and by broadcast.
+    Seq(0, 200000).foreach { bytes =>
+      SupplyJobSuite.failures.set(2)
+      val elements = sc.parallelize((0 until 40).map(_ -> new Array[Byte](bytes)), 4)
+      val rdd =
+        elements.map(_._1).map(tuple).mapPartitionsWithIndex { (partition, tuples) =>
+          tuples.zipWithIndex.map { case (t, i) =>
+            if (partition == 2 && i == 7 && SupplyJobSuite.failures.getAndDecrement() > 0)
+              throw new IllegalStateException("once more")
+            t
+          }
         }
-      }
-    val (seen, outcome) = supply(2, epochs = 2)(new DatumSource(rdd))
-    assert(outcome.toOption.get.map(_.elements) == Seq(40, 40))
-    assertOnce(seen, Seq.fill(4)(10), epochs = 2)
+      val (seen, outcome) = supply(2, epochs = 2)(new DatumSource(rdd))
+      assert(outcome.toOption.get.map(_.elements) == Seq(40, 40))
+      assertOnce(seen, Seq.fill(4)(10), epochs = 2)
+    }
   }
 
   test("an RDD whose elements may be others when it is computed again is refused") {
