@@ -1,4 +1,4 @@
-"""Trains a classifier of handwritten digits with one call, predicts with a second one, and joins the predictions.
+"""Trains a classifier of handwritten digits with one call, and predicts with a second one.
 
 make python build/digits
 build/wheel-venv/bin/python mpi-client/python/examples/predict_digits.py build/digits/train_lmdb build/digits/test_lmdb
@@ -41,7 +41,7 @@ def predict(data, state):
     model.load_state_dict(state)
     with data.results() as out, torch.no_grad():
         for batch in data:
-            out.write({"key": batch["key"], "predicted": model(images(batch)).argmax(1)})
+            out.write(batch | {"predicted": model(images(batch)).argmax(1)})
 
 
 def main():
@@ -65,17 +65,16 @@ def main():
     predictions = supplier.run(
         predict,
         unseen,
-        columns=["key", "data"],
+        columns=["data", "label"],
         batch_size=1024,
         backend=None,  # These ranks do not communicate.
-        results="key binary not null, predicted long not null",
+        results="label, predicted long not null",
         kwargs={"state": state},
     ).results
 
-    joined = unseen.join(predictions, "key").cache()
-    joined.crosstab("label", "predicted").orderBy("label_predicted").show()
-    accuracy = joined.where("label = predicted").count() / unseen.count()
-    print(f"predict_digits: predicted={joined.count()} accuracy={accuracy:.3f}")
+    predictions.crosstab("label", "predicted").orderBy("label_predicted").show()
+    accuracy = predictions.where("label = predicted").count() / unseen.count()
+    print(f"predict_digits: predicted={predictions.count()} accuracy={accuracy:.3f}")
     supply.spark.release(predictions)
     spark.stop()
 

@@ -125,7 +125,7 @@ def test_training_stopped_in_an_epoch_resumes_in_the_same_order(tmp_path, config
 
 
 @pytest.mark.long
-def test_predictions_join_the_digits():
+def test_predictions_come_back_with_the_digits():
     pytest.importorskip("pyspark", reason="no PySpark in this environment")
     environment = {
         **{name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYSPARK_PYTHON")},

@@ -125,3 +125,65 @@ def test_a_struct_type_is_a_schema(run, spark):
     returned = run(predict, results=schema, kwargs={"factor": 1.0})
     assert returned.results.count() == COUNT
     release(returned.results)
+
+
+@pytest.fixture(scope="module")
+def table(spark):
+    """A column of each type that ranks get, with nulls."""
+    return spark.range(0, COUNT, 1, 8).selectExpr(
+        "id", "int(id % 7) as label", "smallint(id % 5) as small", "tinyint(-1) as byte", "id % 2 = 0 as even",
+        "if(id % 5 = 0, null, concat('row ', id)) as name", "encode(string(id), 'UTF-8') as raw",
+        "encode(repeat('x', int(id % 3)), 'UTF-8') as image", "encode('same', 'UTF-8') as same",
+        "date_add(date'1969-12-30', int(id % 400)) as day", "timestamp_micros(id * 1000003) as moment",
+        "timestamp_ntz'2026-01-01 00:00:00' as clock", "array(float(id), id / 2.0F) as features",
+        "array(id, id + 1) as pair", "if(id % 3 = 0, null, id * 0.5D) as gap",
+        "if(id = 7, null, array(id, 1L)) as holes", "id * 2 as `a b`",
+        "if(id % 4 = 0, null, '') as nothing", "float(id) as unused",
+    )  # fmt: skip
+
+
+def copy_input(data):
+    with data.results() as out:
+        for batch in data:
+            out.write(batch | {"score": batch["id"].double() * 2})
+
+
+def test_columns_of_the_input_come_back_with_the_predictions(table, caplog):
+    from supply.spark import Supplier, release
+
+    named = ", ".join(f"`{name}`" for name in table.columns if name != "unused")
+    with shared_memory() as folder:
+        returned = Supplier(ranks=RANKS, folder=folder).run(
+            copy_input, table, batch_size=64, backend=None, results=f"{named}, score double not null",
+            ragged={"raw": "list", "image": "jagged"}, nulls={"gap": "mask", "holes": "mask", "nothing": "mask"},
+        ).results  # fmt: skip
+        wanted = table.drop("unused").selectExpr("*", "id * 2D as score")
+        assert returned.dtypes == wanted.dtypes
+        assert returned.count() == COUNT and wanted.exceptAll(returned).count() == 0
+        release(returned)
+    assert "depends on the order" not in caplog.text
+
+
+def test_a_name_without_a_type_must_be_a_column_that_ranks_get(run):
+    from supply.spark import RunError
+
+    with pytest.raises(RunError, match="results is 'id, lable, score float': 'lable' has no type.*id, features"):
+        run(predict, results="id, lable, score float", kwargs={"factor": 1.0})
+    with pytest.raises(RunError, match="'id' has no type, so it must be a column of df that ranks get"):
+        run(predict, results="id, score float", columns=["features"], kwargs={"factor": 1.0})
+
+
+def test_a_key_that_may_change_is_named(spark, caplog):
+    from pyspark.sql import functions
+    from supply.spark import join_keys
+
+    shuffled = rows(spark, COUNT).repartition("id").withColumn("key", functions.monotonically_increasing_id())
+    join_keys.warn_of(shuffled, "id long, score double")
+    join_keys.warn_of(rows(spark, COUNT).withColumn("key", functions.monotonically_increasing_id()), "key long")
+    join_keys.warn_of(shuffled.withColumn("noise", functions.rand()), "noise double")
+    assert caplog.text == ""
+    join_keys.warn_of(shuffled, "key long not null, score double")
+    assert "'key' depends on the order" in caplog.text
+    caplog.clear()
+    join_keys.warn_of(shuffled.selectExpr("uuid() as name", "key + 1 as next"), "name string, next long")
+    assert "'name', 'next' depends on the order" in caplog.text

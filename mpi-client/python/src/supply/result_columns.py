@@ -68,6 +68,8 @@ def _converted(values: Any, field: _core.ResultField | None) -> Column:
         values = values.detach().cpu().numpy()
     elif type(values).__module__.partition(".")[0] == "pandas":
         return _of_pandas(values, field)
+    elif isinstance(values, tuple) and hasattr(values, "offsets"):
+        return _of_jagged(values, field)
     if isinstance(values, numpy.ma.MaskedArray):
         return _with_nulls(_of_array(values.filled(numpy.zeros((), values.dtype)[()]), field), ~_mask_of(values))
     if isinstance(values, numpy.ndarray) and values.dtype.kind not in "OUS":
@@ -75,6 +77,13 @@ def _converted(values: Any, field: _core.ResultField | None) -> Column:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise TypeError(f"{type(values).__name__} is no array, tensor or list")
     return _of_list(list(values), field)
+
+
+def _of_jagged(values: Any, field: _core.ResultField | None) -> Column:
+    """Text or bytes, as a batch has them with ragged="jagged"."""
+    lengths, rows = values.offsets.diff().tolist(), len(values.offsets) - 1
+    form = "u" if field is not None and field[1] == "u" else "z"
+    return Column(rows, form, values.values.cpu().numpy(), offsets=_offsets(lengths, rows))
 
 
 def _mask_of(values: numpy.ma.MaskedArray[Any, Any]) -> numpy.ndarray:
@@ -91,6 +100,8 @@ def _of_array(array: numpy.ndarray, field: _core.ResultField | None) -> Column:
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     form = _FORMATS.get(array.dtype)
+    if field is not None and array.ndim == 1 and form == _integers_of_time(field[1]):
+        return Column(len(array), field[1], array)
     if form is None or array.ndim not in (1, 2) or array.shape[1:] == (0,):
         raise ValueError(f"it is an array of {array.dtype} with the shape {array.shape}: it must have {_KINDS}")
     if array.ndim == 1:
@@ -99,6 +110,11 @@ def _of_array(array: numpy.ndarray, field: _core.ResultField | None) -> Column:
     if field is not None and field[1] == "z" and form == "C":
         return Column(rows, "z", array, offsets=_offsets(itertools.repeat(width, rows), rows))
     return Column(rows, f"+w:{width}", array, child_form=form)
+
+
+def _integers_of_time(form: str) -> str | None:
+    """The numbers that a tensor has of dates and timestamps: batches have these."""
+    return "i" if form == "tdD" else "l" if form.startswith("tsu:") else None
 
 
 def _of_times(array: numpy.ndarray, field: _core.ResultField | None) -> Column:

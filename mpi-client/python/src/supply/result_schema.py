@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from supply import _core
@@ -21,10 +22,10 @@ _NAMES = {
     "C": "uint8", "S": "uint16", "I": "uint32", "L": "uint64",
 }  # fmt: skip
 
-# `name` or name, its type, and NOT NULL.
+# `name` or name; its type, and NOT NULL.
 _COLUMN = re.compile(
-    r"\s*(?:`([^`]+)`|(\w+))\s*:?\s+([a-z_]+(?:\(\s*\d+\s*,\s*\d+\s*\)|<\s*[a-z]+\s*>)?)"
-    r"(\s+not\s+null)?\s*(?:,|$)",
+    r"\s*(?:`([^`]+)`|(\w+))(?:\s*:?\s+([a-z_]+(?:\(\s*\d+\s*,\s*\d+\s*\)|<\s*[a-z]+\s*>)?)"
+    r"(\s+not\s+null)?)?\s*(?:,|$)",
     re.IGNORECASE,
 )
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
@@ -72,19 +73,49 @@ def completed(fields: list[_core.ResultField], of_batch: list[_core.ResultField]
     ]
 
 
+def with_types(text: str, columns: Mapping[str, str]) -> str:
+    """The same text, where each column has a type. columns: those that need none, with their types."""
+    parts = []
+    for name, kind, is_nullable in _columns_of(text):
+        if kind is None and name not in columns:
+            raise SupplyError(
+                f"'{name}' has no type, so it must be a column of df that ranks get ({', '.join(columns)}): add it to "
+                "columns, or write its type"
+            )
+        parts.append(columns[name] if kind is None else column_text(name, kind, is_nullable))
+    return ", ".join(parts)
+
+
+def column_text(name: str, kind: str, is_nullable: bool) -> str:
+    """A column of a schema's text."""
+    return f"`{name}` {kind}{'' if is_nullable else ' not null'}"
+
+
 def _fields_of_text(text: str) -> list[_core.ResultField]:
-    fields, at = [], 0
+    fields = []
+    for name, kind, is_nullable in _columns_of(text):
+        if kind is None:
+            raise _no_column(text, name)
+        fields.append((name, *_format_of(name, kind), is_nullable))
+    return fields
+
+
+def _columns_of(text: str) -> Iterator[tuple[str, str | None, bool]]:
+    """Name, type, and whether it may be null, of each column."""
+    at = 0
     while at < len(text.rstrip()):
         found = _COLUMN.match(text, at)
         if found is None:
-            raise SupplyError(
-                f"schema '{text}': '{text[at:].strip()}' is no column: write it as in 'id long not null, score float, "
-                "vector array<float>, amount decimal(10,2)'"
-            )
-        name, kind = found[1] or found[2], found[3].lower()
-        fields.append((name, *_format_of(name, kind), found[4] is None))
+            raise _no_column(text, text[at:].strip())
+        yield found[1] or found[2], found[3] and found[3].lower(), found[4] is None
         at = found.end()
-    return fields
+
+
+def _no_column(text: str, part: str) -> SupplyError:
+    return SupplyError(
+        f"schema '{text}': '{part}' is no column: write it as in 'id long not null, score float, "
+        "vector array<float>, amount decimal(10,2)'"
+    )
 
 
 def _format_of(name: str, kind: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ import torch.distributed
 from supply.errors import SupplyError
 from supply.ranks.job import DataSpec
 from supply.ranks.messages import Progress
+from supply.ranks.run_rows import RunRows
 from supply.results import Result
 from supply.torch import SupplyDataset
 
@@ -64,11 +65,16 @@ class RankData(SupplyDataset):
         return {**super().state_dict(), "resume_positions": self._spec.resume_positions}
 
     def results(self, name: str = _RESULTS, schema: Any = None) -> Result:
-        """As SupplyDataset.results(). Without a name and a schema, those that the caller of Supplier.run reads."""
-        if name == _RESULTS and self._spec.results is not None:
-            self._writes_results = True
-            schema = schema or self._spec.results
-        return super().results(name, schema)
+        """As SupplyDataset.results(). Without a name and a schema, those that the caller of Supplier.run reads.
+
+        A batch for these may have all columns of the data. Those that the schema does not name are left out.
+        """
+        if name != _RESULTS or self._spec.results is None:
+            return super().results(name, schema)
+        self._writes_results = True
+        options = self._spec.options
+        rows = schema or self._spec.results
+        return RunRows(self._opened()._pair, name, rows, options["columns"], options["nulls"] or {})
 
     def _seal_results(self) -> None:
         """A rank that has written nothing has an empty part."""

@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import numbers
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from supply.arguments import close_to, shown
 from supply.dataset_options import MASK, column_names
 from supply.errors import ConfigError, RunError, SupplyError
-from supply.result_schema import fields_of
+from supply.result_schema import column_text, fields_of, with_types
 
 _NUMBERS = ("byte", "short", "integer", "long", "float", "double")
 _SUPPLIED = (*_NUMBERS, "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz")
@@ -190,15 +190,16 @@ def _fix(kind: Any) -> str:
     return "cast it to a number, text, bytes, or an array of numbers"
 
 
-def result_schema(schema: Any) -> str:
-    """The schema of results as text. Refuses types that ranks cannot write."""
+def result_schema(schema: Any, df: Any, columns: Sequence[str]) -> str:
+    """The schema of results as text, with the types of columns of df. Refuses types that ranks cannot write."""
     text: str = schema if isinstance(schema, str) else ", ".join(map(_text_of, schema))
     try:
-        fields_of(text)
+        complete = with_types(text, {name: _text_of(df.schema[name]) for name in columns})
+        fields_of(complete)
     except SupplyError as error:
         raise RunError(f"results is {text!r}: {error}") from None
-    return text
+    return complete
 
 
 def _text_of(field: Any) -> str:
-    return f"`{field.name}` {field.dataType.simpleString()}{'' if field.nullable else ' not null'}"
+    return column_text(field.name, field.dataType.simpleString(), field.nullable)

@@ -13,7 +13,7 @@ from supply.ranks.job import DataSpec, Job
 from supply.ranks.run_files import RunFiles
 from supply.ranks.script import Script
 from supply.sizes import optional_size
-from supply.spark import checks
+from supply.spark import checks, join_keys
 from supply.spark.column_names import quoted
 from supply.spark.function_checks import check_arguments, check_function, pickled
 from supply.spark.launcher import make_launcher
@@ -136,8 +136,9 @@ class Supplier:
         resume: the state_dict() of every rank of an earlier run, in the order of the ranks. That run may have had
             another number of ranks. Each element that it did not consume reaches one rank.
         results: the schema of rows that ranks write in `with data.results() as out: out.write(batch)`, for example
-            predictions: "id long not null, score float", or a StructType. The call then returns a RunResult, with the
-            DataFrame of all rows. Spark reads them in place, on the ranks' nodes.
+            predictions: "id, label, score float not null", or a StructType. A name without a type is a column of df
+            that ranks get: it comes back with its values. The call then returns a RunResult, with the DataFrame of all
+            rows. Spark reads them in place, on the ranks' nodes.
         backend: torch.distributed is initialized with it before the call. "auto" is nccl with CUDA, else gloo. None:
             the function initializes it, or does not need it.
         start_timeout: seconds until Spark has the task slots, and until all ranks have started. Neither Spark's work on
@@ -174,7 +175,9 @@ class Supplier:
             (None, function) if callable(function) else (Script.read(function, not context._jsc.sc().isLocal()), None)
         )
         args, kwargs = check_arguments(call, args, kwargs)
-        schema = None if results is None else checks.result_schema(results)
+        schema = None if results is None else checks.result_schema(results, df, columns)
+        if schema is not None:
+            join_keys.warn_of(df, schema)
         positions = None if resume is None else resume_positions(resume)
         kinds = ("train",) if validation is None else ("train", "validation")
         launcher = make_launcher(self._launcher, self._ranks, self._host_file)

@@ -106,7 +106,7 @@ private object ArchitectureSuite {
     root -> (entryPoint :+ "datasource"),
     "cli" -> entryPoint,
     "yarn" -> entryPoint,
-    "python" -> (entryPoint :+ "offload"),
+    "python" -> (entryPoint ++ Seq("offload", internals)),
     internals -> Seq("core"),
     modelsOfMLlib -> Nil)
 

@@ -5,6 +5,7 @@ import java.util.concurrent.TimeoutException
 import scala.util.Try
 
 import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext}
+import org.apache.spark.rdd.{DeterministicLevel, RDD}
 import org.apache.spark.resource.{ResourceProfile, ResourceProfileBuilder, TaskResourceRequests}
 import org.apache.spark.scheduler.ExecutorCacheTaskLocation
 import org.apache.spark.util.{ShutdownHookManager, Utils}
@@ -132,6 +133,15 @@ object SparkInternals {
   def awaitListeners(sc: SparkContext, millis: Long): Unit =
     try sc.listenerBus.waitUntilEmpty(millis)
     catch { case _: TimeoutException => () }
+
+  /**
+   * Whether Spark computes the same rows in the same order each time, or reads them where it has
+   * written them.
+   *
+   * Public API: subclasses of an RDD know its level, and nobody else.
+   */
+  def isRepeatable(rdd: RDD[_]): Boolean =
+    rdd.isCheckpointed || rdd.outputDeterministicLevel == DeterministicLevel.DETERMINATE
 
   /**
    * Adds the settings of spark-defaults.conf that `conf` does not have, as spark-submit does.

@@ -1,0 +1,67 @@
+"""A frame whose partitions have its data, on executors of their own: `frame_program.py FOLDER`."""
+
+import os
+import pathlib
+import signal
+import sys
+
+from supplier_session import prepare_environment
+
+prepare_environment()
+# local-cluster has executors, which do not know the driver's Python.
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+import numpy  # noqa: E402
+import pandas  # noqa: E402
+import supply.spark  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+from pyspark.sql.functions import monotonically_increasing_id  # noqa: E402
+from supply.spark import Supplier  # noqa: E402
+
+ROWS, WIDTH, ROWS_OF_PARTITION = 12000, 32, 2000
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.log.level": "OFF",
+    # MiB. A partition fits, and all partitions of a rank do not.
+    "spark.rpc.message.maxSize": "1",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_OF_PARTITION),
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
+}
+
+
+def predict(data):
+    with data.results() as out:
+        for batch in data:
+            out.write(batch | {"prediction": batch["features"][:, 0]})
+    return sum(len(batch["label"]) for batch in data.validation)
+
+
+def executor_of_task(_):
+    process = pathlib.Path("/proc/self").resolve()
+    while b"CoarseGrainedExecutorBackend" not in (process / "cmdline").read_bytes():
+        process = process.parent / (process / "stat").read_text().rpartition(")")[2].split()[1]
+    return int(process.name)
+
+
+def main():
+    builder = SparkSession.builder.master("local-cluster[1,3,1024]").config("spark.jars", supply.spark.jars())
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    features = numpy.random.default_rng(1).random((ROWS, WIDTH), "float32")
+    frame = spark.createDataFrame(pandas.DataFrame({"id": range(ROWS), "features": list(features)}))
+    # Spark gives a row another number when it computes this again.
+    df = frame.union(frame.repartition(4)).selectExpr("*", "features[0] as label")
+    df = df.withColumn("number", monotonically_increasing_id()).cache()
+    results = "number, label, prediction float not null"
+    run = Supplier(ranks=1, folder=sys.argv[1]).run(predict, df, validation=df, backend=None, results=results)
+    print("validated", run.value, flush=True)
+    os.kill(spark.sparkContext.parallelize([0], 1).map(executor_of_task).first(), signal.SIGKILL)
+    print("predicted", run.results.distinct().where("prediction = label").count(), flush=True)
+    supply.spark.release(run.results)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
