@@ -1,6 +1,9 @@
 """TorchEstimator and TorchModel, in pipelines of pyspark.ml."""
 
 import math
+import sys
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -10,12 +13,20 @@ prepare_environment()
 pytest.importorskip("pyspark")
 
 import torch  # noqa: E402
-from pyspark.ml import Pipeline  # noqa: E402
+from pyspark import cloudpickle  # noqa: E402
+from pyspark.ml import Pipeline, PipelineModel  # noqa: E402
+from pyspark.ml.evaluation import RegressionEvaluator  # noqa: E402
 from pyspark.ml.feature import VectorAssembler  # noqa: E402
-from supply.spark import RunError, Supplier, TorchEstimator  # noqa: E402
+from pyspark.ml.linalg import Vectors, VectorUDT  # noqa: E402
+from pyspark.ml.tuning import CrossValidator, CrossValidatorModel, ParamGridBuilder, TrainValidationSplit  # noqa: E402
+from pyspark.sql import functions  # noqa: E402
+from pyspark.sql.types import StructType  # noqa: E402
+from supply.spark import RunError, Supplier, TorchEstimator, TorchModel  # noqa: E402
 
 RANKS, ROWS, EPOCHS = 2, 1000, 6
 
+# The ranks have no such module.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 spark = session_fixture(2 * RANKS + 1)
 
@@ -26,28 +37,48 @@ def supplier():
         yield Supplier(ranks=RANKS, folder=folder)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def points(spark):
     df = spark.range(0, ROWS, 1, 3).selectExpr("id", "rand(1) as a", "rand(2) as b", "id % 5 = 0 as held_out")
     return df.selectExpr("*", "2 * a - b as y", "int(a > b) as kind")
 
 
-def test_validation_rows_of_one_rank_alone(points, supplier):
-    estimator = TorchEstimator(
-        lambda: torch.nn.Linear(1, 1), torch.nn.MSELoss(), features_col="a.x", label_col="y.x", batch_size=16, seed=1,
-        optimizer=lambda parameters: torch.optim.SGD(parameters, 0.05), validation="held.out", supplier=supplier,
+def linear(features=2):
+    return torch.nn.Linear(features, 1)
+
+
+def adam(parameters):
+    return torch.optim.Adam(parameters, 0.05)
+
+
+def plane(supplier, **params):
+    """Of the features a and b, and the label y."""
+    return TorchEstimator(
+        **{
+            "model": linear, "loss": torch.nn.MSELoss(), "optimizer": adam, "labelCol": "y", "featuresCol": ["a", "b"],
+            "batchSize": 16, "supplier": supplier, **params,
+        }
     )  # fmt: skip
+
+
+def predictions(model, df):
+    return [row.prediction for row in model.transform(df).orderBy("id").collect()]
+
+
+def test_validation_rows_of_one_rank_alone(points, supplier):
+    estimator = plane(
+        supplier, model=lambda: linear(1), featuresCol="a.x", labelCol="y.x", validationIndicatorCol="held.out"
+    )
     df = points.selectExpr("a as `a.x`", "y as `y.x`", f"id >= {ROWS - 3} as `held.out`")
     assert estimator.fit(df).history[0]["validation_loss"] > 0
 
 
-def test_a_pipeline_learns_a_plane_and_predicts_a_number(points, supplier):
-    estimator = TorchEstimator(
-        lambda: torch.nn.Linear(2, 1), torch.nn.MSELoss(), label_col="y", epochs=EPOCHS, batch_size=16, seed=1,
-        optimizer=lambda parameters: torch.optim.Adam(parameters, 0.05), validation="held_out", supplier=supplier,
-    )  # fmt: skip
-    pipeline = Pipeline(stages=[VectorAssembler(inputCols=["a", "b"], outputCol="features"), estimator])
-    fitted = pipeline.fit(points)
+def test_a_pipeline_learns_a_plane_predicts_and_is_saved(points, supplier, tmp_path):
+    estimator = plane(supplier, featuresCol="features", validationIndicatorCol="held_out", epochs=EPOCHS, seed=1)
+    assembler = VectorAssembler(inputCols=["a", "b"], outputCol="features")
+    Pipeline(stages=[assembler, estimator]).write().overwrite().save(str(tmp_path / "unfitted"))
+    loaded = Pipeline.load(str(tmp_path / "unfitted"))
+    fitted = loaded.fit(points)
     history = fitted.stages[-1].history
     assert [set(losses) for losses in history] == [{"loss", "validation_loss"}] * EPOCHS
     assert history[-1]["loss"] < history[0]["loss"] / 100 and history[-1]["validation_loss"] < 0.001
@@ -56,32 +87,255 @@ def test_a_pipeline_learns_a_plane_and_predicts_a_number(points, supplier):
     assert predicted.selectExpr("max(abs(prediction - y))").first()[0] < 0.1
     assert predicted.columns == [*points.columns, "features", "prediction"]
 
+    fitted.save(str(tmp_path / "fitted"))
+    again = PipelineModel.load(str(tmp_path / "fitted"))
+    model = again.stages[-1]
+    assert isinstance(model, TorchModel) and model.history == history and model.numFeatures == 2
+    assert model.uid == estimator.uid and model.getBatchSize() == 16
+    assert predictions(again, points) == predictions(fitted, points)
+    other = model.copy({model.predictionCol: "other"})
+    assert "other" in other.transform(again.stages[0].transform(points)).columns
+
+
+def test_params_are_those_of_spark_ml(points, tmp_path):
+    estimator = TorchEstimator().setModel(linear).setLoss(torch.nn.L1Loss()).setOptimizer(torch.optim.SGD)
+    estimator.setFeaturesCol(("a", "b")).setLabelCol("y").setPredictionCol("guess").setBatchSize(8).setEpochs(2)
+    estimator.setSeed(3).setValidationFraction(0.25).setHandleInvalid("skip").setSupplier(2)
+    estimator.setRunOptions({"shuffle": "none"})
+    assert "batchSize: rows of a batch of one rank (>= 1) (default: 32, current: 8)" in estimator.explainParams()
+    copied = estimator.copy({estimator.batchSize: 4})
+    assert (copied.getBatchSize(), estimator.getBatchSize(), copied.getEpochs()) == (4, 8, 2)
+
+    estimator.write().overwrite().save(str(tmp_path / "saved"))
+    loaded = TorchEstimator.load(str(tmp_path / "saved"))
+    assert loaded.uid == estimator.uid and isinstance(loaded.getLoss(), torch.nn.L1Loss)
+    assert loaded.getModel()().in_features == 2 and loaded.getOptimizer() is torch.optim.SGD
+    names = {"model", "loss"}
+    expected = {p.name: v for p, v in estimator.extractParamMap().items() if p.name not in names}
+    assert {p.name: v for p, v in loaded.extractParamMap().items() if p.name not in names} == expected
+    with pytest.raises(RunError, match="loss cannot be saved, because it cannot be pickled"):
+        plane(2, loss=Unpicklable()).save(str(tmp_path / "other"))
+
+
+class Unpicklable:
+    def __reduce__(self):
+        raise TypeError("no")
+
+
+def test_parameter_maps_are_fitted_and_chosen_by_a_cross_validator(points, supplier, tmp_path):
+    """With parallelism=2 two runs want the slots of one session."""
+    estimator = plane(supplier, epochs=2)
+    grid = ParamGridBuilder().addGrid(estimator.batchSize, [16, 1000]).addGrid(estimator.seed, [1]).build()
+    validator = CrossValidator(
+        estimator=estimator, estimatorParamMaps=grid, evaluator=RegressionEvaluator(labelCol="y"), numFolds=2,
+        parallelism=2, seed=1,
+    )  # fmt: skip
+    fitted = validator.fit(points.where("id < 500"))
+    assert fitted.bestModel.getBatchSize() == 16 and fitted.bestModel.getSeed() == 1
+    assert fitted.avgMetrics[0] < fitted.avgMetrics[1]
+    fitted.save(str(tmp_path / "validated"))
+    loaded = CrossValidatorModel.load(str(tmp_path / "validated"))
+    assert predictions(loaded, points) == predictions(fitted, points)
+    assert loaded.getEstimatorParamMaps() == grid
+
+
+@pytest.mark.long
+def test_optimizers_of_a_pipeline_are_chosen_by_a_validation_split(points, supplier):
+    estimator = plane(supplier, featuresCol="features", epochs=2)
+    pipeline = Pipeline(stages=[VectorAssembler(inputCols=["a", "b"], outputCol="features"), estimator])
+    grid = ParamGridBuilder().addGrid(estimator.optimizer, [slow, adam]).build()
+    split = TrainValidationSplit(
+        estimator=pipeline, estimatorParamMaps=grid, evaluator=RegressionEvaluator(labelCol="y"), seed=1
+    )
+    metrics = split.fit(points).validationMetrics
+    assert metrics[1] < metrics[0]
+    first, second = pipeline.fit(points, [{estimator.epochs: 1}, {estimator.epochs: 2}])
+    assert [len(model.stages[-1].history) for model in (first, second)] == [1, 2]
+
+
+def slow(parameters):
+    return torch.optim.SGD(parameters, 1e-6)
+
+
+def test_an_integer_label_of_a_number_and_rows_that_the_model_cannot_take(points, spark, supplier):
+    """L1Loss of (rows, 1) and (rows,) would train a constant in silence."""
+    df = points.selectExpr("id", "array(a, b) as v", "int(10 * a) as y")
+    model = plane(supplier, loss=torch.nn.L1Loss(), featuresCol="v", optimizer=fast, epochs=10).fit(df)
+    assert model.transform(df).selectExpr("corr(prediction, y)").first()[0] > 0.9
+
+    rows = [(0, None), (1, [0.5]), (2, [0.5, None]), (3, [0.5, math.nan]), (4, [1.0, 1.0])]
+    bad = spark.createDataFrame(rows, "id int, v array<double>")
+    for i, value in enumerate(["null", r"\[0.5\]", r"\[0.5, null\]", r"\[0.5, NaN\]"]):
+        says = f"featuresCol 'v' does not have 2 numbers without null and NaN in the row {value}: correct it, or set "
+        with pytest.raises(Exception, match=says):
+            model.transform(bad.where(f"id = {i}")).collect()
+    expected = pytest.approx(model.module(torch.ones(1, 2)).item())
+    skipped = model.copy().setHandleInvalid("skip").transform(bad).collect()
+    assert [(row.id, row.prediction) for row in skipped] == [(4, expected)]
+    kept = model.copy({model.handleInvalid: "keep"})
+    assert predictions(kept, bad) == [None, None, None, None, expected]
+    with pytest.raises(RunError, match="featuresCol 'id' has 1 numbers a row, and the model was trained on 2"):
+        model.copy().setFeaturesCol("id").transform(bad)
+    with pytest.raises(RunError, match="predictionCol 'v' is a column of df already"):
+        model.copy().setPredictionCol("v").transform(bad)
+
+
+def fast(parameters):
+    return torch.optim.Adam(parameters, 0.5)
+
+
+@pytest.fixture(scope="module")
+def invalid(spark):
+    """Rows with vectors, of which one has no label, one no vector, and one a vector of another length."""
+    rows: list[Any] = [(i, Vectors.dense(i / 100, 0.5), i / 100, i % 10 == 0) for i in range(100)]
+    rows[50] = (50, Vectors.dense(1, 1), None, True)
+    rows[51] = (51, None, 0.5, False)
+    rows[52] = (52, Vectors.dense(1), 0.5, False)
+    schema = StructType().add("id", "int").add("v", VectorUDT()).add("y", "double").add("held_out", "boolean")
+    return spark.createDataFrame(rows, schema).repartition(3).cache()
+
+
+def test_a_fit_of_rows_that_are_not_valid(invalid, supplier):
+    estimator = plane(supplier, featuresCol="v", validationIndicatorCol="held_out")
+    says = r"labelCol 'y' is null or NaN in the row whose 'v' is \[1.0, 1.0\]: correct it, or set handleInvalid"
+    with pytest.raises(RunError, match=says):
+        estimator.fit(invalid.where("id not in (51, 52)"))
+    with pytest.raises(RunError, match="featuresCol 'v' has a null or NaN in the row null: correct it"):
+        estimator.fit(invalid.where("id not in (50, 52)"))
+    history = estimator.setHandleInvalid("skip").fit(invalid).history
+    assert all(math.isfinite(value) for value in history[0].values())
+
+
+def test_a_fit_that_keeps_rows_with_nan(invalid, supplier):
+    estimator = plane(
+        supplier, model=Known, loss=known_loss, featuresCol="v", handleInvalid="keep", validationFraction=0.3
+    )
+    history = estimator.fit(invalid).history
+    assert all(math.isfinite(value) for value in history[0].values())
+
+
+class Known(torch.nn.Linear):
+    """A module that knows NaN."""
+
+    def __init__(self):
+        super().__init__(2, 1)
+
+    def forward(self, features):
+        return super().forward(features.nan_to_num())
+
+
+def known_loss(output, label):
+    return (output - label)[~label.isnan()].abs().sum()
+
+
+@pytest.mark.long
+def test_an_array_of_another_length_ends_a_fit(invalid, supplier):
+    with pytest.raises(RunError, match="column 'v' has an array of 1 numbers, and one of 2|of 2 numbers, and one of 1"):
+        plane(supplier, featuresCol="v").fit(invalid.where("id not in (50, 51)").coalesce(1))
+
+
+def test_labels_of_each_loss_of_torch():
+    """Integers and numbers, as the losses need them."""
+    from supply.spark.labels import Labels, labels_of, loss_of
+
+    nn, number = torch.nn, torch.tensor([0.0, 1.0, 1.0, 0.0])
+    one, three = torch.rand(4, 1), torch.rand(4, 3)
+    for loss in (
+        nn.L1Loss(),
+        nn.MSELoss(),
+        nn.HuberLoss(),
+        nn.SmoothL1Loss(),
+        nn.BCEWithLogitsLoss(),
+        nn.BCELoss(),
+        nn.PoissonNLLLoss(),
+        nn.SoftMarginLoss(),
+        nn.functional.mse_loss,
+        partial(nn.functional.l1_loss),
+    ):
+        assert labels_of(loss) == Labels.NUMBERS
+        for output in (one, one[:, 0]):
+            found = loss_of(loss, output, number, Labels.NUMBERS, "y")
+            assert found == loss(output, number.reshape(output.shape))
+        with pytest.raises(RunError, match=r"labelCol 'y' has one number a row, and .* has shape \(4, 3\)"):
+            loss_of(loss, three, number, Labels.NUMBERS, "y")
+    for loss in (nn.CrossEntropyLoss(), nn.NLLLoss(), nn.MultiMarginLoss(), nn.functional.cross_entropy):
+        assert labels_of(loss) == Labels.CLASSES
+        assert loss_of(loss, three, number.long(), Labels.CLASSES, "y") == loss(three, number.long())
+
+
+def test_labels_of_a_loss_that_would_broadcast():
+    from supply.spark.labels import Labels, labels_of, loss_of
+
+    def loss(output, label):
+        return (output - label).abs().mean()
+
+    assert labels_of(loss) == labels_of(Known()) == Labels.ANY
+    label, one = torch.arange(4), torch.rand(4, 1)
+    assert loss_of(loss, one, label, Labels.ANY, "y") == (one[:, 0] - label).abs().mean()
+    for rows, outputs in ((4, 4), (1, 2), (1, 3), (2, 2)):
+        with pytest.raises(RunError, match="labelCol 'y' has one number a row, .* which the loss broadcasts"):
+            loss_of(loss, torch.rand(rows, outputs), label[:rows], Labels.ANY, "y")
+    # This one knows what it does.
+    three = torch.rand(3, 3)
+    assert loss_of(lambda output, label: loss(output[:, 0], label), three, label[:3], Labels.ANY, "y") > 0
+
 
 @pytest.mark.long
 def test_a_classifier_of_two_columns_predicts_an_array(points, supplier):
     module = torch.nn.Linear(2, 2)
     before = module.weight.detach().clone()
-    estimator = TorchEstimator(
-        module, torch.nn.CrossEntropyLoss(), features_col=["a", "b"], label_col="kind", prediction_col="scores",
-        batch_size=16, validation=0.2, supplier=supplier,
+    # As StringIndexer makes them.
+    df = points.selectExpr("a", "b", "double(kind) as kind")
+    estimator = plane(
+        supplier, model=module, loss=torch.nn.CrossEntropyLoss(), labelCol="kind", predictionCol="scores",
+        validationFraction=0.2,
     )  # fmt: skip
-    model = estimator.fit(points)
+    model = estimator.fit(df)
     assert [math.isfinite(value) for losses in model.history for value in losses.values()] == [True, True]
     # The module of the caller is not the one that ranks train.
     assert torch.equal(module.weight, before) and not torch.equal(model.module.weight, before)
-    row = model.transform(points).first()
+    row = model.transform(df).first()
     expected = model.module(torch.tensor([[row["a"], row["b"]]])).tolist()[0]
     assert row["scores"] == pytest.approx(expected, abs=1e-5)
 
 
+def test_a_number_that_is_no_class_is_refused(points):
+    from supply.spark.labels import Label, Labels
+
+    df = points.selectExpr("double(kind) + 0.5 as kind")
+    label = Label(df, "kind", Labels.CLASSES).or_error(functions.lit(""))
+    with pytest.raises(Exception, match=r"labelCol 'kind' has [01]\.5, and the loss takes numbers of classes"):
+        df.select(label).collect()
+
+
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("params", "says"),
     [
-        ({"features_col": ["a", "c"], "label_col": "y"}, r"df has no column 'c' \(columns of df: id, a, b"),
-        ({"features_col": "a", "label_col": "z"}, "df has no column 'z'"),
-        ({"features_col": "a", "label_col": "y", "validation": 1.5}, "validation is 1.5, must be between 0 and 1"),
+        ({"featuresCol": ["a", "c"]}, r"df has no column 'c', which featuresCol names \(columns of df: id, a, b"),
+        ({"featuresCol": ["a", "text"]}, "featuresCol names 'text', which is string: it must be of numbers"),
+        ({"labelCol": "z"}, "df has no column 'z', which labelCol names"),
+        ({"labelCol": "text"}, "labelCol 'text' is string, must be a number: cast it"),
+        ({"validationIndicatorCol": "kind"}, "validationIndicatorCol 'kind' is int, must be boolean"),
+        ({"validationIndicatorCol": "held_out", "validationFraction": 0.1}, "are both set"),
+        ({"loss": None}, "loss is not set"),
     ],
 )
-def test_wrong_columns_are_refused_before_anything_starts(points, options, says):
+def test_wrong_columns_are_refused_before_anything_starts(points, params, says):
     with pytest.raises(RunError, match=says):
-        TorchEstimator(torch.nn.Linear(1, 1), torch.nn.MSELoss(), **options).fit(points)
+        plane(1, **params).fit(points.selectExpr("*", "string(id) as text"))
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({"validationFraction": 1.5}, "validationFraction is 1.5, must be between 0 and 1"),
+        ({"batchSize": 0}, "batchSize is 0, must be 1 or more"),
+        ({"handleInvalid": "drop"}, "handleInvalid is 'drop', must be one of error, skip, keep"),
+        ({"runOptions": {"batch_size": 3}}, "runOptions has 'batch_size', which the estimator sets: set batchSize"),
+        ({"runOptions": {"shufle": "all"}}, "runOptions has 'shufle', must be options of Supplier.run: shuffle, "),
+        ({"label_col": "y"}, "unexpected keyword argument 'label_col'"),
+    ],
+)
+def test_wrong_params_are_refused_where_they_are_set(params, says):
+    with pytest.raises((ValueError, TypeError), match=says):
+        plane(1, **params)

@@ -159,7 +159,7 @@ def test_a_pipeline_outlives_its_ranks_and_is_saved(spark, df, tmp_path):
     from pyspark.ml import Pipeline, PipelineModel
     from pyspark.ml.clustering import KMeansModel
     from supply.linalg import PCA, KMeans, TruncatedSVD
-    from supply.spark import Ranks
+    from supply.spark import Ranks, RunError
 
     with (
         shared_memory() as folder,
@@ -170,7 +170,14 @@ def test_a_pipeline_outlives_its_ranks_and_is_saved(spark, df, tmp_path):
             PCA(ranks, k=2, inputCol="svd", outputCol="pca"),
             KMeans(ranks, k=CLUSTERS, featuresCol="pca", seed=1),
         ]
-        model = Pipeline(stages=stages).fit(df)
+        Pipeline(stages=stages).save(str(tmp_path / "estimators"))
+        pipeline = Pipeline.load(str(tmp_path / "estimators"))
+        assert list(map(set_params, pipeline.getStages())) == list(map(set_params, stages))
+        with pytest.raises(RunError, match="TruncatedSVD_.* has no ranks, which are not saved with it: call setRanks"):
+            pipeline.fit(df)
+        for stage in pipeline.getStages():
+            stage.setRanks(ranks)
+        model = pipeline.fit(df)
     model.write().overwrite().save(str(tmp_path / "saved"))
     loaded = PipelineModel.load(str(tmp_path / "saved"))
     assert type(loaded.stages[0]).__name__ == "TruncatedSVDModel" and isinstance(loaded.stages[2], KMeansModel)
@@ -181,22 +188,32 @@ def test_a_pipeline_outlives_its_ranks_and_is_saved(spark, df, tmp_path):
     assert again.singularValues == model.stages[0].singularValues
 
 
+def set_params(stage):
+    return stage.uid, {param.name: value for param, value in stage.extractParamMap().items() if stage.isSet(param)}
+
+
 def names(folder):
     return (path.name for path in (folder / "saved" / "stages").iterdir() if path.name.startswith("0_"))
 
 
-def test_a_grid_of_params(df, ranks):
+def test_a_grid_of_params(df, ranks, tmp_path):
+    """With parallelism=2 two fits want the same ranks."""
     from pyspark.ml.evaluation import RegressionEvaluator
-    from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
+    from pyspark.ml.tuning import CrossValidator, CrossValidatorModel, ParamGridBuilder
     from supply.linalg import LinearLeastSquares
 
     squares = LinearLeastSquares(ranks)
     grid = ParamGridBuilder().addGrid(squares.regParam, [0.0, 100.0]).build()
-    best = CrossValidator(
-        estimator=squares, estimatorParamMaps=grid, evaluator=RegressionEvaluator(), numFolds=2, seed=1
-    ).fit(df)
+    CrossValidator(
+        estimator=squares, estimatorParamMaps=grid, evaluator=RegressionEvaluator(), numFolds=2, seed=1, parallelism=2
+    ).save(str(tmp_path / "validator"))
+    validator = CrossValidator.load(str(tmp_path / "validator"))
+    validator.getEstimator().setRanks(ranks)
+    best = validator.fit(df)
     assert best.bestModel.getRegParam() == 0.0
     assert best.avgMetrics[0] < best.avgMetrics[1]
+    best.save(str(tmp_path / "best"))
+    assert CrossValidatorModel.load(str(tmp_path / "best")).bestModel.coefficients == best.bestModel.coefficients
 
 
 def test_params_are_explained_and_errors_name_what_is_wrong(df, ranks):

@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasInputCol, HasOutputCol
+from pyspark.ml.util import JavaMLReadable, JavaMLWritable
 from pyspark.ml.wrapper import JavaEstimator, JavaModel
 
+from supply.errors import RunError
 from supply.spark.ranks import Ranks
 
 _Model = TypeVar("_Model", bound=JavaModel)
@@ -46,19 +48,29 @@ class VectorColumns(HasInputCol, HasOutputCol):
         return self._set(outputCol=value)
 
 
-class RanksEstimator(JavaEstimator[_Model]):
+class RanksEstimator(JavaEstimator[_Model], JavaMLWritable, JavaMLReadable[Any]):
     """An estimator of the JVM's package supply.linalg, with the name of the Python class.
 
-    Persistence (MLWritable) is not supported, because an estimator refers to running ranks. The models have it.
+    Its params are saved, its ranks are not: set them after load.
     """
 
-    def __init__(self, ranks: Ranks, **params: Any) -> None:
+    # PySpark finds the JVM's class by the module supply.linalg, which subclasses must name as theirs.
+
+    def __init__(self, ranks: Ranks | None, **params: Any) -> None:
         super().__init__()
         self._ranks = ranks
-        self._java_obj = self._new_java_obj(f"supply.linalg.{type(self).__name__}", self.uid, ranks._java)
+        self._java_obj = self._new_java_obj(f"supply.linalg.{type(self).__name__}", self.uid)
         self._set(**{name: value for name, value in params.items() if value is not None})
 
+    def setRanks(self, value: Ranks) -> Any:  # noqa: N802
+        """The ranks that fit. They must live until fit() returns."""
+        self._ranks = value
+        return self
+
     def _fit_java(self, dataset: Any) -> Any:
+        if self._ranks is None:
+            raise RunError(f"{self.uid} has no ranks, which are not saved with it: call setRanks(ranks)")
+        self._java_obj.setRanks(self._ranks._java)
         # Ctrl-C ends it, and errors of ranks are RunErrors.
         return self._ranks._ask(lambda: super(RanksEstimator, self)._fit_java(dataset))
 
@@ -68,7 +80,7 @@ class Decomposition(RanksEstimator[_Model], HasK, VectorColumns, HasSparse):
 
     def __init__(
         self,
-        ranks: Ranks,
+        ranks: Ranks | None = None,
         *,
         k: int | None = None,
         inputCol: str | None = None,  # noqa: N803

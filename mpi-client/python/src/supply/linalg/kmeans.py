@@ -19,9 +19,11 @@ class KMeans(RanksEstimator[KMeansModel], HasK, HasFeaturesCol, HasPredictionCol
     ones than MLlib's.
     """
 
+    __module__ = "supply.linalg"
+
     def __init__(
         self,
-        ranks: Ranks,
+        ranks: Ranks | None = None,
         *,
         k: int = 2,
         featuresCol: str = "features",  # noqa: N803

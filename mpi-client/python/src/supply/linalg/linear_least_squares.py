@@ -27,9 +27,11 @@ class LinearLeastSquares(
     sparse: keep only the entries that are not 0, for conjugate gradients instead of the normal equations.
     """
 
+    __module__ = "supply.linalg"
+
     def __init__(
         self,
-        ranks: Ranks,
+        ranks: Ranks | None = None,
         *,
         featuresCol: str = "features",  # noqa: N803
         labelCol: str = "label",  # noqa: N803

@@ -16,5 +16,7 @@ class PCA(Decomposition[PCAModel]):
     the model adds. sparse: keep only the entries that are not 0.
     """
 
+    __module__ = "supply.linalg"
+
     def _create_model(self, java_model: Any) -> PCAModel:
         return PCAModel(java_model)

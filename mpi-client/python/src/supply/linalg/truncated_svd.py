@@ -35,5 +35,7 @@ class TruncatedSVD(Decomposition[TruncatedSVDModel]):
     outputCol: what the model adds. sparse: keep only the entries that are not 0.
     """
 
+    __module__ = "supply.linalg"
+
     def _create_model(self, java_model: Any) -> TruncatedSVDModel:
         return TruncatedSVDModel(java_model)

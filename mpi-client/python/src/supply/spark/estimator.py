@@ -2,103 +2,244 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyspark import keyword_only
 from pyspark.ml import Estimator
+from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.sql import functions
 
 from supply.errors import RunError
 from supply.spark.column_names import quoted
-from supply.spark.features import features_array, require_columns
+from supply.spark.features import Features, require_columns, shown
+from supply.spark.labels import Label, labels_of
+from supply.spark.stage_files import ObjectsStage
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import TorchModel
+from supply.spark.torch_params import TorchParams
 from supply.spark.training import Training, train
 
 if TYPE_CHECKING:
     import torch
     from pyspark.sql import DataFrame
 
-# The columns that ranks get.
-_FEATURES, _LABEL = "features", "label"
-_INTEGERS = ("byte", "short", "integer", "long", "boolean")
+# Options of Supplier.run that the estimator sets, and by what.
+_OWN_OPTIONS = {
+    "args": "it has a function of its own",
+    "kwargs": "it has a function of its own",
+    "results": "its ranks write no rows",
+    "columns": "set featuresCol and labelCol",
+    "batch_size": "set batchSize",
+    "epochs": "set epochs",
+    "seed": "set seed",
+    "validation": "set validationFraction or validationIndicatorCol",
+}
 
 
-def _adam(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
-    import torch
-
-    return torch.optim.Adam(parameters)
+def _to_supplier(value: Any) -> int | Supplier:
+    return value if isinstance(value, Supplier) else TypeConverters.toInt(value)
 
 
-class TorchEstimator(Estimator[TorchModel]):
+def _to_run_options(value: Any) -> dict[str, Any]:
+    options = dict(value)
+    known = inspect.signature(Supplier.run).parameters.values()
+    names = [option.name for option in known if option.kind == inspect.Parameter.KEYWORD_ONLY]
+    for name in options:
+        if name in _OWN_OPTIONS:
+            raise ValueError(f"runOptions has '{name}', which the estimator sets: {_OWN_OPTIONS[name]}")
+        if name not in names:
+            possible = [option for option in names if option not in _OWN_OPTIONS]
+            raise ValueError(f"runOptions has '{name}', must be options of Supplier.run: {', '.join(possible)}")
+    return options
+
+
+class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
     """An Estimator of pyspark.ml. fit(df) trains with DistributedDataParallel on all ranks, and returns a TorchModel.
 
     model: a torch.nn.Module, or a function without arguments that makes one. Its input is float32, of shape
-        (elements, features).
-    loss: a function of output and labels, for example torch.nn.CrossEntropyLoss(). Labels of integer columns are int64
-        of shape (elements,). Others are float32; if the model has one output, their shape is (elements, 1).
-    features_col: the features: a column of vectors (of VectorAssembler), of arrays or of numbers, or a list of columns
-        of numbers.
+        (rows, features).
+    loss: a function of output and labels, for example torch.nn.CrossEntropyLoss(). Losses of torch.nn get the labels
+        that they need: CrossEntropyLoss, NLLLoss and MultiMarginLoss int64 of shape (rows,), all others float32 of the
+        output's shape. Another function gets int64 of an integer column, else float32: of the output's shape if the
+        model has one output, else of shape (rows,).
     optimizer: a function of the model's parameters. Not set: torch.optim.Adam.
-    batch_size: elements of a batch of one rank. A rank repeats some elements, so that all make equal steps.
-    validation: the fraction of the rows that are not for training, or the name of a column that is true for these rows.
-    supplier: an int is the number of ranks. A Supplier says more.
-    options: other arguments of Supplier.run, for example shuffle, resident or timeout.
+    featuresCol: the features: a column of vectors (of VectorAssembler), of arrays or of numbers, or a list of columns
+        of numbers.
+    labelCol: a column of numbers. predictionCol: what the model adds.
+    batchSize: rows of a batch of one rank. A rank repeats some rows, so that all make equal steps.
+    epochs, seed: as for Supplier.run.
+    validationIndicatorCol: a column that is true for the rows that are for validation, and not for training.
+    validationFraction: the fraction of rows for that, chosen at random.
+    handleInvalid: what fit() and the model do with rows that have a null, NaN, or an array of another length. "error":
+        a RunError with the first of them; "skip": they are left out; "keep": features and labels are NaN, which the
+        model and the loss must know. With the last two, and vectors or arrays whose length no metadata say, Spark
+        computes one row first, whose length counts.
+    supplier: the number of ranks, or a Supplier.
+    runOptions: a dict of other options of Supplier.run, for example shuffle or resident.
 
-    Persistence (MLWritable) is not supported: save the state_dict() of TorchModel.module.
+    save() pickles what is no JSON: the model, the loss, the optimizer, a Supplier. Load only what you trust.
     """
 
+    # The name in saved pipelines.
+    __module__ = "supply.spark"
+
+    model: Param[Any] = Param(Params._dummy(), "model", "a torch.nn.Module, or a function that makes one")
+    loss: Param[Any] = Param(Params._dummy(), "loss", "a function of output and labels")
+    optimizer: Param[Any] = Param(
+        Params._dummy(), "optimizer", "a function of the model's parameters; None: torch.optim.Adam"
+    )
+    supplier: Param[Any] = Param(
+        Params._dummy(), "supplier", "the number of ranks, or a Supplier", typeConverter=_to_supplier
+    )
+    runOptions: Param[dict[str, Any]] = Param(
+        Params._dummy(), "runOptions", "a dict of other options of Supplier.run", typeConverter=_to_run_options
+    )
+
+    @keyword_only
     def __init__(
         self,
-        model: torch.nn.Module | Callable[[], torch.nn.Module],
-        loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
         *,
-        features_col: str | Sequence[str] = "features",
-        label_col: str = "label",
-        prediction_col: str = "prediction",
-        optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] = _adam,
-        batch_size: int = 32,
+        model: torch.nn.Module | Callable[[], torch.nn.Module] | None = None,
+        loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
+        optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] | None = None,
+        featuresCol: str | Sequence[str] = "features",  # noqa: N803  as pyspark.ml has it
+        labelCol: str = "label",  # noqa: N803
+        predictionCol: str = "prediction",  # noqa: N803
+        batchSize: int = 32,  # noqa: N803
         epochs: int = 1,
         seed: int = 0,
-        validation: float | str | None = None,
+        validationIndicatorCol: str | None = None,  # noqa: N803
+        validationFraction: float | None = None,  # noqa: N803
+        handleInvalid: str = "error",  # noqa: N803
         supplier: int | Supplier = 1,
-        **options: Any,
+        runOptions: Mapping[str, Any] | None = None,  # noqa: N803
     ) -> None:
         super().__init__()
-        self._training = Training(model, loss, optimizer, seed)
-        self._features = features_col
-        self._label = label_col
-        self._prediction = prediction_col
-        self._batch_size = batch_size
-        self._epochs = epochs
-        self._validation = validation
-        self._supplier = Supplier(supplier) if isinstance(supplier, int) else supplier
-        self._options = options
+        self._setDefault(optimizer=None, supplier=1, runOptions={})
+        self.setParams(**self._input_kwargs)
+
+    def setParams(self, **params: Any) -> TorchEstimator:  # noqa: N802
+        """Sets the params of the constructor by their names. None: it is as it was."""
+        unknown = [name for name in params if not self.hasParam(name)]
+        if unknown:
+            raise TypeError(f"TorchEstimator has no param '{unknown[0]}', but {', '.join(p.name for p in self.params)}")
+        self._set(**{name: value for name, value in params.items() if value is not None})
+        return self
+
+    def setModel(self, value: torch.nn.Module | Callable[[], torch.nn.Module]) -> TorchEstimator:  # noqa: N802
+        return self.setParams(model=value)
+
+    def setLoss(self, value: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> TorchEstimator:  # noqa: N802
+        return self.setParams(loss=value)
+
+    def setOptimizer(
+        self, value: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
+    ) -> TorchEstimator:  # fmt: skip  # noqa: N802
+        return self.setParams(optimizer=value)
+
+    def setLabelCol(self, value: str) -> TorchEstimator:  # noqa: N802
+        return self.setParams(labelCol=value)
+
+    def setBatchSize(self, value: int) -> TorchEstimator:  # noqa: N802
+        return self.setParams(batchSize=value)
+
+    def setEpochs(self, value: int) -> TorchEstimator:  # noqa: N802
+        return self.setParams(epochs=value)
+
+    def setSeed(self, value: int) -> TorchEstimator:  # noqa: N802
+        return self.setParams(seed=value)
+
+    def setValidationIndicatorCol(self, value: str) -> TorchEstimator:  # noqa: N802
+        return self.setParams(validationIndicatorCol=value)
+
+    def setValidationFraction(self, value: float) -> TorchEstimator:  # noqa: N802
+        return self.setParams(validationFraction=value)
+
+    def setSupplier(self, value: int | Supplier) -> TorchEstimator:  # noqa: N802
+        return self.setParams(supplier=value)
+
+    def setRunOptions(self, value: Mapping[str, Any]) -> TorchEstimator:  # noqa: N802
+        return self.setParams(runOptions=value)
+
+    def getModel(self) -> Any:  # noqa: N802
+        return self.getOrDefault(self.model)
+
+    def getLoss(self) -> Any:  # noqa: N802
+        return self.getOrDefault(self.loss)
+
+    def getOptimizer(self) -> Any:  # noqa: N802
+        return self.getOrDefault(self.optimizer)
+
+    def getSupplier(self) -> Any:  # noqa: N802
+        return self.getOrDefault(self.supplier)
+
+    def getRunOptions(self) -> dict[str, Any]:  # noqa: N802
+        return dict(self.getOrDefault(self.runOptions))
+
+    def _objects(self) -> dict[str, Any]:
+        return {param.name: value for param, value in self._paramMap.items() if not _is_json(value)}
 
     def _fit(self, dataset: DataFrame) -> TorchModel:
-        training, validation = self._split(dataset)
-        trained = self._supplier.run(
-            train, self._selected(training), columns=[_FEATURES, _LABEL], batch_size=self._batch_size,
-            epochs=self._epochs, seed=self._training.seed, uneven="pad",
-            validation=None if validation is None else self._selected(validation),
-            kwargs={"training": self._training}, **self._options,
+        for param in (self.model, self.loss):
+            if not self.isDefined(param):
+                raise RunError(f"{param.name} is not set: TorchEstimator needs {param.doc}")
+        labels = labels_of(self.getLoss())
+        first, second = self._split(dataset)
+        features, label = Features(first, self.getFeaturesCol()), Label(first, self.getLabelCol(), labels)
+        if self.getHandleInvalid() != "error" and features.size is None:
+            features.size = features.of_first_row(first)
+        training = Training(
+            self.getModel(), self.getLoss(), self.getOptimizer(), self.getSeed(), features.alias, label.name, labels
         )  # fmt: skip
-        return TorchModel(trained, self._features, self._prediction)
+        supplier = self.getSupplier()
+        trained = (supplier if isinstance(supplier, Supplier) else Supplier(supplier)).run(
+            train, self._selected(first, features, label), columns=[features.alias, label.name],
+            batch_size=self.getBatchSize(), epochs=self.getEpochs(), seed=self.getSeed(),
+            validation=None if second is None else self._selected(second, features, label),
+            kwargs={"training": training}, **self.getRunOptions(),
+        )  # fmt: skip
+        model = TorchModel(trained.module, trained.history, trained.size, trained.is_scalar)
+        self._copyValues(model)
+        model._resetUid(self.uid)
+        return model
 
     def _split(self, df: DataFrame) -> tuple[DataFrame, DataFrame | None]:
         """The rows for training, and those for validation."""
-        if self._validation is None:
-            return df, None
-        if isinstance(self._validation, str):
-            held_out = functions.coalesce(functions.col(quoted(self._validation)), functions.lit(False))
+        if self.isDefined(self.validationIndicatorCol):
+            name = self.getValidationIndicatorCol()
+            if self.isDefined(self.validationFraction):
+                raise RunError("validationFraction and validationIndicatorCol are both set: leave one out")
+            require_columns(df, [name], "validationIndicatorCol")
+            kind = df.schema[name].dataType
+            if kind.typeName() != "boolean":
+                raise RunError(f"validationIndicatorCol '{name}' is {kind.simpleString()}, must be boolean")
+            held_out = functions.coalesce(functions.col(quoted(name)), functions.lit(False))
             return df.where(~held_out), df.where(held_out)
-        if not 0 < self._validation < 1:
-            raise RunError(f"validation is {self._validation}, must be between 0 and 1, or the name of a column")
-        first, second = df.randomSplit([1 - self._validation, self._validation], self._training.seed)
-        return first, second
+        if self.isDefined(self.validationFraction):
+            fraction = self.getValidationFraction()
+            first, second = df.randomSplit([1 - fraction, fraction], self.getSeed())
+            return first, second
+        return df, None
 
-    def _selected(self, df: DataFrame) -> DataFrame:
-        require_columns(df, [self._label])
-        kind = df.schema[self._label].dataType.typeName()
-        label = functions.col(quoted(self._label)).cast("long" if kind in _INTEGERS else "float")
-        return df.select(features_array(df, self._features).alias(_FEATURES), label.alias(_LABEL))
+    def _selected(self, df: DataFrame, features: Features, label: Label) -> DataFrame:
+        """The columns for the ranks, with the user's names, which errors repeat."""
+        of_features = functions.concat(functions.lit(f"whose '{features.name}' is "), shown(features.array))
+        if self.getHandleInvalid() == "skip":
+            kept = df.where(features.is_valid() & label.is_valid())
+            columns = features.array, label.cast()
+        elif self.getHandleInvalid() == "keep":
+            kept, columns = df, (features.or_nan(), label.or_nan(of_features))
+        else:
+            kept, columns = df, (features.or_error(), label.or_error(of_features))
+        return kept.select(columns[0].alias(features.alias), columns[1].alias(label.name))
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -5,8 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
+
+# Two threads may fit at once, as in a CrossValidator.
+_changing = threading.Lock()
 
 
 def use_python_of_driver(context: Any) -> None:
@@ -19,9 +23,10 @@ def use_python_of_driver(context: Any) -> None:
 @contextlib.contextmanager
 def python_of_driver(context: Any) -> Iterator[None]:
     """As use_python_of_driver(), for what is made here."""
-    before = context.pythonExec
-    use_python_of_driver(context)
-    try:
-        yield
-    finally:
-        context.pythonExec = before
+    with _changing:
+        before = context.pythonExec
+        use_python_of_driver(context)
+        try:
+            yield
+        finally:
+            context.pythonExec = before

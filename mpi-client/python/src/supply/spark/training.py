@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from supply.spark.labels import Labels, loss_of
+
 if TYPE_CHECKING:
     import torch
 
@@ -18,20 +20,24 @@ Losses = list[tuple["torch.Tensor", int]]
 
 @dataclass
 class Training:
-    """As for TorchEstimator."""
+    """As for TorchEstimator. features, label: the columns."""
 
     model: torch.nn.Module | Callable[[], torch.nn.Module]
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-    optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
+    optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] | None
     seed: int
+    features: str
+    label: str
+    labels: Labels
 
 
 @dataclass
 class Trained:
-    """module: on the CPU. history: the mean losses of each epoch. is_scalar: whether the module has one output."""
+    """module: on the CPU. history: the mean losses of each epoch. size: of a row. is_scalar: it has one output."""
 
     module: torch.nn.Module
     history: list[dict[str, float]]
+    size: int
     is_scalar: bool
 
 
@@ -44,32 +50,32 @@ def train(data: RankData, training: Training) -> Trained:
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if torch.cuda.is_available() else torch.device("cpu")
     module = (training.model if isinstance(training.model, torch.nn.Module) else training.model()).to(device)
     model = DistributedDataParallel(module)
-    optimizer = training.optimizer(module.parameters())
+    optimizer = (training.optimizer or torch.optim.Adam)(module.parameters())
     validation = None if data.validation is None else data.validation.epochs()
     history = []
-    is_scalar = False
+    size, is_scalar = 0, False
     for epoch in data.epochs():
         module.train()
         losses: Losses = []
         for batch in epoch:
-            output = model(batch["features"].to(device))
-            is_scalar = output[0].numel() == 1
-            loss = _loss(training, output, batch["label"].to(device))
+            features = batch[training.features].to(device)
+            output = model(features)
+            size, is_scalar = features.shape[1], output[0].numel() == 1
+            loss = _loss(training, output, batch, device)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            losses.append((loss.detach(), len(batch["label"])))
+            losses.append((loss.detach(), len(features)))
         means = {"loss": _mean(losses, device)}
         if validation is not None:
             means["validation_loss"] = _mean(_evaluate(training, module, next(validation), device), device)
         history.append(means)
-    return Trained(module.cpu(), history, is_scalar)
+    return Trained(module.cpu(), history, size, is_scalar)
 
 
-def _loss(training: Training, output: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
-    if label.is_floating_point() and output.dim() == 2 and output.shape[1] == 1:
-        label = label.unsqueeze(1)
-    return training.loss(output, label)
+def _loss(training: Training, output: torch.Tensor, batch: Any, device: torch.device) -> torch.Tensor:
+    label = batch[training.label].to(device)
+    return loss_of(training.loss, output, label, training.labels, training.label)
 
 
 def _evaluate(training: Training, module: torch.nn.Module, epoch: Any, device: torch.device) -> Losses:
@@ -77,11 +83,12 @@ def _evaluate(training: Training, module: torch.nn.Module, epoch: Any, device: t
     import torch
 
     module.eval()
+    losses = []
     with torch.no_grad():
-        return [
-            (_loss(training, module(batch["features"].to(device)), batch["label"].to(device)), len(batch["label"]))
-            for batch in epoch
-        ]
+        for batch in epoch:
+            features = batch[training.features].to(device)
+            losses.append((_loss(training, module(features), batch, device), len(features)))
+    return losses
 
 
 def _mean(losses: Losses, device: torch.device) -> float:

@@ -5,7 +5,7 @@ import org.apache.spark.ml.clustering.KMeansModel
 import org.apache.spark.ml.param.ParamMap
 import org.apache.spark.ml.param.shared.{HasFeaturesCol, HasMaxIter, HasPredictionCol, HasSeed, HasTol}
 import org.apache.spark.ml.supply.Models
-import org.apache.spark.ml.util.Identifiable
+import org.apache.spark.ml.util.{DefaultParamsReadable, Identifiable}
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.types.{IntegerType, StructType}
 
@@ -16,9 +16,13 @@ import supply.offload.{MatrixRows, Ranks}
  * org.apache.spark.ml.clustering.KMeans, and the model is MLlib's own, without a summary. The first
  * centers are other ones than MLlib's for the same seed.
  */
-final class KMeans(override val uid: String, ranks: Ranks) extends Estimator[KMeansModel] with HasK
-    with HasFeaturesCol with HasPredictionCol with HasMaxIter with HasTol with HasSeed {
-  def this(ranks: Ranks) = this(Identifiable.randomUID("kmeans"), ranks)
+final class KMeans(override val uid: String) extends Estimator[KMeansModel] with HasK
+    with HasFeaturesCol with HasPredictionCol with HasMaxIter with HasTol with HasSeed
+    with OnRanks {
+  def this(ranks: Ranks) = {
+    this(Identifiable.randomUID("kmeans"))
+    setRanks(ranks)
+  }
 
   setDefault(k -> 2, maxIter -> 20, tol -> 1e-4)
 
@@ -36,8 +40,8 @@ final class KMeans(override val uid: String, ranks: Ranks) extends Estimator[KMe
 
   override def fit(dataset: Dataset[_]): KMeansModel = {
     transformSchema(dataset.schema, logging = true)
-    OnRanks.withMatrix(ranks, dataset, MatrixRows(Seq($(featuresCol)))) { matrix =>
-      val fitted = OnRanks.arrays(ranks, "kmeans", Seq(matrix), "k" -> $(k),
+    withMatrix(dataset, MatrixRows(Seq($(featuresCol)))) { matrix =>
+      val fitted = arrays("kmeans", Seq(matrix), "k" -> $(k),
         "iterations" -> $(maxIter), "tolerance" -> $(tol), "seed" -> $(seed))("centers")
       copyValues(Models.kMeans(uid, fitted("centers").rowIter).setParent(this))
     }
@@ -50,5 +54,7 @@ final class KMeans(override val uid: String, ranks: Ranks) extends Estimator[KMe
     schema.add($(predictionCol), IntegerType, nullable = false)
   }
 
-  override def copy(extra: ParamMap): KMeans = copyValues(new KMeans(uid, ranks), extra)
+  override def copy(extra: ParamMap): KMeans = copyValues(new KMeans(uid).setRanks(ranks), extra)
 }
+
+object KMeans extends DefaultParamsReadable[KMeans]

@@ -7,7 +7,7 @@ import org.apache.spark.ml.param.ParamMap
 import org.apache.spark.ml.param.shared.{HasFitIntercept, HasRegParam}
 import org.apache.spark.ml.regression.LinearRegressionModel
 import org.apache.spark.ml.supply.Models
-import org.apache.spark.ml.util.Identifiable
+import org.apache.spark.ml.util.{DefaultParamsReadable, Identifiable}
 import org.apache.spark.ml.Predictor
 import org.apache.spark.sql.{DataFrame, Dataset}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
@@ -23,10 +23,13 @@ import supply.offload.{MatrixRows, Ranks}
  * org.apache.spark.ml.regression.LinearRegression without standardization, and the model is MLlib's own.
  * Data that are not cached are cached for the fit.
  */
-final class LinearLeastSquares(override val uid: String, ranks: Ranks)
+final class LinearLeastSquares(override val uid: String)
     extends Predictor[Vector, LinearLeastSquares, LinearRegressionModel] with HasRegParam
-    with HasFitIntercept with HasSparse {
-  def this(ranks: Ranks) = this(Identifiable.randomUID("linearLeastSquares"), ranks)
+    with HasFitIntercept with HasSparse with OnRanks {
+  def this(ranks: Ranks) = {
+    this(Identifiable.randomUID("linearLeastSquares"))
+    setRanks(ranks)
+  }
 
   setDefault(regParam -> 0.0)
 
@@ -40,10 +43,10 @@ final class LinearLeastSquares(override val uid: String, ranks: Ranks)
 
   override protected def train(dataset: Dataset[_]): LinearRegressionModel =
     kept(dataset) { data =>
-      OnRanks.withMatrix(ranks, data, MatrixRows(Seq($(featuresCol)), sparse = $(sparse))) { A =>
-        OnRanks.withMatrix(ranks, data, MatrixRows(Seq($(labelCol)))) { b =>
+      withMatrix(data, MatrixRows(Seq($(featuresCol)), sparse = $(sparse))) { A =>
+        withMatrix(data, MatrixRows(Seq($(labelCol)))) { b =>
           val intercept = if ($(fitIntercept)) 1 else 0
-          val fitted = OnRanks.arrays(ranks, "ridge", Seq(A, b),
+          val fitted = arrays("ridge", Seq(A, b),
             "l2" -> l2(data), "intercept" -> intercept)("coefficients", "intercept")
           Models.linearRegression(
             uid, Vectors.dense(fitted("coefficients").values), fitted("intercept").values.head)
@@ -76,12 +79,12 @@ final class LinearLeastSquares(override val uid: String, ranks: Ranks)
     }
 
   override def copy(extra: ParamMap): LinearLeastSquares =
-    copyValues(new LinearLeastSquares(uid, ranks), extra)
+    copyValues(new LinearLeastSquares(uid).setRanks(ranks), extra)
 }
 
-private[linalg] object LinearLeastSquares {
+object LinearLeastSquares extends DefaultParamsReadable[LinearLeastSquares] {
   /** Dataset.storageLevel does not tell it: Spark ML has cast the label on top of what is cached. */
-  @tailrec def isCached(plan: LogicalPlan): Boolean = plan match {
+  @tailrec private[linalg] def isCached(plan: LogicalPlan): Boolean = plan match {
     case Project(columns, child) => columns.forall(_.deterministic) && isCached(child)
     case _: InMemoryRelation => true
     case _ => false

@@ -5,7 +5,7 @@ import org.apache.spark.ml.feature.PCAModel
 import org.apache.spark.ml.linalg.{DenseVector, SQLDataTypes}
 import org.apache.spark.ml.param.ParamMap
 import org.apache.spark.ml.supply.Models
-import org.apache.spark.ml.util.Identifiable
+import org.apache.spark.ml.util.{DefaultParamsReadable, Identifiable}
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.types.StructType
 
@@ -16,9 +16,12 @@ import supply.offload.{MatrixRows, Ranks}
  * org.apache.spark.ml.feature.PCA, and the model is MLlib's own; a component's largest value is positive.
  * Data need two rows, or more.
  */
-final class PCA(override val uid: String, ranks: Ranks) extends Estimator[PCAModel] with HasK
-    with VectorColumns with HasSparse {
-  def this(ranks: Ranks) = this(Identifiable.randomUID("pca"), ranks)
+final class PCA(override val uid: String) extends Estimator[PCAModel] with HasK
+    with VectorColumns with HasSparse with OnRanks {
+  def this(ranks: Ranks) = {
+    this(Identifiable.randomUID("pca"))
+    setRanks(ranks)
+  }
 
   def setInputCol(value: String): this.type = set(inputCol, value)
 
@@ -31,10 +34,10 @@ final class PCA(override val uid: String, ranks: Ranks) extends Estimator[PCAMod
   override def fit(dataset: Dataset[_]): PCAModel = {
     transformSchema(dataset.schema, logging = true)
     val rows = MatrixRows(Seq($(inputCol)), sparse = $(sparse))
-    OnRanks.withMatrix(ranks, dataset, rows) { matrix =>
+    withMatrix(dataset, rows) { matrix =>
       val fitted =
-        OnRanks.arrays(ranks, "pca", Seq(matrix), "k" -> $(k))("components", "variance")
-      val ofColumns = OnRanks.arrays(ranks, "column_statistics", Seq(matrix))("variance")
+        arrays("pca", Seq(matrix), "k" -> $(k))("components", "variance")
+      val ofColumns = arrays("column_statistics", Seq(matrix))("variance")
       val whole = ofColumns("variance").values.sum
       val explained = fitted("variance").values.map(part => if (whole > 0) part / whole else 0)
       copyValues(Models.pca(uid, fitted("components"), new DenseVector(explained)).setParent(this))
@@ -44,5 +47,7 @@ final class PCA(override val uid: String, ranks: Ranks) extends Estimator[PCAMod
   override def transformSchema(schema: StructType): StructType =
     appended(schema, SQLDataTypes.VectorType)
 
-  override def copy(extra: ParamMap): PCA = copyValues(new PCA(uid, ranks), extra)
+  override def copy(extra: ParamMap): PCA = copyValues(new PCA(uid).setRanks(ranks), extra)
 }
+
+object PCA extends DefaultParamsReadable[PCA]

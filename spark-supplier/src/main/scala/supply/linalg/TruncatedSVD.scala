@@ -3,7 +3,7 @@ package supply.linalg
 import org.apache.spark.ml.Estimator
 import org.apache.spark.ml.linalg.{DenseVector, SQLDataTypes}
 import org.apache.spark.ml.param.ParamMap
-import org.apache.spark.ml.util.Identifiable
+import org.apache.spark.ml.util.{DefaultParamsReadable, Identifiable}
 import org.apache.spark.sql.Dataset
 import org.apache.spark.sql.types.StructType
 
@@ -13,9 +13,12 @@ import supply.offload.{MatrixRows, Ranks}
  * The largest singular values of a column of vectors, and their right vectors, by the routine
  * `truncated_svd`. As RowMatrix.computeSVD of MLlib, which has no estimator for it.
  */
-final class TruncatedSVD(override val uid: String, ranks: Ranks)
-    extends Estimator[TruncatedSVDModel] with HasK with VectorColumns with HasSparse {
-  def this(ranks: Ranks) = this(Identifiable.randomUID("truncatedSVD"), ranks)
+final class TruncatedSVD(override val uid: String)
+    extends Estimator[TruncatedSVDModel] with HasK with VectorColumns with HasSparse with OnRanks {
+  def this(ranks: Ranks) = {
+    this(Identifiable.randomUID("truncatedSVD"))
+    setRanks(ranks)
+  }
 
   def setInputCol(value: String): this.type = set(inputCol, value)
 
@@ -28,9 +31,9 @@ final class TruncatedSVD(override val uid: String, ranks: Ranks)
   override def fit(dataset: Dataset[_]): TruncatedSVDModel = {
     transformSchema(dataset.schema, logging = true)
     val rows = MatrixRows(Seq($(inputCol)), sparse = $(sparse))
-    OnRanks.withMatrix(ranks, dataset, rows) { matrix =>
+    withMatrix(dataset, rows) { matrix =>
       val fitted =
-        OnRanks.arrays(ranks, "truncated_svd", Seq(matrix), "k" -> $(k))("S", "V")
+        arrays("truncated_svd", Seq(matrix), "k" -> $(k))("S", "V")
       val model = new TruncatedSVDModel(uid, fitted("V"), new DenseVector(fitted("S").values))
       copyValues(model.setParent(this))
     }
@@ -40,5 +43,7 @@ final class TruncatedSVD(override val uid: String, ranks: Ranks)
     appended(schema, SQLDataTypes.VectorType)
 
   override def copy(extra: ParamMap): TruncatedSVD =
-    copyValues(new TruncatedSVD(uid, ranks), extra)
+    copyValues(new TruncatedSVD(uid).setRanks(ranks), extra)
 }
+
+object TruncatedSVD extends DefaultParamsReadable[TruncatedSVD]

@@ -2,14 +2,15 @@ package supply.linalg
 
 import java.nio.file.Files
 
-import org.apache.spark.ml.{Estimator, PipelineStage}
-import org.apache.spark.ml.linalg.SQLDataTypes
+import org.apache.spark.ml.{Estimator, Pipeline, PipelineStage}
+import org.apache.spark.ml.linalg.{SQLDataTypes, Vector}
 import org.apache.spark.ml.param.ParamMap
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.functions.{col, rand}
 import org.apache.spark.sql.types.{DoubleType, StructType}
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.core.ConfigException
 import supply.executor.SupplySettings
 import supply.offload.Ranks
 import supply.testing.{LocalSpark, TemporaryFolder}
@@ -56,6 +57,20 @@ class EstimatorsSuite extends AnyFunSuite with LocalSpark {
     val extra = ParamMap.empty.put(pca.k, 7).put(pca.sparse, true)
     val copy = pca.copy(extra)
     assert(copy.getK == 7 && copy.getSparse && copy.getInputCol == "features" && pca.getK == 3)
+  }
+
+  test("a pipeline is saved without its ranks, and a fit asks for them") {
+    TemporaryFolder { folder =>
+      val path = s"$folder/saved"
+      new Pipeline().setStages(estimators.toArray[PipelineStage]).save(path)
+      val loaded = Pipeline.load(path).getStages
+      loaded.zip(estimators).foreach { case (found, estimator) =>
+        assert(found.uid == estimator.uid && found.explainParams() == estimator.explainParams())
+      }
+      val vectors = spark.createDataFrame(Seq.empty[(Int, Vector)]).toDF("id", "features")
+      assert(intercept[ConfigException](loaded.head.asInstanceOf[PCA].fit(vectors)).getMessage ==
+        s"${pca.uid} has no ranks, which are not saved with it: call setRanks(ranks)")
+    }
   }
 
   test("data under Spark ML's cast of the label are known as cached, unless they change") {
