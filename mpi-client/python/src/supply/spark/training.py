@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -47,7 +46,8 @@ def train(data: RankData, training: Training) -> Trained:
     from torch.nn.parallel import DistributedDataParallel
 
     torch.manual_seed(training.seed)
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if torch.cuda.is_available() else torch.device("cpu")
+    # The current GPU is the rank's.
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     module = (training.model if isinstance(training.model, torch.nn.Module) else training.model()).to(device)
     model = DistributedDataParallel(module)
     optimizer = (training.optimizer or torch.optim.Adam)(module.parameters())
