@@ -124,7 +124,7 @@ class Unpicklable:
 
 def test_parameter_maps_are_fitted_and_chosen_by_a_cross_validator(points, supplier, tmp_path):
     """With parallelism=2 two runs want the slots of one session."""
-    estimator = plane(supplier, epochs=2)
+    estimator = plane(supplier, epochs=20)
     grid = ParamGridBuilder().addGrid(estimator.batchSize, [16, 1000]).addGrid(estimator.seed, [1]).build()
     validator = CrossValidator(
         estimator=estimator, estimatorParamMaps=grid, evaluator=RegressionEvaluator(labelCol="y"), numFolds=2,
@@ -191,7 +191,7 @@ def invalid(spark):
     rows[50] = (50, Vectors.dense(1, 1), None, True)
     rows[51] = (51, None, 0.5, False)
     rows[52] = (52, Vectors.dense(1), 0.5, False)
-    schema = StructType().add("id", "int").add("v", VectorUDT()).add("y", "double").add("held_out", "boolean")
+    schema = StructType().add("id", "integer").add("v", VectorUDT()).add("y", "double").add("held_out", "boolean")
     return spark.createDataFrame(rows, schema).repartition(3).cache()
 
 
