@@ -228,6 +228,14 @@ def known_loss(output, label):
     return (output - label)[~label.isnan()].abs().sum()
 
 
+def test_a_fit_or_a_validation_without_rows(points, supplier):
+    estimator = plane(supplier, validationIndicatorCol="held_out")
+    with pytest.raises(RunError, match="df has no rows"):
+        estimator.fit(points.where("held_out"))
+    with pytest.raises(RunError, match="validation has no rows"):
+        estimator.fit(points.where("not held_out"))
+
+
 @pytest.mark.long
 def test_an_array_of_another_length_ends_a_fit(invalid, supplier):
     with pytest.raises(RunError, match="column 'v' has an array of 1 numbers, and one of 2|of 2 numbers, and one of 1"):
