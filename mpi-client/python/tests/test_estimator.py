@@ -164,7 +164,7 @@ def test_an_integer_label_of_a_number_and_rows_that_the_model_cannot_take(points
     assert model.transform(df).selectExpr("corr(prediction, y)").first()[0] > 0.9
 
     rows = [(0, None), (1, [0.5]), (2, [0.5, None]), (3, [0.5, math.nan]), (4, [1.0, 1.0])]
-    bad = spark.createDataFrame(rows, "id int, v array<double>")
+    bad = spark.createDataFrame(rows, "id int, v array<double>").coalesce(1)
     for i, value in enumerate(["null", r"\[0.5\]", r"\[0.5, null\]", r"\[0.5, NaN\]"]):
         says = f"featuresCol 'v' does not have 2 numbers without null and NaN in the row {value}: correct it, or set "
         with pytest.raises(Exception, match=says):
