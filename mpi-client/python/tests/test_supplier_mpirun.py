@@ -120,7 +120,7 @@ def test_mpirun_says_why_it_fails(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"launcher": "ssh"}, "launcher is 'ssh', must be 'torch' or 'mpirun'"),
+        ({"launcher": "ssh"}, "launcher is 'ssh': it must be 'torch' or 'mpirun'"),
         ({"launcher": "torch", "host_file": "hosts"}, "host_file is for launcher='mpirun'"),
         (
             {"launcher": "torch", "shuffle": "all"},

@@ -46,14 +46,12 @@ class Launcher(Protocol):
 
 
 def make_launcher(name: str, ranks: int, host_file: str | os.PathLike[str] | None) -> Launcher:
-    """Raises RunError for a bad name or host file, or without mpirun."""
+    """name: "torch" or "mpirun". Raises RunError for a bad host file, or without mpirun."""
     from supply.spark.mpirun_launcher import MpirunLauncher
     from supply.spark.torch_launcher import TorchLauncher
 
     if name == "mpirun":
         return MpirunLauncher(ranks, host_file)
-    if name != "torch":
-        raise RunError(f"launcher is '{name}', must be 'torch' or 'mpirun'")
     if host_file is not None:
         raise RunError("host_file is for launcher='mpirun': Spark's executors are the hosts of launcher='torch'")
     return TorchLauncher(ranks)
