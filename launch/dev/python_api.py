@@ -87,7 +87,7 @@ def _members(kind: type) -> Iterator[tuple[str, str]]:
         is_param = type(value).__module__ == "pyspark.ml.param"
         if name.startswith("_") or is_param or not (callable(value) or isinstance(raw, property)):
             continue
-        if re.match(r"[sg]et[A-Z]", name) and not inspect.getdoc(value):
+        if re.match(r"[sg]et[A-Z]", name) and not value.__doc__:
             accessors.append(f"`{name}`")
         elif isinstance(raw, property):
             yield f"`{name}`", _first(raw)

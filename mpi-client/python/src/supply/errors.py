@@ -3,7 +3,8 @@
 Every exception of this package is a SupplyError:
 
 * On a rank its class says what failed. A wrong option or argument is a ConfigError, which is a ValueError, too.
-* On the driver (supply.spark, supply.linalg) it is a RunError, for a wrong argument as for a run that failed.
+* On the driver (supply.spark, supply.linalg) it is a RunError, for a wrong argument as for a run that failed. A wrong
+  param of an estimator is a ConfigError: pyspark.ml raises ValueError for these.
 * If a limit has passed, it is a SupplyTimeoutError on both sides.
 
 Python's own protocols keep Python's exceptions: TypeError for an option that does not exist and for a len() that is not

@@ -12,7 +12,7 @@ from pyspark.ml import Estimator
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.sql import functions
 
-from supply.errors import RunError
+from supply.errors import ConfigError, RunError
 from supply.spark.column_names import quoted
 from supply.spark.features import Features, require_columns, shown
 from supply.spark.labels import Label, labels_of
@@ -49,10 +49,10 @@ def _to_run_options(value: Any) -> dict[str, Any]:
     names = [option.name for option in known if option.kind == inspect.Parameter.KEYWORD_ONLY]
     for name in options:
         if name in _OWN_OPTIONS:
-            raise ValueError(f"runOptions has '{name}', which the estimator sets: {_OWN_OPTIONS[name]}")
+            raise ConfigError(f"runOptions has '{name}', which the estimator sets: {_OWN_OPTIONS[name]}")
         if name not in names:
             possible = [option for option in names if option not in _OWN_OPTIONS]
-            raise ValueError(f"runOptions has '{name}', must be options of Supplier.run: {', '.join(possible)}")
+            raise ConfigError(f"runOptions has '{name}', must be options of Supplier.run: {', '.join(possible)}")
     return options
 
 

@@ -15,6 +15,8 @@ from pyspark.ml.param.shared import (
     HasValidationIndicatorCol,
 )
 
+from supply.errors import ConfigError
+
 _HANDLE_INVALID = ("error", "skip", "keep")
 
 
@@ -26,7 +28,7 @@ def _to_count(name: str) -> Callable[[Any], int]:
     def to_count(value: Any) -> int:
         count: int = TypeConverters.toInt(value)
         if count < 1:
-            raise ValueError(f"{name} is {count}, must be 1 or more")
+            raise ConfigError(f"{name} is {count}, must be 1 or more")
         return count
 
     return to_count
@@ -35,13 +37,13 @@ def _to_count(name: str) -> Callable[[Any], int]:
 def _to_fraction(value: Any) -> float:
     fraction: float = TypeConverters.toFloat(value)
     if not 0 < fraction < 1:
-        raise ValueError(f"validationFraction is {fraction}, must be between 0 and 1")
+        raise ConfigError(f"validationFraction is {fraction}, must be between 0 and 1")
     return fraction
 
 
 def _to_handle_invalid(value: Any) -> str:
     if value not in _HANDLE_INVALID:
-        raise ValueError(f"handleInvalid is {value!r}, must be one of {', '.join(_HANDLE_INVALID)}")
+        raise ConfigError(f"handleInvalid is {value!r}, must be one of {', '.join(_HANDLE_INVALID)}")
     return str(value)
 
 
