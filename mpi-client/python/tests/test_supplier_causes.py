@@ -1,7 +1,10 @@
 """The first cause of a failed run reaches the user whole, and the ranks, too."""
 
+import concurrent.futures
 import os
+import signal
 import sys
+import time
 
 import pytest
 
@@ -10,6 +13,7 @@ from supplier_session import prepare_environment, session_fixture, shared_memory
 prepare_environment()
 pytest.importorskip("pyspark")
 
+from pyspark import inheritable_thread_target  # noqa: E402
 from supply.spark import RankError, Ranks, RunError, Supplier, release  # noqa: E402
 
 spark = session_fixture(3)
@@ -165,6 +169,57 @@ def test_a_class_of_the_program_comes_back(run, spark):
         run(fails, spark.range(10))
     cause = failure.value.__cause__
     assert type(cause) is Odd and cause.row == 7 and type(cause.__cause__) is KeyError
+
+
+def test_runs_of_one_session_take_turns(run, spark, caplog):
+    """As CrossValidator(parallelism=2): together they need more slots than Spark has."""
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        fits = [threads.submit(run, lambda data, i=i: i, spark.range(64), ranks=2) for i in range(2)]
+        assert [fit.result() for fit in fits] == [0, 1]
+    assert len([record for record in caplog.records if "other runs of this session" in record.getMessage()]) == 1
+
+
+def test_ctrl_c_ends_the_runs_that_have_the_slots_or_wait_for_them(run, spark, caplog):
+    def trains(data):
+        import time
+
+        time.sleep(1000)
+
+    def interrupt():
+        while sum("other runs of this session" in record.getMessage() for record in caplog.records) < 2:
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with concurrent.futures.ThreadPoolExecutor(3) as threads:
+        fits = [threads.submit(run, trains, spark.range(64), ranks=2) for _ in range(2)]
+        threads.submit(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run(trains, spark.range(64), ranks=2)
+        texts = sorted(str(fit.exception(120)) for fit in fits)
+    assert "the run was cancelled, with another run" in texts[1] + texts[0]
+    assert "cancelled" in texts[0] and "cancelled" in texts[1]
+
+
+def test_another_job_that_holds_the_slots_is_named(run, spark, caplog):
+    def busy(number):
+        import time
+
+        time.sleep(10)
+        return number
+
+    context = spark.sparkContext
+    context.setJobDescription("my long job")
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        job = inheritable_thread_target(spark)(lambda: context.parallelize(range(3), 3).map(busy).count())
+        other = threads.submit(job)
+        while not context.statusTracker().getActiveStageIds():
+            time.sleep(0.1)
+        time.sleep(1)
+        assert run(lambda data: "done", spark.range(64), ranks=2) == "done"
+        other.result()
+    context.setJobDescription(None)
+    (said,) = (record.getMessage() for record in caplog.records if "task slots" in record.getMessage())
+    assert "needs 3 of Spark's 3 task slots, and 3 are busy now: it waits for my long job (stage " in said
 
 
 def test_a_stopped_session_is_named(spark):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 from dataclasses import dataclass
 from enum import IntEnum
@@ -90,6 +91,15 @@ def of_job(context: Any, what: str, error: BaseException) -> Cause:
     if name in _OF_RANKS:
         return Cause(Priority.PAIR, known(text), error)
     return Cause(Priority.FILES if name in _OF_FILES else Priority.SPARK, known(f"{what}: {text}"), error)
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Whether the run failed because its job was cancelled: by Ctrl-C, Spark's UI or cancelAllJobs()."""
+    cause = error.__cause__
+    return cause is not None and (
+        _class_of_supply(cause) == "SupplierEndedException"
+        or re.search(r"Job \d+ cancelled (?!because SparkContext)", str(cause)) is not None
+    )
 
 
 def text_of(context: Any, error: BaseException) -> str:

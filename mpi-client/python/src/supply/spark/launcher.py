@@ -23,6 +23,9 @@ class Launcher(Protocol):
         option: that sets the timeout, for texts.
         """
 
+    def task_slots(self, tasks_per_rank: int) -> dict[str, int]:
+        """The slots of each host that the run holds, after reserve()."""
+
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
         """Starts the ranks with this environment. post: gets messages for handle(), on any thread."""
 

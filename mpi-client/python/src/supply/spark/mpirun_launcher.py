@@ -58,6 +58,10 @@ class MpirunLauncher:
             self._spark_hosts.append(platform.node())
         return self._ranks
 
+    def task_slots(self, tasks_per_rank: int) -> dict[str, int]:
+        # mpirun places the ranks, and any host may get them all.
+        return dict.fromkeys(self._spark_hosts, self._ranks * tasks_per_rank)
+
     def start(
         self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs | None, post: Callable[[Any], None]
     ) -> None:

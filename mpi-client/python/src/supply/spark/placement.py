@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from functools import partial
@@ -10,6 +11,8 @@ from typing import Any, TypeVar
 from supply.errors import RunError, RunTimeoutError
 
 _POLL_SECONDS = 0.1
+
+_log = logging.getLogger("supply.spark")
 
 # The task slots of each host.
 _Slots = dict[str, int]
@@ -94,6 +97,22 @@ def _refuse_dynamic_allocation(context: Any) -> None:
             "spark.executor.instances and spark.executor.cores to the executors that this program needs, when the "
             "session is made"
         )
+
+
+def task_slots(context: Any) -> dict[str, int]:
+    """The task slots of each host, busy or free."""
+    return dict(_jvm_nodes(context).slots(context._jsc.sc()))
+
+
+def warn_of_busy_slots(context: Any, needed: int) -> None:
+    """Says at once what the ranks wait for, if other jobs of the session hold the slots."""
+    nodes, spark = _jvm_nodes(context), context._jsc.sc()
+    slots, busy = sum(nodes.slots(spark).values()), nodes.busySlots(spark)
+    if slots - busy < needed:
+        _log.warning(
+            "this run needs %d of Spark's %d task slots, and %d are busy now: it waits for %s",
+            needed, slots, busy, nodes.holders(spark),
+        )  # fmt: skip
 
 
 def gpus_of_hosts(context: Any) -> dict[str, str]:

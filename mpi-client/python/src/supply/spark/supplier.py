@@ -17,10 +17,12 @@ from supply.spark import checks, join_keys
 from supply.spark.column_names import quoted
 from supply.spark.function_checks import check_arguments, check_function, pickled
 from supply.spark.launcher import make_launcher
+from supply.spark.placement import task_slots, warn_of_busy_slots
 from supply.spark.rank_environment import rank_environment
 from supply.spark.run import Limits, Run
 from supply.spark.run_options import check_environment, check_folder, check_order, check_resident
 from supply.spark.spark_jobs import Supplied
+from supply.spark.turns import turn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -213,6 +215,17 @@ class Supplier:
             "SUPPLY_RESULTS_FOLDER": str(files.results_folder),
         }
         limits = Limits(start_timeout, stall_timeout)
-        return Run(
-            context, launcher, self._ranks, files, supplied, payload, backend, limits, environment, schema is not None
-        ).result()
+        with turn(context, launcher.task_slots(len(kinds)), lambda: task_slots(context)):
+            warn_of_busy_slots(context, sum(launcher.task_slots(len(kinds)).values()))
+            return Run(
+                context,
+                launcher,
+                self._ranks,
+                files,
+                supplied,
+                payload,
+                backend,
+                limits,
+                environment,
+                schema is not None,
+            ).result()

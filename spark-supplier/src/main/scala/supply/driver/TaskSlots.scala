@@ -35,6 +35,18 @@ private[supply] object TaskSlots {
       host -> executors.map(slots).sum
     }
 
+  /** The stages that have tasks now, for a text; `except`: but not that one, nor starters of ranks. */
+  def holders(sc: SparkContext, except: Int = -1): Seq[String] =
+    for {
+      id <- sc.statusTracker.getActiveStageIds().toSeq.sorted if id != except
+      stage <- sc.statusTracker.getStageInfo(id) if stage.numActiveTasks() > 0
+      name = SparkInternals.descriptionOf(sc, id).getOrElse(stage.name())
+      if !name.startsWith(StartersName)
+    } yield s"$name (stage $id, tasks: ${stage.numActiveTasks()})"
+
+  /** How supply.spark describes the job that starts ranks. */
+  private val StartersName = "supply: starting "
+
   /** Whether all executors that the application asks for have registered; false: not known. */
   def areComplete(sc: SparkContext): Boolean = {
     val wanted = if (sc.isLocal) 1 else sc.getConf.getInt("spark.executor.instances", 0)

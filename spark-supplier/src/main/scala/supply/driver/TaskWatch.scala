@@ -144,12 +144,18 @@ private[supply] final class TaskWatch(
         timer.close()
         stop(new PlacementException(
             f"${watched.name(place)}%s has had no Spark task for $timeout%.0f s: no executor has a free core for it. " +
-              "Are the executors lost for good? See the log of Spark's workers (--timeout)",
+              whoHoldsCores + " (--timeout)",
             isTimeout = true))
       case None =>
         lateBefore = late
         placement.foreach(improve)
     }
+  }
+
+  private def whoHoldsCores: String = TaskSlots.holders(sc, except = stage) match {
+    case Seq() => "Are the executors lost for good? See the log of Spark's workers"
+    case others => others.mkString("Other jobs hold cores: ", ", ",
+        ": wait for their end, or give Spark more cores")
   }
 
   private def improve(placement: ExecutorPlacement): Unit = {

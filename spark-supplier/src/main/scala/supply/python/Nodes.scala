@@ -26,6 +26,13 @@ object Nodes {
       host -> addresses.mkString(",")
     }.asJava
 
+  /** Number of task slots that have a task. */
+  def busySlots(sc: SparkContext): Int =
+    SparkInternals.executorSlots(sc).map(_.activeTasks).sum
+
+  /** The stages that have tasks now, for a text. */
+  def holders(sc: SparkContext): String = TaskSlots.holders(sc).mkString(", ")
+
   /** Whether all executors that the application asks for have registered; false: not known. */
   def isComplete(sc: SparkContext): Boolean = TaskSlots.areComplete(sc)
 

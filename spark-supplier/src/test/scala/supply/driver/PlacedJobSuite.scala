@@ -34,6 +34,7 @@ class PlacedJobSuite extends AnyFunSuite with LocalSpark {
       val counted = inBackground(counting(ranks = 1, timeout = 1))
       val message = intercept[PlacementException](result(counted)).getMessage
       assert(message.contains("rank 0 has had no Spark task for 1 s"))
+      assert(message.contains("Other jobs hold cores: occupies all cores (stage "))
     } finally sc.cancelJobGroup("blocking")
     assertThrows[Exception](result(blocking))
     assert(counting(ranks = 1, timeout = 20).equalSteps.get.counted == Seq(2, 2))

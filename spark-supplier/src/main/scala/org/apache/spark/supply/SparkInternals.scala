@@ -99,6 +99,14 @@ object SparkInternals {
   def hostOf(sc: SparkContext, executor: String): Option[String] =
     Try(withoutPort(sc.statusStore.executorSummary(executor).hostPort)).toOption
 
+  /**
+   * The description of a stage's job, if it has one.
+   *
+   * Public API: `statusTracker` has the place in the program only, which PySpark does not know.
+   */
+  def descriptionOf(sc: SparkContext, stage: Int): Option[String] =
+    Try(sc.statusStore.lastStageAttempt(stage).description).toOption.flatten
+
   private def withoutPort(hostPort: String) = hostPort.replaceFirst(":[0-9]+$", "")
 
   /**
