@@ -14,7 +14,7 @@ prepare_environment()
 pytest.importorskip("pyspark")
 
 from pyspark import inheritable_thread_target  # noqa: E402
-from supply.spark import RankError, Ranks, RunError, Supplier, release  # noqa: E402
+from supply.spark import RankError, Ranks, RunError, RunTimeoutError, Supplier, release  # noqa: E402
 
 spark = session_fixture(3)
 
@@ -215,11 +215,16 @@ def test_another_job_that_holds_the_slots_is_named(run, spark, caplog):
         while not context.statusTracker().getActiveStageIds():
             time.sleep(0.1)
         time.sleep(1)
+        with pytest.raises(RunTimeoutError, match=r"tasks of other jobs hold Spark's slots: my long job \(stage "):
+            run(list, spark.range(64), ranks=2, start_timeout=1)
         assert run(lambda data: "done", spark.range(64), ranks=2) == "done"
         other.result()
     context.setJobDescription(None)
-    (said,) = (record.getMessage() for record in caplog.records if "task slots" in record.getMessage())
-    assert "needs 3 of Spark's 3 task slots, and 3 are busy now: it waits for my long job (stage " in said
+    said, again = (record.getMessage() for record in caplog.records if "task slots" in record.getMessage())
+    assert (
+        "needs 3 free task slots, and waits for jobs that hold Spark's: my long job (stage " in said
+        and said.split(" (")[0] in again
+    )
 
 
 def test_a_stopped_session_is_named(spark):

@@ -90,7 +90,9 @@ def test_a_killed_executor(start):
     program = start(CLUSTER)
     (executor,) = program.processes("org.apache.spark.executor.CoarseGrainedExecutorBackend")
     os.kill(executor, signal.SIGKILL)
-    assert program.end().startswith("failed: RunError: ")
+    said = program.end()
+    assert said.startswith("failed: RunError: the ranks have ended with Spark's task that keeps them: ExecutorLostFailure")
+    assert "code 137 (on " in said, "Spark's reason, and the host"
 
 
 @pytest.mark.long

@@ -104,15 +104,17 @@ def task_slots(context: Any) -> dict[str, int]:
     return dict(_jvm_nodes(context).slots(context._jsc.sc()))
 
 
+def what_holds_slots(context: Any, needed: int) -> str:
+    """The jobs that have tasks now, if fewer slots than needed are free. Without those that keep ranks."""
+    nodes, spark = _jvm_nodes(context), context._jsc.sc()
+    free = sum(nodes.slots(spark).values()) - nodes.busySlots(spark)
+    return str(nodes.holders(spark)) if free < needed else ""
+
+
 def warn_of_busy_slots(context: Any, needed: int) -> None:
     """Says at once what the ranks wait for, if other jobs of the session hold the slots."""
-    nodes, spark = _jvm_nodes(context), context._jsc.sc()
-    slots, busy = sum(nodes.slots(spark).values()), nodes.busySlots(spark)
-    if slots - busy < needed:
-        _log.warning(
-            "this run needs %d of Spark's %d task slots, and %d are busy now: it waits for %s",
-            needed, slots, busy, nodes.holders(spark),
-        )  # fmt: skip
+    if jobs := what_holds_slots(context, needed):
+        _log.warning("this run needs %d free task slots, and waits for jobs that hold Spark's: %s", needed, jobs)
 
 
 def gpus_of_hosts(context: Any) -> dict[str, str]:

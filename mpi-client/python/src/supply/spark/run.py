@@ -21,6 +21,7 @@ from supply.spark.driver_addresses import driver_addresses
 from supply.spark.failures import Cause, Priority
 from supply.spark.host_file import write_host_file
 from supply.spark.launcher import Launcher
+from supply.spark.placement import what_holds_slots
 from supply.spark.progress import ProgressBar
 from supply.spark.rank_watch import RankWatch, named
 from supply.spark.run_result import RunResult
@@ -142,11 +143,16 @@ class Run:
         while len(self._started) < self._ranks:
             self._handle_next()
             if time.monotonic() > end:
+                missing = f"{self._missing(self._started)} not started within {limit:g} s (start_timeout)"
+                if not self._started and (jobs := what_holds_slots(self._context, 1)):
+                    raise RunTimeoutError(
+                        f"{missing}: tasks of other jobs hold Spark's slots: {jobs}. Wait for their end, or give Spark "
+                        "more cores"
+                    )
                 driver = driver_addresses(self._context)[1]
                 raise RunTimeoutError(
-                    f"{self._missing(self._started)} not started within {limit:g} s (start_timeout): if nodes are "
-                    f"slow, set start_timeout larger. If they cannot connect to the driver at {driver}, which the "
-                    "executors' logs say, set spark.driver.host"
+                    f"{missing}: if nodes are slow, set start_timeout larger. If they cannot connect to the driver at "
+                    f"{driver}, which the executors' logs say, set spark.driver.host"
                 )
         first = self._started[0][1]
         # The machine may have lost the address by which Spark knows it.

@@ -88,8 +88,9 @@ class SparkJobs:
         """Cancels all jobs. False: one is still running after that time."""
         end = time.monotonic() + seconds
         while not self.join(0) and time.monotonic() < end:
-            # Not once: a job may not have reached Spark yet. If the JVM is gone, its jobs are, too.
-            with contextlib.suppress(Py4JError):
+            # Not once: a job may not have reached Spark yet. If the JVM is gone or Spark has stopped (None), its jobs
+            # are gone, too.
+            with contextlib.suppress(Py4JError, AttributeError):
                 self._context.cancelJobsWithTag(self._tag)
             self.join(_CANCEL_SECONDS)
         return self.join(0)
