@@ -91,7 +91,9 @@ def test_a_killed_executor(start):
     (executor,) = program.processes("org.apache.spark.executor.CoarseGrainedExecutorBackend")
     os.kill(executor, signal.SIGKILL)
     said = program.end()
-    assert said.startswith("failed: RunError: the ranks have ended with Spark's task that keeps them: ExecutorLostFailure")
+    assert said.startswith(
+        "failed: RunError: the ranks have ended with Spark's task that keeps them: ExecutorLostFailure"
+    )
     assert "code 137 (on " in said, "Spark's reason, and the host"
 
 

@@ -98,7 +98,7 @@ def is_cancelled(error: BaseException) -> bool:
     cause = error.__cause__
     return cause is not None and (
         _class_of_supply(cause) == "SupplierEndedException"
-        or re.search(r"Job \d+ cancelled (?!because SparkContext)", str(cause)) is not None
+        or re.search(r"Job \d+ cancelled (?!because SparkContext)", str(error)) is not None
     )
 
 
@@ -112,7 +112,7 @@ def text_of(context: Any, error: BaseException) -> str:
         if "Traceback (most recent call last)" in str(error):
             # Of a Python function's exception, PySpark keeps only the text.
             return str(nodes.pythonFailureText(str(error).split("\n\nJVM stacktrace:")[0]))
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in exceptions.text_of(error).splitlines() if line.strip()]
     return f"{type(error).__name__}{': ' if lines else ''}{' '.join(lines[:1])}"
 
 

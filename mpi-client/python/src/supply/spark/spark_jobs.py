@@ -77,7 +77,7 @@ class SparkJobs:
     def forget(self) -> None:
         """No job is left."""
         # The JVM may be gone.
-        with contextlib.suppress(Py4JError):
+        with contextlib.suppress(Py4JError, OSError):
             self._context._jvm.supply.python.Runs.forget(self._tag)
 
     def have_supplied(self) -> bool:
@@ -90,7 +90,7 @@ class SparkJobs:
         while not self.join(0) and time.monotonic() < end:
             # Not once: a job may not have reached Spark yet. If the JVM is gone or Spark has stopped (None), its jobs
             # are gone, too.
-            with contextlib.suppress(Py4JError, AttributeError):
+            with contextlib.suppress(Py4JError, OSError, AttributeError):
                 self._context.cancelJobsWithTag(self._tag)
             self.join(_CANCEL_SECONDS)
         return self.join(0)
