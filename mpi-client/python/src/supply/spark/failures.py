@@ -97,7 +97,7 @@ def is_cancelled(error: BaseException) -> bool:
     """Whether the run failed because its job was cancelled: by Ctrl-C, Spark's UI or cancelAllJobs()."""
     cause = error.__cause__
     return cause is not None and (
-        _class_of_supply(cause) == "SupplierEndedException"
+        _of_supply(cause)[0] == "SupplierEndedException"
         or re.search(r"Job \d+ cancelled (?!because SparkContext)", str(error)) is not None
     )
 
