@@ -23,8 +23,8 @@ class TorchModel(Model, TorchParams, ObjectsStage):
     module: the trained torch.nn.Module, on the CPU.
     history: a dict for each epoch: the mean "loss", and "validation_loss" if some rows were for validation.
 
-    handleInvalid: as for TorchEstimator. With "error", what Spark raises names the row; with "keep", the prediction is
-    what the module makes of NaN. Without the module (TorchModel.load) nothing else is needed; it is pickled.
+    handleInvalid: as for TorchEstimator. With "error", the exception that Spark raises has the row; with "keep", the
+    prediction is what the module makes of NaN.
     """
 
     # The name in saved pipelines.
