@@ -100,7 +100,7 @@ def _of_array(array: numpy.ndarray, field: _core.ResultField | None) -> Column:
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     form = _FORMATS.get(array.dtype)
-    if field is not None and array.ndim == 1 and form == _integers_of_time(field[1]):
+    if field is not None and array.ndim == 1 and form and form == _integers_of_time(field[1]):
         return Column(len(array), field[1], array)
     if form is None or array.ndim not in (1, 2) or array.shape[1:] == (0,):
         raise ValueError(f"it is an array of {array.dtype} with the shape {array.shape}: it must have {_KINDS}")
