@@ -45,7 +45,7 @@ final class PinnedRDD private (sc: SparkContext, source: Source, plan: Plan, hos
       "Spark may compute other rows each time it computes this data again (for example, it repartitions rows that " +
         "have no certain order): write it to files first, and read these")
 
-  @transient private val sender = new PartitionSender(sc)
+  @transient private val sender = new PartitionSender(sc, sc.isLocal)
 
   override protected def getPartitions: Array[Partition] = {
     val parents = source.rdd.partitions

@@ -2,6 +2,8 @@ package supply.executor
 
 import java.io.ByteArrayOutputStream
 import java.nio.ByteBuffer
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable.ArrayBuffer
 
@@ -20,17 +22,26 @@ private final case class InTask(partition: Partition) extends SentPartition
 private final case class InBroadcast(bytes: Broadcast[Array[Byte]], from: Int, length: Int)
     extends SentPartition {
   override def partition: Partition =
-    SparkEnv.get.closureSerializer.newInstance().deserialize[Partition](
-      ByteBuffer.wrap(bytes.value, from, length), Thread.currentThread().getContextClassLoader)
+    PartitionSender.deserialized(ByteBuffer.wrap(bytes.value, from, length))
+}
+
+/** In this JVM, because Spark is local. The task takes a copy, as each task does. */
+private final case class InThisProcess(sender: Long, index: Int) extends SentPartition {
+  override def partition: Partition =
+    PartitionSender.deserialized(
+      SparkEnv.get.closureSerializer.newInstance().serialize(PartitionSender.kept.get(sender)(index)))
 }
 
 /**
  * Sends partitions to tasks. Some have the data in them: those of `parallelize`, and of a DataFrame
  * that was made of a local one. A task has all partitions of its rank, and Spark limits its size
  * (spark.rpc.message.maxSize). So only few bytes of them travel in the task, and the others by
- * broadcast.
+ * broadcast. Local Spark has no such limit, but one heap for the data and all copies: tasks then
+ * take the driver's partitions, one at a time.
  */
-private[executor] final class PartitionSender(sc: SparkContext) extends AutoCloseable {
+private[executor] final class PartitionSender(sc: SparkContext, isLocal: Boolean)
+    extends AutoCloseable {
+  private val number = PartitionSender.numbers.incrementAndGet()
   private val broadcasts = new ArrayBuffer[Broadcast[Array[Byte]]]
 
   /** What to put into one task for its partitions. */
@@ -46,12 +57,7 @@ private[executor] final class PartitionSender(sc: SparkContext) extends AutoClos
       try stream.writeObject(partition)
       finally stream.close()
       if (bytes.size > PartitionSender.BytesInTask) {
-        val ends = waiting.map(_._3).drop(1) :+ bytes.size
-        val broadcast = sc.broadcast(bytes.toByteArray)
-        broadcasts += broadcast
-        waiting.zip(ends).foreach { case ((index, _, from), end) =>
-          sent += index -> InBroadcast(broadcast, from, end - from)
-        }
+        sent ++= (if (isLocal) keep(waiting) else broadcast(waiting, bytes.toByteArray))
         waiting.clear()
         bytes.reset()
       }
@@ -60,11 +66,38 @@ private[executor] final class PartitionSender(sc: SparkContext) extends AutoClos
     sent.result()
   }
 
+  private def keep(waiting: Iterable[(Int, Partition, Int)]): Seq[(Int, SentPartition)] = {
+    val partitions = waiting.map { case (index, partition, _) => index -> partition }.toMap
+    PartitionSender.kept.merge(number, partitions, _ ++ _)
+    partitions.keys.map(index => index -> InThisProcess(number, index)).toSeq
+  }
+
+  private def broadcast(
+      waiting: Iterable[(Int, Partition, Int)], bytes: Array[Byte]): Seq[(Int, SentPartition)] = {
+    val sent = sc.broadcast(bytes)
+    broadcasts += sent
+    val ends = waiting.map(_._3).drop(1).toSeq :+ bytes.length
+    waiting.zip(ends).map { case ((index, _, from), end) =>
+      index -> InBroadcast(sent, from, end - from)
+    }.toSeq
+  }
+
   /** Drops the data on all nodes, when the tasks have ended. */
-  override def close(): Unit = broadcasts.foreach(_.destroy())
+  override def close(): Unit = {
+    PartitionSender.kept.remove(number)
+    broadcasts.foreach(_.destroy())
+  }
 }
 
 private[executor] object PartitionSender {
+  /** Of local Spark, by sender and index. */
+  val kept = new ConcurrentHashMap[Long, Map[Int, Partition]]
+  val numbers = new AtomicLong
+
+  def deserialized(bytes: ByteBuffer): Partition =
+    SparkEnv.get.closureSerializer.newInstance().deserialize[Partition](
+      bytes, Thread.currentThread().getContextClassLoader)
+
   /** Half of the smallest limit that Spark allows. */
   private final val BytesInTask = 512 * 1024
 }

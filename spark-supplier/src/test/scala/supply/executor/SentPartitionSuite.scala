@@ -13,6 +13,9 @@ import supply.testing.LocalSpark
 class SentPartitionSuite extends AnyFunSuite with LocalSpark {
   private val limit = 1024 * 1024
 
+  /** In local Spark, and on executors. */
+  private val ways = Seq(true, false)
+
   private def bytesOf(value: AnyRef): Seq[Byte] = {
     val bytes = new ByteArrayOutputStream
     Using.resource(new ObjectOutputStream(bytes))(_.writeObject(value))
@@ -23,7 +26,7 @@ class SentPartitionSuite extends AnyFunSuite with LocalSpark {
   private def assertSent(rdd: RDD[_]): Unit = {
     val partitions = rdd.partitions.toSeq
     assert(bytesOf(partitions).size > limit)
-    Using.resource(new PartitionSender(sc)) { sender =>
+    for (isLocal <- ways) Using.resource(new PartitionSender(sc, isLocal)) { sender =>
       val inTask = sender.send(partitions.map(partition => partition.index -> partition))
       assert(bytesOf(inTask).size < limit)
       for (_ <- 0 until 2; partition <- partitions)
@@ -43,18 +46,21 @@ class SentPartitionSuite extends AnyFunSuite with LocalSpark {
   test("a large partition among small ones travels alone, and the small ones in the task") {
     val elements = (0 until 10).map(i => i.toString * (if (i == 4) 2 * limit else 10))
     val partitions = sc.parallelize(elements, 10).partitions.toSeq
-    Using.resource(new PartitionSender(sc)) { sender =>
+    for (isLocal <- ways) Using.resource(new PartitionSender(sc, isLocal)) { sender =>
       val inTask = sender.send(partitions.map(partition => partition.index -> partition))
       (0 until 10).foreach(i => assert((inTask(i).partition eq partitions(i)) == (i > 4)))
     }
   }
 
   test("nothing is left in Spark afterwards") {
-    val sender = new PartitionSender(sc)
     val large = sc.parallelize(Seq("a" * limit), 1).partitions.head
-    val inTask = sender.send(Seq(0 -> large))
-    assert(inTask(0).partition == large)
-    sender.close()
-    assert(Try(inTask(0).partition).isFailure)
+    for (isLocal <- ways) {
+      val sender = new PartitionSender(sc, isLocal)
+      val inTask = sender.send(Seq(0 -> large))
+      assert(inTask(0).partition == large)
+      assert(!(inTask(0).partition eq large))
+      sender.close()
+      assert(Try(inTask(0).partition).isFailure)
+    }
   }
 }
