@@ -82,16 +82,22 @@ TEST_F(ChannelTest, WithoutDescriptorsItWaitsAndDoesNotSpin) {
     ASSERT_EQ(3, send(others.back(), "{}\n", 3, 0));
     rlimit before;
     ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
+    /* The sanitizer needs descriptors when a thread begins. */
+    std::atomic<bool> is_limited{false}, has_begun{false};
+    std::thread waiter([&] {
+        has_begun = true;
+        while (!is_limited) usleep(1000);
+        usleep(1000000);
+        setrlimit(RLIMIT_NOFILE, &before);
+    });
+    while (!has_begun) usleep(1000);
     const int next = dup(0);
     close(next);
     rlimit none_left = before;
     none_left.rlim_cur = static_cast<rlim_t>(next);
     ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none_left));
     const double started = thread_cpu_seconds();
-    std::thread waiter([&] {
-        usleep(1000000);
-        setrlimit(RLIMIT_NOFILE, &before);
-    });
+    is_limited = true;
     json_t *command = channel_next(&channel, nullptr, nullptr);
     const double used = thread_cpu_seconds();
     waiter.join();
