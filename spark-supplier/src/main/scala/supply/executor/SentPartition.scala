@@ -1,6 +1,7 @@
 package supply.executor
 
 import java.io.ByteArrayOutputStream
+import java.lang.ref.SoftReference
 import java.nio.ByteBuffer
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
@@ -18,18 +19,34 @@ private[executor] sealed trait SentPartition extends Serializable {
 /** In the task itself. */
 private final case class InTask(partition: Partition) extends SentPartition
 
-/** Serialized in those bytes. The task fetches them when it opens the partition. */
-private final case class InBroadcast(bytes: Broadcast[Array[Byte]], from: Int, length: Int)
-    extends SentPartition {
+/**
+ * Serialized elsewhere, until the task opens it. The task keeps its copy for later epochs if there
+ * is memory: iterators of Spark can hold the data until the end of the task anyway (those over
+ * Arrow batches do), and a new copy in each epoch would fill the heap.
+ */
+private abstract class FetchedPartition extends SentPartition {
+  @transient private var copy: SoftReference[Partition] = _
+
+  protected def serialized: ByteBuffer
+
   override def partition: Partition =
-    PartitionSender.deserialized(ByteBuffer.wrap(bytes.value, from, length))
+    Option(copy).flatMap(kept => Option(kept.get)).getOrElse {
+      val made = SparkEnv.get.closureSerializer.newInstance().deserialize[Partition](
+        serialized, Thread.currentThread().getContextClassLoader)
+      copy = new SoftReference(made)
+      made
+    }
+}
+
+private final case class InBroadcast(bytes: Broadcast[Array[Byte]], from: Int, length: Int)
+    extends FetchedPartition {
+  override protected def serialized: ByteBuffer = ByteBuffer.wrap(bytes.value, from, length)
 }
 
 /** In this JVM, because Spark is local. The task takes a copy, as each task does. */
-private final case class InThisProcess(sender: Long, index: Int) extends SentPartition {
-  override def partition: Partition =
-    PartitionSender.deserialized(
-      SparkEnv.get.closureSerializer.newInstance().serialize(PartitionSender.kept.get(sender)(index)))
+private final case class InThisProcess(sender: Long, index: Int) extends FetchedPartition {
+  override protected def serialized: ByteBuffer =
+    SparkEnv.get.closureSerializer.newInstance().serialize(PartitionSender.kept.get(sender)(index))
 }
 
 /**
@@ -93,10 +110,6 @@ private[executor] object PartitionSender {
   /** Of local Spark, by sender and index. */
   val kept = new ConcurrentHashMap[Long, Map[Int, Partition]]
   val numbers = new AtomicLong
-
-  def deserialized(bytes: ByteBuffer): Partition =
-    SparkEnv.get.closureSerializer.newInstance().deserialize[Partition](
-      bytes, Thread.currentThread().getContextClassLoader)
 
   /** Half of the smallest limit that Spark allows. */
   private final val BytesInTask = 512 * 1024

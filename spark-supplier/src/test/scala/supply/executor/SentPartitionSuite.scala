@@ -53,14 +53,14 @@ class SentPartitionSuite extends AnyFunSuite with LocalSpark {
   }
 
   test("nothing is left in Spark afterwards") {
-    val large = sc.parallelize(Seq("a" * limit), 1).partitions.head
+    val large = sc.parallelize(Seq("a" * limit, "b" * limit), 2).partitions.toSeq
     for (isLocal <- ways) {
       val sender = new PartitionSender(sc, isLocal)
-      val inTask = sender.send(Seq(0 -> large))
-      assert(inTask(0).partition == large)
-      assert(!(inTask(0).partition eq large))
+      val inTask = sender.send(large.zipWithIndex.map(_.swap))
+      assert(inTask(0).partition == large.head && !(inTask(0).partition eq large.head))
+      assert(inTask(0).partition eq inTask(0).partition, "a copy for each epoch")
       sender.close()
-      assert(Try(inTask(0).partition).isFailure)
+      assert(Try(inTask(1).partition).isFailure)
     }
   }
 }
