@@ -36,6 +36,9 @@ object FailureText {
     def text: String =
       if (name.endsWith("PythonException") && message.contains("Traceback "))
         "Spark's Python worker raised " + PythonTraceback.summary(message)
+      else if (message.contains("terminated due to idle timeout"))
+        message.linesIterator.next() +
+          " (spark.python.worker.idleTimeoutSeconds, spark.python.worker.killOnIdleTimeout)"
       else if (message.isEmpty) name
       else if (name.isEmpty || name.startsWith("org.apache.spark.")) message
       else s"$name: $message"
@@ -134,7 +137,8 @@ private object PythonTraceback {
   }
 
   private def isOfUser(frame: String) =
-    isOfLibrary(frame) && !frame.matches(".*/(?:site-packages|dist-packages|lib/python3[^/]*)/.*") &&
+    isOfLibrary(frame) && !frame.matches(
+      ".*/(?:site-packages|dist-packages|lib/python3[^/]*)/.*") &&
       !frame.contains("\"<frozen ")
 
   private def isOfLibrary(frame: String) =

@@ -90,9 +90,11 @@ object SupplyJob {
           val attached =
             if (known.waitForRank) Set.empty[Int] else job.fold(Set.empty[Int])(_.attachedRanks)
           if (job.isEmpty)
-            log.warn("{}: waiting at most {} s for the ranks, to notify them", FailureText.of(cause),
+            log.warn("{}: waiting at most {} s for the ranks, to notify them",
+              FailureText.of(cause),
               math.round(patience(cause, deadline)))
-          try FailureBroadcast.send(sc, known.configFiles, hosts, run, attached, FailureText.of(cause),
+          try FailureBroadcast.send(sc, known.configFiles, hosts, run, attached,
+              FailureText.of(cause),
               patience(cause, deadline), known.residentFolder)
           catch {
             case NonFatal(second) =>

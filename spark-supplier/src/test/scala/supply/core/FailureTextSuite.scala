@@ -15,10 +15,12 @@ class FailureTextSuite extends AnyFunSuite {
     val reading =
       new SparkException("[FAILED_READ_FILE.NO_HINT] Error in file:/x.csv.  SQLSTATE: KD001",
         new RuntimeException(parsing))
-    val text = "[FAILED_READ_FILE.NO_HINT] Error in file:/x.csv: [MALFORMED] Malformed records: [null]. " +
-      "Parse Mode: FAILFAST: java.lang.NumberFormatException: For input string: \"abc\""
+    val text =
+      "[FAILED_READ_FILE.NO_HINT] Error in file:/x.csv: [MALFORMED] Malformed records: [null]. " +
+        "Parse Mode: FAILFAST: java.lang.NumberFormatException: For input string: \"abc\""
     assert(FailureText.of(reading) == text)
-    assert(FailureText.of(new SparkException("Job aborted due to stage failure: Task 0", reading)) ==
+    assert(FailureText.of(new SparkException("Job aborted due to stage failure: Task 0",
+        reading)) ==
       text)
   }
 
@@ -38,10 +40,12 @@ class FailureTextSuite extends AnyFunSuite {
 
   test("a traceback becomes the exception and the user's line") {
     val frames = worker + """  File "/home/me/train.py", line 30, in check""" + "\n"
-    assert(FailureText.ofPython(frames + "    assert x < 50\n           ^^^^^^\nAssertionError\n") ==
-      """Spark's Python worker raised AssertionError (File "/home/me/train.py", line 30, in check: assert x < 50)""")
+    assert(
+      FailureText.ofPython(frames + "    assert x < 50\n           ^^^^^^\nAssertionError\n") ==
+        """Spark's Python worker raised AssertionError (File "/home/me/train.py", line 30, in check: assert x < 50)""")
     val library = """  File "/usr/lib/python3/dist-packages/numpy/core.py", line 2, in add""" + "\n"
-    assert(FailureText.ofPython(frames + "    add(x)\n" + library + "    raise Oops(x)\nOops: one\n two\n") ==
+    assert(FailureText.ofPython(
+      frames + "    add(x)\n" + library + "    raise Oops(x)\nOops: one\n two\n") ==
       """Spark's Python worker raised Oops: one two (File "/home/me/train.py", line 30, in check)""")
     assert(FailureText.ofPython(worker + "some.module.Odd: text\n") ==
       "Spark's Python worker raised some.module.Odd: text")
@@ -58,23 +62,29 @@ class FailureTextSuite extends AnyFunSuite {
   }
 
   test("what Spark's scheduler has as text only") {
-    val barrier = "Job aborted due to stage failure: Could not recover from a failed barrier ResultStage. " +
-      "Most recent failure reason: Stage failed because barrier task ResultTask(0, 0) finished unsuccessfully.\n"
-    val lost = "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: " +
-      "Command exited with code 137"
+    val barrier =
+      "Job aborted due to stage failure: Could not recover from a failed barrier ResultStage. " +
+        "Most recent failure reason: Stage failed because barrier task ResultTask(0, 0) finished unsuccessfully.\n"
+    val lost =
+      "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: " +
+        "Command exited with code 137"
     assert(FailureText.of(new SparkException(barrier + lost), Map("3" -> "node-1").get(_)) ==
       s"$lost (on node-1)")
-    val idle = "org.apache.spark.api.python.PythonWorkerException: Python worker process terminated due to idle timeout\n" +
-      "\tat org.apache.spark.api.python.X.read(X.scala:886)\n"
+    val idle =
+      "org.apache.spark.api.python.PythonWorkerException: Python worker process terminated due to idle timeout\n" +
+        "\tat org.apache.spark.api.python.X.read(X.scala:886)\n"
     assert(FailureText.of(new SparkException(barrier + idle)) ==
-      "Python worker process terminated due to idle timeout")
-    val task = "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: " +
-      "Lost task 0.3 in stage 1.0 (TID 9) (node-1 executor 3): "
+      "Python worker process terminated due to idle timeout " +
+      "(spark.python.worker.idleTimeoutSeconds, spark.python.worker.killOnIdleTimeout)")
+    val task =
+      "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: " +
+        "Lost task 0.3 in stage 1.0 (TID 9) (node-1 executor 3): "
     assert(FailureText.of(new SparkException(task + lost + "\nDriver stacktrace:")) == task + lost)
     assert(FailureText.of(new SparkException(task +
         "a.b.Odd: outer\n\tat a.b.C(D.scala:1)\nCaused by: java.io.IOException: inner\n\tat x\n\t... 3 more\n")) ==
       "a.b.Odd: outer: java.io.IOException: inner")
-    val python = s"org.apache.spark.api.python.PythonException: ${worker}RuntimeError: no package\n\n\tat x.y\n"
+    val python =
+      s"org.apache.spark.api.python.PythonException: ${worker}RuntimeError: no package\n\n\tat x.y\n"
     assert(FailureText.of(new SparkException(barrier + python)) ==
       "Spark's Python worker raised RuntimeError: no package")
   }
