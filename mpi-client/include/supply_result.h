@@ -14,8 +14,8 @@
  * files, and so does the next supply_open() of the pair.
  *
  * A result has its own handle, and may outlive the pair's. Threads: use a handle from one thread at a time. A forked
- * child must call supply_result_abandon_in_child(). supply_result_abort() does the same there, and calls that write fail
- * with SUPPLY_ERROR_ARGUMENT.
+ * child must call supply_result_abandon_in_child(). supply_result_abort() does the same there, and calls that write
+ * fail with SUPPLY_ERROR_ARGUMENT.
  */
 #ifndef SUPPLY_RESULT_H
 #define SUPPLY_RESULT_H

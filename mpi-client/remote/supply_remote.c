@@ -75,9 +75,11 @@ supply_status_t supply_remote_open(supply_t **supply, MPI_Comm comm, const suppl
     int size = 0;
     supply_status_t status = supply_mpi_check(MPI_Comm_size(comm, &size), "MPI_Comm_size", &failure);
     /* In front of the meeting: after it the others wait for this process, without a limit of their own. */
-    int *members = status == SUPPLY_OK ? calloc((size_t)size, sizeof *members) : NULL;
-    if (status == SUPPLY_OK && members == NULL) status = supply_fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory");
-    if (status == SUPPLY_OK) status = open_any(supply, comm, options, members, ranks, &failure);
+    int *members = calloc((size_t)size, sizeof *members);
+    if (members == NULL)
+        status = supply_fail(&failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    else if (status == SUPPLY_OK)
+        status = open_any(supply, comm, options, members, ranks, &failure);
     free(members);
     if (status != SUPPLY_OK && *supply == NULL) *supply = supply_filler_failed(&failure);
     return status;
