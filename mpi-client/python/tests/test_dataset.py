@@ -267,8 +267,18 @@ def two_pairs(files):
 def test_two_ranks_make_the_same_number_of_steps(tmp_path, two_pairs, uneven, expected, is_counted):
     steps, all_reduces = steps_of_two_ranks(two_pairs, (10, 5), tmp_path, uneven, is_counted)
     assert steps == expected
-    # One for the epoch; and one for each step and for the end, unless Spark has counted the elements.
-    assert all_reduces == [1 if is_counted else 2 + len(expected[0].split("] "))] * 2
+    # One for the epoch. Unless Spark has counted the elements, one for the first steps and one for the end: a rank has
+    # all steps of "pad" in its first block; with "drop", one rank has one.
+    assert all_reduces == [1 if is_counted else 3] * 2
+
+
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_a_rank_without_elements_repeats_those_of_another(tmp_path, two_pairs, is_counted):
+    steps, _ = steps_of_two_ranks(two_pairs, (0, 10), tmp_path, "pad", is_counted)
+    assert steps == ["[0, 1, 2, 3] [0, 1, 2, 3] [0, 1, 2, 3]", "[0, 1, 2, 3] [4, 5, 6, 7] [8, 9, 8, 9]"]
+    # Its state has what it repeats.
+    rest, _ = steps_of_two_ranks(two_pairs, (0, 2), tmp_path, "pad")
+    assert rest == ["[0, 1, 2, 3]", "[8, 9, 8, 9]"]
 
 
 @pytest.mark.parametrize("elements, repeated", [(5, "[4, 4, 4, 4]"), (1, "[0, 0, 0, 0]")])

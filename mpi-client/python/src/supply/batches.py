@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 import torch
 
@@ -15,6 +15,14 @@ from supply.slices_in_place import JaggedSlice, TensorSlice
 
 # A column of a batch that is not made yet.
 Part = Union[Values, TensorSlice, JaggedSlice]
+
+
+class Made(NamedTuple):
+    """A batch, the place after it (Block.position_after()), and how many elements its block has left."""
+
+    batch: Batch
+    position: str
+    left: int
 
 
 class Batches:
@@ -29,8 +37,8 @@ class Batches:
         self._zero_copy = zero_copy
         self._pin = pin
 
-    def of(self, blocks: Iterable[Block]) -> Generator[tuple[Batch, str], None, None]:
-        """Each batch, and the place after it (Block.position_after()). The last one may be smaller."""
+    def of(self, blocks: Iterable[Block]) -> Generator[Made, None, None]:
+        """Each batch. The last one may be smaller."""
         partial = _PartialBatch(self)
         position = ""
         for block in blocks:
@@ -47,12 +55,12 @@ class Batches:
                     batch = self._whole(part)
                 begin = end
                 if batch is not None:
-                    yield batch, position
+                    yield Made(batch, position, count - begin)
                 del part, batch
             # Otherwise they would hold the block during the next wait.
             del block, columns
         if partial.filled:
-            yield partial.take(), position
+            yield Made(partial.take(), position, 0)
 
     def _whole(self, part: Mapping[str, Part]) -> Batch:
         if self._zero_copy and isinstance(part, Batch):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import distributed
 
-from supply.batch import Batch, repeated, size_of
+from supply.batch import Batch, copied, repeated, size_of
+from supply.batches import Made
 from supply.errors import SupplyError, SupplyTimeoutError
 
 _UNKNOWN = -1
@@ -20,15 +21,36 @@ _SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASK
 
 
 class Step(NamedTuple):
-    """A batch, the position after it, and the batch that "pad" would repeat after it."""
+    """A batch, the position after it, and the batch that "pad" would repeat after it.
+
+    position: None if this rank has had no element of its own.
+    """
 
     batch: Batch
-    position: str
+    position: str | None
     last: Batch | None = None
 
 
+class _Ahead(NamedTuple):
+    """What all ranks have next. fewest, most: the batches that a rank certainly has, of all ranks.
+
+    without: the first rank that has none; giver: the first rank that has one, or repeats one. Without such a rank it is
+    the number of ranks. all_repeat: whether each rank has a batch, or one to repeat.
+    """
+
+    fewest: int
+    most: int
+    without: int
+    giver: int
+    all_repeat: bool
+
+
 class EqualSteps:
-    """The last steps of an epoch, as SupplyDataset's option `uneven` says."""
+    """The steps of an epoch, as SupplyDataset's option `uneven` says.
+
+    If Spark has not counted the elements, the ranks agree on a window of steps at a time: on those that a rank has in
+    its block. So they need one all_reduce for each block, and not for each batch.
+    """
 
     def __init__(
         self, uneven: str, batch_size: int, process_group: distributed.ProcessGroup | None, limit: float
@@ -40,6 +62,11 @@ class EqualSteps:
         self._limit = limit
         # Whether this rank waits for the others. Any thread may ask.
         self.is_waiting = False
+        # Whether "drop" refuses a whole epoch without a step. A stream may have one.
+        self.needs_a_step = False
+        self._is_whole = True
+        # Whether a rank has no element in any epoch, and so nothing to repeat.
+        self._has_empty_rank = False
         if uneven != "keep" and _is_initialized():
             self._group_of_cpu_tensors()
 
@@ -59,66 +86,96 @@ class EqualSteps:
         if self._uneven != "keep":
             self._reduce(values)
         fewest, most, is_whole = values.tolist()
+        self._is_whole = bool(is_whole)
+        self._has_empty_rank = fewest == 0
         whole = None if fewest == _UNKNOWN else fewest if self._uneven == "drop" else -most
         return whole, whole if is_whole else None
 
     def steps(
-        self, batches: Iterator[tuple[Batch, str]], count: int | None, last: tuple[Batch, str] | None
+        self, batches: Iterator[Made], count: int | None, last: Batch | None, position: str | None
     ) -> Iterator[Step]:
         """The steps of this rank. Except with "keep", they end on all ranks at once.
 
-        count: what agree() has returned for this epoch. If it is None, the ranks agree in each step.
-        last: what "pad" repeats if this rank has no batch left, and its position.
+        count: what agree() has returned for this epoch. If it is None, the ranks agree while they make the steps.
+        last: what "pad" repeats if this rank has no batch left. position: where the rank is.
         """
         if self._uneven == "keep":
-            for batch, position in batches:
-                yield Step(batch, position)
-                del batch
+            for made in batches:
+                yield Step(made.batch, made.position)
+                del made
         elif self._uneven == "drop":
             yield from self._full_ones(batches, count)
         else:
-            yield from self._padded(batches, count, last)
+            yield from self._padded(batches, count, last, position)
 
-    def _full_ones(self, batches: Iterator[tuple[Batch, str]], count: int | None) -> Iterator[Step]:
-        done = 0
+    def _full_ones(self, batches: Iterator[Made], count: int | None) -> Iterator[Step]:
+        done, agreed = 0, count or 0
+        if count == 0:
+            self._require_a_step(None)
         while done != count:
-            batch, position = next(batches, (None, ""))
-            full = batch is not None and size_of(batch) == self._batch_size
-            if count is None and not self._all(full):
-                return
-            if batch is None or not full:
+            made = next(batches, None)
+            if made is not None and size_of(made.batch) < self._batch_size:
+                made = None
+            if done == agreed:
+                ahead = self._ahead(0 if made is None else 1 + made.left // self._batch_size, True)
+                if done + ahead.fewest == 0:
+                    self._require_a_step(ahead.without)
+                if ahead.fewest == 0:
+                    return
+                agreed += ahead.fewest
+            if made is None:
                 raise SupplyError(f"uneven='drop': this rank got {done} full batches, but Spark announced {count}")
-            yield Step(batch, position)
+            yield Step(made.batch, made.position)
             done += 1
             # Otherwise it would hold its block during the next wait.
-            del batch
+            del made
+
+    def _require_a_step(self, without: int | None) -> None:
+        if self.needs_a_step and self._is_whole:
+            who = "a rank" if without is None else f"rank {without}"
+            raise SupplyError(
+                f"uneven='drop' leaves no step: {who} has fewer than {self._batch_size} rows, which is batch_size, so "
+                "all rows would be dropped: use uneven='pad', a smaller batch_size, or fewer ranks"
+            )
 
     def _padded(
-        self, batches: Iterator[tuple[Batch, str]], count: int | None, last: tuple[Batch, str] | None
+        self, batches: Iterator[Made], count: int | None, last: Batch | None, position: str | None
     ) -> Iterator[Step]:
-        done = 0
+        done, agreed = 0, 0 if self._has_empty_rank else count or 0
         while done != count:
-            step = next(batches, None)
-            if count is None and not self._any(step is not None):
-                return
-            last = step or last
-            if last is None:
-                raise SupplyError(
-                    "uneven='pad': this rank has no element in this epoch (or none after its state, if you saved that "
-                    "without 'pad'), so it has nothing to repeat: use 'drop', or fewer ranks"
-                )
-            batch, position = last
-            yield Step(self._filled(batch), position, batch)
+            made = next(batches, None)
+            if made is not None:
+                last, position = made.batch, made.position
+            if done == agreed:
+                # What is left of the block is in a batch in any case.
+                mine = 0 if made is None else 1 + -(-made.left // self._batch_size)
+                ahead = self._ahead(mine, last is not None)
+                if ahead.most == 0:
+                    return
+                agreed += ahead.most
+                if not ahead.all_repeat:
+                    last = self._shared(last, ahead.giver)
+            assert last is not None
+            yield Step(self._filled(last), position, last)
             done += 1
+            del made
+
+    def _shared(self, last: Batch | None, giver: int) -> Batch:
+        """Of a rank that has nothing to repeat, the giver's batch."""
+        shared: list[Any] = [copied(last) if last is not None and distributed.get_rank() == giver else None]
+        group = self._group_of_cpu_tensors()
+        self._wait_for(lambda: distributed.broadcast_object_list(shared, giver, group))
+        return shared[0] if last is None else last
 
     def _filled(self, batch: Batch) -> Batch:
         return batch if size_of(batch) == self._batch_size else repeated(batch, self._batch_size)
 
-    def _all(self, mine: bool) -> bool:
-        return bool(self._reduce(torch.tensor(int(mine))).item())
-
-    def _any(self, mine: bool) -> bool:
-        return not self._all(not mine)
+    def _ahead(self, mine: int, repeats: bool) -> _Ahead:
+        """mine: the batches that this rank certainly has. repeats: whether it has a batch, or one to repeat."""
+        rank, ranks = (distributed.get_rank(), distributed.get_world_size()) if _is_initialized() else (0, 1)
+        values = torch.tensor([mine, -mine, ranks if mine else rank, rank if repeats else ranks, int(repeats)])
+        fewest, most, without, giver, all_repeat = self._reduce(values).tolist()
+        return _Ahead(fewest, -most, without, giver, bool(all_repeat))
 
     def _reduce(self, values: torch.Tensor) -> torch.Tensor:
         """The least values of all ranks, in place."""
@@ -128,20 +185,24 @@ class EqualSteps:
                 "before the first epoch (docs/PYTHON.md)"
             )
         if _is_initialized() and distributed.get_world_size() > 1:
-            begun = time.monotonic()
-            self.is_waiting = True
-            try:
-                distributed.all_reduce(values, distributed.ReduceOp.MIN, group=self._group_of_cpu_tensors())
-            except RuntimeError as error:
-                if time.monotonic() < begun + self._limit:
-                    raise
-                raise SupplyTimeoutError(
-                    f"another rank has not taken its next batch or epoch for {self._limit:g} s: has it failed, or "
-                    f"is it stuck? (timeout / SUPPLY_TIMEOUT) torch.distributed says: {error}"
-                ) from error
-            finally:
-                self.is_waiting = False
+            group = self._group_of_cpu_tensors()
+            self._wait_for(lambda: distributed.all_reduce(values, distributed.ReduceOp.MIN, group=group))
         return values
+
+    def _wait_for(self, collective: Callable[[], object]) -> None:
+        begun = time.monotonic()
+        self.is_waiting = True
+        try:
+            collective()
+        except RuntimeError as error:
+            if time.monotonic() < begun + self._limit:
+                raise
+            raise SupplyTimeoutError(
+                f"another rank has not taken its next batch or epoch for {self._limit:g} s: has it failed, or "
+                f"is it stuck? (timeout / SUPPLY_TIMEOUT) torch.distributed says: {error}"
+            ) from error
+        finally:
+            self.is_waiting = False
 
     def _group_of_cpu_tensors(self) -> distributed.ProcessGroup:
         """A group of its own: NCCL takes no CPU tensors, and a group must not be used by two threads at once."""

@@ -335,8 +335,7 @@ class SupplyDataset(Closing, IterableDataset):
     def _steps_of(self, blocks: Iterator[Block], makes: Batches) -> Iterator[Step]:
         """All steps of an epoch. If they are read to the end, the blocks are, too."""
         batches = makes.of(blocks)
-        last = (self._last, self._position or "") if self._last is not None else None
-        steps = self._steps.steps(batches, self._this_epoch, last)
+        steps = self._steps.steps(batches, self._this_epoch, self._last, self._position)
         yield from islice(steps, self._this_epoch and self._this_epoch - 1)
         # A loop that knows the length asks for no more. So the final batch comes with the end of the epoch.
         final = list(steps)

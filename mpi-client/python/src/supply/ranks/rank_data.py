@@ -23,6 +23,7 @@ class RankData(SupplyDataset):
 
     def __init__(self, spec: DataSpec) -> None:
         super().__init__(spec.config, **spec.options, **_exchange(spec.exchange_over))
+        self._steps.needs_a_step = True
         self._spec = spec
         self._writes_results = False
         # By a `with` of the function.
