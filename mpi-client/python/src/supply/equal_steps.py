@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -49,7 +50,7 @@ class EqualSteps:
     """The steps of an epoch, as SupplyDataset's option `uneven` says.
 
     If Spark has not counted the elements, the ranks agree on a window of steps at a time: on those that a rank has in
-    its block. So they need one all_reduce for each block, and not for each batch.
+    its block. So they need one all_reduce for each block, and with "pad" it runs while they take their own batches.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class EqualSteps:
             mine = elements // self._batch_size if self._uneven == "drop" else -(-elements // self._batch_size)
         values = torch.tensor([mine, -mine, int(not resumes)])
         if self._uneven != "keep":
-            self._reduce(values)
+            self._begin_reduce(values)()
         fewest, most, is_whole = values.tolist()
         self._is_whole = bool(is_whole)
         self._has_empty_rank = fewest == 0
@@ -117,7 +118,7 @@ class EqualSteps:
             if made is not None and size_of(made.batch) < self._batch_size:
                 made = None
             if done == agreed:
-                ahead = self._ahead(0 if made is None else 1 + made.left // self._batch_size, True)
+                ahead = self._begin_agreement(0 if made is None else 1 + made.left // self._batch_size, True)()
                 if done + ahead.fewest == 0:
                     self._require_a_step(ahead.without)
                 if ahead.fewest == 0:
@@ -141,20 +142,27 @@ class EqualSteps:
     def _padded(
         self, batches: Iterator[Made], count: int | None, last: Batch | None, position: str | None
     ) -> Iterator[Step]:
-        done, agreed = 0, 0 if self._has_empty_rank else count or 0
+        done, sure = 0, 0 if self._has_empty_rank else count or 0
+        begun, agreement = 0, None
         while done != count:
             made = next(batches, None)
             if made is not None:
                 last, position = made.batch, made.position
-            if done == agreed:
-                # What is left of the block is in a batch in any case.
-                mine = 0 if made is None else 1 + -(-made.left // self._batch_size)
-                ahead = self._ahead(mine, last is not None)
-                if ahead.most == 0:
-                    return
-                agreed += ahead.most
-                if not ahead.all_repeat:
-                    last = self._shared(last, ahead.giver)
+            # What this rank has is sure to come. So it waits for the others' answers only when it has taken that. It
+            # waits for the first ones at once: a rank that has nothing to repeat then needs this one.
+            while done == sure:
+                if agreement is None:
+                    # What is left of the block is in a batch in any case.
+                    mine = 0 if made is None else 1 + -(-made.left // self._batch_size)
+                    begun, agreement = done, self._begin_agreement(mine, last is not None)
+                    sure += mine if done else 0
+                else:
+                    ahead, agreement = agreement(), None
+                    if ahead.most == 0:
+                        return
+                    sure = begun + ahead.most
+                    if not ahead.all_repeat:
+                        last = self._shared(last, ahead.giver)
             assert last is not None
             yield Step(self._filled(last), position, last)
             done += 1
@@ -164,36 +172,56 @@ class EqualSteps:
         """Of a rank that has nothing to repeat, the giver's batch."""
         shared: list[Any] = [copied(last) if last is not None and distributed.get_rank() == giver else None]
         group = self._group_of_cpu_tensors()
-        self._wait_for(lambda: distributed.broadcast_object_list(shared, giver, group))
+        with self._limited():
+            distributed.broadcast_object_list(shared, giver, group)
         return shared[0] if last is None else last
 
     def _filled(self, batch: Batch) -> Batch:
         return batch if size_of(batch) == self._batch_size else repeated(batch, self._batch_size)
 
-    def _ahead(self, mine: int, repeats: bool) -> _Ahead:
-        """mine: the batches that this rank certainly has. repeats: whether it has a batch, or one to repeat."""
+    def _begin_agreement(self, mine: int, repeats: bool) -> Callable[[], _Ahead]:
+        """A function that waits for the answers of all ranks.
+
+        mine: the batches that this rank certainly has. repeats: whether it has a batch, or one to repeat.
+        """
         rank, ranks = (distributed.get_rank(), distributed.get_world_size()) if _is_initialized() else (0, 1)
         values = torch.tensor([mine, -mine, ranks if mine else rank, rank if repeats else ranks, int(repeats)])
-        fewest, most, without, giver, all_repeat = self._reduce(values).tolist()
-        return _Ahead(fewest, -most, without, giver, bool(all_repeat))
+        wait = self._begin_reduce(values)
 
-    def _reduce(self, values: torch.Tensor) -> torch.Tensor:
-        """The least values of all ranks, in place."""
+        def ahead() -> _Ahead:
+            wait()
+            fewest, most, without, giver, all_repeat = values.tolist()
+            return _Ahead(fewest, -most, without, giver, bool(all_repeat))
+
+        return ahead
+
+    def _begin_reduce(self, values: torch.Tensor) -> Callable[[], None]:
+        """Makes them the least values of all ranks. Returns a function that waits for that."""
         if not _is_initialized() and _ranks_of_launcher() > 1:
             raise SupplyError(
                 f"uneven='drop' and 'pad' need torch.distributed for {_ranks_of_launcher()} ranks: initialize it "
                 "before the first epoch (docs/PYTHON.md)"
             )
-        if _is_initialized() and distributed.get_world_size() > 1:
-            group = self._group_of_cpu_tensors()
-            self._wait_for(lambda: distributed.all_reduce(values, distributed.ReduceOp.MIN, group=group))
-        return values
-
-    def _wait_for(self, collective: Callable[[], object]) -> None:
+        if not _is_initialized() or distributed.get_world_size() == 1:
+            return lambda: None
         begun = time.monotonic()
+        group = self._group_of_cpu_tensors()
+        with self._limited():
+            work = distributed.all_reduce(values, distributed.ReduceOp.MIN, group=group, async_op=True)
+
+        def wait() -> None:
+            with self._limited(begun):
+                work.wait()
+
+        return wait
+
+    @contextlib.contextmanager
+    def _limited(self, begun: float | None = None) -> Iterator[None]:
+        """Says what it means if a collective of the group has passed its limit. begun: when; None: now."""
+        begun = time.monotonic() if begun is None else begun
         self.is_waiting = True
         try:
-            collective()
+            yield
         except RuntimeError as error:
             if time.monotonic() < begun + self._limit:
                 raise

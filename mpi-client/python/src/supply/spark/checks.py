@@ -157,6 +157,15 @@ def check_nulls(df: DataFrame, nulls: Mapping[str, Any] | None, ragged: Any, dty
             )
 
 
+def repartition_option(value: Any) -> str | int:
+    """The option repartition: "auto", "false" or a number of partitions."""
+    if value is False:
+        return "false"
+    if value == "auto" or (isinstance(value, int) and value is not True and value > 0):
+        return value  # type: ignore[no-any-return]
+    raise RunError(f"repartition is {value!r}: it must be 'auto', False, or a number of partitions")
+
+
 def exchange_over(shuffle: str, launcher: str, backend: str | None) -> str | None:
     """What the ranks exchange elements over: "mpi" or "torch". None: they do not."""
     if shuffle != "all":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -18,6 +19,8 @@ from supply.spark import starter
 from supply.spark.python_of_driver import python_of_driver
 from supply.spark.threads import in_thread
 
+_log = logging.getLogger("supply.spark")
+
 # The job of start_nodes(), as JobEnded names it.
 STARTS_RANKS = "the ranks could not start"
 # A job that was not cancelled is cancelled again after this time.
@@ -26,11 +29,21 @@ _CANCEL_SECONDS = 1
 
 @dataclass
 class Supplied:
-    """A DataFrame to supply. kind: "train" or "validation". options: of df.write.format("supply"); None: not set."""
+    """A DataFrame to supply.
+
+    kind: "train" or "validation". options: of df.write.format("supply"); None: not set. repartition: as of
+    Supplier.run.
+    """
 
     df: Any
     kind: str
     options: dict[str, Any]
+    repartition: str | int
+
+    @property
+    def name(self) -> str:
+        """The argument of Supplier.run."""
+        return "df" if self.kind == "train" else self.kind
 
 
 @dataclass
@@ -66,9 +79,19 @@ class SparkJobs:
 
     def supply(self, data: Supplied, files: dict[str, str]) -> None:
         """Supplies a DataFrame to all ranks. files: the options that name files."""
-        options = {name: value for name, value in {**data.options, **files}.items() if value is not None}
-        writer = data.df.write.format("supply").mode("append").options(**options)
-        self._supplying.append(self._start(f"Spark could not supply the {data.kind} data", writer.save))
+
+        def supply() -> None:
+            options = self._context._jvm.java.util.HashMap()
+            for name, value in {**data.options, **files}.items():
+                if value is not None:
+                    options[name] = _text_of(value)
+            frame = self._context._jvm.supply.python.SuppliedFrame(
+                data.df._jdf, data.name, str(data.repartition), options
+            )
+            _warn(data, frame.imbalance(), frame.partitions())
+            frame.supply()
+
+        self._supplying.append(self._start(f"Spark could not supply the {data.kind} data", supply))
 
     def end_with_ranks(self) -> None:
         """All ranks have returned: a task ends without a failure when its rank leaves."""
@@ -116,3 +139,23 @@ class SparkJobs:
 
         self._jobs.append(in_thread(f"supply: {name}", job))
         return self._jobs[-1]
+
+
+def _text_of(option: Any) -> str:
+    return str(option).lower() if isinstance(option, bool) else str(option)
+
+
+def _warn(data: Supplied, imbalance: str | None, partitions: int) -> None:
+    """Says what is wrong with the ranks' shares of a DataFrame, and what is done about it."""
+    if imbalance is None or data.repartition not in ("auto", "false"):
+        return
+    name = data.name
+    if partitions:
+        _log.warning(
+            f"{imbalance}. So Spark repartitions its rows over {partitions} partitions, in a shuffle. To avoid that, "
+            f"give {name} more partitions of about equal size, or set repartition=False"
+        )
+    else:
+        _log.warning(
+            f"{imbalance}. Set repartition='auto' (of an LMDB that is read in place, its reader's option partitions)"
+        )

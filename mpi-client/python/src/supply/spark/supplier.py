@@ -102,6 +102,7 @@ class Supplier:
         shuffle_buffer: int | None = None,
         exchange_fraction: float | None = None,
         uneven: str | None = None,
+        repartition: str | int = "auto",
         block_elements: int | None = None,
         resident: bool = False,
         resident_folder: str | os.PathLike[str] | None = None,
@@ -134,6 +135,9 @@ class Supplier:
             torch.distributed or with launcher="mpirun" over mpi4py; the rows of `validation` are not exchanged.
         uneven: the steps of ranks that get different numbers of rows, as for SupplyDataset. None: "pad" if a backend is
             initialized, since collectives need equal steps, else "keep".
+        repartition: "auto": if df has fewer partitions than ranks, or one rank would get more than twice the rows of
+            another, as far as Spark knows before it computes the rows, they are repartitioned round-robin (a shuffle),
+            with a warning. False: never. A number: always, over that number of partitions. The same for validation.
         validation: a second DataFrame with the same columns. Ranks get it in each epoch, as data.validation.
         resume: the state_dict() of every rank of an earlier run, in the order of the ranks. That run may have had
             another number of ranks. Each element that it did not consume reaches one rank.
@@ -171,6 +175,7 @@ class Supplier:
         if validation is not None:
             checks.check_frame(validation, "validation")
             checks.check_columns(validation, columns, "validation")
+        spread = checks.repartition_option(repartition)
         over = checks.exchange_over(shuffle, self._launcher, backend)
         check_function(function)
         script, call = (
@@ -203,13 +208,14 @@ class Supplier:
             "block-elements": block_elements or _BATCHES_IN_BLOCK * batch_size,
             "timeout": start_timeout, "rank-timeout": _NO_LIMIT_SECONDS,
         }  # fmt: skip
-        supplied = [Supplied(df.select(*map(quoted, columns)), "train", {**options, "resume-positions": positions})]
+        resumed = {**options, "resume-positions": positions}
+        supplied = [Supplied(df.select(*map(quoted, columns)), "train", resumed, spread)]
         if validation is not None:
             # Other data, with a name of its own.
             named = {**options, "keep": keep and f"{keep} (validation)"}
             if over is not None:
                 named.update({"shuffle": "partitions", "exchange-fraction": None})
-            supplied.append(Supplied(validation.select(*map(quoted, columns)), "validation", named))
+            supplied.append(Supplied(validation.select(*map(quoted, columns)), "validation", named, spread))
         environment = {
             **rank_environment(context, self._environment),
             "SUPPLY_RESULTS_FOLDER": str(files.results_folder),

@@ -94,7 +94,7 @@ private object ArchitectureSuite {
     "types" -> Seq("core", "protocol"),
     "results" -> Seq("core", "protocol", "pair", "types"),
     "sources" -> data,
-    "sources.rows" -> (data :+ "types"),
+    "sources.rows" -> (data ++ Seq("types", internals)),
     "sources.cache" -> Seq("core"),
     "sources.lmdb" -> (data ++ Seq("sources", "sources.cache")),
     "executor" -> (executor :+ internals),
@@ -106,7 +106,7 @@ private object ArchitectureSuite {
     root -> (entryPoint :+ "datasource"),
     "cli" -> entryPoint,
     "yarn" -> entryPoint,
-    "python" -> (entryPoint ++ Seq("offload", internals)),
+    "python" -> (entryPoint ++ Seq("datasource", "offload", internals)),
     internals -> Seq("core"),
     modelsOfMLlib -> Nil)
 

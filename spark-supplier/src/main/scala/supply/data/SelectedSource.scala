@@ -15,6 +15,8 @@ final class SelectedSource(source: Source, taken: IndexedSeq[Int]) extends Sourc
 
   override def partitionElements: Option[IndexedSeq[Long]] = source.partitionElements
 
+  override def partitionSizes: Option[PartitionSizes] = source.partitionSizes
+
   override def open(partition: Partition, context: TaskContext): KeepingCursor = {
     val columns = source.schema.columns
     SelectedCursor(source.open(partition, context),

@@ -18,6 +18,13 @@ trait Source extends java.io.Serializable {
   /** The number of elements of each partition, if known in advance. */
   def partitionElements: Option[IndexedSeq[Long]] = None
 
+  /** About how large each partition is, if known in advance. */
+  def partitionSizes: Option[PartitionSizes] =
+    partitionElements.map(PartitionSizes(_, PartitionSizes.Elements))
+
+  /** Whether a partition has its elements in the same order each time, also after a shuffle. */
+  def isOrdered: Boolean = false
+
   /** Says which data this is, also in another session, if that is known. */
   def identity: Option[String] = None
 

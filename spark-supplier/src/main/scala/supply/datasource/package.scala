@@ -1,4 +1,4 @@
 package supply
 
-/** The entry points of Spark SQL. Imports driver and what lies below it; nothing imports it. */
+/** The entry points of Spark SQL. Imports driver and what lies below it; only `python` imports it. */
 package object datasource

@@ -16,7 +16,7 @@ private[supply] final class PinnedJob(
     sc: SparkContext, source: Source, plan: Plan, settings: TaskSettings) {
   val counters = new TaskCounters(sc)
   private val name = UnwantedRuns.nameOf(sc)
-  private val record = new RunRecord(sc, s"supply-${UUID.randomUUID()}",
+  private val record = new RunRecord(sc, s"supply-${UUID.randomUUID()}", plan.ranks,
     () => !name.exists(UnwantedRuns.contains))
   private val job = new PlacedJob(sc, WatchedPlaces.ranks(settings.hosts), settings.user.timeout,
     s"supplying ${plan.ranks} ranks", record.causeOf)

@@ -85,8 +85,10 @@ private[driver] object Progress {
   private val BarWidth = 20
 
   /** Whether to draw a bar. The launchers set SUPPLY_TERMINAL if stderr ends at a terminal. */
-  private def onTerminal(sc: SparkContext): Boolean =
-    sc.getLocalProperty(Quiet) == null && isTerminal(sc)
+  private def onTerminal(sc: SparkContext): Boolean = !isQuiet(sc) && isTerminal(sc)
+
+  /** Whether the caller shows what it wants to show. */
+  def isQuiet(sc: SparkContext): Boolean = sc.getLocalProperty(Quiet) != null
 
   private def isTerminal(sc: SparkContext): Boolean =
     System.getenv("SUPPLY_TERMINAL") == "1" ||

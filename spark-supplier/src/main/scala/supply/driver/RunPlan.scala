@@ -4,9 +4,9 @@ import org.apache.spark.SparkContext
 import org.slf4j.LoggerFactory
 
 import supply.core.ConfigException
-import supply.data.Source
+import supply.data.{PartitionSizes, Source}
 import supply.executor.{PinnedRDD, PlannedPartition, SupplySettings}
-import supply.plan.{EqualSteps, Hostfile, Plan, Resume, Shuffle, Uneven}
+import supply.plan.{EqualSteps, Hostfile, Imbalance, Plan, Resume, Shuffle, Uneven}
 import supply.protocol.SavedPosition
 
 /** Makes the plan of a run. */
@@ -30,6 +30,7 @@ private[supply] object RunPlan {
       Resume(plan, saved.map(_.position), whole(next), counted)
     }
     report(plan, counted)
+    if (!Progress.isQuiet(sc)) warn(source, settings, counted)
     plan
   }
 
@@ -53,6 +54,27 @@ private[supply] object RunPlan {
         s"${saved.size}, other data or partitions than these ${plan.partitions}, or another --seed, --shuffle (with --exchange-fraction) or --uneven " +
         "(with --block-elements): give the positions of all its ranks, and everything else as in that run; if that run resumed, " +
         "its own --resume-positions and a slash come first")
+  }
+
+  /** A number with which ranks get similar shares. A run that resumes has that of its first one. */
+  def partitionsFor(settings: SupplySettings): Int = 4 * ResumePositions.firstRanks(settings)
+
+  private def warn(
+      source: Source, settings: SupplySettings, counted: Option[IndexedSeq[Long]]): Unit =
+    imbalance("the data", source, settings, counted).foreach(text =>
+      log.warn(
+        s"$text: use ${partitionsFor(settings)} partitions, which have about equal numbers of rows " +
+          "(df.repartition(N); of an LMDB, --partitions or its reader's option partitions)"))
+
+  /** What is wrong with the ranks' shares of the source, if anything is. They may exchange them. */
+  def imbalance(data: String, source: Source, settings: SupplySettings,
+      counted: Option[IndexedSeq[Long]] = None): Option[String] = settings.shuffle match {
+    case Shuffle.All(_) => None
+    case _ =>
+      val sizes = counted.map(PartitionSizes(_, PartitionSizes.Elements)).orElse(
+        source.partitionSizes)
+      Imbalance.of(data, source.rdd.partitions.length, ResumePositions.firstRanks(settings),
+        sizes.map(known => known.sizes -> known.unit))
   }
 
   private def report(plan: Plan, counted: Option[IndexedSeq[Long]]): Unit = {

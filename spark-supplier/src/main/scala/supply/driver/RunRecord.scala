@@ -14,12 +14,15 @@ import supply.executor.{TaskMessage, TaskReport}
  * own record, so an attempt that outlives its batch says nothing about the next one. `isWanted`:
  * whether ranks may still need data.
  */
-private[supply] final class RunRecord(sc: SparkContext, job: String, isWanted: () => Boolean)
+private[supply] final class RunRecord(sc: SparkContext, job: String, ranks: Int,
+    isWanted: () => Boolean)
     extends AutoCloseable {
   import TaskMessage._
 
   private val attached = mutable.Set.empty[Int]
   private val reports = mutable.Map.empty[Int, TaskReport]
+  private val empty = mutable.Set.empty[Int]
+  private var hasElements = false
   private val stopped = mutable.Map.empty[Long, SupplyException]
 
   private val endpoint = new DriverEndpoint(sc, s"$job-record")({
@@ -31,6 +34,10 @@ private[supply] final class RunRecord(sc: SparkContext, job: String, isWanted: (
     case Ended(report) => reports(report.rank) = report
     case ReportOf(rank) => reports.get(rank)
     case IsWanted => isWanted()
+    case Elements => hasElements = true
+    case NoElements(rank) =>
+      empty += rank
+      if (empty.size == ranks) Some(true) else if (hasElements) Some(false) else None
     case Stopped(task, cause) => stopped(task) = cause
   }
 

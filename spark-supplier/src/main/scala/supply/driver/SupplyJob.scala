@@ -31,15 +31,18 @@ object SupplyJob {
    * that is not all its data. `open` runs here, so that waiting ranks learn of a failure in it.
    */
   def run(sc: SparkContext, settings: SupplySettings)(open: => Source): IndexedSeq[TaskReport] =
-    run(sc, settings, settings)(_ => open)
+    run(sc, settings, settings, None)(_ => open)
 
-  /** The same with options, whose values are checked here, so that waiting ranks learn of a mistake. */
-  def run(sc: SparkContext, options: RunOptions)(
+  /**
+   * The same with options, whose values are checked here, so that waiting ranks learn of a mistake.
+   * `emptyError`: what is wrong if no rank gets any element; None: nothing is.
+   */
+  def run(sc: SparkContext, options: RunOptions, emptyError: Option[String] = None)(
       open: SupplySettings => Source): IndexedSeq[TaskReport] =
-    run(sc, options.ranksToNotify, options.settings)(open)
+    run(sc, options.ranksToNotify, options.settings, emptyError)(open)
 
-  private def run(sc: SparkContext, known: SupplySettings, checked: => SupplySettings)(
-      open: SupplySettings => Source): IndexedSeq[TaskReport] = {
+  private def run(sc: SparkContext, known: SupplySettings, checked: => SupplySettings,
+      emptyError: Option[String])(open: SupplySettings => Source): IndexedSeq[TaskReport] = {
     // Where to notify ranks of a wrong option. What is wrong with the host file is said below.
     val ranks = math.max(1, known.ranks)
     var hosts = Try(Hostfile(known.hosts, ranks)).getOrElse(Hostfile.oneNode(ranks))
@@ -74,7 +77,8 @@ object SupplyJob {
         val source = open(settings)
         val plan = RunPlan(sc, source, settings, hosts)
         val pinned =
-          new PinnedJob(sc, source, plan, taskSettings(settings, hosts, source, plan, run))
+          new PinnedJob(sc, source, plan,
+            taskSettings(settings, hosts, source, plan, run).copy(emptyError = emptyError))
         val progress = supplied(sc, pinned.counters, plan,
           plan.elementsOfAllEpochs(source.partitionElements))
         job = Some(pinned)

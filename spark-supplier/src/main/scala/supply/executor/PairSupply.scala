@@ -9,8 +9,12 @@ import supply.pair.{BlockWriter, Pair, ResidentBlocks, ResidentFile}
 import supply.plan.Share
 import supply.protocol.{EpochCounts, Position}
 
-/** Supplies one rank over its pair, from the pair's position on. For one thread. */
-final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: TaskCounters) {
+/**
+ * Supplies one rank over its pair, from the pair's position on. For one thread. `reportFirstEpoch`
+ * gets whether the rank gets elements in its first epoch, and may refuse that before the rank knows.
+ */
+final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: TaskCounters,
+    reportFirstEpoch: Boolean => Unit = _ => ()) {
   settings.stream.fold(bindPlan())(_.follow(pair, settings.plan))
   private var counts = settings.counts(rank)
   private var areCountsAnnounced = false
@@ -29,6 +33,7 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
     new Counted(counters.partitions, () => partitions.toLong),
     new Counted(counters.millisWaitedForRank, () => NANOSECONDS.toMillis(pair.waitedNanos)),
     new Counted(counters.millisWaitedForSource, () => NANOSECONDS.toMillis(waitedForSource)))
+  private var isReported = false
   var partitions = 0
 
   def waitedForSource: Long = clock.nanos
@@ -118,7 +123,9 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
 
   private def endEpoch(
       planned: PlannedEpoch, inside: Option[(Int, Long)], elementsBefore: Long): Unit = {
-    if (inside.isEmpty && !planned.isRest) learnCounts(pair.publishedElements - elementsBefore)
+    val elements = pair.publishedElements - elementsBefore
+    if (inside.isEmpty && !planned.isRest) learnCounts(elements)
+    if (!isReported && planned.epoch == 0 && start == Position.Start) reportFirstEpoch(false)
     pair.publishEndOfEpoch(planned.epoch)
   }
 
@@ -202,6 +209,10 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
   private def count(): Unit = {
     counted.foreach(_.update())
     announceCounts()
+    if (!isReported && pair.publishedElements > 0) {
+      isReported = true
+      reportFirstEpoch(true)
+    }
   }
 
   /** Returns when the rank has released everything. */

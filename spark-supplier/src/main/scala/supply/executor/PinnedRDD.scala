@@ -43,7 +43,9 @@ final class PinnedRDD private (sc: SparkContext, source: Source, plan: Plan, hos
   if (determinism == "INDETERMINATE")
     throw new SourceException(
       "Spark may compute other rows each time it computes this data again (for example, it repartitions rows that " +
-        "have no certain order): write it to files first, and read these")
+        "have no certain order, with spark.sql.execution.sortBeforeRepartition=false): write it to files first, and read these")
+
+  private val isOrdered = determinism == "DETERMINATE" || source.isOrdered
 
   @transient private val sender = new PartitionSender(sc, sc.isLocal)
 
@@ -68,7 +70,7 @@ final class PinnedRDD private (sc: SparkContext, source: Source, plan: Plan, hos
         plan.isRest(epoch),
         () =>
           plan.parts(rank, epoch).iterator.map { case Part(index, done, share) =>
-            PlannedPartition(index, done, determinism == "DETERMINATE", share,
+            PlannedPartition(index, done, isOrdered, share,
               () => open(parents(index).partition, context, index, epoch))
           })
     })

@@ -3,7 +3,7 @@ package supply.executor
 import org.apache.spark.{SparkEnv, TaskContext, TaskKilledException}
 import org.slf4j.LoggerFactory
 
-import supply.core.{Deadline, DriverCalls, MisplacedException, PairHeldException, PlacementException, RankEndedException, RankException, SupplyException}
+import supply.core.{Deadline, DriverCalls, MisplacedException, PairHeldException, PlacementException, RankEndedException, RankException, SourceException, SupplyException}
 import supply.pair.{ConfigFiles, Pair, PairPaths}
 import supply.plan.Hostfile
 
@@ -82,11 +82,26 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
     report
   }
 
+  /**
+   * Fails if no rank gets an element in the first epoch. A rank without any waits a moment for the
+   * others, because it may fail in its own way when it knows. Of a slow source the last one fails.
+   */
+  private def reportFirstEpoch(rank: Int, hasElements: Boolean): Unit =
+    settings.emptyError.foreach { error =>
+      def areAllEmpty = driver.ask[Option[Boolean]](TaskMessage.NoElements(rank))
+      if (hasElements) driver.ask[Unit](TaskMessage.Elements)
+      else {
+        val wait = new Deadline(math.min(PinnedTask.emptySeconds, user.timeout / 2))
+        if (wait.find(PinnedTask.pollMillis)(areAllEmpty).contains(true))
+          throw new SourceException(error)
+      }
+    }
+
   /** Supplies the rank that is there now, to the end of the run or of the batch. */
   private def supply(rank: Int, pair: Pair, epochs: Iterable[PlannedEpoch]): TaskReport = {
     val start = System.nanoTime()
     driver.ask[Unit](TaskMessage.Attached(rank))
-    val supply = new PairSupply(rank, pair, settings, counters)
+    val supply = new PairSupply(rank, pair, settings, counters, reportFirstEpoch(rank, _))
     def report = TaskReport(
       rank = rank,
       host = PinnedTask.host,
@@ -115,6 +130,7 @@ object PinnedTask {
 
   private val pollMillis = 20L
   private val comingSeconds = 2.0
+  private val emptySeconds = 10.0
 
   /** This executor's host, as Spark knows it. */
   def host: String = SparkEnv.get.blockManager.blockManagerId.host

@@ -17,6 +17,14 @@ object TaskMessage {
 
   /** Asks whether ranks may still need data: Boolean. */
   case object IsWanted extends TaskMessage
+  /** A rank gets elements in its first epoch. */
+  case object Elements extends TaskMessage
+
+  /**
+   * This rank gets no element in its first epoch. Asks whether that is true of all ranks:
+   * Option[Boolean], None as long as no rank has got any.
+   */
+  final case class NoElements(rank: Int) extends TaskMessage
 
   /** The task with Spark's number `task` stops without a failure that Spark counts. */
   final case class Stopped(task: Long, cause: SupplyException) extends TaskMessage

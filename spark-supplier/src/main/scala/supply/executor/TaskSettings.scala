@@ -16,6 +16,7 @@ import supply.protocol.{EpochCounts, Exchange, Schema}
  *   proto/PROTOCOL.md
  * @param exchange what the ranks exchange
  * @param sourceBytes about what all elements take, if known in advance
+ * @param emptyError what is wrong if no rank gets any element; None: nothing is
  * @param beginsWithRest whether the plan begins with the rest of an epoch: the ranks do not know it
  */
 final case class TaskSettings(
@@ -31,6 +32,7 @@ final case class TaskSettings(
     exchange: Exchange = Exchange.Off,
     kept: Option[String] = None,
     sourceBytes: Option[Long] = None,
+    emptyError: Option[String] = None,
     stream: Option[StreamPart] = None) {
   /** Whether END_OF_DATA follows. */
   def isEnd: Boolean = stream.forall(_.isEnd)

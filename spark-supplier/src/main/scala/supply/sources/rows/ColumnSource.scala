@@ -8,11 +8,12 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
-import supply.data.{ElementCursor, KeepingCursor}
+import supply.data.{ElementCursor, KeepingCursor, PartitionSizes}
 
 /** The rows of a DataFrame that Spark computes as batches of columns. */
 private[rows] final class ColumnSource(override val rdd: RDD[ColumnarBatch],
-    columns: IndexedSeq[RowColumn], rowType: StructType) extends DataFrameSource(columns) {
+    columns: IndexedSeq[RowColumn], rowType: StructType, sizes: Option[PartitionSizes])
+    extends DataFrameSource(columns, sizes) {
   override def openInOrder(partition: Partition, context: TaskContext): ElementCursor =
     new ColumnCursor(rdd.iterator(partition, context), columns.toArray)
 

@@ -1,10 +1,12 @@
 package supply.sources.rows
 
-import supply.data.Source
+import supply.data.{PartitionSizes, Source}
 import supply.protocol.Schema
 
 /** The columns of a DataFrame as those of blocks. */
-private[rows] abstract class DataFrameSource(columns: IndexedSeq[RowColumn]) extends Source {
+private[rows] abstract class DataFrameSource(
+    private[rows] val columns: IndexedSeq[RowColumn],
+    @transient override val partitionSizes: Option[PartitionSizes]) extends Source {
   override def schema: Schema = Schema(columns.map(_.column))
 
   /** The widest column. Text counts as wider than any number, and bytes as wider than text. */

@@ -9,12 +9,13 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 
 import supply.core.SourceException
-import supply.data.{ElementWriter, KeepingCursor, Source}
+import supply.data.{ElementWriter, KeepingCursor, PartitionSizes, Source}
 
 /** The rows of a DataFrame, which Spark computes or has cached. */
 private[supply] final class RowSource(
-    override val rdd: RDD[InternalRow], columns: IndexedSeq[RowColumn])
-    extends DataFrameSource(columns) {
+    override val rdd: RDD[InternalRow], columns: IndexedSeq[RowColumn],
+    override val isOrdered: Boolean = false, sizes: Option[PartitionSizes] = None)
+    extends DataFrameSource(columns, sizes) {
   override def open(partition: Partition, context: TaskContext): KeepingCursor =
     new RowCursor(rdd.iterator(partition, context), columns.toArray)
 }
@@ -38,9 +39,12 @@ private[supply] object RowSource {
         })
     // If there is no row, the columns do not matter.
     if (!areKnown) new RowSource(rows, IndexedSeq.empty)
-    else ColumnarPlan.batches(data) match {
-      case Some(batches) => new ColumnSource(batches, columns, data.schema)
-      case None => new RowSource(rows, columns)
+    else {
+      val sizes = FrameSizes.of(data)
+      ColumnarPlan.batches(data) match {
+        case Some(batches) => new ColumnSource(batches, columns, data.schema, sizes)
+        case None => new RowSource(rows, columns, sizes = sizes)
+      }
     }
   }
 

@@ -4,10 +4,11 @@ import java.util.concurrent.TimeoutException
 
 import scala.util.Try
 
-import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext}
+import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext, SparkEnv}
 import org.apache.spark.rdd.{DeterministicLevel, RDD}
 import org.apache.spark.resource.{ResourceProfile, ResourceProfileBuilder, TaskResourceRequests}
 import org.apache.spark.scheduler.ExecutorCacheTaskLocation
+import org.apache.spark.storage.RDDBlockId
 import org.apache.spark.util.{ShutdownHookManager, Utils}
 
 /**
@@ -116,6 +117,19 @@ object SparkInternals {
    */
   def location(executor: ExecutorSlots): String =
     ExecutorCacheTaskLocation(executor.host, executor.id).toString
+
+  /**
+   * What Spark has stored of each partition of a persisted RDD; None: not of all.
+   *
+   * Public API: `getRDDStorageInfo` has totals only.
+   */
+  def storedBytes(rdd: RDD[_]): Option[IndexedSeq[Long]] = {
+    val master = SparkEnv.get.blockManager.master
+    val stored = rdd.partitions.indices.map(partition =>
+      master.getBlockStatus(RDDBlockId(rdd.id, partition), askStorageEndpoints = false).values
+        .filter(_.isCached).map(status => status.memSize + status.diskSize).headOption)
+    if (stored.forall(_.isDefined)) Some(stored.flatten) else None
+  }
 
   /**
    * Asks the cluster for `total` executors, with cores on each host for the given number of tasks.

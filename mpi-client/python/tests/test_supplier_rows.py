@@ -1,0 +1,184 @@
+"""Supplier.run: which rank gets how many rows, and how many steps."""
+
+import gzip
+import logging
+import re
+
+import pytest
+
+from supplier_session import prepare_environment, session_fixture, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+pandas = pytest.importorskip("pandas")
+
+from pyspark.sql import functions as F  # noqa: E402
+from supply.spark import RankError, RunError, Supplier  # noqa: E402
+
+RANKS, ROWS, BATCH = 2, 1000, 16
+
+spark = session_fixture(2 * RANKS + 1)
+
+
+@pytest.fixture
+def run(caplog):
+    """Supplier.run, with its warnings. After it, nothing is left."""
+    with shared_memory() as folder:
+
+        def run_in_folder(function, df, **options):
+            caplog.clear()
+            with caplog.at_level(logging.WARNING, logger="supply.spark"):
+                ranks = options.pop("ranks", RANKS)
+                value = Supplier(ranks=ranks, folder=folder).run(function, df, batch_size=BATCH, **options)
+            return value, [record.getMessage() for record in caplog.records if record.name == "supply.spark"]
+
+        yield run_in_folder
+
+
+def ids_of_ranks():
+    """A function for ranks, which cannot import this module: for each rank, the ids of its batches, by epoch."""
+
+    def ids(data):
+        from torch import distributed
+
+        epochs = [[batch["id"].tolist() for batch in epoch] for epoch in data.epochs()]
+        gathered = [None] * distributed.get_world_size()
+        distributed.all_gather_object(gathered, epochs)
+        return gathered
+
+    return ids
+
+
+def flat(epoch):
+    return [i for batch in epoch for i in batch]
+
+
+def one_row_group(spark, folder):
+    """A file as pandas writes it, in two splits: the rows are in one of them."""
+    path = folder / "one.parquet"
+    pandas.DataFrame({"id": range(ROWS), "text": ["x" * 100] * ROWS}).to_parquet(path, compression=None)
+    spark.conf.set("spark.sql.files.maxPartitionBytes", str(path.stat().st_size // 2 + 1))
+    return spark.read.parquet(str(path)).select("id")
+
+
+def gzipped(spark, folder):
+    path = folder / "one.csv.gz"
+    path.write_bytes(gzip.compress("".join(f"{i}\n" for i in range(ROWS)).encode()))
+    return spark.read.csv(str(path), schema="id long")
+
+
+def aggregated(spark, folder):
+    return spark.range(0, ROWS * 3, 1, 4).groupBy((F.col("id") % ROWS).alias("id")).count().select("id")
+
+
+def skewed_cache(spark, folder):
+    df = spark.range(0, ROWS, 1, 2).where(f"id < 3 or id >= {ROWS // 2}").cache()
+    df.count()
+    return df
+
+
+@pytest.mark.parametrize("make, why", [
+    (one_row_group, "df has 2 partitions for 2 ranks, of which rank . gets 1000 of 1000 rows, and rank . gets 0"),
+    (gzipped, "df has 1 partition for 2 ranks, so rank 1 gets no rows"),
+    (aggregated, "df has 1 partition for 2 ranks, so rank 1 gets no rows"),
+    (skewed_cache, r"df has 2 partitions for 2 ranks, of which rank 1 gets \d+ of \d+ bytes, and rank 0 gets \d+"),
+])  # fmt: skip
+def test_a_frame_without_rows_for_a_rank_is_repartitioned(run, spark, tmp_path, make, why):
+    df = make(spark, tmp_path)
+    expected = sorted(row.id for row in df.collect())
+    try:
+        (first, second), warnings = run(ids_of_ranks(), df, epochs=2, uneven="keep")
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    [warning] = warnings
+    assert re.match(why, warning) and "over 8 partitions" in warning
+    for epoch in range(2):
+        mine, theirs = flat(first[epoch]), flat(second[epoch])
+        assert sorted(mine + theirs) == expected
+        assert abs(len(mine) - len(theirs)) <= 8
+    # Mixed, and the same in each epoch, as far as the order of partitions allows.
+    assert flat(first[0]) != sorted(flat(first[0]))
+    assert sorted(flat(first[0])) == sorted(flat(first[1]))
+
+
+def test_seven_partitions_for_two_ranks(run, spark):
+    def train(data):
+        import torch
+        from torch import distributed
+
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+        steps = []
+        for epoch in data.epochs():
+            done = torch.tensor(0)
+            for batch in epoch:
+                model(batch["id"].float()[:, None]).sum().backward()
+                done += 1
+            # The function's own collective comes after the same number of steps.
+            distributed.all_reduce(done)
+            steps.append(done.item())
+        return steps
+
+    df = spark.range(0, 7 * 20, 1, 7)
+    # Four partitions are 80 rows, or five steps.
+    assert run(train, df, epochs=2) == ([10, 10], [])
+
+
+def test_a_rank_without_rows_repeats_those_of_another(run, spark):
+    df = spark.range(0, 40, 1, 2).where("id >= 20")
+    (first, second), warnings = run(ids_of_ranks(), df, epochs=2)
+    for epoch in range(2):
+        assert sorted(flat(second[epoch])[:20]) == list(range(20, 40))
+        assert [len(batch) for batch in first[epoch]] == [len(batch) for batch in second[epoch]] == [BATCH, BATCH]
+        assert set(flat(first[epoch])) <= set(range(20, 40))
+    assert warnings == []
+
+
+def test_a_frame_is_not_repartitioned_against_the_wish(run, spark):
+    one = spark.range(0, ROWS, 1, 1)
+    (first, second), [warning] = run(ids_of_ranks(), one, repartition=False, uneven="keep")
+    assert flat(first[0]) == list(range(ROWS)) and second == [[]]
+    assert warning.startswith("df has 1 partition for 2 ranks, so rank 1 gets no rows. Set repartition='auto'")
+    (first, second), warnings = run(ids_of_ranks(), one, repartition=3, uneven="keep")
+    assert sorted(flat(first[0]) + flat(second[0])) == list(range(ROWS)) and len(flat(first[0])) > 600
+    assert warnings == []
+    with pytest.raises(RunError, match="repartition is True: it must be 'auto', False, or a number"):
+        run(ids_of_ranks(), one, repartition=True)
+
+
+def test_an_interrupted_run_resumes_in_a_repartitioned_frame(run, spark):
+    """On more ranks than before, in the middle of partitions that come from a shuffle."""
+
+    def some(data):
+        from torch import distributed
+
+        ids = [batch["id"].tolist() for _, batch in zip(range(5), data)]
+        states = [None] * distributed.get_world_size()
+        distributed.all_gather_object(states, (ids, data.state_dict()))
+        return states
+
+    df = aggregated(spark, None)
+    taken, [warning] = run(some, df, uneven="keep")
+    rest, [again] = run(ids_of_ranks(), df, uneven="keep", ranks=3, resume=[state for _, state in taken])
+    assert warning == again
+    ids = [flat(batches) for batches, _ in taken] + [flat(epoch) for rank in rest for epoch in rank]
+    assert sorted(flat(ids)) == list(range(ROWS)) and len(flat(ids[:2])) == 10 * BATCH
+
+
+def test_no_rows_are_an_error(run, spark):
+    empty, some = spark.range(0, 100, 1, 4).where("id < 0"), spark.range(100)
+    for options in ({}, {"backend": None}, {"uneven": "drop"}):
+        with pytest.raises(RunError, match="df has no rows"):
+            run(lambda data: list(data)[-1], empty, **options)
+    with pytest.raises(RunError, match="df has no rows"):
+        run(lambda data: None, spark.createDataFrame([], "id long"))
+    with pytest.raises(RunError, match="validation has no rows"):
+        run(lambda data: [(len(list(data)), len(list(data.validation)))], some, validation=empty)
+
+
+def test_drop_without_a_step_is_an_error(run, spark):
+    with pytest.raises(RankError, match="uneven='drop' leaves no step: rank 1 has fewer than 16 rows"):
+        run(
+            lambda data: len(list(data)),
+            spark.range(0, 60, 1, 4).where("id < 50 and id >= 20 or id < 2"),
+            uneven="drop",
+        )
