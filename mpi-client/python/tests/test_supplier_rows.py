@@ -123,6 +123,24 @@ def test_seven_partitions_for_two_ranks(run, spark):
     assert run(train, df, epochs=2) == ([10, 10], [])
 
 
+def test_a_rank_that_has_had_its_rows_is_named(run, spark):
+    def train(data, own_collective):
+        import torch
+        from torch import distributed
+
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+        for batch in data:
+            model(batch["id"].float()[:, None]).sum().backward()
+        if own_collective:
+            distributed.barrier()
+            distributed.all_reduce(torch.zeros(7))
+
+    text = r"rank 1 has had all its rows of epoch 0 \(4 batches\) and has (left|returned).*rank 0 is in batch 5.*'pad'"
+    for options in ({"kwargs": {"own_collective": False}}, {"kwargs": {"own_collective": True}, "timeout": 5}):
+        with pytest.raises(RunError, match=f"(?s){text}"):
+            run(train, spark.range(0, 7 * 20, 1, 7), uneven="keep", **options)
+
+
 def test_a_rank_without_rows_repeats_those_of_another(run, spark):
     df = spark.range(0, 40, 1, 2).where("id >= 20")
     (first, second), warnings = run(ids_of_ranks(), df, epochs=2)

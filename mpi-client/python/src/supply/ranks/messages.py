@@ -69,10 +69,23 @@ class Output:
 
 
 @dataclass
+class Loop:
+    """Where a rank's loop over its data is, if ranks may make different numbers of steps.
+
+    batches: those of the epoch that it has got. has_all: whether it has got the whole epoch.
+    """
+
+    epoch: int
+    batches: int
+    has_all: bool
+
+
+@dataclass
 class Progress:
     """From each rank, when it changes. per_epoch: elements in each epoch; None: not known.
 
     validated: elements of the validation data. waits_for: "Spark", or "other ranks"; None: the rank computes.
+    loop: None: all ranks make the same number of steps.
     """
 
     rank: int
@@ -81,6 +94,7 @@ class Progress:
     per_epoch: int | None
     validated: int
     waits_for: str | None
+    loop: Loop | None
 
 
 @dataclass

@@ -94,10 +94,9 @@ def _run(driver: Peer, rank: int, host: str, work: Work) -> int:
         result = cloudpickle.dumps(returned) if rank == 0 else b""
         data._seal_results()
         end_process_group()
-        # The bar of a run shorter than the pauses of _report would stay at its beginning.
-        if (progress := data._progress(rank)) is not None:
-            driver.send(progress)
+        _send_progress(driver, rank, data)
     except BaseException as error:
+        _send_progress(driver, rank, data)
         driver.send(_failure(rank, host, error))
         if data is not None:
             data.abort(f"rank {rank}: {type(error).__name__}: {exceptions.text_of(error)}")
@@ -114,6 +113,13 @@ def _run(driver: Peer, rank: int, host: str, work: Work) -> int:
     if job.data.results is not None:
         _wait_for_stop()
     return 0
+
+
+def _send_progress(driver: Peer, rank: int, data: RankData | None) -> None:
+    """The last progress. The bar of a run shorter than the pauses of _report would stay at its beginning."""
+    with contextlib.suppress(SupplyError):
+        if data is not None and (progress := data._progress(rank)) is not None:
+            driver.send(progress)
 
 
 def _wait_for_stop() -> None:

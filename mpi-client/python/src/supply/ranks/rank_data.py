@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch.distributed
 
 from supply.errors import SupplyError
+from supply.equal_steps import Step
 from supply.ranks.job import DataSpec
-from supply.ranks.messages import Progress
 from supply.ranks.run_rows import RunRows
+from supply.ranks.messages import Loop, Progress
 from supply.results import Result
 from supply.torch import SupplyDataset
 
@@ -26,6 +28,7 @@ class RankData(SupplyDataset):
         self._steps.needs_a_step = True
         self._spec = spec
         self._writes_results = False
+        self._loop = Loop(0, 0, False) if spec.options["uneven"] == "keep" else None
         # By a `with` of the function.
         self._is_closed = False
         self.validation = None if spec.validation is None else RankData(spec.validation)
@@ -48,8 +51,26 @@ class RankData(SupplyDataset):
         validated = 0 if self.validation is None else self.validation._received()
         waits_for = next(filter(None, (dataset._waits_for() for dataset in self._datasets())), None)
         if supply is None:
-            return Progress(rank, 0, 0, None, validated, waits_for) if validated else None
-        return Progress(rank, supply.ended_epoch + 1, self._received(), supply.epoch_elements, validated, waits_for)
+            return Progress(rank, 0, 0, None, validated, waits_for, None) if validated else None
+        return Progress(
+            rank, supply.ended_epoch + 1, self._received(), supply.epoch_elements, validated, waits_for, self._loop
+        )
+
+    def _begin_alone(self) -> bool:
+        begins = super()._begin_alone()
+        if begins and self._loop is not None:
+            self._loop = Loop(self._number() or 0, 0, False)
+        return begins
+
+    def _hand_out(self, step: Step) -> None:
+        super()._hand_out(step)
+        if self._loop is not None:
+            self._loop = replace(self._loop, batches=self._loop.batches + 1)
+
+    def _finish_epoch(self) -> None:
+        super()._finish_epoch()
+        if self._loop is not None:
+            self._loop = replace(self._loop, has_all=True)
 
     def _waits_for(self) -> str | None:
         if self._steps.is_waiting:
