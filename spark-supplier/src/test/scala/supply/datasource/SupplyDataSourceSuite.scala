@@ -1,9 +1,17 @@
 package supply.datasource
 
+import java.io.StringWriter
+
+import org.apache.logging.log4j.LogManager
+import org.apache.logging.log4j.core.Logger
+import org.apache.logging.log4j.core.appender.WriterAppender
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, SourceException}
+import supply.driver.RunPlan
+import supply.executor.SupplySettings
+import supply.plan.Hostfile
 import supply.sources.rows.{ListLengths, RowSource}
 import supply.testing.LocalSpark
 
@@ -34,6 +42,22 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
           new ListLengths).schema).getMessage
     assert(refused((0 to 400).map(i => s"id as column_$i")).contains("not 401: select fewer"))
     assert(refused(Seq(s"id as `${"long" * 40}`")).contains("rename 'longlong"))
+  }
+
+  test("a warning names the ranks that get nothing, and says what to do") {
+    val log = new StringWriter
+    val appender = WriterAppender.createAppender(null, null, log, "test", false, true)
+    val logger = LogManager.getLogger("supply.RunPlan").asInstanceOf[Logger]
+    appender.start()
+    logger.addAppender(appender)
+    try Seq(1, 2).foreach { partitions =>
+        RunPlan(sc, FrameSource.of(rows("id").coalesce(partitions), new ListLengths),
+          SupplySettings(2, "m", "n"), Hostfile.oneNode(2))
+      }
+    finally logger.removeAppender(appender)
+    assert(log.toString.linesIterator.toSeq == Seq(
+      "the data has 1 partition for 2 ranks, so rank 1 gets no rows: use 8 partitions, which have about equal numbers " +
+        "of rows (df.repartition(N); of an LMDB, --partitions or its reader's option partitions)"))
   }
 
   test("a column whose first array is empty or missing is named") {
