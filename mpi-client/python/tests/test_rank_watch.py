@@ -36,7 +36,7 @@ def clock(monkeypatch):
 
 
 def progress(rank, elements=0, waits_for=None, epoch=0):
-    return Progress(rank, epoch, elements, None, 0, waits_for)
+    return Progress(rank, epoch, elements, None, 0, waits_for, None)
 
 
 def watch(*reports, exchanges=False, ranks=2):

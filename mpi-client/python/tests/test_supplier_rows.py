@@ -136,7 +136,7 @@ def test_a_rank_that_has_had_its_rows_is_named(run, spark):
             distributed.all_reduce(torch.zeros(7))
 
     text = r"rank 1 has had all its rows of epoch 0 \(4 batches\) and has (left|returned).*rank 0 is in batch 5.*'pad'"
-    for options in ({"kwargs": {"own_collective": False}}, {"kwargs": {"own_collective": True}, "timeout": 5}):
+    for options in ({"kwargs": {"own_collective": False}}, {"kwargs": {"own_collective": True}, "stall_timeout": 5}):
         with pytest.raises(RunError, match=f"(?s){text}"):
             run(train, spark.range(0, 7 * 20, 1, 7), uneven="keep", **options)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch.distributed
 
-from supply.errors import SupplyError
 from supply.equal_steps import Step
+from supply.errors import SupplyError
 from supply.ranks.job import DataSpec
 from supply.ranks.run_rows import RunRows
 from supply.ranks.messages import Loop, Progress

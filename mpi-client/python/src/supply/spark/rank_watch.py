@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from supply.ranks.messages import Progress
+from supply.spark.uneven import who_waits
 
 # A rank that waits for a shorter time has no part in what the others do.
 _LONG_WAIT_SECONDS = 5
@@ -62,7 +63,14 @@ class RankWatch:
             if now - self._since[rank] >= seconds and (does := self._does(rank)):
                 groups.setdefault(does, []).append(rank)
         longest = max((now - self._since[rank] for ranks in groups.values() for rank in ranks), default=0.0)
-        return longest, "; ".join(f"{named(ranks)}: {does}" for does, ranks in groups.items())
+        text = "; ".join(f"{named(ranks)}: {does}" for does, ranks in groups.items())
+        uneven = self.uneven()
+        return longest, f"{text} ({uneven})" if text and uneven else text
+
+    def uneven(self) -> str | None:
+        """Names a rank that has had all its batches while another has more of them, if there is one."""
+        loops = {rank: progress.loop for rank, progress in dict(self._progress).items() if progress.loop is not None}
+        return who_waits(loops, self._returned)
 
     def _does(self, rank: int) -> str | None:
         if waits_for := self._waits_for(rank):

@@ -13,7 +13,7 @@ from typing import Any
 
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks.control import Control, Peer
-from supply.ranks.messages import Failure, Loop, Output, Progress, RankReady, RankStarted, Result, Stop, Work
+from supply.ranks.messages import Failure, Output, Progress, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.cancellable import run_cancellable
@@ -84,7 +84,6 @@ class Run:
         self._watch = RankWatch(ranks, int(options["epochs"]), options["shuffle"] == "all")
         self._results: dict[int, Result] = {}
         self._causes: list[Cause] = []
-        self._loops: dict[int, Loop] = {}
         self._is_local = context._jsc.sc().isLocal()
         self._bar = ProgressBar(int(supplied[0].options["epochs"]))
 
@@ -191,7 +190,7 @@ class Run:
         if self._causes:
             self._settle()
             cause = failures.first(self._causes)
-            explain_uneven(cause, self._loops, self._results)
+            explain_uneven(cause, self._watch.uneven())
             raise cause.error from cause.original
         if not self._supplies and (hosts := self._launcher.hosts):
             self._supply(hosts)
@@ -226,8 +225,6 @@ class Run:
             raise message
         if isinstance(message, Progress):
             self._watch.note(message)
-            if message.loop is not None:
-                self._loops[message.rank] = message.loop
             if message.rank == 0:
                 self._bar.show(message)
         elif isinstance(message, RankReady):

@@ -30,10 +30,9 @@ def who_waits(loops: Mapping[int, Loop], returned: Container[int]) -> str | None
     return None
 
 
-def explain_uneven(cause: Cause, loops: Mapping[int, Loop], returned: Container[int]) -> None:
-    """Adds who waits to the text of a hang, and of a collective that has failed."""
+def explain_uneven(cause: Cause, text: str | None) -> None:
+    """Adds what who_waits() says to the text of a hang, and of a collective that has failed."""
     hangs = cause.priority in (Priority.PAIR, Priority.CONSEQUENCE)
-    text = who_waits(loops, returned)
     if text is None or not (hangs or (cause.priority == Priority.RANK and _COLLECTIVE.search(str(cause.error)))):
         return
     cause.error.args = (

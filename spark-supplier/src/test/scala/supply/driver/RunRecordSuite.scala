@@ -23,7 +23,8 @@ class RunRecordSuite extends AnyFunSuite with LocalSpark {
     Using.resource(first) { _ =>
       late.ask[Unit](TaskMessage.Ended(report))
       assert(reportOf(late).contains(report) && first.reportsOf(0 until 1).isDefined)
-      Using.resource(new RunRecord(sc, "next", 2, () => true))(next => assert(reportOf(next.calls).isEmpty))
+      Using.resource(new RunRecord(sc, "next", 2, () => true))(next =>
+        assert(reportOf(next.calls).isEmpty))
     }
     Using.resource(new RunRecord(sc, "next", 2, () => true)) { next =>
       intercept[SparkException](late.ask[Unit](TaskMessage.Ended(report)))
