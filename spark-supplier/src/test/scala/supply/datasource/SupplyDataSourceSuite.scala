@@ -2,7 +2,7 @@ package supply.datasource
 
 import java.io.StringWriter
 
-import org.apache.logging.log4j.LogManager
+import org.apache.logging.log4j.{Level, LogManager}
 import org.apache.logging.log4j.core.Logger
 import org.apache.logging.log4j.core.appender.WriterAppender
 import org.apache.spark.sql.{DataFrame, SparkSession}
@@ -48,13 +48,18 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
     val log = new StringWriter
     val appender = WriterAppender.createAppender(null, null, log, "test", false, true)
     val logger = LogManager.getLogger("supply.RunPlan").asInstanceOf[Logger]
+    val level = logger.getLevel
     appender.start()
     logger.addAppender(appender)
+    logger.setLevel(Level.WARN)
     try Seq(1, 2).foreach { partitions =>
         RunPlan(sc, FrameSource.of(rows("id").coalesce(partitions), new ListLengths),
           SupplySettings(2, "m", "n"), Hostfile.oneNode(2))
       }
-    finally logger.removeAppender(appender)
+    finally {
+      logger.setLevel(level)
+      logger.removeAppender(appender)
+    }
     assert(log.toString.linesIterator.toSeq == Seq(
       "the data has 1 partition for 2 ranks, so rank 1 gets no rows: use 8 partitions, which have about equal numbers " +
         "of rows (df.repartition(N); of an LMDB, --partitions or its reader's option partitions)"))
