@@ -11,8 +11,8 @@ import torch.distributed
 from supply.equal_steps import Step
 from supply.errors import SupplyError
 from supply.ranks.job import DataSpec
-from supply.ranks.run_rows import RunRows
 from supply.ranks.messages import Loop, Progress
+from supply.ranks.run_rows import RunRows
 from supply.results import Result
 from supply.torch import SupplyDataset
 
