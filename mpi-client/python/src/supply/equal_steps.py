@@ -68,6 +68,8 @@ class EqualSteps:
         self._is_whole = True
         # Whether a rank has no element in any epoch, and so nothing to repeat.
         self._has_empty_rank = False
+        # The first rank without a step in a whole epoch.
+        self._without = 0
         if uneven != "keep" and _is_initialized():
             self._group_of_cpu_tensors()
 
@@ -83,10 +85,11 @@ class EqualSteps:
             mine = _UNKNOWN
         else:
             mine = elements // self._batch_size if self._uneven == "drop" else -(-elements // self._batch_size)
-        values = torch.tensor([mine, -mine, int(not resumes)])
+        rank, ranks = _rank_and_ranks()
+        values = torch.tensor([mine, -mine, int(not resumes), ranks if mine else rank])
         if self._uneven != "keep":
             self._begin_reduce(values)()
-        fewest, most, is_whole = values.tolist()
+        fewest, most, is_whole, self._without = values.tolist()
         self._is_whole = bool(is_whole)
         self._has_empty_rank = fewest == 0
         whole = None if fewest == _UNKNOWN else fewest if self._uneven == "drop" else -most
@@ -112,7 +115,7 @@ class EqualSteps:
     def _full_ones(self, batches: Iterator[Made], count: int | None) -> Iterator[Step]:
         done, agreed = 0, count or 0
         if count == 0:
-            self._require_a_step(None)
+            self._require_a_step(self._without)
         while done != count:
             made = next(batches, None)
             if made is not None and size_of(made.batch) < self._batch_size:
@@ -131,11 +134,10 @@ class EqualSteps:
             # Otherwise it would hold its block during the next wait.
             del made
 
-    def _require_a_step(self, without: int | None) -> None:
+    def _require_a_step(self, without: int) -> None:
         if self.needs_a_step and self._is_whole:
-            who = "a rank" if without is None else f"rank {without}"
             raise SupplyError(
-                f"uneven='drop' leaves no step: {who} has fewer than {self._batch_size} rows, which is batch_size, so "
+                f"uneven='drop' leaves no step: rank {without} has fewer than {self._batch_size} rows, which is batch_size, so "
                 "all rows would be dropped: use uneven='pad', a smaller batch_size, or fewer ranks"
             )
 
@@ -184,7 +186,7 @@ class EqualSteps:
 
         mine: the batches that this rank certainly has. repeats: whether it has a batch, or one to repeat.
         """
-        rank, ranks = (distributed.get_rank(), distributed.get_world_size()) if _is_initialized() else (0, 1)
+        rank, ranks = _rank_and_ranks()
         values = torch.tensor([mine, -mine, ranks if mine else rank, rank if repeats else ranks, int(repeats)])
         wait = self._begin_reduce(values)
 
@@ -237,6 +239,10 @@ class EqualSteps:
         if self._group is None:
             self._group = distributed.new_group(backend="gloo", timeout=timedelta(seconds=self._limit))
         return self._group
+
+
+def _rank_and_ranks() -> tuple[int, int]:
+    return (distributed.get_rank(), distributed.get_world_size()) if _is_initialized() else (0, 1)
 
 
 def _is_initialized() -> bool:
