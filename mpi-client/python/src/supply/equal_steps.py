@@ -137,8 +137,8 @@ class EqualSteps:
     def _require_a_step(self, without: int) -> None:
         if self.needs_a_step and self._is_whole:
             raise SupplyError(
-                f"uneven='drop' leaves no step: rank {without} has fewer than {self._batch_size} rows, which is batch_size, "
-                "so all rows would be dropped: use uneven='pad', a smaller batch_size, or fewer ranks"
+                f"uneven='drop' leaves no step: rank {without} has fewer than {self._batch_size} rows (batch_size), so "
+                "all rows would be dropped: use uneven='pad', a smaller batch_size, or fewer ranks"
             )
 
     def _padded(

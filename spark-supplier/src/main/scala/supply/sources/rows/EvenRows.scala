@@ -1,7 +1,7 @@
 package supply.sources.rows
 
 import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder, XxHash64}
 import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning
@@ -33,12 +33,20 @@ private[supply] object EvenRows {
     val session = query.sparkSession
     val conf = session.sessionState.conf.clone()
     conf.setConf(SQLConf.SORT_BEFORE_REPARTITION, true)
-    session.withActive(SQLConf.withExistingConf(conf) {
+    withActive(session)(SQLConf.withExistingConf(conf) {
       val dealt = ShuffleExchangeExec(RoundRobinPartitioning(partitions), query.executedPlan,
         REPARTITION_BY_NUM)
       val order = new XxHash64(dealt.output) +: dealt.output
       val sorted = SortExec(order.map(SortOrder(_, Ascending)), global = false, dealt)
       new SQLExecutionRDD(sorted.execute(), session.sessionState.conf)
     })
+  }
+
+  /** Operators take the session of their thread. */
+  private def withActive[A](session: SparkSession)(body: => A): A = {
+    val before = SparkSession.getActiveSession
+    SparkSession.setActiveSession(session)
+    try body
+    finally before.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession(_))
   }
 }
