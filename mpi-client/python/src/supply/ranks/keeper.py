@@ -5,6 +5,7 @@ mpirun may kill all ranks at any time. A keeper is outside of their sessions, so
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -58,8 +59,10 @@ def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, Bina
         driver = connect()
         driver.send(KeeperStarted())
         forwarder = Forwarder(driver, rank, streams)
-        die_with_parent(rank_process, signal.SIGTERM)
-        signal.sigwait([signal.SIGTERM])
+        # It exits if the rank has ended already. The rank's output must still be sent.
+        with contextlib.suppress(SystemExit):
+            die_with_parent(rank_process, signal.SIGTERM)
+            signal.sigwait([signal.SIGTERM])
         # The driver says so before the ranks end.
         message = driver.receive_now()
         keep_results = isinstance(message, Stop) and message.keep_results

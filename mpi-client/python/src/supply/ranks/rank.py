@@ -107,6 +107,8 @@ def _run(driver: Peer, rank: int, host: str, work: Work) -> int:
         data.close()
     except Stopped:
         data.abort("every rank has returned")
+        # Nothing stops this rank again.
+        return 0
     except SupplyError:
         # If Spark has failed meanwhile, the driver knows why.
         data.abort("this rank has returned")

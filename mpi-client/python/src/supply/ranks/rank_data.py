@@ -100,8 +100,11 @@ class RankData(SupplyDataset):
 
     def _seal_results(self) -> None:
         """A rank that has written nothing has an empty part."""
-        if self._spec.results is not None and not self._writes_results:
-            self.results().close()
+        if self._spec.results is None or self._writes_results:
+            return
+        if self._is_closed:
+            raise SupplyError("the function has closed its data, and has written no results: write them before")
+        self.results().close()
 
     @property
     def _is_at_end(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from supply.dataset_options import MASK, MASK_SUFFIX
+from supply.errors import ColumnError
 from supply.result_columns import Column
 from supply.results import Result
 
@@ -35,7 +36,11 @@ class RunRows(Result):
         written = super()._columns(kept)
         for name in written.keys() & self._masks.keys():
             mask = batch.get(self._masks[name])
-            if mask is not None and not mask.all():
+            if mask is None:
+                raise ColumnError(
+                    f"column '{name}' has nulls='mask': write '{self._masks[name]}' beside it, so that nulls come back"
+                )
+            if not mask.all():
                 valid = numpy.asarray(mask.cpu() if hasattr(mask, "cpu") else mask, bool)
                 written[name].validity = numpy.packbits(valid, bitorder="little")
         return written

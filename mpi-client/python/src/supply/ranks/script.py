@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import os
@@ -55,8 +56,8 @@ class Script:
 
     def _is_here(self) -> bool:
         try:
-            with open(self.path, "rb") as file:
-                return file.read() == self.files[os.path.basename(self.path)]
+            folder = os.path.dirname(self.path)
+            return all(_content(os.path.join(folder, name)) == content for name, content in self.files.items())
         except OSError:
             return False
 
@@ -75,14 +76,14 @@ def _neighbours(script: str) -> dict[str, bytes]:
     """Python files first, then the smallest, as far as the limits go."""
     folder = os.path.dirname(script)
     found = list(itertools.islice(_files_in(folder), _MOST_FILES + 1))
-    sized = sorted((not path.endswith(".py"), os.path.getsize(path), path) for path in found)
     taken: dict[str, bytes] = {}
     left = _MOST_BYTES
-    for _, size, path in sized[:_MOST_FILES]:
-        if size <= left and path != script:
-            with open(path, "rb") as file:
-                taken[os.path.relpath(path, folder)] = file.read()
-            left -= size
+    for _, size, path in sorted(_sized(found))[:_MOST_FILES]:
+        # A file may vanish meanwhile.
+        with contextlib.suppress(OSError):
+            if size <= left and path != script:
+                taken[os.path.relpath(path, folder)] = _content(path)
+                left -= size
     if len(taken) + 1 < len(found):
         _log.warning(
             "the folder of %s has more than %d files or %d MiB: nodes that do not have this folder get %d of the files "
@@ -90,6 +91,17 @@ def _neighbours(script: str) -> dict[str, bytes]:
             script, _MOST_FILES, _MOST_BYTES >> 20, len(taken),
         )  # fmt: skip
     return taken
+
+
+def _sized(paths: list[str]) -> Iterator[tuple[bool, int, str]]:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            yield not path.endswith(".py"), os.path.getsize(path), path
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _files_in(folder: str) -> Iterator[str]:

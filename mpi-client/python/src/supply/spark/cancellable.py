@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import time
 import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from py4j.protocol import Py4JError
 
 from supply.errors import RunError, RunTimeoutError
 from supply.spark.threads import in_thread
@@ -39,8 +42,10 @@ def run_cancellable(
         end = time.monotonic() + _CANCEL_SECONDS
         while not returned.done() and time.monotonic() < end:
             # Not once: what it ends may not have begun yet.
-            cancel()
-            context.cancelJobsWithTag(tag)
+            # Spark may have stopped (None), and its JVM, too.
+            with contextlib.suppress(Py4JError, OSError, AttributeError):
+                cancel()
+                context.cancelJobsWithTag(tag)
             concurrent.futures.wait([returned], _AGAIN_SECONDS)
         raise
     if error := returned.exception():

@@ -135,6 +135,14 @@ def check_columns(df: DataFrame, columns: Any, name: str = "df") -> list[str]:
     return names
 
 
+def check_same_types(df: DataFrame, validation: DataFrame, columns: Sequence[str]) -> None:
+    """Refuses validation data whose columns have other types."""
+    for name in columns:
+        types = [frame.schema[name].dataType.simpleString() for frame in (df, validation)]
+        if types[0] != types[1]:
+            raise RunError(f"column {name!r} is {types[0]} in df, and {types[1]} in validation: cast one of them")
+
+
 def check_nulls(df: DataFrame, nulls: Mapping[str, Any] | None, ragged: Any, dtypes: Any) -> None:
     """Refuses values for nulls that the columns cannot have. The options were checked for themselves before."""
     for name, fill in (nulls or {}).items():

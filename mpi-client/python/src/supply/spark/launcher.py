@@ -23,7 +23,10 @@ class Launcher(Protocol):
         option: that sets the timeout, for texts.
         """
 
-    def task_slots(self, tasks_per_rank: int) -> dict[str, int]:
+    def slots(self, tasks_per_rank: int) -> int:
+        """The task slots that the run needs on all hosts together."""
+
+    def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
         """The slots of each host that the run holds, after reserve()."""
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:

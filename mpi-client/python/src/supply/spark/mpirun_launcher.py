@@ -38,6 +38,7 @@ class MpirunLauncher:
         self._module = module
         self._arguments = arguments
         self._command = command(ranks, host_file)
+        self._slot_hosts: list[str] = []
         self._spark_hosts: list[str] = []
         self._gpus: dict[str, str] = {}
         self._mpirun: Mpirun | None = None
@@ -51,16 +52,20 @@ class MpirunLauncher:
         self._mpirun_end: MpirunEnded | None = None
 
     def reserve(self, context: Any, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
-        self._spark_hosts = wait_for_slots(context, self._ranks, tasks_per_rank, timeout, option)
+        self._slot_hosts = wait_for_slots(context, self._ranks, tasks_per_rank, timeout, option)
+        self._spark_hosts = list(self._slot_hosts)
         self._gpus = gpus_of_hosts(context)
         if context._jsc.sc().isLocal():
             # Spark's name of this machine may be an address that it had before.
             self._spark_hosts.append(platform.node())
         return self._ranks
 
-    def task_slots(self, tasks_per_rank: int) -> dict[str, int]:
+    def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
         # mpirun places the ranks, and any host may get them all.
-        return dict.fromkeys(self._spark_hosts, self._ranks * tasks_per_rank)
+        return dict.fromkeys(self._slot_hosts, self.slots(tasks_per_rank))
+
+    def slots(self, tasks_per_rank: int) -> int:
+        return self._ranks * tasks_per_rank
 
     def start(
         self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs | None, post: Callable[[Any], None]

@@ -27,7 +27,8 @@ class RankWatch:
         now = time.monotonic()
         # A rank reports every change.
         self._since = dict.fromkeys(self._ranks, now)
-        # No rank stalls before this time.
+        # No wait is counted from before this time, and no rank stalls before the other one.
+        self._begun = now
         self._clock = now
         self._checked = now
 
@@ -40,7 +41,7 @@ class RankWatch:
 
     def restart(self) -> None:
         """All ranks may have been held up until now."""
-        self._clock = time.monotonic()
+        self._begun = self._clock = time.monotonic()
 
     def stalled(self, seconds: float) -> list[int]:
         """The ranks that have computed for longer. Call it often. While a rank waits for Spark, time does not count."""
@@ -49,9 +50,7 @@ class RankWatch:
             self._clock = now
         self._checked = now
         late = [
-            rank
-            for rank in self._present()
-            if self._waits_for(rank) != "Spark" and now - max(self._since[rank], self._clock) > seconds
+            rank for rank in self._present() if self._waits_for(rank) != "Spark" and now - max(self._since[rank], self._clock) > seconds
         ]
         return [rank for rank in late if self._waits_for(rank) is None] or late
 
@@ -60,9 +59,9 @@ class RankWatch:
         now = time.monotonic()
         groups: dict[str, list[int]] = {}
         for rank in self._ranks:
-            if now - self._since[rank] >= seconds and (does := self._does(rank)):
+            if self._seconds(rank, now) >= seconds and (does := self._does(rank)):
                 groups.setdefault(does, []).append(rank)
-        longest = max((now - self._since[rank] for ranks in groups.values() for rank in ranks), default=0.0)
+        longest = max((self._seconds(rank, now) for ranks in groups.values() for rank in ranks), default=0.0)
         text = "; ".join(f"{named(ranks)}: {does}" for does, ranks in groups.items())
         uneven = self.uneven()
         return longest, f"{text} ({uneven})" if text and uneven else text
@@ -71,6 +70,10 @@ class RankWatch:
         """Names a rank that has had all its batches while another has more of them, if there is one."""
         loops = {rank: progress.loop for rank, progress in dict(self._progress).items() if progress.loop is not None}
         return who_waits(loops, self._returned)
+
+    def _seconds(self, rank: int, now: float) -> float:
+        """Since the rank has reported a change."""
+        return now - max(self._since[rank], self._begun)
 
     def _does(self, rank: int) -> str | None:
         if waits_for := self._waits_for(rank):

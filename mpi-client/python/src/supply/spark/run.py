@@ -168,6 +168,7 @@ class Run:
                     "slow, set start_timeout larger. If torch.distributed cannot connect from node to node, set "
                     "GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME in environment= of the Supplier"
                 )
+        self._watch.restart()
 
     def _load_results(self) -> Any:
         """The DataFrame of the rows that the ranks have written. It reads them where they are."""

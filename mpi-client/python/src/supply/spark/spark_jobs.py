@@ -128,7 +128,7 @@ class SparkJobs:
                 self._context.addJobTag(self._tag)
                 if name == STARTS_RANKS:
                     # In Spark's UI, and where the tasks that hold cores are named.
-                    self._context.setJobDescription("supply: starting ranks")
+                    self._context.setJobDescription(self._context._jvm.supply.python.Nodes.startersName())
                 self._context.setLocalProperty("supply.progress.quiet", "true")
                 self._context.setLocalProperty("supply.run", self._tag)
                 action()

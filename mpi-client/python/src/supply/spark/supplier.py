@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from supply.arguments import names_unknown_options, one_of, seconds, whole_number
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 def resume_positions(states: Sequence[Mapping[str, Any]]) -> str:
     """The option resume-positions of df.write.format("supply"), from the state_dict() of every rank."""
+    if not isinstance(states, Sequence) or not all(isinstance(state, Mapping) for state in states):
+        raise RunError(f"resume is {states!r:.200}: it must be a list of the data.state_dict() of each rank")
     earlier = {state.get("resume_positions") for state in states}
     if len(earlier) != 1 or not all("position" in state for state in states):
         raise RunError(
@@ -175,6 +178,8 @@ class Supplier:
         if validation is not None:
             checks.check_frame(validation, "validation")
             checks.check_columns(validation, columns, "validation")
+            checks.check_same_types(df, validation, columns)
+            checks.check_nulls(validation, nulls, ragged, dtypes)
         spread = checks.repartition_option(repartition)
         over = checks.exchange_over(shuffle, self._launcher, backend)
         check_function(function)
@@ -221,8 +226,10 @@ class Supplier:
             "SUPPLY_RESULTS_FOLDER": str(files.results_folder),
         }
         limits = Limits(start_timeout, stall_timeout)
-        with turn(context, launcher.task_slots(len(kinds)), lambda: task_slots(context)):
-            warn_of_busy_slots(context, sum(launcher.task_slots(len(kinds)).values()))
+        with turn(context, launcher.slots_of_hosts(len(kinds)), lambda: task_slots(context)):
+            # Executors may have come and gone meanwhile.
+            files = replace(files, pairs=launcher.reserve(context, len(kinds), start_timeout))
+            warn_of_busy_slots(context, launcher.slots(len(kinds)))
             return Run(
                 context,
                 launcher,

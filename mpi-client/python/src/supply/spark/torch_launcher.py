@@ -40,8 +40,11 @@ class TorchLauncher:
         self._gpus = gpus_of_hosts(context)
         return max(map(len, self._hosts.values()))
 
-    def task_slots(self, tasks_per_rank: int) -> dict[str, int]:
+    def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
         return {host: len(ranks) * tasks_per_rank + 1 for host, ranks in self._hosts.items()}
+
+    def slots(self, tasks_per_rank: int) -> int:
+        return sum(self.slots_of_hosts(tasks_per_rank).values())
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
         require_files(self._ranks + 2 * len(self._hosts))

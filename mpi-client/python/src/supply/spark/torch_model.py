@@ -24,7 +24,7 @@ class TorchModel(Model, TorchParams, ObjectsStage):
     history: a dict for each epoch: the mean "loss", and "validation_loss" if some rows were for validation.
 
     handleInvalid: as for TorchEstimator. With "error", the exception that Spark raises has the row; with "keep", the
-    prediction is what the module makes of NaN.
+    prediction is what the module makes of NaN, and null instead of a single NaN.
     """
 
     # The name in saved pipelines.

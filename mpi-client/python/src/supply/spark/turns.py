@@ -42,7 +42,10 @@ class _Turns:
         # Ctrl-C, whose handler calls the JVM, must not find this thread in a call of the JVM.
         answer = in_thread("supply: task slots", slots)
         concurrent.futures.wait([answer])
-        offered = answer.result()
+        try:
+            offered = answer.result()
+        except Exception as error:
+            raise RunError(f"the session has stopped while this run waited for its turn ({error})") from error
         return all(
             count + sum(held.get(host, 0) for held in self.held) <= offered.get(host, 0)
             for host, count in needed.items()

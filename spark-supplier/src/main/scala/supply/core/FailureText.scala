@@ -65,7 +65,8 @@ object FailureText {
     }
     reason.split("\nCaused by: ").toList.map { part =>
       part match {
-        case Thrown(name, text) => Link(name, text)
+        // Without a message the second group is null.
+        case Thrown(name, text) => Link(name, Option(text).getOrElse(""))
         case other => Link("", other)
       }
     }

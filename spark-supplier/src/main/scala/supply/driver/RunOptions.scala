@@ -125,7 +125,7 @@ final class RunOptions {
     paramLabel = "SECONDS",
     defaultValue = "120",
     description = Array(
-      "Timeout of each wait: for executors, for a rank to open its pair, for a rank to release a block. " +
+      "Timeout of each wait: for executors, and without --rank-timeout for a rank to open its pair or to release a block. " +
         "Default: ${DEFAULT-VALUE}."))
   var timeout: Double = _
 
@@ -140,7 +140,7 @@ final class RunOptions {
   @Opt(
     names = Array("--wait-for-rank"),
     description = Array(
-      "If a rank ends before it has received all its data, waits for it to come back, at most --timeout, instead of " +
+      "If a rank ends before it has received all its data, waits for it to come back, at most --rank-timeout, instead of " +
         "failing the run. The rank then gets the data after the position that it brings (supply_position_save in supply.h), or all data. " +
         "Not with --shuffle all."))
   var waitForRank: Boolean = _

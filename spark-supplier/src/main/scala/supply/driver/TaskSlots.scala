@@ -41,11 +41,11 @@ private[supply] object TaskSlots {
       id <- sc.statusTracker.getActiveStageIds().toSeq.sorted if id != except
       stage <- sc.statusTracker.getStageInfo(id) if stage.numActiveTasks() > 0
       name = SparkInternals.descriptionOf(sc, id).getOrElse(stage.name())
-      if !name.startsWith(StartersName)
+      if name != StartersName
     } yield s"$name (stage $id, tasks: ${stage.numActiveTasks()})"
 
   /** How supply.spark describes the job that starts ranks. */
-  private val StartersName = "supply: starting "
+  private[supply] val StartersName = "supply: starting ranks"
 
   /** Whether all executors that the application asks for have registered; false: not known. */
   def areComplete(sc: SparkContext): Boolean = {

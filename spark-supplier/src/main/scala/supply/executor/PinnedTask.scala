@@ -3,7 +3,7 @@ package supply.executor
 import org.apache.spark.{SparkEnv, TaskContext, TaskKilledException}
 import org.slf4j.LoggerFactory
 
-import supply.core.{Deadline, DriverCalls, MisplacedException, PairHeldException, PlacementException, RankEndedException, RankException, SourceException, SupplyException}
+import supply.core.{Deadline, DriverCalls, MisplacedException, PairException, PairHeldException, PlacementException, RankEndedException, RankException, SourceException, SupplyException}
 import supply.pair.{ConfigFiles, Pair, PairPaths}
 import supply.plan.Hostfile
 
@@ -42,9 +42,11 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
     val pair =
       try attach(rank, attempt)
       catch {
-        // Another attempt, which Spark took for dead, may have reached the end meanwhile.
-        case e @ (_: RankException | _: PairHeldException) =>
-          return reported(rank).getOrElse(throw e)
+        // Another attempt, which Spark took for dead, may have reached the end meanwhile, or all
+        // ranks have returned.
+        case e @ (_: RankException | _: PairHeldException | _: PairException) =>
+          return reported(rank).getOrElse(
+            if (isWanted) throw e else TaskReport.nothing(rank, PinnedTask.host))
       }
     try supply(rank, pair, epochs)
     finally pair.close()
@@ -54,14 +56,14 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
     if (settings.stream.contains(StreamPart.End)) requireRank(rank)
     // A stopped query has supplied this rank to its end: a new rank comes when the query restarts.
     var last: Pair = null
-    new Deadline(user.timeout).find(PinnedTask.pollMillis) {
+    new Deadline(user.secondsOfRank).find(PinnedTask.pollMillis) {
       last = PinnedTask.attach(user.configFiles, hosts, rank, attempt, user.secondsOfRank,
-        settings.run, user.timeout)
+        settings.run, Some(user.timeout))
       val isUsable = settings.isEnd || !last.isAtEnd
       if (!isUsable) last.close()
       if (isUsable) Some(last) else None
     }.getOrElse(throw new RankException(
-        s"${last.name}: its rank is at the end of the data, and does not close the pair (--timeout)",
+        s"${last.name}: its rank is at the end of the data, and does not close the pair (--timeout or --rank-timeout)",
         isTimeout = true))
   }
 
@@ -150,7 +152,7 @@ object PinnedTask {
 
   /** Attaches to a rank's pair if this is the rank's node; parameters as for Pair.attach. */
   def attach(configFiles: ConfigFiles, hosts: Hostfile, rank: Int, attempt: Int, timeout: Double,
-      run: Long = 0, attemptTimeout: Double = Double.MaxValue): Pair = {
+      run: Long = 0, attemptTimeout: Option[Double] = None): Pair = {
     val place = hosts.places(rank)
     if (!place.isOn(host))
       throw new MisplacedException(

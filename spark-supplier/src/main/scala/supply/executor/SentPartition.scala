@@ -7,9 +7,11 @@ import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable.ArrayBuffer
+import scala.util.control.NonFatal
 
 import org.apache.spark.{Partition, SparkContext, SparkEnv}
 import org.apache.spark.broadcast.Broadcast
+import org.slf4j.LoggerFactory
 
 /** A partition of the source, as the task of its rank gets it. */
 private[executor] sealed trait SentPartition extends Serializable {
@@ -102,11 +104,17 @@ private[executor] final class PartitionSender(sc: SparkContext, isLocal: Boolean
   /** Drops the data on all nodes, when the tasks have ended. */
   override def close(): Unit = {
     PartitionSender.kept.remove(number)
-    broadcasts.foreach(_.destroy())
+    broadcasts.foreach { sent =>
+      // If Spark has stopped, its data is gone, and that failure is the one to report.
+      try sent.destroy()
+      catch { case NonFatal(e) => PartitionSender.log.info("cannot drop {}: {}", sent, e) }
+    }
   }
 }
 
 private[executor] object PartitionSender {
+  private val log = LoggerFactory.getLogger(classOf[PartitionSender])
+
   /** Of local Spark, by sender and index. */
   val kept = new ConcurrentHashMap[Long, Map[Int, Partition]]
   val numbers = new AtomicLong

@@ -21,14 +21,15 @@ private[pair] final class Attachment(
 
   /** Tries until the deadline of its last obstacle. */
   def await(): Pair = {
+    val absent = new Deadline(timeout)
     val held = new Deadline(attemptTimeout)
     var last: Either[Obstacle, Pair] = Left(noRank)
-    new Deadline(timeout).poll(pollMillis) {
+    new Deadline(math.max(timeout, attemptTimeout)).poll(pollMillis) {
       last = OpenPairs.attach(path)(closingUnlessAttached(tryAttach))
         .getOrElse(Left(heldByAnother(" in this executor")))
       val isHeld = last.left.exists(_.isAttempt)
       if (!isHeld) held.restart()
-      last.isRight || isHeld && held.passed
+      last.isRight || (if (isHeld) held else absent).passed
     }
     last.fold(obstacle => throw failure(obstacle), identity)
   }

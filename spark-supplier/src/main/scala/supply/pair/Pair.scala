@@ -255,13 +255,14 @@ object Pair {
 
   /**
    * Attaches to the pair of a rank; waits, here and in each later call, at most `timeout` seconds,
-   * and for another attempt that holds the pair at most `attemptTimeout`. `name` stands in messages. If `run` is 0, no rank can be notified of a failure while a task
+   * and here for another attempt that holds the pair at most `attemptTimeout` (None: `timeout`).
+   * `name` stands in messages. If `run` is 0, no rank can be notified of a failure while a task
    * holds its pair.
    */
   def attach(name: String, paths: PairPaths, attempt: Int, timeout: Double, run: Long = 0,
-      attemptTimeout: Double = Double.MaxValue): Pair =
+      attemptTimeout: Option[Double] = None): Pair =
     new Attachment(s"$name (${paths.mappedFile})", paths, attempt, timeout, run,
-      math.min(timeout, attemptTimeout)).await()
+      attemptTimeout.getOrElse(timeout)).await()
 
   /** Runs `body` with the mapped file, if any. Returns None while a task attaches or leaves. */
   private[supply] def withMappedFile[A](paths: PairPaths)(

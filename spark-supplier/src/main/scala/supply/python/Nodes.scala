@@ -16,6 +16,9 @@ object Nodes {
   /** Number of task slots of each host. */
   def slots(sc: SparkContext): java.util.Map[String, Int] = TaskSlots.ofHosts(sc).asJava
 
+  /** The description of the job that starts ranks. */
+  def startersName: String = TaskSlots.StartersName
+
   /** As slots(), for starters, which need no GPU. */
   def starterSlots(sc: SparkContext): java.util.Map[String, Int] =
     TaskSlots.ofHostsForCoresOnly(sc).asJava

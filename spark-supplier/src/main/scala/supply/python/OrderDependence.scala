@@ -44,7 +44,9 @@ object OrderDependence {
       case generate: Generate if depends(generate.generator) =>
         generate.generatorOutput.map(_.exprId)
       case _ =>
-        plan.expressions.flatMap(_.collect { case made: Alias if depends(made.child) => made.exprId })
+        plan.expressions.flatMap(_.collect {
+          case made: Alias if depends(made.child) => made.exprId
+        })
     }
     Rows(below ++ made, isOrdered)
   }

@@ -32,6 +32,16 @@ class FailureTextSuite extends AnyFunSuite {
     assert(FailureText.of(new NullPointerException) == "java.lang.NullPointerException")
   }
 
+  test("a cause without a text that is known as text only") {
+    val text =
+      "Job aborted due to stage failure: Could not recover from a failed barrier ResultStage. Most recent " +
+        "failure reason: Stage failed because barrier task ResultTask(0, 0) finished unsuccessfully.\n" +
+        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n\tat a.B.c(B.scala:1)\n" +
+        "Caused by: java.io.EOFException\n\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:1)"
+    assert(FailureText.of(new SparkException(text)) ==
+      "Python worker exited unexpectedly (crashed): java.io.EOFException")
+  }
+
   test("an error of this product is its own text, wherever it is") {
     val known = new SourceException("the LMDB has gone", inner)
     assert(FailureText.of(new SparkException("Job aborted due to stage failure", known)) ==

@@ -35,12 +35,12 @@ class OrderDependenceSuite extends AnyFunSuite with LocalSpark {
       range.withColumn("n", row_number().over(Window.orderBy(lit(1)))),
       shuffled.withColumn("n", row_number().over(Window.orderBy(monotonically_increasing_id()))),
       range.withColumn("n", udf((id: Long) => id).asNondeterministic().apply(col("id"))),
-      shuffled.withColumn("a", array(number)).select(col("id"), explode(col("a")).as("n"))
-    ).foreach(data => assert(found(data) == Set("n"), data.queryExecution.analyzed))
+      shuffled.withColumn("a", array(number)).select(col("id"), explode(col("a")).as("n"))).foreach(
+      data => assert(found(data) == Set("n"), data.queryExecution.analyzed))
     numbered.unpersist()
     shuffled.withColumn("n", number).createOrReplaceTempView("numbered")
     assert(found(spark.sql("with t as (select n as m, id from numbered) select a.m as n, a.id " +
-      "from t a join t b on a.id = b.id")) == Set("n"))
+        "from t a join t b on a.id = b.id")) == Set("n"))
   }
 
   test("no column that stays the same") {
@@ -56,8 +56,8 @@ class OrderDependenceSuite extends AnyFunSuite with LocalSpark {
         shuffled.withColumn("n", number).localCheckpoint().withColumn("m", number),
         shuffled.withColumn("file", input_file_name()),
         shuffled.withColumn("n", row_number().over(Window.partitionBy("k").orderBy("id"))),
-        range.groupBy("k").agg(max("id").as("id")).withColumn("twice", col("k") * 2)
-      ).foreach(data => assert(found(data) == Set.empty, data.queryExecution.analyzed))
+        range.groupBy("k").agg(max("id").as("id")).withColumn("twice", col("k") * 2)).foreach(
+        data => assert(found(data) == Set.empty, data.queryExecution.analyzed))
     }
   }
 
@@ -65,6 +65,7 @@ class OrderDependenceSuite extends AnyFunSuite with LocalSpark {
     import spark.implicits._
     val rdd = sc.parallelize(0 until 100, 4).map(i => i -> i)
     assert(found(rdd.toDF("k", "v").withColumn("n", number)) == Set.empty)
-    assert(found(rdd.groupByKey().mapValues(_.sum).toDF("k", "v").withColumn("n", number)) == Set("n"))
+    assert(found(rdd.groupByKey().mapValues(_.sum).toDF("k", "v").withColumn("n", number)) == Set(
+      "n"))
   }
 }

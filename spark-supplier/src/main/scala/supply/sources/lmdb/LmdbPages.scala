@@ -19,18 +19,18 @@ private[lmdb] final class LmdbPages(channel: FileChannel, pageBytes: Int, pages:
     var left = pages
     def within(first: Long, count: Long) =
       first >= 0 && count >= 0 && first <= size / pageBytes - count
-    def complete(number: Long): Boolean = {
+    def complete(number: Long, depth: Int): Boolean = {
       left -= 1
-      left >= 0 && within(number, 1) && {
+      left >= 0 && depth < MaxDepth && within(number, 1) && {
         val page = read(number)
-        if (isBranch(page)) page.nodes.forall(node => complete(page.child(node)))
+        if (isBranch(page)) page.nodes.forall(node => complete(page.child(node), depth + 1))
         else page.nodes.filter(page.hasFlag(_, BigData)).forall { node =>
           val bytes = PageHeader + page.valueBytes(node)
           within(page.overflow(node), (bytes + pageBytes - 1) / pageBytes)
         }
       }
     }
-    complete(root)
+    complete(root, 0)
   }
 
   /** The names of the databases in the first leaf, if it holds databases instead of values. */

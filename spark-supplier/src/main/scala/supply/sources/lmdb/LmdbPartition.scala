@@ -17,12 +17,13 @@ object LmdbPartition {
    * last value must be Datums: a wrong database is refused here, and not by a task.
    */
   def plan(file: LmdbFile, count: Int, skip: Seq[String] = Nil): IndexedSeq[LmdbPartition] = {
-    val keys = skip.map(_.getBytes(UTF_8))
+    // In one order: they are part of the data's identity.
+    val keys = skip.map(_.trim).filter(_.nonEmpty).distinct.sorted.map(_.getBytes(UTF_8))
     val entries = file.entries - keys.count(has(file, _))
     if (entries == 0)
       throw new SourceException(s"the LMDB ${file.path} has no entries but those of --skip-keys")
     val firsts = (0 to count).map(split(entries, count, _))
-    require(file, keys)
+    requireDatums(file, keys)
     val walk = new LmdbWalk(file.path, skip = keys)
     try {
       var position = -1L
@@ -40,7 +41,7 @@ object LmdbPartition {
     finally walk.close()
   }
 
-  private def require(file: LmdbFile, skip: Seq[Array[Byte]]): Unit = {
+  private def requireDatums(file: LmdbFile, skip: Seq[Array[Byte]]): Unit = {
     val walk = new LmdbWalk(file.path, skip = skip)
     try {
       val datum = new DatumReader

@@ -54,7 +54,8 @@ final class LmdbWalk(file: String, window: Long = MappedWindow.bytes,
     if (mapping.cursor.position(key, value, direction) == LMDBException.NOTFOUND) false
     else !isSkipped || move(direction)
 
-  private def isSkipped: Boolean = skip.nonEmpty && skip.exists(Arrays.equals(_, keyBytes))
+  private def isSkipped: Boolean = skip.exists(skipped =>
+    skipped.length == key.capacity() && Arrays.equals(skipped, keyBytes))
 
   private def mapAgain(): Unit = {
     val here = keyBytes

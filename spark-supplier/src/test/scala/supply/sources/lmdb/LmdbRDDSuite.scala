@@ -85,7 +85,7 @@ class LmdbRDDSuite extends AnyFunSuite with LocalSpark {
         Seq(1, 3, 7).foreach { partitions =>
           val message = intercept[Exception](LmdbRDD.open(sc, db, partitions).count()).getMessage
           assert(message.contains(s"key '$key'") && message.contains("--skip-keys"))
-          val rdd = LmdbRDD.open(sc, db, partitions, Seq(key, "not-there"))
+          val rdd = LmdbRDD.open(sc, db, partitions, Seq(key, "not-there", s" $key", ""))
           assert(rdd.map(_._1).collect().toSeq == (0 until 100).map(i => f"$i%08d"))
           assert(rdd.partitionEntries.sum == 100)
         }
