@@ -50,7 +50,9 @@ class RankWatch:
             self._clock = now
         self._checked = now
         late = [
-            rank for rank in self._present() if self._waits_for(rank) != "Spark" and now - max(self._since[rank], self._clock) > seconds
+            rank
+            for rank in self._present()
+            if self._waits_for(rank) != "Spark" and now - max(self._since[rank], self._clock) > seconds
         ]
         return [rank for rank in late if self._waits_for(rank) is None] or late
 
