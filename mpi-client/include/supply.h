@@ -45,7 +45,7 @@ extern "C" {
 #define SUPPLY_VERSION_MINOR 1
 #define SUPPLY_VERSION_PATCH 0
 
-/** The version of the loaded library ("0.1.0"), and of the contract that it implements ("1.1"). */
+/** The version of the loaded library ("0.1.0"), and of the contract that it implements ("1.2"). */
 SUPPLY_API const char *supply_version(void);
 SUPPLY_API const char *supply_contract_version(void);
 

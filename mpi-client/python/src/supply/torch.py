@@ -173,7 +173,7 @@ class SupplyDataset(Closing, IterableDataset):
         self._wanted_epoch = epoch
 
     def state_dict(self) -> dict[str, Any]:
-        """What this rank has consumed: every batch that its loop was handed. Each rank saves its own state.
+        """The state after every batch that the loop was handed. Each rank saves its own state.
 
         With uneven="pad" it has a copy of the last batch, which a rank repeats if nothing is left of its epoch. With
         workers use supply.torch.DataLoader, which counts the batches that it hands out. With another DataLoader a

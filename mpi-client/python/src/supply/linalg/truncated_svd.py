@@ -12,7 +12,7 @@ from supply.linalg.estimator import Decomposition, HasK, VectorColumns
 
 
 class TruncatedSVDModel(JavaModel, HasK, VectorColumns, JavaMLWritable, JavaMLReadable["TruncatedSVDModel"]):
-    """What TruncatedSVD has fitted. transform(df) multiplies each vector by V: the rows of U S. Needs no ranks."""
+    """The model of TruncatedSVD. transform(df) multiplies each vector by V: the rows of U S. Needs no ranks."""
 
     # PySpark finds the JVM's class by it.
     __module__ = "supply.linalg"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TorchModel(Model, TorchParams, ObjectsStage):
-    """What TorchEstimator.fit returns. transform(df) adds the prediction, without ranks: Spark's tasks compute it.
+    """The model of TorchEstimator. transform(df) adds the prediction, without ranks: Spark's tasks compute it.
 
     module: the trained torch.nn.Module, on the CPU.
     history: a dict for each epoch: the mean "loss", and "validation_loss" if some rows were for validation.

@@ -107,7 +107,7 @@ private[executor] final class PartitionSender(sc: SparkContext, isLocal: Boolean
     broadcasts.foreach { sent =>
       // If Spark has stopped, its data is gone, and that failure is the one to report.
       try sent.destroy()
-      catch { case NonFatal(e) => PartitionSender.log.info("cannot drop {}: {}", sent, e) }
+      catch { case NonFatal(e) => PartitionSender.log.info(s"cannot drop $sent: $e") }
     }
   }
 }

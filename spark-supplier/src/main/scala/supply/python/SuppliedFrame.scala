@@ -27,7 +27,7 @@ final class SuppliedFrame(data: DataFrame, name: String, repartition: String,
   /** What is wrong with the ranks' shares of its own partitions; null: nothing is. */
   val imbalance: String = RunPlan.imbalance(name, own, run.settings).orNull
 
-  /** Over how many partitions its rows are dealt anew; 0: it keeps its own. */
+  /** Over how many partitions its rows are dealt again; 0: it keeps its own. */
   val partitions: Int = repartition match {
     case "false" => 0
     case "auto" => if (imbalance == null || !EvenRows.canBeOf(own)) 0
