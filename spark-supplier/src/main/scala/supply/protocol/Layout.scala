@@ -128,7 +128,7 @@ object Layout {
 
   object Constant {
     final val VERSION_MAJOR = 1
-    final val VERSION_MINOR = 1
+    final val VERSION_MINOR = 2
     final val BYTE_ORDER_MARK = 0x01020304
     final val SCHEMA_OFFSET = 4096
     final val SCHEMA_COLUMNS_MAX = 320

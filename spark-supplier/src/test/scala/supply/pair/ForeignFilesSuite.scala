@@ -58,7 +58,7 @@ class ForeignFilesSuite extends AnyFunSuite with PairWithRank {
         val message =
           intercept[ConfigException](pair.writeOrCheckSchema(Datum.inPlaceSchema)).getMessage
         assert(message.startsWith("pair 0 (") && message.contains("--in-place") &&
-          message.contains("contract 1.1"))
+          message.contains("contract 1.2"))
         pair.writeOrCheckSchema(Datum.schema)
       }
     }
