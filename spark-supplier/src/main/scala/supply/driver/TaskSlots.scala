@@ -35,14 +35,20 @@ private[supply] object TaskSlots {
       host -> executors.map(slots).sum
     }
 
-  /** The stages that have tasks now, for a text; `except`: but not that one, nor starters of ranks. */
-  def holders(sc: SparkContext, except: Int = -1): Seq[String] =
-    for {
+  /**
+   * The stages that have tasks now, for a text; `except`: but not that one, nor starters of ranks.
+   * Spark counts tasks late, so if no stage has any, all that are active may have them.
+   */
+  def holders(sc: SparkContext, except: Int = -1): Seq[String] = {
+    val active = for {
       id <- sc.statusTracker.getActiveStageIds().toSeq.sorted if id != except
-      stage <- sc.statusTracker.getStageInfo(id) if stage.numActiveTasks() > 0
+      stage <- sc.statusTracker.getStageInfo(id)
       name = SparkInternals.descriptionOf(sc, id).getOrElse(stage.name())
       if name != StartersName
-    } yield s"$name (stage $id, tasks: ${stage.numActiveTasks()})"
+    } yield (stage.numActiveTasks(), s"$name (stage $id, tasks: ${stage.numTasks()})")
+    val counted = active.filter(_._1 > 0)
+    (if (counted.isEmpty) active else counted).map(_._2)
+  }
 
   /** How supply.spark describes the job that starts ranks. */
   private[supply] val StartersName = "supply: starting ranks"
