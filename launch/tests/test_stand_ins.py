@@ -12,8 +12,12 @@ from waiting import wait_until
 
 ENDLESS = "exec sleep 1000"
 
-# What a stand-in for mpirun says first of itself.
-OPEN_MPI = "if [[ $1 == --version ]]; then echo 'mpirun (Open MPI) 4.1.4'; exit; fi"
+# What a stand-in for mpirun says first of itself. Then it changes the folder of the pairs, as a rank that opens one.
+OPEN_MPI = (
+    "if [[ $1 == --version ]]; then echo 'mpirun (Open MPI) 4.1.4'; exit; fi; "
+    'pair=$(tail --lines 1 "$SUPPLY_MAPPED_FILES" 2> /dev/null); '
+    '{ [[ -z $pair ]] || : > "${pair%% *}"; } 2> /dev/null || true'
+)
 
 
 @pytest.fixture
