@@ -49,5 +49,5 @@ if __name__ == "__main__":
     print(returned, results.count())
     supply.spark.release(results)
     labelled = df.limit(100).selectExpr("float(id) as features", "float(id) as label")
-    fitted = TorchEstimator(torch.nn.Linear(1, 1), torch.nn.MSELoss(), validation=0.2).fit(labelled)
+    fitted = TorchEstimator(model=torch.nn.Linear(1, 1), loss=torch.nn.MSELoss(), validationFraction=0.2).fit(labelled)
     print(fitted.transform(labelled).count())

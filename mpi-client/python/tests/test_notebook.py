@@ -108,7 +108,8 @@ def test_the_program_of_the_readme_runs_in_a_cell(tmp_path, monkeypatch):
         notebook.start(program.replace("...", 'print("rows", len(batch["id"]))'))
         text, error = notebook.read()
     assert error is None, text
-    assert sum(int(rows) for rows in re.findall(r"rows (\d+)", text)) == 1000
+    # Each rank fills its last batch of 32.
+    assert 1000 <= sum(int(rows) for rows in re.findall(r"rows (\d+)", text)) < 1000 + 2 * 32
 
 
 def test_interrupt_ends_both_sides(notebook):
