@@ -436,7 +436,7 @@ test-wheel: packages-for-tests build $(WHEEL_READY) $(SPARK_CLASSES) $(DATUM) $(
 
 # Both together are test-wheel without its long tests: so the rows of `test` take about as long as each other.
 WHEEL_PYTEST = $(call pytest,$(WHEEL_VENV))
-ESTIMATOR_TESTS := $(addprefix mpi-client/python/tests/,test_linalg.py test_linalg_estimators.py)
+ESTIMATOR_TESTS := $(addprefix mpi-client/python/tests/,test_estimator.py test_linalg.py test_linalg_estimators.py)
 test-package: $(SPARK_CLASSES)
 	@$(WHEEL_PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/package.xml $(addprefix --ignore=,$(ESTIMATOR_TESTS)) mpi-client/python/tests
 test-estimators: $(SPARK_CLASSES)
