@@ -180,6 +180,7 @@ def test_runs_of_one_session_take_turns(run, spark, caplog):
     assert len([record for record in caplog.records if "other runs of this session" in record.getMessage()]) == 1
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_the_runs_that_have_the_slots_or_wait_for_them(run, spark, caplog):
     def trains(data):
         import time
