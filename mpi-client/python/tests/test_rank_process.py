@@ -21,7 +21,7 @@ prepare_environment()
 pytest.importorskip("pyspark")
 
 from supply.errors import RunError  # noqa: E402
-from supply.ranks.memory_limit import lift_memory_limit  # noqa: E402
+from supply.ranks.node import lift_memory_limit  # noqa: E402
 from supply.ranks.script import Script  # noqa: E402
 from supply.spark import RankError, Supplier  # noqa: E402
 from supply.spark.progress import printable  # noqa: E402

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
@@ -17,10 +18,12 @@ from supply.errors import RunError
 from supply.ranks import python_path
 from supply.ranks.control import Peer, connect
 from supply.ranks.cores import OMP_NUM_THREADS, cores_of_rank
-from supply.ranks.memory_limit import lift_memory_limit
 from supply.ranks.messages import NodeFailed, NodeStarted, OutputStarted, RankEnded, Stop
 from supply.ranks.node_spec import NodeSpec
 from supply.ranks.output import Forwarder
+
+# Set by PySpark, which makes spark.executor.pyspark.memory a limit of the address space of workers and their children.
+_MEMORY_OF_PYSPARK = "PYSPARK_EXECUTOR_MEMORY_MB"
 
 # How long the ranks together may take to return after SIGTERM.
 _GRACE_SECONDS = 5
@@ -106,6 +109,22 @@ class Node:
         for process in self._ranks.values():
             process.kill()
             process.wait()
+
+
+def lift_memory_limit(host: str) -> None:
+    """Ranks have no share of this memory. Raises RunError if this user may not lift the limit."""
+    if _MEMORY_OF_PYSPARK not in os.environ:
+        return
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, unlimited)
+    except (OSError, ValueError):
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0] >> 20
+        raise RunError(
+            f"spark.executor.pyspark.memory limits the address space of every process that Spark's Python starts on "
+            f"{host}, also of the ranks, to {limit} MiB, and this user may not lift the limit: leave this setting out, "
+            "or use launcher='mpirun'"
+        ) from None
 
 
 def main() -> int:

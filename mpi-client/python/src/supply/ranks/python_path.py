@@ -11,14 +11,18 @@ from collections.abc import Sequence
 VARIABLE = "PYTHONPATH"
 
 
+def entries() -> list[str]:
+    """Where this Python looks for modules: the program's folder first."""
+    return [os.path.abspath(entry) for entry in sys.path]
+
+
 def python_path(others: Sequence[str] = ()) -> str:
     """PYTHONPATH of a child: what Spark, addPyFile and the program have added to the path of this Python.
 
     others: of the driver, if this node has them. Neither the standard library nor installed packages are in it: each
     Python has its own, and a child may be another Python.
     """
-    entries = [os.path.abspath(entry) for entry in sys.path]
-    found = [*entries, *(other for other in others if os.path.exists(other))]
+    found = [*entries(), *(other for other in others if os.path.exists(other))]
     own = {os.path.realpath(entry) for entry in _of_this_python()}
     return os.pathsep.join(dict.fromkeys(entry for entry in found if os.path.realpath(entry) not in own))
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
-import time
 import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from py4j.protocol import Py4JError
-
 from supply.errors import RunError, RunTimeoutError
-from supply.spark.threads import in_thread
+from supply.spark.threads import cancel_jobs, in_thread
 
-# How long a cancelled call may take to end, and when it is cancelled again until then.
+# How long a cancelled call may take to end.
 _CANCEL_SECONDS = 10
-_AGAIN_SECONDS = 0.5
 
 _Returned = TypeVar("_Returned")
 
@@ -39,14 +34,7 @@ def run_cancellable(
     try:
         concurrent.futures.wait([returned])
     except BaseException:
-        end = time.monotonic() + _CANCEL_SECONDS
-        while not returned.done() and time.monotonic() < end:
-            # Not once: what it ends may not have begun yet.
-            # Spark may have stopped (None), and its JVM, too.
-            with contextlib.suppress(Py4JError, OSError, AttributeError):
-                cancel()
-                context.cancelJobsWithTag(tag)
-            concurrent.futures.wait([returned], _AGAIN_SECONDS)
+        cancel_jobs(context, tag, [returned], _CANCEL_SECONDS, cancel)
         raise
     if error := returned.exception():
         raise _of_python(error)

@@ -1,9 +1,8 @@
-"""What ranks get of the driver's environment and Python path."""
+"""What ranks get of the driver's environment."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,8 +30,3 @@ def _of_driver(context: Any) -> str | None:
         threads: str | None = context._jvm.System.getenv(OMP_NUM_THREADS)
         return threads
     return os.environ.get(OMP_NUM_THREADS)
-
-
-def driver_path() -> list[str]:
-    """Where this Python looks for modules: the program's folder first."""
-    return [os.path.abspath(entry) for entry in sys.path]

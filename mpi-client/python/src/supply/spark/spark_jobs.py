@@ -5,7 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import logging
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -17,14 +16,12 @@ from pyspark.serializers import NoOpSerializer
 
 from supply.spark import starter
 from supply.spark.python_of_driver import python_of_driver
-from supply.spark.threads import in_thread
+from supply.spark.threads import cancel_jobs, in_thread
 
 _log = logging.getLogger("supply.spark")
 
 # The job of start_nodes(), as JobEnded names it.
 STARTS_RANKS = "the ranks could not start"
-# A job that was not cancelled is cancelled again after this time.
-_CANCEL_SECONDS = 1
 
 
 @dataclass
@@ -95,13 +92,13 @@ class SparkJobs:
 
     def end_with_ranks(self) -> None:
         """All ranks have returned: a task ends without a failure when its rank leaves."""
-        self._context._jvm.supply.python.Runs.end(self._tag)
+        self._context._jvm.supply.driver.UnwantedRuns.add(self._tag)
 
     def forget(self) -> None:
         """No job is left."""
         # The JVM may be gone.
         with contextlib.suppress(Py4JError, OSError):
-            self._context._jvm.supply.python.Runs.forget(self._tag)
+            self._context._jvm.supply.driver.UnwantedRuns.remove(self._tag)
 
     def have_supplied(self) -> bool:
         """Whether the jobs of supply() have ended."""
@@ -109,14 +106,7 @@ class SparkJobs:
 
     def cancel(self, seconds: float) -> bool:
         """Cancels all jobs. False: one is still running after that time."""
-        end = time.monotonic() + seconds
-        while not self.join(0) and time.monotonic() < end:
-            # Not once: a job may not have reached Spark yet. If the JVM is gone or Spark has stopped (None), its jobs
-            # are gone, too.
-            with contextlib.suppress(Py4JError, OSError, AttributeError):
-                self._context.cancelJobsWithTag(self._tag)
-            self.join(_CANCEL_SECONDS)
-        return self.join(0)
+        return cancel_jobs(self._context, self._tag, self._jobs, seconds)
 
     def join(self, seconds: float) -> bool:
         """False: a job is still running after that time."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from supply.errors import RunError
+from supply.ranks import python_path
 from supply.ranks.control import Peer, require_files
 from supply.ranks.messages import NodeFailed, NodeStarted, OutputStarted, RankEnded, RankStarted, Stop
 from supply.ranks.node_spec import NodeSpec
@@ -14,7 +15,6 @@ from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
 from supply.spark.placement import gpus_of_hosts, wait_for_placement
-from supply.spark.rank_environment import driver_path
 from supply.spark.spark_jobs import SparkJobs
 
 
@@ -48,7 +48,7 @@ class TorchLauncher:
 
     def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
         require_files(self._ranks + 2 * len(self._hosts))
-        path = driver_path()
+        path = python_path.entries()
         specs = {
             host: NodeSpec(host, ranks, self._ranks, index, files, environment, path, self._gpus.get(host))
             for index, (host, ranks) in enumerate(self._hosts.items())

@@ -25,8 +25,8 @@ object FailureText {
   /** Of an exception that PySpark knows as text only. */
   def ofPython(message: String): String = line(List(Link("PythonException", message)))
 
-  private def causes(error: Throwable): List[Throwable] =
-    // An exception may be its own cause.
+  /** The exception and its causes. It may be its own cause. */
+  private[supply] def causes(error: Throwable): List[Throwable] =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(50).toList
 
   /** One failure of a chain. name: its class. */

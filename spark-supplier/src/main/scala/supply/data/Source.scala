@@ -38,3 +38,10 @@ trait Source extends java.io.Serializable {
   def openInOrder(partition: Partition, context: TaskContext): ElementCursor =
     open(partition, context)
 }
+
+/** How large each partition is, in a unit as [[PartitionSizes.Elements]] or "bytes". */
+final case class PartitionSizes(sizes: IndexedSeq[Long], unit: String)
+
+object PartitionSizes {
+  final val Elements = "elements"
+}

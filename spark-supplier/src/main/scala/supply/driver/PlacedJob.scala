@@ -5,7 +5,7 @@ import java.util.UUID
 import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 
-import supply.core.{JobGroup, SupplierEndedException, SupplyException}
+import supply.core.{FailureText, JobGroup, SupplierEndedException, SupplyException}
 
 /**
  * A job with one task for each place. It fails with the first cause, or if a place has had no task
@@ -48,7 +48,7 @@ private[supply] final class PlacedJob(sc: SparkContext, places: WatchedPlaces, t
 private[supply] object PlacedJob {
   /** The SupplyException that a task threw or that a cancelled job stands for, or `e` itself. */
   def causeOf(e: Throwable): Throwable =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).collectFirst {
+    FailureText.causes(e).collectFirst {
       case known: SupplyException => known
       case spark: SparkException if isCancelled(spark.getMessage) =>
         new SupplierEndedException("Spark's job was cancelled before its end")

@@ -6,7 +6,8 @@ import org.apache.spark.SparkContext
 
 /**
  * Runs whose ranks have all returned before the end of their data. Their tasks end without a
- * failure. The caller names its run in a local property of Spark.
+ * failure. `supply.spark` names its run in a local property of Spark, says when all ranks have
+ * returned, and forgets it when no job of the run is left.
  */
 private[supply] object UnwantedRuns {
   private val Property = "supply.run"
