@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import keyword_only
 from pyspark.ml import Estimator
-from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param import TypeConverters
 from pyspark.sql import functions
 
 from supply.errors import ConfigError, RunError
@@ -19,7 +19,7 @@ from supply.spark.labels import Label, labels_of
 from supply.spark.stage_files import ObjectsStage
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import TorchModel
-from supply.spark.torch_params import TorchParams
+from supply.spark.torch_params import TorchParams, param
 from supply.spark.training import Training, train
 
 if TYPE_CHECKING:
@@ -86,17 +86,11 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
     # The name in saved pipelines.
     __module__ = "supply.spark"
 
-    model: Param[Any] = Param(Params._dummy(), "model", "a torch.nn.Module, or a function that makes one")
-    loss: Param[Any] = Param(Params._dummy(), "loss", "a function of output and labels")
-    optimizer: Param[Any] = Param(
-        Params._dummy(), "optimizer", "a function of the model's parameters; None: torch.optim.Adam"
-    )
-    supplier: Param[Any] = Param(
-        Params._dummy(), "supplier", "the number of ranks, or a Supplier", typeConverter=_to_supplier
-    )
-    runOptions: Param[dict[str, Any]] = Param(
-        Params._dummy(), "runOptions", "a dict of other options of Supplier.run", typeConverter=_to_run_options
-    )
+    model = param("model", "a torch.nn.Module, or a function that makes one")
+    loss = param("loss", "a function of output and labels")
+    optimizer = param("optimizer", "a function of the model's parameters; None: torch.optim.Adam")
+    supplier = param("supplier", "the number of ranks, or a Supplier", _to_supplier)
+    runOptions = param("runOptions", "a dict of other options of Supplier.run", _to_run_options)
 
     @keyword_only
     def __init__(
@@ -180,12 +174,12 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
         return dict(self.getOrDefault(self.runOptions))
 
     def _objects(self) -> dict[str, Any]:
-        return {param.name: value for param, value in self._paramMap.items() if not _is_json(value)}
+        return {each.name: value for each, value in self._paramMap.items() if not _is_json(value)}
 
     def _fit(self, dataset: DataFrame) -> TorchModel:
-        for param in (self.model, self.loss):
-            if not self.isDefined(param):
-                raise RunError(f"{param.name} is not set: TorchEstimator needs {param.doc}")
+        for needed in (self.model, self.loss):
+            if not self.isDefined(needed):
+                raise RunError(f"{needed.name} is not set: TorchEstimator needs {needed.doc}")
         labels = labels_of(self.getLoss())
         first, second = self._split(dataset)
         features, label = Features(first, self.getFeaturesCol()), Label(first, self.getLabelCol(), labels)

@@ -47,33 +47,29 @@ def _to_handle_invalid(value: Any) -> str:
     return str(value)
 
 
+def param(name: str, doc: str, converter: Callable[[Any], Any] | None = None) -> Param[Any]:
+    """A param of a class, under that name."""
+    return Param(Params._dummy(), name, doc, typeConverter=converter)
+
+
 class TorchParams(
     HasFeaturesCol, HasLabelCol, HasPredictionCol, HasSeed, HasValidationIndicatorCol, HasHandleInvalid
 ):  # fmt: skip
-    featuresCol: Param[Any] = Param(
-        Params._dummy(),
-        "featuresCol",
-        "a column of vectors, of arrays or of numbers, or a list of columns of numbers",
-        typeConverter=_to_columns,
+    featuresCol = param(
+        "featuresCol", "a column of vectors, of arrays or of numbers, or a list of columns of numbers", _to_columns
     )
-    batchSize: Param[int] = Param(
-        Params._dummy(), "batchSize", "rows of a batch of one rank (>= 1)", typeConverter=_to_count("batchSize")
-    )
-    epochs: Param[int] = Param(
-        Params._dummy(), "epochs", "passes over the rows (>= 1)", typeConverter=_to_count("epochs")
-    )
-    validationFraction: Param[float] = Param(
-        Params._dummy(),
+    batchSize = param("batchSize", "rows of a batch of one rank (>= 1)", _to_count("batchSize"))
+    epochs = param("epochs", "passes over the rows (>= 1)", _to_count("epochs"))
+    validationFraction = param(
         "validationFraction",
         "the fraction of the rows, chosen at random, that are for validation and not for training",
-        typeConverter=_to_fraction,
+        _to_fraction,
     )
-    handleInvalid: Param[str] = Param(
-        Params._dummy(),
+    handleInvalid = param(
         "handleInvalid",
         "what to do with rows that have a null, NaN, or an array of another length: error; skip leaves them out; keep "
         "makes features and labels of NaN",
-        typeConverter=_to_handle_invalid,
+        _to_handle_invalid,
     )
 
     def __init__(self) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from supply.errors import RunError
 from supply.spark.labels import Labels, loss_of
 
 if TYPE_CHECKING:
@@ -67,10 +66,10 @@ def train(data: RankData, training: Training) -> Trained:
             loss.backward()
             optimizer.step()
             losses.append((loss.detach(), len(features)))
-        means = {"loss": _mean(losses, device, "df")}
+        means = {"loss": _mean(losses, device)}
         if validation is not None:
             losses = _evaluate(training, module, next(validation), device)
-            means["validation_loss"] = _mean(losses, device, "validation")
+            means["validation_loss"] = _mean(losses, device)
         history.append(means)
     return Trained(module.cpu(), history, size, is_scalar)
 
@@ -93,8 +92,8 @@ def _evaluate(training: Training, module: torch.nn.Module, epoch: Any, device: t
     return losses
 
 
-def _mean(losses: Losses, device: torch.device, name: str) -> float:
-    """Over the rows of all ranks. name: of the rows, for an error."""
+def _mean(losses: Losses, device: torch.device) -> float:
+    """Over the rows of all ranks. Supplier.run refuses data without a row."""
     import torch
     from torch import distributed
 
@@ -102,6 +101,4 @@ def _mean(losses: Losses, device: torch.device, name: str) -> float:
     # A rank without rows would have integers.
     total = torch.tensor(sums, dtype=torch.float64).to(device)
     distributed.all_reduce(total)
-    if total[1] == 0:
-        raise RunError(f"{name} has no rows")
     return float(total[0] / total[1])

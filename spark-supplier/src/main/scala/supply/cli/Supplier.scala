@@ -8,7 +8,7 @@ import picocli.CommandLine.ParameterException
 
 import supply.core.{BuiltFor, ConfigException, FailureText, RankEndedException, RankException, SupplyException, UsageError}
 import supply.data.Source
-import supply.driver.{InPlaceHint, LmdbOpener, Report, ResumePositions, SupplierOptions, SupplyJob}
+import supply.driver.{InPlaceHint, LmdbOpener, Report, RunPlan, SupplierOptions, SupplyJob}
 import supply.plan.Hostfile
 import supply.sources.DatumBatchSource
 import supply.sources.lmdb.LmdbSource
@@ -94,8 +94,8 @@ object Supplier {
   private def run(sc: SparkContext, options: SupplierOptions): String = {
     var persisted: Option[RDD[_]] = None
     try Report.table(SupplyJob.run(sc, options.run) { settings =>
-        val partitions = Option(options.partitions).map(_.toInt).getOrElse(
-          4 * ResumePositions.firstRanks(settings))
+        val partitions =
+          Option(options.partitions).map(_.toInt).getOrElse(RunPlan.partitionsFor(settings))
         if (partitions < 1)
           throw new ConfigException(s"--partitions is $partitions: it must be at least 1")
         val level = storageLevel(options.storageLevel)
