@@ -8,7 +8,7 @@ file(RENAME "${FOLDER}/installed" "${prefix}")
 
 function(run program)
   execute_process(COMMAND ${ARGN} "${program}" OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
-  if(NOT output MATCHES "^libsupply ${VERSION} speaks contract 1\\.1\nSUPPLY_ERROR_CONFIG: .*SUPPLY_MAPPED_FILES")
+  if(NOT output MATCHES "^libsupply ${VERSION} speaks contract 1\\.[0-9]+\nSUPPLY_ERROR_CONFIG: .*SUPPLY_MAPPED_FILES")
     message(FATAL_ERROR "${program} printed:\n${output}")
   endif()
 endfunction()
