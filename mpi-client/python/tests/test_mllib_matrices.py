@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import sys
 import time
 from unittest import mock
@@ -35,7 +36,9 @@ def ranks(spark):
     with shared_memory() as folder:
         with Ranks(spark, RANKS, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks:
             yield ranks
-        release_unreachable(spark, folder)
+        # Rows that tests have read stay until the session's end.
+        for rows in os.listdir(folder):
+            shutil.rmtree(f"{folder}/{rows}")
 
 
 def row_matrix(spark):
@@ -201,23 +204,31 @@ def test_bad_matrices_are_refused_and_others_stay(spark, ranks):
     assert (kept.to_numpy() == VALUES).all()
 
 
-@pytest.mark.long
-def test_rows_that_mllib_has_outlive_the_ranks(spark):
-    from supply.spark import Ranks
+def test_rows_that_mllib_has_outlive_the_ranks_until_they_are_released(spark):
+    from supply.spark import Ranks, RunError, release
 
     with shared_memory() as folder:
         with Ranks(spark, RANKS, libraries=LINALG.parent, server=SERVER, folder=folder, timeout=60) as ranks:
-            rows = ranks.matrix(indexed(spark)).to_indexed_row_matrix()
-            spark._jvm.System.gc()
+            matrix = ranks.matrix(indexed(spark))
+            rows = matrix.to_indexed_row_matrix()
+            derived = [
+                matrix.to_row_matrix(),
+                matrix.to_coordinate_matrix(),
+                matrix.to_indexed_row_matrix().toBlockMatrix(),
+            ]
+            del matrix
+            collect_garbage(spark)
+            with pytest.raises(RunError, match="reads no rows of ranks"):
+                release(indexed(spark))
         assert (rows.toBlockMatrix().toLocalMatrix().toArray() == VALUES).all()
-        del rows
-        release_unreachable(spark, folder)
+        for left, read in enumerate([*derived, rows]):
+            assert len(os.listdir(folder)) == len(derived) + 1 - left
+            release(read)
+        assert not os.listdir(folder)
 
 
-def release_unreachable(spark, folder):
-    """Until nothing refers to the rows, whose files then go."""
-    end = time.monotonic() + 60
-    while os.listdir(folder) and time.monotonic() < end:
+def collect_garbage(spark):
+    for _ in range(5):
         gc.collect()
         spark._jvm.System.gc()
-        time.sleep(0.5)
+        time.sleep(0.3)

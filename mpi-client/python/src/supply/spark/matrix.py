@@ -55,7 +55,7 @@ class Matrix(MLlibMatrix):
         """Its rows as a DataFrame: the columns "key", if they have keys, and "row", an array of doubles.
 
         Spark reads a copy that the ranks write now, where they are, also when the ranks have ended. It takes memory
-        until supply.spark.release(df), until no DataFrame refers to it, or until the session ends.
+        until supply.spark.release(df), or until the session ends.
         """
         return self._ranks._df_of(self)
 

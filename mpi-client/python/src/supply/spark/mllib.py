@@ -20,9 +20,9 @@ def java_matrix(data: Any) -> Any:
 class MLlibMatrix:
     """What a matrix of ranks can be to MLlib.
 
-    Distributed matrices read a copy of the rows that the ranks write now, as to_df(). An array goes to the driver.
-    The keys of the rows are the indices; of an array, the numbers of its rows. Raises RunError if rows have no
-    keys, or keys that are no integers.
+    Distributed matrices read a copy of the rows that the ranks write now, as to_df(): until
+    supply.spark.release(matrix), or the session's end. An array goes to the driver. The keys of the rows are the
+    indices; of an array, the numbers of its rows. Raises RunError if rows have no keys, or keys that are no integers.
     """
 
     _ranks: Ranks

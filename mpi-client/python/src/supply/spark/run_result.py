@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 class RunResult:
     """value: what rank 0's call has returned. results: the rows of all ranks, which Spark reads where they are.
 
-    The rows take memory on the nodes of the ranks until supply.spark.release(results), until no DataFrame refers to
-    them, or until the session ends.
+    The rows take memory on the nodes of the ranks until supply.spark.release(results), or until the session ends.
     """
 
     value: Any

@@ -13,7 +13,7 @@ object Results {
    * neither `data` nor any other DataFrame of these results can be computed afterwards, unless it
    * is cached. Memory is free when the tasks that read the results have ended.
    *
-   * Without this call, the files go when no DataFrame refers to them, or when the session ends.
+   * Without this call, the files stay until the session ends.
    * Throws a ConfigException if `data` reads no result.
    */
   def release(data: DataFrame): Unit = {

@@ -27,10 +27,10 @@ private final case class ResultsScan(loaded: LoadedResults, all: StructType, col
   override def toBatch: Batch = this
 
   override def planInputPartitions(): Array[InputPartition] =
-    partitions.map(file => ResultsPartition(file): InputPartition).toArray
+    partitions.map(file => ResultsPartition(file, loaded): InputPartition).toArray
 
   override def createReaderFactory(): PartitionReaderFactory =
-    new ResultsReaderFactory(loaded, columns.fieldNames.map(all.fieldIndex), loaded.misplaced)
+    new ResultsReaderFactory(columns.fieldNames.map(all.fieldIndex), loaded.misplaced)
 
   /** Of the columns that are read, a share of the file by Spark's estimate of their widths. */
   override def estimateStatistics(): Statistics = new Statistics {
@@ -42,13 +42,13 @@ private final case class ResultsScan(loaded: LoadedResults, all: StructType, col
   }
 }
 
-private final case class ResultsPartition(file: FoundResult) extends InputPartition {
+private final case class ResultsPartition(file: FoundResult, @transient loaded: LoadedResults)
+    extends InputPartition with LoadedResults.Part {
   override def preferredLocations(): Array[String] = Array(file.host)
 }
 
-/** `loaded` stays on the driver: a running job keeps the result from being released. */
-private final class ResultsReaderFactory(@transient private val loaded: LoadedResults,
-    columns: Array[Int], driver: DriverCalls) extends PartitionReaderFactory {
+private final class ResultsReaderFactory(columns: Array[Int], driver: DriverCalls)
+    extends PartitionReaderFactory {
   override def supportColumnarReads(partition: InputPartition): Boolean = true
 
   override def createColumnarReader(partition: InputPartition): PartitionReader[ColumnarBatch] =

@@ -10,7 +10,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import supply.driver.LoadedResults
 import supply.types.SparkTypes
 
-/** A result of ranks. Its plans refer to `loaded`, which so knows when no plan is left. */
+/** A result of ranks. */
 private[supply] final class ResultsTable(val loaded: LoadedResults) extends Table
     with SupportsRead {
   override def name(): String = s"supply result ${loaded.name}"

@@ -18,13 +18,11 @@ private[supply] object LoadResults {
   def apply(sc: SparkContext, settings: ResultsSettings): LoadedResults = {
     val hosts = settings.readHosts()
     val misplaced = SessionResults.misplaced(sc)
-    ReleaseResults.whileLoading {
-      val found = sealedHere(sc, settings, hosts).getOrElse(byJob(sc, settings, hosts))
-        .sortBy(_.rank).toIndexedSeq
-      requireOneRun(settings.name, found)
-      val schema = commonSchema(settings.name, found)
-      new LoadedResults(sc, hosts, misplaced, settings.name, found, schema)
-    }
+    val found = sealedHere(sc, settings, hosts).getOrElse(byJob(sc, settings, hosts))
+      .sortBy(_.rank).toIndexedSeq
+    requireOneRun(settings.name, found)
+    val schema = commonSchema(settings.name, found)
+    new LoadedResults(sc, hosts, misplaced, settings.name, found, schema)
   }
 
   /** None: not all of them are there, and the job waits for them or says why. */

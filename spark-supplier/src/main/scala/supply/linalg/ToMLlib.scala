@@ -1,12 +1,13 @@
 package supply.linalg
 
 import org.apache.spark.mllib.linalg.{DenseMatrix, Vectors}
-import org.apache.spark.mllib.linalg.distributed.{BlockMatrix, CoordinateMatrix, IndexedRow, IndexedRowMatrix, RowMatrix}
+import org.apache.spark.mllib.linalg.distributed.{BlockMatrix, CoordinateMatrix, DistributedMatrix, IndexedRow, IndexedRowMatrix, RowMatrix}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.types.{ByteType, IntegerType, LongType, ShortType}
 
 import supply.core.ConfigException
+import supply.driver.LoadedResults
 import supply.offload.Matrix
 
 /**
@@ -41,6 +42,23 @@ object ToMLlib {
     // Refuses what is too large.
     val values = matrix.toArray
     new DenseMatrix(matrix.rows.toInt, matrix.columns.toInt, values, isTransposed = true)
+  }
+
+  /**
+   * Removes the copy that a distributed matrix of this object reads, or one that MLlib has computed
+   * from it: as [[supply.Results.release]]. Throws a ConfigException if it reads none.
+   */
+  def release(matrix: DistributedMatrix): Unit = {
+    val loaded = matrix match {
+      case rows: RowMatrix => LoadedResults.of(rows.rows)
+      case rows: IndexedRowMatrix => LoadedResults.of(rows.rows)
+      case entries: CoordinateMatrix => LoadedResults.of(entries.entries)
+      case blocks: BlockMatrix => LoadedResults.of(blocks.blocks)
+      case _ => Nil
+    }
+    if (loaded.isEmpty) throw new ConfigException(
+      "this matrix reads no rows of ranks: there is nothing to release")
+    loaded.foreach(_.release())
   }
 
   private def rowsOfArray(matrix: Matrix): RDD[IndexedRow] = {
