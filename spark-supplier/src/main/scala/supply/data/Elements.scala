@@ -65,12 +65,6 @@ trait ElementCursor extends AutoCloseable {
 
   /** Names the current element in a message. */
   def describe: String
-
-  /**
-   * Before close(), if not all elements were read: reads on to the end if only that closes the
-   * source. Spark closes its readers of files there, and otherwise with the task, which is the run.
-   */
-  def readToEnd(): Unit = ()
 }
 
 /** A cursor whose source holds many elements in common arrays. */

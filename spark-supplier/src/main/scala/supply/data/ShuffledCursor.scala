@@ -89,8 +89,6 @@ final class ShuffledCursor(
     cursor.describe
   }
 
-  override def readToEnd(): Unit = cursor.readToEnd()
-
   override def close(): Unit = cursor.close()
 }
 

@@ -102,11 +102,9 @@ private[supply] object RunPlan {
     }
   }
 
-  private def count(partition: PlannedPartition): Long = {
-    val cursor = partition.open()
+  private def count(partition: PlannedPartition): Long = partition.open { cursor =>
     var elements = 0L
-    try while (cursor.next()) elements += 1
-    finally cursor.close()
+    while (cursor.next()) elements += 1
     elements
   }
 }

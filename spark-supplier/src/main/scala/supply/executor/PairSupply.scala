@@ -180,8 +180,9 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
 
   /** Supplies elements `done` to `limit`, or to the end. Returns where it stopped. */
   private def supplyOnce(partition: PlannedPartition, done: Long, limit: Long): Long = {
-    val cursor = clock.time(1)(partition.open())
-    try {
+    val start = System.nanoTime()
+    partition.open { cursor =>
+      clock.nanos += System.nanoTime() - start
       val timed = new TimedCursor(cursor, clock)
       var at = 0L
       while (at < done && at < limit && timed.next()) at += 1
@@ -191,9 +192,8 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
         at += writer.append(cursor, limit - at)
         if (writer.isEmpty) count()
       }
-      if (at == limit) cursor.readToEnd()
       at
-    } finally cursor.close()
+    }
   }
 
   private def unordered(partition: PlannedPartition, done: Long) =

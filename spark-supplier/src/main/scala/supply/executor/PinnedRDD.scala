@@ -2,6 +2,7 @@ package supply.executor
 
 import org.apache.spark.{NarrowDependency, Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.supply.PartitionContext
 
 import supply.core.SourceException
 import supply.data.{ElementCursor, ShuffledCursor, Source}
@@ -12,8 +13,13 @@ import supply.plan.{Hostfile, Part, Plan, Share, Shuffle}
  * an earlier run has supplied. `isOrdered`: Spark computes its elements in the same order each
  * time. `share`: how much of it is supplied; None: all.
  */
-final case class PlannedPartition(index: Int, done: Long, isOrdered: Boolean,
-    share: Option[Share], open: () => ElementCursor)
+final case class PlannedPartition(
+    index: Int, done: Long, isOrdered: Boolean, share: Option[Share], open: Opening)
+
+/** Opens a partition for `body`, and closes it: what Spark holds for it is then free. */
+trait Opening {
+  def apply[A](body: ElementCursor => A): A
+}
 
 /**
  * What one rank gets in one epoch, in order. It can be walked more than once. `isRest`: an earlier
@@ -70,8 +76,15 @@ final class PinnedRDD private (sc: SparkContext, source: Source, plan: Plan, hos
         plan.isRest(epoch),
         () =>
           plan.parts(rank, epoch).iterator.map { case Part(index, done, share) =>
-            PlannedPartition(index, done, isOrdered, share,
-              () => open(parents(index).partition, context, index, epoch))
+            val opening = new Opening {
+              override def apply[A](body: ElementCursor => A): A =
+                PartitionContext.use(context, index, plan.partitions) { own =>
+                  val cursor = open(parents(index).partition, own, index, epoch)
+                  try body(cursor)
+                  finally cursor.close()
+                }
+            }
+            PlannedPartition(index, done, isOrdered, share, opening)
           })
     })
   }

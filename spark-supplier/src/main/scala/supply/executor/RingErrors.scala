@@ -19,9 +19,7 @@ private[supply] object RingErrors {
   }
 
   private def add(partition: PlannedPartition, count: BlockCount, deadline: Deadline): Unit = {
-    val cursor = partition.open()
-    try while (!deadline.passed && cursor.next()) count.append(cursor)
-    finally cursor.close()
+    partition.open(cursor => while (!deadline.passed && cursor.next()) count.append(cursor))
     count.close()
   }
 }

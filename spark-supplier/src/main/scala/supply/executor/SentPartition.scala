@@ -23,8 +23,7 @@ private final case class InTask(partition: Partition) extends SentPartition
 
 /**
  * Serialized elsewhere, until the task opens it. The task keeps its copy for later epochs if there
- * is memory: iterators of Spark can hold the data until the end of the task anyway (those over
- * Arrow batches do), and a new copy in each epoch would fill the heap.
+ * is memory.
  */
 private abstract class FetchedPartition extends SentPartition {
   @transient private var copy: SoftReference[Partition] = _

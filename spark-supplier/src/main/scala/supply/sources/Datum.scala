@@ -102,7 +102,5 @@ final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
 
   override def describe: String = s"the element '${tuple._1}' (${tuple._7.length} bytes of data)"
 
-  override def readToEnd(): Unit = tuples.foreach(_ => ())
-
   override def close(): Unit = ()
 }

@@ -220,7 +220,5 @@ final class DatumBatchCursor(batches: Iterator[DatumBatch]) extends BatchCursor
     s"the element '${Datum.printable(key)}' (${batch.length(Datum.Data, at)} bytes of data)"
   }
 
-  override def readToEnd(): Unit = batches.foreach(_ => ())
-
   override def close(): Unit = ()
 }

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicInteger
 
 import scala.util.Using
 
-import org.apache.spark.{HashPartitioner, SparkConf, SparkContext}
+import org.apache.spark.{HashPartitioner, SparkConf, SparkContext, TaskContext}
 import org.apache.spark.storage.StorageLevel
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -68,11 +68,9 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
     val (begun, ended) = (sc.longAccumulator, sc.longAccumulator)
     val rdd = sc.parallelize(0 until 27, 3).mapPartitionsWithIndex { (partition, _) =>
       begun.add(1)
-      def end = {
-        ended.add(1)
-        Iterator.empty
-      }
-      Iterator.range(0, Seq(12, 8, 7)(partition)).map(tuple) ++ end
+      TaskContext.get().addTaskCompletionListener[Unit](_ => ended.add(1))
+      assert(TaskContext.getPartitionId() == partition)
+      Iterator.range(0, Seq(12, 8, 7)(partition)).map(tuple)
     }
     Seq(Uneven.Drop -> 2, Uneven.Pad -> 5).foreach { case (uneven, steps) =>
       val (seen, outcome) =
@@ -85,7 +83,6 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
       // Within an epoch no place comes twice, even if elements do.
       assert(seen.flatMap(blocks).distinct.size == 2 * 3 * steps)
     }
-    // Spark closes files only there.
     assert(begun.value > 6 && ended.value == begun.value)
   }
 

@@ -3,6 +3,7 @@ package supply.sources.lmdb
 import java.nio.file.{Files, Paths}
 
 import org.apache.spark.TaskContext
+import org.apache.spark.supply.PartitionContext
 import org.fusesource.lmdbjni.{Constants, Env, LMDBException}
 
 import supply.core.SourceException
@@ -51,11 +52,12 @@ object LmdbEnvironments {
 
   /** Keeps it open until the task ends: a mapping per partition takes a quarter of the time. */
   def keepFor(context: TaskContext, file: String): Unit = synchronized {
-    val keeper = (context.taskAttemptId(), file)
+    val task = PartitionContext.ofTask(context)
+    val keeper = (task.taskAttemptId(), file)
     if (!kept(keeper)) {
       acquire(file)
       kept += keeper
-      context.addTaskCompletionListener[Unit](_ =>
+      task.addTaskCompletionListener[Unit](_ =>
         synchronized {
           kept -= keeper
           release(file)

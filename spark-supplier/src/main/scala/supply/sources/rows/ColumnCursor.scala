@@ -74,7 +74,5 @@ private[rows] final class ColumnCursor(
 
   override def describe: String = s"row ${rowsBefore + at} of its partition"
 
-  override def readToEnd(): Unit = batches.foreach(_ => ())
-
   override def close(): Unit = ()
 }

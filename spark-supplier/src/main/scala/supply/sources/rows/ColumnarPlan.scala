@@ -12,8 +12,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
  * What Spark reads as batches of columns, and would only make rows of in the end. Its cache is read
- * as rows: Spark keeps each batch of the cache until the task ends, and a task of a rank reads all
- * partitions of the rank, in each epoch.
+ * as rows: Spark keeps each batch of the cache until the partition's context ends.
  */
 private[rows] object ColumnarPlan {
   /** None: Spark computes rows. Computes the stages in front of a shuffle. */

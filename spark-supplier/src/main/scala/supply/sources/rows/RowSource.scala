@@ -86,8 +86,6 @@ private[rows] final class RowCursor(
 
   override def describe: String = s"row $number of its partition"
 
-  override def readToEnd(): Unit = rows.foreach(_ => ())
-
   override def close(): Unit = ()
 }
 
