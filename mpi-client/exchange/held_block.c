@@ -87,9 +87,9 @@ supply_status_t exchange_copy_held(struct held_block *held, supply_t *pair, uint
 }
 
 static const uint8_t *view_value(const supply_column_t *column, uint32_t row, uint32_t bytes) {
-    const volatile supply_view_t *view = &column->views[row];
+    const supply_view_t *view = &column->views[row];
     if (bytes <= VIEW_INLINE_MAX) return column->views[row].start;
-    const int32_t number = view->window, offset = view->offset;
+    const int32_t number = SHARED_READ(view->window), offset = SHARED_READ(view->offset);
     if ((uint32_t)number >= column->window_count || offset < 0) return NULL;
     const supply_window_t *window = &column->windows[number];
     if ((uint64_t)offset + bytes > window->bytes) return NULL;
@@ -98,8 +98,7 @@ static const uint8_t *view_value(const supply_column_t *column, uint32_t row, ui
 
 const uint8_t *exchange_value(const supply_column_t *column, uint32_t row, uint32_t bytes) {
     if (column->views != NULL) return view_value(column, row, bytes);
-    const volatile int32_t *offsets = column->offsets;
-    const int32_t begin = offsets[row];
+    const int32_t begin = SHARED_READ(column->offsets[row]);
     if (begin < 0 || (uint64_t)begin + bytes > column->data_bytes) return NULL;
     return (const uint8_t *)column->data + begin;
 }
@@ -117,8 +116,8 @@ uint64_t exchange_rows_bytes(const struct held_block *held, const struct columns
         if (column->views != NULL) {
             for (uint32_t row = first; row < first + count; row++) bytes += exchange_value_bytes(column, row);
         } else if (column->offsets != NULL) {
-            const volatile int32_t *offsets = column->offsets;
-            const int32_t begin = offsets[first], end = offsets[first + count];
+            const int32_t begin = SHARED_READ(column->offsets[first]);
+            const int32_t end = SHARED_READ(column->offsets[first + count]);
             if (end > begin) bytes += (uint64_t)end - (uint64_t)begin;
         }
     }

@@ -3,6 +3,7 @@
 #define SUPPLY_EXCHANGE_HELD_BLOCK_H
 
 #include "columns.h"
+#include "shared.h"
 
 struct held_block {
     supply_block_t block;
@@ -31,12 +32,10 @@ static inline bool exchange_is_null(const supply_column_t *column, uint32_t row)
 /** Length of a value of any length. Offsets are in shared memory: those that have changed since their check give 0. */
 static inline uint32_t exchange_value_bytes(const supply_column_t *column, uint32_t row) {
     if (column->views != NULL) {
-        const volatile supply_view_t *view = &column->views[row];
-        const int32_t bytes = view->bytes;
+        const int32_t bytes = SHARED_READ(column->views[row].bytes);
         return bytes > 0 ? (uint32_t)bytes : 0;
     }
-    const volatile int32_t *offsets = column->offsets;
-    const int32_t begin = offsets[row], end = offsets[row + 1];
+    const int32_t begin = SHARED_READ(column->offsets[row]), end = SHARED_READ(column->offsets[row + 1]);
     return begin >= 0 && end > begin ? (uint32_t)(end - begin) : 0;
 }
 

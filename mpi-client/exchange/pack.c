@@ -16,8 +16,7 @@ static inline void prefetch(const struct pick *pick, uint32_t column, uint32_t i
     piece = exchange_window_find(pick->window, pick->order[i], &row);
     of = &piece->held->columns[column];
     if (of->offsets == NULL) return;
-    const volatile int32_t *offsets = of->offsets;
-    const uint32_t begin = (uint32_t)offsets[row];
+    const uint32_t begin = (uint32_t)SHARED_READ(of->offsets[row]);
     if ((uint64_t)begin + CACHE_LINE > of->data_bytes) return;
     __builtin_prefetch((const uint8_t *)of->data + begin);
     __builtin_prefetch((const uint8_t *)of->data + begin + CACHE_LINE - 1);

@@ -153,6 +153,13 @@ static inline supply_status_t supply_try_next(supply_t *supply, supply_block_t *
  */
 SUPPLY_API supply_status_t supply_release(supply_t *supply, const supply_block_t *block);
 
+/**
+ * After _ALL_HELD, if other threads release the Arrow arrays of this handle: waits until the oldest block is released,
+ * at most the time limit. The handle's own thread calls it, which releases nothing meanwhile. SUPPLY_OK: supply_next()
+ * can go on; SUPPLY_INTERRUPTED; or _TIMEOUT, _ARGUMENT (no handle).
+ */
+SUPPLY_API supply_status_t supply_await_release(supply_t *supply);
+
 /** Name and type of a column. The texts are valid as long as the handle. */
 typedef struct supply_field {
     const char *name;

@@ -7,6 +7,7 @@
 
 #include "arrow_views.h"
 #include "handle.h"
+#include "shared.h"
 
 /* A schema is one piece of memory, an array another. Each is freed when the last of its structures is released. */
 
@@ -101,11 +102,10 @@ static void fill_schema(struct schema_export *export, struct schema_node *node, 
 
 /* Arrow's consumers trust offsets. The task could change those in the mapped file after R3, so this checks a copy. */
 static bool copy_offsets(const supply_column_t *column, int32_t *copy) {
-    const volatile int32_t *shared = column->offsets;
     int32_t before = 0;
     bool decreasing = false;
     for (uint64_t i = 0; i <= column->element_count; i++) {
-        copy[i] = shared[i];
+        copy[i] = SHARED_READ(column->offsets[i]);
         decreasing |= copy[i] < before;
         before = copy[i];
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "result_schema.h"
+#include "shared.h"
 #include "sized.h"
 
 supply_status_t supply_result_open_sized(supply_result_t **result, supply_t *supply, const char *name,
@@ -96,11 +97,10 @@ static supply_status_t check_type(supply_result_t *result, uint32_t index, const
 
 /* The offsets of a held block lie in shared memory, and a task could change them after the check. NULL: no memory. */
 static const int32_t *copy_offsets(const supply_column_t *column) {
-    const volatile int32_t *shared = column->offsets;
     int32_t *copy = calloc((size_t)column->element_count + 1, sizeof *copy);
     /* Without rows there may be no offset. */
     const uint64_t count = column->element_count == 0 ? 0 : (uint64_t)column->element_count + 1;
-    for (uint64_t i = 0; copy != NULL && i < count; i++) copy[i] = shared[i];
+    for (uint64_t i = 0; copy != NULL && i < count; i++) copy[i] = SHARED_READ(column->offsets[i]);
     return copy;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "handle.h"
+#include "poll_pause.h"
 
 #define TEXT(number) TEXT_OF(number)
 #define TEXT_OF(number) #number
@@ -241,6 +242,27 @@ supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
         return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
                            "supply_release: supply_next_datum() releases its blocks by itself");
     supply_release_block(supply, block->sequence);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_await_release(supply_t *supply) {
+    supply_status_t status = supply_check_mine(supply, "supply_await_release");
+    if (status != SUPPLY_OK) return status;
+    const struct settings *settings = &supply->pair.settings;
+    const int64_t since = supply_clock_now();
+    while ((status = supply_check_credit(supply, "")) == SUPPLY_ERROR_ALL_HELD) {
+        if (supply_is_interrupted(settings)) return SUPPLY_INTERRUPTED;
+        if (supply_clock_now() - since >= (int64_t)(settings->timeout * NANOSECONDS)) {
+            supply_lock(supply);
+            const uint64_t held = supply->pair.released;
+            supply_unlock(supply);
+            return supply_fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
+                               "%s: no thread has released block %" PRIu64 " for %g s (--timeout / SUPPLY_TIMEOUT)",
+                               supply->pair.name, held, settings->timeout);
+        }
+        supply_poll_pause(since);
+    }
+    supply->failure.status = SUPPLY_OK;
     return SUPPLY_OK;
 }
 

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
+#include "shared.h"
 #include "sized.h"
 
 /* Offsets are in shared memory and were checked once. Here each is read once, checked again, and used. */
 static bool find_by_offsets(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
-    const volatile int32_t *offsets = column->offsets;
-    const int32_t begin = offsets[index], end = offsets[index + 1];
+    const int32_t begin = SHARED_READ(column->offsets[index]), end = SHARED_READ(column->offsets[index + 1]);
     if (begin < 0 || end < begin || (size_t)end > column->data_bytes) return false;
     *data = (const uint8_t *)column->data + begin;
     *bytes = (size_t)(end - begin);
@@ -17,8 +17,10 @@ static bool find_by_offsets(const supply_column_t *column, uint32_t index, const
 
 /* The same for a view. */
 static bool find_by_view(const supply_column_t *column, uint32_t index, const void **data, size_t *bytes) {
-    const volatile supply_view_t *shared = &column->views[index];
-    const supply_view_t view = {.bytes = shared->bytes, .window = shared->window, .offset = shared->offset};
+    const supply_view_t *shared = &column->views[index];
+    const supply_view_t view = {.bytes = SHARED_READ(shared->bytes),
+                                .window = SHARED_READ(shared->window),
+                                .offset = SHARED_READ(shared->offset)};
     *bytes = (size_t)view.bytes;
     if (!supply_view_is_inline(&view)) return supply_view_find(&view, column->windows, column->window_count, data);
     *data = column->views[index].start;

@@ -156,7 +156,12 @@ TEST_F(ArrowTest, HoardedArraysAreAnErrorAndNoHang) {
     for (uint64_t number = 0; number < 4; number++) arrays.push_back(receive_and_export(task, number));
     EXPECT_STATUS(SUPPLY_ERROR_ALL_HELD, supply_next(handle.get(), &block), handle);
     EXPECT_TRUE(says(supply_error(handle.get()), {"block 0 is still held", "ring="}));
-    for (ArrowArray &array : arrays) array.release(&array);
+    std::thread releasing([&arrays] {
+        for (ArrowArray &array : arrays) array.release(&array);
+    });
+    EXPECT_STATUS(SUPPLY_OK, supply_await_release(handle.get()), handle);
+    releasing.join();
+    EXPECT_STATUS(SUPPLY_OK, supply_await_release(handle.get()), handle);
     task.end_of_data(0);
     EXPECT_STATUS(SUPPLY_END_OF_DATA, supply_next(handle.get(), &block), handle);
     task.see_end();
@@ -201,8 +206,7 @@ TEST_F(ArrowTest, ArraysAreReleasedByOtherThreadsMeanwhile) {
     while (status != SUPPLY_END_OF_DATA) {
         status = supply_next(handle.get(), &block);
         if (status == SUPPLY_ERROR_ALL_HELD) {
-            for (std::thread &thread : releasing) thread.join();
-            releasing.clear();
+            ASSERT_STATUS(SUPPLY_OK, supply_await_release(handle.get()), handle);
             continue;
         }
         if (status != SUPPLY_OK) break;

@@ -10,6 +10,7 @@
 #include "doubles.h"
 #include "failure.h"
 #include "node_memory.h"
+#include "shared.h"
 #include "supply_mpi.h"
 #include "unique_keys.h"
 
@@ -35,6 +36,9 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct intake *intake, 
     return false;
 }
 
+/* Offsets lie in shared memory and were checked once: a place outside of the column is never read. */
+static bool refuse_change(struct intake *intake) { return refuse(intake, "another program has written into the pair"); }
+
 static void *add(struct intake *intake, struct growing *memory, size_t bytes) {
     void *added = growing_add(memory, bytes);
     if (added == NULL)
@@ -55,9 +59,10 @@ static const char *name_row(const struct intake *intake, const struct row_column
     else if (columns->has_key && strcmp(columns->key.format, "i") == 0)
         snprintf(name, 64, "the row with key %" PRId32, ((const int32_t *)columns->key.data)[element]);
     else if (columns->has_key && columns->key.offsets != NULL) {
-        const int32_t *offsets = &columns->key.offsets[element];
-        supply_copy_line(key, sizeof key, (const char *)columns->key.data + offsets[0],
-                         (size_t)(offsets[1] - offsets[0]));
+        const void *text;
+        size_t bytes;
+        if (supply_value(&columns->key, element, &text, &bytes) != SUPPLY_OK) return "a row";
+        supply_copy_line(key, sizeof key, text, bytes);
         snprintf(name, 64, "the row with key '%s'", key);
     } else
         snprintf(name, 64, "row %" PRIu64 " of rank %d", intake->rows + element, intake->ranks->rank);
@@ -106,19 +111,28 @@ static bool take_keys(struct intake *intake, const supply_column_t *key) {
     if (key->offsets == NULL) return true;
     uint64_t *ends = add(intake, &keys->ends, key->element_count * sizeof *ends);
     if (ends == NULL) return false;
-    for (uint32_t i = 0; i < key->element_count; i++) ends[i] = before + (uint64_t)key->offsets[i + 1];
+    for (uint32_t i = 0, begin = 0; i < key->element_count; i++) {
+        const uint32_t end = (uint32_t)SHARED_READ(key->offsets[i + 1]);
+        if (end < begin || end > key->data_bytes) return refuse_change(intake);
+        ends[i] = before + end;
+        begin = end;
+    }
     return true;
 }
 
-/* The bytes of each row are the numbers of its array: all rows have as many as the first one. */
+/* The bytes of each row are the numbers of its array: all rows have as many as the first one. The row before ends
+ * where this one begins. */
 static bool check_lengths(struct intake *intake, const struct row_columns *columns) {
     const supply_column_t *row = &columns->row;
     uint64_t *length = &intake->held->part.columns;
     const size_t number = doubles_number_bytes(intake->reception->numbers);
-    if (intake->rows == 0 && row->element_count > 0) *length = (uint64_t)(row->offsets[1] - row->offsets[0]) / number;
-    for (uint32_t i = 0; i < row->element_count; i++) {
+    for (uint32_t i = 0, begin = 0; i < row->element_count; i++) {
         char name[64];
-        const uint64_t bytes = (uint64_t)(row->offsets[i + 1] - row->offsets[i]);
+        const uint32_t end = (uint32_t)SHARED_READ(row->offsets[i + 1]);
+        if (end < begin || end > row->data_bytes) return refuse_change(intake);
+        const uint64_t bytes = end - begin;
+        begin = end;
+        if (intake->rows == 0 && i == 0) *length = bytes / number;
         if (bytes != *length * number)
             return refuse(intake,
                           "%s has %" PRIu64 " numbers, and the first row has %" PRIu64
@@ -158,20 +172,22 @@ static bool take_sparse(struct intake *intake, const struct row_columns *columns
     if (to_offsets == NULL) return false;
     memcpy(to_columns, indices->data, indices->data_bytes);
     memcpy(to_entries, entries->data, entries->data_bytes);
-    for (uint32_t i = 0; i < indices->element_count; i++) {
+    for (uint32_t i = 0, begin = 0, entries_begin = 0; i < indices->element_count; i++) {
         char name[64];
-        const int32_t begin = indices->offsets[i], end = indices->offsets[i + 1];
-        const int32_t entry_bytes = entries->offsets[i + 1] - entries->offsets[i];
-        /* Once more, because they lie in shared memory: a place outside of the copies is never read. */
-        if (begin < 0 || end < begin || (size_t)end > indices->data_bytes || (size_t)end * 2 > entries->data_bytes)
-            return refuse(intake, "another program has written into the pair");
-        if (entry_bytes % 8 != 0 || entry_bytes / 2 != end - begin)
+        const uint32_t end = (uint32_t)SHARED_READ(indices->offsets[i + 1]);
+        const uint32_t entries_end = (uint32_t)SHARED_READ(entries->offsets[i + 1]);
+        if (end < begin || end > indices->data_bytes || entries_end < entries_begin ||
+            entries_end > entries->data_bytes)
+            return refuse_change(intake);
+        if (end % sizeof *to_columns != 0 || entries_end != (uint64_t)end * 2)
             return refuse(intake, "%s has not as many indices as entries", name_row(intake, columns, i, name));
-        for (int32_t k = begin / 4; k < end / 4; k++)
+        for (uint32_t k = begin / 4; k < end / 4; k++)
             if (to_columns[k] >= held->part.columns || !isfinite(to_entries[k]))
                 return refuse(intake, "%s has the entry %g in column %" PRIu32 " of %" PRIu64,
                               name_row(intake, columns, i, name), to_entries[k], to_columns[k], held->part.columns);
         to_offsets[i] = before + (uint64_t)end / 4;
+        begin = end;
+        entries_begin = entries_end;
     }
     return true;
 }
