@@ -74,7 +74,7 @@ MAVEN := $(MAVEN_OF) spark-$(SPARK)
 .DELETE_ON_ERROR:
 .PHONY: menu audit format python docs release test-release test-matrix wheel recipes archives maven jars jar packages-for-release lint lint-c lint-python lint-shell lint-scala lint-prose run run-offload run-exchange test build spark build-every-spark bench bench-quick bench-cycle bench-programs reference packages \
 	packages-for-tests packages-for-archives packages-for-cluster packages-for-matrix packages-for-wheel packages-for-python packages-for-bench packages-for-slurm packages-offload clean distclean stopped-clusters library library-with-tests library-with-fail-points test-c test-long test-fuzz test-model test-scala \
-	test-scala-3.5 test-python test-wheel test-package test-estimators test-trainers test-python-faults test-faults test-sanitizers fuzz soak run-cluster test-python-cluster test-cluster \
+	test-scala-3.5 test-python test-wheel test-package test-estimators test-programs test-trainers test-python-faults test-faults test-sanitizers fuzz soak run-cluster test-python-cluster test-cluster \
 	library-with-mpich test-mpich built-for-tests test-ranks-side test-spark-side
 
 menu:
@@ -148,7 +148,7 @@ test: built-for-tests ## tests every part: C, Scala, Python, both languages toge
 		$(IN_BACKGROUND) test-spark-side & spark=$$!; \
 		trap 'kill $$ranks $$package $$spark; tail --lines 20 $(REPORTS)/ranks-side.log $(REPORTS)/package.log; exit 143' TERM; \
 		wait; cat $(REPORTS)/ranks-side.log $(REPORTS)/package.log
-	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml fuzz.xml model.xml scala pytest.xml package.xml estimators.xml faults.xml cluster.xml mpich.xml)
+	@.ci/count-tests $(addprefix $(REPORTS)/,ctest.xml fuzz.xml model.xml scala pytest.xml package.xml estimators.xml programs.xml faults.xml cluster.xml mpich.xml)
 
 test-long: packages-for-slurm built-for-tests ## what `make test` leaves out: long tests, the sanitizers, the whole model, suites with the other Spark, about 40 minutes
 	@rm -rf $(REPORTS) && mkdir -p $(REPORTS)
@@ -156,8 +156,8 @@ test-long: packages-for-slurm built-for-tests ## what `make test` leaves out: lo
 	-@$(MAKE) --no-print-directory test-model MODEL='--kinds large,mutation,witness'
 	-@$(MAKE) --no-print-directory test-scala SUITES=-DtagsToInclude=long
 	-@$(MAKE) --no-print-directory test-scala-3.5
-	-@$(MAKE) --no-print-directory --keep-going TESTS=long test-python test-package test-estimators test-python-faults test-python-cluster
-	@.ci/count-tests $(addprefix $(REPORTS)/,sanitized.xml model.xml scala scala-3.5 pytest.xml package.xml estimators.xml faults.xml cluster.xml)
+	-@$(MAKE) --no-print-directory --keep-going TESTS=long test-python test-package test-estimators test-programs test-python-faults test-python-cluster
+	@.ci/count-tests $(addprefix $(REPORTS)/,sanitized.xml model.xml scala scala-3.5 pytest.xml package.xml estimators.xml programs.xml faults.xml cluster.xml)
 
 # After the packages, two builds at a time: one downloads while the other compiles.
 built-for-tests: | packages-for-tests
@@ -172,6 +172,7 @@ test-ranks-side:
 	-@$(MAKE) --no-print-directory test-mpich
 	-@$(MAKE) --no-print-directory test-python-faults
 	-@$(MAKE) --no-print-directory test-python-cluster
+	-@$(MAKE) --no-print-directory test-programs
 
 test-spark-side:
 	-@$(MAKE) --no-print-directory test-scala
@@ -434,17 +435,21 @@ test-python:
 test-wheel: packages-for-tests build $(WHEEL_READY) $(SPARK_CLASSES) $(DATUM) $(DIGITS) ## the Python package: builds and installs its wheel, and tests it with Spark and mpirun
 	@$(WHEEL_PYTEST) mpi-client/python/tests
 
-# Both together are test-wheel without its long tests: so the rows of `test` take about as long as each other.
+# Together they are test-wheel without its long tests: so the rows of `test` take about as long as each other.
 WHEEL_PYTEST = $(call pytest,$(WHEEL_VENV))
 ESTIMATOR_TESTS := $(addprefix mpi-client/python/tests/,test_estimator.py test_linalg.py test_linalg_estimators.py)
+PROGRAM_TESTS := $(addprefix mpi-client/python/tests/,test_frames.py test_gpus.py test_notebook.py test_partitions.py test_quiet_runs.py test_supplier_causes.py \
+	test_supplier_deaths.py test_supplier_limits.py)
 test-package: $(SPARK_CLASSES)
-	@$(WHEEL_PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/package.xml $(addprefix --ignore=,$(ESTIMATOR_TESTS)) mpi-client/python/tests
+	@$(WHEEL_PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/package.xml $(addprefix --ignore=,$(ESTIMATOR_TESTS) $(PROGRAM_TESTS)) mpi-client/python/tests
+test-programs: $(SPARK_CLASSES)
+	@$(WHEEL_PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/programs.xml $(PROGRAM_TESTS)
 test-estimators: $(SPARK_CLASSES)
 	@$(WHEEL_PYTEST) -m '$(TESTS)' --junitxml $(REPORTS)/estimators.xml $(ESTIMATOR_TESTS)
 
 # A JVM that maps Spark's classes from an archive starts in about 60 % of the time. The launchers' JVMs cannot: the folder of their
 # settings is in the class path, and archives refuse a folder with files.
-test-wheel test-package test-estimators: SPARK_SUBMIT_OPTS += -XX:SharedArchiveFile=$(CURDIR)/$(SPARK_CLASSES) -Xlog:disable
+test-wheel test-package test-estimators test-programs: SPARK_SUBMIT_OPTS += -XX:SharedArchiveFile=$(CURDIR)/$(SPARK_CLASSES) -Xlog:disable
 $(SPARK_CLASSES): mpi-client/python/tests/spark_classes.py $(WHEEL_READY)
 	@echo 'build: $@'
 	@rm -f $@; home=$$(echo $(CURDIR)/$(WHEEL_VENV)/lib/python3*/site-packages/pyspark); \
