@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fail_point.h"
@@ -65,6 +66,16 @@ void supply_mapped_file_fill(const struct mapped_file *mapped, const struct sett
     header->local_rank = settings->local_rank;
     header->accepts = ACCEPTS_REFERENCES | ACCEPTS_BLOCK_FILES | (settings->exchange ? ACCEPTS_EXCHANGE : 0);
     supply_position_request(&settings->start, header);
+}
+
+supply_status_t supply_mapped_file_check_whole(const struct mapped_file *mapped, struct failure *failure) {
+    struct stat now;
+    if (fstat(mapped->file.fd, &now) != 0 || (size_t)now.st_size >= mapped->bytes) return SUPPLY_OK;
+    mmap(mapped->address, RING_OFFSET, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
+                       "the mapped file %s was cut from %zu to %lld bytes while it was in use: no program may write to "
+                       "it. Start both sides again",
+                       mapped->file.name->path, mapped->bytes, (long long)now.st_size);
 }
 
 bool supply_mapped_file_remove(struct mapped_file *mapped) {

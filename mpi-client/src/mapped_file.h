@@ -28,6 +28,12 @@ supply_status_t supply_mapped_file_create(struct mapped_file *mapped, const stru
 /** Fills in the header except the version: O4 stores it when the pipes are ready. */
 void supply_mapped_file_fill(const struct mapped_file *mapped, const struct settings *settings);
 
+/**
+ * SUPPLY_OK; SUPPLY_ERROR_CONTRACT: a program has cut the file, and reads of the memory after its end raise SIGBUS. The
+ * header is then memory of this process, so that the pair can be closed.
+ */
+supply_status_t supply_mapped_file_check_whole(const struct mapped_file *mapped, struct failure *failure);
+
 /** Unmaps and removes the file. False and errno: the file is still there. */
 bool supply_mapped_file_remove(struct mapped_file *mapped);
 

@@ -143,7 +143,14 @@ void supply_pair_end_export(struct pair *pair, uint64_t sequence) {
     release_unheld(pair);
 }
 
+/* Before the end: a program may have cut the file, and what follows writes to the header. */
+static supply_status_t check_whole(const struct pair *pair) {
+    struct failure failure;
+    return supply_mapped_file_check_whole(&pair->mapped_file, &failure);
+}
+
 void supply_pair_release_all(struct pair *pair) {
+    check_whole(pair);
     for (uint64_t sequence = pair->released; sequence < pair->expected; sequence++) {
         *held(pair, sequence) = false;
         *exported(pair, sequence) = 0;
@@ -180,19 +187,23 @@ supply_status_t supply_pair_await_end(struct pair *pair, double seconds) {
     const int64_t until = supply_clock_after(seconds < timeout ? seconds : timeout);
     supply_pair_release_all(pair);
     supply_fail_point("E4");
-    for (;;) {
+    supply_status_t status = check_whole(pair);
+    while (status == SUPPLY_OK) {
         /* The clock first: a rank that was suspended past its limit still sees what came meanwhile. */
         const int64_t now = supply_clock_now();
         if (__atomic_load_n(end_seen, __ATOMIC_ACQUIRE) != 0) return SUPPLY_OK;
-        const supply_status_t status = read_at_end(pair);
+        status = read_at_end(pair);
         if (status != SUPPLY_AGAIN) return status;
         if (now >= pair->end_limit) return SUPPLY_ERROR_TIMEOUT;
         if (now >= until) return SUPPLY_AGAIN;
         if (supply_is_interrupted(&pair->settings)) return SUPPLY_INTERRUPTED;
+        status = check_whole(pair);
     }
+    return status;
 }
 
 void supply_pair_stop(struct pair *pair, const char *reason) {
+    check_whole(pair);
     struct mapped_file_header *header = supply_mapped_header(&pair->mapped_file);
     supply_copy_line(header->rank_failure, sizeof header->rank_failure, reason, sizeof header->rank_failure);
     request(pair, REQUEST_STOP);

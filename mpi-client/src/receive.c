@@ -33,6 +33,10 @@ static bool task_is_attached(const supply_t *supply) {
     return supply_file_is_locked(supply->pair.mapped_file.file.fd, F_WRLCK, TASK_LOCK_BYTE);
 }
 
+static supply_status_t check_whole(supply_t *supply) {
+    return supply_mapped_file_check_whole(&supply->pair.mapped_file, &supply->failure);
+}
+
 static supply_status_t fail_by_spark(supply_t *supply) {
     struct failure *failure = &supply->failure;
     char text[sizeof header(supply)->task_failure];
@@ -249,7 +253,8 @@ static supply_status_t sleep_and_drain(supply_t *supply, int64_t since, supply_b
     if (settings->interrupted != NULL && nanoseconds > INTERRUPTION_NANOSECONDS) nanoseconds = INTERRUPTION_NANOSECONDS;
     if (supply_pipe_wait(&supply->pair.notification_pipe, nanoseconds) < 0)
         return supply_fail(&supply->failure, SUPPLY_ERROR_SYSTEM, "%s: poll failed: %m", supply->pair.name);
-    return drain_in_time(supply, since, block);
+    const supply_status_t status = check_whole(supply);
+    return status == SUPPLY_OK ? drain_in_time(supply, since, block) : status;
 }
 
 /* Returns the nanoseconds since then. */
@@ -287,11 +292,14 @@ supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wai
     }
     supply->failure.status = SUPPLY_OK;
     if (supply->at_end_of_data) return SUPPLY_END_OF_DATA;
-    if (supply->at_end_of_epoch) supply_pair_acknowledge(&supply->pair);
-    supply->at_end_of_epoch = false;
-    const supply_status_t status = supply->is_filled ? supply_filler_receive(supply, block, wait)
-                                   : wait            ? receive_waiting(supply, block)
-                                                     : receive_trying(supply, block);
+    supply_status_t status = supply->is_filled ? SUPPLY_OK : check_whole(supply);
+    if (status == SUPPLY_OK) {
+        if (supply->at_end_of_epoch) supply_pair_acknowledge(&supply->pair);
+        supply->at_end_of_epoch = false;
+        status = supply->is_filled ? supply_filler_receive(supply, block, wait)
+                 : wait            ? receive_waiting(supply, block)
+                                   : receive_trying(supply, block);
+    }
     if (status < 0 && status != SUPPLY_ERROR_TIMEOUT && status != SUPPLY_ERROR_ALL_HELD)
         supply->broken = supply->failure;
     return status;

@@ -22,12 +22,13 @@ from supply.spark.cancellable import is_timeout
 class Priority(IntEnum):
     """The smallest is the cause; of two equal ones the first."""
 
-    PROCESS = 0  # a process ended, and nobody had asked it to: other ranks then fail in their collectives
-    SPARK = 1  # Spark or the source failed
-    RANK = 2  # a rank's function raised
-    FILES = 3  # Spark could not use the files of the pairs: they go when ranks end
-    PAIR = 4  # Spark noticed that a rank had ended or stalled
-    CONSEQUENCE = 5
+    CUT = 0  # a program cut the file of a pair: its rank gets SIGBUS
+    PROCESS = 1  # a process ended, and nobody had asked it to: other ranks then fail in their collectives
+    SPARK = 2  # Spark or the source failed
+    RANK = 3  # a rank's function raised
+    FILES = 4  # Spark could not use the files of the pairs: they go when ranks end
+    PAIR = 5  # Spark noticed that a rank had ended or stalled
+    CONSEQUENCE = 6
 
 
 _OF_FILES = ("ConfigException", "ContractException", "MappingException", "PairException")
@@ -90,7 +91,8 @@ def of_job(context: Any, what: str, error: BaseException) -> Cause:
     known = RunTimeoutError if has_passed else RunError
     if name in _OF_RANKS:
         return Cause(Priority.PAIR, known(text), error)
-    return Cause(Priority.FILES if name in _OF_FILES else Priority.SPARK, known(f"{what}: {text}"), error)
+    priority = Priority.CUT if name == "CutFileException" else Priority.FILES if name in _OF_FILES else Priority.SPARK
+    return Cause(priority, known(f"{what}: {text}"), error)
 
 
 def is_cancelled(error: BaseException) -> bool:

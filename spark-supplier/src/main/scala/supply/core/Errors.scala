@@ -44,6 +44,9 @@ final class RankEndedException(message: String, override val isTimeout: Boolean 
 /** The mapped file or a request violates proto/PROTOCOL.md. */
 final class ContractException(message: String) extends SupplyException(message, null, retry = false)
 
+/** A program has cut a file that is mapped: whoever reads the memory gets SIGBUS. */
+final class CutFileException(message: String) extends SupplyException(message, null, retry = false)
+
 /** A result of ranks is no longer there. */
 final class ResultGoneException(message: String, cause: Throwable = null)
     extends SupplyException(message, cause, retry = false)

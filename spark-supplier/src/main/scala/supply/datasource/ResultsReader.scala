@@ -17,11 +17,7 @@ private final class ResultsReader(file: FoundResult, columns: Array[Int], driver
   // Strings of the last batch may be used until the end of the task.
   TaskContext.get().addTaskCompletionListener[Unit](_ => use.close())
   // The JVM's error for memory that is gone names no file. It ends the executor, whose next attempts Spark may refuse.
-  // A task that writes has it as a cause.
-  TaskContext.get().addTaskFailureListener { (_, error) =>
-    if (Iterator.iterate(error)(_.getCause).takeWhile(_ != null).exists(
-        _.isInstanceOf[InternalError])) use.requireWhole()
-  }
+  TaskContext.get().addTaskFailureListener((_, _) => use.requireWhole())
   if (use.header.elements != file.elements)
     throw new ContractException(
       s"${file.path.file} has ${use.header.elements} elements, and had ${file.elements} when it was loaded")

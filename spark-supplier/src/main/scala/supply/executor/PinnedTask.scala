@@ -48,7 +48,7 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
           return reported(rank).getOrElse(
             if (isWanted) throw e else TaskReport.nothing(rank, PinnedTask.host))
       }
-    try supply(rank, pair, epochs)
+    try pair.whileWhole(supply(rank, pair, epochs))
     finally pair.close()
   }
 

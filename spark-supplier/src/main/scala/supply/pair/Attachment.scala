@@ -58,10 +58,12 @@ private[pair] final class Attachment(
         case None => Left(noRank)
         case Some(file) =>
           opened += file
-          for {
-            _ <- lock(file)
-            pipes <- openPipes(file, opened)
-          } yield attach(file, pipes._1, pipes._2)
+          file.whileWhole {
+            for {
+              _ <- lock(file)
+              pipes <- openPipes(file, opened)
+            } yield attach(file, pipes._1, pipes._2)
+          }
       }
     catch { case e: PairFile.NotSharedYetException => Left(Obstacle(e.getMessage)) }
 

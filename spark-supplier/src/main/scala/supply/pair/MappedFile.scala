@@ -21,8 +21,14 @@ final class MappedFile private (
     val path: Path, channel: FileChannel, header: MappedByteBuffer) extends AutoCloseable {
   import MappedFile.{ints, longs}
 
+  private val whole = new WholeFile(path, channel)
+
   val generation: Long = header.getLong(At.generation)
-  val blockBytes: Int = header.getLong(At.blockBytes).toInt
+
+  // Each of these is read once: the rank may change it after check().
+  private val wideBlockBytes = header.getLong(At.blockBytes)
+  val blockBytes: Int = wideBlockBytes.toInt
+  private val startElement = header.getLong(At.startElement)
   val blockCount: Int = header.getInt(At.blockCount)
   val ringOffset: Long = header.getLong(At.ringOffset)
   val rankPid: Int = header.getInt(At.rankPid)
@@ -49,17 +55,15 @@ final class MappedFile private (
     if (header.getInt(At.byteOrder) != Constant.BYTE_ORDER_MARK)
       refuse("byte_order", f"0x${header.getInt(At.byteOrder)}%08x")
     if (generation == 0) refuse("generation", generation)
-    val wideBlockBytes = header.getLong(At.blockBytes)
     if (!Layout.isBlockBytes(wideBlockBytes)) refuse("block_bytes", wideBlockBytes)
     if (blockCount < Constant.BLOCK_COUNT_MIN) refuse("block_count", blockCount)
     if (ringOffset != Constant.RING_OFFSET) refuse("ring_offset", ringOffset)
     val fileBytes = header.getLong(At.fileBytes)
     if (fileBytes != ringOffset + blockCount * wideBlockBytes || fileBytes > channel.size())
       refuse("file_bytes", s"$fileBytes (the file has ${channel.size()})")
-    if (header.getInt(At.startEpoch) < 0)
-      refuse("start_epoch", Integer.toUnsignedLong(header.getInt(At.startEpoch)))
-    if (header.getLong(At.startElement) < 0)
-      refuse("start_element", java.lang.Long.toUnsignedString(header.getLong(At.startElement)))
+    if (start.epoch < 0) refuse("start_epoch", Integer.toUnsignedLong(start.epoch))
+    if (startElement < 0)
+      refuse("start_element", java.lang.Long.toUnsignedString(startElement))
     val inRing = published - released
     if (released < 0 || inRing < 0 || inRing > blockCount)
       refuse("published", s"$published (released: $released)")
@@ -116,10 +120,10 @@ final class MappedFile private (
   def run_=(number: Long): Unit = { header.putLong(At.run, number); () }
 
   /** Where the rank wants its data to begin. */
-  def start: Position = Position(
+  val start: Position = Position(
     header.getInt(At.startEpoch),
     if (header.getInt(At.startInside) == 0) None
-    else Some(header.getInt(At.startPartition) -> header.getLong(At.startElement)))
+    else Some(header.getInt(At.startPartition) -> startElement))
 
   /** The plan under which the rank has saved [[start]]; 0: any. */
   def startPlan: Long = header.getLong(At.startPlan)
@@ -239,6 +243,7 @@ final class MappedFile private (
   private def window(index: Int): ByteBuffer = {
     slotsMapped = true
     if (windows(index) == null) {
+      requireWhole() // Java would make it longer again.
       val first = index * windowSlots
       val slotsIn = math.min(windowSlots, blockCount - first)
       windows(index) =
@@ -254,6 +259,12 @@ final class MappedFile private (
   def lockForTask(): Boolean =
     try channel.tryLock(Constant.TASK_LOCK_BYTE, 1, false) != null
     catch { case _: OverlappingFileLockException => false }
+
+  /** Throws a CutFileException if the file was cut. */
+  def requireWhole(): Unit = whole.require()
+
+  /** As [[WholeFile]]: for everything that uses the file's memory. */
+  def whileWhole[A](body: => A): A = whole(body)
 
   /** Closes and unmaps the file: its buffers must not be used afterwards. */
   override def close(): Unit = {

@@ -101,7 +101,11 @@ final class Pair private[pair] (
     new Claim(blocks.place(sequence))
   }
 
-  private def awaitCredit(): Unit = credit.await(sequence - file.blockCount + 1, sequence)
+  /** Before the JVM's own error for a file that was cut: that one may come in any code. */
+  private def awaitCredit(): Unit = {
+    credit.await(sequence - file.blockCount + 1, sequence)
+    file.requireWhole()
+  }
 
   /** The slot of the next block. `place` is the number whose slot it is. */
   final class Claim private[Pair] (place: Long) {
@@ -229,9 +233,12 @@ final class Pair private[pair] (
     blocks.findResident(sequence)
   }
 
+  /** As [[MappedFile.whileWhole]]: for everything that a task does with the pair. */
+  def whileWhole[A](body: => A): A = file.whileWhole(body)
+
   /** Runs `body` with the mapped file, on any thread; None: the pair is closed. */
   private[pair] def withMappedFile[A](body: MappedFile => A): Option[A] =
-    synchronized(if (closed) None else Some(body(file)))
+    synchronized(if (closed) None else Some(file.whileWhole(body(file))))
 
   /** All slots, to measure writing to them without a rank: only while everything is released. */
   private[supply] def ring: IndexedSeq[ByteBuffer] = (0 until file.blockCount).map(file.slot)
@@ -272,7 +279,7 @@ object Pair {
       MappedFile.open(path, paths.group) match {
         case None => body(None)
         case Some(file) =>
-          try body(Some(file))
+          try file.whileWhole(body(Some(file)))
           finally file.close()
       }
     }(_.withMappedFile(file => body(Some(file))))

@@ -1,0 +1,55 @@
+"""A program that cuts the mapped file of a pair ends the run with that cause, and not Spark."""
+
+import glob
+import os
+import pathlib
+import time
+
+import pytest
+
+from supplier_session import prepare_environment, rows, session_fixture, shared_memory
+
+prepare_environment()
+pytest.importorskip("pyspark")
+
+from supply.spark import RunError, Supplier  # noqa: E402
+
+spark = session_fixture(3)
+
+
+def wait_for(file):
+    while not file.exists():
+        time.sleep(0.01)
+
+
+def cut(data, folder, left, by):
+    """Rank `by` cuts the file of rank 0. Then all ranks read on."""
+    batches = iter(data)
+    next(batches)
+    begun, done = pathlib.Path(folder, "begun"), pathlib.Path(folder, "done")
+    if os.environ["RANK"] == "0":
+        begun.touch()
+    wait_for(begun)
+    if os.environ["RANK"] == by:
+        (name,) = glob.glob(f"{folder}/supply-*/train-0.mapped")
+        os.truncate(name, left)
+        done.touch()
+    wait_for(done)
+    for _ in batches:
+        pass
+    time.sleep(60)
+
+
+# The end of the ring, all of it, and the whole file.
+@pytest.mark.parametrize(
+    "left, by", [(1 << 18, "1"), (0, "1"), *(pytest.param(left, "0", marks=pytest.mark.long) for left in (1 << 16, 0))]
+)
+def test_a_cut_file_is_the_cause(spark, left, by):
+    with shared_memory() as folder:
+        supplier = Supplier(ranks=2, ring="512KiB", block="64KiB", folder=folder)
+        text = rf"mapped file {folder}/supply-.*/train-0.mapped was cut from 589824 to {left} bytes"
+        with pytest.raises(RunError, match=text):
+            supplier.run(cut, rows(spark, 300_000), batch_size=1024, backend=None, args=(folder, left, by))
+        for name in ("begun", "done"):
+            pathlib.Path(folder, name).unlink()
+    assert spark.range(100).count() == 100
