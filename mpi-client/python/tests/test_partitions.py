@@ -41,5 +41,6 @@ def test_memory_of_partitions_is_free_after_each():
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_nothing_grows_with_epochs():
-    supply_all(1000, 20, [], limit=1800)
+    supply_all(1000, 20, [], limit=3600)
