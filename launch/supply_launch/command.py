@@ -13,10 +13,14 @@ from . import places
 class Failure(Exception):
     """Ends the command with one line on stderr, after the end of a log if there is one, and an exit status."""
 
-    def __init__(self, message, status=1, log=""):
+    def __init__(self, message: str, status: int = 1, log: str = "") -> None:
         super().__init__(message)
         self.status = status
         self.log = log
+
+
+class TimeLimit(Failure):
+    """A time limit has passed."""
 
 
 def run(module):

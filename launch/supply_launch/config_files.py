@@ -1,9 +1,12 @@
 """Writes mapped-files.conf and named-pipes.conf, the two config files that the Supplier and the ranks share."""
 
+from __future__ import annotations
+
 import os
 import pathlib
 import re
 import shutil
+from collections.abc import Iterable, Sequence
 
 from .command import Failure
 
@@ -28,22 +31,31 @@ NAMED_PIPES = """\
 """
 
 
+def lines(pairs: Sequence[str], **words: object) -> tuple[str, str]:
+    """The lines of both files. pairs: the beginning of the names of each pair's files. words: ring, block and group."""
+    for pair in pairs:
+        if re.search(r"[\s#]", pair):
+            raise Failure(
+                f"the folder '{os.path.dirname(pair)}' holds white space or '#', which the config files cannot "
+                "express: name another"
+            )
+    suffix = "".join(f" {name}={word}" for name, word in words.items() if word)
+    mapped_files = "".join(f"{pair}.mapped{suffix}\n" for pair in pairs)
+    return mapped_files, "".join(f"{pair}.request {pair}.notification\n" for pair in pairs)
+
+
 def write(pairs, folder, output, ring=None, block=None, group=None):
     """Writes the config files of `pairs` pairs in `folder` into `output`. Returns the paths of both files.
 
     Files that are there with the same lines stay as they are.
     """
     folder, output = os.path.abspath(folder), pathlib.Path(output)
-    if re.search(r"[\s#]", folder):
-        raise Failure(
-            f"the folder '{folder}' holds white space or '#', which the config files cannot express: name another"
-        )
-    words = {"ring": ring, "block": block, "group": group}
-    suffix = "".join(f" {name}={word}" for name, word in words.items() if word)
-    paths = [f"{folder}/pair-{number}" for number in range(pairs)]
+    of_mapped_files, of_named_pipes = lines(
+        [f"{folder}/pair-{number}" for number in range(pairs)], ring=ring, block=block, group=group
+    )
     contents = {
-        output / "mapped-files.conf": MAPPED_FILES + "".join(f"{path}.mapped{suffix}\n" for path in paths),
-        output / "named-pipes.conf": NAMED_PIPES + "".join(f"{path}.request {path}.notification\n" for path in paths),
+        output / "mapped-files.conf": MAPPED_FILES + of_mapped_files,
+        output / "named-pipes.conf": NAMED_PIPES + of_named_pipes,
     }
     missing = {file: text for file, text in contents.items() if not file.exists()}
     for file, text in contents.items():
@@ -65,6 +77,13 @@ def mapped_files(file):
     except OSError as error:
         raise Failure(f"cannot read {file}: {error.strerror} (launch/make-configs writes it)") from None
     return [line.split()[0] for line in lines if line.strip() and not line.strip().startswith("#")]
+
+
+def exported(more: Iterable[str] = ()) -> list[str]:
+    """The variables of environment(), and others, that ranks on other nodes need."""
+    # Open MPI warns of a variable that is not set.
+    settable = [name for name in ("SUPPLY_RESULTS_FOLDER", "SUPPLY_LIBRARIES") if name in os.environ]
+    return ["SUPPLY_MAPPED_FILES", "SUPPLY_NAMED_PIPES", "SUPPLY_TIMEOUT", *settable, *more]
 
 
 def environment(mapped_files, named_pipes, timeout):

@@ -1,18 +1,22 @@
 """Reads and writes host files, in Open MPI's format: 'HOST slots=N' a line, '#' begins a comment."""
 
+from __future__ import annotations
+
+import os
 import pathlib
 import re
+from collections.abc import Iterable
 
 from .command import Failure
 
 
-def read(path):
+def read(path: str | os.PathLike[str]) -> list[tuple[str, int]]:
     """The nodes of the file in its order: (host, slots), with one slot if the line names no number."""
     try:
         lines = pathlib.Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
-        raise Failure(f"{path} cannot be read: {error.strerror}") from error
-    nodes = {}
+        raise Failure(f"cannot read the host file {path}: {error.strerror}") from error
+    nodes: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         host, *words = line.partition("#")[0].split() or [""]
         slots = next((word[len("slots=") :] for word in words if word.startswith("slots=")), "1")
@@ -25,11 +29,11 @@ def read(path):
     return list(nodes.items())
 
 
-def nodes(path):
+def nodes(path: str | os.PathLike[str]) -> list[str]:
     """The names of the nodes, in the order of the file."""
     return [host for host, _ in read(path)]
 
 
-def write(path, nodes):
+def write(path: str | os.PathLike[str], nodes: Iterable[tuple[str, int]]) -> None:
     """Writes (host, slots) pairs."""
     pathlib.Path(path).write_text("".join(f"{host} slots={slots}\n" for host, slots in nodes), encoding="utf-8")

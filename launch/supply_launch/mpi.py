@@ -1,26 +1,33 @@
 """The launcher of the ranks: Open MPI's mpirun, or MPICH's mpiexec."""
 
+from __future__ import annotations
+
 import collections
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection, Iterable
 
 from . import host_file, places
-from .command import Failure
+from .command import Failure, TimeLimit
 
 _VERSION_SECONDS = 30
 
 
 class Launcher:
-    """The command in MPIRUN (default: mpirun), with its own options."""
+    """The command in MPIRUN (default: mpirun), with its own options, in the words of a shell."""
 
-    def __init__(self):
-        self._words = os.environ.get("MPIRUN", "").split() or ["mpirun"]
+    def __init__(self) -> None:
+        try:
+            self._words = shlex.split(os.environ.get("MPIRUN", "")) or ["mpirun"]
+        except ValueError as error:
+            raise Failure(f"MPIRUN is '{os.environ['MPIRUN']}', which no shell could split: {error}") from error
         if not shutil.which(self._words[0]):
-            raise Failure(f"there is no '{self._words[0]}': install Open MPI (make packages), or set MPIRUN", 127)
+            raise Failure(f"there is no '{self._words[0]}' on PATH: install Open MPI or MPICH, or set MPIRUN", 127)
         version = self._version()
         # Hydra is the launcher of MPICH.
         self.is_mpich = version.startswith(b"HYDRA")
@@ -29,7 +36,7 @@ class Launcher:
         self._has_files_of_ranks = not open_mpi or int(open_mpi[1]) < 5
         self._as_root = [] if os.geteuid() or self.is_mpich else ["--allow-run-as-root"]
 
-    def _version(self):
+    def _version(self) -> bytes:
         """What it says about itself. Raises Failure if it is no launcher whose options are known."""
         command = [self._words[0], "--version"]
         try:
@@ -37,42 +44,48 @@ class Launcher:
                 command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_SECONDS, check=False
             ).stdout
         except subprocess.TimeoutExpired as error:
-            raise Failure(f"'{' '.join(command)}' did not end within {_VERSION_SECONDS} s") from error
+            raise TimeLimit(f"'{' '.join(command)}' did not end within {_VERSION_SECONDS} s") from error
+        except OSError as error:
+            raise Failure(f"'{' '.join(command)}' does not start: {error.strerror}") from error
         if not version.startswith(b"HYDRA") and b"Open MPI" not in version:
             raise Failure(
                 f"'{self._words[0]}' is neither Open MPI's mpirun nor MPICH's mpiexec: name one of them in MPIRUN, or "
-                "start both sides apart (docs/LMDB.md)"
+                "start the ranks yourself (docs/LMDB.md, docs/DATAFRAMES.md, docs/OFFLOAD.md)"
             )
         return version
 
-    def command(self, ranks, hosts=None, variables=()):
+    def command(self, ranks: int, hosts: str | os.PathLike[str] | None = None, oversubscribe: bool = True) -> list[str]:
         """
-        Starts `ranks` ranks on the slots of a host file in its order, as the Supplier numbers them, too. variables:
-        names of others that ranks on other nodes get, too.
+        Starts `ranks` ranks on the slots of a host file in its order, as the Supplier numbers them, too. oversubscribe:
+        also if Open MPI knows of fewer slots.
         """
+        if hosts is not None and not os.access(hosts, os.R_OK):
+            raise Failure(f"cannot read the host file {os.fspath(hosts)}")
         command = [*self._words, "-n", str(ranks)]
         if self.is_mpich:
-            # It passes the whole environment on.
             nodes = ",".join(f"{host}:{slots}" for host, slots in host_file.read(hosts)) if hosts else ""
             return [*command, "-bind-to", "none", *(["-hosts", nodes] if nodes else [])]
-        command += ["--oversubscribe", "--map-by", "slot", "--bind-to", "none", *self._as_root]
-        command += ["--hostfile", str(hosts)] if hosts else []
-        return [*command, *self._exports(variables)]
+        command += ["--map-by", "slot", "--bind-to", "none", *self._as_root]
+        command += ["--oversubscribe"] if oversubscribe else []
+        return [*command, *(["--hostfile", os.fspath(hosts)] if hosts else [])]
 
-    @staticmethod
-    def _exports(variables):
-        """Options with which Open MPI passes variables on to other nodes. They count up to the next ':' only."""
-        # Open MPI warns of a variable that is not set.
-        settable = [name for name in ("SUPPLY_RESULTS_FOLDER", "SUPPLY_LIBRARIES") if name in os.environ]
-        names = ("SUPPLY_MAPPED_FILES", "SUPPLY_NAMED_PIPES", "SUPPLY_TIMEOUT", *settable, *variables)
-        return [word for name in names for word in ("-x", name)]
+    def exports(self, names: Iterable[str]) -> list[str]:
+        """Options that follow command(): ranks on other nodes get these variables, up to the next ':' only."""
+        # MPICH passes the whole environment on.
+        return [] if self.is_mpich else [word for name in names for word in ("-x", name)]
 
-    def _exports_of_user(self):
+    def _exports_of_user(self) -> list[str]:
         """The options '-x NAME' or '-x NAME=VALUE' in MPIRUN."""
         options = zip(self._words, self._words[1:])
         return [word for option, value in options if option == "-x" for word in (option, value)]
 
-    def command_with_feeders(self, ranks, hosts, program_hosts, variables=()):
+    def command_with_feeders(
+        self,
+        ranks: int,
+        hosts: str | os.PathLike[str],
+        program_hosts: str | os.PathLike[str],
+        variables: Collection[str] = (),
+    ) -> tuple[list[str], list[str]]:
         """
         Starts a feeder on each node of a host file, and `ranks` ranks on the slots of another one. All get the same
         variables. Returns what stands in front of options for all of them, and what follows these in front of the
@@ -86,13 +99,14 @@ class Launcher:
         nodes = host_file.nodes(hosts)
         _check_pairs(hosts, nodes, max(len(nodes), ranks))
         # Open MPI does not mix --host and --hostfile.
-        feeders = [*self.command(len(nodes), None, variables), "--host", ",".join(f"{node}:1" for node in nodes)]
+        exports = self.exports(variables)
+        feeders = [*self.command(len(nodes)), *exports, "--host", ",".join(f"{node}:1" for node in nodes)]
         slots = ",".join(f"{node}:{slots}" for node, slots in host_file.read(program_hosts))
-        exports = [*self._exports_of_user(), *self._exports(variables)]
-        return feeders, [str(feeder), ":", "-n", str(ranks), *exports, "--host", slots]
+        of_ranks = [*self._exports_of_user(), *exports]
+        return feeders, [str(feeder), ":", "-n", str(ranks), *of_ranks, "--host", slots]
 
     @staticmethod
-    def temporary_files_in(folder, memory):
+    def temporary_files_in(folder: str | os.PathLike[str], memory: str | os.PathLike[str] | None) -> dict[str, str]:
         """
         Variables of Open MPI, version 4 and 5: what a killed mpirun leaves on this node is in these folders; `memory`
         is on tmpfs.
@@ -100,7 +114,7 @@ class Launcher:
         of_processes = dict.fromkeys(("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base"), str(folder))
         return {**of_processes, "OMPI_MCA_btl_vader_backing_directory": str(memory)}
 
-    def files_of_ranks(self, folder, ranks):
+    def files_of_ranks(self, folder: pathlib.Path, ranks: int) -> tuple[list[str], pathlib.Path | None]:
         """
         Options with which Open MPI writes each rank's stderr into a file below `folder`, too. (Its --tag-output loses
         lines.) Returns them and the folder, which is another one if MPIRUN names it, and None if there are no files.
@@ -117,7 +131,7 @@ class Launcher:
             (of_rank / "stdout").symlink_to(os.devnull)
         return [option, str(folder)], folder
 
-    def on_each_node(self, hosts, command):
+    def on_each_node(self, hosts: str, command: Iterable[object]) -> None:
         """Runs a command once on each node of a host file, for at most half a minute. Its output goes to stderr."""
         if self.is_mpich:
             nodes = host_file.nodes(hosts)
@@ -131,7 +145,7 @@ class Launcher:
         )
 
 
-def _check_pairs(hosts, nodes, pairs):
+def _check_pairs(hosts: str | os.PathLike[str], nodes: list[str], pairs: int) -> None:
     """
     The Supplier fills the slots of the host file in their order, the feeders deal the pairs among themselves. Raises
     Failure if a node would get other pairs from one than from the other.

@@ -3,8 +3,10 @@
 One thread does it all. The handler only notes a signal. `Sides.wait` reports it later, so no signal interrupts a start.
 """
 
+from __future__ import annotations
+
 import contextlib
-import ctypes
+import functools
 import os
 import pathlib
 import selectors
@@ -12,27 +14,23 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
-_libc = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1
+from . import signals
+
 _KEPT_LINES = 1000
 _ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
-def end_with_parent():
-    """For preexec_fn: this process gets SIGTERM when the command dies, however it dies."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+def ties() -> dict[str, Any]:
+    """Arguments of Popen, of which the process gets SIGTERM when this command dies, however it dies."""
+    return {"preexec_fn": functools.partial(signals.end_with_parent, os.getpid(), signal.SIGTERM)}
 
 
-def signal_name(status):
+def signal_name(status: int) -> str | None:
     """The name of the signal in an exit status of 128 + its number, or None: exit(-1) has status 255."""
     number = status - 128
-    if not 0 < number < signal.NSIG:
-        return None
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # Most real-time signals have no name.
-        return f"signal {number}"
+    return signals.name(number) if 0 < number < signal.NSIG else None
 
 
 class Output:
@@ -128,7 +126,7 @@ class Sides:
             settings["stderr"] = subprocess.STDOUT if relay == "both" else subprocess.PIPE
         if relay == "both" or notice:
             settings["stdout"] = subprocess.PIPE
-        settings.update(start_new_session=True, preexec_fn=end_with_parent)
+        settings.update(start_new_session=True, **ties())
         process = subprocess.Popen(list(map(str, command)), **settings)
         side = self._sides[name] = Side(process)
         if relay:

@@ -132,13 +132,15 @@ class Run:
         environment.
         """
         options = self._options
-        feeder = []
+        exported = config_files.exported(variables)
+        feeder: list[str] = []
         if options.program_hosts:
             command, feeder = self._launcher.command_with_feeders(
-                options.ranks, options.hosts, options.program_hosts, variables
+                options.ranks, options.hosts, options.program_hosts, exported
             )
         else:
-            command = self._launcher.command(options.ranks, options.hosts, variables)
+            command = self._launcher.command(options.ranks, options.hosts)
+            command += self._launcher.exports(exported)
         environment = config_files.environment(self._configs[0], self._configs[1], options.timeout)
         environment.update(variables)
         if self._launcher.is_mpich:
@@ -153,7 +155,8 @@ class Run:
             environment.update(self._launcher.temporary_files_in(work, self._of_mpi))
         # Every node sees the folder of the config files.
         shared = os.path.dirname(os.path.abspath(self._configs[0])) if options.hosts else work
-        of_ranks, files = [], None
+        of_ranks: list[str] = []
+        files = None
         if os.access(shared, os.W_OK):
             made = self._make_folder(shared)
             of_ranks, folder = self._launcher.files_of_ranks(made, options.ranks + self._feeders())

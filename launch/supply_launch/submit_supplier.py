@@ -10,7 +10,7 @@ import urllib.parse
 import uuid
 
 from .command import Failure, Parser, heap_size, number_of
-from .processes import Sides, end_with_parent, signal_name
+from .processes import Sides, signal_name, ties
 from .spark import NO_PERF_DATA, Spark, java
 
 DESCRIPTION = """\
@@ -67,7 +67,7 @@ def main(arguments):
         [*of_jar, "supply.yarn.Submission", options.memory, spark.home, *user_conf, *local_files, *others],
         env=environment,
         stdout=subprocess.PIPE,
-        preexec_fn=end_with_parent,
+        **ties(),
         check=False,
     )
     if checked.returncode:

@@ -11,7 +11,7 @@ import tempfile
 
 from . import places
 from .command import Failure, Parser
-from .processes import end_with_parent
+from .processes import ties
 from .spark import Spark
 
 HELP = """\
@@ -82,13 +82,7 @@ def _check_spark(contract, options):
     fix = "does SPARK_HOME have the Spark, and JAVA_HOME the Java, that the README names?\n"
     try:
         done = subprocess.run(
-            command,
-            env=environment,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=TIMEOUT,
-            preexec_fn=end_with_parent,
+            command, env=environment, capture_output=True, encoding="utf-8", errors="replace", timeout=TIMEOUT, **ties()
         )
     except subprocess.TimeoutExpired:
         return f"failed\tspark\tspark-submit did not end within {TIMEOUT} s\t{fix}"

@@ -31,5 +31,5 @@ def test_a_host_with_two_lines(tmp_path):
 
 
 def test_a_missing_file(tmp_path):
-    with pytest.raises(Failure, match="cannot be read: No such file or directory"):
+    with pytest.raises(Failure, match="cannot read the host file .*: No such file or directory"):
         host_file.read(tmp_path / "hosts")

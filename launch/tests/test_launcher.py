@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from supply_launch import last_words, places
+from supply_launch import config_files, last_words, places
 from supply_launch.command import Failure
 from supply_launch.mpi import Launcher
 from waiting import wait_until
@@ -39,7 +39,7 @@ def test_a_variable_of_the_user_reaches_feeders_and_ranks(hosts, printing_feeder
     # mpirun's own environment does not have it.
     monkeypatch.setenv("MPIRUN", "mpirun -x GREETING=hello")
     nodes = hosts("hosts", "localhost slots=2\n")
-    command, feeder = Launcher().command_with_feeders(2, nodes, nodes)
+    command, feeder = Launcher().command_with_feeders(2, nodes, nodes, config_files.exported())
     environment = {**os.environ, "SUPPLY_MAPPED_FILES": "m", "SUPPLY_NAMED_PIPES": "n", "SUPPLY_TIMEOUT": "600"}
     environment.pop("GREETING", None)
     output = subprocess.run(
@@ -58,7 +58,7 @@ def test_each_side_of_the_colon_exports_the_variables(hosts, printing_feeder, mo
     monkeypatch.setenv("MPIRUN", "mpirun")
     monkeypatch.setenv("SUPPLY_RESULTS_FOLDER", "/results")
     nodes = hosts("hosts", "localhost slots=2\n")
-    command, feeder = Launcher().command_with_feeders(2, nodes, nodes, ["MORE"])
+    command, feeder = Launcher().command_with_feeders(2, nodes, nodes, config_files.exported(["MORE"]))
 
     def exported(words):
         return {name for option, name in zip(words, words[1:]) if option == "-x"}
@@ -98,6 +98,36 @@ def test_slots_that_are_not_the_pairs_of_the_feeders(hosts, printing_feeder, tex
     with pytest.raises(Failure) as raised:
         Launcher().command_with_feeders(8, file, file)
     assert str(raised.value) == f"{file}: {words}"
+
+
+def test_mpirun_is_split_as_a_shell_does(monkeypatch, tmp_path):
+    folder = tmp_path / "my mpi"
+    folder.mkdir()
+    (folder / "mpirun").symlink_to(shutil.which("mpirun"))
+    monkeypatch.setenv("MPIRUN", f"'{folder}/mpirun' -x 'GREETING=good morning'")
+    command = [*Launcher().command(1), "sh", "-c", "echo rank $GREETING"]
+    assert (
+        subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == "rank good morning\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("mpirun", "words"),
+    [
+        ("no-such-mpirun --verbose", "there is no 'no-such-mpirun' on PATH: install Open MPI or MPICH, or set MPIRUN"),
+        ("mpirun -x 'A=b", "MPIRUN is 'mpirun -x 'A=b', which no shell could split: No closing quotation"),
+        ("{tmp}/of another machine", "'{tmp}/of --version' does not start: Exec format error"),
+        ("true", "'true' is neither Open MPI's mpirun nor MPICH's mpiexec: name one of them in MPIRUN"),
+    ],
+    ids=["missing", "quotation", "format", "other"],
+)
+def test_a_mpirun_that_is_none(monkeypatch, tmp_path, mpirun, words):
+    (tmp_path / "of").write_bytes(b"\x7fELF, but no more")
+    (tmp_path / "of").chmod(0o755)
+    monkeypatch.setenv("MPIRUN", mpirun.format(tmp=tmp_path))
+    with pytest.raises(Failure) as raised:
+        Launcher()
+    assert str(raised.value).startswith(words.format(tmp=tmp_path))
 
 
 # Writes 4 MiB, waits until it may continue, and says why it fails.

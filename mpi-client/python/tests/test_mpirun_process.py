@@ -8,7 +8,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from supply.spark.mpirun import Mpirun, MpirunEnded, command  # noqa: E402
+from supply.spark.mpirun import Mpirun, MpirunEnded  # noqa: E402
+
+from supply_launch.mpi import Launcher  # noqa: E402
 
 LIMIT_SECONDS = 60
 # Says that it runs, and ends when it may.
@@ -26,7 +28,7 @@ def test_mpirun_outlives_the_thread_that_starts_it(tmp_path):
     made = []
 
     def start():
-        made.append(Mpirun(command(1, None), [sys.executable, "-c", RANK, str(tmp_path)], {}, posted.put))
+        made.append(Mpirun([*Launcher().command(1), sys.executable, "-c", RANK, str(tmp_path)], {}, posted.put))
         while not (tmp_path / "runs").exists() and posted.empty():
             threading.Event().wait(0.05)
 
@@ -43,7 +45,7 @@ def test_mpirun_outlives_the_thread_that_starts_it(tmp_path):
 
 
 def test_a_command_that_cannot_start(monkeypatch):
-    mpirun = command(1, None)
+    command = [*Launcher().command(1), "true"]
     monkeypatch.setattr(sys, "executable", "/no/python")
     with pytest.raises(FileNotFoundError):
-        Mpirun(mpirun, ["true"], {}, lambda ended: None)
+        Mpirun(command, {}, lambda ended: None)

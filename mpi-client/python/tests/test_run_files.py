@@ -82,3 +82,10 @@ def test_the_space_for_the_rings(tmp_path, size, fits):
             RunFiles(str(tmp_path), "run", ("train",), 1).require_space(2, "node")
     finally:
         subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_a_folder_that_the_config_files_cannot_express(tmp_path):
+    folder = tmp_path / "my files"
+    folder.mkdir()
+    with pytest.raises(RunError, match="'.*my files/run' holds white space or '#'"):
+        RunFiles(str(folder), "run", ("train",), 1).write_config()

@@ -12,7 +12,6 @@ prepare_environment()
 pytest.importorskip("pyspark")
 
 from supply.spark import RankError, RunError, Supplier, checks  # noqa: E402
-from supply.spark.host_file import read_host_file  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16
 
@@ -45,13 +44,6 @@ def hosts(folder, slots):
     file = folder / "hosts"
     file.write_text(f"# this machine\nlocalhost slots={slots}\n")
     return file
-
-
-def test_a_host_with_two_lines(tmp_path):
-    file = tmp_path / "hosts"
-    file.write_text("localhost\nlocalhost\n")
-    with pytest.raises(RunError, match="hosts:2: localhost has a line already: write one line for each host"):
-        read_host_file(file)
 
 
 def test_ranks_of_a_host_file_use_mpi(run, tmp_path, capfd):

@@ -12,10 +12,10 @@ import signal
 from typing import BinaryIO
 
 from supply.ranks.control import connect
-from supply.ranks.die_with_parent import die_with_parent
 from supply.ranks.messages import KeeperStarted, Stop
 from supply.ranks.output import Forwarder
 from supply.ranks.run_files import RunFiles
+from supply_launch.signals import end_with_parent
 
 
 def start_keeper(rank: int, files: RunFiles) -> None:
@@ -61,7 +61,7 @@ def _keep(rank_process: int, rank: int, files: RunFiles, streams: dict[str, Bina
         forwarder = Forwarder(driver, rank, streams)
         # It exits if the rank has ended already. The rank's output must still be sent.
         with contextlib.suppress(SystemExit):
-            die_with_parent(rank_process, signal.SIGTERM)
+            end_with_parent(rank_process, signal.SIGTERM)
             signal.sigwait([signal.SIGTERM])
         # The driver says so before the ranks end.
         message = driver.receive_now()

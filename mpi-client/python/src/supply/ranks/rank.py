@@ -18,12 +18,12 @@ from supply.errors import SparkError, SupplyError, SupplyTimeoutError
 from supply.ranks import current, exceptions
 from supply.ranks.child_pickles import pickle_program_by_value
 from supply.ranks.control import KEY, Peer, connect
-from supply.ranks.die_with_parent import die_with_parent
 from supply.ranks.job import Job
 from supply.ranks.messages import Failure, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.process_group import end_process_group, hold_port, init_process_group
 from supply.ranks.words import in_words_of_run
 from supply.shared_memory import fix
+from supply_launch.signals import end_with_parent
 
 if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
@@ -39,7 +39,7 @@ class Stopped(BaseException):
 
 
 def main() -> int:
-    die_with_parent(int(os.environ.pop("SUPPLY_PARENT")))
+    end_with_parent(int(os.environ.pop("SUPPLY_PARENT")), signal.SIGKILL)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     driver = connect()
     # Programs that the function starts, and tools that record the environment, must not get it.

@@ -7,10 +7,13 @@ import pathlib
 import platform
 import shutil
 import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from supply.errors import RunError
+from supply.launching import launch_errors
 from supply.shared_memory import fix, space
+from supply_launch import config_files, host_file
 
 # What libsupply takes if the config line has no sizes (docs/CONFIG-FILES.md).
 _DEFAULT_BLOCKS, _DEFAULT_BLOCK = 4, 2 << 20
@@ -63,12 +66,16 @@ class RunFiles:
             return
         if of_driver:
             self._driver_mark.touch()
-        sizes = "".join(f" {name}={size}" for name, size in (("ring", self.ring), ("block", self.block)) if size)
         for kind in self.kinds:
-            mapped, pipes = map(pathlib.Path, self.config(kind))
-            pairs = [self.pair_folder / f"{kind}-{i}" for i in range(self.pairs)]
-            mapped.write_bytes(os.fsencode("".join(f"{pair}.mapped{sizes}\n" for pair in pairs)))
-            pipes.write_bytes(os.fsencode("".join(f"{pair}.request {pair}.notification\n" for pair in pairs)))
+            pairs = [str(self.pair_folder / f"{kind}-{i}") for i in range(self.pairs)]
+            with launch_errors():
+                texts = config_files.lines(pairs, ring=self.ring, block=self.block)
+            for path, text in zip(self.config(kind), texts, strict=True):
+                pathlib.Path(path).write_bytes(os.fsencode(text))
+
+    def write_hosts(self, hosts: Mapping[str, Sequence[int]]) -> None:
+        """Writes the host file. hosts: the ranks of each host."""
+        host_file.write(self.host_file, ((host, len(ranks)) for host, ranks in hosts.items()))
 
     def make_pair_folder(self) -> None:
         """Does nothing if another process of this user has made it."""

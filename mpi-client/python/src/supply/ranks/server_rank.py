@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from supply.ranks.control import KEY, connect
-from supply.ranks.die_with_parent import die_with_parent
 from supply.ranks.messages import RankStarted
 from supply.ranks.mpi_node import prepare_rank
+from supply_launch.signals import end_with_parent
 
 
 def main(server: list[str]) -> None:
     if not prepare_rank():
         sys.exit(1)
-    die_with_parent(int(os.environ.pop("SUPPLY_PARENT")))
+    end_with_parent(int(os.environ.pop("SUPPLY_PARENT")), signal.SIGKILL)
     driver = connect()
     # Routines, and tools that record the environment, must not get it.
     del os.environ[KEY]

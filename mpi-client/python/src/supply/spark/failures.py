@@ -17,6 +17,7 @@ from supply.ranks.messages import Failure, RankEnded
 from supply.ranks.words import in_words_of_run
 from supply.shared_memory import FOLDER
 from supply.spark.cancellable import is_timeout
+from supply_launch import signals
 
 
 class Priority(IntEnum):
@@ -62,16 +63,9 @@ def of_rank(failure: Failure) -> Cause:
     return Cause(priority, RankError(text, failure.rank, failure.host), exceptions.loaded(failure.raised))
 
 
-def signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # Most real-time signals have no name.
-        return f"signal {number}"
-
-
 def of_process(ended: RankEnded) -> Cause:
     if ended.status < 0:
-        how = f"was killed by {signal_name(-ended.status)}"
+        how = f"was killed by {signals.name(-ended.status)}"
         if ended.status == -signal.SIGKILL:
             how += " (perhaps because the node or its container ran out of memory)"
         if ended.status == -signal.SIGBUS:

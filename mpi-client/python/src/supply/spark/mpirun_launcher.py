@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from supply.errors import RunError
+from supply.launching import launch_errors
 from supply.ranks import python_path
 from supply.ranks.control import Peer, require_files
 from supply.ranks.messages import Failure, KeeperStarted, NodeFailed, RankEnded, RankStarted, Result, Stop
@@ -16,9 +17,11 @@ from supply.ranks.mpi_spec import MpiSpec
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
-from supply.spark.mpirun import Mpirun, MpirunEnded, command, files_of_mpi
+from supply.spark.mpirun import Mpirun, MpirunEnded
 from supply.spark.placement import gpus_of_hosts, wait_for_slots
 from supply.spark.spark_jobs import SparkJobs
+from supply_launch import signals
+from supply_launch.mpi import Launcher
 
 
 class MpirunLauncher:
@@ -37,7 +40,11 @@ class MpirunLauncher:
         self._ranks = ranks
         self._module = module
         self._arguments = arguments
-        self._command = command(ranks, host_file)
+        with launch_errors():
+            self._mpi = Launcher()
+            # Its default is one rank for each core. In the allocation of a job of Slurm, that says how many.
+            is_alone = host_file is None and "SLURM_JOB_ID" not in os.environ
+            self._command = self._mpi.command(ranks, host_file, oversubscribe=is_alone)
         self._slot_hosts: list[str] = []
         self._spark_hosts: list[str] = []
         self._gpus: dict[str, str] = {}
@@ -76,9 +83,10 @@ class MpirunLauncher:
         gpus = {} if "CUDA_VISIBLE_DEVICES" in environment else self._gpus
         of_run = MpiSpec(files, self._spark_hosts, gpus).environment()
         program = [sys.executable, "-u", "-m", self._module, *self._arguments]
-        self._mpirun = Mpirun(
-            self._command, program, {**files_of_mpi(files.pair_folder), **of_python, **environment, **of_run}, post
-        )
+        # If ranks or mpirun are killed, Open MPI leaves its files: they go with this folder.
+        of_mpi = Launcher.temporary_files_in(files.pair_folder, files.pair_folder)
+        of_ranks = {**of_mpi, **of_python, **environment, **of_run}
+        self._mpirun = Mpirun([*self._command, *self._mpi.exports(of_ranks), *program], of_ranks, post)
 
     def handle(self, peer: Peer | None, message: Any) -> Cause | None:
         if isinstance(message, KeeperStarted) and peer is not None:
@@ -107,7 +115,7 @@ class MpirunLauncher:
         if self._stopping or len(self._returned) == self._ranks:
             return None
         if ended.status < 0:
-            return Cause(Priority.PROCESS, RunError(f"mpirun was killed by {failures.signal_name(-ended.status)}"))
+            return Cause(Priority.PROCESS, RunError(f"mpirun was killed by {signals.name(-ended.status)}"))
         if ended.status == 0 and self._started.keys() - self._returned - set(self._ended):
             # The driver may still be reading their results.
             return None

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from supply.errors import RunError
-from supply.spark.host_file import read_host_file
+from supply.launching import launch_errors
+from supply_launch import host_file as host_files
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,7 @@ def find_rank_files(
 ) -> RankFiles:
     """None: as SUPPLY_RANKS, SUPPLY_MAPPED_FILES, SUPPLY_NAMED_PIPES and SUPPLY_HOSTS say."""
     host_file = hosts or environment.get("SUPPLY_HOSTS")
-    number = (
-        ranks
-        or environment.get("SUPPLY_RANKS")
-        or (sum(slots for _, slots in read_host_file(host_file)) if host_file else None)
-    )
+    number = ranks or environment.get("SUPPLY_RANKS") or (_slots(host_file) if host_file else None)
     files = mapped_files or environment.get("SUPPLY_MAPPED_FILES"), named_pipes or environment.get("SUPPLY_NAMED_PIPES")
     for value, name, variable in (
         (number, "ranks", "SUPPLY_RANKS"),
@@ -53,6 +50,11 @@ def find_rank_files(
         raise RunError(f"SUPPLY_RANKS is '{number}', must be a number of ranks") from None
     mapped, pipes = map(_absolute, files)
     return RankFiles(count, mapped, pipes, _absolute(host_file) if host_file else None, results_folder)
+
+
+def _slots(path: str | os.PathLike[str]) -> int:
+    with launch_errors():
+        return sum(slots for _, slots in host_files.read(path))
 
 
 def _absolute(path: str | os.PathLike[str] | None) -> str:

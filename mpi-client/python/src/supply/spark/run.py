@@ -19,7 +19,6 @@ from supply.spark import failures
 from supply.spark.cancellable import run_cancellable
 from supply.spark.driver_addresses import driver_addresses
 from supply.spark.failures import Cause, Priority
-from supply.spark.host_file import write_host_file
 from supply.spark.launcher import Launcher
 from supply.spark.placement import what_holds_slots
 from supply.spark.progress import ProgressBar
@@ -247,7 +246,7 @@ class Run:
 
     def _supply(self, hosts: dict[str, list[int]]) -> None:
         self._supplies = True
-        write_host_file(self._files.host_file, hosts)
+        self._files.write_hosts(hosts)
         for data in self._supplied:
             self._jobs.supply(data, self._file_options(data.kind))
 

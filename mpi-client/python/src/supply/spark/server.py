@@ -14,7 +14,6 @@ from supply.ranks.messages import Output, Stop
 from supply.ranks.run_files import RunFiles
 from supply.spark.driver_addresses import driver_addresses
 from supply.spark.failures import Cause
-from supply.spark.host_file import write_host_file
 from supply.spark.mpirun import MpirunEnded
 from supply.spark.mpirun_launcher import MpirunLauncher
 
@@ -101,7 +100,7 @@ class Server:
                 f"driver at {driver_addresses(context)[1]}, set spark.driver.host"
             )
         if not context._jsc.sc().isLocal():
-            write_host_file(self._files.host_file, hosts)
+            self._files.write_hosts(hosts)
 
     def _output(self) -> str:
         with self._changed:
