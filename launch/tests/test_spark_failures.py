@@ -132,7 +132,16 @@ def test_fewer_task_slots_than_ranks(both_sides_fail, entries):
 
 @pytest.mark.parametrize(
     "option, value",
-    [("--storage-level", "MEMORY"), ("--partitions", "0"), ("--epochs", "0"), ("--block-elements", "-1")],
+    [
+        ("--storage-level", "MEMORY"),
+        ("--partitions", "0"),
+        ("--epochs", "0"),
+        ("--block-elements", "-1"),
+        ("--epochs", "many"),
+        ("--epoch", "3"),
+        ("--shuffle-buffer", "-5"),
+        ("--lmdb-cache", "/cache"),
+    ],
 )
 def test_an_option_with_a_wrong_value(both_sides_fail, entries, option, value):
     text = both_sides_fail(entries, option, value)

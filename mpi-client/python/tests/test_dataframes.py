@@ -125,7 +125,7 @@ def test_a_frame_without_rows_is_supplied(files, spark):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("map", ["'lookup' is map<bigint,string>", "'pair' is struct<id:bigint>", "cast it to"]),
+        ("map", ["'lookup' is map<bigint,string>, use lookup[KEY]", "'pair' is struct<id:bigint>, use pair.id"]),
         ("indeterminate", ["Spark may compute other rows each time", "write it to files first"]),
         ("uneven-lists", ["column 'list' has an array of", "they must all have the same length"]),
     ],

@@ -4,11 +4,10 @@ import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.storage.StorageLevel
 import picocli.CommandLine
-import picocli.CommandLine.ParameterException
 
-import supply.core.{BuiltFor, ConfigException, FailureText, RankEndedException, RankException, SupplyException, UsageError}
+import supply.core.{BuiltFor, ConfigException, FailureText, NamedOptions, RankEndedException, RankException, SupplyException, UsageError}
 import supply.data.Source
-import supply.driver.{InPlaceHint, LmdbOpener, Report, RunPlan, SupplierOptions, SupplyJob}
+import supply.driver.{InPlaceHint, LmdbOpener, Report, RunPlan, SupplierOptions, SupplyJob, WaitingRanks}
 import supply.plan.Hostfile
 import supply.sources.DatumBatchSource
 import supply.sources.lmdb.LmdbSource
@@ -17,6 +16,9 @@ import supply.sources.lmdb.LmdbSource
 object Supplier {
   /** Exit status if a rank did not come, stalled, stopped or died: the cause is on its side. */
   private val RankFailed = 3
+
+  /** Exit status if an option is unknown or missing, or is no number. */
+  private val Misread = 2
 
   def main(arguments: Array[String]): Unit = {
     val status = if (BuiltFor.mismatch == null) start(arguments) else refuse()
@@ -29,18 +31,28 @@ object Supplier {
   }
 
   private def start(arguments: Array[String]): Int = {
-    val commandLine = new CommandLine(new SupplierOptions)
-    try {
-      commandLine.parseArgs(arguments: _*)
-      if (commandLine.isUsageHelpRequested) {
-        commandLine.usage(System.out)
-        0
-      } else supply(commandLine.getCommand[SupplierOptions])
-    } catch {
-      case e: ParameterException =>
-        System.err.println(s"supplier: error: ${UsageError.text(e)}")
-        2
+    val options = new SupplierOptions
+    val commandLine = new CommandLine(options)
+    val misread = read(commandLine, options, arguments)
+    if (commandLine.isUsageHelpRequested) {
+      commandLine.usage(System.out)
+      0
+    } else misread match {
+      case Some(error) if options.run.ranksToNotify.isEmpty =>
+        System.err.println(s"supplier: error: ${error.getMessage}")
+        Misread
+      // Spark also notifies the ranks of an option that is wrong.
+      case _ => supply(options)
     }
+  }
+
+  /** Reads what can be read; returns the first mistake. */
+  private def read(commandLine: CommandLine, options: SupplierOptions,
+      arguments: Array[String]): Option[ConfigException] = {
+    val misread = NamedOptions.read(commandLine, arguments.toSeq).map(e =>
+      e -> new ConfigException(UsageError.text(e), e))
+    options.run.noteMisread(misread)
+    misread.headOption.map(_._2)
   }
 
   private def supply(options: SupplierOptions): Int = {
@@ -63,11 +75,15 @@ object Supplier {
         // A SupplyException says everything in its message; any other error needs its stack trace.
         if (!e.isInstanceOf[SupplyException]) e.printStackTrace()
         System.err.println(s"supplier: error: ${FailureText.of(e)}")
-        val status = exitStatus(e)
+        val status = if (options.run.isMisread) Misread else exitStatus(e)
         // In cluster mode YARN reports what main() throws, not its output or exit status.
         if (sc.deployMode == "cluster") throw new RunFailed(status, FailureText.of(e))
         status
-    } finally sc.stop()
+    } finally {
+      // The error is out. Ranks that come a moment later must have it, too.
+      WaitingRanks.awaitNotices()
+      sc.stop()
+    }
   }
 
   private[cli] def exitStatus(failure: Throwable): Int = failure match {
@@ -86,8 +102,9 @@ object Supplier {
    */
   def run(sc: SparkContext, arguments: Array[String]): String = {
     val options = new SupplierOptions
-    try new CommandLine(options).parseArgs(arguments: _*)
-    catch { case e: ParameterException => throw new ConfigException(UsageError.text(e), e) }
+    val misread = read(new CommandLine(options), options, arguments)
+    // Else the run throws it, when the ranks know.
+    misread.filter(_ => options.run.ranksToNotify.isEmpty).foreach(throw _)
     run(sc, options)
   }
 
@@ -103,7 +120,7 @@ object Supplier {
           s"--in-place reads the LMDB where it lies, and --storage-level ${options.storageLevel} would copy it: use one of the two")
         val lmdb = LmdbOpener.open(sc, options.lmdb, partitions, options.skipKeys.toSeq,
           Hostfile(Option(options.run.pairs.hosts), options.run.ranks),
-          options.cache.settings(options.run.timeout))
+          options.cache, options.run.timeout)
         if (level == StorageLevel.NONE) {
           if (!options.inPlace) InPlaceHint.show(lmdb, "--in-place")
           new LmdbSource(lmdb, options.inPlace): Source

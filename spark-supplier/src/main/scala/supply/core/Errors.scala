@@ -31,11 +31,9 @@ final class MisplacedException(message: String) extends SupplyException(message,
 final class RankException(message: String, override val isTimeout: Boolean = false)
     extends SupplyException(message, null, retry = false)
 
-/** Another attempt of the same task holds the pair. */
-final class PairHeldException(message: String)
-    extends SupplyException(message, null, retry = false) {
-  override def isTimeout: Boolean = true
-}
+/** Another attempt of the same task, or another run, holds the pair. */
+final class PairHeldException(message: String, override val isTimeout: Boolean = false)
+    extends SupplyException(message, null, retry = false)
 
 /** The rank failed or died before it had all its data. */
 final class RankEndedException(message: String, override val isTimeout: Boolean = false)

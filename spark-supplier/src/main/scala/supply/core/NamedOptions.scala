@@ -1,19 +1,30 @@
 package supply.core
 
+import scala.jdk.CollectionConverters._
+
 import picocli.CommandLine
 import picocli.CommandLine.ParameterException
 
 /** Options of a DataFrame's reader or writer: names without dashes. */
 private[supply] object NamedOptions {
   /** Sets them in `declared`, an object with picocli's annotations, and returns it. */
-  def parse[A](declared: A, options: Map[String, String]): A = {
-    try new CommandLine(declared).parseArgs(options.toSeq.sorted.map { case (name, value) =>
-        s"--$name=$value"
-      }: _*)
-    catch {
-      case e: ParameterException =>
-        throw new ConfigException(UsageError.text(e, "docs/DATAFRAMES.md lists the options"), e)
-    }
+  def parse[A <: AnyRef](declared: A, options: Map[String, String]): A = {
+    read(declared, options).headOption.foreach(e => throw wrong(e))
     declared
   }
+
+  /** The same as far as they can be read; returns what is wrong with the others. */
+  def read(declared: AnyRef, options: Map[String, String]): Seq[ParameterException] =
+    read(new CommandLine(declared),
+      options.toSeq.sorted.map { case (name, value) =>
+        s"--$name=$value"
+      })
+
+  def read(line: CommandLine, arguments: Seq[String]): Seq[ParameterException] = {
+    line.getCommandSpec.parser.collectErrors(true)
+    line.parseArgs(arguments: _*).errors.asScala.toSeq.collect { case e: ParameterException => e }
+  }
+
+  def wrong(e: ParameterException): ConfigException =
+    new ConfigException(UsageError.text(e, "docs/DATAFRAMES.md lists the options"), e)
 }

@@ -31,7 +31,7 @@ final class LmdbDataSource extends RelationProvider with DataSourceRegister {
       context,
       // It is not known yet which executors will read it: one of them plans the partitions.
       LmdbOpener.open(sc, options.path, partitions, options.keysToSkip, Hostfile.oneNode(1),
-        options.cache.settings(options.timeout)),
+        options.cache, options.timeout),
       options.inPlace)
   }
 }

@@ -22,15 +22,18 @@ private[datasource] object StreamOptions {
     "exchange-fraction" -> "the ranks' program decides whether they exchange the rows of a batch",
     "uneven" -> "each row of a batch comes once")
 
-  def parse(options: Map[String, String]): SupplySettings = {
+  /** As [[RunOptions.parse]]. */
+  def read(options: Map[String, String]): RunOptions =
+    RunOptions.parse(options.filterNot { case (name, _) => OfSpark(name.toLowerCase) })
+
+  /** Throws a ConfigException if `run`, which was read from `options`, is wrong for a stream. */
+  def settings(options: Map[String, String], run: RunOptions): SupplySettings = {
     if (options.contains("path")) throw new ConfigException(
       "start() takes no path: the ranks are named by mapped-files and named-pipes")
     options.keys.find(OfRuns.contains).foreach { name =>
       throw new ConfigException(s"option '$name' is for runs, not for streams: ${OfRuns(name)}")
     }
-    val settings = RunOptions.parse(options.filterNot { case (name, _) =>
-      OfSpark(name.toLowerCase)
-    }).settings
+    val settings = run.settings
     settings.check()
     settings
   }

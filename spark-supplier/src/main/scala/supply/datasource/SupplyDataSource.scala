@@ -15,8 +15,8 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import supply.core.{BuiltFor, ConfigException}
-import supply.driver.{LoadResults, RunOptions, SupplyJob}
-import supply.sources.rows.ListLengths
+import supply.driver.{LoadResults, RunOptions, SupplyJob, WaitingRanks}
+import supply.sources.rows.{ListLengths, RefusedColumns}
 
 /**
  * `df.write.format("supply").mode("append").option("ranks", 4)….save()`: supplies the rows of a
@@ -50,11 +50,27 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
     if (new CaseInsensitiveStringMap(options).containsKey(ResultsOptions.Name))
       results.getOrElse(throw new ConfigException(
           "a result has the columns that its ranks have written: read it without schema()"))
-    else new RanksTable(schema)
+    else {
+      requireSupplied(schema, options.asScala.toMap)
+      new RanksTable(schema)
+    }
+
+  /** Spark would refuse some types itself when it plans the write, and nobody would tell the ranks. */
+  private def requireSupplied(schema: StructType, options: Map[String, String]): Unit = {
+    requireBuiltForThisSpark()
+    new WaitingRanks(SparkSession.active.sparkContext, RunOptions.parse(options).ranksToNotify)
+      .notifiedOf(RefusedColumns.require(schema))
+  }
 
   override def createRelation(context: SQLContext, mode: SaveMode, options: Map[String, String],
       data: DataFrame): BaseRelation = {
     requireBuiltForThisSpark()
+    SupplyJob.run(context.sparkContext, RunOptions.parse(options),
+      check = () => checkWrite(mode, options))(_ => FrameSource.of(data, new ListLengths))
+    new SuppliedRelation(context, data.schema)
+  }
+
+  private def checkWrite(mode: SaveMode, options: Map[String, String]): Unit = {
     if (mode != SaveMode.Append) throw new ConfigException(
       "ranks are supplied with mode(\"append\"), and no other: there is nothing to replace")
     // Spark adds this option if the caller gives a path.
@@ -62,20 +78,20 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
       "save() takes no path: the ranks are named by mapped-files and named-pipes")
     if (options.contains(DataSourceUtils.PARTITIONING_COLUMNS_KEY))
       refusePartitionBy("the DataFrame")
-    SupplyJob.run(context.sparkContext, RunOptions.parse(options))(_ =>
-      FrameSource.of(data, new ListLengths))
-    new SuppliedRelation(context, data.schema)
   }
 
   /** `ds.writeStream.format("supply")….start()`: supplies each batch as an epoch. */
   override def createSink(context: SQLContext, options: Map[String, String],
       partitionColumns: Seq[String], mode: OutputMode): Sink = {
     requireBuiltForThisSpark()
-    if (mode != OutputMode.Append)
-      throw new ConfigException("a stream is supplied with outputMode(\"append\"), " +
-        s"not $mode: a rank keeps what it has had")
-    if (partitionColumns.nonEmpty) refusePartitionBy("each batch")
-    new StreamSink(context, StreamOptions.parse(options))
+    val run = StreamOptions.read(options)
+    new WaitingRanks(context.sparkContext, run.ranksToNotify).notifiedOf {
+      if (mode != OutputMode.Append)
+        throw new ConfigException("a stream is supplied with outputMode(\"append\"), " +
+          s"not $mode: a rank keeps what it has had")
+      if (partitionColumns.nonEmpty) refusePartitionBy("each batch")
+      new StreamSink(context, StreamOptions.settings(options, run))
+    }
   }
 
   private def refusePartitionBy(what: String): Nothing =

@@ -5,7 +5,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import supply.core.SourceException
 import supply.plan.Hostfile
-import supply.sources.cache.{CacheSettings, RemoteFile}
+import supply.sources.cache.{CacheSettings, LmdbCacheOptions, RemoteFile}
 import supply.sources.lmdb.{LmdbFile, LmdbPartition, LmdbRDD, Remote}
 
 /** Opens an LMDB for the tasks of a run: in place, or from copies if it is in HDFS. */
@@ -13,12 +13,16 @@ private[supply] object LmdbOpener {
   /**
    * `path` is one that every node sees, or a URI of a file system that Hadoop knows: then `hosts`
    * have their copies when this returns, and any other node fetches its copy when a task needs it. `skip`:
-   * keys whose values are no Datums.
+   * keys whose values are no Datums. `timeout`: how long an executor waits for the copy of another one.
    */
   def open(sc: SparkContext, path: String, partitions: Int, skip: Seq[String], hosts: => Hostfile,
-      cache: CacheSettings): LmdbRDD =
-    if (RemoteFile.isRemote(path)) fetch(sc, path, partitions, skip, hosts, cache)
-    else LmdbRDD.open(sc, RemoteFile.localPath(path), partitions, skip)
+      cache: LmdbCacheOptions, timeout: Double): LmdbRDD =
+    if (RemoteFile.isRemote(path))
+      fetch(sc, path, partitions, skip, hosts, cache.settings(timeout))
+    else {
+      cache.refuseFor(path)
+      LmdbRDD.open(sc, RemoteFile.localPath(path), partitions, skip)
+    }
 
   private def fetch(sc: SparkContext, uri: String, partitions: Int, skip: Seq[String],
       hosts: Hostfile, cache: CacheSettings): LmdbRDD = {

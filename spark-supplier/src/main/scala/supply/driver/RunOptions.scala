@@ -1,8 +1,9 @@
 package supply.driver
 
-import picocli.CommandLine.{Command, Mixin, Option => Opt}
+import picocli.CommandLine.{Command, Mixin, Option => Opt, ParameterException}
+import picocli.CommandLine.Model.OptionSpec
 
-import supply.core.{NamedOptions, Size}
+import supply.core.{ConfigException, NamedOptions, Size}
 import supply.executor.SupplySettings
 import supply.plan.{Shuffle, Uneven}
 
@@ -44,11 +45,10 @@ final class RunOptions {
   @Opt(
     names = Array("--shuffle-buffer"),
     paramLabel = "N",
-    defaultValue = "1024",
     description = Array(
       "With --shuffle elements, the number of elements from which the next one is drawn. Each task keeps them in " +
-        "memory. A buffer as large as a partition shuffles it fully. Default: ${DEFAULT-VALUE}."))
-  var shuffleBuffer: Int = _
+        "memory. A buffer as large as a partition shuffles it fully. Default: 1024."))
+  var shuffleBuffer: Integer = _
 
   @Opt(
     names = Array("--exchange-fraction"),
@@ -156,8 +156,29 @@ final class RunOptions {
         "If that run resumed an earlier one itself, give its LIST, a slash, and the new one. The ranks bring no positions."))
   var resumePositions: String = _
 
-  /** What a failure needs to reach the ranks, also one of the other settings. */
-  private[driver] def ranksToNotify: SupplySettings = SupplySettings(
+  private var misread = Seq.empty[(ParameterException, ConfigException)]
+
+  /** Notes options that could not be read, each with the error for the user. The others hold. */
+  private[supply] def noteMisread(errors: Seq[(ParameterException, ConfigException)]): Unit =
+    misread = errors
+
+  private[supply] def isMisread: Boolean = misread.nonEmpty
+
+  /**
+   * What a failure needs to reach the ranks, also one of the other settings. Its ranks are 0 if their
+   * number is not known. None: nothing names the files of the ranks.
+   */
+  private[supply] def ranksToNotify: Option[SupplySettings] =
+    if (pairs.mappedFiles == null || pairs.namedPipes == null) None
+    else if (misread.exists(error => isOfRanks(error._1))) Some(known.copy(ranks = 0))
+    else Some(known)
+
+  private def isOfRanks(error: ParameterException): Boolean = error.getArgSpec match {
+    case option: OptionSpec => option.longestName == "--ranks"
+    case _ => false
+  }
+
+  private def known: SupplySettings = SupplySettings(
     ranks = ranks,
     mappedFiles = pairs.mappedFiles,
     namedPipes = pairs.namedPipes,
@@ -167,11 +188,17 @@ final class RunOptions {
     waitForRank = waitForRank,
     residentFolder = Option(residentFolder))
 
-  /** Throws a ConfigException if a value is wrong. */
-  def settings: SupplySettings = ranksToNotify.copy(
+  /** Throws a ConfigException if an option could not be read, or a value is wrong. */
+  def settings: SupplySettings = {
+    misread.headOption.foreach(first => throw first._2)
+    all
+  }
+
+  private def all: SupplySettings = known.copy(
     epochs = epochs,
     seed = seed,
-    shuffle = Shuffle.named(shuffle, shuffleBuffer, Option(exchangeFraction).map(_.toDouble)),
+    shuffle = Shuffle.named(shuffle, Option(shuffleBuffer).map(_.toInt),
+      Option(exchangeFraction).map(_.toDouble)),
     uneven = Uneven.named(uneven),
     blockElements = Option(blockElements).map(_.toInt),
     resident = resident,
@@ -181,6 +208,13 @@ final class RunOptions {
 }
 
 object RunOptions {
-  /** Parses the options of a DataFrame's writer: names without dashes. */
-  def parse(options: Map[String, String]): RunOptions = NamedOptions.parse(new RunOptions, options)
+  /**
+   * Reads the options of a DataFrame's writer: names without dashes. What is wrong with them,
+   * `settings` says, because the ranks must be notified of it.
+   */
+  def parse(options: Map[String, String]): RunOptions = {
+    val run = new RunOptions
+    run.noteMisread(NamedOptions.read(run, options).map(e => e -> NamedOptions.wrong(e)))
+    run
+  }
 }

@@ -1,28 +1,17 @@
 package supply.driver
 
-import java.security.SecureRandom
 import java.util.concurrent.{CountDownLatch, TimeUnit}
-
-import scala.util.Try
-import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.SparkInternals
-import org.slf4j.LoggerFactory
 
-import supply.core.{ConfigException, Deadline, FailureText, SupplierEndedException, SupplyException}
+import supply.core.{ConfigException, SupplierEndedException, SupplyException}
 import supply.data.Source
 import supply.executor.{SupplySettings, TaskCounters, TaskReport, TaskSettings}
-import supply.failure.FailureBroadcast
 import supply.plan.{Hostfile, Plan}
 
 /** One run: supplies a source to all its ranks, or notifies every rank why not. */
 object SupplyJob {
-  private val log = LoggerFactory.getLogger("supply.driver.SupplyJob")
-
-  /** How long to wait for ranks that are just coming, if nobody should wait any longer. */
-  private val deliverySeconds = 2.0
-
   /** How long a JVM that is asked to end waits until the ranks are notified. */
   private val endSeconds = 10L
 
@@ -31,26 +20,20 @@ object SupplyJob {
    * that is not all its data. `open` runs here, so that waiting ranks learn of a failure in it.
    */
   def run(sc: SparkContext, settings: SupplySettings)(open: => Source): IndexedSeq[TaskReport] =
-    run(sc, settings, settings, None)(_ => open)
+    run(new WaitingRanks(sc, Some(settings)), sc, settings, None)(_ => open)
 
   /**
    * The same with options, whose values are checked here, so that waiting ranks learn of a mistake.
-   * `emptyError`: what is wrong if no rank gets any element; None: nothing is.
+   * `check` throws what else is wrong. `emptyError`: what is wrong if no rank gets any element; None:
+   * nothing is.
    */
-  def run(sc: SparkContext, options: RunOptions, emptyError: Option[String] = None)(
-      open: SupplySettings => Source): IndexedSeq[TaskReport] =
-    run(sc, options.ranksToNotify, options.settings, emptyError)(open)
+  def run(sc: SparkContext, options: RunOptions, emptyError: Option[String] = None,
+      check: () => Unit = () => ())(open: SupplySettings => Source): IndexedSeq[TaskReport] =
+    run(new WaitingRanks(sc, options.ranksToNotify), sc, { check(); options.settings }, emptyError)(
+      open)
 
-  private def run(sc: SparkContext, known: SupplySettings, checked: => SupplySettings,
+  private def run(ranks: WaitingRanks, sc: SparkContext, checked: => SupplySettings,
       emptyError: Option[String])(open: SupplySettings => Source): IndexedSeq[TaskReport] = {
-    // Where to notify ranks of a wrong option. What is wrong with the host file is said below.
-    val ranks = math.max(1, known.ranks)
-    var hosts = Try(Hostfile(known.hosts, ranks)).getOrElse(Hostfile.oneNode(ranks))
-    val deadline =
-      new Deadline(if (Deadline.isAllowed(known.timeout)) known.timeout else deliverySeconds)
-    val random = new SecureRandom
-    var run = 0L
-    while (run == 0) run = random.nextLong()
     @volatile var job = Option.empty[PinnedJob]
     @volatile var endedBefore = Option.empty[SupplyException]
     val over = new CountDownLatch(1)
@@ -71,14 +54,15 @@ object SupplyJob {
     try SparkInternals.beforeShutdown(() => end()) {
         val settings = checked
         settings.check()
-        hosts = settings.readHosts()
+        val hosts = settings.readHosts()
+        ranks.hosts = hosts
         ContainerMemory.require(sc, settings.configFiles, hosts)
         TaskSlots.require(sc, hosts, settings.timeout)
         val source = open(settings)
         val plan = RunPlan(sc, source, settings, hosts)
         val pinned =
           new PinnedJob(sc, source, plan,
-            taskSettings(settings, hosts, source, plan, run).copy(emptyError = emptyError))
+            taskSettings(settings, hosts, source, plan, ranks.run).copy(emptyError = emptyError))
         val progress = supplied(sc, pinned.counters, plan,
           plan.elementsOfAllEpochs(source.partitionElements))
         job = Some(pinned)
@@ -88,25 +72,8 @@ object SupplyJob {
       case e: Throwable =>
         // The interrupt would also end the wait for the ranks.
         if (endedBefore.isDefined) Thread.interrupted()
-        val cause = endedBefore.getOrElse(PlacedJob.causeOf(e))
-        if (!sc.isStopped) {
-          // A rank that is gone may come back if the run waits for it.
-          val attached =
-            if (known.waitForRank) Set.empty[Int] else job.fold(Set.empty[Int])(_.attachedRanks)
-          if (job.isEmpty)
-            log.warn("{}: waiting at most {} s for the ranks, to notify them",
-              FailureText.of(cause),
-              math.round(patience(cause, deadline)))
-          try FailureBroadcast.send(sc, known.configFiles, hosts, run, attached,
-              FailureText.of(cause),
-              patience(cause, deadline), known.residentFolder)
-          catch {
-            case NonFatal(second) =>
-              log.warn("not all ranks were notified of the failure: {}", FailureText.of(second))
-              cause.addSuppressed(second)
-          }
-        }
-        throw cause
+        throw ranks.failed(endedBefore.getOrElse(PlacedJob.causeOf(e)),
+          job.fold(Set.empty[Int])(_.attachedRanks))
     } finally over.countDown()
   }
 
@@ -127,12 +94,6 @@ object SupplyJob {
       beginsWithRest = plan.rest.isDefined,
       exchange = plan.exchange)
     tasks.copy(kept = settings.keep.map(KeptName(tasks.plan, source, tasks.blockElements, _)))
-  }
-
-  /** How long to wait for ranks that must be notified of that failure, in seconds. */
-  private[supply] def patience(cause: Throwable, deadline: Deadline): Double = cause match {
-    case _: SupplierEndedException => deliverySeconds
-    case _ => math.max(deliverySeconds, deadline.remainingNanos / 1e9)
   }
 
   private def supplied(sc: SparkContext, counters: TaskCounters, plan: Plan,

@@ -66,7 +66,11 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   /** Notifies the ranks why nothing more comes. */
   def fail(cause: Throwable): Unit = over {
     val known = PlacedJob.causeOf(cause)
-    deliver(known, SupplyJob.patience(known, deadline))
+    deliver(known,
+      known match {
+        case _: SupplierEndedException => WaitingRanks.deliverySeconds
+        case _ => math.max(WaitingRanks.deliverySeconds, deadline.remainingNanos / 1e9)
+      })
   }
 
   private def pinned(source: Source, part: StreamPart): Unit = {
@@ -101,9 +105,11 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
     } finally shutdown.close()
   }
 
-  private def deliver(cause: Throwable, wait: Double): Unit =
+  private def deliver(cause: Throwable, wait: Double): Unit = {
     FailureBroadcast.send(sc, settings.configFiles, hosts, run,
       if (settings.waitForRank) Set.empty else attached, FailureText.of(cause), wait)
+    ()
+  }
 
   /** A node without a free core gets its next signal. The others must not wait for it. */
   private def signal(): Unit = {

@@ -66,7 +66,8 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
   /** Keeps the blocks of the epoch resident, in the ring or in a file, if the user wants it. */
   private def keepForLater(planned: PlannedEpoch, inside: Option[(Int, Long)]): Unit = {
     val isWhole = !isRestOfEpoch(planned)
-    if (settings.user.resident && isWhole) pair.beginResident(planned.epoch)
+    if (settings.user.resident && isWhole && settings.hasEpochAfter(planned.epoch))
+      pair.beginResident(planned.epoch)
     residentFile.foreach { file =>
       if (inside.isDefined) file.resume()
       else if (isWhole && settings.usesFileAfter(planned.epoch)) file.begin()
@@ -186,6 +187,7 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
       val timed = new TimedCursor(cursor, clock)
       var at = 0L
       while (at < done && at < limit && timed.next()) at += 1
+      if (at < math.min(done, limit)) throw shorter(partition, at)
       while (at < limit && timed.next()) {
         // After the last element nothing comes whose order matters.
         if (at == done && done > 0 && !partition.isOrdered) throw unordered(partition, done)
@@ -200,6 +202,11 @@ final class PairSupply(rank: Int, pair: Pair, settings: TaskSettings, counters: 
     new SourceException(
       s"${pair.name}: cannot resume after element $done of partition ${partition.index}: Spark computes its rows in no " +
         "certain order (they come from a shuffle): start again, or write the data to files first, and supply these")
+
+  private def shorter(partition: PlannedPartition, elements: Long) =
+    new SourceException(
+      s"${pair.name}: cannot resume after element ${partition.done} of partition ${partition.index}: the partition has " +
+        s"$elements elements now. Resume with the data of the run that saved the position, or start without the position")
 
   private def changed(partition: PlannedPartition, share: Share) =
     new SourceException(s"${pair.name}: partition ${partition.index} had ${share.counted} elements when they were counted (--uneven), and has " +

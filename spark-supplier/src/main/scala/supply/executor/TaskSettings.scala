@@ -43,7 +43,9 @@ final case class TaskSettings(
 
   /** Whether the resident file has a use after that epoch: a later one, or a later run. */
   private[executor] def usesFileAfter(epoch: Int): Boolean =
-    kept.isDefined || epoch < user.epochs - 1
+    kept.isDefined || hasEpochAfter(epoch)
+
+  private[executor] def hasEpochAfter(epoch: Int): Boolean = epoch < user.epochs - 1
 
   /** The resident file of a rank of this node, if the user wants one. */
   private[executor] def residentFile(rank: Int, pair: Pair): Option[PairResidentFile] =

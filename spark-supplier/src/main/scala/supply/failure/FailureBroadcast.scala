@@ -5,50 +5,65 @@ import java.util.concurrent.TimeoutException
 import scala.collection.mutable
 import scala.concurrent.{Await, Future, Promise}
 import scala.concurrent.duration.DurationDouble
+import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.{DriverEndpoint, SparkInternals}
+import org.slf4j.LoggerFactory
 
 import supply.core.{JobGroup, PlacementException, Threads}
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 
-/** Notifies all ranks that Spark failed, by a job: each executor notifies all ranks of its node. */
+/**
+ * Notifies all ranks that Spark failed, by a job: each executor notifies all ranks of its node. The
+ * driver notifies those of its own node, too: it needs no core, and other jobs may hold all.
+ */
 private[supply] object FailureBroadcast {
+  private val log = LoggerFactory.getLogger("supply.failure.FailureBroadcast")
+
   /** How long Spark may take to start the tasks: without executors it waits for ever. */
   private val startSeconds = 10.0
 
   /**
-   * Returns when each node has notified its ranks. Waits at most `wait` seconds for the first rank,
-   * and not for one of `attached` (it had a task of this run) that has exited. Throws a
-   * TimeoutException if no rank came, a PlacementException if a node with ranks ran no task, and the
-   * job's own error. Removes the resident files of the run from `residentFolder`.
+   * Returns when each node has notified its ranks: those that were there, with those of `attached`.
+   * Waits at most `wait` seconds for the first rank, and not for one of `attached` (it had a task of this run) that has
+   * exited. Throws a TimeoutException if no executor has answered, a PlacementException if a node
+   * with ranks ran no task, and the job's own error. Removes the resident files of the run from
+   * `residentFolder`.
    */
   def send(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
       attached: Set[Int], text: String, wait: Double,
-      residentFolder: Option[String] = None): Unit =
+      residentFolder: Option[String] = None): Set[Int] =
     JobGroup(sc, s"supply-failure-${run.toHexString}", "notifying the ranks that Spark failed") {
       broadcast(sc, configFiles, hosts, run, attached, text, wait, residentFolder)
     }
 
   private def broadcast(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
-      attached: Set[Int], text: String, wait: Double, residentFolder: Option[String]): Unit = {
+      attached: Set[Int], text: String, wait: Double, residentFolder: Option[String]): Set[Int] = {
     val endpoint = new DriverEndpoint(sc, s"supply-failure-${run.toHexString}")({
       case NodeFailureTask.IsWanted => true
     })
     val node = new NodeFailureTask(configFiles, hosts, run, attached, text, wait,
       residentFolder, endpoint.calls)
     val open = mutable.Set(hosts.places.indices: _*)
+    var there = attached
     val oneWasThere, allAreDone = Promise[Unit]()
-    def done(outcome: NodeFailureTask.Outcome): Unit = synchronized {
-      open --= outcome.ranks
-      if (outcome.anyWasThere) oneWasThere.trySuccess(())
+    def done(ranks: Iterable[Int], seen: Set[Int]): Unit = synchronized {
+      open --= ranks
+      there ++= seen
+      if (seen.nonEmpty) oneWasThere.trySuccess(())
       if (open.isEmpty) allAreDone.trySuccess(())
     }
     val executors = locations(sc)
     val job = sc.submitJob(sc.makeRDD(executors.map(() -> _)),
       (_: Iterator[Unit]) => node.execute(), executors.indices,
-      (_: Int, outcome: NodeFailureTask.Outcome) => done(outcome), ())
+      (_: Int, outcome: NodeFailureTask.Outcome) => done(outcome.ranks, outcome.seen), ())
+    val here = onDriver(node) { outcome =>
+      // Executors may see files that the driver does not, and remove their resident files.
+      if (sc.isLocal) done(outcome.ranks, outcome.seen)
+      else done(if (residentFolder.isEmpty) outcome.notified else Nil, outcome.notified)
+    }
     def await(end: Future[Unit], seconds: Double): Unit = {
       Await.ready(Future.firstCompletedOf(Seq(job, end))(Threads.completing), seconds.seconds)
       ()
@@ -63,10 +78,26 @@ private[supply] object FailureBroadcast {
       val missed = synchronized(open.toSeq.sorted)
       if (missed.nonEmpty) throw new PlacementException(
         s"no executor has run a task to its end on the nodes of ranks ${missed.mkString(", ")}")
+      synchronized(there)
     } finally {
+      here.interrupt()
       endpoint.close()
       job.cancel()
     }
+  }
+
+  private def onDriver(node: NodeFailureTask)(done: NodeFailureTask.Outcome => Unit): Thread = {
+    val thread = new Thread("supply-failure") {
+      override def run(): Unit =
+        try done(node.execute())
+        catch {
+          case _: InterruptedException => ()
+          case NonFatal(e) => log.info("the driver cannot notify the ranks of its node", e)
+        }
+    }
+    thread.setDaemon(true)
+    thread.start()
+    thread
   }
 
   /** One for each executor, whose cores killed tasks may still hold: others may be free sooner. */

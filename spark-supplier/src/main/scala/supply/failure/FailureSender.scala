@@ -65,7 +65,7 @@ private[supply] object FailureSender {
 
   private def withLivingRank[A](paths: PairPaths)(
       body: MappedFile => Either[Outcome, A]): Either[Outcome, A] =
-    try Pair.withMappedFile(paths) {
+    try Pair.withMappedFile(paths, isOfFailure = true) {
         case Some(file) if file.rankLives => body(file)
         case _ => Left(Absent)
       }.getOrElse(Left(Busy))
@@ -86,7 +86,7 @@ private[supply] object FailureSender {
     else {
       FailPoint("D2")
       try Using.resource(NamedPipe.openNotifications(Paths.get(paths.notificationPipe),
-            paths.group)) { pipe =>
+            paths.group, isOfFailure = true)) { pipe =>
           if (!file.rankLives) Absent
           else {
             FailPoint("D3")

@@ -26,26 +26,33 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
   def execute(): Outcome = {
     val ranks = hosts.ranksOn(PinnedTask.host)
     val seen = mutable.Set(ranks.filter(attached): _*)
+    val notified = mutable.Set.empty[Int]
     try {
       val pairs = configFiles.read()
       // Spark may have failed because the config files have too few lines.
       notifyRanks(ranks.flatMap(rank => pairs.lift(hosts.places(rank).localRank).map(rank -> _)),
-        seen)
+        seen, notified)
     } catch { case _: SupplyException => () } // The ranks get the first cause only.
-    Outcome(ranks, seen.nonEmpty)
+    Outcome(ranks, seen.toSet, notified.toSet)
   }
 
   /** seen: the ranks that were there. It does not wait for such a rank once it is gone. */
-  private def notifyRanks(pairs: Seq[(Int, PairPaths)], seen: mutable.Set[Int]): Unit = {
+  private def notifyRanks(pairs: Seq[(Int, PairPaths)], seen: mutable.Set[Int],
+      notified: mutable.Set[Int]): Unit = {
     var open = pairs
     val deadline = new Deadline(seconds)
-    deadline.poll(pollMillis) {
+    // A rank that is there, and cannot be notified at this moment, is tried for longer.
+    new Deadline(math.max(seconds, othersSeconds)).poll(pollMillis) {
       val outcomes = FailureSender.send(open.map(_._2), run, text, pipeSeconds)(isWanted)
-      open = open.zip(outcomes).collect {
+      val answers = open.zip(outcomes)
+      notified ++= answers.collect { case ((rank, _), FailureSender.Sent) => rank }
+      open = answers.collect {
         case (pair @ (rank, _), outcome) if !isDone(rank, outcome, seen) => pair
       }
       if (seen.nonEmpty) deadline.restart(math.min(deadline.remainingNanos / 1e9, othersSeconds))
-      open.isEmpty || TaskContext.get().isInterrupted()
+      // The driver has no TaskContext.
+      open.isEmpty || Option(TaskContext.get()).exists(_.isInterrupted()) ||
+      deadline.passed && !answers.exists(_._2 == FailureSender.Busy)
     }
     // Also the files of ranks that have exited.
     pairs.foreach { case (_, paths) => removeResidentFile(paths) }
@@ -60,7 +67,10 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
         seen += rank
         false
       case FailureSender.Absent => seen(rank)
-      case FailureSender.Unwanted => true
+      case FailureSender.Unwanted =>
+        // It is another run's.
+        seen += rank
+        true
       case FailureSender.Refused(cause) => !cause.retry
     }
 
@@ -81,8 +91,8 @@ private[failure] object NodeFailureTask {
   /** The question to the driver. */
   case object IsWanted
 
-  /** ranks: those of the node; anyWasThere: at least one of them was there in this run. */
-  final case class Outcome(ranks: Seq[Int], anyWasThere: Boolean)
+  /** ranks: those of the node; seen: those that were there in this run; notified: just now. */
+  final case class Outcome(ranks: Seq[Int], seen: Set[Int], notified: Set[Int])
 
   /** How long it waits for the other ranks when one is there: mpirun starts all at once. */
   val othersSeconds = 3.0

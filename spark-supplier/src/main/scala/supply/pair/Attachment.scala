@@ -16,30 +16,45 @@ private[pair] final class Attachment(
   import Attachment._
 
   private val path = Paths.get(paths.mappedFile)
+  private val absent = new Deadline(timeout)
+  private val held = new Deadline(attemptTimeout)
+
+  /** The task of a run that has just ended may take a moment to leave. */
+  private val heldByRun = new Deadline(math.min(attemptTimeout, leavingSeconds))
+
   private val noRank = Obstacle(
-    s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?")
+    s"no rank has opened it: is mpirun running on this node, with the same mapped-files.conf (${paths.configLine})?",
+    absent)
 
   /** Tries until the deadline of its last obstacle. */
   def await(): Pair = {
-    val absent = new Deadline(timeout)
-    val held = new Deadline(attemptTimeout)
     var last: Either[Obstacle, Pair] = Left(noRank)
     new Deadline(math.max(timeout, attemptTimeout)).poll(pollMillis) {
       last = OpenPairs.attach(path)(closingUnlessAttached(tryAttach))
-        .getOrElse(Left(heldByAnother(" in this executor")))
-      val isHeld = last.left.exists(_.isAttempt)
-      if (!isHeld) held.restart()
-      last.isRight || (if (isHeld) held else absent).passed
+        .getOrElse(Left(heldBy(OpenPairs.holder(path), " in this executor")))
+      val limit = last.fold(_.limit, _ => absent)
+      Seq(held, heldByRun).filterNot(_ eq limit).foreach(_.restart())
+      last.isRight || limit.passed
     }
     last.fold(obstacle => throw failure(obstacle), identity)
   }
 
   private def failure(obstacle: Obstacle): SupplyException =
-    if (obstacle.isAttempt) new PairHeldException(
-      f"$name: ${obstacle.text}%s (waited $attemptTimeout%.0f s; --timeout)")
+    if (obstacle.limit eq heldByRun) new PairHeldException(s"$name: ${obstacle.text}")
+    else if (obstacle.limit eq held) new PairHeldException(
+      f"$name: ${obstacle.text}%s (waited $attemptTimeout%.0f s; --timeout)", isTimeout = true)
     else new RankException(
       f"$name: ${obstacle.text}%s (waited $timeout%.0f s; --timeout or --rank-timeout)",
       isTimeout = true)
+
+  private def heldBy(holder: Option[Holder], where: String = ""): Obstacle = holder match {
+    case Some(Holder(other, pid)) if other != 0 && run != 0 && other != run =>
+      Obstacle(
+        f"another run (number $other%016x, process $pid%d) supplies its rank, and this one (number $run%016x) has the same " +
+          s"mapped-files.conf (${paths.configLine}): wait for the end of the other, or give each run files of its own",
+        heldByRun)
+    case _ => Obstacle(s"another attempt of the same task still holds it$where", held)
+  }
 
   /** Gives `attach` a list of what must be closed if no pair comes of it. */
   private def closingUnlessAttached(
@@ -65,16 +80,17 @@ private[pair] final class Attachment(
             } yield attach(file, pipes._1, pipes._2)
           }
       }
-    catch { case e: PairFile.NotSharedYetException => Left(Obstacle(e.getMessage)) }
+    catch { case e: PairFile.NotSharedYetException => Left(Obstacle(e.getMessage, absent)) }
 
   /** A2 and A3. */
   private def lock(file: MappedFile): Either[Obstacle, Unit] = {
     FailPoint("A1")
     if (!file.rankLives)
-      Left(Obstacle("its files are there, but their rank is dead, and no new rank has opened it"))
+      Left(Obstacle("its files are there, but their rank is dead, and no new rank has opened it",
+          absent))
     else {
       FailPoint("A2")
-      if (!file.lockForTask()) Left(heldByAnother())
+      if (!file.lockForTask()) Left(heldBy(Some(Holder.of(file))))
       else {
         file.run = run
         FailPoint("A3")
@@ -93,7 +109,7 @@ private[pair] final class Attachment(
         paths.group)
       opened += notifications
       if (file.rankLives) Right((requests, notifications))
-      else Left(Obstacle("its rank died while the task attached"))
+      else Left(Obstacle("its rank died while the task attached", absent))
     } catch {
       case _: NoSuchFileException if !file.rankLives => Left(noRank)
       case e: IOException if !e.isInstanceOf[ClosedByInterruptException] =>
@@ -130,9 +146,15 @@ private[pair] final class Attachment(
 private object Attachment {
   private val pollMillis = 20L
 
-  /** What prevents attaching; `isAttempt`: another attempt of the same task. */
-  private final case class Obstacle(text: String, isAttempt: Boolean = false)
+  private val leavingSeconds = 2.0
 
-  private def heldByAnother(where: String = "") =
-    Obstacle(s"another attempt of the same task still holds it$where", isAttempt = true)
+  /** What prevents attaching, and how long it may. */
+  private final case class Obstacle(text: String, limit: Deadline)
+}
+
+/** Whose task holds a pair: the number of its run, and its process. */
+private[pair] final case class Holder(run: Long, pid: Int)
+
+private[pair] object Holder {
+  def of(file: MappedFile): Holder = Holder(file.run, file.taskPid)
 }

@@ -287,9 +287,11 @@ object MappedFile {
     MethodHandles.byteBufferViewVarHandle(classOf[Array[Long]], ByteOrder.LITTLE_ENDIAN)
 
   /** The file at `path`, of this user or a member of `group`; None: no rank has published it. */
-  def open(path: Path, group: Option[String] = None): Option[MappedFile] = {
+  def open(path: Path, group: Option[String] = None,
+      isOfFailure: Boolean = false): Option[MappedFile] = {
     val channel =
-      try Using.resource(PairFile.find(path, PairFile.Mapped, group))(_.open(READ, WRITE))
+      try Using.resource(PairFile.find(path, PairFile.Mapped, group, isOfFailure))(
+          _.open(READ, WRITE))
       catch {
         case _: NoSuchFileException => return None
         case e: PairFile.NotSharedYetException => throw e

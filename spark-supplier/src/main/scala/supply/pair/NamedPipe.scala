@@ -16,8 +16,9 @@ import supply.protocol.{Layout, Notification, Request}
  * closed. From then on the kernel reports it when the rank dies.
  */
 object NamedPipe {
-  private def open(path: Path, group: Option[String], end: StandardOpenOption): FileChannel =
-    Using.resource(PairFile.find(path, PairFile.Pipe, group)) { pipe =>
+  private def open(path: Path, group: Option[String], end: StandardOpenOption,
+      isOfFailure: Boolean = false): FileChannel =
+    Using.resource(PairFile.find(path, PairFile.Pipe, group, isOfFailure)) { pipe =>
       Using.resource(pipe.open(READ, WRITE))(_ => pipe.open(end))
     }
 
@@ -25,8 +26,9 @@ object NamedPipe {
   def openRequests(path: Path, group: Option[String]): RequestPipe =
     new RequestPipe(() => open(path, group, READ))
 
-  def openNotifications(path: Path, group: Option[String]): NotificationPipe =
-    new NotificationPipe(() => open(path, group, WRITE))
+  def openNotifications(
+      path: Path, group: Option[String], isOfFailure: Boolean = false): NotificationPipe =
+    new NotificationPipe(() => open(path, group, WRITE, isOfFailure))
 
   private[pair] def buffer(bytes: Int): ByteBuffer =
     ByteBuffer.allocateDirect(bytes).order(ByteOrder.LITTLE_ENDIAN)

@@ -31,5 +31,9 @@ private[pair] object OpenPairs {
       case attached => attached.flatMap(use)
     }
 
+  /** Whose task holds a file in this JVM; None: it attaches or leaves. */
+  def holder(path: Path): Option[Holder] =
+    Option(pairs.get(path)).flatten.flatMap(_.withMappedFile(Holder.of))
+
   def remove(path: Path): Unit = { pairs.remove(path); () }
 }

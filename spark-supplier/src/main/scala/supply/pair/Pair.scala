@@ -272,11 +272,11 @@ object Pair {
       attemptTimeout.getOrElse(timeout)).await()
 
   /** Runs `body` with the mapped file, if any. Returns None while a task attaches or leaves. */
-  private[supply] def withMappedFile[A](paths: PairPaths)(
+  private[supply] def withMappedFile[A](paths: PairPaths, isOfFailure: Boolean = false)(
       body: Option[MappedFile] => A): Option[A] = {
     val path = Paths.get(paths.mappedFile)
     OpenPairs.attached(path) {
-      MappedFile.open(path, paths.group) match {
+      MappedFile.open(path, paths.group, isOfFailure) match {
         case None => body(None)
         case Some(file) =>
           try file.whileWhole(body(Some(file)))

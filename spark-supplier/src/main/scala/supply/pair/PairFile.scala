@@ -52,13 +52,15 @@ object PairFile {
   /**
    * Finds and checks a file of this user or of a member of `group`. Throws a NoSuchFileException, a
    * NotSharedYetException (the group has no access yet), or a ConfigException if it is not safe to
-   * use.
+   * use. `isOfFailure`: only a failure is written, and no data; a file of this user may then be open
+   * to others.
    */
-  def find(path: Path, kind: Kind, group: Option[String]): PairFile = {
+  def find(
+      path: Path, kind: Kind, group: Option[String], isOfFailure: Boolean = false): PairFile = {
     val folder = openFolder(path, group)
     var found = false
     try {
-      val key = check(path, kind, group.map(named), folder)
+      val key = check(path, kind, group.map(named), folder, isOfFailure)
       found = true
       new PairFile(path, folder, key)
     } finally if (!found) folder.close()
@@ -148,7 +150,7 @@ object PairFile {
     }
 
   private def check(path: Path, kind: Kind, group: Option[GroupPrincipal],
-      opened: SecureDirectoryStream[Path]): AnyRef = {
+      opened: SecureDirectoryStream[Path], isOfFailure: Boolean): AnyRef = {
     def refuse(text: String): Nothing = throw new ConfigException(s"$path $text")
     val folder = opened.getFileAttributeView(classOf[PosixFileAttributeView]).readAttributes()
     val file = opened.getFileAttributeView(path.getFileName, classOf[PosixFileAttributeView],
@@ -156,6 +158,7 @@ object PairFile {
       .readAttributes()
     if (file.isSymbolicLink) refuse("is a symbolic link, which is never followed: name its target")
     if (!kind.is(file)) refuse(s"is not a ${kind.text}: see mapped-files.conf and named-pipes.conf")
+    if (isOfFailure && file.owner == self) return file.fileKey
     checkFolder(path.getParent, folder)
     if (folder.owner != file.owner)
       refuse(s"belongs to ${file.owner}, its folder to ${folder.owner}: a rank's file " +

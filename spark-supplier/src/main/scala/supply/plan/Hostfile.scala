@@ -47,8 +47,26 @@ object Hostfile {
   def apply(file: Option[String], ranks: Int): Hostfile =
     file.map(read(_, ranks)).getOrElse(oneNode(ranks))
 
+  /** A rank on each slot of a host file. */
+  def all(file: String): Hostfile = Hostfile(places(hosts(file)).toIndexedSeq)
+
   /** Reads a host file in Open MPI's format: `host [slots=n]`; the default is one slot. */
   def read(file: String, ranks: Int): Hostfile = {
+    val found = hosts(file)
+    val available = found.map(_._2.toLong).sum
+    if (available < ranks)
+      throw new ConfigException(
+        s"$file has $available slots for $ranks ranks: add hosts or raise slots=n")
+    Hostfile(places(found).take(ranks).toIndexedSeq)
+  }
+
+  /** One at a time: a line can have any number of slots. */
+  private def places(hosts: Seq[(String, Int)]): Iterator[RankPlacement] =
+    hosts.iterator.flatMap { case (host, slots) =>
+      Iterator.range(0, slots).map(RankPlacement(Some(host), _))
+    }
+
+  private def hosts(file: String): Seq[(String, Int)] = {
     val lines =
       try Files.readAllLines(Paths.get(file), UTF_8).asScala
       catch {
@@ -68,14 +86,6 @@ object Hostfile {
     val repeated = hosts.map(_._1).diff(hosts.map(_._1).distinct)
     if (repeated.nonEmpty) throw new ConfigException(
       s"$file names ${repeated.head} twice: write one line for each host, with slots=n")
-    val available = hosts.map(_._2.toLong).sum
-    if (available < ranks)
-      throw new ConfigException(
-        s"$file has $available slots for $ranks ranks: add hosts or raise slots=n")
-    // One at a time: a line can have any number of slots.
-    val places = hosts.iterator.flatMap { case (host, slots) =>
-      Iterator.range(0, slots).map(RankPlacement(Some(host), _))
-    }
-    Hostfile(places.take(ranks).toIndexedSeq)
+    hosts.toSeq
   }
 }

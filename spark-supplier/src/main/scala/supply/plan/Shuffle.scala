@@ -19,9 +19,22 @@ object Shuffle {
   /** As [[Partitions]]; then the ranks exchange that many of EXCHANGE_FRACTION_UNIT elements. */
   final case class All(fraction: Int = EXCHANGE_FRACTION_UNIT) extends Shuffle
 
-  def named(name: String, buffer: Int, exchangeFraction: Option[Double] = None): Shuffle = {
-    if (name != "all" && exchangeFraction.isDefined) throw new ConfigException(
-      s"--exchange-fraction is for --shuffle all, and --shuffle is '$name': give both, or neither")
+  /** Elements from which the next one is drawn, unless the user names another number. */
+  private val DefaultBuffer = 1024
+
+  /** Throws a ConfigException if a value is wrong, or has no effect on this shuffle. */
+  def named(name: String, buffer: Option[Int] = None,
+      exchangeFraction: Option[Double] = None): Shuffle = {
+    val shuffle = named(name, buffer.getOrElse(DefaultBuffer), exchangeFraction)
+    def only(option: String, isGiven: Boolean, of: String): Unit =
+      if (isGiven && name != of) throw new ConfigException(
+        s"--$option is for --shuffle $of, and --shuffle is '$name': give both, or neither")
+    only("exchange-fraction", exchangeFraction.isDefined, "all")
+    only("shuffle-buffer", buffer.isDefined, "elements")
+    shuffle
+  }
+
+  private def named(name: String, buffer: Int, exchangeFraction: Option[Double]): Shuffle =
     name match {
       case "none" => Off
       case "partitions" => Partitions
@@ -34,7 +47,6 @@ object Shuffle {
         throw new ConfigException(
           s"--shuffle is '$other': it must be none, partitions, elements or all")
     }
-  }
 
   private def all(fraction: Double): All = {
     val millionths = math.round(fraction * EXCHANGE_FRACTION_UNIT)

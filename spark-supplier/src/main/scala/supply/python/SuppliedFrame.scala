@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.SQLExecution
 
 import supply.core.ConfigException
 import supply.datasource.FrameSource
-import supply.driver.{RunOptions, RunPlan, SupplyJob}
+import supply.driver.{RunOptions, RunPlan, SupplyJob, WaitingRanks}
 import supply.sources.rows.{EvenRows, ListLengths}
 
 /**
@@ -22,10 +22,14 @@ import supply.sources.rows.{EvenRows, ListLengths}
 final class SuppliedFrame(data: DataFrame, name: String, repartition: String,
     options: java.util.Map[String, String]) {
   private val run = RunOptions.parse(options.asScala.toMap)
-  private val own = FrameSource.of(data, new ListLengths)
+  private val sc = data.sparkSession.sparkContext
+  private val (own, unequal) = new WaitingRanks(sc, run.ranksToNotify).notifiedOf {
+    val source = FrameSource.of(data, new ListLengths)
+    source -> RunPlan.imbalance(name, source, run.settings)
+  }
 
   /** What is wrong with the ranks' shares of its own partitions; null: nothing is. */
-  val imbalance: String = RunPlan.imbalance(name, own, run.settings).orNull
+  val imbalance: String = unequal.orNull
 
   /** Over how many partitions its rows are dealt again; 0: it keeps its own. */
   val partitions: Int = repartition match {
@@ -37,11 +41,11 @@ final class SuppliedFrame(data: DataFrame, name: String, repartition: String,
 
   /** Supplies it: as `df.write.format("supply")`. */
   def supply(): Unit = {
-    val source = if (partitions == 0) own
+    def source = if (partitions == 0) own
     else EvenRows.of(data, own, partitions).getOrElse(throw new ConfigException(
         s"repartition=$partitions: $name is read in place (inPlace), so its rows stay where they are: set the reader's option partitions"))
     SQLExecution.withNewExecutionId(data.queryExecution, Some("Supplier.run")) {
-      SupplyJob.run(data.sparkSession.sparkContext, run,
+      SupplyJob.run(sc, run,
         emptyError = Some(s"$name has no rows: is a filter too strict, or a join empty?"))(_ =>
         source)
     }

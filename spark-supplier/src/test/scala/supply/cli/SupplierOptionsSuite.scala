@@ -47,7 +47,7 @@ class SupplierOptionsSuite extends AnyFunSuite {
       SupplySettings(ranks = 4, mappedFiles = "m", namedPipes = "n", blockElements = Some(32),
         resident = true, resumePositions = Some("no-position,no-position")))
     val message =
-      intercept[ConfigException](RunOptions.parse(options + ("epoch" -> "3"))).getMessage
+      intercept[ConfigException](RunOptions.parse(options + ("epoch" -> "3")).settings).getMessage
     assert(message.endsWith("did you mean --epochs? (docs/DATAFRAMES.md lists the options)"))
   }
 

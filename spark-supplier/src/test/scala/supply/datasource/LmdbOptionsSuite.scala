@@ -32,6 +32,17 @@ class LmdbOptionsSuite extends AnyFunSuite {
     assert(LmdbOptions.parse(Map("path" -> "/a")).keysToSkip.isEmpty)
   }
 
+  test("a cache is for an LMDB in HDFS, and has a folder of the user if none is named") {
+    Seq("lmdb-cache" -> "/cache", "lmdb-cache-size" -> "2GiB").foreach { option =>
+      val cache = LmdbOptions.parse(Map("path" -> "/a", option)).cache
+      assert(intercept[ConfigException](cache.refuseFor("/a")).getMessage.startsWith(
+          s"--${option._1} is for copies of an LMDB in HDFS, and /a is read where it lies"))
+    }
+    val usual = LmdbOptions.parse(Map("path" -> "/a")).cache
+    usual.refuseFor("/a")
+    assert(usual.settings(1).folder == s"/var/tmp/supply-cache-${sys.props("user.name")}")
+  }
+
   test("a wrong or missing option is named") {
     assert(failure().contains("union() the frames of several"))
     assert(failure("path" -> "/a", "partitions" -> "0").contains(

@@ -36,6 +36,45 @@ class SupplyDataSourceSuite extends AnyFunSuite with LocalSpark {
         "--exchange-fraction is 1.5"))
   }
 
+  test("columns of other types are named as Spark names them, with an expression that helps") {
+    import org.apache.spark.ml.functions.vector_to_array
+    import org.apache.spark.ml.linalg.{Matrices, Vectors}
+    import org.apache.spark.mllib.linalg.{Vectors => OldVectors}
+    def refused(data: DataFrame): String =
+      intercept[ConfigException](RowSource.of(data, new ListLengths)).getMessage
+    val session = spark
+    import session.implicits._
+    val vectors = Seq((Vectors.dense(1, 2), OldVectors.dense(1, 2), Matrices.zeros(1, 1),
+        Seq(Vectors.dense(1, 2)))).toDF("new", "old", "matrix", "several")
+    assert(refused(vectors) == "a column cannot be supplied as it is " +
+      "('new' is vector, use pyspark.ml.functions.vector_to_array(\"new\") (in Scala org.apache.spark.ml.functions); " +
+      "'old' is vector, use pyspark.ml.functions.vector_to_array(\"old\") (in Scala org.apache.spark.ml.functions); " +
+      "'matrix' is matrix, use a UDF that makes an array of numbers of it; " +
+      "'several' is array<vector>, use one column for each vector: " +
+      "pyspark.ml.functions.vector_to_array(\"several[0]\") (in Scala org.apache.spark.ml.functions))")
+    val arrays = vectors.select(vector_to_array($"new"), vector_to_array($"old"))
+    assert(RowSource.of(arrays, new ListLengths).schema.columns.map(_.format) == Seq("+w:2",
+      "+w:2"))
+
+    Seq(
+      ("map('a', id)", "map<string,bigint>", "c['KEY']"),
+      ("map(1, id)", "map<int,bigint>", "c[KEY]"),
+      ("struct(id as `a b`, 2 as two)", "struct<a b:bigint,two:int>", "c.`a b`"),
+      ("array(array(id))", "array<array<bigint>>", "flatten(c)"),
+      ("array(struct(id))", "array<struct<id:bigint>>", "transform(c, x -> x.id)"),
+      ("array('a')", "array<string>", "concat_ws(',', c)"),
+      ("array(true)", "array<boolean>", "cast(cast(c as array<int>) as array<double>)"),
+      ("array(decimal(1.5))", "array<decimal(10,0)>", "cast(c as array<double>)"),
+      ("null", "void", "cast(c as double)"),
+      ("interval '3' day", "interval day", "cast(c as string)"),
+      ("make_interval(1)", "interval", "cast(c as string)")).foreach { case (made, name, helps) =>
+      val message = refused(rows(s"$made as c"))
+      assert(message.startsWith(s"a column cannot be supplied as it is ('c' is $name, use $helps"))
+      val expression = helps.replace("'KEY'", "'a'").replace("KEY", "1")
+      RowSource.of(rows(s"$made as c").selectExpr(expression), new ListLengths)
+    }
+  }
+
   test("too many columns and a name that is too long are refused, with advice") {
     def refused(expressions: Seq[String]): String =
       intercept[ConfigException](RowSource.of(rows(expressions: _*),

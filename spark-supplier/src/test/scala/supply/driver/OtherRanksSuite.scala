@@ -204,6 +204,28 @@ class OtherRanksSuite extends AnyFunSuite with LocalSpark {
         saved.lift)(rows).contains("start the rank without its position"))
   }
 
+  test("data with fewer elements than the saved positions say are refused, with both numbers") {
+    def fewer(of: Int) = new DatumSource(
+      sc.parallelize(0 until Partitions, Partitions).flatMap(part =>
+        (0 until of).map(i => SupplyJobSuite.tuple(part * 100 + i))))
+    val one = usual.copy(ranks = 1, shuffle = Shuffle.Off)
+    def position(elements: Int) = run(one, _ => Stop(elements))(fewer(9))._2.head
+    val (inside, atEnd) = (position(7), position(9))
+    Seq(0, 1, 6).foreach { left =>
+      val says =
+        s"cannot resume after element 7 of partition 0: the partition has $left elements now"
+      assert(refused(one, _ => Some(inside))(fewer(left)).contains(says))
+      // With other ranks, or with resident blocks.
+      assert(refused(one.copy(ranks = 2, resumePositions = Some(inside), resident = true))(fewer(
+            left)).contains(says))
+    }
+    // As many as were taken.
+    Seq(inside -> 7, atEnd -> 9).foreach { case (saved, left) =>
+      val (after, _) = run(one, positions = _ => Some(saved))(fewer(left))
+      assert(after.count(_._1 == 0) == (Partitions - 1) * left)
+    }
+  }
+
   test("rows in no certain order continue at whole partitions only") {
     def shuffled = rows(spark.range(0, Elements.toLong).repartition(Partitions, col("id")).toDF())
     val (_, saved) = run(usual, _ => Stop(1))(shuffled)

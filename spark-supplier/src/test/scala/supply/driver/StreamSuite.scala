@@ -316,17 +316,21 @@ class StreamSuite extends AnyFunSuite with LocalSpark {
     case (name, value) =>
       test(s"option $name, as $value, is refused by name") {
         withStream() { stream =>
+          val rank = stream.open().head
           val message =
             intercept[ConfigException](stream.start(options = Map(name -> value))()).getMessage
           assert(message.startsWith(s"option '$name' is for runs, not for streams"))
+          assert(rank("next") == s"ERROR SUPPLY_ERROR_SPARK $message")
         }
       }
   }
 
   test("only the output mode append is supported") {
     withStream() { stream =>
-      assert(intercept[ConfigException](stream.start(mode = "update")()).getMessage.contains(
-          "outputMode(\"append\"), not Update"))
+      val ranks = stream.open()
+      val message = intercept[ConfigException](stream.start(mode = "update")()).getMessage
+      assert(message.contains("outputMode(\"append\"), not Update"))
+      ranks.foreach(rank => assert(rank("next") == s"ERROR SUPPLY_ERROR_SPARK $message"))
     }
   }
 }

@@ -1,10 +1,13 @@
 package supply.failure
 
+import java.nio.file.{Files, Paths}
+
 import scala.util.Using
 
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.PlacementException
+import supply.pair.ConfigFiles
 import supply.plan.{Hostfile, RankPlacement}
 import supply.testing.{LocalCluster, LongTest, TemporaryFolder, TestRank}
 
@@ -12,7 +15,7 @@ import supply.testing.{LocalCluster, LongTest, TemporaryFolder, TestRank}
 class FailureBroadcastClusterSuite extends AnyFunSuite {
   test("a node that stays silent when another has answered is named by its ranks", LongTest) {
     TemporaryFolder { folder =>
-      val files = TestRank.configFiles(folder, 1)
+      val files = TestRank.configFiles(folder, 2)
       Using.resource(new TestRank(files.read().head)) { rank =>
         assert(rank.open() == "OK")
         LocalCluster(2, "spark.locality.wait" -> "1h") { spark =>
@@ -25,8 +28,22 @@ class FailureBroadcastClusterSuite extends AnyFunSuite {
             FailureBroadcast.send(sc, files, hosts, run = 77, Set.empty, "fire", wait = 20))
           assert(missed.getMessage.endsWith("the nodes of ranks 1"))
           assert(rank("next") == "ERROR SUPPLY_ERROR_SPARK fire")
+          // Without any free core the driver notifies the ranks of its own node.
+          sc.parallelize(Seq(0), 1).foreachAsync(_ => Thread.sleep(Long.MaxValue))
+          Using.resource(new TestRank(files.read().last)) { second =>
+            assert(second.open() == "OK")
+            val one = ConfigFiles(last(files.mappedFiles), last(files.namedPipes))
+            assert(FailureBroadcast.send(sc, one, Hostfile.oneNode(1), run = 78, Set.empty, "fire",
+              wait = 20) == Set(0))
+            assert(second("next") == "ERROR SUPPLY_ERROR_SPARK fire")
+          }
         }
       }
     }
   }
+
+  /** A config file with the last line of that one. */
+  private def last(file: String): String =
+    Files.writeString(Paths.get(file + ".last"),
+      Files.readAllLines(Paths.get(file)).get(1) + "\n").toString
 }

@@ -43,12 +43,13 @@ class FailureBroadcastSuite extends AnyFunSuite with LocalSpark {
     withRanks(1) { (files, _) =>
       sc.setJobGroup("mine", "of the caller")
       sc.addSparkListener(listener)
-      try FailureBroadcast.send(sc, files, Hostfile.oneNode(1), run, Set.empty, text, wait = 20)
-      finally {
+      try {
+        FailureBroadcast.send(sc, files, Hostfile.oneNode(1), run, Set.empty, text, wait = 20)
+        assert(groups.poll(30, TimeUnit.SECONDS) == "supply-failure-4d")
+      } finally {
         sc.removeSparkListener(listener)
         sc.clearJobGroup()
       }
-      assert(groups.poll(30, TimeUnit.SECONDS) == "supply-failure-4d")
     }
   }
 
@@ -67,7 +68,7 @@ class FailureBroadcastSuite extends AnyFunSuite with LocalSpark {
       val task = new NodeFailureTask(files, Hostfile.oneNode(2), run, Set.empty, text, 20, None,
         new LateDriver)
       val outcome = sc.makeRDD(Seq(0), 1).map(_ => task.execute()).first()
-      assert(outcome.anyWasThere)
+      assert(outcome.notified == Set(0, 1))
       ranks.foreach(rank => assert(rank("next") == fireAtTheRank))
     }
   }

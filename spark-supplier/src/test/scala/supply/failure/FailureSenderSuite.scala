@@ -1,10 +1,11 @@
 package supply.failure
 
 import java.nio.file.{Files, Paths}
+import java.nio.file.attribute.PosixFilePermissions
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.PairHeldException
+import supply.core.{ConfigException, PairHeldException}
 import supply.pair.PairWithRank
 import supply.testing.{Background, TestRank}
 
@@ -26,6 +27,25 @@ class FailureSenderSuite extends AnyFunSuite with PairWithRank {
       rank.open()
       assert(notifyRank(rank, "the source is on fire") == FailureSender.Sent)
       assert(rank("next") == fireAtTheRank)
+    }
+  }
+
+  test("a failure reaches files of this user that others can change, but follows no link") {
+    withRank { rank =>
+      rank.open()
+      val (mapped, pipe) =
+        (Paths.get(rank.paths.mappedFile), Paths.get(rank.paths.notificationPipe))
+      Seq(mapped, pipe).foreach(Files.setPosixFilePermissions(_,
+          PosixFilePermissions.fromString("rw-rw-rw-")))
+      Files.setPosixFilePermissions(mapped.getParent,
+        PosixFilePermissions.fromString("rwxrwxrwx"))
+      intercept[ConfigException](attach(rank))
+      assert(notifyRank(rank, "the source is on fire") == FailureSender.Sent)
+      assert(rank("next") == fireAtTheRank)
+      val elsewhere = Files.move(mapped, mapped.resolveSibling("elsewhere"))
+      Files.createSymbolicLink(mapped, elsewhere)
+      assert(notifyRank(rank, "too far").isInstanceOf[FailureSender.Refused])
+      Files.delete(elsewhere)
     }
   }
 

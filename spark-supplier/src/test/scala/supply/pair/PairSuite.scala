@@ -3,13 +3,14 @@ package supply.pair
 import java.nio.file.{Files, Paths}
 
 import scala.jdk.CollectionConverters._
+import scala.util.Using
 
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, ContractException, ElementTooLargeException, PairHeldException, RankEndedException, RankException, SupplyException}
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 import supply.protocol.{Column, EpochCounts, Layout, Position, Schema}
-import supply.testing.{Background, TestStream}
+import supply.testing.{Background, LockingProcess, TestStream}
 
 /** The task's side of a pair against a real rank. */
 class PairSuite extends AnyFunSuite with PairWithRank {
@@ -227,6 +228,27 @@ class PairSuite extends AnyFunSuite with PairWithRank {
               seconds = 0.2)).getMessage.contains("another attempt"))
       finally first.close()
       attach(rank, attempt = 1).close()
+    }
+  }
+
+  test("a pair that another run holds is refused with the numbers of both, and their process") {
+    withRank { rank =>
+      rank.open()
+      def refused(run: Long, seconds: Double = timeout) =
+        intercept[PairHeldException](Pair.attach("pair 0", rank.paths, 0, seconds, run))
+      val self = ProcessHandle.current().pid()
+      val says =
+        f"another run (number ${run}%016x, process $self%d) supplies its rank, and this one (number "
+      attached(rank)(_ => assert(refused(78).getMessage.contains(says + "000000000000004e)")))
+      // In another process.
+      Using.resource(new LockingProcess(Paths.get(rank.paths.mappedFile),
+          Constant.TASK_LOCK_BYTE)) { holder =>
+        assert(holder.hasLock)
+        assert(refused(78).getMessage.contains(says) && !refused(78).isTimeout)
+        val own = refused(run, seconds = 0.2)
+        assert(own.getMessage.contains("another attempt") && own.isTimeout)
+      }
+      Pair.attach("pair 0", rank.paths, 0, timeout, 78).close()
     }
   }
 

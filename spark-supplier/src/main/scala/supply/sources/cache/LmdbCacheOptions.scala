@@ -2,14 +2,13 @@ package supply.sources.cache
 
 import picocli.CommandLine.{Option => Opt}
 
-import supply.core.Size
+import supply.core.{ConfigException, Size}
 
 /** The options for copies of LMDBs in HDFS, of the Supplier and of `spark.read.format("lmdb")`. */
 final class LmdbCacheOptions {
   @Opt(
     names = Array("--lmdb-cache"),
     paramLabel = "FOLDER",
-    defaultValue = "/var/tmp/supply-cache-${sys:user.name}",
     description = Array(
       "Where each node keeps its copies of LMDBs in HDFS, for its executors and for later runs. " +
         "Default: /var/tmp/supply-cache-USER."))
@@ -23,7 +22,16 @@ final class LmdbCacheOptions {
         "one. Default: half of the file system."))
   var size: String = _
 
+  /** Throws a ConfigException if one is given for an LMDB that is not copied. */
+  def refuseFor(path: String): Unit =
+    Seq("--lmdb-cache" -> folder, "--lmdb-cache-size" -> size).find(_._2 != null).foreach {
+      case (option, _) => throw new ConfigException(
+          s"$option is for copies of an LMDB in HDFS, and $path is read where it lies: leave $option out, or name an hdfs:// path")
+    }
+
   def settings(timeout: Double): CacheSettings =
-    CacheSettings(folder = folder, limit = Option(size).map(Size.bytes("--lmdb-cache-size", _)),
+    CacheSettings(
+      folder = Option(folder).getOrElse("/var/tmp/supply-cache-" + System.getProperty("user.name")),
+      limit = Option(size).map(Size.bytes("--lmdb-cache-size", _)),
       timeout = timeout)
 }

@@ -29,10 +29,6 @@ private[rows] final class RowColumn(val column: Column, val width: Int, val valu
 }
 
 private[rows] object RowColumn {
-  private val Castable =
-    "cast it to boolean, an integer, float, double, decimal, string, binary, date or timestamp, or to an array of " +
-      "numbers that all have the same length"
-
   /** Writes one row. A loop of its own, because it runs for each row. */
   def write(columns: Array[RowColumn], row: SpecializedGetters, to: ElementWriter): Unit = {
     var i = 0
@@ -47,11 +43,8 @@ private[rows] object RowColumn {
    * `listLength` for the length of the arrays of each column of arrays.
    */
   def of(schema: StructType, listLength: Int => Int): IndexedSeq[RowColumn] = {
-    val refused = schema.fields.filter(field => of(field, 1).isEmpty).map(field =>
-      s"'${field.name}' is ${field.dataType.catalogString}")
     if (schema.isEmpty) throw new ConfigException("there is no column to supply")
-    if (refused.nonEmpty) throw new ConfigException(
-      s"a column cannot be supplied as it is (${refused.mkString(", ")}): $Castable")
+    RefusedColumns.require(schema)
     schema.fields.toIndexedSeq.zipWithIndex.flatMap { case (field, i) => of(field, listLength(i)) }
   }
 
