@@ -139,13 +139,18 @@ def test_fewer_task_slots_than_ranks(both_sides_fail, entries):
         ("--block-elements", "-1"),
         ("--epochs", "many"),
         ("--epoch", "3"),
-        ("--shuffle-buffer", "-5"),
-        ("--lmdb-cache", "/cache"),
     ],
 )
 def test_an_option_with_a_wrong_value(both_sides_fail, entries, option, value):
     text = both_sides_fail(entries, option, value)
     assert option in text and value in text
+
+
+@pytest.mark.parametrize(
+    "option, value", [("--shuffle-buffer", "-5"), ("--lmdb-cache", "/cache"), ("--lmdb-cache-size", "1GiB")]
+)
+def test_an_option_without_effect(both_sides_fail, entries, option, value):
+    assert both_sides_fail(entries, option, value).startswith(f"{option} is for ")
 
 
 def test_the_next_run_in_the_same_spark_goes_well(both_sides_fail, supply, entries, tmp_path):

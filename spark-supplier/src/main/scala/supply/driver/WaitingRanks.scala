@@ -13,7 +13,7 @@ import org.slf4j.LoggerFactory
 
 import supply.core.{Deadline, FailureText, SupplierEndedException}
 import supply.executor.SupplySettings
-import supply.failure.FailureBroadcast
+import supply.failure.{FailureBroadcast, NodeFailureTask}
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 
@@ -29,6 +29,9 @@ private[supply] final class WaitingRanks(sc: SparkContext, known: Option[SupplyS
     val random = new SecureRandom
     Iterator.continually(random.nextLong()).find(_ != 0).get
   }
+
+  /** Those that were there. */
+  @volatile private var there = Set.empty[Int]
 
   private val deadline = new Deadline(
     known.map(_.timeout).filter(Deadline.isAllowed).getOrElse(deliverySeconds))
@@ -51,10 +54,10 @@ private[supply] final class WaitingRanks(sc: SparkContext, known: Option[SupplyS
   def failed(cause: Throwable, attached: => Set[Int] = Set.empty): Throwable = {
     for (settings <- known if !sc.isStopped) {
       // A rank that is gone may come back if the run waits for it.
-      var there = if (settings.waitForRank) Set.empty[Int] else attached
+      if (!settings.waitForRank) there = attached
       def send(wait: Double): Boolean = {
-        there = FailureBroadcast.send(sc, settings.configFiles, hosts, run, there,
-          FailureText.of(cause), wait, settings.residentFolder)
+        FailureBroadcast.send(sc, settings.configFiles, hosts, run, there, FailureText.of(cause),
+          wait, settings.residentFolder, report = seen => there ++= seen)
         hosts.places.indices.forall(there)
       }
       cause match {
@@ -79,7 +82,7 @@ private[supply] final class WaitingRanks(sc: SparkContext, known: Option[SupplyS
     val seconds = math.max(deliverySeconds, deadline.remainingNanos / 1e9)
     log.warn("{}: waiting at most {} s for the ranks, to notify them", FailureText.of(cause),
       math.round(seconds))
-    val notice = new Notice(settings.configFiles, seconds, send)
+    val notice = new Notice(settings.configFiles, seconds, there.nonEmpty, send)
     notices.put(notice, notice)
     notice.start()
   }
@@ -94,10 +97,12 @@ private[supply] object WaitingRanks {
   /** Between two looks for ranks: no task waits for them, because it would hold a core. */
   private val pauses = Iterator.iterate(0.5)(_ * 2).takeWhile(_ < 5).toSeq
 
+  private val pollMillis = 100L
+
   private val notices = new ConcurrentHashMap[Notice, Notice]
 
   /** Waits until all ranks are notified that earlier failures concern, or awaited for long enough. */
-  def awaitNotices(): Unit = notices.keySet.asScala.foreach(_.join())
+  def awaitNotices(): Unit = notices.keySet.asScala.foreach(_.await())
 
   private def forget(files: ConfigFiles): Unit =
     notices.keySet.asScala.filter(_.files == files).foreach(_.end())
@@ -112,7 +117,8 @@ private[supply] object WaitingRanks {
   }
 
   /** Looks for the ranks of a failed run until `send` has reached them. */
-  private final class Notice(val files: ConfigFiles, seconds: Double, send: => Boolean)
+  private final class Notice(
+      val files: ConfigFiles, seconds: Double, oneIsThere: => Boolean, send: => Boolean)
       extends Thread("supply-failure-notice") {
     setDaemon(true)
     private val ended = new CountDownLatch(1)
@@ -145,6 +151,12 @@ private[supply] object WaitingRanks {
           log.info("not all ranks were notified: {}", FailureText.of(e))
           false
       }
+
+    /** Once a rank is there, the others come within moments or not at all: mpirun starts them together. */
+    def await(): Unit = {
+      while (isAlive && !oneIsThere) join(pollMillis)
+      join((NodeFailureTask.othersSeconds * 1000).toLong)
+    }
 
     def end(): Unit = {
       interrupt()

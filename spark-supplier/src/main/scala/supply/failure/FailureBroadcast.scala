@@ -26,32 +26,32 @@ private[supply] object FailureBroadcast {
   private val startSeconds = 10.0
 
   /**
-   * Returns when each node has notified its ranks: those that were there, with those of `attached`.
-   * Waits at most `wait` seconds for the first rank, and not for one of `attached` (it had a task of this run) that has
+   * Returns when each node has notified its ranks. `report` gets those that were there, a node at a
+   * time. Waits at most `wait` seconds for the first rank, and not for one of `attached` (it had a task of this run) that has
    * exited. Throws a TimeoutException if no executor has answered, a PlacementException if a node
    * with ranks ran no task, and the job's own error. Removes the resident files of the run from
    * `residentFolder`.
    */
   def send(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
       attached: Set[Int], text: String, wait: Double,
-      residentFolder: Option[String] = None): Set[Int] =
+      residentFolder: Option[String] = None, report: Set[Int] => Unit = _ => ()): Unit =
     JobGroup(sc, s"supply-failure-${run.toHexString}", "notifying the ranks that Spark failed") {
-      broadcast(sc, configFiles, hosts, run, attached, text, wait, residentFolder)
+      broadcast(sc, configFiles, hosts, run, attached, text, wait, residentFolder, report)
     }
 
   private def broadcast(sc: SparkContext, configFiles: ConfigFiles, hosts: Hostfile, run: Long,
-      attached: Set[Int], text: String, wait: Double, residentFolder: Option[String]): Set[Int] = {
+      attached: Set[Int], text: String, wait: Double, residentFolder: Option[String],
+      report: Set[Int] => Unit): Unit = {
     val endpoint = new DriverEndpoint(sc, s"supply-failure-${run.toHexString}")({
       case NodeFailureTask.IsWanted => true
     })
     val node = new NodeFailureTask(configFiles, hosts, run, attached, text, wait,
       residentFolder, endpoint.calls)
     val open = mutable.Set(hosts.places.indices: _*)
-    var there = attached
     val oneWasThere, allAreDone = Promise[Unit]()
     def done(ranks: Iterable[Int], seen: Set[Int]): Unit = synchronized {
       open --= ranks
-      there ++= seen
+      report(seen)
       if (seen.nonEmpty) oneWasThere.trySuccess(())
       if (open.isEmpty) allAreDone.trySuccess(())
     }
@@ -78,7 +78,6 @@ private[supply] object FailureBroadcast {
       val missed = synchronized(open.toSeq.sorted)
       if (missed.nonEmpty) throw new PlacementException(
         s"no executor has run a task to its end on the nodes of ranks ${missed.mkString(", ")}")
-      synchronized(there)
     } finally {
       here.interrupt()
       endpoint.close()

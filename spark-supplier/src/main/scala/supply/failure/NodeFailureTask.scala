@@ -87,7 +87,7 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
     }
 }
 
-private[failure] object NodeFailureTask {
+private[supply] object NodeFailureTask {
   /** The question to the driver. */
   case object IsWanted
 
