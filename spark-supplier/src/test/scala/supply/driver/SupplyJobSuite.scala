@@ -5,6 +5,7 @@ import java.util.PriorityQueue
 import java.util.concurrent.{Semaphore, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
+import scala.jdk.CollectionConverters._
 import scala.util.Using
 
 import org.apache.spark.{HashPartitioner, SparkConf, SparkContext, TaskContext}
@@ -175,11 +176,11 @@ class SupplyJobSuite extends AnyFunSuite with RunsWithRanks {
     }
     val manager =
       Class.forName("org.apache.spark.util.ShutdownHookManager$").getField("MODULE$").get(null)
-    type Hook = Comparable[AnyRef]
-    val hooks =
-      call(call(manager, "shutdownHooks"), "hooks").asInstanceOf[PriorityQueue[Hook]]
+    val hooks = call(call(manager, "shutdownHooks"), "hooks")
+      .asInstanceOf[PriorityQueue[Comparable[Any]]]
+    val first = hooks.peek()
     // A run of another test may still look for its ranks.
-    hooks.toArray(Array.empty[Hook]).filter(_.compareTo(hooks.peek()) == 0).foreach(call(_, "run"))
+    hooks.asScala.toSeq.filter(_.compareTo(first) == 0).foreach(call(_, "run"))
   }
 
   test("a partition that has fewer elements than were counted is an error") {

@@ -4,12 +4,14 @@ import java.nio.file.{Files, Path}
 import java.nio.file.attribute.PosixFilePermissions
 import java.util.concurrent.CountDownLatch
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.sql.{DataFrame, DataFrameWriter, Row, SparkSession}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.PairHeldException
 import supply.pair.ConfigFiles
-import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
+import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank, TestStream}
 
 /** Ranks that wait while a DataFrame's writer fails: they get its line, whatever fails. */
 class WaitingRanksSuite extends AnyFunSuite with LocalSpark {
@@ -123,6 +125,9 @@ class WaitingRanksSuite extends AnyFunSuite with LocalSpark {
       val files = TestRank.configFiles(folder, 1)
       intercept[Exception](writer(files, rows("id"), Map("shuffle" -> "foo")).save())
       val run = inBackground(writer(files, rows("id")).save())
+      // A rank that comes before the new run gets the old error.
+      TestStream.await(!Thread.getAllStackTraces.keySet.asScala.exists(
+          _.getName == "supply-failure-notice"))
       val rank = opened(files)
       try assert(rank.drain().last == "END_OF_DATA")
       finally rank.close()
