@@ -11,7 +11,8 @@ private[supply] object RefusedColumns {
   def require(schema: StructType): Unit = {
     val refused = schema.fields.filterNot(field => isSupplied(field.dataType))
     if (refused.nonEmpty) throw new ConfigException(
-      refused.map(field => s"'${field.name}' is ${nameOf(field.dataType)}, use ${instead(field)}")
+      refused.map(field =>
+        s"'${field.name}' is ${field.dataType.simpleString}, use ${instead(field)}")
         .mkString("a column cannot be supplied as it is (", "; ", ")"))
   }
 
@@ -20,22 +21,14 @@ private[supply] object RefusedColumns {
     case single => SparkTypes.formatOf(single).isDefined
   }
 
-  /** A user-defined type by its own name: Spark would show the struct in which it stores it. */
-  private def nameOf(dataType: DataType): String = dataType match {
-    case own: UserDefinedType[_] => own.typeName
-    case ArrayType(own: UserDefinedType[_], _) => s"array<${own.typeName}>"
-    case other => other.catalogString
-  }
-
   private def instead(field: StructField): String = {
     val column = quoted(field.name)
-    val element = "x"
     field.dataType match {
       case ArrayType(ArrayType(_, _), _) => s"flatten($column)"
       case ArrayType(own: UserDefinedType[_], _) if own.typeName == "vector" =>
         s"one column for each vector: ${ofVector(s"${field.name}[0]")}"
       case ArrayType(StructType(fields), _) if fields.nonEmpty =>
-        s"transform($column, $element -> $element.${quoted(fields.head.name)}), or explode it into rows"
+        s"transform($column, x -> x.${quoted(fields.head.name)}), or explode it into rows"
       case ArrayType(_: StringType | BinaryType, _) =>
         s"concat_ws(',', $column), or explode it into rows"
       case ArrayType(BooleanType, _) => s"cast(cast($column as array<int>) as array<double>)"
@@ -54,7 +47,7 @@ private[supply] object RefusedColumns {
 
   /** For vectors of spark.ml and of spark.mllib. */
   private def ofVector(column: String): String =
-    s"pyspark.ml.functions.vector_to_array(\"$column\") (in Scala org.apache.spark.ml.functions)"
+    s"""pyspark.ml.functions.vector_to_array("$column") (in Scala org.apache.spark.ml.functions)"""
 
   private def keyOf(key: DataType): String = key match {
     case _: StringType => "'KEY'"
@@ -62,5 +55,5 @@ private[supply] object RefusedColumns {
   }
 
   private def quoted(name: String): String =
-    if (name.matches("[A-Za-z_][A-Za-z_0-9]*")) name else s"`${name.replace("`", "``")}`"
+    if (name.matches("[A-Za-z_][A-Za-z_0-9]*")) name else "`" + name.replace("`", "``") + "`"
 }
