@@ -119,9 +119,9 @@ private[supply] object WaitingRanks {
   /** Looks for the ranks of a failed run until `send` has reached them. */
   private final class Notice(
       val files: ConfigFiles, seconds: Double, oneIsThere: => Boolean, send: => Boolean)
-      extends Thread("supply-failure-notice") {
+      extends Thread(s"supply-failure-notice ${files.mappedFiles}") {
     setDaemon(true)
-    private val ended = new CountDownLatch(1)
+    private val ended, unwanted = new CountDownLatch(1)
 
     /** A JVM that ends waits only for ranks that are just coming. */
     private def atExit(): Unit = {
@@ -133,7 +133,9 @@ private[supply] object WaitingRanks {
       try SparkInternals.beforeShutdown(() => atExit()) {
           val deadline = new Deadline(seconds)
           val waits = pauses.iterator ++ Iterator.continually(pauses.last)
-          while (!deadline.passed && !reached) Thread.sleep((waits.next() * 1000).toLong)
+          def isOver = deadline.passed ||
+            unwanted.await((waits.next() * 1000).toLong, TimeUnit.MILLISECONDS)
+          while (!reached && !isOver) {}
         }
       catch {
         case _: InterruptedException => ()
@@ -159,6 +161,7 @@ private[supply] object WaitingRanks {
     }
 
     def end(): Unit = {
+      unwanted.countDown()
       interrupt()
       join()
     }

@@ -25,6 +25,9 @@ private[supply] object FailureBroadcast {
   /** How long Spark may take to start the tasks: without executors it waits for ever. */
   private val startSeconds = 10.0
 
+  /** How long further answers are awaited when each rank has one. */
+  private val settleSeconds = 1.0
+
   /**
    * Returns when each node has notified its ranks. `report` gets those that were there, a node at a
    * time. Waits at most `wait` seconds for the first rank, and not for one of `attached` (it had a task of this run) that has
@@ -48,9 +51,11 @@ private[supply] object FailureBroadcast {
     val node = new NodeFailureTask(configFiles, hosts, run, attached, text, wait,
       residentFolder, endpoint.calls)
     val open = mutable.Set(hosts.places.indices: _*)
+    val there = mutable.Set(attached.toSeq: _*)
     val oneWasThere, allAreDone = Promise[Unit]()
     def done(ranks: Iterable[Int], seen: Set[Int]): Unit = synchronized {
       open --= ranks
+      there ++= seen
       report(seen)
       if (seen.nonEmpty) oneWasThere.trySuccess(())
       if (open.isEmpty) allAreDone.trySuccess(())
@@ -74,6 +79,12 @@ private[supply] object FailureBroadcast {
         wait + startSeconds)
       try await(allAreDone.future, NodeFailureTask.othersSeconds + startSeconds)
       catch { case _: TimeoutException => () } // What is missing has ranks, which are named below.
+      // A rank that one of them has notified may be gone when another looks for it.
+      if (synchronized(!hosts.places.indices.forall(there))) {
+        here.join((settleSeconds * 1000).toLong)
+        try await(Future.never, settleSeconds)
+        catch { case _: TimeoutException => () }
+      }
       job.value.foreach(_.get)
       val missed = synchronized(open.toSeq.sorted)
       if (missed.nonEmpty) throw new PlacementException(

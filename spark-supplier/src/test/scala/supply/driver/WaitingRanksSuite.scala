@@ -126,8 +126,8 @@ class WaitingRanksSuite extends AnyFunSuite with LocalSpark {
       intercept[Exception](writer(files, rows("id"), Map("shuffle" -> "foo")).save())
       val run = inBackground(writer(files, rows("id")).save())
       // A rank that comes before the new run gets the old error.
-      TestStream.await(!Thread.getAllStackTraces.keySet.asScala.exists(
-          _.getName == "supply-failure-notice"))
+      TestStream.await(!Thread.getAllStackTraces.keySet
+          .asScala.exists(_.getName.endsWith(files.mappedFiles)))
       val rank = opened(files)
       try assert(rank.drain().last == "END_OF_DATA")
       finally rank.close()
