@@ -79,7 +79,7 @@ def _check_spark(contract, options):
         return f"skipped\tspark\t{unchecked}\t{failure}\n"
     if not os.environ.get("JAVA_HOME") and not shutil.which("java"):
         return f"skipped\tspark\t{unchecked}: there is no java on PATH\tinstall Java 17, or set JAVA_HOME\n"
-    fix = "does SPARK_HOME have the Spark, and JAVA_HOME the Java, that the README names?\n"
+    fix = "does SPARK_HOME have a Spark, and JAVA_HOME a Java, that docs/INSTALL.md names?\n"
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, encoding="utf-8", errors="replace", timeout=TIMEOUT, **ties()

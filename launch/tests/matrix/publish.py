@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the table of the last run of each cell (make test-matrix), and writes it into README.md between its marks."""
+"""Prints the table of the last run of each cell (make test-matrix), and writes it into docs/INSTALL.md."""
 
 import pathlib
 import re
@@ -61,12 +61,12 @@ def main():
     cells, systems = outcomes(reports)
     text = table(cells, systems)
     print(text)
-    readme = ROOT / "README.md"
-    before, begin, rest = readme.read_text().partition(BEGIN)
+    page = ROOT / "docs" / "INSTALL.md"
+    before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        sys.exit(f"matrix: error: {readme} lacks {BEGIN.strip()} or {END.strip()}")
-    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+        sys.exit(f"matrix: error: {page} lacks {BEGIN.strip()} or {END.strip()}")
+    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
 if __name__ == "__main__":

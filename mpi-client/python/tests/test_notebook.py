@@ -5,9 +5,7 @@ import re
 import signal
 import sys
 
-import pyarrow
 import pytest
-from pyarrow import parquet
 
 from layout import ROOT
 from supplier_session import prepare_environment, shared_memory
@@ -101,15 +99,15 @@ def test_the_programs_of_the_page_run_in_cells(notebook):
 
 
 def test_the_program_of_the_readme_runs_in_a_cell(tmp_path, monkeypatch):
-    parquet.write_table(pyarrow.table({"id": range(1000)}), tmp_path / "train.parquet")
+    """As it stands."""
     [program] = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master local[5] pyspark-shell")
     with contextlib.closing(Notebook(tmp_path)) as notebook:
-        notebook.start(program.replace("...", 'print("rows", len(batch["id"]))'))
+        notebook.start(program)
         text, error = notebook.read()
     assert error is None, text
-    # Each rank fills its last batch of 32.
-    assert 1000 <= sum(int(rows) for rows in re.findall(r"rows (\d+)", text)) < 1000 + 2 * 32
+    # The data has y = 3 x.
+    assert 2.8 < float(text.split()[-1]) < 3.2
 
 
 def test_interrupt_ends_both_sides(notebook):
