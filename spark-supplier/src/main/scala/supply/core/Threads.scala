@@ -3,7 +3,6 @@ package supply.core
 import java.util.concurrent.{ScheduledThreadPoolExecutor, TimeUnit}
 
 import scala.concurrent.ExecutionContext
-import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
@@ -26,6 +25,14 @@ object Threads {
     scheduler
   }
 
+  /** Logs any error: an executor does not repeat work that has thrown one, not even a fatal one. */
+  def logging(name: String)(work: => Unit): Unit =
+    try work
+    catch {
+      case _: InterruptedException => () // It is being closed.
+      case e: Throwable => log.warn(s"$name failed, and is tried again", e)
+    }
+
   /**
    * Runs `work` after `firstMillis`, and again `everyMillis` after each end, even one with an
    * error, which is logged. Closing ends that, and interrupts `work` unless `work` itself closes.
@@ -35,8 +42,7 @@ object Threads {
     @volatile var worker: Thread = null
     val logged: Runnable = () => {
       worker = Thread.currentThread()
-      try work
-      catch { case NonFatal(e) => log.warn(s"$name failed, and is tried again", e) }
+      logging(name)(work)
     }
     timer.scheduleWithFixedDelay(logged, firstMillis, everyMillis, TimeUnit.MILLISECONDS)
     () => if (Thread.currentThread() eq worker) timer.shutdown() else { timer.shutdownNow(); () }

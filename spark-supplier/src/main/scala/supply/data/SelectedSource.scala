@@ -17,6 +17,13 @@ final class SelectedSource(source: Source, taken: IndexedSeq[Int]) extends Sourc
 
   override def partitionSizes: Option[PartitionSizes] = source.partitionSizes
 
+  override def isOrdered: Boolean = source.isOrdered
+
+  override def identity: Option[String] = source.identity
+
+  /** Without the main column nearly nothing of that is left. */
+  override def bytes: Option[Long] = source.bytes.filter(_ => mainColumn.isDefined)
+
   override def open(partition: Partition, context: TaskContext): KeepingCursor = {
     val columns = source.schema.columns
     SelectedCursor(source.open(partition, context),

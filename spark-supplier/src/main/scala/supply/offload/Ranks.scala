@@ -186,8 +186,10 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
 
   private def leave(command: String, text: String): Unit = synchronized {
     try if (lost.isEmpty) ask(command)(_ => ())
-    finally commands.close()
-    lost = Some(text)
+    finally {
+      commands.close()
+      lost = lost.orElse(Some(text))
+    }
   }
 
   /** body: gets the first of new handles. If it fails, the ranks drop what they made of them. */

@@ -3,7 +3,7 @@ package supply.pair
 import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths}
-import java.nio.file.attribute.{BasicFileAttributes, FileTime}
+import java.nio.file.attribute.FileTime
 
 import scala.jdk.CollectionConverters._
 
@@ -69,7 +69,13 @@ final case class ConfigFiles(mappedFiles: String, namedPipes: String) {
 object ConfigFiles {
   private final case class Line(place: String, words: IndexedSeq[String])
 
-  private final case class State(file: String, modified: FileTime, bytes: Long)
+  /** `changed`: unlike the time of modification, no program can set it back. */
+  private final case class State(file: String, inode: AnyRef, changed: FileTime, bytes: AnyRef) {
+    /** A later change gets another time: the kernel's clock has moved since. */
+    def isSettled: Boolean = changed.toMillis < System.currentTimeMillis - settledMillis
+  }
+
+  private val settledMillis = 1000L
 
   /** All tasks of an executor read the same two files, which have a line for each of them. */
   private var last: Option[(Seq[State], IndexedSeq[PairPaths])] = None
@@ -78,7 +84,7 @@ object ConfigFiles {
     val states = Seq(files.mappedFiles, files.namedPipes).flatMap(stateOf)
     last.collect { case (`states`, pairs) => pairs }.getOrElse {
       val pairs = files.parse()
-      last = Some(states -> pairs)
+      last = Some(states -> pairs).filter(_ => states.forall(_.isSettled))
       pairs
     }
   }
@@ -86,8 +92,9 @@ object ConfigFiles {
   /** None: the file cannot be read, which parse() reports. */
   private def stateOf(file: String): Option[State] =
     try {
-      val attributes = Files.readAttributes(Paths.get(file), classOf[BasicFileAttributes])
-      Some(State(file, attributes.lastModifiedTime, attributes.size))
+      val attributes = Files.readAttributes(Paths.get(file), "unix:ino,ctime,size")
+      Some(State(file, attributes.get("ino"), attributes.get("ctime").asInstanceOf[FileTime],
+          attributes.get("size")))
     } catch { case _: IOException => None }
 
   private def group(line: Line): Option[String] = {

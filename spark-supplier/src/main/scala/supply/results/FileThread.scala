@@ -2,10 +2,6 @@ package supply.results
 
 import java.util.concurrent.{Callable, ExecutionException, TimeUnit}
 
-import scala.util.control.NonFatal
-
-import org.slf4j.LoggerFactory
-
 import supply.core.Threads
 
 /**
@@ -14,7 +10,6 @@ import supply.core.Threads
  * of a file is closed, the JVM drops all its locks on the file.
  */
 private[results] object FileThread {
-  private val log = LoggerFactory.getLogger(getClass)
   private val thread = Threads.scheduler("supply-results")
 
   /** Runs `body` there and waits for it, also if this thread is interrupted: it is short. */
@@ -34,13 +29,9 @@ private[results] object FileThread {
 
   /** Runs `body` there periodically, also after it has failed. */
   def repeat(seconds: Long)(body: => Unit): Unit = {
-    def once(): Unit =
-      try body
-      catch {
-        case NonFatal(e) =>
-          log.warn("cannot check which open results were removed; trying again", e)
-      }
-    thread.scheduleWithFixedDelay(() => once(), seconds, seconds, TimeUnit.SECONDS)
+    thread.scheduleWithFixedDelay(
+      () => Threads.logging("the check which open results were removed")(body), seconds, seconds,
+      TimeUnit.SECONDS)
     ()
   }
 }

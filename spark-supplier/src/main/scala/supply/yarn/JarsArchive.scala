@@ -1,8 +1,13 @@
 package supply.yarn
 
-import java.io.{File, IOException}
+import java.io.{File, FileInputStream, IOException, OutputStream}
+import java.nio.ByteBuffer
+import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
-import java.util.zip.{CRC32, ZipEntry, ZipOutputStream}
+import java.security.{DigestInputStream, MessageDigest}
+import java.util.zip.{ZipEntry, ZipOutputStream}
+
+import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
@@ -43,11 +48,15 @@ private[supply] object JarsArchive {
     }
   }
 
-  /** Differs if the set of jars differs. */
-  private def fingerprint(jars: Seq[File]): String = {
-    val crc = new CRC32
-    jars.foreach(jar => crc.update(s"${jar.getName} ${jar.length}\n".getBytes))
-    f"${crc.getValue}%08x"
+  /** Differs if any jar differs: a Spark that somebody has built again has the same names. */
+  private[yarn] def fingerprint(jars: Seq[File]): String = {
+    val sha = MessageDigest.getInstance("SHA-256")
+    jars.foreach { jar =>
+      sha.update(s"${jar.getName} ${jar.length}\n".getBytes(UTF_8))
+      Using.resource(new DigestInputStream(new FileInputStream(jar), sha))(
+        _.transferTo(OutputStream.nullOutputStream))
+    }
+    f"${ByteBuffer.wrap(sha.digest()).getLong}%016x"
   }
 
   private def write(fs: FileSystem, jars: Seq[File], to: Path): Unit = {

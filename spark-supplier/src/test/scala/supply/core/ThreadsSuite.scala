@@ -8,14 +8,17 @@ class ThreadsSuite extends AnyFunSuite {
 
   private def awaited(latch: CountDownLatch): Boolean = latch.await(30, TimeUnit.SECONDS)
 
-  test("work that fails is repeated") {
-    val runs = new CountDownLatch(3)
-    val timer = Threads.repeat("supply-test", 0, 1) {
-      runs.countDown()
-      throw new IllegalStateException("for the log")
+  test("work that fails is repeated, also after a fatal error") {
+    Seq(new IllegalStateException("for the log"), new OutOfMemoryError("for the log"),
+      new NoClassDefFoundError("for the log")).foreach { error =>
+      val runs = new CountDownLatch(3)
+      val timer = Threads.repeat("supply-test", 0, 1) {
+        runs.countDown()
+        throw error
+      }
+      try assert(awaited(runs), error)
+      finally timer.close()
     }
-    try assert(awaited(runs))
-    finally timer.close()
   }
 
   test("closing interrupts the work") {

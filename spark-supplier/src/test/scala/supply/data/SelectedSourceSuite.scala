@@ -1,7 +1,10 @@
 package supply.data
 
+import org.apache.spark.{Partition, TaskContext}
+import org.apache.spark.rdd.RDD
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.protocol.Schema
 import supply.sources.{Datum, DatumCursor}
 import supply.testing.Elements
 
@@ -29,6 +32,23 @@ class SelectedSourceSuite extends AnyFunSuite {
     val labels = drawn(datums).map(_(Datum.Label).asInstanceOf[Int])
     assert(labels != labels.sorted)
     assert(drawn(selected(datums, places)) == labels.map(label => expected(label - 1)))
+  }
+
+  test("what a source knows of its data is known of a part of the columns, too") {
+    class Known extends Source {
+      override def rdd: RDD[_] = null
+      override def schema: Schema = Datum.schema
+      override def mainColumn: Option[Int] = Some(Datum.Data)
+      override def isOrdered: Boolean = true
+      override def identity: Option[String] = Some("a path")
+      override def bytes: Option[Long] = Some(7000)
+      override def open(partition: Partition, context: TaskContext): KeepingCursor = datums
+    }
+    val images = new SelectedSource(new Known, IndexedSeq(Datum.Data, Datum.Label))
+    assert(images.isOrdered && images.identity.contains("a path") && images.bytes.contains(7000L))
+    assert(images.mainColumn.contains(0))
+    val labels = new SelectedSource(new Known, IndexedSeq(Datum.Label))
+    assert(labels.bytes.isEmpty && labels.mainColumn.isEmpty)
   }
 
   test("values in place and nulls follow their column") {

@@ -1,5 +1,6 @@
 package supply.offload
 
+import org.apache.spark.sql.SparkSession
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.RankException
@@ -11,6 +12,19 @@ class RankCommandsSuite extends AnyFunSuite with LocalSpark {
     SilentRank(sc) { rank =>
       Thread.currentThread().interrupt()
       intercept[InterruptedException](rank.send())
+    }
+  }
+
+  test("ranks that a program could not tell that it leaves are gone for it, too") {
+    val spark = SparkSession.builder().config(sc.getConf).getOrCreate()
+    Seq[Ranks => Unit](_.detach(), _.close()).foreach { leave =>
+      SilentRank(sc) { rank =>
+        val ranks = new Ranks(spark, rank.settings, "results")
+        Thread.currentThread().interrupt()
+        intercept[InterruptedException](leave(ranks))
+        assert(ranks.areGone)
+        leave(ranks)
+      }
     }
   }
 

@@ -13,7 +13,8 @@ import supply.testing.{TemporaryFolder, TestRank}
 import supply.testing.Background.{inBackground, result}
 
 /** A rank of this node that takes commands, and never answers. */
-private[offload] final class SilentRank(val commands: RankCommands, server: ServerSocketChannel) {
+private[offload] final class SilentRank(
+    val settings: SupplySettings, val commands: RankCommands, server: ServerSocketChannel) {
   def send(continues: Boolean = false): Seq[Answer] =
     commands.send(Command.of("status", dataMax = 0)(_ => ()), continues)
 
@@ -35,7 +36,7 @@ private[offload] object SilentRank {
       server.bind(socket)
       val settings = SupplySettings(1, files.mappedFiles, files.namedPipes, timeout = 600)
       Using.resource(new RankCommands(sc, settings, Hostfile.oneNode(1))) { commands =>
-        body(new SilentRank(commands, server))
+        body(new SilentRank(settings, commands, server))
       }
     }
     ()

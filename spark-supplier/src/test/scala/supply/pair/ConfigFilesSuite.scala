@@ -1,6 +1,7 @@
 package supply.pair
 
-import java.nio.file.{Files, Path}
+import java.nio.file.{Files, Path, StandardCopyOption}
+import java.nio.file.attribute.FileTime
 
 import org.scalatest.funsuite.AnyFunSuite
 
@@ -44,6 +45,28 @@ class ConfigFilesSuite extends AnyFunSuite {
     assert(config.read().map(_.mappedFile) == Seq("/a", "/b"))
     Files.delete(Path.of(config.namedPipes))
     assert(failure(config).contains(config.namedPipes))
+  }
+
+  test("a file of the same size and time is read again") {
+    val config = files("/a\n", "/a.req /a.ntf\n")
+    val mapped = Path.of(config.mappedFiles)
+    val before = FileTime.fromMillis(1000000000000L)
+    Files.setLastModifiedTime(mapped, before)
+    Thread.sleep(1500) // From then on, the answer is kept.
+    assert(config.read().map(_.mappedFile) == Seq("/a") && (config.read() eq config.read()))
+    Files.writeString(mapped, "/b\n")
+    Files.setLastModifiedTime(mapped, before)
+    assert(config.read().map(_.mappedFile) == Seq("/b"))
+    // By another file of that name, as rsync and an editor write it.
+    val copy = Files.writeString(mapped.resolveSibling("copy"), "/c\n")
+    Files.setLastModifiedTime(copy, before)
+    Files.move(copy, mapped, StandardCopyOption.REPLACE_EXISTING)
+    assert(config.read().map(_.mappedFile) == Seq("/c"))
+    // In the same tick of the kernel's clock.
+    (0 until 50).foreach { i =>
+      Files.writeString(mapped, s"/${i % 10}\n")
+      assert(config.read().map(_.mappedFile) == Seq(s"/${i % 10}"))
+    }
   }
 
   test("a line may name a group") {

@@ -48,6 +48,14 @@ class PairFileSuite extends AnyFunSuite {
     } finally rank.close()
   }
 
+  test("a file of this user that a group can use is used: the rank decides whom to let in") {
+    withOwnRank { (_, paths) =>
+      Seq(paths.mappedFile, paths.requestPipe, paths.notificationPipe).foreach(path =>
+        chmod(Paths.get(path), "rw-rw----"))
+      attach(paths).close()
+    }
+  }
+
   private def withRankOfAlice(group: Option[String])(body: (TestRank, Path) => Unit): Unit = {
     assume(isRoot, "needs root, to start a rank of another user")
     TemporaryFolder { base =>

@@ -1,13 +1,17 @@
 package supply.pair
 
+import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.channels.FileChannel
 import java.nio.file.Paths
 import java.nio.file.StandardOpenOption.WRITE
 
+import scala.util.Using
+
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.{CutFileException, SourceException}
+import supply.core.{ContractException, CutFileException, SourceException}
 import supply.failure.FailureSender
+import supply.protocol.Layout
 import supply.protocol.Layout.Constant
 import supply.testing.TestRank
 
@@ -34,6 +38,31 @@ class WholeFileSuite extends AnyFunSuite with PairWithRank {
         FailureSender.send(Seq(rank.paths), run, "no more", 1)(Some(true))
         assert(rank("next").contains("was cut from 73728"))
       }
+    }
+  }
+
+  test("numbers of the header are those that were checked") {
+    withRank { rank =>
+      assert(rank.open() == "OK")
+      val path = Paths.get(rank.paths.mappedFile)
+      def put(at: Int, number: Long): Unit = {
+        val channel = FileChannel.open(path, WRITE)
+        try channel.write(ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(0, number),
+            at.toLong)
+        finally channel.close()
+        ()
+      }
+      def refusal(at: Int, wrong: Long, right: Long): String = {
+        put(at, wrong)
+        Using.resource(MappedFile.open(path).get) { file =>
+          put(at, right)
+          intercept[ContractException](file.check()).getMessage
+        }
+      }
+      val header = Layout.MappedFileHeader
+      assert(refusal(header.blockBytes, 100, 4096).contains("block_bytes is 100"))
+      assert(refusal(header.startElement, -1, 0).contains("start_element"))
+      Using.resource(MappedFile.open(path).get)(_.check())
     }
   }
 

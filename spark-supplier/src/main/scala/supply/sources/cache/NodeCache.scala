@@ -49,7 +49,7 @@ object NodeCache {
     val key = (path, file.key)
     used(key).getOrElse {
       val lock = fetching.computeIfAbsent(key, _ => new ReentrantLock)
-      lock.lockInterruptibly()
+      awaitFetch("thread", file, new CacheFolder(path), settings)(lock.tryLock())
       try used(key).getOrElse {
           val use = acquire(file, path, settings, fetched)
           synchronized(inUse.update(key, use))
@@ -104,27 +104,34 @@ object NodeCache {
       file: RemoteFile, folder: CacheFolder, locks: CacheLocks, settings: CacheSettings,
       fetched: Long => Unit): Unit = {
     val copy = folder.complete(file.key)
-    val deadline = new Deadline(settings.timeout)
-    var seen = -1L
-    def isComplete: Boolean = Files.exists(copy) || (locks.tryFetch(file.key) match {
-      case Some(lock) =>
+    awaitFetch("process", file, folder, settings) {
+      Files.exists(copy) || locks.tryFetch(file.key).exists { lock =>
         try if (!Files.exists(copy)) fetch(file, folder, locks, settings, fetched)
         finally lock.release()
         true
-      case None =>
-        val size =
-          try Files.size(folder.part(file.key))
-          catch { case _: IOException => 0L }
-        // After the last byte that process flushes its pages to the disk, which changes no size.
-        val flushing = if (size == file.length) file.length / SlowestDisk else 0.0
-        if (size != seen) deadline.restart(settings.timeout + flushing)
-        seen = size
-        false
-    })
+      }
+    }
+  }
+
+  /** Waits for `isOver` as long as another thread or process (`who`) makes progress with its fetch. */
+  private def awaitFetch(who: String, file: RemoteFile, folder: CacheFolder,
+      settings: CacheSettings)(isOver: => Boolean): Unit = {
+    val deadline = new Deadline(settings.timeout)
+    var seen = -1L
+    def isOverOrSeen: Boolean = isOver || {
+      val size =
+        try Files.size(folder.part(file.key))
+        catch { case _: IOException => 0L }
+      // After the last byte it flushes its pages to the disk, which changes no size.
+      val flushing = if (size == file.length) file.length / SlowestDisk else 0.0
+      if (size != seen) deadline.restart(settings.timeout + flushing)
+      seen = size
+      false
+    }
     // The last check may have seen progress.
-    while (!deadline.poll(PollMillis)(isComplete)) if (deadline.passed) {
+    while (!deadline.poll(PollMillis)(isOverOrSeen)) if (deadline.passed) {
       throw new SourceException(
-        f"another process of this node fetches ${file.uri}%s into ${folder.path}%s and has received nothing " +
+        f"another $who%s of this node fetches ${file.uri}%s into ${folder.path}%s and has received nothing " +
           f"for ${deadline.seconds}%.0f s (it has $seen%d of ${file.length}%d bytes): end it, or raise --timeout",
         isTimeout = true)
     }

@@ -82,6 +82,27 @@ class NodeCacheSuite extends AnyFunSuite {
     }
   }
 
+  test("a thread does not wait for another one whose fetch makes no progress") {
+    TemporaryFolder { folder =>
+      val slow = remote(folder, "slow", 1000)
+      val (begun, go) = (new Semaphore(0), new Semaphore(0))
+      val fetch = inBackground(NodeCache.get(slow, settings(folder),
+          { _ =>
+            begun.release()
+            go.acquire()
+          }))
+      begun.acquire()
+      try {
+        val text =
+          failure(NodeCache.get(slow, settings(folder), _ => fail("fetched twice")))
+        assert(text.startsWith(s"another thread of this node fetches ${slow.uri} into ") &&
+          text.contains("has received nothing for 1 s") && text.contains("raise --timeout"))
+      } finally go.release()
+      assert(result(fetch) == NodeCache.get(slow, settings(folder), _ => fail("fetched twice")))
+      leave(folder)
+    }
+  }
+
   test("a name with a space or a percent sign is taken literally") {
     TemporaryFolder { folder =>
       Seq("a b", "a%20b").foreach { name =>
