@@ -1,4 +1,4 @@
-"""docs/SECURITY.md names a test for each refusal, and each test that it names exists."""
+"""docs/SECURITY.md and docs/design/security.md name a test for each refusal, and each test that they name exists."""
 
 import re
 
@@ -6,7 +6,8 @@ import pytest
 
 from places import LAUNCH, ROOT
 
-LINES = (ROOT / "docs" / "SECURITY.md").read_text().splitlines()
+PAGES = ("SECURITY.md", "design/security.md")
+LINES = [line for page in PAGES for line in (ROOT / "docs" / page).read_text().splitlines()]
 C_TESTS = "".join(path.read_text() for path in (ROOT / "mpi-client" / "tests").glob("*.cc"))
 SUITES = {path.stem for path in (ROOT / "spark-supplier" / "src" / "test").rglob("*Suite.scala")}
 PYTHON_TESTS = (LAUNCH / "tests", ROOT / "mpi-client" / "python" / "tests")
