@@ -20,7 +20,7 @@ from values import batch
 pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 
 LIMIT_SECONDS = 240
-RANK_DOCUMENTS = ["PYTHON.md", "EXCHANGE.md", "CLUSTER.md"]
+RANK_DOCUMENTS = ["PYTHON.md", "EXCHANGE.md", "CLUSTER.md", "FEEDERS.md"]
 
 
 def examples(document):
