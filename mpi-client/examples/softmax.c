@@ -1,3 +1,4 @@
+/** The mathematics of a softmax classifier, without MPI and Spark. */
 #include "softmax.h"
 
 #include <errno.h>

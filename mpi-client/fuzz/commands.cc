@@ -16,8 +16,7 @@
 #include "fuzzed_pair.h"
 
 extern "C" {
-#include "growing.h"
-#include "socket_path.h"
+#include "memory.h"
 #include "supply_server.h"
 }
 

@@ -10,7 +10,7 @@
 
 extern "C" {
 #include "file_lock.h"
-#include "resident_name.h"
+#include "clean_resident_files.h"
 }
 
 namespace supply_test {

@@ -7,7 +7,7 @@
 #include "temporary_folder.h"
 
 extern "C" {
-#include "diagnose_nodes.h"
+#include "diagnose_machine.h"
 }
 
 namespace supply_test {

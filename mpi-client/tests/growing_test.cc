@@ -5,7 +5,7 @@
 #include <cstring>
 
 extern "C" {
-#include "growing.h"
+#include "memory.h"
 }
 
 namespace supply_test {

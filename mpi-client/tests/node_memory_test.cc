@@ -6,7 +6,7 @@
 #include "temporary_folder.h"
 
 extern "C" {
-#include "node_memory.h"
+#include "memory.h"
 }
 
 namespace supply_test {

@@ -1,7 +1,13 @@
+/**
+ * Finds the resident files of a pair by their names, and removes those that no process has a lock on. A file's name and
+ * its locks are all that is trusted.
+ */
 #include "clean_resident_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +18,20 @@
 #include "folder.h"
 #include "groups.h"
 #include "layout.h"
-#include "resident_name.h"
+
+/* FNV-1a of 64 bits: pairs of different folders may have mapped files of the same name. */
+static uint64_t hash(const char *text) {
+    uint64_t hash = 0xcbf29ce484222325;
+    for (; *text != '\0'; text++) hash = (hash ^ (uint8_t)*text) * 0x100000001b3;
+    return hash;
+}
+
+char *resident_file_path(const char *folder, const struct named_path *mapped_file, const char *suffix) {
+    char *path;
+    const int length = asprintf(&path, "%s/%s.%016" PRIx64 "%s", folder, supply_folder_name(mapped_file),
+                                hash(mapped_file->path), suffix);
+    return length < 0 ? NULL : path;
+}
 
 #define RESIDENT_FILE "resident file %s (--resident-folder) "
 

@@ -1,9 +1,21 @@
-/** The resident files that supply-clean removes (proto/PROTOCOL.md, "Resident files"). */
-#ifndef CLEAN_RESIDENT_FILES_H
-#define CLEAN_RESIDENT_FILES_H
+/** What supply-clean is asked for, and the resident files that it removes (proto/PROTOCOL.md, "Resident files"). */
+#ifndef SUPPLY_TOOLS_CLEAN_RESIDENT_FILES_H
+#define SUPPLY_TOOLS_CLEAN_RESIDENT_FILES_H
 
-#include "cleaning.h"
+#include <stdbool.h>
+
 #include "config_files.h"
+#include "named_path.h"
+
+/** How to clean. */
+struct cleaning {
+    const char *tool;            /**< its name, for messages */
+    const char *results_folder;  /**< NULL: not given */
+    const char *resident_folder; /**< NULL: not given */
+    bool dry_run;                /**< prints what would be removed, and removes nothing */
+    bool keep_results;           /**< keeps sealed results */
+    bool unread_results;         /**< removes sealed results that nobody reads, also of a living Spark */
+};
 
 /**
  * Removes the pair's resident files from cleaning->resident_folder, if its rank is dead and no process reads them, and
@@ -11,5 +23,13 @@
  * in use or cannot be removed, and standard error says why.
  */
 bool clean_resident_files(const struct config_line *line, const struct cleaning *cleaning);
+
+/* PAIR.HASH.resident: the names of a pair's resident files (proto/PROTOCOL.md, "Resident files"). */
+
+#define RESIDENT_SUFFIX ".resident"
+#define UNSEALED_RESIDENT_SUFFIX RESIDENT_SUFFIX ".unsealed"
+
+/** Path of the pair's file with that suffix in the folder; the caller frees it. NULL: out of memory. */
+char *resident_file_path(const char *folder, const struct named_path *mapped_file, const char *suffix);
 
 #endif

@@ -1,10 +1,15 @@
+/** What all tools do alike: options, messages, exit statuses, and SIGINT and SIGTERM as a descriptor to poll. */
 #include "command_line.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "supply.h"
 
@@ -18,7 +23,8 @@ static _Noreturn void refuse(const struct tool *tool, const char *option, const 
     command_line_usage_error(tool);
 }
 
-int command_line_number(const struct tool *tool, const char *option, const char *text) {
+/* Parses a whole number, 0 or larger, or exits with 2. */
+static int command_line_number(const struct tool *tool, const char *option, const char *text) {
     char *end;
     errno = 0;
     long number = strtol(text, &end, 10);
@@ -112,3 +118,30 @@ bool command_line_read_config(const struct tool *tool, struct pair_selection *se
             lines->count);
     return false;
 }
+
+static volatile sig_atomic_t received;
+/* -1: not installed, and poll() skips it. */
+static int ends[2] = {-1, -1};
+
+static void receive(int number) {
+    int error = errno;
+    received = number;
+    /* If the pipe is full, it is readable already. */
+    ssize_t ignored = write(ends[1], "", 1);
+    (void)ignored;
+    errno = error;
+}
+
+int interruption_install(void) {
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+    /* Without SA_RESTART, so that a signal also ends a write that waits for a stalled reader. */
+    struct sigaction action = {.sa_handler = receive};
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGINT, &action, NULL) != 0 || sigaction(SIGTERM, &action, NULL) != 0) return -1;
+    action.sa_handler = SIG_IGN;
+    return sigaction(SIGPIPE, &action, NULL);
+}
+
+int interruption_fd(void) { return ends[0]; }
+
+int interruption_signal(void) { return received; }

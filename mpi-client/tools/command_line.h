@@ -1,4 +1,7 @@
-/** The command line of a tool: the options that all tools have. A wrong option prints the usage and exits with 2. */
+/**
+ * The command line of a tool: the options that all tools have, and the signals that end it. A wrong option prints the
+ * usage and exits with 2.
+ */
 #ifndef COMMAND_LINE_H
 #define COMMAND_LINE_H
 
@@ -51,9 +54,6 @@ int command_line_next(const struct tool *tool, int argc, char **argv, struct pai
 /** Prints the usage on stderr and exits with 2. Print the problem first. */
 _Noreturn void command_line_usage_error(const struct tool *tool);
 
-/** Parses a whole number, 0 or larger, or exits with 2. */
-int command_line_number(const struct tool *tool, const char *option, const char *text);
-
 /** Parses a number of seconds larger than 0, or exits with 2. */
 double command_line_seconds(const struct tool *tool, const char *option, const char *text);
 
@@ -71,5 +71,16 @@ bool command_line_read_config(const struct tool *tool, struct pair_selection *se
 
 /** Flushes standard output. Returns exit_status, or prints the error and returns 1 if the output was not written. */
 int command_line_exit_status(const struct tool *tool, int exit_status);
+
+/* SIGINT and SIGTERM as a descriptor to poll, so that a tool removes its pair before it exits. */
+
+/** Installs the handlers. Ignores SIGPIPE, so that write() to a closed pipe fails. 0, or -1 and errno. */
+int interruption_install(void);
+
+/** A descriptor that becomes readable with the first signal. */
+int interruption_fd(void);
+
+/** The signal that was received; 0: none. */
+int interruption_signal(void);
 
 #endif

@@ -1,8 +1,11 @@
+/** Prints one line for each check, as text or as JSON, and counts warnings and failures. */
 #include "diagnosis.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "failure.h"
 #include "json_text.h"
@@ -63,4 +66,18 @@ bool diagnosis_report_file(struct diagnosis *diagnosis, const char *file) {
     free(line);
     fclose(stream);
     return read;
+}
+
+bool parent_folder(char *path) {
+    char *slash = strrchr(path, '/');
+    if (slash == NULL || slash[1] == '\0') return false;
+    slash[slash == path ? 1 : 0] = '\0';
+    return true;
+}
+
+void existing_folder(const char *path, char folder[PATH_MAX]) {
+    struct stat entry;
+    snprintf(folder, PATH_MAX, "%s", path);
+    while (parent_folder(folder) && stat(folder, &entry) != 0) {
+    }
 }

@@ -1,7 +1,8 @@
-/** The report of supply-doctor: one line for each check, with a fix. */
+/** The report of supply-doctor: one line for each check, with a fix; and the folders that its checks look at. */
 #ifndef DIAGNOSIS_H
 #define DIAGNOSIS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -26,5 +27,11 @@ __attribute__((format(printf, 5, 6))) void diagnosis_report(struct diagnosis *di
  * by tabs. A line of another form is reported as a failure. False and errno if the file cannot be read.
  */
 bool diagnosis_report_file(struct diagnosis *diagnosis, const char *file);
+
+/** Finds the deepest existing folder above the file. path is absolute. */
+void existing_folder(const char *path, char folder[PATH_MAX]);
+
+/** Cuts the last part off the path. False if the path is the root. */
+bool parent_folder(char *path);
 
 #endif

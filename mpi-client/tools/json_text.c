@@ -1,3 +1,4 @@
+/** JSON from text that may hold any bytes. */
 #include "json_text.h"
 
 #include <stdlib.h>

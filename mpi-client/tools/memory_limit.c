@@ -1,3 +1,4 @@
+/** Reads the control groups of this process, versions 1 and 2, up to the root, and takes the smallest limit. */
 #include "memory_limit.h"
 
 #include <limits.h>

@@ -1,3 +1,4 @@
+/** The lines that supply-cat prints. */
 #include "output.h"
 
 #include <inttypes.h>

@@ -1,3 +1,7 @@
+/**
+ * Lists pairs, from config files or from a folder. A file in a folder is taken for a pair by its first bytes or its
+ * name.
+ */
 #include "pair_files.h"
 
 #include <errno.h>

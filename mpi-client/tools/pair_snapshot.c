@@ -1,3 +1,7 @@
+/**
+ * Takes a snapshot of a pair by pread() alone, and compares two of them. It trusts nothing that it reads: neither the
+ * rank nor the task waits for an observer.
+ */
 #include "pair_snapshot.h"
 
 #include <errno.h>
@@ -11,8 +15,8 @@
 
 #include "clock.h"
 #include "file_lock.h"
-#include "layout.h"
 #include "groups.h"
+#include "layout.h"
 
 /* Both sides change the pair while it is read. After this many inconsistent reads the value is not known. */
 #define TRIES 20
@@ -233,7 +237,8 @@ static double seconds_since_write(const struct pair_files *files) {
     return shortest;
 }
 
-void pair_snapshot_take(struct pair_snapshot *snapshot, const struct pair_files *files) {
+/* Takes a snapshot of a pair. */
+static void pair_snapshot_take(struct pair_snapshot *snapshot, const struct pair_files *files) {
     *snapshot = (struct pair_snapshot){.time = supply_clock_now(), .rank = -1, .local_rank = -1, .quiet_seconds = -1};
     const int fd = pair_open(files->mapped_file);
     if (fd < 0) {
@@ -252,4 +257,43 @@ void pair_snapshot_take(struct pair_snapshot *snapshot, const struct pair_files 
     snapshot->waiting = waiting_of(snapshot);
     if (snapshot->has_header) snapshot->quiet_seconds = seconds_since_write(files);
     close(fd);
+}
+
+static bool is_same_pair(const struct pair_snapshot *one, const struct pair_snapshot *other) {
+    return one->has_header && other->has_header && one->generation == other->generation;
+}
+
+static void set_rates(struct pair_progress *progress, const struct pair_snapshot *before) {
+    const struct pair_snapshot *now = &progress->snapshot;
+    const double seconds = (double)(now->time - before->time) / 1e9;
+    if (!now->has_progress || !before->has_progress || seconds <= 0) return;
+    /* Another process writes these numbers: they may decrease. */
+    if (now->elements < before->elements || now->bytes < before->bytes) return;
+    progress->elements_per_second = (double)(now->elements - before->elements) / seconds;
+    progress->bytes_per_second = (double)(now->bytes - before->bytes) / seconds;
+}
+
+/*
+ * Two upper bounds: the time of the last write to the pipes, and the earlier snapshots. The pipes give a bound at the
+ * first snapshot. But a busy task need not read its request pipe; once that is full, releases leave no time there.
+ */
+static void set_waiting(struct pair_progress *progress) {
+    const struct pair_snapshot *now = &progress->snapshot;
+    if (now->waiting == NOBODY_WAITS) return;
+    progress->waiting_seconds = now->quiet_seconds;
+    if (progress->changed_after == 0) return;
+    const double seen = (double)(now->time - progress->changed_after) / 1e9;
+    if (progress->waiting_seconds < 0 || seen < progress->waiting_seconds) progress->waiting_seconds = seen;
+}
+
+void pair_progress(struct pair_progress *progress, const struct pair_files *files, const struct pair_progress *before) {
+    *progress = (struct pair_progress){.elements_per_second = -1, .bytes_per_second = -1, .waiting_seconds = -1};
+    pair_snapshot_take(&progress->snapshot, files);
+    const struct pair_snapshot *now = &progress->snapshot;
+    if (before != NULL && is_same_pair(now, &before->snapshot)) {
+        const bool changed = now->published != before->snapshot.published || now->released != before->snapshot.released;
+        progress->changed_after = changed ? before->snapshot.time : before->changed_after;
+        set_rates(progress, &before->snapshot);
+    }
+    set_waiting(progress);
 }

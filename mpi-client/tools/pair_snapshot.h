@@ -58,9 +58,6 @@ struct pair_snapshot {
     uint64_t last_bytes;       /**< of the last block, these values included */
 };
 
-/** Takes a snapshot of a pair. */
-void pair_snapshot_take(struct pair_snapshot *snapshot, const struct pair_files *files);
-
 /** The name of a state, as "supplying". */
 const char *pair_state_name(enum pair_state state);
 
@@ -69,5 +66,18 @@ const char *pair_state_name(enum pair_state state);
  * descriptor, or -1 and errno (EINVAL: not a regular file).
  */
 int pair_open(const char *path);
+
+/* What two snapshots of a pair show: its rates, and how long one side has been waiting. */
+
+struct pair_progress {
+    struct pair_snapshot snapshot;
+    int64_t changed_after;      /**< time of the last snapshot before the last change seen; 0: not known */
+    double elements_per_second; /**< published between the two snapshots; -1: not known */
+    double bytes_per_second;    /**< of their blocks, values in place included; -1: not known */
+    double waiting_seconds;     /**< upper bound; -1: nobody waits, or not known */
+};
+
+/** Takes a snapshot of the pair, and compares it with an earlier one. before may be NULL. */
+void pair_progress(struct pair_progress *progress, const struct pair_files *files, const struct pair_progress *before);
 
 #endif

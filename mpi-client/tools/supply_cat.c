@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "command_line.h"
-#include "interruption.h"
 #include "output.h"
 #include "supply.h"
 

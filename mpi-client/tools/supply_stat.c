@@ -10,9 +10,7 @@
 #include "command_line.h"
 #include "failure.h"
 #include "groups.h"
-#include "interruption.h"
-#include "stat_json.h"
-#include "stat_table.h"
+#include "stat_output.h"
 
 /* Seconds between the two snapshots of a rate, if no interval is given. */
 #define ONCE_SECONDS 1.0

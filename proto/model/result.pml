@@ -1,6 +1,6 @@
 /*
  * Results of ranks, checked by spin: a model of its own. Step names (O1, W1, X1, …) are those of ../PROTOCOL.md, "Block files". As in
- * mpi-client/src/{result_file,old_results,claimed_file}.c, mpi-client/tools/clean_results.c and the Scala packages supply.results and
+ * mpi-client/src/{result_file,old_results,claimed_file}.c, mpi-client/tools/supply_clean.c and the Scala packages supply.results and
  * supply.driver. All ranks are of one node.
  */
 

@@ -1,0 +1,235 @@
+/** Routines that pass over the rows and add up: products of matrices, and statistics of columns (routines.h). */
+#include <cblas.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "call.h"
+#include "routines.h"
+#include "rows.h"
+
+static int run_gram(struct workspace *workspace) {
+    supply_call_t *call = workspace->call;
+    const supply_matrix_t *A = supply_call_matrix(call, "A");
+    double *gram = supply_call_array(call, "gram", A->columns, A->columns);
+    if (gram == NULL || gram_matrix(workspace, A, NULL, gram) != 0) return 1;
+    sum_over_ranks(call, gram, A->columns * A->columns);
+    complete_symmetric(gram, A->columns);
+    return check_gram(workspace, "A", gram, A->columns);
+}
+
+int routine_gram(supply_call_t *call) {
+    struct workspace workspace = {.call = call};
+    const int status = check_dense(call, "A") || run_gram(&workspace);
+    workspace_free(&workspace);
+    return status;
+}
+
+static void normalize(double *vector, uint64_t count) {
+    double square = 0;
+    for (uint64_t i = 0; i < count; i++) square += vector[i] * vector[i];
+    for (uint64_t i = 0; square > 0 && i < count; i++) vector[i] /= sqrt(square);
+}
+
+/* All rows of a matrix with one column, on all ranks. */
+static void gather(supply_call_t *call, const char *name, double *whole) {
+    const supply_matrix_t *v = supply_call_matrix(call, name);
+    if (is_small_array(call, name)) {
+        memcpy(whole, v->values, v->rows * sizeof *whole);
+        return;
+    }
+    memset(whole, 0, v->rows * sizeof *whole);
+    if (v->local_rows > 0) memcpy(whole + v->first_row, v->values, v->local_rows * sizeof *whole);
+    sum_over_ranks(call, whole, v->rows);
+}
+
+static int run_gram_vector(struct workspace *workspace) {
+    supply_call_t *call = workspace->call;
+    const supply_matrix_t *A = supply_call_matrix(call, "A");
+    const int64_t iterations = supply_call_integer(call, "iterations");
+    double *result = supply_call_array(call, "vector", A->columns, 1);
+    double *vector = workspace_add(workspace, A->columns);
+    struct row_operator op;
+    row_operator_init(&op, workspace, A, NULL, 1);
+    if (result == NULL || workspace_check(workspace) != 0) return 1;
+    gather(call, "v", vector);
+    for (int64_t i = 0; i < iterations; i++) {
+        if (i > 0) memcpy(vector, result, A->columns * sizeof *vector);
+        if (i > 0) normalize(vector, A->columns);
+        row_operator_apply_gram(&op, vector, 1, result);
+        if (report_progress(call, (uint64_t)i, (uint64_t)iterations) != 0) return 1;
+    }
+    return check_all_finite(call, "A or v", result, A->columns);
+}
+
+static int check_vector(supply_call_t *call) {
+    const supply_matrix_t *A = supply_call_matrix(call, "A");
+    const supply_matrix_t *v = supply_call_matrix(call, "v");
+    if (A->columns == v->rows && v->columns == 1) return 0;
+    return supply_call_fail(call,
+                            "A is %" PRIu64 " × %" PRIu64 ", and v is %" PRIu64 " × %" PRIu64
+                            ": v must have one column, with a value for each column of A",
+                            A->rows, A->columns, v->rows, v->columns);
+}
+
+int routine_gram_vector(supply_call_t *call) {
+    struct workspace workspace = {.call = call};
+    const int status = check_matrix(call, "A") || check_not_sparse(call, "v") || check_vector(call) ||
+                       check_count(call, "iterations", INT64_MAX, "of 64 bits") || run_gram_vector(&workspace);
+    workspace_free(&workspace);
+    return status;
+}
+
+/* The part of B that all ranks have at a time. */
+#define PART_BYTES ((uint64_t)16 << 20)
+
+struct product {
+    supply_call_t *call;
+    const supply_matrix_t *A;
+    const supply_matrix_t *B;
+    double *C;
+    double *part; /**< some rows of B */
+    uint64_t part_rows;
+};
+
+/* C += A[:, first … first + rows − 1] part */
+static void add_part(const struct product *product, uint64_t first, uint64_t rows, const double *part) {
+    const supply_matrix_t *A = product->A;
+    const uint64_t q = product->B->columns;
+    if (A->row_offsets == NULL && A->local_rows > 0)
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)A->local_rows, (int)q, (int)rows, 1,
+                    A->values + first, (int)A->columns, part, (int)q, 1, product->C, (int)q);
+    for (uint64_t i = 0; A->row_offsets != NULL && i < A->local_rows; i++)
+        for (uint64_t at = A->row_offsets[i]; at < A->row_offsets[i + 1]; at++) {
+            const uint64_t row = A->column_indices[at] - first;
+            /* One that is in front of `first` is a large number. */
+            if (A->column_indices[at] < first || row >= rows) continue;
+            for (uint64_t j = 0; j < q; j++) product->C[i * q + j] += A->entries[at] * part[row * q + j];
+        }
+}
+
+/* Each part of the rows of one rank goes to all others. */
+static int add_rows_of(const struct product *product, int owner, uint64_t first, uint64_t count) {
+    const supply_matrix_t *B = product->B;
+    const uint64_t q = B->columns;
+    int rank;
+    MPI_Comm_rank(supply_call_comm(product->call), &rank);
+    for (uint64_t done = 0; done < count; done += product->part_rows) {
+        const uint64_t rows = count - done < product->part_rows ? count - done : product->part_rows;
+        double *part = rank == owner ? B->values + done * q : product->part;
+        MPI_Bcast(part, (int)(rows * q), MPI_DOUBLE, owner, supply_call_comm(product->call));
+        add_part(product, first + done, rows, part);
+        if (report_progress(product->call, first + done, B->rows) != 0) return 1;
+    }
+    return 0;
+}
+
+static int multiply_rows(struct product *product, struct workspace *workspace) {
+    int ranks;
+    MPI_Comm_size(supply_call_comm(product->call), &ranks);
+    product->part_rows = PART_BYTES / (product->B->columns * sizeof(double)) + 1;
+    product->part = workspace_add(workspace, product->part_rows * product->B->columns);
+    uint64_t *counts = (uint64_t *)workspace_add(workspace, (size_t)ranks);
+    if (workspace_check(workspace) != 0) return 1;
+    MPI_Allgather(&product->B->local_rows, 1, MPI_UINT64_T, counts, 1, MPI_UINT64_T, supply_call_comm(product->call));
+    uint64_t first = 0;
+    for (int owner = 0; owner < ranks; first += counts[owner++])
+        if (add_rows_of(product, owner, first, counts[owner]) != 0) return 1;
+    return 0;
+}
+
+static int run_multiply(struct workspace *workspace) {
+    supply_call_t *call = workspace->call;
+    struct product product = {.call = call, .A = supply_call_matrix(call, "A"), .B = supply_call_matrix(call, "B")};
+    const supply_matrix_t *C = supply_call_rows(call, "C", product.A, product.B->columns);
+    if (C == NULL) return 1;
+    product.C = C->values;
+    if (!is_small_array(call, "B")) return multiply_rows(&product, workspace);
+    add_part(&product, 0, product.B->rows, product.B->values);
+    return 0;
+}
+
+static int check_shapes(supply_call_t *call) {
+    const supply_matrix_t *A = supply_call_matrix(call, "A");
+    const supply_matrix_t *B = supply_call_matrix(call, "B");
+    if (A->columns == B->rows && B->columns > 0) return 0;
+    return supply_call_fail(call,
+                            "A is %" PRIu64 " × %" PRIu64 ", and B is %" PRIu64 " × %" PRIu64
+                            ": B must have a row for each column of A",
+                            A->rows, A->columns, B->rows, B->columns);
+}
+
+int routine_multiply(supply_call_t *call) {
+    struct workspace workspace = {.call = call};
+    const int status =
+        check_matrix(call, "A") || check_not_sparse(call, "B") || check_shapes(call) || run_multiply(&workspace);
+    workspace_free(&workspace);
+    return status;
+}
+
+static int run_transpose_multiply(struct workspace *workspace) {
+    supply_call_t *call = workspace->call;
+    const supply_matrix_t *A = supply_call_matrix(call, "A");
+    const supply_matrix_t *B = supply_call_matrix(call, "B");
+    struct row_operator op;
+    row_operator_init(&op, workspace, A, NULL, 0);
+    double *C = supply_call_array(call, "C", A->columns, B->columns);
+    if (C == NULL || workspace_check(workspace) != 0) return 1;
+    row_operator_apply_transpose(&op, B->values, B->columns, C);
+    sum_over_ranks(call, C, A->columns * B->columns);
+    return 0;
+}
+
+int routine_transpose_multiply(supply_call_t *call) {
+    struct workspace workspace = {.call = call};
+    const int status = check_matrix(call, "A") || check_dense(call, "B") || check_same_rows(call, "A", "B") ||
+                       run_transpose_multiply(&workspace);
+    workspace_free(&workspace);
+    return status;
+}
+
+static double squared(double value) { return value * value; }
+
+/* Adds the squared distances of this rank's rows from the mean. */
+static void add_dense(const supply_matrix_t *A, const double *mean, double *squares) {
+    for (uint64_t i = 0; i < A->local_rows; i++)
+        for (uint64_t j = 0; j < A->columns; j++) squares[j] += squared(A->values[i * A->columns + j] - mean[j]);
+}
+
+/* The same. zeros: memory for a number of each column. */
+static void add_sparse(const supply_matrix_t *A, const double *mean, double *squares, double *zeros) {
+    for (uint64_t j = 0; j < A->columns; j++) zeros[j] = (double)A->local_rows;
+    for (uint64_t at = A->row_offsets[0]; at < A->row_offsets[A->local_rows]; at++) {
+        const uint32_t j = A->column_indices[at];
+        squares[j] += squared(A->entries[at] - mean[j]);
+        zeros[j]--;
+    }
+    for (uint64_t j = 0; j < A->columns; j++) squares[j] += zeros[j] * squared(mean[j]);
+}
+
+static int run_column_statistics(struct workspace *workspace) {
+    supply_call_t *call = workspace->call;
+    const supply_matrix_t *A = supply_call_matrix(call, "A");
+    double *mean = supply_call_array(call, "mean", A->columns, 1);
+    double *variance = supply_call_array(call, "variance", A->columns, 1);
+    double *zeros = workspace_add(workspace, A->columns);
+    if (mean == NULL || variance == NULL || workspace_check(workspace) != 0) return 1;
+    column_means(call, A, mean);
+    if (A->row_offsets == NULL)
+        add_dense(A, mean, variance);
+    else
+        add_sparse(A, mean, variance, zeros);
+    sum_over_ranks(call, variance, A->columns);
+    for (uint64_t j = 0; j < A->columns; j++) variance[j] /= (double)(A->rows - 1);
+    return check_finite(call, "A", variance, A->columns);
+}
+
+int routine_column_statistics(supply_call_t *call) {
+    struct workspace workspace = {.call = call};
+    const supply_matrix_t *A = supply_call_matrix(call, "A");
+    if (check_matrix(call, "A") != 0) return 1;
+    if (A->rows < 2) return supply_call_fail(call, "A has %" PRIu64 " row: a variance needs 2", A->rows);
+    const int status = run_column_statistics(&workspace);
+    workspace_free(&workspace);
+    return status;
+}

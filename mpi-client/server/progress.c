@@ -1,0 +1,115 @@
+/**
+ * Heartbeats of a command, in a thread of their own, whose lock covers only its end; and what a signal handler writes
+ * when a routine crashes.
+ */
+#include "progress.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "command_line.h"
+
+#define PERIOD_SECONDS 0.5
+/* For a routine that asks whether it was cancelled. */
+#define BEATS_AFTER_SIGNAL 4
+
+static bool wait_until_stopped(struct heartbeat *heartbeat) {
+    const int64_t time = supply_clock_after(PERIOD_SECONDS);
+    const struct timespec next = {.tv_sec = time / NANOSECONDS, .tv_nsec = time % NANOSECONDS};
+    pthread_mutex_lock(&heartbeat->lock);
+    if (!heartbeat->stop) pthread_cond_timedwait(&heartbeat->stopped, &heartbeat->lock, &next);
+    const bool stop = heartbeat->stop;
+    pthread_mutex_unlock(&heartbeat->lock);
+    return stop;
+}
+
+static json_t *describe(const struct progress *progress) {
+    const uint64_t step = atomic_load(&progress->step), of = atomic_load(&progress->of);
+    return json_pack("{s:f, s:I, s:I}", "progress", of == 0 ? 0 : (double)step / (double)of, "step", (json_int_t)step,
+                     "of", (json_int_t)of);
+}
+
+/* A routine that does not ask would run on. */
+static void end_by_signal(const struct channel *channel) {
+    channel_remove(channel);
+    signal(interruption_signal(), SIG_DFL);
+    raise(interruption_signal());
+}
+
+static void *beat(void *context) {
+    struct heartbeat *heartbeat = context;
+    for (int after_signal = 0; !wait_until_stopped(heartbeat);) {
+        const bool is_heard = channel_send(heartbeat->channel, describe(heartbeat->progress), NULL, 0) &&
+                              !channel_is_closed(heartbeat->channel);
+        if (!is_heard || interruption_signal() != 0) atomic_store(&heartbeat->progress->is_cancelled, true);
+        if (interruption_signal() != 0 && ++after_signal > BEATS_AFTER_SIGNAL) end_by_signal(heartbeat->channel);
+    }
+    return NULL;
+}
+
+void heartbeat_start(struct heartbeat *heartbeat, struct progress *progress, struct channel *channel) {
+    *heartbeat = (struct heartbeat){.progress = progress, .channel = channel};
+    pthread_mutex_init(&heartbeat->lock, NULL);
+    /* The other clock can be set. */
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&heartbeat->stopped, &monotonic);
+    heartbeat->is_running = pthread_create(&heartbeat->thread, NULL, beat, heartbeat) == 0;
+}
+
+void heartbeat_stop(struct heartbeat *heartbeat) {
+    if (!heartbeat->is_running) return;
+    pthread_mutex_lock(&heartbeat->lock);
+    heartbeat->stop = true;
+    pthread_cond_signal(&heartbeat->stopped);
+    pthread_mutex_unlock(&heartbeat->lock);
+    pthread_join(heartbeat->thread, NULL);
+}
+
+/* Prepared lines, because a handler must not format. */
+struct fault {
+    int signal;
+    const char *name;
+    char line[1024];
+    size_t bytes;
+};
+
+static struct fault faults[] = {{SIGSEGV, "SIGSEGV", "", 0},
+                                {SIGBUS, "SIGBUS", "", 0},
+                                {SIGFPE, "SIGFPE", "", 0},
+                                {SIGILL, "SIGILL", "", 0},
+                                {SIGABRT, "SIGABRT", "", 0}};
+static volatile int report_to = -1;
+/* A routine may have used up its own stack. */
+static char stack[1 << 16];
+
+static void report(int number) {
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        if (faults[i].signal == number && report_to >= 0) {
+            const ssize_t ignored = write(report_to, faults[i].line, faults[i].bytes);
+            (void)ignored;
+        }
+    /* SA_RESETHAND: now with its default effect, which mpirun reports. */
+    raise(number);
+}
+
+void crash_install(void) {
+    struct sigaction action = {.sa_handler = report, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER | SA_ONSTACK)};
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigaction(faults[i].signal, &action, NULL);
+}
+
+void crash_report_to(int connection, const char *text) {
+    report_to = -1;
+    if (text == NULL) return;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        faults[i].bytes = (size_t)snprintf(faults[i].line, sizeof faults[i].line,
+                                           "{\"ended\":true,\"error\":\"%s: %s\"}\n", text, faults[i].name);
+    report_to = connection;
+}

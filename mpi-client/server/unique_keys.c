@@ -1,0 +1,232 @@
+/**
+ * Whether each key names one row, on all ranks together. Equal keys have equal digests, which go to the same rank. That
+ * rank finds them in a hash table.
+ */
+#include "unique_keys.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "failure.h"
+#include "matrices.h"
+
+/**
+ * Keys of the same length of up to 8 bytes have the same digest only if they are equal; others with a probability of
+ * 2^-127. Both parts are spread evenly. `low` is odd.
+ */
+struct key_digest {
+    uint64_t high;
+    uint64_t low;
+};
+
+/** The longest name of a key, its zero byte included. */
+#define KEY_NAME_BYTES 64
+
+static const uint8_t *bytes_of(const struct keys *keys, uint64_t index, size_t *bytes) {
+    if (keys->ends.address == NULL) {
+        *bytes = keys->values.bytes / keys->count;
+        return keys->values.address + index * *bytes;
+    }
+    const uint64_t *ends = (const uint64_t *)keys->ends.address;
+    const uint64_t begin = index == 0 ? 0 : ends[index - 1];
+    *bytes = ends[index] - begin;
+    return keys->values.address + begin;
+}
+
+/* One to one: the finalizers of SplitMix64 (Steele, Lea and Flood, 2014) and of MurmurHash3 (Appleby). */
+static uint64_t splitmix(uint64_t x) {
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+static uint64_t murmur(uint64_t x) {
+    x = (x ^ x >> 33) * UINT64_C(0xFF51AFD7ED558CCD);
+    x = (x ^ x >> 33) * UINT64_C(0xC4CEB9FE1A85EC53);
+    return x ^ x >> 33;
+}
+
+static struct key_digest key_digest(const struct keys *keys, uint64_t index) {
+    size_t bytes;
+    const uint8_t *key = bytes_of(keys, index, &bytes);
+    /* The length counts, because zeros fill up the last word. It changes the parts differently. */
+    struct key_digest digest = {bytes * UINT64_C(0x9E3779B97F4A7C15), bytes};
+    for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        memcpy(&word, key + at, bytes - at < sizeof word ? bytes - at : sizeof word);
+        digest.high = splitmix(digest.high ^ word);
+        digest.low = murmur(digest.low ^ word);
+    }
+    digest.low |= 1;
+    return digest;
+}
+
+/* The key as a message shows it: 17, or 'a text'. */
+static void key_name(const struct keys *keys, uint64_t index, char name[KEY_NAME_BYTES]) {
+    size_t bytes;
+    const uint8_t *key = bytes_of(keys, index, &bytes);
+    char text[KEY_NAME_BYTES - 16];
+    int64_t value = 0;
+    switch (keys->format[0]) {
+        case 'c':
+            value = (int64_t)*(const int8_t *)key;
+            break;
+        case 's':
+            value = *(const int16_t *)(const void *)key;
+            break;
+        case 'i':
+            value = *(const int32_t *)(const void *)key;
+            break;
+        case 'l':
+            value = *(const int64_t *)(const void *)key;
+            break;
+        case 'u':
+            supply_copy_line(text, sizeof text, (const char *)key, bytes);
+            snprintf(name, KEY_NAME_BYTES, "'%s'", text);
+            return;
+        default:
+            /* Dates, instants, decimals, bytes: the row tells which one it is. */
+            snprintf(name, KEY_NAME_BYTES, "of row %" PRIu64 " of this rank", index);
+            return;
+    }
+    snprintf(name, KEY_NAME_BYTES, "%" PRId64, value);
+}
+
+/* Each portion reads all keys, so their number must not grow with that of the keys. */
+#define PORTIONS_MAX 16
+/* Of digests for one rank in one portion: no even distribution has as many. */
+#define LARGEST_SHARE(mean) (2 * (mean) + 64)
+
+struct exchange {
+    const struct keys *keys;
+    const struct ranks *ranks;
+    uint64_t portions;
+    uint64_t share; /**< of one rank in one portion, at most */
+    struct growing memory;
+    struct key_digest *sent;     /**< `share` for each rank */
+    struct key_digest *received; /**< as many */
+    struct key_digest *table;    /**< with at least as many free places as used ones */
+    int *counts;                 /**< sent to each rank; received from each; and where both begin */
+    MPI_Datatype digest;
+};
+
+/* An even part, from 0 to parts − 1, of all 64-bit numbers. */
+static uint64_t part_of(uint64_t number, uint64_t parts) { return (uint64_t)((unsigned __int128)number * parts >> 64); }
+
+static uint64_t power_of_two(uint64_t least) {
+    uint64_t power = 1;
+    while (power < least) power *= 2;
+    return power;
+}
+
+static bool allocate(struct exchange *exchange, uint64_t portion, char *text) {
+    const uint64_t ranks = (uint64_t)exchange->ranks->count;
+    uint64_t most = exchange->keys->count;
+    MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, exchange->ranks->comm);
+    exchange->portions = most / portion + 1 < PORTIONS_MAX ? most / portion + 1 : PORTIONS_MAX;
+    exchange->share = LARGEST_SHARE(most / exchange->portions / ranks);
+    const uint64_t all = exchange->share * ranks;
+    const size_t bytes = (2 * all + power_of_two(2 * all)) * sizeof(struct key_digest) + 4 * ranks * sizeof(int);
+    exchange->sent = growing_add(&exchange->memory, bytes);
+    if (exchange->sent == NULL)
+        snprintf(text, FAILURE_TEXT_BYTES,
+                 "the check of the keys for duplicates needs %.1f GB on node %s: drop other matrices, or send the "
+                 "matrix without a key",
+                 (double)bytes / 1e9, exchange->ranks->node);
+    if (!ranks_agree(exchange->ranks, text) || exchange->sent == NULL) return false;
+    exchange->received = exchange->sent + all;
+    exchange->table = exchange->received + all;
+    exchange->counts = (int *)(exchange->table + power_of_two(2 * all));
+    for (uint64_t rank = 0; rank < ranks; rank++) exchange->counts[2 * ranks + rank] = (int)(exchange->share * rank);
+    MPI_Type_contiguous(2, MPI_UINT64_T, &exchange->digest);
+    MPI_Type_commit(&exchange->digest);
+    return true;
+}
+
+/* Digests beyond a share are left out: only equal ones exceed it, and the share has some of them. */
+static void collect(const struct exchange *exchange, uint64_t portion) {
+    const uint64_t ranks = (uint64_t)exchange->ranks->count;
+    memset(exchange->counts, 0, ranks * sizeof *exchange->counts);
+    for (uint64_t i = 0; i < exchange->keys->count; i++) {
+        const struct key_digest digest = key_digest(exchange->keys, i);
+        if (part_of(digest.low, exchange->portions) != portion) continue;
+        const uint64_t to = part_of(digest.high, ranks);
+        int *count = &exchange->counts[to];
+        if ((uint64_t)*count < exchange->share) exchange->sent[to * exchange->share + (uint64_t)(*count)++] = digest;
+    }
+}
+
+/* All digests of this portion that are this rank's: their number. They come one after another. */
+static uint64_t redistribute(const struct exchange *exchange) {
+    const int ranks = exchange->ranks->count;
+    int *sent = exchange->counts, *received = &sent[ranks], *begins = &received[ranks], *ends = &begins[ranks];
+    MPI_Alltoall(sent, 1, MPI_INT, received, 1, MPI_INT, exchange->ranks->comm);
+    int count = 0;
+    for (int rank = 0; rank < ranks; count += received[rank++]) ends[rank] = count;
+    MPI_Alltoallv(exchange->sent, sent, begins, exchange->digest, exchange->received, received, ends, exchange->digest,
+                  exchange->ranks->comm);
+    return (uint64_t)count;
+}
+
+/* The first digest that is there twice; NULL: none. An empty place has an even `low`. */
+static const struct key_digest *find_duplicate(const struct exchange *exchange, uint64_t count) {
+    const uint64_t mask = power_of_two(2 * count) - 1;
+    memset(exchange->table, 0, (mask + 1) * sizeof *exchange->table);
+    for (uint64_t i = 0; i < count; i++) {
+        const struct key_digest *digest = &exchange->received[i];
+        uint64_t place = digest->high & mask;
+        for (; exchange->table[place].low != 0; place = (place + 1) & mask)
+            if (memcmp(&exchange->table[place], digest, sizeof *digest) == 0) return digest;
+        exchange->table[place] = *digest;
+    }
+    return NULL;
+}
+
+/* The lowest rank that has such a key says which one it is. */
+static void name_duplicate(const struct exchange *exchange, struct key_digest digest, char *text) {
+    const struct ranks *ranks = exchange->ranks;
+    char name[KEY_NAME_BYTES] = "";
+    int first = ranks->count;
+    for (uint64_t i = 0; i < exchange->keys->count && first == ranks->count; i++) {
+        const struct key_digest own = key_digest(exchange->keys, i);
+        if (memcmp(&own, &digest, sizeof own) != 0) continue;
+        key_name(exchange->keys, i, name);
+        first = ranks->rank;
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, ranks->comm);
+    MPI_Bcast(name, sizeof name, MPI_CHAR, first, ranks->comm);
+    snprintf(text, FAILURE_TEXT_BYTES,
+             "the key %s (rank %d) is in more than one row, and a key must name one row: drop duplicates, choose "
+             "another column, or send the matrix without a key",
+             name, first);
+}
+
+/* False: text names a key. */
+static bool check_portion(const struct exchange *exchange, uint64_t portion, char *text) {
+    const struct ranks *ranks = exchange->ranks;
+    collect(exchange, portion);
+    const struct key_digest *duplicate = find_duplicate(exchange, redistribute(exchange));
+    struct key_digest digest = duplicate == NULL ? (struct key_digest){0} : *duplicate;
+    int finder = duplicate == NULL ? ranks->count : ranks->rank;
+    MPI_Allreduce(MPI_IN_PLACE, &finder, 1, MPI_INT, MPI_MIN, ranks->comm);
+    if (finder == ranks->count) return true;
+    MPI_Bcast(&digest, 1, exchange->digest, finder, ranks->comm);
+    name_duplicate(exchange, digest, text);
+    return false;
+}
+
+bool keys_are_unique(const struct keys *keys, const struct ranks *ranks, uint64_t portion, struct progress *progress,
+                     char *text) {
+    struct exchange exchange = {.keys = keys, .ranks = ranks, .digest = MPI_DATATYPE_NULL};
+    text[0] = '\0';
+    if (keys->format[0] == '\0') return true;
+    bool are_unique = allocate(&exchange, portion, text);
+    for (uint64_t i = 0; i < exchange.portions && are_unique; i++) {
+        progress_set(progress, i, exchange.portions);
+        are_unique = check_portion(&exchange, i, text);
+    }
+    if (exchange.digest != MPI_DATATYPE_NULL) MPI_Type_free(&exchange.digest);
+    growing_free(&exchange.memory);
+    return are_unique;
+}

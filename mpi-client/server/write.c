@@ -1,0 +1,98 @@
+/** Writes this rank's part of a matrix by supply_result.h, as a result that Spark reads as a DataFrame. */
+#include "write.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "supply_result.h"
+
+/* Of one call of supply_result_write(). */
+#define ROWS_AT_ONCE 65536
+
+struct output {
+    supply_result_t *result;
+    const struct held *held;
+    uint64_t rows;
+    int32_t *offsets; /**< of keys of any length */
+};
+
+static bool has_keys(const struct held *held) { return held->keys != NULL && held->keys->format[0] != '\0'; }
+
+/* The keys of some rows. Keys of any length get offsets that count from the first of them. */
+static supply_column_t keys_of(const struct output *output, uint64_t from, uint32_t count) {
+    const struct keys *keys = output->held->keys;
+    supply_column_t column = {.element_count = count};
+    if (keys->ends.address == NULL) {
+        const size_t bytes = keys->values.bytes / keys->count;
+        column.data = keys->values.address + from * bytes;
+        column.data_bytes = count * bytes;
+        return column;
+    }
+    const uint64_t *ends = (const uint64_t *)keys->ends.address;
+    const uint64_t begin = from == 0 ? 0 : ends[from - 1];
+    output->offsets[0] = 0;
+    for (uint32_t i = 0; i < count; i++) output->offsets[i + 1] = (int32_t)(ends[from + i] - begin);
+    column.offsets = output->offsets;
+    column.data = keys->values.address + begin;
+    column.data_bytes = (size_t)output->offsets[count];
+    return column;
+}
+
+static bool write_rows(const struct output *output) {
+    const supply_matrix_t *part = &output->held->part;
+    for (uint64_t from = 0; from < output->rows; from += ROWS_AT_ONCE) {
+        const uint64_t left = output->rows - from;
+        const uint32_t count = left < ROWS_AT_ONCE ? (uint32_t)left : ROWS_AT_ONCE;
+        supply_column_t columns[2];
+        int used = 0;
+        if (has_keys(output->held)) columns[used++] = keys_of(output, from, count);
+        columns[used++] = (supply_column_t){.element_count = count,
+                                            .data = part->values + from * part->columns,
+                                            .data_bytes = count * part->columns * sizeof(double)};
+        if (supply_result_write(output->result, columns, used) != SUPPLY_OK) return false;
+    }
+    return supply_result_seal(output->result) == SUPPLY_OK;
+}
+
+static bool write_result(struct output *output, supply_t *supply, const char *name, char *text) {
+    char format[32];
+    snprintf(format, sizeof format, "+w:%" PRIu64, output->held->part.columns);
+    const supply_field_t all[] = {{.name = "key", .format = has_keys(output->held) ? output->held->keys->format : ""},
+                                  {.name = "row", .format = format, .child_format = "g"}};
+    const bool keyed = has_keys(output->held);
+    if (supply_result_open(&output->result, supply, name, keyed ? all : all + 1, keyed ? 2 : 1) == SUPPLY_OK &&
+        write_rows(output))
+        return true;
+    snprintf(text, FAILURE_TEXT_BYTES, "%s", supply_result_error(output->result));
+    supply_result_abort(output->result, text);
+    return false;
+}
+
+bool write_matrix(const struct held *held, const struct ranks *ranks, const supply_options_t *options, const char *name,
+                  char *text) {
+    struct output output = {.held = held, .rows = held->is_array && ranks->rank > 0 ? 0 : held->part.local_rows};
+    output.offsets = malloc((ROWS_AT_ONCE + 1) * sizeof *output.offsets);
+    supply_t *supply = NULL;
+    bool written = false;
+    if (output.offsets == NULL) snprintf(text, FAILURE_TEXT_BYTES, "out of memory");
+    /* The pair is open for as long as the result is written; no task attaches. */
+    else if (supply_open(&supply, options) != SUPPLY_OK)
+        snprintf(text, FAILURE_TEXT_BYTES, "%s", supply_error(supply));
+    else
+        written = write_result(&output, supply, name, text);
+    supply_abort(supply, "it was open only to write a result");
+    free(output.offsets);
+    return written;
+}
+
+void remove_written(const supply_options_t *options) {
+    supply_t *supply = NULL;
+    /* To open a pair removes its results. */
+    supply_open(&supply, options);
+    supply_abort(supply, "it was open only to remove a result");
+    /* The last rank succeeds. */
+    if (options->results_folder != NULL) rmdir(options->results_folder);
+}

@@ -1,0 +1,242 @@
+/**
+ * Reads what the kernel says about file systems, memory, control groups and nodes, and tries a copy between two
+ * processes. It changes nothing.
+ */
+#include "diagnose_machine.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "diagnosis.h"
+#include "file_space.h"
+#include "memory_limit.h"
+
+#define SHMEM_HUGE_PAGES "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
+
+static const char more_space[] =
+    "set ring= or block= smaller in mapped-files.conf, remove stale pairs (supply-clean), or enlarge the file system: "
+    "mount -o remount,size=SIZE, in a container --shm-size=SIZE";
+
+static double megabytes(uint64_t bytes) { return (double)bytes / 1e6; }
+
+static uint64_t sum(const struct mapped_file_need *needs, size_t count) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += needs[i].bytes;
+    return bytes;
+}
+
+static void check_space(struct diagnosis *diagnosis, const char *folder, uint64_t needed, size_t pairs) {
+    struct statvfs space;
+    struct statfs type;
+    if (statvfs(folder, &space) != 0 || statfs(folder, &type) != 0) {
+        diagnosis_report(diagnosis, DIAGNOSIS_FAILED, "space", "choose another folder", "%s: cannot be examined: %m",
+                         folder);
+        return;
+    }
+    const uint64_t available = supply_space_free(&space);
+    const bool fits = needed <= available;
+    char what[64] = "the file system has no limit";
+    if (available != SPACE_WITHOUT_LIMIT) snprintf(what, sizeof what, "%.1f are free", megabytes(available));
+    if (type.f_type != TMPFS_MAGIC && type.f_type != RAMFS_MAGIC)
+        diagnosis_report(diagnosis, DIAGNOSIS_WARNING, "space",
+                         "set paths in /dev/shm, or in another tmpfs, in mapped-files.conf",
+                         "%s is not on a tmpfs: the kernel also writes the mapped files to a disk", folder);
+    diagnosis_report(diagnosis, fits ? DIAGNOSIS_OK : DIAGNOSIS_FAILED, "space", fits ? NULL : more_space,
+                     "%s: %.1f MB are needed for %zu pair%s, and %s", folder, megabytes(needed), pairs,
+                     pairs == 1 ? "" : "s", what);
+}
+
+static dev_t file_system(const char *folder) {
+    struct stat entry;
+    return stat(folder, &entry) == 0 ? entry.st_dev : 0;
+}
+
+/* One check for each file system. */
+static void check_file_systems(struct diagnosis *diagnosis, const struct mapped_file_need *needs, size_t count) {
+    char folder[PATH_MAX], other[PATH_MAX];
+    for (size_t i = 0; i < count; i++) {
+        existing_folder(needs[i].line->mapped_file.path, folder);
+        const dev_t device = file_system(folder);
+        uint64_t bytes = 0;
+        size_t pairs = 0;
+        bool reported = false;
+        for (size_t j = 0; j < count && !reported; j++) {
+            existing_folder(needs[j].line->mapped_file.path, other);
+            if (file_system(other) != device) continue;
+            reported = j < i;
+            bytes += needs[j].bytes;
+            pairs++;
+        }
+        if (!reported) check_space(diagnosis, folder, bytes, pairs);
+    }
+}
+
+/* "MemAvailable:  22018244 kB" */
+static uint64_t available_memory(void) {
+    FILE *stream = fopen("/proc/meminfo", "re");
+    char line[256];
+    uint64_t kilobytes = 0;
+    while (stream != NULL && kilobytes == 0 && fgets(line, sizeof line, stream) != NULL)
+        if (sscanf(line, "MemAvailable: %" SCNu64, &kilobytes) != 1) kilobytes = 0;
+    if (stream != NULL) fclose(stream);
+    return kilobytes * 1024;
+}
+
+static void check_memory(struct diagnosis *diagnosis, uint64_t needed) {
+    const uint64_t available = available_memory();
+    if (available == 0) {
+        diagnosis_report(diagnosis, DIAGNOSIS_SKIPPED, "memory", NULL,
+                         "/proc/meminfo does not say how much is available");
+        return;
+    }
+    const bool fits = needed <= available;
+    diagnosis_report(diagnosis, fits ? DIAGNOSIS_OK : DIAGNOSIS_WARNING, "memory",
+                     fits ? NULL : "set ring= or block= smaller, or stop programs that use memory",
+                     "%.1f MB are needed, and %.1f are available", megabytes(needed), megabytes(available));
+}
+
+static void check_container(struct diagnosis *diagnosis, uint64_t needed) {
+    static const char fix[] =
+        "raise the container's limit, or set ring= or block= smaller: the kernel charges the pages of a mapped file to "
+        "the container that touches them first, which is the rank's";
+    struct memory_limit limit;
+    memory_limit_read(&limit, "");
+    if (!limit.limited) {
+        diagnosis_report(diagnosis, DIAGNOSIS_OK, "container", NULL, "no memory limit");
+        return;
+    }
+    const uint64_t left = limit.limit_bytes > limit.used_bytes ? limit.limit_bytes - limit.used_bytes : 0;
+    const enum diagnosis_status status = needed > limit.limit_bytes ? DIAGNOSIS_FAILED
+                                         : needed > left            ? DIAGNOSIS_WARNING
+                                                                    : DIAGNOSIS_OK;
+    diagnosis_report(diagnosis, status, "container", status == DIAGNOSIS_OK ? NULL : fix,
+                     "%.1f MB are needed; the memory limit is %.1f, and %.1f of it are used (%s)", megabytes(needed),
+                     megabytes(limit.limit_bytes), megabytes(limit.used_bytes), limit.place);
+}
+
+static void check_huge_pages(struct diagnosis *diagnosis) {
+    char text[256] = "";
+    FILE *stream = fopen(SHMEM_HUGE_PAGES, "re");
+    const bool read = stream != NULL && fgets(text, sizeof text, stream) != NULL;
+    if (stream != NULL) fclose(stream);
+    const char *begin = strchr(text, '[');
+    if (!read || begin == NULL) {
+        diagnosis_report(diagnosis, DIAGNOSIS_OK, "huge pages", NULL,
+                         "this kernel has none for shared memory; none are needed");
+        return;
+    }
+    const int length = (int)strcspn(begin + 1, "]");
+    const bool rounded =
+        strncmp(begin + 1, "always", (size_t)length) == 0 || strncmp(begin + 1, "force", (size_t)length) == 0;
+    diagnosis_report(diagnosis, DIAGNOSIS_OK, "huge pages", NULL, "shmem_enabled is %.*s: %s", length, begin + 1,
+                     rounded
+                         ? "a mapped file takes whole huge pages, up to 2 MiB more than its ring"
+                         : "pages of the usual size, unless the file system is mounted with huge=; none are needed");
+}
+
+void diagnose_memory(struct diagnosis *diagnosis, const struct mapped_file_need *needs, size_t count) {
+    check_file_systems(diagnosis, needs, count);
+    check_memory(diagnosis, sum(needs, count));
+    check_container(diagnosis, sum(needs, count));
+    check_huge_pages(diagnosis);
+}
+
+/* The memory nodes that have processors and memory, as "0" or "0-1"; empty if the kernel names none. */
+static void read_nodes(const char *folder, char *list, int bytes) {
+    char path[256];
+    list[0] = '\0';
+    snprintf(path, sizeof path, "%s/has_cpu", folder);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return;
+    if (fgets(list, bytes, file) == NULL) list[0] = '\0';
+    list[strcspn(list, "\n")] = '\0';
+    fclose(file);
+}
+
+void diagnose_nodes(struct diagnosis *diagnosis, const char *folder) {
+    char list[256];
+    read_nodes(folder, list, sizeof list);
+    if (list[0] == '\0') {
+        diagnosis_report(diagnosis, DIAGNOSIS_SKIPPED, "numa", NULL, "%s does not name the memory nodes", folder);
+        return;
+    }
+    if (strpbrk(list, ",-") == NULL) {
+        diagnosis_report(diagnosis, DIAGNOSIS_OK, "numa", NULL, "one memory node: every page is near every core");
+        return;
+    }
+    diagnosis_report(diagnosis, DIAGNOSIS_OK, "numa", NULL,
+                     "memory nodes %s: a ring lies on the node on which its rank opens the pair, so bind ranks before "
+                     "that (mpirun --map-by numa --bind-to numa, srun --cpu-bind=ldoms)",
+                     list);
+}
+
+static const char fix[] =
+    "give the container the capability SYS_PTRACE, or tell Open MPI not to try it: set "
+    "OMPI_MCA_btl_vader_single_copy_mechanism=none (Open MPI 5: OMPI_MCA_smsc=^cma), also on the other nodes";
+
+/* Waits to be read. Like MPI's ranks, it lets every process of its user do so. */
+_Noreturn static void be_read(const int ready[2], const int end[2]) {
+    char byte = 0;
+    close(end[1]);
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+    if (write(ready[1], &byte, 1) != 1 || read(end[0], &byte, 1) != 0) _exit(1);
+    _exit(0);
+}
+
+/* Exits with errno, or 0. A sibling of the other, as ranks are. */
+_Noreturn static void read_from(pid_t other) {
+    static const uint64_t value = 0x5355505059; /* has the same address there */
+    uint64_t copy = 0;
+    const struct iovec to = {&copy, sizeof copy}, from = {(void *)&value, sizeof value};
+    const ssize_t got = process_vm_readv(other, &to, 1, &from, 1, 0);
+    _exit(got == sizeof copy && copy == value ? 0 : got < 0 ? errno : EIO);
+}
+
+/* errno of a copy between two processes; 0: it is allowed. -1 and errno: it could not be tried. */
+static int try_copy(void) {
+    int ready[2], end[2], status = 0;
+    char byte;
+    if (pipe(ready) != 0) return -1;
+    if (pipe(end) != 0) {
+        close(ready[0]);
+        close(ready[1]);
+        return -1;
+    }
+    const pid_t other = fork();
+    if (other == 0) be_read(ready, end);
+    close(ready[1]);
+    close(end[0]);
+    const pid_t reader = other > 0 && read(ready[0], &byte, 1) == 1 ? fork() : -1;
+    if (reader == 0) read_from(other);
+    const int tried =
+        reader > 0 && waitpid(reader, &status, 0) == reader && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    close(ready[0]);
+    close(end[1]); /* the other one ends */
+    if (other > 0) waitpid(other, NULL, 0);
+    return tried;
+}
+
+void diagnose_copies(struct diagnosis *diagnosis) {
+    const int error = try_copy();
+    if (error == 0)
+        diagnosis_report(diagnosis, DIAGNOSIS_OK, "copies", NULL,
+                         "processes of this user may read each other's memory, as MPI does for large messages");
+    else if (error < 0)
+        diagnosis_report(diagnosis, DIAGNOSIS_SKIPPED, "copies", NULL, "no processes could be started to try it: %m");
+    else
+        diagnosis_report(diagnosis, DIAGNOSIS_WARNING, "copies", fix,
+                         "processes of this user may not read each other's memory (process_vm_readv: %s): Open MPI's "
+                         "ranks of this node print 'Read -1, expected …' for large messages",
+                         strerror(error));
+}

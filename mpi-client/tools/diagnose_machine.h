@@ -1,0 +1,33 @@
+/**
+ * Checks of supply-doctor about this machine: space and memory for the mapped files, memory nodes (NUMA), and copies
+ * between the memory of processes.
+ */
+#ifndef SUPPLY_TOOLS_DIAGNOSE_MACHINE_H
+#define SUPPLY_TOOLS_DIAGNOSE_MACHINE_H
+
+#include "config_files.h"
+#include "diagnosis.h"
+
+/** The bytes that the mapped file of a pair needs in addition to those that it already has. */
+struct mapped_file_need {
+    const struct config_line *line;
+    uint64_t bytes;
+};
+
+/** Checks the space in the file systems, the memory of this machine and of this container, and huge pages. */
+void diagnose_memory(struct diagnosis *diagnosis, const struct mapped_file_need *needs, size_t count);
+
+/* The check of supply-doctor for machines with several memory nodes (NUMA). */
+
+/** Where the kernel describes the memory nodes (sysfs, ABI/stable/sysfs-devices-node). */
+#define NODES_FOLDER "/sys/devices/system/node"
+
+/** Says where the pages of a ring lie on this machine, and what to do about it. folder: NODES_FOLDER. */
+void diagnose_nodes(struct diagnosis *diagnosis, const char *folder);
+
+/* The check of supply-doctor whether MPI's ranks of a node may copy from each other's memory. */
+
+/** Tries process_vm_readv() between two processes, as Open MPI and MPICH do for large messages. */
+void diagnose_copies(struct diagnosis *diagnosis);
+
+#endif

@@ -1,0 +1,174 @@
+/** Prints what supply-stat knows of a pair: as a row of a table, or as a line of JSON. */
+#include "stat_output.h"
+
+#include <inttypes.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+#include "json_text.h"
+#include "layout.h"
+
+/* Enough for a path, and for the failure text of a side. */
+#define LINE_BYTES 8192
+
+#define TO_THE_TOP "\033[H"
+#define CLEAR_LINE "\033[K"
+#define CLEAR_BELOW "\033[J"
+
+/** Where to print. */
+struct page {
+    FILE *stream;
+    bool redraws;
+    size_t columns; /* 0: no limit */
+    size_t lines;   /* left, if redraws */
+};
+
+static struct page open_page(FILE *stream, bool redraws) {
+    struct page page = {.stream = stream, .redraws = redraws};
+    struct winsize window;
+    if (!redraws) return page;
+    const bool known = ioctl(fileno(stream), TIOCGWINSZ, &window) == 0 && window.ws_row > 1 && window.ws_col > 0;
+    page.lines = known ? window.ws_row - 1u : 24 - 1;
+    page.columns = known ? window.ws_col : 80;
+    fputs(TO_THE_TOP, stream);
+    return page;
+}
+
+/* supply_copy_line() removes control characters. */
+static void print_line(struct page *page, const char *line) {
+    char text[LINE_BYTES];
+    if (page->redraws && page->lines == 0) return;
+    if (page->redraws) page->lines--;
+    const bool narrow = page->columns > 0 && page->columns < sizeof text;
+    supply_copy_line(text, narrow ? page->columns + 1 : sizeof text, line, LINE_BYTES);
+    fprintf(page->stream, "%s%s\n", text, page->redraws ? CLEAR_LINE : "");
+}
+
+static const char *number(char text[32], bool known, double value, const char *format) {
+    snprintf(text, 32, known ? format : "-", value);
+    return text;
+}
+
+static const char *waits(char text[64], const struct pair_progress *pair) {
+    static const char *const names[] = {"-", "rank for task", "task for rank"};
+    if (pair->waiting_seconds < 0)
+        snprintf(text, 64, "%s", names[pair->snapshot.waiting]);
+    else
+        snprintf(text, 64, "%s %.1f s", names[pair->snapshot.waiting], pair->waiting_seconds);
+    return text;
+}
+
+#define ROW "%4s  %-9s %6s %9s %12s %8s %9s  %-22s %8s %8s  %s"
+
+static void print_pair(struct page *page, const struct pair_files *files, const struct pair_progress *pair) {
+    const struct pair_snapshot *snapshot = &pair->snapshot;
+    char line[LINE_BYTES], local_rank[32], epoch[32], partition[32], elements[32], bytes[32], ring[48], waiting[64],
+        rank[32], task[32];
+    const int known_rank = files->local_rank >= 0 ? files->local_rank : snapshot->local_rank;
+    const bool has_block = snapshot->has_progress && snapshot->published > 0;
+    if (snapshot->has_header)
+        snprintf(ring, sizeof ring, "%" PRIu64 "/%" PRIu32, snapshot->published - snapshot->released,
+                 snapshot->block_count);
+    else
+        snprintf(ring, sizeof ring, "-");
+    snprintf(line, sizeof line, ROW, number(local_rank, known_rank >= 0, known_rank, "%.0f"),
+             pair_state_name(snapshot->state), number(epoch, has_block, snapshot->epoch, "%.0f"),
+             number(partition, has_block && snapshot->has_partition, snapshot->partition, "%.0f"),
+             number(elements, pair->elements_per_second >= 0, pair->elements_per_second, "%.0f"),
+             number(bytes, pair->bytes_per_second >= 0, pair->bytes_per_second / 1e9, "%.2f"), ring,
+             waits(waiting, pair), number(rank, snapshot->rank_pid != 0, snapshot->rank_pid, "%.0f"),
+             number(task, snapshot->task_pid != 0, snapshot->task_pid, "%.0f"), files->mapped_file);
+    print_line(page, line);
+    if (snapshot->text[0] != '\0')
+        snprintf(line, sizeof line, "%6s%s", "", snapshot->text);
+    else if (snapshot->referenced_bytes > 0)
+        snprintf(line, sizeof line, "%6s%.0f %% of the last block's bytes are in place, not copied", "",
+                 100.0 * snapshot->referenced_bytes / (double)snapshot->last_bytes);
+    else if (snapshot->in_resident_file)
+        snprintf(line, sizeof line, "%6sthe last block is in a resident file, not copied", "");
+    else
+        return;
+    print_line(page, line);
+}
+
+void stat_table_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress, bool redraws) {
+    struct page page = open_page(stream, redraws);
+    char line[LINE_BYTES];
+    snprintf(line, sizeof line, ROW, "PAIR", "STATE", "EPOCH", "PARTITION", "ELEMENTS/S", "GB/S", "RING", "WAITS",
+             "RANK", "TASK", "MAPPED FILE");
+    print_line(&page, line);
+    for (size_t i = 0; i < list->count; i++) {
+        /* A pair may take two lines. */
+        if (redraws && page.lines < 3 && i + 1 < list->count) {
+            snprintf(line, sizeof line, "%6s(%zu pairs more: make the window larger, or select some with --local-rank)",
+                     "", list->count - i);
+            print_line(&page, line);
+            break;
+        }
+        print_pair(&page, &list->pairs[i], &progress[i]);
+    }
+    if (redraws) fputs(CLEAR_BELOW, stream);
+}
+
+static json_t *integer(bool known, uint64_t value) {
+    /* jansson's integers are signed. No real count exceeds them. */
+    return known && value <= INT64_MAX ? json_integer((json_int_t)value) : json_null();
+}
+
+static json_t *real(double value) { return value >= 0 ? json_real(value) : json_null(); }
+
+static json_t *text_or_null(const char *text) { return text[0] != '\0' ? json_text(text) : json_null(); }
+
+/* What the task has announced. A later version of the contract may have more. */
+static json_t *exchange(const struct pair_snapshot *snapshot) {
+    switch (snapshot->exchange) {
+        case 0:
+            return json_null();
+        case EXCHANGE_ALL:
+            return json_string("all");
+        default:
+            return json_string("unknown");
+    }
+}
+
+static json_t *pair(const struct pair_files *files, const struct pair_progress *progress) {
+    static const char *const waiting[] = {"", "rank", "task"};
+    const struct pair_snapshot *snapshot = &progress->snapshot;
+    const bool has_block = snapshot->has_progress && snapshot->published > 0;
+    const int local_rank = files->local_rank >= 0 ? files->local_rank : snapshot->local_rank;
+    return json_pack(
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o}",
+        "mapped_file", json_text(files->mapped_file), "pair", integer(local_rank >= 0, (uint64_t)local_rank), "state",
+        pair_state_name(snapshot->state), "text", text_or_null(snapshot->text), "rank",
+        integer(snapshot->rank >= 0, (uint64_t)snapshot->rank), "epoch", integer(has_block, snapshot->epoch),
+        "partition", integer(has_block && snapshot->has_partition, snapshot->partition), "elements",
+        integer(snapshot->has_progress, snapshot->elements), "bytes", integer(snapshot->has_progress, snapshot->bytes),
+        "referenced_bytes", integer(has_block, snapshot->referenced_bytes), "in_resident_file",
+        has_block ? json_boolean(snapshot->in_resident_file) : json_null(), "elements_per_second",
+        real(progress->elements_per_second), "bytes_per_second", real(progress->bytes_per_second), "blocks_in_ring",
+        integer(snapshot->has_header, snapshot->published - snapshot->released), "ring_blocks",
+        integer(snapshot->has_header, snapshot->block_count), "block_bytes",
+        integer(snapshot->has_header, snapshot->block_bytes), "waiting", text_or_null(waiting[snapshot->waiting]),
+        "waiting_seconds", real(progress->waiting_seconds), "rank_pid",
+        integer(snapshot->rank_pid != 0, snapshot->rank_pid), "task_pid",
+        integer(snapshot->task_pid != 0, snapshot->task_pid), "task_attempt",
+        integer(snapshot->task_pid != 0, snapshot->task_attempt), "epoch_elements",
+        integer(snapshot->has_counts, snapshot->epoch_elements), "epoch_steps",
+        integer(snapshot->has_counts && snapshot->epoch_steps != 0, snapshot->epoch_steps), "exchange",
+        exchange(snapshot), "exchange_fraction",
+        real(snapshot->exchange != 0 ? (double)snapshot->exchange_fraction / EXCHANGE_FRACTION_UNIT : -1));
+}
+
+bool stat_json_print(FILE *stream, const struct pair_list *list, const struct pair_progress *progress) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    json_t *pairs = json_array();
+    for (size_t i = 0; i < list->count; i++)
+        if (json_array_append_new(pairs, pair(&list->pairs[i], &progress[i])) != 0) {
+            json_decref(pairs);
+            return false;
+        }
+    return json_print_line(
+        stream, json_pack("{s:f, s:o}", "time", (double)now.tv_sec + (double)now.tv_nsec / 1e9, "pairs", pairs));
+}
