@@ -1,9 +1,116 @@
-/** supply_exchange_open(). */
-#include "supply_exchange.h"
+/**
+ * supply_exchange_open(): an exchange over MPI, with a duplicate of the program's communicator. MPI is called only from
+ * the thread that uses the handle.
+ */
+#include <mpi.h>
+#include <stdlib.h>
 
-#include "exchange.h"
+#include "communicator.h"
 #include "filler.h"
-#include "mpi_transport.h"
+#include "poll_pause.h"
+#include "supply_exchange.h"
+#include "transport.h"
+
+struct mpi_context {
+    MPI_Comm comm;
+    MPI_Request request; /* of the operation that is under way */
+    int ranks;
+    /* Arguments of MPI_Ialltoallv, which must stay until it is complete. */
+    int *send_counts, *send_places, *receive_counts, *receive_places;
+};
+
+static supply_status_t allgather(void *context, const void *send, void *receive, size_t bytes,
+                                 struct failure *failure) {
+    struct mpi_context *mpi = context;
+    return supply_mpi_check(
+        MPI_Iallgather(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
+        "MPI_Iallgather", failure);
+}
+
+static supply_status_t alltoall(void *context, const void *send, void *receive, size_t bytes, struct failure *failure) {
+    struct mpi_context *mpi = context;
+    return supply_mpi_check(
+        MPI_Ialltoall(send, (int)bytes, MPI_BYTE, receive, (int)bytes, MPI_BYTE, mpi->comm, &mpi->request),
+        "MPI_Ialltoall", failure);
+}
+
+static void split(const struct part *parts, int ranks, int *counts, int *places) {
+    for (int rank = 0; rank < ranks; rank++) {
+        counts[rank] = (int)parts[rank].bytes;
+        places[rank] = (int)parts[rank].offset;
+    }
+}
+
+static supply_status_t alltoallv(void *context, const void *send, const struct part *send_parts, void *receive,
+                                 const struct part *receive_parts, struct failure *failure) {
+    struct mpi_context *mpi = context;
+    split(send_parts, mpi->ranks, mpi->send_counts, mpi->send_places);
+    split(receive_parts, mpi->ranks, mpi->receive_counts, mpi->receive_places);
+    return supply_mpi_check(MPI_Ialltoallv(send, mpi->send_counts, mpi->send_places, MPI_BYTE, receive,
+                                           mpi->receive_counts, mpi->receive_places, MPI_BYTE, mpi->comm,
+                                           &mpi->request),
+                            "MPI_Ialltoallv", failure);
+}
+
+static supply_status_t poll_request(void *context, struct failure *failure) {
+    return supply_mpi_test(&((struct mpi_context *)context)->request, failure);
+}
+
+static void free_arguments(struct mpi_context *mpi) {
+    free(mpi->send_counts);
+    free(mpi->send_places);
+    free(mpi->receive_counts);
+    free(mpi->receive_places);
+    free(mpi);
+}
+
+static void free_context(void *context, bool pending) {
+    struct mpi_context *mpi = context;
+    if (pending) return;
+    supply_mpi_free(&mpi->comm);
+    free_arguments(mpi);
+}
+
+/*
+ * Duplicates the communicator, so that the exchange's messages do not meet those of the program. Collective; waits for
+ * the other ranks until the limit. SUPPLY_OK, or _SYSTEM, _TIMEOUT, _MEMORY, SUPPLY_INTERRUPTED.
+ */
+static supply_status_t exchange_mpi_transport(struct transport *transport, MPI_Comm comm,
+                                              const struct poll_limit *limit, struct failure *failure) {
+    int rank, ranks;
+    supply_status_t status = supply_mpi_check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", failure);
+    if (status == SUPPLY_OK) status = supply_mpi_check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size", failure);
+    if (status != SUPPLY_OK) return status;
+    struct mpi_context *mpi = calloc(1, sizeof *mpi);
+    if (mpi == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    *mpi = (struct mpi_context){
+        .request = MPI_REQUEST_NULL,
+        .ranks = ranks,
+        .send_counts = calloc((size_t)ranks, sizeof(int)),
+        .send_places = calloc((size_t)ranks, sizeof(int)),
+        .receive_counts = calloc((size_t)ranks, sizeof(int)),
+        .receive_places = calloc((size_t)ranks, sizeof(int)),
+    };
+    if (mpi->send_counts == NULL || mpi->send_places == NULL || mpi->receive_counts == NULL ||
+        mpi->receive_places == NULL) {
+        free_arguments(mpi);
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    }
+    status = supply_mpi_duplicate(comm, &mpi->comm, limit, "called supply_exchange_open()", failure);
+    if (status != SUPPLY_OK) {
+        if (!supply_mpi_is_pending(status)) free_arguments(mpi);
+        return status;
+    }
+    *transport = (struct transport){.rank = rank,
+                                    .ranks = ranks,
+                                    .context = mpi,
+                                    .allgather = allgather,
+                                    .alltoall = alltoall,
+                                    .alltoallv = alltoallv,
+                                    .poll = poll_request,
+                                    .free = free_context};
+    return SUPPLY_OK;
+}
 
 supply_status_t supply_exchange_open(supply_t **supply, MPI_Comm comm, const supply_exchange_options_t *options) {
     struct transport transport;

@@ -82,21 +82,6 @@ struct exchange {
     struct filled filled;
 };
 
-/** Frees the context, or as much of it as no pending operation may use. *keep: as in struct filler. */
-void exchange_free(struct exchange *exchange, bool *keep);
-
-/**
- * Does what is possible without waiting. SUPPLY_AGAIN: another rank or Spark must do something first. SUPPLY_OK,
- * _END_OF_EPOCH, _END_OF_DATA: as fill(), with exchange->filled; or a failure.
- */
-supply_status_t exchange_advance(struct exchange *exchange, struct failure *failure);
-
-/** exchange_advance() until it is not SUPPLY_AGAIN. Also SUPPLY_INTERRUPTED. */
-supply_status_t exchange_await(struct exchange *exchange, struct failure *failure);
-
-/** The functions of the exchange. */
-struct filler exchange_filler(struct exchange *exchange);
-
 /* The parts of exchange_advance(). Each returns SUPPLY_OK when its step is over. */
 
 /** Begins STEP_GATHER. */
@@ -110,9 +95,6 @@ supply_status_t exchange_begin_agreement(struct exchange *exchange, struct failu
 
 /** All ranks have agreed on a window, or on another round of one. */
 supply_status_t exchange_agreed(struct exchange *exchange, struct failure *failure);
-
-/** Columns are known: allocates what they need, once. SUPPLY_OK, or _MEMORY. */
-supply_status_t exchange_use_columns(struct exchange *exchange, struct failure *failure);
 
 /** The samples of all ranks have arrived. */
 supply_status_t exchange_take_samples(struct exchange *exchange, struct failure *failure);

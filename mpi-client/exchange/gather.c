@@ -1,3 +1,7 @@
+/**
+ * Reads blocks of the pair by supply.h and adds their rows to the next window. It holds a block until no window uses
+ * it, and copies it if the ring would otherwise have no slot left.
+ */
 #include "gather.h"
 
 #include <errno.h>

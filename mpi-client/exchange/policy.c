@@ -1,6 +1,337 @@
+/**
+ * The policies of an exchange: ALL, BALANCE, HASH and RANGE. Each gives the same destinations on every rank, in every
+ * run, from the settings, the counts and the values alone.
+ */
 #include "policy.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "mix.h"
+
+/* What the policies with a key share. */
+
+/* Index of the key's column. SUPPLY_OK, or _ARGUMENT: it is missing or nullable. purpose: "hash" or "sort". */
+static supply_status_t exchange_find_key(const struct exchange_settings *settings, const struct columns *columns,
+                                         const char *purpose, uint32_t *index, struct failure *failure) {
+    const int found = supply_schema_index(&columns->schema, settings->column);
+    if (found < 0)
+        return supply_fail(
+            failure, SUPPLY_ERROR_ARGUMENT, "there is no column '%s' to %s by: the first columns are '%s'%s%s%s",
+            settings->column, purpose, columns->schema.entries[0].name, columns->schema.count > 1 ? ", '" : "",
+            columns->schema.count > 1 ? columns->schema.entries[1].name : "", columns->schema.count > 1 ? "'" : "");
+    if (columns->plans[found].is_nullable && !settings->nulls_together)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "the column '%s' to %s by is nullable: set nulls_together, so that its nulls form one "
+                           "group, or make it not nullable in Spark",
+                           settings->column, purpose);
+    *index = (uint32_t)found;
+    return SUPPLY_OK;
+}
+
+/* Groups the elements by their destination in destinations->scratch, each group in the order of the window. */
+static void exchange_group(struct destinations *destinations, const struct draw *draw) {
+    uint32_t *ends = destinations->ends;
+    for (uint32_t rank = 0; rank < draw->ranks; rank++) ends[rank] = 0;
+    for (uint32_t i = 0; i < draw->window->elements; i++) ends[destinations->scratch[i]]++;
+    uint32_t begin = 0;
+    for (uint32_t rank = 0; rank < draw->ranks; rank++) {
+        const uint32_t count = ends[rank];
+        ends[rank] = begin;
+        begin += count;
+    }
+    for (uint32_t i = 0; i < draw->window->elements; i++) destinations->order[ends[destinations->scratch[i]]++] = i;
+}
+
+/* The policies ALL and BALANCE. Every rank receives the same number of elements of a window, so that ranks that need
+ * each other in each step, as in data-parallel training, never wait for different windows. */
+
+/* An order of all elements, each as probable as the others (Fisher and Yates). */
+static void shuffle(uint32_t *order, uint32_t count, uint64_t state) {
+    for (uint32_t left = count; left > 1; left--) {
+        const uint32_t other = exchange_random_below(&state, left), last = order[left - 1];
+        order[left - 1] = order[other];
+        order[other] = last;
+    }
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* The elements of all ranks. */
+struct sums {
+    const struct exchange_settings *settings;
+    const uint64_t *counts;
+    uint64_t total;
+    uint32_t ranks;
+    uint32_t first; /* gets one more if the total is no multiple of ranks; another rank for each window */
+};
+
+/* How many elements a rank receives. */
+static uint64_t quota(const struct sums *sums, uint32_t rank) {
+    const uint32_t place = (rank + sums->ranks - sums->first) % sums->ranks;
+    return sums->total / sums->ranks + (place < sums->total % sums->ranks);
+}
+
+/* How many of its own elements a rank keeps: those that need not move, if it may have as many. */
+static uint64_t kept(const struct sums *sums, uint32_t rank) {
+    const uint64_t count = sums->counts[rank];
+    if (sums->settings->policy == SUPPLY_EXCHANGE_BALANCE) return least(count, quota(sums, rank));
+    const uint64_t moving = (count * sums->settings->fraction + EXCHANGE_FRACTION_UNIT / 2) / EXCHANGE_FRACTION_UNIT;
+    return least(count - moving, quota(sums, rank));
+}
+
+/* How many elements of others a rank receives. */
+static uint64_t missing(const struct sums *sums, uint32_t rank) { return quota(sums, rank) - kept(sums, rank); }
+
+/* How often it was that rank's turn when `dealt` elements have been dealt to the ranks in turn. */
+static uint64_t turns(uint64_t dealt, uint32_t rank, uint32_t ranks) { return dealt / ranks + (dealt % ranks > rank); }
+
+/* What all ranks send, in the order of ranks: this rank's part of it, and how it is dealt. */
+struct deal {
+    uint64_t begin; /* of this rank's elements */
+    uint64_t end;
+    uint64_t in_turn; /* of all, dealt to the ranks in turn; the rest fills what is missing, rank after rank */
+};
+
+static struct deal find_deal(const struct sums *sums, uint32_t rank) {
+    struct deal deal = {0};
+    uint64_t fewest = UINT64_MAX;
+    for (uint32_t i = 0; i < sums->ranks; i++) {
+        if (i == rank) deal.end = deal.begin + (sums->counts[i] - kept(sums, i));
+        if (i < rank) deal.begin += sums->counts[i] - kept(sums, i);
+        fewest = least(fewest, missing(sums, i));
+    }
+    deal.in_turn = fewest * sums->ranks;
+    return deal;
+}
+
+void exchange_draw_deal(struct destinations *destinations, const struct exchange_settings *settings,
+                        const struct draw *draw, const uint64_t *counts) {
+    const uint32_t count = draw->window->elements, ranks = draw->ranks;
+    for (uint32_t i = 0; i < count; i++) destinations->order[i] = i;
+    const uint32_t numbers[] = {draw->window->epoch, draw->number, draw->rank};
+    /* Every order is as probable as the others. So the first elements may as well be those for rank 0, and so on. */
+    if (settings->policy == SUPPLY_EXCHANGE_ALL)
+        shuffle(destinations->order, count, exchange_hash(numbers, sizeof numbers, settings->seed));
+    struct sums sums = {.settings = settings, .counts = counts, .ranks = ranks, .first = draw->number % ranks};
+    for (uint32_t rank = 0; rank < ranks; rank++) sums.total += counts[rank];
+    const struct deal deal = find_deal(&sums, draw->rank);
+    const uint64_t first = least(deal.begin, deal.in_turn), last = least(deal.end, deal.in_turn);
+    uint64_t filled = deal.in_turn;
+    uint32_t end = 0;
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        const uint64_t in_turn = turns(last, rank, ranks) - turns(first, rank, ranks);
+        const uint64_t before = filled;
+        filled += missing(&sums, rank) - deal.in_turn / ranks;
+        const uint64_t from = before > deal.begin ? before : deal.begin, to = least(filled, deal.end);
+        end += (uint32_t)(in_turn + (to > from ? to - from : 0));
+        if (rank == draw->rank) end += (uint32_t)kept(&sums, rank);
+        destinations->ends[rank] = end;
+    }
+}
+
+void exchange_policy_level(const struct exchange_settings *settings, uint64_t *counts, uint32_t ranks) {
+    if (exchange_has_key(settings) || ranks == 0) return;
+    uint64_t total = 0;
+    for (uint32_t rank = 0; rank < ranks; rank++) total += counts[rank];
+    uint64_t surplus = total < ranks ? 0 : total % ranks;
+    while (surplus > 0) {
+        for (uint32_t rank = 0; rank < ranks && surplus > 0; rank++) {
+            if (counts[rank] == 0) continue;
+            counts[rank]--;
+            surplus--;
+        }
+    }
+}
+
+/* The policy HASH: equal keys go to the same rank. */
+
+/* Of all elements whose key is null. */
+#define HASH_OF_NULL 0
+
+/* Floating-point numbers: their bytes, and the bits of their magnitude, of infinity, and of one of the NaNs. */
+struct float_format {
+    uint32_t bytes;
+    uint64_t magnitude;
+    uint64_t infinity;
+    uint64_t nan;
+};
+
+/* What determines the hash of a value. */
+struct hashed {
+    const struct format *format;
+    const struct float_format *floats; /* NULL: the column has none */
+};
+
+static const struct float_format *float_format(const struct schema_entry *entry, const struct format *format) {
+    static const struct float_format singles = {4, 0x7fffffff, 0x7f800000, 0x7fc00000},
+                                     doubles = {8, 0x7fffffffffffffff, 0x7ff0000000000000, 0x7ff8000000000000};
+    const char *name = format->list_size > 0 ? entry->child_format : entry->format;
+    if (strcmp(name, "f") == 0) return &singles;
+    return strcmp(name, "g") == 0 ? &doubles : NULL;
+}
+
+/*
+ * Numbers that Spark takes as equal have equal bits: -0 those of 0, and each NaN those of one. Without arithmetic,
+ * which depends on a thread's modes.
+ */
+static uint64_t bits_of(const uint8_t *value, const struct float_format *floats) {
+    uint64_t bits = 0;
+    /* With a constant size each copy is a move. */
+    if (floats->bytes == sizeof(float))
+        memcpy(&bits, value, sizeof(float));
+    else
+        memcpy(&bits, value, sizeof bits);
+    const uint64_t magnitude = bits & floats->magnitude;
+    if (magnitude == 0) return 0;
+    return magnitude > floats->infinity ? floats->nan : bits;
+}
+
+static uint64_t hash_of_floats(const uint8_t *value, const struct hashed *hashed) {
+    uint64_t hash = 0;
+    for (uint32_t at = 0; at < hashed->format->bytes; at += hashed->floats->bytes) {
+        const uint64_t bits = bits_of(value + at, hashed->floats);
+        hash = exchange_hash(&bits, sizeof bits, hash);
+    }
+    return hash;
+}
+
+static uint64_t hash_of_fixed(const uint8_t *value, const struct hashed *hashed) {
+    return hashed->floats != NULL ? hash_of_floats(value, hashed) : exchange_hash(value, hashed->format->bytes, 0);
+}
+
+static uint64_t hash_of(const supply_column_t *column, const struct hashed *hashed, uint32_t row) {
+    if (exchange_is_null(column, row)) return HASH_OF_NULL;
+    const uint8_t *data = column->data;
+    const struct format *format = hashed->format;
+    if (format->layout == FORMAT_FIXED) return hash_of_fixed(data + (size_t)row * format->bytes, hashed);
+    if (format->layout == FORMAT_BITS) {
+        const uint8_t bit = data[row / 8] >> row % 8 & 1;
+        return exchange_hash(&bit, sizeof bit, 0);
+    }
+    const uint32_t bytes = exchange_value_bytes(column, row);
+    const uint8_t *value = exchange_value(column, row, bytes);
+    return value != NULL ? exchange_hash(value, bytes, 0) : HASH_OF_NULL;
+}
+
+static supply_status_t exchange_prepare_hash(struct destinations *destinations,
+                                             const struct exchange_settings *settings, const struct columns *columns,
+                                             const struct draw *draw, struct failure *failure) {
+    uint32_t column = 0;
+    const supply_status_t status = exchange_find_key(settings, columns, "hash", &column, failure);
+    if (status != SUPPLY_OK) return status;
+    const struct format *format = &columns->plans[column].format;
+    const struct hashed hashed = {.format = format, .floats = float_format(&columns->schema.entries[column], format)};
+    for (uint32_t i = 0; i < draw->window->piece_count; i++) {
+        const struct piece *piece = &draw->window->pieces[i];
+        for (uint32_t k = 0; k < piece->count; k++) {
+            const uint64_t hash = hash_of(&piece->held->columns[column], &hashed, piece->row + k);
+            destinations->scratch[piece->start + k] = (uint32_t)((hash >> 32) * draw->ranks >> 32);
+        }
+    }
+    return SUPPLY_OK;
+}
+
+/* The policy RANGE: samples and splitters, then the rank of each key. */
+
+/* Samples of all ranks together, and of one rank at least. */
+#define SAMPLES 4096
+#define SAMPLES_LEAST 16
+
+supply_status_t exchange_range_init(struct range *range, uint32_t ranks, struct failure *failure) {
+    const uint32_t of_rank = SAMPLES / ranks > SAMPLES_LEAST ? SAMPLES / ranks : SAMPLES_LEAST;
+    *range = (struct range){.ranks = ranks,
+                            .of_rank = of_rank,
+                            .mine = calloc(of_rank, sizeof *range->mine),
+                            .all = calloc((size_t)of_rank * ranks, sizeof *range->all),
+                            .splitters = calloc(ranks, sizeof *range->splitters)};
+    if (range->mine != NULL && range->all != NULL && range->splitters != NULL) return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+}
+
+void exchange_range_free(struct range *range) {
+    free(range->mine);
+    free(range->all);
+    free(range->splitters);
+    *range = (struct range){0};
+}
+
+static void store(const struct sort_key *key, struct sample *sample) {
+    const size_t bytes = key->rest_bytes < SAMPLE_REST_BYTES ? key->rest_bytes : SAMPLE_REST_BYTES;
+    *sample = (struct sample){.prefix = key->prefix, .is_used = !key->is_null, .rest_bytes = (uint32_t)bytes};
+    memcpy(sample->rest, key->rest, bytes);
+}
+
+void exchange_range_sample(struct range *range, const struct gathered_window *window) {
+    memset(range->mine, 0, range->of_rank * sizeof *range->mine);
+    const uint32_t count = window->elements < range->of_rank ? window->elements : range->of_rank;
+    for (uint32_t i = 0; i < count; i++) {
+        struct sort_key key;
+        exchange_read_key(window, &range->by, (uint32_t)((uint64_t)i * window->elements / count), &key);
+        store(&key, &range->mine[i]);
+    }
+}
+
+static struct sort_key key_of(const struct sample *sample) {
+    const size_t bytes = sample->rest_bytes < SAMPLE_REST_BYTES ? sample->rest_bytes : SAMPLE_REST_BYTES;
+    return (struct sort_key){.prefix = sample->prefix, .rest = sample->rest, .rest_bytes = bytes};
+}
+
+static int compare(const void *one, const void *other) {
+    const struct sort_key a = key_of(one), b = key_of(other);
+    return exchange_key_compare(&a, &b);
+}
+
+void exchange_range_split(struct range *range) {
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < range->of_rank * range->ranks; i++)
+        if (range->all[i].is_used) range->all[used++] = range->all[i];
+    qsort(range->all, used, sizeof *range->all, compare);
+    range->splitter_count = used > 0 ? range->ranks - 1 : 0;
+    for (uint32_t i = 0; i < range->splitter_count; i++)
+        range->splitters[i] = range->all[(uint64_t)(i + 1) * used / range->ranks];
+}
+
+/* The rank that gets that key. */
+static uint32_t exchange_range_rank(const struct range *range, const struct sort_key *key) {
+    uint32_t low = 0, high = range->splitter_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        const struct sort_key splitter = key_of(&range->splitters[middle]);
+        if (exchange_key_compare(&splitter, key) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static supply_status_t exchange_prepare_range(const struct exchange_settings *settings, const struct columns *columns,
+                                              struct range *range, struct failure *failure) {
+    const supply_status_t status = exchange_find_key(settings, columns, "sort", &range->by.index, failure);
+    if (status != SUPPLY_OK) return status;
+    const char *format = columns->schema.entries[range->by.index].format;
+    range->by.order = exchange_key_order(format);
+    if (range->by.order != NULL) return SUPPLY_OK;
+    return supply_fail(
+        failure, SUPPLY_ERROR_ARGUMENT,
+        "the column '%s' to sort by has format '%s', whose values have no order: sort by a number, a bit, "
+        "text or bytes",
+        settings->column, format);
+}
+
+static void exchange_draw_range(struct destinations *destinations, const struct draw *draw) {
+    const struct sort_column *by = &draw->range->by;
+    for (uint32_t i = 0; i < draw->window->piece_count; i++) {
+        const struct piece *piece = &draw->window->pieces[i];
+        for (uint32_t k = 0; k < piece->count; k++) {
+            struct sort_key key;
+            exchange_key_read(by->order, &piece->held->columns[by->index], piece->row + k, &key);
+            destinations->scratch[piece->start + k] =
+                key.is_null ? draw->ranks - 1 : exchange_range_rank(draw->range, &key);
+        }
+    }
+}
 
 /* Also an empty window has a list, of which the rounds take parts. */
 static bool reserve(uint32_t **list, uint32_t *capacity, uint32_t count) {

@@ -1,10 +1,47 @@
-/** The destination of each element of a window, and the order in which a rank sends them. */
+/**
+ * The destination of each element of a window, and the order in which a rank sends them. RANGE gives each rank the keys
+ * between two splitters, which are quantiles of a sample of all ranks.
+ */
 #ifndef SUPPLY_EXCHANGE_POLICY_H
 #define SUPPLY_EXCHANGE_POLICY_H
 
-#include "range.h"
 #include "settings.h"
+#include "sort/sort_key.h"
 #include "window.h"
+
+/** Bytes of a value of any length that a sample keeps. A value cut off divides as well as a whole one. */
+#define SAMPLE_REST_BYTES 48
+
+/** A key in a message. */
+struct sample {
+    uint64_t prefix;
+    uint32_t is_used;
+    uint32_t rest_bytes;
+    uint8_t rest[SAMPLE_REST_BYTES];
+};
+
+struct range {
+    struct sort_column by;
+    uint32_t ranks;
+    uint32_t of_rank; /**< samples of each rank */
+    struct sample *mine;
+    struct sample *all; /**< of all ranks; then sorted */
+    struct sample
+        *splitters; /**< in order; a key goes to the rank with the number of splitters that are not above it */
+    uint32_t splitter_count;
+};
+
+/** SUPPLY_OK, or _MEMORY. */
+supply_status_t exchange_range_init(struct range *range, uint32_t ranks, struct failure *failure);
+void exchange_range_free(struct range *range);
+
+/** Fills in range->mine from the first window of this rank. */
+void exchange_range_sample(struct range *range, const struct gathered_window *window);
+
+/** Finds the splitters in range->all, the same on all ranks. */
+void exchange_range_split(struct range *range);
+
+/* The destination of each element of a window, and the order in which a rank sends them. */
 
 /** The elements of a window in the order of their destinations. */
 struct destinations {
@@ -46,17 +83,5 @@ void exchange_destinations_free(struct destinations *destinations);
 /** The parts of the policies. With a key, they store the destination of each element in destinations->scratch. */
 void exchange_draw_deal(struct destinations *destinations, const struct exchange_settings *settings,
                         const struct draw *draw, const uint64_t *counts);
-supply_status_t exchange_prepare_hash(struct destinations *destinations, const struct exchange_settings *settings,
-                                      const struct columns *columns, const struct draw *draw, struct failure *failure);
-supply_status_t exchange_prepare_range(const struct exchange_settings *settings, const struct columns *columns,
-                                       struct range *range, struct failure *failure);
-void exchange_draw_range(struct destinations *destinations, const struct draw *draw);
-
-/** Index of the key's column. SUPPLY_OK, or _ARGUMENT: it is missing or nullable. purpose: "hash" or "sort". */
-supply_status_t exchange_find_key(const struct exchange_settings *settings, const struct columns *columns,
-                                  const char *purpose, uint32_t *index, struct failure *failure);
-
-/** Groups the elements by their destination in destinations->scratch, each group in the order of the window. */
-void exchange_group(struct destinations *destinations, const struct draw *draw);
 
 #endif

@@ -1,10 +1,68 @@
-/** The checked options of an exchange. */
+/**
+ * What all ranks of an exchange must have alike: its columns, with the buffers in which their values travel, and its
+ * checked options. Fingerprints compare them.
+ */
 #ifndef SUPPLY_EXCHANGE_SETTINGS_H
 #define SUPPLY_EXCHANGE_SETTINGS_H
 
-#include "columns.h"
+#include <stdbool.h>
+
 #include "filler.h"
+#include "schema.h"
 #include "supply_exchange_options.h"
+
+/** A buffer of one column in transfer: one alltoallv. */
+struct wire_buffer {
+    uint32_t column;
+    enum wire_kind {
+        WIRE_VALIDITY, /**< of a nullable column: a byte for each element, 1: valid */
+        WIRE_LENGTHS,  /**< of values of any length: int32 */
+        WIRE_DATA,     /**< the values; of bits a byte for each */
+    } kind;
+    uint32_t variable; /**< of a column of any length: its number among those */
+};
+
+struct column_plan {
+    struct format format; /**< in the pair: FORMAT_VIEWS for "vz" */
+    bool is_nullable;
+};
+
+struct columns {
+    struct schema schema; /**< with "vz" as "z"; count 0: not known yet */
+    struct column_plan *plans;
+    struct wire_buffer *buffers;
+    uint32_t buffer_count;
+    uint32_t variable_count; /**< columns of values of any length */
+    size_t fixed_bytes;      /**< of an element in transfer, without its values of any length */
+    uint64_t fingerprint;    /**< 0: not known yet */
+    bool is_of_pair;         /**< false: they are of another rank, or not known yet */
+};
+
+/** Whether its values have any length. */
+bool exchange_is_variable(const struct column_plan *plan);
+
+/**
+ * Learns the columns by which the pair checks its blocks, unless they are known, or the pair does not know them yet.
+ * The task can write into the mapped file's schema at any time, so that it is no source. SUPPLY_OK, or a failure, also
+ * if they are not those that another rank has sent.
+ */
+supply_status_t exchange_columns_learn(struct columns *columns, supply_t *pair, const char *name,
+                                       struct failure *failure);
+
+/** Takes over these columns. SUPPLY_OK, or a failure. */
+supply_status_t exchange_columns_set(struct columns *columns, const struct schema_entry *entries, uint32_t count,
+                                     const char *name, struct failure *failure);
+
+/** Bytes of that buffer in transfer: of `elements` elements, with `value_bytes` bytes of values of any length. */
+size_t exchange_wire_bytes(const struct columns *columns, const struct wire_buffer *buffer, uint64_t elements,
+                           const uint64_t *value_bytes);
+
+/** Writes the columns as text, for a message. */
+void exchange_columns_text(const struct columns *columns, char *text, size_t text_bytes);
+
+void exchange_columns_free(struct columns *columns);
+
+/* The checked options of an exchange. */
 
 struct exchange_settings {
     supply_exchange_policy_t policy; /**< AS_SUPPLIED: the pair's header is not known yet */

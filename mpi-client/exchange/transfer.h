@@ -1,8 +1,41 @@
-/** Moves the elements of a round: packs them into a send buffer, and receives into a slot. */
+/**
+ * Moves the values of a round to their ranks, one wire buffer after the other, and makes a block of what arrives in a
+ * slot of the handle's ring.
+ */
 #ifndef SUPPLY_EXCHANGE_TRANSFER_H
 #define SUPPLY_EXCHANGE_TRANSFER_H
 
-#include "slot.h"
+#include "filler.h"
+#include "round.h"
+
+/** Bytes of a slot that can receive that many. A multiple of BLOCK_BYTES_UNIT. */
+size_t exchange_slot_bytes(size_t received_bytes);
+
+struct slot_layout {
+    struct slot slot;
+    size_t *places;        /**< of each wire buffer, where its values arrive, from the slot's start */
+    uint64_t *value_bytes; /**< of each column of any length */
+    uint64_t elements;
+    size_t end;
+};
+
+supply_status_t exchange_slot_init(struct slot_layout *layout, const struct columns *columns, struct failure *failure);
+void exchange_slot_free(struct slot_layout *layout);
+
+/** Places the buffers of layout->elements and layout->value_bytes. False: the slot is too small. */
+bool exchange_slot_place(struct slot_layout *layout, const struct columns *columns, const struct slot *slot);
+
+/** Places the buffers for what the messages of all ranks announce. False: the slot is too small. */
+bool exchange_slot_lay_out(struct slot_layout *layout, const struct columns *columns, struct round *round,
+                           const struct slot *slot);
+
+/**
+ * Makes a block of what has arrived, without its first `skipped` elements, of which there are more. Returns its bytes;
+ * 0: a rank has sent other lengths than it has announced.
+ */
+size_t exchange_slot_finish(const struct slot_layout *layout, const struct columns *columns, uint64_t skipped);
+
+/* Moves the elements of a round: packs them into a send buffer, and receives into a slot. */
 
 /**
  * The send buffer has the lengths of each column of any length, for all ranks, and then the other buffers of each

@@ -1,12 +1,14 @@
 /**
- * Collective operations between ranks, for the exchange: over MPI (mpi_transport.c), over Python's mpi4py or
- * torch.distributed, and over threads in tests. An operation is begun, and then polled until it is complete. At most
- * one is under way. All ranks begin the same operations in the same order.
+ * Collective operations between ranks, for the exchange: over MPI (exchange_mpi.c), over Python's mpi4py or
+ * torch.distributed, and over threads in tests; and how an exchange is opened over one, without MPI. An operation is
+ * begun, and then polled until it is complete. At most one is under way. All ranks begin the same operations in the
+ * same order.
  */
 #ifndef SUPPLY_TRANSPORT_H
 #define SUPPLY_TRANSPORT_H
 
 #include "failure.h"
+#include "supply_exchange_options.h"
 
 /** Bytes of one rank in a buffer of alltoallv. Both are below 2 GiB. */
 struct part {
@@ -47,5 +49,15 @@ struct transport {
      */
     void (*free)(void *context, bool pending);
 };
+
+/** Seconds: stands for the time limit of a pair that is not open and cannot say it. */
+#define EXCHANGE_TIMEOUT_WITHOUT_PAIR 120
+
+/**
+ * supply_exchange_open() over a transport, which the call copies and takes over, also on failure. Collective: compares
+ * the options of all ranks before it returns.
+ */
+supply_status_t supply_exchange_over(supply_t **supply, const struct transport *transport,
+                                     const supply_exchange_options_t *options);
 
 #endif

@@ -1,6 +1,132 @@
+/**
+ * Holds blocks of the pair, and keeps lists of rows of them as windows. Lengths are read once, when they are measured;
+ * whoever reads a value later checks it against that length, because the task may change the ring.
+ */
 #include "window.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* The windows of a column are valid until the block is released: a copied block has its own lists. */
+static void free_windows(const supply_column_t *columns, uint32_t column_count) {
+    for (uint32_t i = 0; i < column_count; i++) free((void *)columns[i].windows);
+}
+
+void exchange_free_held(struct held_block *held, supply_t *pair, uint32_t column_count) {
+    if (held->copy == NULL && pair != NULL) supply_release(pair, &held->block);
+    if (held->copy != NULL) free_windows(held->columns, column_count);
+    free(held->copy);
+    free(held->columns);
+    free(held);
+}
+
+static supply_status_t list_columns(supply_t *pair, const supply_block_t *block, supply_column_t *list, uint32_t count,
+                                    struct failure *failure) {
+    for (uint32_t i = 0; i < count; i++) {
+        const supply_status_t status = supply_column(pair, block, (int)i, &list[i]);
+        if (status != SUPPLY_OK) return supply_fail(failure, status, "%s", supply_error(pair));
+    }
+    return SUPPLY_OK;
+}
+
+struct held_block *exchange_hold(supply_t *pair, const supply_block_t *block, const struct columns *columns,
+                                 struct failure *failure) {
+    struct held_block *held = calloc(1, sizeof *held);
+    supply_column_t *list = calloc(columns->schema.count, sizeof *list);
+    if (held == NULL || list == NULL)
+        supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    else if (list_columns(pair, block, list, columns->schema.count, failure) == SUPPLY_OK) {
+        *held = (struct held_block){.block = *block, .columns = list, .users = 1};
+        return held;
+    }
+    supply_release(pair, block);
+    free(list);
+    free(held);
+    return NULL;
+}
+
+/* The same place in the copy. */
+static const void *moved(const struct held_block *held, const uint8_t *copy, const void *place) {
+    return place ? copy + ((const uint8_t *)place - (const uint8_t *)held->block.address) : NULL;
+}
+
+/* The columns of the copy. False: out of memory. */
+static bool move_columns(const struct held_block *held, const uint8_t *copy, supply_column_t *columns,
+                         uint32_t column_count) {
+    for (uint32_t i = 0; i < column_count; i++) {
+        const supply_column_t *from = &held->columns[i];
+        supply_column_t *column = &columns[i];
+        *column = *from;
+        column->validity = moved(held, copy, from->validity);
+        column->offsets = moved(held, copy, from->offsets);
+        column->data = moved(held, copy, from->data);
+        column->views = moved(held, copy, from->views);
+        column->windows = NULL;
+        if (from->window_count == 0) continue;
+        supply_window_t *windows = malloc(from->window_count * sizeof *windows);
+        if (windows == NULL) return false;
+        memcpy(windows, from->windows, from->window_count * sizeof *windows);
+        column->windows = windows;
+    }
+    return true;
+}
+
+supply_status_t exchange_copy_held(struct held_block *held, supply_t *pair, uint32_t column_count,
+                                   struct failure *failure) {
+    uint8_t *copy = malloc(held->block.bytes);
+    supply_column_t *columns = calloc(column_count, sizeof *columns);
+    if (copy != NULL) memcpy(copy, held->block.address, held->block.bytes);
+    if (copy == NULL || columns == NULL || !move_columns(held, copy, columns, column_count)) {
+        if (columns != NULL) free_windows(columns, column_count);
+        free(columns);
+        free(copy);
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY,
+                           "out of memory for a copy of a block of %zu bytes: set window_bytes smaller",
+                           held->block.bytes);
+    }
+    free(held->columns);
+    held->columns = columns;
+    held->copy = copy;
+    return supply_release(pair, &held->block);
+}
+
+static const uint8_t *view_value(const supply_column_t *column, uint32_t row, uint32_t bytes) {
+    const supply_view_t *view = &column->views[row];
+    if (bytes <= VIEW_INLINE_MAX) return column->views[row].start;
+    const int32_t number = SHARED_READ(view->window), offset = SHARED_READ(view->offset);
+    if ((uint32_t)number >= column->window_count || offset < 0) return NULL;
+    const supply_window_t *window = &column->windows[number];
+    if ((uint64_t)offset + bytes > window->bytes) return NULL;
+    return (const uint8_t *)window->address + offset;
+}
+
+const uint8_t *exchange_value(const supply_column_t *column, uint32_t row, uint32_t bytes) {
+    if (column->views != NULL) return view_value(column, row, bytes);
+    const int32_t begin = SHARED_READ(column->offsets[row]);
+    if (begin < 0 || (uint64_t)begin + bytes > column->data_bytes) return NULL;
+    return (const uint8_t *)column->data + begin;
+}
+
+supply_status_t exchange_fail_by_change(struct failure *failure) {
+    return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
+                       "values of held blocks have changed: does the task write into them?");
+}
+
+uint64_t exchange_rows_bytes(const struct held_block *held, const struct columns *columns, uint32_t first,
+                             uint32_t count) {
+    uint64_t bytes = (uint64_t)count * columns->fixed_bytes;
+    for (uint32_t i = 0; i < columns->schema.count && columns->variable_count > 0; i++) {
+        const supply_column_t *column = &held->columns[i];
+        if (column->views != NULL) {
+            for (uint32_t row = first; row < first + count; row++) bytes += exchange_value_bytes(column, row);
+        } else if (column->offsets != NULL) {
+            const int32_t begin = SHARED_READ(column->offsets[first]);
+            const int32_t end = SHARED_READ(column->offsets[first + count]);
+            if (end > begin) bytes += (uint64_t)end - (uint64_t)begin;
+        }
+    }
+    return bytes;
+}
 
 /* With that number of cells for each piece, a search rarely needs a second step, whatever the sizes of the pieces. */
 #define CELLS_OF_PIECE 4

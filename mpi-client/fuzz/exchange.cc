@@ -8,7 +8,7 @@
 #include "input.h"
 
 extern "C" {
-#include "exchange.h"
+#include "transport.h"
 }
 
 namespace supply_fuzz {

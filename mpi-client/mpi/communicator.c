@@ -1,3 +1,7 @@
+/**
+ * What libraries over MPI share: duplicates of communicators without a wait that nothing ends, and MPI's errors as
+ * texts.
+ */
 #include "communicator.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/** The loop of a feeder: lets each of its pairs do what it can, and pauses if none can do anything. */
 #include "feeder.h"
 
 #include <stdio.h>

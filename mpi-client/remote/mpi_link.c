@@ -1,3 +1,4 @@
+/** Messages over MPI, on a duplicate of the program's communicator. MPI is called from one thread only. */
 #include "mpi_link.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/** Which process feeds which rank: every process computes the same pairs from what all have told each other. */
 #include "processes.h"
 
 #include <stdlib.h>

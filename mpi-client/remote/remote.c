@@ -1,18 +1,82 @@
-/** The filler of a handle whose pairs are opened by feeders. */
+/**
+ * A rank's pairs on feeders, as a filler of a handle: opens them, waits for their blocks, and closes them. All of it
+ * runs in the thread that uses the handle.
+ */
+#include "remote.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "clock.h"
 #include "filler.h"
+#include "options.h"
 #include "poll_pause.h"
 #include "remote_state.h"
 
-/* supply_abort() gives the feeders this many seconds to receive what is under way. */
-#define ABORT_SECONDS 5
-
-bool remote_pause(const struct remote *remote, int64_t since) {
+/* A pause in a wait that began at `since`. False: the program interrupts it. */
+static bool remote_pause(const struct remote *remote, int64_t since) {
     if (remote->interrupted != NULL && remote->interrupted(remote->interrupted_context)) return false;
     supply_poll_pause(since);
     return true;
 }
+
+static void begin_closing(struct remote *remote, const char *reason) {
+    remote->is_closing = true;
+    remote->close_end = supply_clock_after(FILLER_LIMIT_FACTOR * remote->timeout);
+    for (uint32_t i = 0; i < remote->source_count; i++) {
+        struct source *source = &remote->sources[i];
+        const size_t bytes = sizeof source->request.text;
+        if (reason != NULL) supply_copy_line(source->request.text, bytes, reason, bytes);
+        source_ask(source, reason != NULL ? REMOTE_STOP : REMOTE_CLOSE);
+    }
+}
+
+/* Drops what arrives for the source. SUPPLY_OK: nothing more will. SUPPLY_AGAIN: not yet. */
+static supply_status_t drop_all(struct remote *remote, struct source *source, struct failure *failure) {
+    while (!source->is_closed) {
+        supply_status_t status = source_advance(source, failure);
+        if (status != SUPPLY_OK) return status;
+        if (!source->has_notice) return SUPPLY_AGAIN;
+        if (source->notice->kind == NOTICE_CLOSED && remote->close_status == SUPPLY_OK)
+            remote->close_status = (supply_status_t)source->notice->status;
+        status = source_drop(source, remote->slot_bytes, failure);
+        if (status != SUPPLY_OK) return status;
+    }
+    return SUPPLY_OK;
+}
+
+/* SUPPLY_OK: all pairs are closed. */
+static supply_status_t advance_closing(struct remote *remote, struct failure *failure) {
+    supply_status_t all = SUPPLY_OK;
+    for (uint32_t i = 0; i < remote->source_count; i++) {
+        const supply_status_t status = drop_all(remote, &remote->sources[i], failure);
+        if (status < 0) return status;
+        if (status == SUPPLY_AGAIN) all = SUPPLY_AGAIN;
+    }
+    /* What the program has not read is still being received. */
+    const supply_status_t status = remote_test_arrivals(remote, failure);
+    return status == SUPPLY_OK ? all : status;
+}
+
+/* Closes the pairs within `seconds`. reason: NULL at the end of the data. Returns as supply_close_within(). */
+static supply_status_t remote_close(struct remote *remote, double seconds, const char *reason) {
+    const int64_t start = supply_clock_now();
+    struct failure failure;
+    if (remote->has_no_link) return remote->close_status;
+    if (!remote->is_closing) begin_closing(remote, reason);
+    for (;;) {
+        const int64_t now = supply_clock_now();
+        const supply_status_t status = advance_closing(remote, &failure);
+        if (status == SUPPLY_OK) return remote->close_status;
+        if (status < 0) return status;
+        if (now >= remote->close_end) return SUPPLY_ERROR_TIMEOUT;
+        if ((double)(now - start) >= seconds * 1e9) return SUPPLY_AGAIN;
+        if (!remote_pause(remote, start)) return SUPPLY_INTERRUPTED;
+    }
+}
+
+/* supply_abort() gives the feeders this many seconds to receive what is under way. */
+#define ABORT_SECONDS 5
 
 static void ask_for_epoch(struct remote *remote) {
     remote->at_end_of_epoch = false;
@@ -86,6 +150,31 @@ static const supply_t *pair(const void *context) {
     return NULL;
 }
 
+static void free_memory(struct remote *remote) {
+    for (uint32_t i = 0; i < remote->source_count; i++) source_free(&remote->sources[i]);
+    free(remote->sources);
+    free(remote->arrivals);
+    remote_processes_free(&remote->processes);
+    free(remote);
+}
+
+/* Contexts that are never freed. The list keeps them from tools that look for leaks. */
+static struct remote *kept;
+
+/* Frees the context, or keeps it if operations may use it. *keep: as in struct filler. */
+static void remote_free(struct remote *remote, bool *keep) {
+    bool is_pending = false;
+    *keep = false;
+    for (uint32_t i = 0; i < remote->source_count; i++) is_pending |= source_is_pending(&remote->sources[i]);
+    for (uint32_t i = 0; i < remote->count; i++) *keep |= remote_arrival(remote, i)->receiving != LINK_NONE;
+    is_pending |= *keep;
+    remote->link.free(remote->link.context, is_pending);
+    if (is_pending)
+        remote->next_kept = __atomic_exchange_n(&kept, remote, __ATOMIC_ACQ_REL);
+    else
+        free_memory(remote);
+}
+
 static supply_status_t close_within(void *context, double seconds, const char *reason, bool *keep) {
     const supply_status_t status = remote_close(context, seconds, reason);
     if (status <= SUPPLY_OK) remote_free(context, keep);
@@ -100,7 +189,8 @@ static void abort_now(void *context, const char *reason, bool *keep) {
     remote_free(remote, keep);
 }
 
-void remote_end(void *context) {
+/* The program ends its messages without closing the handle: closes the pairs. Nothing uses the link afterwards. */
+static void remote_end(void *context) {
     struct remote *remote = context;
     remote->interrupted = NULL;
     remote_close(remote, ABORT_SECONDS,
@@ -108,18 +198,11 @@ void remote_end(void *context) {
     remote->has_no_link = true;
 }
 
-static void free_memory(struct remote *remote) {
-    for (uint32_t i = 0; i < remote->source_count; i++) source_free(&remote->sources[i]);
-    free(remote->sources);
-    free(remote->arrivals);
-    remote_processes_free(&remote->processes);
-    free(remote);
-}
-
 /* The link belongs to the parent: MPI must not be called in a child. */
 static void abandon(void *context) { free_memory(context); }
 
-struct filler remote_filler(struct remote *remote) {
+/* The handle's filler. */
+static struct filler remote_filler(struct remote *remote) {
     return (struct filler){.context = remote,
                            .is_remote_pair = true,
                            .fill = fill,
@@ -131,19 +214,141 @@ struct filler remote_filler(struct remote *remote) {
                            .abandon = abandon};
 }
 
-/* Contexts that are never freed. The list keeps them from tools that look for leaks. */
-static struct remote *kept;
-
 /* A feeder that does not answer may still do so: its messages would arrive in memory that is used otherwise. */
-void remote_free(struct remote *remote, bool *keep) {
-    bool is_pending = false;
-    *keep = false;
-    for (uint32_t i = 0; i < remote->source_count; i++) is_pending |= source_is_pending(&remote->sources[i]);
-    for (uint32_t i = 0; i < remote->count; i++) *keep |= remote_arrival(remote, i)->receiving != LINK_NONE;
-    is_pending |= *keep;
-    remote->link.free(remote->link.context, is_pending);
-    if (is_pending)
-        remote->next_kept = __atomic_exchange_n(&kept, remote, __ATOMIC_ACQ_REL);
+static void set_name(struct remote *remote, const struct pair_range *pairs) {
+    const char *node = remote->sources[0].node;
+    if (pairs->count == 1)
+        snprintf(remote->name, sizeof remote->name, "pair %u (fed from node %s)", pairs->first, node);
     else
-        free_memory(remote);
+        snprintf(remote->name, sizeof remote->name, "pairs %u to %u (fed from node %s and others)", pairs->first,
+                 pairs->first + pairs->count - 1, node);
+}
+
+static supply_status_t make_sources(struct remote *remote, struct failure *failure) {
+    const struct pair_range pairs = remote_own_pairs(&remote->processes);
+    remote->sources = calloc(pairs.count, sizeof *remote->sources);
+    if (remote->sources == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    for (uint32_t i = 0; i < pairs.count; i++) {
+        const supply_status_t status =
+            source_init(&remote->sources[i], &remote->link, &remote->processes, pairs.first + i, failure);
+        if (status != SUPPLY_OK) return status;
+        remote->source_count++;
+    }
+    set_name(remote, &pairs);
+    return SUPPLY_OK;
+}
+
+static supply_status_t read_position(const struct remote *remote, const supply_options_t *options,
+                                     struct position *start, struct failure *failure) {
+    *start = (struct position){0};
+    if (options->position == NULL) return SUPPLY_OK;
+    if (!supply_position_unpack(options->position, start))
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "options.position is no position");
+    if (start->inside && remote->source_count > 1)
+        return supply_fail(
+            failure, SUPPLY_ERROR_ARGUMENT,
+            "%s: the position is inside an epoch: with more feeders than ranks, resume from the end of an "
+            "epoch",
+            remote->name);
+    return SUPPLY_OK;
+}
+
+/* Asks the feeders to open the pairs. */
+static void ask(struct remote *remote, const struct filler_pair *like, const supply_position_t *position) {
+    for (uint32_t i = 0; i < remote->source_count; i++) {
+        struct request_message *request = &remote->sources[i].request;
+        request->exchange = like->accepts_exchange;
+        request->timeout = remote->timeout;
+        request->has_position = position != NULL;
+        if (position != NULL) request->position = *position;
+        source_ask(&remote->sources[i], REMOTE_OPEN);
+    }
+}
+
+/* SUPPLY_OK: the pair is open. */
+static supply_status_t await_opened(struct remote *remote, struct source *source, int64_t end,
+                                    struct failure *failure) {
+    const int64_t start = supply_clock_now();
+    for (;;) {
+        const int64_t now = supply_clock_now();
+        const supply_status_t status = source_advance(source, failure);
+        if (status != SUPPLY_OK) return status;
+        if (source->has_notice) break;
+        if (now >= end)
+            return supply_fail(
+                failure, SUPPLY_ERROR_TIMEOUT,
+                "%s: supply-feeder on node %s (process %d of the communicator) has not opened the pair for "
+                "%g s: is it stopped? (--timeout / SUPPLY_TIMEOUT)",
+                remote->name, source->node, source->feeder, FILLER_LIMIT_FACTOR * remote->timeout);
+        if (!remote_pause(remote, start))
+            return supply_fail(failure, SUPPLY_INTERRUPTED, "%s: the program interrupted the opening", remote->name);
+    }
+    if (source->notice->kind == NOTICE_FAILURE) return source_failure(source, failure);
+    if (source->notice->kind != NOTICE_OPENED)
+        return supply_fail(failure, SUPPLY_ERROR_CONTRACT, "%s: an unexpected notice of kind %u", remote->name,
+                           source->notice->kind);
+    if (source->notice->block_bytes > remote->slot_bytes) remote->slot_bytes = source->notice->block_bytes;
+    if (source->notice->block_count > remote->capacity) remote->capacity = source->notice->block_count;
+    return source_next(source, failure);
+}
+
+/* Opens the pairs, and the handle on them. */
+static supply_status_t open_remote(struct remote *remote, const supply_options_t *options, struct failure *failure) {
+    struct filler_pair like = {.name = remote->name,
+                               .rank = remote_own_rank(&remote->processes),
+                               .timeout = remote->timeout,
+                               .interrupted = remote->interrupted,
+                               .interrupted_context = remote->interrupted_context,
+                               .accepts_exchange = options->exchange != 0};
+    supply_status_t status = read_position(remote, options, &like.start, failure);
+    if (status != SUPPLY_OK) return status;
+    ask(remote, &like, options->position);
+    const int64_t end = supply_clock_after(FILLER_LIMIT_FACTOR * remote->timeout);
+    /* All feeders open their pairs at the same time. */
+    for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++)
+        status = source_advance(&remote->sources[i], failure);
+    for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++)
+        status = await_opened(remote, &remote->sources[i], end, failure);
+    if (status != SUPPLY_OK) return status;
+    if (remote->capacity <= remote->source_count) remote->capacity = remote->source_count + 1;
+    remote->arrivals = calloc(remote->capacity, sizeof *remote->arrivals);
+    if (remote->arrivals == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    const struct filler filler = remote_filler(remote);
+    return supply_filler_open(&remote->handle, &filler, &like, remote->slot_bytes, remote->capacity, failure);
+}
+
+static void leave(struct remote *remote, const struct failure *failure) {
+    const struct filler filler = remote_filler(remote);
+    bool keep;
+    filler.abort(remote, failure->text, &keep);
+}
+
+supply_status_t supply_remote_over(supply_t **supply, const struct link *link, struct processes *processes,
+                                   const supply_options_t *options) {
+    struct failure failure = {0};
+    *supply = NULL;
+    struct remote *remote = calloc(1, sizeof *remote);
+    if (remote == NULL) {
+        link->free(link->context, false);
+        remote_processes_free(processes);
+        return SUPPLY_ERROR_MEMORY;
+    }
+    remote->link = *link;
+    remote->processes = *processes;
+    *processes = (struct processes){0};
+    supply_options_t known;
+    supply_status_t status = supply_options_complete(options, &known, &failure);
+    if (status == SUPPLY_OK) status = supply_options_timeout(&known, &remote->timeout, &failure);
+    remote->interrupted = known.interrupted;
+    remote->interrupted_context = known.interrupted_context;
+    if (status == SUPPLY_OK) status = make_sources(remote, &failure);
+    if (status == SUPPLY_OK) status = open_remote(remote, &known, &failure);
+    if (status != SUPPLY_OK) {
+        leave(remote, &failure);
+        *supply = supply_filler_failed(&failure);
+        return status;
+    }
+    if (link->on_end != NULL) link->on_end(link->context, remote_end, remote);
+    *supply = remote->handle;
+    return SUPPLY_OK;
 }

@@ -1,8 +1,61 @@
-/** What a handle whose pairs are opened by feeders has between the calls of the program. */
-#ifndef SUPPLY_REMOTE_STATE_H
-#define SUPPLY_REMOTE_STATE_H
+/**
+ * The rank's side of feeders: its state of each pair, and what a handle whose pairs are opened by feeders has between
+ * the calls of the program.
+ */
+#ifndef SUPPLY_REMOTE_REMOTE_STATE_H
+#define SUPPLY_REMOTE_REMOTE_STATE_H
 
-#include "source.h"
+#include "messages.h"
+#include "processes.h"
+
+struct source {
+    const struct link *link;
+    uint32_t pair;
+    int feeder;       /**< number of the process */
+    const char *node; /**< of the feeder */
+    int tag;          /**< the pair's first one */
+
+    struct request_message request; /**< the last one, or the one to be sent next */
+    bool has_request;               /**< it is not sent yet */
+    int sending;                    /**< operation that sends it */
+    struct request_message sent;
+
+    struct notice_message *notice; /**< with space for the largest tail */
+    int receiving;                 /**< operation that receives it */
+    bool has_notice;               /**< it has arrived, and source_next() was not called yet */
+
+    bool has_ended;      /**< its epoch, or its data */
+    bool has_ended_data; /**< for good */
+    bool is_closed;      /**< CLOSED has arrived */
+    void *dropped;       /**< memory for a block that nobody wants any more */
+    int dropping;        /**< operation that receives it */
+};
+
+/** SUPPLY_OK, or _MEMORY. Free with source_free() in any case. */
+supply_status_t source_init(struct source *source, const struct link *link, const struct processes *processes,
+                            uint32_t pair, struct failure *failure);
+
+void source_free(struct source *source);
+
+/** Sends source->request as soon as the last one is sent. */
+void source_ask(struct source *source, enum request_kind kind);
+
+/** Sends and receives what it can. source->has_notice says whether there is one. SUPPLY_OK, or a failure. */
+supply_status_t source_advance(struct source *source, struct failure *failure);
+
+/** The notice has been used: source_advance() for the next one, unless it was the last. SUPPLY_OK, or a failure. */
+supply_status_t source_next(struct source *source, struct failure *failure);
+
+/** Drops the notice, and its block. SUPPLY_OK; SUPPLY_AGAIN: its block is on its way; or a failure. */
+supply_status_t source_drop(struct source *source, size_t block_bytes, struct failure *failure);
+
+/** True if operations of the link may still use the source's memory. */
+bool source_is_pending(const struct source *source);
+
+/** The failure of the notice, with the feeder's node. Returns its status. */
+supply_status_t source_failure(const struct source *source, struct failure *failure);
+
+/* What a handle whose pairs are opened by feeders has between the calls of the program. */
 
 /** A block that is received into a slot of the ring, or an end that takes its turn among the blocks. */
 struct arrival {
@@ -63,20 +116,5 @@ struct source *remote_next_source(const struct remote *remote);
 
 /** Asks the pairs that have ended an epoch, but not the data, for what follows it. */
 void remote_ask_for_epoch(struct remote *remote);
-
-/** The handle's filler. */
-struct filler remote_filler(struct remote *remote);
-
-/** Frees the context, or keeps it if operations may use it. *keep: as in struct filler. */
-void remote_free(struct remote *remote, bool *keep);
-
-/** The program ends its messages without closing the handle: closes the pairs. Nothing uses the link afterwards. */
-void remote_end(void *context);
-
-/** Closes the pairs within `seconds`. reason: NULL at the end of the data. Returns as supply_close_within(). */
-supply_status_t remote_close(struct remote *remote, double seconds, const char *reason);
-
-/** A pause in a wait that began at `since`. False: the program interrupts it. */
-bool remote_pause(const struct remote *remote, int64_t since);
 
 #endif

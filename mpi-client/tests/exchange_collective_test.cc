@@ -4,7 +4,7 @@
 #include <string>
 
 extern "C" {
-#include "collective.h"
+#include "agree.h"
 }
 
 namespace supply_test {

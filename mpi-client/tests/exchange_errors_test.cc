@@ -5,7 +5,7 @@
 #include "exchange_ranks.h"
 
 extern "C" {
-#include "exchange.h"
+#include "transport.h"
 }
 
 namespace supply_test {

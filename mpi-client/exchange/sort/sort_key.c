@@ -1,9 +1,16 @@
+/**
+ * Keys with a prefix of 64 bits, and a radix sort by it, which keeps the order of equal elements. Values are read as
+ * exchange_value() reads them: the task may change them at any time.
+ */
 #include "sort_key.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "held_block.h"
+#include "window.h"
 
 #define SIGN_64 (UINT64_C(1) << 63)
 
@@ -124,4 +131,107 @@ int exchange_key_compare(const struct sort_key *a, const struct sort_key *b) {
     const int order = memcmp(a->rest, b->rest, common);
     if (order != 0) return order;
     return a->rest_bytes == b->rest_bytes ? 0 : a->rest_bytes < b->rest_bytes ? -1 : 1;
+}
+
+struct sort_entry {
+    uint64_t prefix;
+    uint64_t element;
+};
+
+enum { DIGIT_BITS = 11, DIGITS = (64 + DIGIT_BITS - 1) / DIGIT_BITS, DIGIT_VALUES = 1 << DIGIT_BITS };
+
+static size_t digit_of(uint64_t prefix, int digit) { return prefix >> digit * DIGIT_BITS & (DIGIT_VALUES - 1); }
+
+static void count_digits(const struct sort_entry *entries, size_t count, size_t counts[DIGITS][DIGIT_VALUES]) {
+    memset(counts, 0, DIGITS * sizeof *counts);
+    for (size_t i = 0; i < count; i++)
+        for (int digit = 0; digit < DIGITS; digit++) counts[digit][digit_of(entries[i].prefix, digit)]++;
+}
+
+static void move_by_digit(const struct sort_entry *from, struct sort_entry *to, size_t count, int digit,
+                          size_t starts[DIGIT_VALUES]) {
+    size_t start = 0;
+    for (int value = 0; value < DIGIT_VALUES; value++) {
+        const size_t of_value = starts[value];
+        starts[value] = start;
+        start += of_value;
+    }
+    for (size_t i = 0; i < count; i++) to[starts[digit_of(from[i].prefix, digit)]++] = from[i];
+}
+
+/* Sorts `count` entries by prefix; `spare` has as much space. Returns where the sorted entries are: one of the two. */
+static struct sort_entry *exchange_sort_entries(struct sort_entry *entries, struct sort_entry *spare, size_t count) {
+    size_t counts[DIGITS][DIGIT_VALUES];
+    count_digits(entries, count, counts);
+    for (int digit = 0; digit < DIGITS && count > 0; digit++) {
+        /* Keys of a small range have the same high digits. */
+        if (counts[digit][digit_of(entries[0].prefix, digit)] == count) continue;
+        move_by_digit(entries, spare, count, digit, counts[digit]);
+        struct sort_entry *const sorted = spare;
+        spare = entries;
+        entries = sorted;
+    }
+    return entries;
+}
+
+struct sorted {
+    const struct gathered_window *window;
+    const struct sort_column *by;
+};
+
+/* Nulls follow the others, in their own order, at the end of the entries. Returns how many others there are. */
+static uint32_t read_entries(const struct gathered_window *window, const struct sort_column *by,
+                             struct sort_entry *entries) {
+    uint32_t values = 0, nulls = window->elements;
+    for (uint32_t i = window->piece_count; i-- > 0;) {
+        const struct piece *piece = &window->pieces[i];
+        const supply_column_t *column = &piece->held->columns[by->index];
+        for (uint32_t j = piece->count; j-- > 0;)
+            if (exchange_is_null(column, piece->row + j)) entries[--nulls].element = piece->start + j;
+    }
+    for (uint32_t i = 0; i < window->piece_count; i++) {
+        const struct piece *piece = &window->pieces[i];
+        const supply_column_t *column = &piece->held->columns[by->index];
+        for (uint32_t j = 0; j < piece->count; j++) {
+            if (exchange_is_null(column, piece->row + j)) continue;
+            entries[values++] = (struct sort_entry){by->order->prefix(column, piece->row + j), piece->start + j};
+        }
+    }
+    return values;
+}
+
+static int compare_rests(const void *one, const void *other, void *context) {
+    const struct sorted *sorted = context;
+    const uint64_t a = ((const struct sort_entry *)one)->element, b = ((const struct sort_entry *)other)->element;
+    struct sort_key key_a, key_b;
+    exchange_read_key(sorted->window, sorted->by, (uint32_t)a, &key_a);
+    exchange_read_key(sorted->window, sorted->by, (uint32_t)b, &key_b);
+    const int order = exchange_key_compare(&key_a, &key_b);
+    return order != 0 ? order : a < b ? -1 : 1;
+}
+
+/* Where the prefix does not say everything, the rest orders elements with the same one. */
+static void sort_rests(struct sorted *sorted, struct sort_entry *entries, size_t count) {
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        for (end = begin + 1; end < count && entries[end].prefix == entries[begin].prefix;) end++;
+        if (end - begin > 1) qsort_r(entries + begin, end - begin, sizeof *entries, compare_rests, sorted);
+    }
+}
+
+uint32_t *exchange_sort_window(const struct gathered_window *window, const struct sort_column *by) {
+    struct sort_entry *entries = malloc(2 * (size_t)window->elements * sizeof *entries);
+    uint32_t *order = malloc((size_t)window->elements * sizeof *order);
+    if (entries == NULL || order == NULL || window->elements == 0) {
+        free(entries);
+        free(order);
+        return NULL;
+    }
+    const uint32_t values = read_entries(window, by, entries);
+    struct sort_entry *sorted_entries = exchange_sort_entries(entries, entries + window->elements, values);
+    struct sorted sorted = {window, by};
+    if (by->order->rest != NULL) sort_rests(&sorted, sorted_entries, values);
+    for (uint32_t i = 0; i < values; i++) order[i] = (uint32_t)sorted_entries[i].element;
+    for (uint32_t i = values; i < window->elements; i++) order[i] = (uint32_t)entries[i].element;
+    free(entries);
+    return order;
 }

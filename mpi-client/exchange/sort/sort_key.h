@@ -1,11 +1,12 @@
 /**
  * The order of a column's values, as Spark sorts them: numbers by value (NaN after all others, −0 equal to 0), false
- * before true, text and bytes by their bytes, nulls last.
+ * before true, text and bytes by their bytes, nulls last; and the order of a window's elements by it.
  */
 #ifndef SUPPLY_EXCHANGE_SORT_KEY_H
 #define SUPPLY_EXCHANGE_SORT_KEY_H
 
 #include "supply.h"
+#include "window.h"
 
 /** A value, read from a column. */
 struct sort_key {
@@ -33,5 +34,30 @@ void exchange_key_read(const struct key_order *order, const supply_column_t *col
 
 /** Below 0, 0 or above 0, as memcmp(). */
 int exchange_key_compare(const struct sort_key *a, const struct sort_key *b);
+
+/* The order of a window's elements by the values of one column. */
+
+/** The column by which elements are sorted. */
+struct sort_column {
+    uint32_t index;
+    const struct key_order *order;
+};
+
+/** Bytes that exchange_sort_window() needs for each element. */
+#define SORT_BYTES_OF_ELEMENT 36
+
+/**
+ * The indices of the window's elements, in the order of their values; equal ones as they stand. Free it. NULL: out of
+ * memory, or the window is empty.
+ */
+uint32_t *exchange_sort_window(const struct gathered_window *window, const struct sort_column *by);
+
+/** Reads the key of an element of a window. */
+static inline void exchange_read_key(const struct gathered_window *window, const struct sort_column *by,
+                                     uint32_t element, struct sort_key *key) {
+    uint32_t row;
+    const struct piece *piece = exchange_window_find(window, element, &row);
+    exchange_key_read(by->order, &piece->held->columns[by->index], row, key);
+}
 
 #endif

@@ -6,7 +6,7 @@
 #include <thread>
 
 extern "C" {
-#include "exchange.h"
+#include "transport.h"
 }
 
 namespace supply_test {

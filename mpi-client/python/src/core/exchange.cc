@@ -8,7 +8,7 @@
 #include "calls.h"
 
 extern "C" {
-#include "exchange/exchange.h"
+#include "exchange/transport.h"
 }
 
 namespace nb = nanobind;
