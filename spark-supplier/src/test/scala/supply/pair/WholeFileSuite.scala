@@ -11,8 +11,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ContractException, CutFileException, SourceException}
 import supply.failure.FailureSender
-import supply.protocol.Layout
-import supply.protocol.Layout.Constant
+import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 import supply.testing.TestRank
 
 /** What uses a mapped file that a program has cut. */
@@ -59,9 +58,8 @@ class WholeFileSuite extends AnyFunSuite with PairWithRank {
           intercept[ContractException](file.check()).getMessage
         }
       }
-      val header = Layout.MappedFileHeader
-      assert(refusal(header.blockBytes, 100, 4096).contains("block_bytes is 100"))
-      assert(refusal(header.startElement, -1, 0).contains("start_element"))
+      assert(refusal(At.blockBytes, 100, 4096).contains("block_bytes is 100"))
+      assert(refusal(At.startElement, -1, 0).contains("start_element"))
       Using.resource(MappedFile.open(path).get)(_.check())
     }
   }
