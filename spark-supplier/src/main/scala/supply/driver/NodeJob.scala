@@ -13,7 +13,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 
 import supply.core.{DriverCalls, PlacementException, Threads}
-import supply.executor.{Misplaced, PinnedTask, PreferredHosts}
+import supply.executor.{HopelessErrors, Misplaced, PinnedTask, PreferredHosts}
 import supply.plan.Hostfile
 
 /** A job with one task on each node that has ranks; each returns one answer. */
@@ -34,11 +34,11 @@ private[supply] object NodeJob {
     val nodes = WatchedPlaces.nodes(hosts)
     Using.resource(new MisplacedTasks(sc, s"supply-nodes-${UUID.randomUUID()}",
         limit = math.max(Misplaced.Limit, timeout / Misplaced.waitSeconds).toInt)) { misplaced =>
-      new PlacedJob(sc, nodes, timeout, description).run {
+      new PlacedJob(sc, nodes, timeout, description).run { errors =>
         val received = new ConcurrentSkipListMap[Int, A]
         val last = Promise[Unit]()
         val job = sc.submitJob(
-          answers(sc, nodes.hosts, description, misplaced.calls)(work),
+          answers(sc, nodes.hosts, description, misplaced.calls, errors)(work),
           (answer: Iterator[A]) => answer.next(),
           nodes.hosts.places.indices,
           (node: Int, answer: A) => {
@@ -68,15 +68,17 @@ private[supply] object NodeJob {
     } catch { case _: TimeoutException => () }
 
   private def answers[A: ClassTag](sc: SparkContext, nodes: Hostfile, description: String,
-      driver: DriverCalls)(work: Boolean => A): RDD[A] = {
+      driver: DriverCalls, errors: HopelessErrors)(work: Boolean => A): RDD[A] = {
     val preferred = PreferredHosts.of(sc, nodes)
     val targets = nodes.places.zipWithIndex.map { case (place, index) =>
       (place, index == 0) -> place.host.toSeq.flatMap(preferred)
     }
     sc.makeRDD(targets).map { case (place, first) =>
-      if (!place.isOn(PinnedTask.host)) Misplaced.stop(driver,
-        s"$description: the task for ${place.host.mkString} landed on ${PinnedTask.host}")
-      work(first)
+      errors.reported {
+        if (!place.isOn(PinnedTask.host)) Misplaced.stop(driver,
+          s"$description: the task for ${place.host.mkString} landed on ${PinnedTask.host}")
+        work(first)
+      }
     }
   }
 }

@@ -16,10 +16,10 @@ private[supply] final class PinnedJob(
     sc: SparkContext, source: Source, plan: Plan, settings: TaskSettings) {
   val counters = new TaskCounters(sc)
   private val name = UnwantedRuns.nameOf(sc)
-  private val record = new RunRecord(sc, s"supply-${UUID.randomUUID()}", plan.ranks,
-    () => !name.exists(UnwantedRuns.contains))
   private val job = new PlacedJob(sc, WatchedPlaces.ranks(settings.hosts), settings.user.timeout,
-    s"supplying ${plan.ranks} ranks", record.causeOf)
+    s"supplying ${plan.ranks} ranks", Some(source.rdd))
+  private val record = new RunRecord(sc, s"supply-${UUID.randomUUID()}", plan.ranks,
+    () => !name.exists(UnwantedRuns.contains), job.stopped)
 
   /** The ranks whose pairs had a task of this job. */
   def attachedRanks: Set[Int] = record.attachedRanks
@@ -29,10 +29,12 @@ private[supply] final class PinnedJob(
 
   /** Returns the reports, by rank. Throws the first cause of a failure. */
   def run(): IndexedSeq[TaskReport] =
-    try job.run {
+    try job.run { errors =>
         val task = new PinnedTask(settings, counters, record.calls)
         PinnedRDD.using(sc, source, plan, settings.hosts) {
-          _.mapPartitionsWithIndex((rank, epochs) => epochs.map(task.run(rank, _)))
+          _.mapPartitionsWithIndex((rank, epochs) =>
+            epochs.map(all =>
+              errors.reported(task.run(rank, all))))
             .collect()
             .toIndexedSeq
         }

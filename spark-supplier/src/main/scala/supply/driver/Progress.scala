@@ -4,7 +4,7 @@ import java.nio.file.{Files, Paths}
 
 import scala.collection.concurrent.TrieMap
 
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkContext, Success}
 import org.apache.spark.scheduler.{AccumulableInfo, SparkListener, SparkListenerExecutorMetricsUpdate, SparkListenerTaskEnd}
 import org.apache.spark.supply.SparkInternals
 import org.apache.spark.util.LongAccumulator
@@ -23,53 +23,58 @@ private[supply] final class Progress(sc: SparkContext, counters: Seq[LongAccumul
   private val onTerminal = Progress.onTerminal(sc)
   private val start = System.nanoTime()
   private val byTask = TrieMap.empty[Long, Seq[Long]]
+  private val failed = TrieMap.empty[Long, Seq[Long]]
   private var shown = ""
 
-  sc.addSparkListener(this)
+  private val listening = SparkInternals.listen(sc, this)
   private val periodMillis = if (onTerminal) 500L else 5000L
-  private val timer = Threads.repeat("supply-progress", periodMillis, periodMillis)(show())
+  private val timer = Threads.repeat("supply-progress", periodMillis, periodMillis)(show(byTask))
 
   override def onExecutorMetricsUpdate(update: SparkListenerExecutorMetricsUpdate): Unit =
-    update.accumUpdates.foreach { case (task, _, _, values) => note(task, values) }
+    update.accumUpdates.foreach { case (task, _, _, values) => note(byTask, task, values) }
 
-  override def onTaskEnd(end: SparkListenerTaskEnd): Unit =
-    if (end.taskInfo != null) note(end.taskInfo.taskId, end.taskInfo.accumulables.toSeq)
-
-  private def note(task: Long, values: Seq[AccumulableInfo]): Unit = {
-    val counted = counters.flatMap(counter =>
-      values.find(_.id == counter.id).flatMap(_.update).collect { case n: Long => n })
-    if (counted.size == counters.size) byTask.update(task, counted)
+  /** Spark adds what a task has counted to the counters when it succeeds, and only then. */
+  override def onTaskEnd(end: SparkListenerTaskEnd): Unit = if (end.taskInfo != null) {
+    byTask.remove(end.taskInfo.taskId)
+    if (end.reason != Success) note(failed, end.taskInfo.taskId, end.taskInfo.accumulables.toSeq)
   }
 
-  private def show(): Unit = synchronized {
+  private def note(tasks: TrieMap[Long, Seq[Long]], task: Long,
+      values: Seq[AccumulableInfo]): Unit = {
+    val counted = counters.flatMap(counter =>
+      values.find(_.id == counter.id).flatMap(_.update).collect { case n: Long => n })
+    if (counted.size == counters.size) tasks.update(task, counted)
+  }
+
+  /** running: those whose counts the counters do not have yet. */
+  private def show(running: TrieMap[Long, Seq[Long]]): Unit = synchronized {
     val seconds = (System.nanoTime() - start) / 1e9
-    val (counted, text) = state(counters.indices.map(i => byTask.values.map(_(i)).sum), seconds)
+    val counted = running.values ++ failed.values
+    val (share, text) = state(
+      counters.indices.map(i => counters(i).value + counted.map(_(i)).sum), seconds)
     // A rank that comes back receives elements again.
-    val share = counted.min(1)
-    val now = Progress.percent(share) + text
+    val now = Progress.percent(share.min(1)) + text
     if (onTerminal) {
-      val line = s"supplier: ${Progress.bar(share)}$now"
+      val line = s"supplier: ${Progress.bar(share.min(1))}$now"
       System.err.print("\r" + line.padTo(shown.length, ' '))
       shown = line
     } else Progress.log.info(now)
   }
 
-  /**
-   * Runs `body`, and at its end shows the last state and stops. After a failure it does not wait for
-   * the ends of all tasks: the ranks must be notified first.
-   */
-  def during[A](body: => A): A =
+  /** Runs `body`, and at its end shows the last state and stops. */
+  def during[A](body: => A): A = {
+    var running = byTask
     try {
       val result = body
-      SparkInternals.awaitListeners(sc, 2000)
+      // All have succeeded. The events of their ends may come later, or never.
+      running = TrieMap.empty
       result
-    } finally close()
-
-  private def close(): Unit = {
-    timer.close()
-    sc.removeSparkListener(this)
-    show()
-    if (onTerminal) System.err.println()
+    } finally {
+      timer.close()
+      listening.close()
+      show(running)
+      if (onTerminal) System.err.println()
+    }
   }
 }
 

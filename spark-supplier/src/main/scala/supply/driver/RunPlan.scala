@@ -93,10 +93,11 @@ private[supply] object RunPlan {
       timeout: Double): IndexedSeq[Long] = {
     val inOrder = plan.copy(epochs = 1, shuffle = Shuffle.Off)
     new PlacedJob(sc, WatchedPlaces.ranks(hosts), timeout,
-      "counting the elements of each partition (--uneven)").run {
+      "counting the elements of each partition (--uneven)", Some(source.rdd)).run { errors =>
       PinnedRDD.using(sc, source, inOrder, hosts) {
-        _.flatMap(
-          _.iterator.flatMap(_.partitions).map(partition => partition.index -> count(partition)))
+        _.mapPartitions(epochs =>
+          errors.reported(epochs.flatten.flatMap(_.partitions).map(partition =>
+              partition.index -> count(partition)).toArray).iterator)
           .collect().sortBy(_._1).map(_._2).toIndexedSeq
       }
     }

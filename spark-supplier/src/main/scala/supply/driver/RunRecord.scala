@@ -5,17 +5,18 @@ import scala.collection.mutable
 import org.apache.spark.SparkContext
 import org.apache.spark.supply.DriverEndpoint
 
-import supply.core.{DriverCalls, SupplyException}
+import supply.core.DriverCalls
 import supply.executor.{TaskMessage, TaskReport}
 
 /**
  * What the tasks of one job have reported. Spark may retry a task whose rank has received
  * everything and exited, if it died before its success was reported. Each batch of a stream has its
  * own record, so an attempt that outlives its batch says nothing about the next one. `isWanted`:
- * whether ranks may still need data.
+ * whether ranks may still need data; `stopped`: called when a task stops without a failure that
+ * Spark counts.
  */
 private[supply] final class RunRecord(sc: SparkContext, job: String, ranks: Int,
-    isWanted: () => Boolean)
+    isWanted: () => Boolean, stopped: TaskMessage.Stopped => Unit = _ => ())
     extends AutoCloseable {
   import TaskMessage._
 
@@ -23,7 +24,6 @@ private[supply] final class RunRecord(sc: SparkContext, job: String, ranks: Int,
   private val reports = mutable.Map.empty[Int, TaskReport]
   private val empty = mutable.Set.empty[Int]
   private var hasElements = false
-  private val stopped = mutable.Map.empty[Long, SupplyException]
 
   private val endpoint = new DriverEndpoint(sc, s"$job-record")({
     case message: TaskMessage => synchronized(answer(message))
@@ -38,7 +38,7 @@ private[supply] final class RunRecord(sc: SparkContext, job: String, ranks: Int,
     case NoElements(rank) =>
       empty += rank
       if (empty.size == ranks) Some(true) else if (hasElements) Some(false) else None
-    case Stopped(task, cause) => stopped(task) = cause
+    case message: Stopped => stopped(message)
   }
 
   /** How the tasks report. */
@@ -51,9 +51,6 @@ private[supply] final class RunRecord(sc: SparkContext, job: String, ranks: Int,
   def reportsOf(ranks: Range): Option[IndexedSeq[TaskReport]] = synchronized {
     if (ranks.forall(reports.contains)) Some(ranks.map(reports)) else None
   }
-
-  /** Why a task stopped without a failure that Spark counts, if it did. */
-  def causeOf(task: Long): Option[SupplyException] = synchronized(stopped.get(task))
 
   override def close(): Unit = endpoint.close()
 }

@@ -1,7 +1,6 @@
 package supply.driver
 
 import org.apache.spark.SparkContext
-import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.supply.DriverEndpoint
 
 import supply.core.DriverCalls
@@ -14,9 +13,9 @@ import supply.results.OpenResults
  */
 private[supply] final class SessionResults(sc: SparkContext) {
   private val misplaced = new MisplacedTasks(sc, s"${ResultsTask.Endpoint}-misplaced")
-  new DriverEndpoint(sc, ResultsTask.Endpoint)({ case ResultsTask.IsOver => sc.isStopped })
-  if (sc.isLocal) sc.addSparkListener(new SparkListener {
-    override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = OpenResults.removeAll()
+  new DriverEndpoint(sc, ResultsTask.Endpoint,
+    ended = () => if (sc.isLocal) OpenResults.removeAll())({
+    case ResultsTask.IsOver => sc.isStopped
   })
 }
 

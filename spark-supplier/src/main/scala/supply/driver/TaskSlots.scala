@@ -36,12 +36,12 @@ private[supply] object TaskSlots {
     }
 
   /**
-   * The stages that have tasks now, for a text; `except`: but not that one, nor starters of ranks.
+   * The stages that have tasks now, for a text; `except`: but not those, nor starters of ranks.
    * Spark counts tasks late, so if no stage has any, all that are active may have them.
    */
-  def holders(sc: SparkContext, except: Int = -1): Seq[String] = {
+  def holders(sc: SparkContext, except: Seq[Int] = Nil): Seq[String] = {
     val active = for {
-      id <- sc.statusTracker.getActiveStageIds().toSeq.sorted if id != except
+      id <- sc.statusTracker.getActiveStageIds().toSeq.sorted if !except.contains(id)
       stage <- sc.statusTracker.getStageInfo(id)
       name = SparkInternals.descriptionOf(sc, id).getOrElse(stage.name())
       if name != StartersName

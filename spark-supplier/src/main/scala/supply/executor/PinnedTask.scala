@@ -24,16 +24,16 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
         case e: MisplacedException =>
           // The right node may have no executor yet. All tries together take the timeout.
           Thread.sleep((user.timeout * 1000 / Misplaced.Limit).toLong)
-          stopUncounted(e)
-        case e: PairHeldException => stopUncounted(e)
+          stopUncounted(rank, e)
+        case e: PairHeldException => stopUncounted(rank, e)
       }
     }
     report.get
   }
 
   /** Spark does not count the end of a killed task as a failure, and tries the task again. */
-  private def stopUncounted(cause: SupplyException): Nothing = {
-    driver.ask[Unit](TaskMessage.Stopped(TaskContext.get().taskAttemptId(), cause))
+  private def stopUncounted(rank: Int, cause: SupplyException): Nothing = {
+    driver.ask[Unit](TaskMessage.Stopped(rank, TaskContext.get().taskAttemptId(), cause))
     throw new TaskKilledException(cause.getMessage)
   }
 

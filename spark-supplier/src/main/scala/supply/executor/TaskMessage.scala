@@ -26,6 +26,6 @@ object TaskMessage {
    */
   final case class NoElements(rank: Int) extends TaskMessage
 
-  /** The task with Spark's number `task` stops without a failure that Spark counts. */
-  final case class Stopped(task: Long, cause: SupplyException) extends TaskMessage
+  /** The task of this rank with Spark's number `task` stops without a failure that Spark counts. */
+  final case class Stopped(rank: Int, task: Long, cause: SupplyException) extends TaskMessage
 }

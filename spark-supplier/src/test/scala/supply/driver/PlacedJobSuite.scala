@@ -44,12 +44,12 @@ class PlacedJobSuite extends AnyFunSuite with LocalSpark {
     val job = new PlacedJob(sc, WatchedPlaces.ranks(Hostfile.oneNode(1)), timeout = 20, "failing")
     job.fail(new SourceException("too late"))
     assert(intercept[SourceException](
-      job.run(sc.parallelize(0 until 4).count())).getMessage == "too late")
+      job.run(_ => sc.parallelize(0 until 4).count())).getMessage == "too late")
   }
 
   test("a job that fails before Spark has submitted it does not run to its end") {
     val job = new PlacedJob(sc, WatchedPlaces.ranks(Hostfile.oneNode(1)), timeout = 20, "failing")
-    val running = inBackground(job.run {
+    val running = inBackground(job.run { _ =>
       job.fail(new SourceException("in between"))
       sc.parallelize(0 until 1, 1).foreach(_ => Thread.sleep(Long.MaxValue))
     })
@@ -63,10 +63,11 @@ class PlacedJobSuite extends AnyFunSuite with LocalSpark {
       val running = inBackground {
         sc.addJobTag("mine")
         new PlacedJob(sc, WatchedPlaces.ranks(Hostfile.oneNode(1)), timeout = 20, "cancelled").run {
-          sc.parallelize(0 until 1, 1).foreach { _ =>
-            PlacedJobSuite.begun.release()
-            Thread.sleep(Long.MaxValue)
-          }
+          _ =>
+            sc.parallelize(0 until 1, 1).foreach { _ =>
+              PlacedJobSuite.begun.release()
+              Thread.sleep(Long.MaxValue)
+            }
         }
       }
       PlacedJobSuite.begun.acquire()

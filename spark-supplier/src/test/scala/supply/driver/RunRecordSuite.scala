@@ -1,5 +1,7 @@
 package supply.driver
 
+import java.util.concurrent.LinkedBlockingQueue
+
 import scala.util.Using
 
 import org.apache.spark.SparkException
@@ -47,11 +49,12 @@ class RunRecordSuite extends AnyFunSuite with LocalSpark {
   }
 
   test("the driver knows why a task stopped, by an error of ours") {
-    Using.resource(new RunRecord(sc, "stopping", 2, () => true)) { record =>
-      record.calls.ask[Unit](TaskMessage.Stopped(7, new MisplacedException("on another node")))
-      assert(record.causeOf(6).isEmpty)
-      record.causeOf(7) match {
-        case Some(e: MisplacedException) => assert(e.getMessage == "on another node" && e.retry)
+    val stopped = new LinkedBlockingQueue[TaskMessage.Stopped]
+    Using.resource(new RunRecord(sc, "stopping", 2, () => true, stopped.put)) { record =>
+      record.calls.ask[Unit](TaskMessage.Stopped(1, 7, new MisplacedException("on another node")))
+      stopped.poll() match {
+        case TaskMessage.Stopped(1, 7, e: MisplacedException) =>
+          assert(e.getMessage == "on another node" && e.retry)
         case other => fail(s"$other")
       }
     }

@@ -1,112 +1,97 @@
 package supply.driver
 
-import java.util.Properties
-import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
+import java.util.concurrent.LinkedBlockingQueue
 
-import scala.util.Using
-
-import org.apache.spark.{Resubmitted, Success, TaskEndReason, TaskKilled}
-import org.apache.spark.scheduler.{SparkListenerJobStart, SparkListenerStageSubmitted, SparkListenerTaskEnd, SparkListenerTaskStart, StageInfo}
-import org.apache.spark.scheduler.{TaskInfo, TaskLocality}
+import org.apache.spark.supply.{ScheduledTask, StageState}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{PairHeldException, SupplyException}
 import supply.plan.Hostfile
 import supply.testing.LocalSpark
 
-/** What the driver concludes from the events of a job, without a task. */
+/** What the driver concludes from what Spark's scheduler knows of a job, without a task. */
 class TaskWatchSuite extends AnyFunSuite with LocalSpark {
-  private val stage = new StageInfo(7, 0, "", 3, Seq.empty, Seq.empty, "", resourceProfileId = 0)
+  private val causes = new LinkedBlockingQueue[SupplyException]
+  private var stages = Seq.empty[StageState]
 
-  /**
-   * The watch of a job of three ranks whose last stage is submitted. `timeout` is short, so that a
-   * rank without a task is late soon; `stopped` are the tasks that cannot have their pairs.
-   */
-  private def watching(stopped: Set[Long] = Set.empty, inFront: Seq[StageInfo] = Nil)(
-      body: (TaskWatch, LinkedBlockingQueue[SupplyException]) => Unit): Unit = {
-    val causes = new LinkedBlockingQueue[SupplyException]
-    Using.resource(new TaskWatch(sc, "job", WatchedPlaces.ranks(Hostfile.oneNode(3)),
-        timeout = 0.01,
-        cause => { causes.add(cause); () },
-        task => if (stopped(task)) Some(new PairHeldException("it is held")) else None)) { watch =>
-      val properties = new Properties
-      properties.setProperty("spark.jobGroup.id", "job")
-      watch.onJobStart(SparkListenerJobStart(0, 0, inFront :+ stage, properties))
-      body(watch, causes)
+  /** The watch of a job of three ranks, for which a rank without a task is late soon. */
+  private def watch(): TaskWatch = {
+    causes.clear()
+    stages = Nil
+    new TaskWatch(sc, WatchedPlaces.ranks(Hostfile.oneNode(3)), timeout = 0.05, () => stages,
+      cause => { causes.add(cause); () })
+  }
+
+  /** The watch sees these stages `times` times, longer apart than its limit. Returns what it says. */
+  private def cause(watch: TaskWatch, times: Int)(seen: StageState*): Option[String] = {
+    stages = seen
+    (1 to times).foreach { _ =>
+      watch.check()
+      Thread.sleep(80)
     }
+    Option(causes.poll()).map(_.getMessage)
   }
 
   private def task(number: Long, rank: Int) =
-    new TaskInfo(number, rank, 0, rank, 0, "driver", "localhost", TaskLocality.ANY, false)
+    ScheduledTask(number, rank, "driver", "localhost", isSpeculative = false)
 
-  private def start(
-      watch: TaskWatch, number: Long, rank: Int, of: StageInfo = stage): Unit =
-    watch.onTaskStart(SparkListenerTaskStart(of.stageId, 0, task(number, rank)))
+  private def ranks(attempt: Int, waiting: Set[Int], done: Set[Int],
+      tasks: ScheduledTask*): StageState =
+    StageState(7, attempt, isLast = true, tasks.size, done.size, done, waiting, tasks)
 
-  private def end(watch: TaskWatch, number: Long, rank: Int, reason: TaskEndReason,
-      of: StageInfo = stage): Unit =
-    watch.onTaskEnd(
-      SparkListenerTaskEnd(of.stageId, 0, "Task", reason, task(number, rank), null, null))
+  private def shuffle(running: Int, succeeded: Int = 0) =
+    StageState(6, 0, isLast = false, running, succeeded)
+
+  test("a rank must be without a task for longer than the limit, and in two checks") {
+    val waiting = ranks(0, Set(0, 1, 2), Set.empty, task(0, 0))
+    val two = watch()
+    assert(cause(two, 2)(waiting).isEmpty)
+    assert(cause(two, 1)(waiting).exists(_.startsWith("rank 1 has had no Spark task")))
+    val all = watch()
+    val running = ranks(0, Set(0, 1, 2), Set.empty, task(0, 0), task(1, 1), task(2, 2))
+    assert(cause(all, 5)(running).isEmpty)
+    assert(cause(all, 5)().isEmpty)
+  }
 
   test(
     "if the stage is submitted again, a rank misses no task that has succeeded or still runs") {
-    watching() { (watch, causes) =>
-      start(watch, 0, rank = 0)
-      start(watch, 1, rank = 1)
-      start(watch, 2, rank = 2)
-      end(watch, 0, rank = 0, Success)
-      end(watch, 2, rank = 2, TaskKilled("lost"))
-      watch.onStageSubmitted(SparkListenerStageSubmitted(stage))
-      assert(causes.poll(30, TimeUnit.SECONDS).getMessage.contains("rank 2 has had no Spark task"))
-    }
+    val again = watch()
+    val old = ranks(0, Set.empty, Set(0), task(1, 1))
+    assert(cause(again, 5)(old).isEmpty)
+    // The old task still runs; the new stage waits for that rank, too.
+    val next = ranks(1, Set(1, 2), Set.empty)
+    assert(cause(again, 5)(old, next).exists(_.startsWith("rank 2 has had no Spark task")))
   }
-
-  private val shuffle = new StageInfo(6, 0, "", 2, Seq.empty, Seq.empty, "", resourceProfileId = 0)
 
   test("places miss their tasks from the start of the job, but not while a stage in front runs") {
-    watching(inFront = Seq(shuffle)) { (watch, causes) =>
-      start(watch, 0, rank = 0, of = shuffle)
-      assert(causes.poll(3, TimeUnit.SECONDS) == null)
-      end(watch, 0, rank = 0, TaskKilled("lost"), of = shuffle)
-      assert(causes.poll(30, TimeUnit.SECONDS).getMessage.contains("has had no Spark task"))
-    }
+    val behind = watch()
+    assert(cause(behind, 5)(shuffle(running = 1)).isEmpty)
+    assert(cause(behind, 3)(shuffle(running = 0)).exists(
+        _.startsWith("rank 0 has had no Spark task")))
   }
 
-  test("a finished task that Spark submits again is not one that ends twice") {
-    watching(inFront = Seq(shuffle)) { (watch, causes) =>
-      start(watch, 0, rank = 0, of = shuffle)
-      start(watch, 1, rank = 1, of = shuffle)
-      end(watch, 0, rank = 0, Success, of = shuffle)
-      end(watch, 0, rank = 0, Resubmitted, of = shuffle)
-      assert(causes.poll(3, TimeUnit.SECONDS) == null)
-      end(watch, 1, rank = 1, Success, of = shuffle)
-      end(watch, 1, rank = 1, Resubmitted, of = shuffle)
-      assert(causes.poll(30, TimeUnit.SECONDS).getMessage.contains("has had no Spark task"))
-    }
+  test("the time of the ranks begins again when tasks in front succeed, however short they are") {
+    val behind = watch()
+    assert((0 to 9).flatMap(done =>
+        cause(behind, 1)(shuffle(running = 0, succeeded = done))).isEmpty)
   }
 
-  test("a copy that is killed after the success of its rank's task leaves nothing missing") {
-    watching() { (watch, causes) =>
-      start(watch, 0, rank = 0)
-      start(watch, 1, rank = 0)
-      end(watch, 0, rank = 0, Success)
-      end(watch, 1, rank = 0, TaskKilled("another attempt succeeded"))
-      start(watch, 2, rank = 1)
-      end(watch, 2, rank = 1, TaskKilled("lost"))
-      assert(causes.poll(30, TimeUnit.SECONDS).getMessage.contains("rank 1 has had no Spark task"))
-    }
+  test("a rank whose task has succeeded misses none while lost data is computed again") {
+    val again = watch()
+    assert(cause(again, 1)(ranks(0, Set(1, 2), Set(0), task(1, 1), task(2, 2))).isEmpty)
+    assert(cause(again, 3)(shuffle(running = 0)).exists(
+        _.startsWith("rank 1 has had no Spark task")))
   }
 
   test("a task that cannot have its pair stops the job only if no other task of its rank runs") {
-    watching(stopped = Set(1, 2)) { (watch, causes) =>
-      start(watch, 0, rank = 0)
-      start(watch, 1, rank = 0)
-      end(watch, 1, rank = 0, TaskKilled(""))
-      assert(causes.isEmpty)
-      start(watch, 2, rank = 0)
-      end(watch, 0, rank = 0, TaskKilled("lost"))
-      end(watch, 2, rank = 0, TaskKilled(""))
-      assert(causes.poll(30, TimeUnit.SECONDS).getMessage == "it is held")
-    }
+    val held = watch()
+    def stopped(number: Long) =
+      held.stopped(0, number, new PairHeldException("it is held"))
+    stages = Seq(ranks(0, Set(0), Set(1, 2), task(0, 0), task(1, 0)))
+    stopped(1)
+    assert(causes.isEmpty)
+    stages = Seq(ranks(0, Set(0), Set(1, 2), task(2, 0)))
+    stopped(2)
+    assert(causes.poll().getMessage == "it is held")
   }
 }

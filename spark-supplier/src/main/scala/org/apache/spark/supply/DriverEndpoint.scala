@@ -8,12 +8,12 @@ import supply.core.DriverCalls
 
 /**
  * Answers the questions of tasks on the driver, one at a time, until it is closed. No other
- * endpoint of this driver may have its name.
+ * endpoint of this driver may have its name. `ended` runs when it is closed, or Spark stops.
  *
  * Public API: an accumulator has no answer. A plugin's `PluginContext.ask` has one, but plugins
  * must be configured before Spark starts, which a DataFrame's writer cannot do.
  */
-final class DriverEndpoint(sc: SparkContext, name: String)(
+final class DriverEndpoint(sc: SparkContext, name: String, ended: () => Unit = () => ())(
     answer: PartialFunction[Any, Any]) extends AutoCloseable {
   private val env = sc.env.rpcEnv
   private val endpoint = env.setupEndpoint(
@@ -24,6 +24,7 @@ final class DriverEndpoint(sc: SparkContext, name: String)(
         case question: Array[Byte] =>
           context.reply(EndpointCalls.bytes(answer(EndpointCalls.read[Any](question))))
       }
+      override def onStop(): Unit = ended()
     })
 
   /** For the tasks. */

@@ -1,13 +1,11 @@
 package org.apache.spark.supply
 
-import java.util.concurrent.TimeoutException
-
 import scala.util.Try
 
 import org.apache.spark.{ExecutorAllocationClient, SparkConf, SparkContext, SparkEnv}
 import org.apache.spark.rdd.{DeterministicLevel, RDD}
 import org.apache.spark.resource.{ResourceProfile, ResourceProfileBuilder, TaskResourceRequests}
-import org.apache.spark.scheduler.ExecutorCacheTaskLocation
+import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, SparkListener}
 import org.apache.spark.storage.RDDBlockId
 import org.apache.spark.util.{ShutdownHookManager, Utils}
 
@@ -50,15 +48,12 @@ object SparkInternals {
     val coresPerTask = sc.getConf.getInt("spark.task.cpus", 1)
     // In local mode Spark ignores them.
     val requests = if (sc.isLocal) Map.empty[String, Double] else resourcesOfTask(sc)
-    sc.statusStore.executorList(activeOnly = true)
-      .filter(executor => sc.isLocal || executor.id != SparkContext.DRIVER_IDENTIFIER)
-      .map { executor =>
-        val addresses = (name: String) => executor.resources.get(name).toSeq.flatMap(_.addresses)
-        val devices = requests.map { case (name, amount) => tasksOn(addresses(name).size, amount) }
-        ExecutorSlots(executor.id, withoutPort(executor.hostPort),
-          executor.totalCores, coresPerTask, executor.activeTasks,
-          (devices ++ Seq(Int.MaxValue)).min, addresses("gpu"))
-      }
+    SchedulerState.executors(sc).map { executor =>
+      val addresses = (name: String) => executor.resources.get(name).toSeq.flatMap(_.addresses)
+      val devices = requests.map { case (name, amount) => tasksOn(addresses(name).size, amount) }
+      ExecutorSlots(executor.id, executor.host, executor.cores, coresPerTask,
+        executor.activeTasks, (devices ++ Seq(Int.MaxValue)).min, addresses("gpu"))
+    }
   }
 
   /** spark.task.resource.*: the amount of each resource. */
@@ -148,13 +143,14 @@ object SparkInternals {
     }
 
   /**
-   * Waits until listeners have received all events so far, but at most `millis`.
+   * Adds a listener, until closed. Events may be missing all the same: decide nothing by them.
    *
-   * Public API: none.
+   * Public API: `addSparkListener` has one queue for all listeners, and a slow one delays the others.
    */
-  def awaitListeners(sc: SparkContext, millis: Long): Unit =
-    try sc.listenerBus.waitUntilEmpty(millis)
-    catch { case _: TimeoutException => () }
+  def listen(sc: SparkContext, listener: SparkListener): AutoCloseable = {
+    sc.listenerBus.addToQueue(listener, "supply")
+    () => sc.removeSparkListener(listener)
+  }
 
   /**
    * Whether Spark computes the same rows in the same order each time, or reads them where it has
