@@ -27,7 +27,7 @@ def prepare_rank() -> bool:
     """Sets torchrun's variables, SUPPLY_HOST and SUPPLY_PARENT. False: the driver knows why this node has no ranks."""
     spec = MpiSpec.of(dict(os.environ))
     del os.environ[VARIABLE]
-    host = next(filter(_is_here, spec.spark_hosts), platform.node())
+    host = _host_of(spec.spark_hosts)
     os.environ.update({**_of_torchrun(), "SUPPLY_HOST": host, "SUPPLY_PARENT": str(os.getppid())})
     if host in spec.gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = spec.gpus[host]
@@ -45,10 +45,28 @@ def prepare_rank() -> bool:
     return True
 
 
-def _is_here(host: str) -> bool:
-    """Whether it is this machine: a socket can only listen on an address of its own."""
+def _host_of(spark_hosts: dict[str, list[str]]) -> str:
+    """This machine, as Spark names it. Looks no name up: with many nodes, slow name servers would hold every rank."""
+    name = platform.node()
+    own = (
+        host
+        for host, addresses in spark_hosts.items()
+        if host == name or _is_short_form(host, name) or any(map(_is_own, addresses))
+    )
+    return next(own, name)
+
+
+def _is_short_form(one: str, other: str) -> bool:
+    """Two names with domains are two hosts if they differ."""
+    return ("." not in one) != ("." not in other) and one.partition(".")[0] == other.partition(".")[0]
+
+
+def _is_own(address: str) -> bool:
+    """Whether this machine has it: a socket can only listen on an address of its own."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        socket.create_server((host, 0)).close()
+        with socket.socket(family) as own:
+            own.bind((address, 0))
     except OSError:
         return False
     return True

@@ -15,11 +15,11 @@ VARIABLE = "SUPPLY_MPI_SPEC"
 class MpiSpec:
     """Of all ranks of a run. They get it in the environment.
 
-    spark_hosts: of the executors, as Spark names them. gpus: CUDA_VISIBLE_DEVICES on those with GPUs from Spark.
+    spark_hosts: of the executors, as Spark names them, with their addresses, which the driver has looked up. gpus: CUDA_VISIBLE_DEVICES on those with GPUs from Spark.
     """
 
     files: RunFiles
-    spark_hosts: list[str]
+    spark_hosts: dict[str, list[str]]
     gpus: dict[str, str]
     versions: Versions = field(default_factory=Versions)
 

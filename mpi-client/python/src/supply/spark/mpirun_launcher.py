@@ -18,7 +18,7 @@ from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
 from supply.spark.mpirun import Mpirun, MpirunEnded
-from supply.spark.placement import gpus_of_hosts, wait_for_slots
+from supply.spark.placement import addresses_of_hosts, gpus_of_hosts, wait_for_slots
 from supply.spark.spark_jobs import SparkJobs
 from supply_launch import signals
 from supply_launch.mpi import Launcher
@@ -46,7 +46,7 @@ class MpirunLauncher:
             is_alone = host_file is None and "SLURM_JOB_ID" not in os.environ
             self._command = self._mpi.command(ranks, host_file, oversubscribe=is_alone)
         self._slot_hosts: list[str] = []
-        self._spark_hosts: list[str] = []
+        self._spark_hosts: dict[str, list[str]] = {}
         self._gpus: dict[str, str] = {}
         self._mpirun: Mpirun | None = None
         self._keepers: list[Peer] = []
@@ -60,11 +60,11 @@ class MpirunLauncher:
 
     def reserve(self, context: Any, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
         self._slot_hosts = wait_for_slots(context, self._ranks, tasks_per_rank, timeout, option)
-        self._spark_hosts = list(self._slot_hosts)
+        self._spark_hosts = addresses_of_hosts(context, self._slot_hosts)
         self._gpus = gpus_of_hosts(context)
         if context._jsc.sc().isLocal():
             # Spark's name of this machine may be an address that it had before.
-            self._spark_hosts.append(platform.node())
+            self._spark_hosts.setdefault(platform.node(), [])
         return self._ranks
 
     def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:

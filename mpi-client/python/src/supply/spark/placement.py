@@ -122,6 +122,11 @@ def gpus_of_hosts(context: Any) -> dict[str, str]:
     return dict(_jvm_nodes(context).gpus(context._jsc.sc()))
 
 
+def addresses_of_hosts(context: Any, hosts: list[str]) -> dict[str, list[str]]:
+    """The addresses by which each node can tell whether it is one of the hosts. Names are looked up here only."""
+    return {host: list(found) for host, found in _jvm_nodes(context).addresses(hosts).items()}
+
+
 def _jvm_nodes(context: Any) -> Any:
     return context._jvm.supply.python.Nodes
 

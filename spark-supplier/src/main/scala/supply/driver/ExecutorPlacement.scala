@@ -4,7 +4,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.supply.{ExecutorSlots, SparkInternals}
 import org.slf4j.LoggerFactory
 
-import supply.plan.Hostfile
+import supply.plan.{HostNames, Hostfile}
 
 /** A running task of this run: its executor, and whether it is on its rank's node. */
 private[supply] final case class RunningTask(executor: String, wellPlaced: Boolean)
@@ -77,9 +77,10 @@ private[supply] final class ExecutorPlacement(sc: SparkContext, hosts: Hostfile)
     var missing = hosts.byHost.map { case (host, places) =>
       host -> (places.size * conf.getInt("spark.task.cpus", 1))
     }.toMap
+    val known = HostNames.known(hosts, executors.map(_.host)).byHost
     // Busy ones first: of two on one node the idle one is surplus.
     val surplus = executors.sortBy(executor => !busy(executor.id)).filter { executor =>
-      hosts.byHost.find(_._2.head.isOn(executor.host)) match {
+      known.find(_._2.head.isOn(executor.host)) match {
         case Some((host, _)) if missing(host) > 0 =>
           missing += host -> (missing(host) - executor.coresOfSlots)
           false

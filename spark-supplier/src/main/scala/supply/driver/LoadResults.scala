@@ -1,10 +1,11 @@
 package supply.driver
 
 import org.apache.spark.SparkContext
+import org.apache.spark.supply.SparkInternals
 
-import supply.core.{ContractException, SupplyException}
+import supply.core.{ContractException, Deadline, SupplyException}
 import supply.executor.{FoundResult, NodeResults, ResultsSettings, ResultsTask}
-import supply.plan.Hostfile
+import supply.plan.{HostNames, Hostfile}
 import supply.protocol.{Column, Schema}
 
 /**
@@ -14,15 +15,29 @@ import supply.protocol.{Column, Schema}
 private[supply] object LoadResults {
   /** How long Spark may take to start the tasks and return what they found. */
   private val startSeconds = 10.0
+  private val pollMillis = 100L
 
   def apply(sc: SparkContext, settings: ResultsSettings): LoadedResults = {
-    val hosts = settings.readHosts()
+    val hosts = knownHosts(sc, settings)
     val misplaced = SessionResults.misplaced(sc)
     val found = sealedHere(sc, settings, hosts).getOrElse(byJob(sc, settings, hosts))
       .sortBy(_.rank).toIndexedSeq
     requireOneRun(settings.name, found)
     val schema = commonSchema(settings.name, found)
     new LoadedResults(sc, hosts, misplaced, settings.name, found, schema)
+  }
+
+  /** Just after its start, Spark may not know by which names executors register. */
+  private def knownHosts(sc: SparkContext, settings: ResultsSettings): Hostfile = {
+    var hosts = settings.readHosts()
+    def isKnown = {
+      val executors = SparkInternals.executorSlots(sc).map(_.host).distinct
+      hosts = HostNames.known(hosts, executors)
+      hosts.byHost.forall(host => executors.exists(host._2.head.isOn))
+    }
+    new Deadline(math.min(startSeconds, settings.timeout)).poll(pollMillis)(
+      isKnown || TaskSlots.areComplete(sc))
+    hosts
   }
 
   /** None: not all of them are there, and the job waits for them or says why. */

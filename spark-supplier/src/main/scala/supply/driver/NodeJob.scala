@@ -31,7 +31,7 @@ private[supply] object NodeJob {
       seconds: Double = Double.PositiveInfinity, cancelled: Future[Nothing] = Future.never)(
       work: Boolean => A, isLast: A => Boolean = (_: A) => false, othersSeconds: Double = 0)
       : Seq[A] = {
-    val nodes = WatchedPlaces.nodes(hosts)
+    val nodes = WatchedPlaces.nodes(PreferredHosts.known(sc, hosts))
     Using.resource(new MisplacedTasks(sc, s"supply-nodes-${UUID.randomUUID()}",
         limit = math.max(Misplaced.Limit, timeout / Misplaced.waitSeconds).toInt)) { misplaced =>
       new PlacedJob(sc, nodes, timeout, description).run { errors =>

@@ -54,10 +54,9 @@ object SupplyJob {
     try SparkInternals.beforeShutdown(() => end()) {
         val settings = checked
         settings.check()
-        val hosts = settings.readHosts()
-        ranks.hosts = hosts
-        ContainerMemory.require(sc, settings.configFiles, hosts)
-        TaskSlots.require(sc, hosts, settings.timeout)
+        ranks.hosts = settings.readHosts()
+        ContainerMemory.require(sc, settings.configFiles, ranks.hosts)
+        val hosts = TaskSlots.require(sc, ranks.hosts, settings.timeout)
         val source = open(settings)
         val plan = RunPlan(sc, source, settings, hosts)
         val pinned =

@@ -11,7 +11,7 @@ import org.slf4j.LoggerFactory
 
 import supply.core.{ConfigException, Deadline, FailureText, PlacementException, SupplierEndedException, Threads}
 import supply.data.{NoElements, Source}
-import supply.executor.{StreamPart, StreamSignal, SupplySettings, TaskSettings}
+import supply.executor.{PreferredHosts, StreamPart, StreamSignal, SupplySettings, TaskSettings}
 import supply.failure.FailureBroadcast
 import supply.plan.Hostfile
 
@@ -74,7 +74,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
   }
 
   private def pinned(source: Source, part: StreamPart): Unit = {
-    TaskSlots.require(sc, hosts, settings.timeout)
+    val known = TaskSlots.require(sc, hosts, settings.timeout)
     val partitions = source.rdd.partitions.length
     val started = new PinnedJob(
       sc,
@@ -82,7 +82,7 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
       part.plan(partitions, settings.ranks),
       TaskSettings(
         user = settings,
-        hosts = hosts,
+        hosts = known,
         schema = source.schema,
         mainColumn = source.mainColumn,
         run = run,
@@ -113,7 +113,8 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
 
   /** A node without a free core gets its next signal. The others must not wait for it. */
   private def signal(): Unit = {
-    val toSend = new StreamSignal(settings.configFiles, hosts, run)
+    val toSend =
+      new StreamSignal(settings.configFiles, PreferredHosts.known(sc, hosts), run)
     try {
       NodeJob.run(sc, hosts, "signalling the ranks that their stream lives", signalSeconds,
         seconds = signalSeconds)(_ => toSend.send())

@@ -4,7 +4,8 @@ import org.apache.spark.SparkContext
 import org.apache.spark.supply.{ExecutorSlots, SparkInternals}
 
 import supply.core.{Deadline, PlacementException}
-import supply.plan.Hostfile
+import supply.executor.PreferredHosts
+import supply.plan.{HostNames, Hostfile}
 
 /** Requires a task slot for each rank on its node: if a task waited for another, all would hang. */
 private[supply] object TaskSlots {
@@ -59,10 +60,15 @@ private[supply] object TaskSlots {
     wanted > 0 && SparkInternals.executorSlots(sc).size >= wanted
   }
 
-  /** Waits at most `timeout` seconds for executors to register. */
-  def require(sc: SparkContext, hosts: Hostfile, timeout: Double): Unit =
+  /**
+   * Waits at most `timeout` seconds for executors to register. Returns the places with the names
+   * that the executors have for them.
+   */
+  def require(sc: SparkContext, hosts: Hostfile, timeout: Double): Hostfile = {
     if (hosts.byHost.isEmpty) onAnyHost(sc, hosts.places.size, timeout)
     else onEachHost(sc, hosts, timeout)
+    PreferredHosts.known(sc, hosts)
+  }
 
   private def onAnyHost(sc: SparkContext, ranks: Int, timeout: Double): Unit = {
     var slots = SparkInternals.concurrentTasks(sc)
@@ -104,7 +110,7 @@ private[supply] object TaskSlots {
 
   private def offers(executors: Seq[ExecutorSlots], hosts: Hostfile): Seq[Offer] = {
     val coresPerTask = executors.headOption.map(_.coresPerTask).getOrElse(1)
-    hosts.byHost.map { case (host, places) =>
+    HostNames.known(hosts, executors.map(_.host)).byHost.map { case (host, places) =>
       val here = executors.filter(executor => places.head.isOn(executor.host))
       Offer(host, here.map(_.coresOfSlots).sum, places.size * coresPerTask, coresPerTask)
     }

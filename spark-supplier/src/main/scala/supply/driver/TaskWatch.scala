@@ -8,6 +8,7 @@ import org.slf4j.LoggerFactory
 
 import supply.core.{MisplacedException, PairHeldException, PlacementException, SupplyException}
 import supply.executor.Misplaced
+import supply.plan.HostNames
 
 /**
  * Stops a job, whose last stage has one task for each place, when
@@ -45,7 +46,8 @@ private[supply] final class TaskWatch(sc: SparkContext, watched: WatchedPlaces, 
     val (last, inFront) = stages().partition(_.isLast)
     val tasks = last.flatMap(_.tasks).filter(task => places.indices.contains(task.partition))
     tasks.filter(_.isSpeculative).foreach(kill)
-    val wellPlaced = tasks.filter(task => places(task.partition).isOn(task.host)).toSet
+    val known = HostNames.known(watched.hosts, tasks.map(_.host)).places
+    val wellPlaced = tasks.filter(task => known(task.partition).isOn(task.host)).toSet
     misplaced --= wellPlaced.map(_.partition)
     note(last, inFront, tasks.map(_.partition).toSet)
     val late = missing.collect {

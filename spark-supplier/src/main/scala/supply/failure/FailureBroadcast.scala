@@ -12,6 +12,7 @@ import org.apache.spark.supply.{DriverEndpoint, SparkInternals}
 import org.slf4j.LoggerFactory
 
 import supply.core.{JobGroup, PlacementException, Threads}
+import supply.executor.PreferredHosts
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 
@@ -48,8 +49,8 @@ private[supply] object FailureBroadcast {
     val endpoint = new DriverEndpoint(sc, s"supply-failure-${run.toHexString}")({
       case NodeFailureTask.IsWanted => true
     })
-    val node = new NodeFailureTask(configFiles, hosts, run, attached, text, wait,
-      residentFolder, endpoint.calls)
+    val node = new NodeFailureTask(configFiles, PreferredHosts.known(sc, hosts), run, attached,
+      text, wait, residentFolder, endpoint.calls)
     val open = mutable.Set(hosts.places.indices: _*)
     val there = mutable.Set(attached.toSeq: _*)
     val oneWasThere, allAreDone = Promise[Unit]()

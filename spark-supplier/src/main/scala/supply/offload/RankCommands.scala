@@ -7,8 +7,8 @@ import org.apache.spark.supply.DriverEndpoint
 
 import supply.core.RankException
 import supply.driver.NodeJob
-import supply.executor.{PinnedTask, SupplySettings}
-import supply.plan.Hostfile
+import supply.executor.{PinnedTask, PreferredHosts, SupplySettings}
+import supply.plan.{HostNames, Hostfile}
 
 /**
  * Sends commands to all ranks. If they are on the driver's node it talks to them itself; otherwise
@@ -21,7 +21,8 @@ private[offload] final class RankCommands(
 
   /** Whether the driver talks to them itself. */
   val areHere: Boolean = sc.isLocal ||
-    hosts.byHost.nonEmpty && hosts.places.forall(_.isOn(PinnedTask.host))
+    hosts.byHost.nonEmpty &&
+    HostNames.known(hosts, Seq(PinnedTask.host)).places.forall(_.isOn(PinnedTask.host))
   @volatile private var cancelled = Promise[Nothing]()
   @volatile private var done = 0.0
   private lazy val endpoint = new DriverEndpoint(sc, s"supply-commands-${sc.hashCode}-$hashCode")({
@@ -45,7 +46,10 @@ private[offload] final class RankCommands(
     if (!continues) cancelled = Promise()
     checkCancelled()
     done = 0
-    val node = new NodeCommand(settings.configFiles, hosts, command, settings.timeout)
+    val known =
+      if (areHere) HostNames.known(hosts, Seq(PinnedTask.host))
+      else PreferredHosts.known(sc, hosts)
+    val node = new NodeCommand(settings.configFiles, known, command, settings.timeout)
     (if (areHere) here(node) else byJob(node)).sortBy(_._1).map(_._2)
   }
 

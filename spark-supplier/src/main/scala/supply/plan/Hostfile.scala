@@ -1,7 +1,6 @@
 package supply.plan
 
 import java.io.IOException
-import java.net.InetAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 
@@ -10,18 +9,19 @@ import scala.util.Try
 
 import supply.core.ConfigException
 
-/** Where a rank is: its host (None: this node, the only one), and its number there. */
-final case class RankPlacement(host: Option[String], localRank: Int) {
-  /** Whether `name`, a host as Spark knows it, is this place's host. */
+/**
+ * Where a rank is: its host (None: this node, the only one), and its number there. `names`: others
+ * that Spark has for its host.
+ */
+final case class RankPlacement(
+    host: Option[String], localRank: Int, names: Set[String] = Set.empty) {
+  /** Whether `name`, a host as Spark knows it, is this place's host. Looks nothing up ([[HostNames]]). */
   def isOn(name: String): Boolean = host.forall { expected =>
     // Two names with domains are two hosts if they differ. An address has no short name.
     def isShort(s: String) = !s.exists(c => c == '.' || c == ':')
     def short(s: String) = if (s.matches("[0-9.]+|.*:.*")) s else s.takeWhile(_ != '.')
     def sameShort = (isShort(expected) || isShort(name)) && short(expected) == short(name)
-    def addresses(s: String) =
-      try InetAddress.getAllByName(s).map(_.getHostAddress).toSet
-      catch { case _: java.net.UnknownHostException => Set.empty[String] }
-    expected == name || sameShort || addresses(expected).intersect(addresses(name)).nonEmpty
+    expected == name || names(name) || sameShort
   }
 }
 

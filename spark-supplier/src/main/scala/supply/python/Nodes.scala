@@ -10,6 +10,7 @@ import org.apache.spark.supply.SparkInternals
 
 import supply.core.FailureText
 import supply.driver.TaskSlots
+import supply.plan.HostNames
 
 /** The nodes that have executors. Hosts are named as Spark names them. */
 object Nodes {
@@ -27,6 +28,12 @@ object Nodes {
   def gpus(sc: SparkContext): java.util.Map[String, String] =
     TaskSlots.gpusOfHosts(sc).map { case (host, addresses) =>
       host -> addresses.mkString(",")
+    }.asJava
+
+  /** The addresses by which each node can tell whether it is one of these hosts. */
+  def addresses(hosts: java.util.List[String]): java.util.Map[String, java.util.List[String]] =
+    HostNames.addresses(hosts.asScala.toSeq).map { case (host, found) =>
+      host -> found.toSeq.asJava
     }.asJava
 
   /** Number of task slots that have a task. */

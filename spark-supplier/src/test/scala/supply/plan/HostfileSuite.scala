@@ -49,7 +49,8 @@ class HostfileSuite extends AnyFunSuite {
   test("a place is on its host by name, by short name and by address, and on no other") {
     assert(RankPlacement(Some("node-a"), 0).isOn("node-a"))
     assert(RankPlacement(Some("node-a"), 0).isOn("node-a.cluster.example"))
-    assert(RankPlacement(Some("localhost"), 0).isOn("127.0.0.1"))
+    assert(RankPlacement(Some("localhost"), 0, Set("127.0.0.1")).isOn("127.0.0.1"))
+    assert(!RankPlacement(Some("localhost"), 0).isOn("127.0.0.1"))
     assert(!RankPlacement(Some("node-a"), 0).isOn("node-b"))
     assert(!RankPlacement(Some("gpu1.east.test"), 0).isOn("gpu1.west.test"))
     assert(RankPlacement(Some("gpu1.east.test"), 0).isOn("gpu1"))

@@ -1,0 +1,44 @@
+"""How a rank that mpirun has started finds Spark's name of its node."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+from supply.ranks.mpi_node import _host_of
+
+_NODE = platform.node()
+
+
+@pytest.mark.parametrize(
+    ("hosts", "expected"),
+    [
+        ({"other": ["192.0.2.1"], _NODE: []}, _NODE),
+        ({"other": ["192.0.2.1"], f"{_NODE}.cluster.test": []}, f"{_NODE}.cluster.test"),
+        ({"other": ["192.0.2.1"], "another-name": ["192.0.2.2", "127.0.0.1"]}, "another-name"),
+        ({"192.0.2.1": ["192.0.2.1"], "127.0.0.1": ["127.0.0.1"]}, "127.0.0.1"),
+        ({"other": ["192.0.2.1"], "ipv6": ["2001:db8::1"]}, _NODE),
+        ({}, _NODE),
+    ],
+)
+def test_a_rank_finds_its_node_by_name_or_address(hosts, expected):
+    assert _host_of(hosts) == expected
+
+
+def test_a_rank_looks_no_name_up():
+    # In a process of its own: such a hook stays.
+    program = """
+import sys
+from supply.ranks.mpi_node import _host_of
+
+def refuse(event, arguments):
+    if event.startswith(("socket.getaddrinfo", "socket.gethostby")):
+        sys.exit(f"{event}{arguments}")
+    if event == "socket.bind" and not arguments[1][0].replace(".", "").isdigit():
+        sys.exit(f"{event}{arguments}")
+
+sys.addaudithook(refuse)
+print(_host_of({f"node-{i}.cluster.test": [f"192.0.2.{i}"] for i in range(100)} | {"here": ["127.0.0.1"]}))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout.strip(), done.stderr) == ("here", "")
