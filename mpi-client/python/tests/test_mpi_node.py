@@ -13,11 +13,11 @@ _NODE = platform.node()
 @pytest.mark.parametrize(
     ("hosts", "expected"),
     [
-        ({"other": ["192.0.2.1"], _NODE: []}, _NODE),
-        ({"other": ["192.0.2.1"], f"{_NODE}.cluster.test": []}, f"{_NODE}.cluster.test"),
-        ({"other": ["192.0.2.1"], "another-name": ["192.0.2.2", "127.0.0.1"]}, "another-name"),
-        ({"192.0.2.1": ["192.0.2.1"], "127.0.0.1": ["127.0.0.1"]}, "127.0.0.1"),
-        ({"other": ["192.0.2.1"], "ipv6": ["2001:db8::1"]}, _NODE),
+        ({"other": ["198.51.100.1"], _NODE: []}, _NODE),
+        ({"other": ["198.51.100.1"], f"{_NODE}.cluster.test": []}, f"{_NODE}.cluster.test"),
+        ({"other": ["198.51.100.1"], "another-name": ["198.51.100.2", "127.0.0.1"]}, "another-name"),
+        ({"198.51.100.1": ["198.51.100.1"], "127.0.0.1": ["127.0.0.1"]}, "127.0.0.1"),
+        ({"other": ["198.51.100.1"], "ipv6": ["2001:db8::1"]}, _NODE),
         ({}, _NODE),
     ],
 )
@@ -38,7 +38,7 @@ def refuse(event, arguments):
         sys.exit(f"{event}{arguments}")
 
 sys.addaudithook(refuse)
-print(_host_of({f"node-{i}.cluster.test": [f"192.0.2.{i}"] for i in range(100)} | {"here": ["127.0.0.1"]}))
+print(_host_of({f"node-{i}.cluster.test": [f"198.51.100.{i}"] for i in range(100)} | {"here": ["127.0.0.1"]}))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert (done.stdout.strip(), done.stderr) == ("here", "")

@@ -15,7 +15,8 @@ VARIABLE = "SUPPLY_MPI_SPEC"
 class MpiSpec:
     """Of all ranks of a run. They get it in the environment.
 
-    spark_hosts: of the executors, as Spark names them, with their addresses, which the driver has looked up. gpus: CUDA_VISIBLE_DEVICES on those with GPUs from Spark.
+    spark_hosts: of the executors, as Spark names them, with their addresses, which the driver has looked up. gpus:
+    CUDA_VISIBLE_DEVICES on those with GPUs from Spark.
     """
 
     files: RunFiles
