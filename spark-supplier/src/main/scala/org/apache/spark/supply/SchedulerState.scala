@@ -115,6 +115,7 @@ object SchedulerState {
       case _ => Map.empty[String, Int]
     }
     val registered = sc.schedulerBackend match {
+      case _ if sc.isStopped => Nil
       case local: LocalSchedulerBackend =>
         val driver = sc.env.blockManager.blockManagerId
         Seq(Executor(driver.executorId, driver.host, local.totalCores, Map.empty, 0))
