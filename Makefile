@@ -122,6 +122,7 @@ lint-python: $(LINT_READY)
 	@$(LINT)/bin/ruff format --quiet --check $(PYTHON_FILES)
 	@$(LINT)/bin/ruff check --quiet $(PYTHON_FILES)
 	@$(LINT)/bin/mypy
+	@$(LINT)/bin/python .ci/check-arrows
 
 lint-shell: $(LINT_READY)
 	@$(LINT)/bin/shfmt -i 4 -ci -d $(SHELL_FILES)

@@ -40,7 +40,7 @@ else:
 if over == "mpi":
     # MPI cannot take back a collective operation, and ends only after all ranks have completed it.
     if rank == 0:
-        ((_, pending),) = supply.own_communicator._kept
+        ((_, pending),) = supply.mpi._kept
         pending.Wait()
     else:
         transport_over(timeout=HANG_SECONDS)

@@ -11,7 +11,7 @@ import pytest
 _ENDS_SECONDS = 60
 _MARK = "SUPPLY_TEST"
 # An argument of mpirun's command, too, and of keepers.
-_OF_RUN = {b"supply.ranks.rank", b"supply.ranks.node", b"supply.ranks.mpi_rank", b"supply.ranks.server_rank"}
+_OF_RUN = {b"supply.ranks.rank", b"supply.ranks.node", b"supply.ranks.mpi_rank"}
 
 
 def prepare_environment():

@@ -3,7 +3,7 @@
 import pytest
 from supply.ranks.messages import RankEnded
 from supply.spark import failures
-from supply.spark.mpirun import MpirunEnded
+from supply.spark.mpirun_launcher import MpirunEnded
 
 MPICH_SIGNAL = "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"
 

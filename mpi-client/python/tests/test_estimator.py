@@ -244,7 +244,7 @@ def test_an_array_of_another_length_ends_a_fit(invalid, supplier):
 
 def test_labels_of_each_loss_of_torch():
     """Integers and numbers, as the losses need them."""
-    from supply.spark.labels import Labels, labels_of, loss_of
+    from supply.spark.features import Labels, labels_of, loss_of
 
     nn, number = torch.nn, torch.tensor([0.0, 1.0, 1.0, 0.0])
     one, three = torch.rand(4, 1), torch.rand(4, 3)
@@ -272,7 +272,7 @@ def test_labels_of_each_loss_of_torch():
 
 
 def test_labels_of_a_loss_that_would_broadcast():
-    from supply.spark.labels import Labels, labels_of, loss_of
+    from supply.spark.features import Labels, labels_of, loss_of
 
     def loss(output, label):
         return (output - label).abs().mean()
@@ -308,7 +308,7 @@ def test_a_classifier_of_two_columns_predicts_an_array(points, supplier):
 
 
 def test_a_number_that_is_no_class_is_refused(points):
-    from supply.spark.labels import Label, Labels
+    from supply.spark.features import Label, Labels
 
     df = points.selectExpr("double(kind) + 0.5 as kind")
     label = Label(df, "kind", Labels.CLASSES).or_error(functions.lit(""))

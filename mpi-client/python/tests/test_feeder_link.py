@@ -8,7 +8,7 @@ import pyarrow
 import pytest
 import supply
 from supply import _core
-from supply.feeders import Job
+from supply.opening import Job
 
 from exchanging import SCHEMA, epochs_of, feeding, ids_of
 from task import HANG_SECONDS, Task, wait_until

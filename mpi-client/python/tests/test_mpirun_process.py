@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from supply.spark.mpirun import Mpirun, MpirunEnded  # noqa: E402
+from supply.spark.mpirun_launcher import Mpirun, MpirunEnded  # noqa: E402
 
 from supply_launch.mpi import Launcher  # noqa: E402
 

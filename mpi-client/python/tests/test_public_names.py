@@ -15,8 +15,8 @@ OF_PYTHON = {
     ("spark/__init__.py", "AttributeError"),
     ("feeder.py", "ValueError"),  # a converter of argparse
     ("spark/estimator.py", "TypeError"),  # a param that does not exist
-    ("spark/stage_files.py", "NotImplementedError"),
-    ("spark/starter.py", "RuntimeError"),  # on an executor that does not have this package
+    ("spark/torch_model.py", "NotImplementedError"),
+    ("ranks/node_process.py", "RuntimeError"),  # on an executor that does not have this package
     ("ranks/rank.py", "Stopped"),  # ends a rank that is asked to end
     # column_of() makes ColumnErrors of these.
     ("result_columns.py", "ValueError"),
@@ -51,8 +51,8 @@ def test_every_exception_is_a_supply_error():
 
 
 def test_the_driver_raises_run_errors():
-    # checks.as_run_errors() makes RunErrors of what run_options.py raises. The others check params of estimators.
-    others = {"run_options.py", "estimator.py", "torch_params.py"}
+    # checks.as_run_errors() makes RunErrors of what checks.py raises. The others check params of estimators.
+    others = {"checks.py", "estimator.py", "torch_model.py"}
     modules = [path for path in PACKAGE.glob("spark/*.py") if path.name not in others]
     found = {exception for path in modules for exception, _ in raised(path)}
     assert found & {name for name in dir(supply.errors) if name.endswith("Error")} == {"RunError", "RunTimeoutError"}

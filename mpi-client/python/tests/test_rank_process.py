@@ -21,8 +21,8 @@ prepare_environment()
 pytest.importorskip("pyspark")
 
 from supply.errors import RunError  # noqa: E402
+from supply.ranks.job import Script  # noqa: E402
 from supply.ranks.node import lift_memory_limit  # noqa: E402
-from supply.ranks.script import Script  # noqa: E402
 from supply.spark import RankError, Supplier  # noqa: E402
 from supply.spark.progress import printable  # noqa: E402
 
@@ -198,8 +198,8 @@ def test_a_script_takes_its_neighbours_to_nodes_without_its_folder(script, caplo
     script.parent.rename(script.parent.with_name("moved"))
     # As on a node: in a process of its own, because a script changes sys.path and sys.argv.
     program = (
-        "import pickle, sys, supply.ranks.current as current\n"
-        "current.set_data([{'id': [1, 2, 3]}])\n"
+        "import pickle, sys, supply.ranks.job as job\n"
+        "job.set_current_data([{'id': [1, 2, 3]}])\n"
         "pickle.loads(sys.stdin.buffer.read()).run(['word'])\n"
     )
     import pickle

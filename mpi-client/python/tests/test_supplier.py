@@ -16,7 +16,7 @@ from supplier_session import prepare_environment, rows, session_fixture, shared_
 prepare_environment()
 pytest.importorskip("pyspark")
 
-from supply.ranks.versions import Versions  # noqa: E402
+from supply.ranks.environment import Versions  # noqa: E402
 from supply.spark import RankError, RunError, RunTimeoutError, Supplier  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 1000, 16

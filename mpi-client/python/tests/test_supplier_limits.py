@@ -12,7 +12,7 @@ prepare_environment()
 pytest.importorskip("pyspark")
 
 from supply.spark import RunError, RunTimeoutError, Supplier  # noqa: E402
-from supply.spark.threads import in_thread  # noqa: E402
+from supply.spark.cancellable import in_thread  # noqa: E402
 
 RANKS, ROWS, BATCH = 2, 400, 16
 LAUNCHERS = ["torch", pytest.param("mpirun", marks=pytest.mark.long)]

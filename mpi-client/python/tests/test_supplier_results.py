@@ -175,15 +175,15 @@ def test_a_name_without_a_type_must_be_a_column_that_ranks_get(run):
 
 def test_a_key_that_may_change_is_named(spark, caplog):
     from pyspark.sql import functions
-    from supply.spark import join_keys
+    from supply.spark.results import warn_of_join_keys
 
     shuffled = rows(spark, COUNT).repartition("id").withColumn("key", functions.monotonically_increasing_id())
-    join_keys.warn_of(shuffled, "id long, score double")
-    join_keys.warn_of(rows(spark, COUNT).withColumn("key", functions.monotonically_increasing_id()), "key long")
-    join_keys.warn_of(shuffled.withColumn("noise", functions.rand()), "noise double")
+    warn_of_join_keys(shuffled, "id long, score double")
+    warn_of_join_keys(rows(spark, COUNT).withColumn("key", functions.monotonically_increasing_id()), "key long")
+    warn_of_join_keys(shuffled.withColumn("noise", functions.rand()), "noise double")
     assert caplog.text == ""
-    join_keys.warn_of(shuffled, "key long not null, score double")
+    warn_of_join_keys(shuffled, "key long not null, score double")
     assert "'key' depends on the order" in caplog.text
     caplog.clear()
-    join_keys.warn_of(shuffled.selectExpr("uuid() as name", "key + 1 as next"), "name string, next long")
+    warn_of_join_keys(shuffled.selectExpr("uuid() as name", "key + 1 as next"), "name string, next long")
     assert "'name', 'next' depends on the order" in caplog.text

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from supply.ranks import words  # noqa: E402
+from supply.ranks.exceptions import _OPTIONS, in_words_of_run  # noqa: E402
 from supply.spark import Supplier  # noqa: E402
 
 
@@ -27,9 +27,9 @@ from supply.spark import Supplier  # noqa: E402
     ],
 )
 def test_words(launcher, run):
-    assert words.in_words_of_run(launcher) == run
+    assert in_words_of_run(launcher) == run
 
 
 def test_options_are_those_of_run():
     parameters = {*inspect.signature(Supplier.run).parameters, *inspect.signature(Supplier).parameters}
-    assert set(words._OPTIONS.values()) <= parameters
+    assert set(_OPTIONS.values()) <= parameters

@@ -21,7 +21,7 @@ from task import Task, wait_until
 
 torch = pytest.importorskip("torch", reason="no PyTorch (on Debian: apt-get install python3-torch)")
 from supply.torch import DataLoader, SupplyDataset  # noqa: E402
-from supply.worker_batches import packed, unpacked  # noqa: E402
+from supply.workers import packed, unpacked  # noqa: E402
 from torch.utils.data import DataLoader as PLAIN  # noqa: E402, N811
 
 LOADERS = pytest.mark.parametrize("loader", [PLAIN, DataLoader], ids=["PyTorch's", "ours"])

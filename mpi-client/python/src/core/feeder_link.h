@@ -1,4 +1,4 @@
-/** The link to feeders, or to the ranks of a feeder, over an object in Python (supply/mpi_link.py). */
+/** The link to feeders, or to the ranks of a feeder, over an object in Python (supply/mpi.py). */
 #ifndef SUPPLY_PYTHON_FEEDER_LINK_H
 #define SUPPLY_PYTHON_FEEDER_LINK_H
 

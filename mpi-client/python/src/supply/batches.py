@@ -9,9 +9,8 @@ import torch
 
 from supply.batch import Batch, Jagged, Values, copy_of, joined
 from supply.block import Block
-from supply.block_values import BlockValues, Sliceable
+from supply.block_values import BlockValues, JaggedSlice, Sliceable, TensorSlice
 from supply.errors import SupplyError
-from supply.slices_in_place import JaggedSlice, TensorSlice
 
 # A column of a batch that is not made yet.
 Part = Union[Values, TensorSlice, JaggedSlice]

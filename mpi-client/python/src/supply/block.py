@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from supply import _core, arrow_views, column_layout, positions
-from supply.values_in_place import ValuesInPlace
+from supply import _core, column_layout
+from supply.column_layout import ValuesInPlace
+from supply.errors import ColumnError, SupplyError
 
 if TYPE_CHECKING:
     import torch
+
+
+def known_position(position: str) -> str:
+    """The position, of a call that returns "" if there is none."""
+    if not position:
+        raise SupplyError(
+            "this rank reads several pairs, because there are more feeders than ranks: it has positions at the ends of "
+            "epochs only"
+        )
+    return position
+
+
+def require_arrow_views(formats: Iterable[tuple[str, str]]) -> None:
+    """Raises ColumnError if a column has values in place, and pyarrow is loaded and too old for them.
+
+    pyarrow 14 and 15 take their type for an unknown one, or fail later without a reason. formats: of each column, its
+    name and its Arrow format.
+    """
+    pyarrow = sys.modules.get("pyarrow")
+    if pyarrow is None or hasattr(pyarrow, "binary_view"):
+        return
+    for name, form in formats:
+        if form == "vz":
+            raise ColumnError(
+                f"column '{name}' (Arrow format 'vz'): its values are in place, and pyarrow {pyarrow.__version__} has "
+                "no binary_view for them: install pyarrow 16 or newer, or supply without --in-place"
+            )
 
 
 class Block:
@@ -131,7 +161,7 @@ class Block:
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         """All columns as a record batch, for pyarrow.record_batch(block). Nothing is copied."""
-        arrow_views.require((name, self._column(name).format) for name in self.columns)
+        require_arrow_views((name, self._column(name).format) for name in self.columns)
         return self._core.arrow()
 
     def __arrow_c_schema__(self) -> Any:
@@ -143,7 +173,7 @@ class Block:
 
         With more feeders than ranks, raises SupplyError if the rank reads several pairs.
         """
-        return positions.known(self._place_after(elements))
+        return known_position(self._place_after(elements))
 
     def _place_after(self, elements: int) -> str:
         """position_after(), or "" if the rank reads several pairs."""

@@ -1,19 +1,69 @@
-"""One epoch of a SupplyDataset."""
+"""One epoch of a SupplyDataset: its blocks one after another, and a DataLoader that counts what it hands out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import torch.utils.data
 from torch.utils.data import IterableDataset
 
 from supply.batch import Batch
+from supply.block import Block
 from supply.equal_steps import Step
+from supply.errors import ConfigError, SupplyError
+from supply.pair import Supply
+from supply.worker_side import PREFETCH_FACTOR, count_in_worker
 
 if TYPE_CHECKING:
     import pyarrow
 
     from supply.torch import SupplyDataset
+
+
+class EpochBlocks:
+    """Begins epochs of a Supply and skips the rest of earlier ones."""
+
+    def __init__(self, supply: Supply, next_block: Callable[[], Block | None]) -> None:
+        """next_block: waits for a block, as Supply.next_block()."""
+        self._supply = supply
+        self._next_block = next_block
+        self._first: Block | None = None
+        # The epoch that begin() has begun, from 0.
+        self.begun: int | None = None
+
+    def begin(self, wanted: int | None) -> bool:
+        """Waits for the next epoch, or for the wanted one. False: the data has ended."""
+        while True:
+            first, self._first = self._first or self._next_block(), None
+            if self._supply.at_end_of_data:
+                return False
+            epoch = self._supply.ended_epoch if first is None else first.epoch
+            # The rest of an iteration that was broken off, and epochs that are not wanted.
+            if (self.begun is not None and epoch <= self.begun) or (wanted is not None and epoch < wanted):
+                # Otherwise it would be held during the next wait.
+                del first
+                continue
+            self._first = first
+            if wanted is not None and epoch > wanted:
+                raise SupplyError(f"epoch {wanted} has passed: the next one is {epoch} (set_epoch)")
+            self.begun = epoch
+            return True
+
+    def rest(self) -> Iterator[Block]:
+        """The blocks of the epoch that has begun, as far as they are not received. It holds none while it waits."""
+        block, self._first = self._first, None
+        while block is not None:
+            yield block
+            del block
+            block = self._next_block()
+
+    def place_of_end(self) -> str:
+        """Where the data has ended, as a part of a sentence."""
+        if self.begun is not None and self.begun > self._supply.ended_epoch:
+            return f" in the middle of epoch {self.begun}"
+        return f" after epoch {self._supply.ended_epoch}" if self._supply.ended_epoch >= 0 else ""
 
 
 class Epoch(IterableDataset):
@@ -78,3 +128,35 @@ def _copied(rows: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.Record
     columns = [column.cast(field.type) for column, field in zip(rows.columns, schema)]
     copy = pyarrow.record_batch(columns, schema=schema).serialize()
     return pyarrow.ipc.read_record_batch(copy, schema)
+
+
+class DataLoader(torch.utils.data.DataLoader):
+    """torch.utils.data.DataLoader for a SupplyDataset or an Epoch, with workers and an exact state_dict().
+
+    The process that has the pair gives each batch to a worker, which transforms it. The loop gets the batches in
+    Spark's order.
+
+    options: as for torch.utils.data.DataLoader. A SupplyDataset makes whole batches, so batch_size must be None.
+    """
+
+    def __init__(self, dataset: SupplyDataset | Epoch, batch_size: None = None, **options: Any) -> None:
+        if batch_size is not None:
+            raise ConfigError("set the size with SupplyDataset(batch_size=...): leave out that of the DataLoader")
+        if not options.get("in_order", True):
+            raise ConfigError("in_order=False: state_dict() needs the order of the batches: leave it out")
+        if options.get("num_workers"):
+            prefetch_factor = options.get("prefetch_factor") or PREFETCH_FACTOR
+            options["worker_init_fn"] = partial(count_in_worker, options.get("worker_init_fn"), prefetch_factor)
+        super().__init__(dataset, batch_size=None, **options)
+
+    def __iter__(self) -> Iterator[Any]:
+        batches = super().__iter__()
+        return self._counted(batches) if self.num_workers else batches
+
+    def _counted(self, batches: Iterator[Any]) -> Iterator[Any]:
+        dataset: SupplyDataset = self.dataset.dataset if isinstance(self.dataset, Epoch) else self.dataset
+        for batch in batches:
+            dataset._count_batch()
+            yield batch
+            del batch
+        dataset._finish_epoch()

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Union, runtime_checkable
 
 from supply import _core
+from supply.arguments import optional_size
 from supply.errors import ConfigError
-from supply.sizes import optional_size
 
 # Seconds, if neither open() nor SUPPLY_TIMEOUT sets it (options.c).
 _TIMEOUT = 120
@@ -135,7 +135,7 @@ def transport_over(comm: Any = None, timeout: float | None = None) -> Transport:
     if isinstance(comm, Transport):
         return comm
     if mpi is not None and isinstance(comm, mpi.Comm):
-        from supply.mpi_transport import MpiTransport
+        from supply.mpi import MpiTransport
 
         return MpiTransport(comm, limit_of(timeout))
     if distributed is not None and isinstance(comm, distributed.ProcessGroup):

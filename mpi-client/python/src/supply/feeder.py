@@ -12,7 +12,7 @@ import sys
 
 import supply
 from supply import _core
-from supply.feeders import meet
+from supply.opening import meet
 
 _USAGE = "mpirun -n 2 --host cpu-1:1,cpu-2:1 python -m supply.feeder [options] : -n RANKS --host NODES PROGRAM"
 _DESCRIPTION = """\

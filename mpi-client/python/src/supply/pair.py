@@ -6,11 +6,10 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from supply import _core, arrow_views, positions
-from supply.block import Block
-from supply.closing import Closing
+from supply import _core
+from supply.block import Block, known_position, require_arrow_views
+from supply.closing import Closing, leave_to_parent
 from supply.errors import AllHeldError
-from supply.forks import leave_to_parent
 from supply.results import Result
 
 # AllHeldError lists at most this number of blocks.
@@ -96,7 +95,7 @@ class Supply(Closing):
         For a position inside a block see Block.position_after(). With more feeders than ranks, raises SupplyError
         inside an epoch if the rank reads several pairs.
         """
-        return positions.known(self._pair.position())
+        return known_position(self._pair.position())
 
     @property
     def ended_epoch(self) -> int:
@@ -166,7 +165,7 @@ class Supply(Closing):
 
     def __arrow_c_schema__(self) -> Any:
         """The schema of the blocks, for pyarrow.schema(supply). Raises SupplyError before a task has attached."""
-        arrow_views.require(self._pair.formats())
+        require_arrow_views(self._pair.formats())
         return self._pair.arrow_schema()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

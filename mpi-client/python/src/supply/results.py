@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from supply import _core
-from supply.closing import Closing
+from supply.closing import Closing, leave_to_parent
 from supply.errors import SupplyError
-from supply.forks import leave_to_parent
 from supply.result_columns import Column, column_of
 from supply.result_schema import completed, fields_of, is_complete
 

@@ -14,27 +14,21 @@ import torch
 import torch.distributed
 from torch.utils.data import IterableDataset, get_worker_info
 
-from supply import positions
-from supply.arguments import refuse_unknown
+from supply.arguments import check_options, column_names, optional_size, refuse_unknown
 from supply.batch import Batch, Jagged, copied, rows_of
 from supply.batches import Batches
-from supply.block import Block
+from supply.block import Block, known_position
 from supply.block_values import BlockValues
 from supply.closing import Closing
-from supply.dataset_options import check_options, column_names
-from supply.epoch import Epoch
-from supply.epoch_blocks import EpochBlocks
+from supply.epoch import DataLoader, Epoch, EpochBlocks
 from supply.equal_steps import EqualSteps, Step
 from supply.errors import ConfigError, SupplyError
 from supply.exchange import exchange_of, limit_of, transport_over
-from supply.feeders import job_of
-from supply.loader import DataLoader
-from supply.opening import OPEN_OPTIONS, Config
+from supply.opening import OPEN_OPTIONS, Config, job_of
 from supply.opening import open as open_supply
 from supply.pair import Supply
 from supply.pinned import PendingCopies, Stream, next_block, pin_batches
 from supply.results import Result
-from supply.sizes import optional_size
 from supply.worker_side import WorkerSide
 from supply.workers import Workers
 
@@ -184,7 +178,7 @@ class SupplyDataset(Closing, IterableDataset):
                 "state_dict(): the batches went through workers, and torch.utils.data.DataLoader does not tell which "
                 "of them the loop was handed: use supply.torch.DataLoader, or num_workers=0"
             )
-        position = None if self._position is None else positions.known(self._position)
+        position = None if self._position is None else known_position(self._position)
         state: dict[str, Any] = {"version": 1, "position": position}
         if self._last is not None:
             state["last"] = dict(copied(self._last))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import distributed
 
 from supply.errors import ConfigError, SupplyTimeoutError
-from supply.exchange import Parts
+
+if TYPE_CHECKING:
+    from supply.exchange import Parts
 
 # The group's timeout holds for its operations, too. The exchange's own limit, with a better text, passes first.
 _MARGIN_SECONDS = 5

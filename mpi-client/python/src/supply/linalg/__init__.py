@@ -10,9 +10,6 @@
 Their parameters are those of pyspark.ml. The models need no ranks.
 """
 
-from supply.linalg.kmeans import KMeans
-from supply.linalg.linear_least_squares import LinearLeastSquares
-from supply.linalg.pca import PCA
-from supply.linalg.truncated_svd import TruncatedSVD, TruncatedSVDModel
+from supply.linalg.estimators import PCA, KMeans, LinearLeastSquares, TruncatedSVD, TruncatedSVDModel
 
 __all__ = ["PCA", "KMeans", "LinearLeastSquares", "TruncatedSVD", "TruncatedSVDModel"]

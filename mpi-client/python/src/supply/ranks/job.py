@@ -1,15 +1,139 @@
-"""What every rank of a run does: pickled by the driver."""
+"""What every rank of a run does, pickled by the driver: a function, or a script with `supply.spark.data()`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import itertools
+import logging
+import os
+import runpy
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from supply.ranks.script import Script
+from supply.errors import RunError
 
 if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
+
+# Of what lies beside a script. Each rank gets all of it.
+_MOST_FILES = 1000
+_MOST_BYTES = 8 << 20
+
+_log = logging.getLogger("supply.spark")
+
+
+@dataclass
+class Script:
+    """path: of the script on the driver. files: its bytes and those of its neighbours, by path from its folder."""
+
+    path: str
+    files: dict[str, bytes]
+
+    @staticmethod
+    def read(name: str | os.PathLike[str], with_neighbours: bool) -> Script:
+        """with_neighbours: whether ranks may be where the script's folder does not exist."""
+        path = os.path.abspath(name)
+        try:
+            with open(path, "rb") as file:
+                files = {os.path.basename(path): file.read()}
+        except OSError as error:
+            raise RunError(f"cannot read the script {os.fspath(name)}: {error.strerror}") from error
+        if with_neighbours:
+            files.update(_neighbours(path))
+        return Script(path, files)
+
+    def run(self, words: list[str]) -> None:
+        """As `python SCRIPT WORDS`, where it lies if this node has it, else in a copy of its folder."""
+        if self._is_here():
+            self._run(self.path, words)
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in self.files.items():
+                path = os.path.join(folder, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(content)
+            self._run(os.path.join(folder, os.path.basename(self.path)), words)
+
+    def _is_here(self) -> bool:
+        try:
+            folder = os.path.dirname(self.path)
+            return all(_content(os.path.join(folder, name)) == content for name, content in self.files.items())
+        except OSError:
+            return False
+
+    @staticmethod
+    def _run(path: str, words: list[str]) -> None:
+        sys.argv = [path, *words]
+        sys.path.insert(0, os.path.dirname(path))
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                raise
+
+
+def _neighbours(script: str) -> dict[str, bytes]:
+    """Python files first, then the smallest, as far as the limits go."""
+    folder = os.path.dirname(script)
+    found = list(itertools.islice(_files_in(folder), _MOST_FILES + 1))
+    taken: dict[str, bytes] = {}
+    left = _MOST_BYTES
+    for _, size, path in sorted(_sized(found))[:_MOST_FILES]:
+        # A file may vanish meanwhile.
+        with contextlib.suppress(OSError):
+            if size <= left and path != script:
+                taken[os.path.relpath(path, folder)] = _content(path)
+                left -= size
+    if len(taken) + 1 < len(found):
+        _log.warning(
+            "the folder of %s has more than %d files or %d MiB: nodes that do not have this folder get %d of the files "
+            "beside the script. Pass others with spark.sparkContext.addPyFile or addFile",
+            script, _MOST_FILES, _MOST_BYTES >> 20, len(taken),
+        )  # fmt: skip
+    return taken
+
+
+def _sized(paths: list[str]) -> Iterator[tuple[bool, int, str]]:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            yield not path.endswith(".py"), os.path.getsize(path), path
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _files_in(folder: str) -> Iterator[str]:
+    """Readable files in it and below it, without hidden ones and virtual environments."""
+    for parent, folders, names in os.walk(folder):
+        if "pyvenv.cfg" in names:
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if name[0] != "." and name != "__pycache__")
+        for name in names:
+            path = os.path.join(parent, name)
+            if name[0] != "." and os.path.isfile(path) and os.access(path, os.R_OK):
+                yield path
+
+
+_current: RankData | None = None
+
+
+def data() -> RankData:
+    """This rank's data set, in a script that Supplier.run has started."""
+    if _current is None:
+        raise RunError("supply.spark.data() is for a script that Supplier.run starts on a rank")
+    return _current
+
+
+def set_current_data(dataset: RankData) -> None:
+    global _current
+    _current = dataset
 
 
 @dataclass

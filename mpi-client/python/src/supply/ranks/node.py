@@ -15,11 +15,9 @@ import threading
 import time
 
 from supply.errors import RunError
-from supply.ranks import python_path
 from supply.ranks.control import Peer, connect
-from supply.ranks.cores import OMP_NUM_THREADS, cores_of_rank
+from supply.ranks.environment import OMP_NUM_THREADS, PYTHON_PATH, NodeSpec, cores_of_rank, python_path
 from supply.ranks.messages import NodeFailed, NodeStarted, OutputStarted, RankEnded, Stop
-from supply.ranks.node_spec import NodeSpec
 from supply.ranks.output import Forwarder
 
 # Set by PySpark, which makes spark.executor.pyspark.memory a limit of the address space of workers and their children.
@@ -73,7 +71,7 @@ class Node:
             [sys.executable, "-u", "-m", "supply.ranks.rank"],
             env={
                 OMP_NUM_THREADS: str(cores_of_rank(len(spec.ranks))), **os.environ, **gpus, **spec.environment,
-                python_path.VARIABLE: python_path.python_path(spec.python_path),
+                PYTHON_PATH: python_path(spec.python_path),
                 "RANK": str(rank), "LOCAL_RANK": str(local_rank), "WORLD_SIZE": str(spec.world_size),
                 "LOCAL_WORLD_SIZE": str(len(spec.ranks)), "GROUP_RANK": str(spec.node_index),
                 "SUPPLY_HOST": spec.host, "SUPPLY_PARENT": str(os.getpid()),

@@ -1,4 +1,4 @@
-"""The node process, as the Spark task that starts it sees it."""
+"""The node process, as the Spark task that starts it sees it, and that task."""
 
 from __future__ import annotations
 
@@ -6,10 +6,36 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from supply.errors import RunError
-from supply.ranks import python_path
-from supply.ranks.cores import OMP_NUM_THREADS
+from supply.ranks.environment import OMP_NUM_THREADS, PYTHON_PATH, python_path
+
+
+def starter_task(specs: dict[str, bytes]) -> Callable[[int, Iterable[bytes]], Iterator[Any]]:
+    """The function of the barrier job. specs: a pickled NodeSpec for each host.
+
+    It is nested so that it travels by value: an executor without this package can then say so. It needs nothing of
+    supply.spark, whose modules take long to import.
+    """
+
+    def start(_: int, hosts: Iterable[bytes]) -> Iterator[Any]:
+        import importlib
+
+        host, threads = next(iter(hosts)).decode().split("\n")
+        try:
+            node_process = importlib.import_module("supply.ranks.node_process")
+        except ImportError as error:
+            raise RuntimeError(
+                f"executor on {host}: {sys.executable} cannot import supply ({error}): install the package "
+                "supply there, or set PYSPARK_PYTHON to a Python that has it"
+            ) from None
+        node_process.run_node(host, threads, specs[host])
+        return iter(())
+
+    return start
+
 
 # How long a node process may take to stop its ranks and to clean up.
 _STOP_SECONDS = 20
@@ -21,7 +47,7 @@ def run_node(host: str, threads: str, spec: bytes) -> None:
     threads: OMP_NUM_THREADS of the executor, or "". That of this process is PySpark's.
     """
     # The files of addPyFile are in this path only.
-    environment = {**os.environ, OMP_NUM_THREADS: threads, python_path.VARIABLE: python_path.python_path()}
+    environment = {**os.environ, OMP_NUM_THREADS: threads, PYTHON_PATH: python_path()}
     if not threads:
         del environment[OMP_NUM_THREADS]
     command = [sys.executable, "-m", "supply.ranks.node"]

@@ -11,27 +11,51 @@ import sys
 import threading
 import time
 import traceback
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING
+from multiprocessing.reduction import ForkingPickler
+from types import FrameType, FunctionType, TracebackType
+from typing import TYPE_CHECKING, Any
 
 from supply.errors import SparkError, SupplyError, SupplyTimeoutError
-from supply.ranks import current, exceptions
-from supply.ranks.child_pickles import pickle_program_by_value
+from supply.ranks import exceptions
 from supply.ranks.control import KEY, Peer, connect
-from supply.ranks.job import Job
+from supply.ranks.exceptions import in_words_of_run
+from supply.ranks.job import Job, set_current_data
 from supply.ranks.messages import Failure, RankReady, RankStarted, Result, Stop, Work
 from supply.ranks.process_group import end_process_group, hold_port, init_process_group
-from supply.ranks.words import in_words_of_run
 from supply.shared_memory import fix
 from supply_launch.signals import end_with_parent
 
 if TYPE_CHECKING:
     from supply.ranks.rank_data import RankData
 
+
+def pickle_program_by_value() -> None:
+    """With spawn and forkserver, multiprocessing pickles functions and classes by their name in a module.
+
+    Those of the driver's program and of notebooks have none here, so children get them as ranks do: by value.
+    """
+    ForkingPickler.reducer_override = _reduced  # type: ignore[method-assign,assignment]
+
+
+def _reduced(_: ForkingPickler, value: Any) -> Any:
+    if not isinstance(value, (FunctionType, type)) or _has_name(value):
+        return NotImplemented
+    from pyspark import cloudpickle
+
+    return cloudpickle.loads, (cloudpickle.dumps(value),)
+
+
+def _has_name(value: Any) -> bool:
+    found: Any = sys.modules.get(value.__module__)
+    for name in value.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is value
+
+
 _PROGRESS_SECONDS = 0.5
 # A sleeping main thread notices only afterwards that it is to stop.
 _STOP_POLL_SECONDS = 0.05
-_TRANSPORTS = ("supply.torch_transport", "supply.mpi_transport")
+_TRANSPORTS = ("supply.torch_transport", "supply.mpi")
 
 
 class Stopped(BaseException):
@@ -87,7 +111,7 @@ def _run(driver: Peer, rank: int, host: str, work: Work) -> int:
         data = RankData(job.data)
         # Spark's tasks wait for it, and the function may take long until it asks for its first batch.
         data._open_all()
-        current.set_data(data)
+        set_current_data(data)
         threading.Thread(target=_report, args=(driver, rank, data), daemon=True).start()
         returned = job.run(data)
         # The driver takes no other rank's.

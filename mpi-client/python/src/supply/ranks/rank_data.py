@@ -1,20 +1,56 @@
-"""The data set that a rank's function gets."""
+"""The data set that a rank's function gets, and the rows that it writes for the caller of Supplier.run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy
 import torch.distributed
 
+from supply.arguments import MASK, MASK_SUFFIX
 from supply.equal_steps import Step
-from supply.errors import SupplyError
+from supply.errors import ColumnError, SupplyError
 from supply.ranks.job import DataSpec
 from supply.ranks.messages import Loop, Progress
-from supply.ranks.run_rows import RunRows
+from supply.result_columns import Column
 from supply.results import Result
 from supply.torch import SupplyDataset
+
+if TYPE_CHECKING:
+    from supply import _core
+
+
+class RunRows(Result):
+    """A Result whose batches may have all columns that the rank gets. Those that the schema does not name are left out.
+
+    columns, nulls: of the data set. A column with a mask has nulls again.
+    """
+
+    def __init__(
+        self, pair: _core.Pair, name: str, schema: Any, columns: Sequence[str], nulls: Mapping[str, Any]
+    ) -> None:
+        super().__init__(pair, name, schema)
+        self._masks = {name: name + MASK_SUFFIX for name, value in nulls.items() if value == MASK}
+        self._received = {*columns, *self._masks.values()}
+
+    def _columns(self, batch: Mapping[str, Any]) -> dict[str, Column]:
+        assert self._fields is not None
+        named = {field[0] for field in self._fields}
+        kept = {name: values for name, values in batch.items() if name in named or name not in self._received}
+        written = super()._columns(kept)
+        for name in written.keys() & self._masks.keys():
+            mask = batch.get(self._masks[name])
+            if mask is None:
+                raise ColumnError(
+                    f"column '{name}' has nulls='mask': write '{self._masks[name]}' beside it, so that nulls come back"
+                )
+            if not mask.all():
+                valid = numpy.asarray(mask.cpu() if hasattr(mask, "cpu") else mask, bool)
+                written[name].validity = numpy.packbits(valid, bitorder="little")
+        return written
+
 
 # The name of the result that Supplier.run reads.
 _RESULTS = "results"

@@ -21,12 +21,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from supply.errors import RankError, RunError, RunTimeoutError
-from supply.ranks.current import data
+from supply.ranks.job import data
 from supply.spark.estimator import TorchEstimator
 from supply.spark.matrix import Matrix
 from supply.spark.ranks import Ranks
-from supply.spark.results import release
-from supply.spark.run_result import RunResult
+from supply.spark.results import RunResult, release
 from supply.spark.spark_session import jars, session
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import TorchModel

@@ -13,13 +13,10 @@ from pyspark.ml.param import TypeConverters
 from pyspark.sql import functions
 
 from supply.errors import ConfigError, RunError
-from supply.spark.column_names import quoted
-from supply.spark.features import Features, require_columns, shown
-from supply.spark.labels import Label, labels_of
-from supply.spark.stage_files import ObjectsStage
+from supply.spark.checks import quoted
+from supply.spark.features import Features, Label, labels_of, require_columns, shown
 from supply.spark.supplier import Supplier
-from supply.spark.torch_model import TorchModel
-from supply.spark.torch_params import TorchParams, param
+from supply.spark.torch_model import ObjectsStage, TorchModel, TorchParams, param
 from supply.spark.training import Training, train
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from py4j.protocol import Py4JError
 
 from supply.errors import RankError, RunError, RunTimeoutError
 from supply.ranks import exceptions
+from supply.ranks.exceptions import in_words_of_run
 from supply.ranks.messages import Failure, RankEnded
-from supply.ranks.words import in_words_of_run
 from supply.shared_memory import FOLDER
 from supply.spark.cancellable import is_timeout
 from supply_launch import signals

@@ -1,17 +1,104 @@
-"""What a run needs of a launcher: it starts the ranks, and ends them."""
+"""Launchers start ranks and end them. With launcher="torch" one starter task of Spark does it on each node."""
 
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from supply.errors import RunError
-from supply.ranks.control import Peer
-from supply.ranks.messages import Stop
+from supply.ranks.control import Peer, require_files
+from supply.ranks.environment import NodeSpec, path_entries
+from supply.ranks.messages import NodeFailed, NodeStarted, OutputStarted, RankEnded, RankStarted, Stop
 from supply.ranks.run_files import RunFiles
-from supply.spark.failures import Cause
+from supply.spark import failures
+from supply.spark.failures import Cause, Priority
+from supply.spark.placement import gpus_of_hosts, wait_for_placement
 from supply.spark.spark_jobs import SparkJobs
+
+
+def driver_addresses(context: Any) -> tuple[str, str]:
+    """Of a SparkContext: the address to listen on, and the driver's name on the nodes."""
+    if context._jsc.sc().isLocal():
+        return "127.0.0.1", "127.0.0.1"
+    conf = context.getConf()
+    host = conf.get("spark.driver.host")
+    return conf.get("spark.driver.bindAddress", host), host
+
+
+class TorchLauncher:
+    """A Launcher. The driver places the ranks."""
+
+    # A node process reports the end of a rank with its status.
+    is_explaining = False
+
+    def __init__(self, ranks: int) -> None:
+        self._ranks = ranks
+        self._hosts: dict[str, list[int]] = {}
+        self._gpus: dict[str, str] = {}
+        self._started = 0
+        self._nodes: list[Peer] = []
+        self._outputs: list[Peer] = []
+        self._connected: dict[Peer, int] = {}
+        # Ranks that have exited with status 0, while the driver may still be reading their results.
+        self._exited: dict[int, RankEnded] = {}
+
+    def reserve(self, context: Any, tasks_per_rank: int, timeout: float, option: str = "start_timeout") -> int:
+        self._hosts = wait_for_placement(context, self._ranks, tasks_per_rank, timeout, option)
+        self._gpus = gpus_of_hosts(context)
+        return max(map(len, self._hosts.values()))
+
+    def slots_of_hosts(self, tasks_per_rank: int) -> dict[str, int]:
+        return {host: len(ranks) * tasks_per_rank + 1 for host, ranks in self._hosts.items()}
+
+    def slots(self, tasks_per_rank: int) -> int:
+        return sum(self.slots_of_hosts(tasks_per_rank).values())
+
+    def start(self, files: RunFiles, environment: dict[str, str], jobs: SparkJobs, post: Callable[[Any], None]) -> None:
+        require_files(self._ranks + 2 * len(self._hosts))
+        path = path_entries()
+        specs = {
+            host: NodeSpec(host, ranks, self._ranks, index, files, environment, path, self._gpus.get(host))
+            for index, (host, ranks) in enumerate(self._hosts.items())
+        }
+        jobs.start_nodes({host: pickle.dumps(spec) for host, spec in specs.items()})
+
+    def handle(self, peer: Peer | None, message: Any) -> Cause | None:
+        if isinstance(message, NodeStarted) and peer is not None:
+            self._started += 1
+            self._nodes.append(peer)
+        elif isinstance(message, OutputStarted) and peer is not None:
+            self._outputs.append(peer)
+        elif message is None and peer in self._outputs:
+            self._outputs.remove(peer)
+        elif message is None and peer in self._nodes:
+            self._nodes.remove(peer)
+        elif isinstance(message, RankStarted) and peer is not None:
+            self._connected[peer] = message.rank
+        elif message is None and peer in self._connected:
+            ended = self._exited.pop(self._connected.pop(peer), None)
+            return failures.of_process(ended) if ended else None
+        elif isinstance(message, NodeFailed):
+            return Cause(Priority.PROCESS, RunError(message.text))
+        elif isinstance(message, RankEnded):
+            if message.status == 0 and message.rank in self._connected.values():
+                self._exited[message.rank] = message
+                return None
+            return failures.of_process(message)
+        return None
+
+    @property
+    def hosts(self) -> dict[str, list[int]] | None:
+        return self._hosts if self._started == len(self._hosts) else None
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._nodes and not self._outputs
+
+    def stop(self, stop: Stop) -> None:
+        for node in self._nodes:
+            node.send(stop)
 
 
 class Launcher(Protocol):
@@ -54,7 +141,6 @@ class Launcher(Protocol):
 def make_launcher(name: str, ranks: int, host_file: str | os.PathLike[str] | None) -> Launcher:
     """name: "torch" or "mpirun". Raises RunError for a bad host file, or without mpirun."""
     from supply.spark.mpirun_launcher import MpirunLauncher
-    from supply.spark.torch_launcher import TorchLauncher
 
     if name == "mpirun":
         return MpirunLauncher(ranks, host_file)

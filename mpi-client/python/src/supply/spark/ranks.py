@@ -11,18 +11,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from supply.arguments import seconds, whole_number
+from supply.arguments import optional_size, seconds, whole_number
 from supply.errors import RunError, RunTimeoutError
 from supply.ranks.run_files import RunFiles
-from supply.sizes import optional_size
 from supply.spark.cancellable import run_cancellable
-from supply.spark.checks import as_run_errors, check_frame, check_running
-from supply.spark.matrix import Matrix
-from supply.spark.mllib import java_matrix
+from supply.spark.checks import as_run_errors, check_folder, check_frame, check_running
+from supply.spark.matrix import Matrix, java_matrix
 from supply.spark.progress import RoutineProgress
-from supply.spark.rank_files import RankFiles, find_rank_files
-from supply.spark.run_options import check_folder
-from supply.spark.server import Server
+from supply.spark.server import RankFiles, Server, find_rank_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,17 +1,32 @@
-"""Results of ranks as DataFrames: spark.read.format("supply").option("results", NAME)."""
+"""Rows of ranks as DataFrames: what Supplier.run returns, and keys by which they must not be joined."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from supply.result_schema import fields_of
 from supply.spark.cancellable import run_cancellable
 from supply.spark.checks import check_running
-from supply.spark.mllib import java_matrix
+from supply.spark.matrix import java_matrix
 
 if TYPE_CHECKING:
     from pyspark.mllib.linalg.distributed import DistributedMatrix
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """value: what rank 0's call has returned. results: the rows of all ranks, which Spark reads where they are.
+
+    The rows take memory on the nodes of the ranks until supply.spark.release(results), or until the session ends.
+    """
+
+    value: Any
+    results: DataFrame
 
 
 def release(df: DataFrame | DistributedMatrix) -> None:
@@ -28,3 +43,29 @@ def release(df: DataFrame | DistributedMatrix) -> None:
         run_cancellable(context, lambda: context._jvm.supply.Results.release(df._jdf))
     else:
         run_cancellable(context, lambda: context._jvm.supply.linalg.ToMLlib.release(matrix))
+
+
+_log = logging.getLogger("supply.spark")
+
+# Nobody joins by a column of another type.
+_KEYS = ("byte", "short", "integer", "long", "string", "binary", "date", "timestamp", "timestamp_ntz")
+
+
+def warn_of_join_keys(df: Any, schema: str) -> None:
+    """Warns of keys in the results that df may give to other rows when Spark computes it again."""
+    context = df.sparkSession.sparkContext
+    dependent = set(context._jvm.supply.python.OrderDependence.columns(df._jdf))
+    written = {field[0] for field in fields_of(schema)}
+    keys = [
+        f"'{field.name}'"
+        for field in df.schema.fields
+        if field.name in dependent & written and field.dataType.typeName() in _KEYS
+    ]
+    if keys:
+        _log.warning(
+            "results: %s depends on the order in which Spark computes the rows of df (as monotonically_increasing_id() "
+            "does after a shuffle). Spark may compute it again, in another order, also if df is cached: a join by it "
+            "then pairs wrong rows. Instead of a join, name in results the columns of df that you need, without a "
+            "type; or join by a key of the data",
+            ", ".join(keys),
+        )

@@ -17,15 +17,13 @@ from supply.ranks.messages import Failure, Output, Progress, RankReady, RankStar
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.cancellable import run_cancellable
-from supply.spark.driver_addresses import driver_addresses
 from supply.spark.failures import Cause, Priority
-from supply.spark.launcher import Launcher
+from supply.spark.launcher import Launcher, driver_addresses
 from supply.spark.placement import what_holds_slots
 from supply.spark.progress import ProgressBar
-from supply.spark.rank_watch import RankWatch, named
-from supply.spark.run_result import RunResult
+from supply.spark.rank_watch import RankWatch, explain_uneven, named
+from supply.spark.results import RunResult
 from supply.spark.spark_jobs import STARTS_RANKS, JobEnded, SparkJobs, Supplied
-from supply.spark.uneven import explain_uneven
 
 # How long other reports may follow a first failure, and a cause its consequences.
 _SETTLE_SECONDS = 2

@@ -1,11 +1,14 @@
-"""The Spark jobs of one run, each on its own thread."""
+"""The Spark jobs of one run, each on its own thread, with the Python that its workers run in local mode."""
 
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
 import logging
-from collections.abc import Callable
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +17,31 @@ from py4j.protocol import Py4JError
 from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 
-from supply.spark import starter
-from supply.spark.python_of_driver import python_of_driver
-from supply.spark.threads import cancel_jobs, in_thread
+from supply.ranks.node_process import starter_task
+from supply.spark.cancellable import cancel_jobs, in_thread
+
+# Two threads may fit at once, as in a CrossValidator.
+_changing = threading.Lock()
+
+
+def use_python_of_driver(context: Any) -> None:
+    """In local mode, the workers run the driver's Python unless another one is configured, and not `python3`."""
+    is_configured = "PYSPARK_PYTHON" in os.environ or context.getConf().contains("spark.pyspark.python")
+    if context._jsc.sc().isLocal() and not is_configured:
+        context.pythonExec = sys.executable
+
+
+@contextlib.contextmanager
+def python_of_driver(context: Any) -> Iterator[None]:
+    """As use_python_of_driver(), for what is made here."""
+    with _changing:
+        before = context.pythonExec
+        use_python_of_driver(context)
+        try:
+            yield
+        finally:
+            context.pythonExec = before
+
 
 _log = logging.getLogger("supply.spark")
 
@@ -68,7 +93,7 @@ class SparkJobs:
         for host in specs:
             hosts.add(host)
         nodes = RDD(jvm.supply.python.Nodes.starters(self._context._jsc.sc(), hosts), self._context, NoOpSerializer())
-        start = nodes.barrier().mapPartitionsWithIndex(starter.task(specs))
+        start = nodes.barrier().mapPartitionsWithIndex(starter_task(specs))
         with python_of_driver(self._context):
             # Spark makes the task's command, with its Python, here.
             _ = start._jrdd

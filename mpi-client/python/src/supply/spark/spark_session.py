@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import supply
 from supply.errors import RunError
 from supply.spark.checks import check_jar
-from supply.spark.python_of_driver import use_python_of_driver
+from supply.spark.spark_jobs import use_python_of_driver
 
 _SPARK_BARS = "spark.ui.showConsoleProgress"
 

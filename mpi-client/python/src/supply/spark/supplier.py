@@ -7,27 +7,46 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from supply.arguments import names_unknown_options, one_of, seconds, whole_number
-from supply.dataset_options import check_options
+from supply.arguments import check_options, names_unknown_options, one_of, optional_size, seconds, whole_number
 from supply.errors import RunError
-from supply.ranks.job import DataSpec, Job
+from supply.ranks.environment import OMP_NUM_THREADS
+from supply.ranks.job import DataSpec, Job, Script
 from supply.ranks.run_files import RunFiles
-from supply.ranks.script import Script
-from supply.sizes import optional_size
-from supply.spark import checks, join_keys
-from supply.spark.column_names import quoted
+from supply.spark import checks
+from supply.spark.checks import check_environment, check_folder, check_order, check_resident, quoted
 from supply.spark.function_checks import check_arguments, check_function, pickled
 from supply.spark.launcher import make_launcher
-from supply.spark.placement import task_slots, warn_of_busy_slots
-from supply.spark.rank_environment import rank_environment
+from supply.spark.placement import task_slots, turn, warn_of_busy_slots
+from supply.spark.results import warn_of_join_keys
 from supply.spark.run import Limits, Run
-from supply.spark.run_options import check_environment, check_folder, check_order, check_resident
 from supply.spark.spark_jobs import Supplied
-from supply.spark.turns import turn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
+
+# spark-submit sets it, and OMP_NUM_THREADS to the driver's cores, in the Python that it starts.
+_OF_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
+
+
+def rank_environment(context: Any, given: Mapping[str, str]) -> dict[str, str]:
+    """Environment variables for the ranks. given: those that the user has given for them."""
+    # The lines that ranks print are UTF-8, whatever the locale of their node.
+    environment = {"PYTHONUTF8": "1"}
+    threads = context.getConf().get(f"spark.executorEnv.{OMP_NUM_THREADS}") or _of_driver(context)
+    if threads:
+        environment[OMP_NUM_THREADS] = threads
+    return {**environment, **given}
+
+
+def _of_driver(context: Any) -> str | None:
+    """OMP_NUM_THREADS of the user in the driver's environment, if ranks have that."""
+    if not context._jsc.sc().isLocal():
+        return None
+    if _OF_SPARK_SUBMIT in os.environ:
+        threads: str | None = context._jvm.System.getenv(OMP_NUM_THREADS)
+        return threads
+    return os.environ.get(OMP_NUM_THREADS)
 
 
 def resume_positions(states: Sequence[Mapping[str, Any]]) -> str:
@@ -189,7 +208,7 @@ class Supplier:
         args, kwargs = check_arguments(call, args, kwargs)
         schema = None if results is None else checks.result_schema(results, df, columns)
         if schema is not None:
-            join_keys.warn_of(df, schema)
+            warn_of_join_keys(df, schema)
         positions = None if resume is None else resume_positions(resume)
         kinds = ("train",) if validation is None else ("train", "validation")
         launcher = make_launcher(self._launcher, self._ranks, self._host_file)

@@ -1,20 +1,223 @@
-"""TorchModel: predicts with a trained module, as a stage of Spark ML's pipelines."""
+"""TorchModel predicts with a trained module. What it shares with TorchEstimator: params, and how stages are saved."""
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy
+import pandas
+from pyspark import cloudpickle
 from pyspark.ml import Model
+from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param.shared import (
+    HasFeaturesCol,
+    HasHandleInvalid,
+    HasLabelCol,
+    HasPredictionCol,
+    HasSeed,
+    HasValidationIndicatorCol,
+)
+from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
+from pyspark.sql.functions import pandas_udf
 
-from supply.errors import RunError
+from supply.errors import ConfigError, RunError
 from supply.spark.features import Features
-from supply.spark.python_of_driver import python_of_driver
-from supply.spark.stage_files import ObjectsStage
-from supply.spark.torch_params import TorchParams
+from supply.spark.spark_jobs import python_of_driver
 
 if TYPE_CHECKING:
     import torch
     from pyspark.sql import DataFrame
+
+_FILE = "objects.pickle"
+# Python and the JVM pass bytes as text: not all at once.
+_CHUNK = 16 * 1024 * 1024
+
+
+class ObjectsStage(MLWritable, MLReadable[Any]):
+    """A stage whose class makes it of its _objects(), and that has params besides."""
+
+    def _objects(self) -> dict[str, Any]:
+        """The arguments of the class that JSON cannot hold, params also."""
+        raise NotImplementedError
+
+    def write(self) -> MLWriter:
+        return _Writer(self)
+
+    @classmethod
+    def read(cls) -> MLReader[Any]:
+        return _Reader(cls)
+
+
+class _Writer(MLWriter):
+    def __init__(self, stage: Any) -> None:
+        super().__init__()
+        self._stage = stage
+
+    def saveImpl(self, path: str) -> None:  # noqa: N802
+        objects = self._stage._objects()
+        content = _pickled(objects)
+        params = {param.name: value for param, value in self._stage._paramMap.items() if param.name not in objects}
+        DefaultParamsWriter.saveMetadata(self._stage, path, self.sc, paramMap=params)
+        _write(self.sparkSession, f"{path}/{_FILE}", content)
+
+
+class _Reader(MLReader[Any]):
+    def __init__(self, stage_class: type[ObjectsStage]) -> None:
+        super().__init__()
+        self._class = stage_class
+
+    def load(self, path: str) -> Any:
+        metadata = DefaultParamsReader.loadMetadata(path, self.sc)
+        stage: Any = self._class(**_unpickled(_read(self.sparkSession, f"{path}/{_FILE}")))
+        stage._resetUid(metadata["uid"])
+        DefaultParamsReader.getAndSetParams(stage, metadata)
+        return stage
+
+
+def _pickled(objects: dict[str, Any]) -> bytes:
+    """Each object for itself, to name the one that cannot be pickled."""
+    pickles = {}
+    for name, value in objects.items():
+        try:
+            pickles[name] = cloudpickle.dumps(value)
+        except Exception as error:
+            raise RunError(f"{name} cannot be saved, because it cannot be pickled: {error}") from error
+    return pickle.dumps(pickles)
+
+
+def _unpickled(content: bytes) -> dict[str, Any]:
+    return {name: pickle.loads(value) for name, value in pickle.loads(content).items()}
+
+
+def _open(spark: Any, path: str) -> tuple[Any, Any]:
+    """The file system of a path, and the path in Hadoop's form."""
+    place = spark._jvm.org.apache.hadoop.fs.Path(path)
+    return place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), place
+
+
+def _write(spark: Any, path: str, content: bytes) -> None:
+    files, place = _open(spark, path)
+    out = files.create(place)
+    try:
+        for begin in range(0, len(content), _CHUNK):
+            out.write(bytearray(content[begin : begin + _CHUNK]))
+    finally:
+        out.close()
+
+
+def _read(spark: Any, path: str) -> bytes:
+    files, place = _open(spark, path)
+    left = files.getFileStatus(place).getLen()
+    read = spark._jvm.org.apache.commons.io.IOUtils.toByteArray
+    content = bytearray()
+    stream = files.open(place)
+    try:
+        while len(content) < left:
+            content += read(stream, min(_CHUNK, left - len(content)))
+    finally:
+        stream.close()
+    return bytes(content)
+
+
+_HANDLE_INVALID = ("error", "skip", "keep")
+
+
+def _to_columns(value: Any) -> str | list[str]:
+    return value if isinstance(value, str) else TypeConverters.toListString(value)
+
+
+def _to_count(name: str) -> Callable[[Any], int]:
+    def to_count(value: Any) -> int:
+        count: int = TypeConverters.toInt(value)
+        if count < 1:
+            raise ConfigError(f"{name} is {count}, must be 1 or more")
+        return count
+
+    return to_count
+
+
+def _to_fraction(value: Any) -> float:
+    fraction: float = TypeConverters.toFloat(value)
+    if not 0 < fraction < 1:
+        raise ConfigError(f"validationFraction is {fraction}, must be between 0 and 1")
+    return fraction
+
+
+def _to_handle_invalid(value: Any) -> str:
+    if value not in _HANDLE_INVALID:
+        raise ConfigError(f"handleInvalid is {value!r}, must be one of {', '.join(_HANDLE_INVALID)}")
+    return str(value)
+
+
+def param(name: str, doc: str, converter: Callable[[Any], Any] | None = None) -> Param[Any]:
+    """A param of a class, under that name."""
+    return Param(Params._dummy(), name, doc, typeConverter=converter)
+
+
+class TorchParams(
+    HasFeaturesCol, HasLabelCol, HasPredictionCol, HasSeed, HasValidationIndicatorCol, HasHandleInvalid
+):  # fmt: skip
+    featuresCol = param(
+        "featuresCol", "a column of vectors, of arrays or of numbers, or a list of columns of numbers", _to_columns
+    )
+    batchSize = param("batchSize", "rows of a batch of one rank (>= 1)", _to_count("batchSize"))
+    epochs = param("epochs", "passes over the rows (>= 1)", _to_count("epochs"))
+    validationFraction = param(
+        "validationFraction",
+        "the fraction of the rows, chosen at random, that are for validation and not for training",
+        _to_fraction,
+    )
+    handleInvalid = param(
+        "handleInvalid",
+        "what to do with rows that have a null, NaN, or an array of another length: error; skip leaves them out; keep "
+        "makes features and labels of NaN",
+        _to_handle_invalid,
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._setDefault(batchSize=32, epochs=1, seed=0, handleInvalid="error")
+
+    # The names are those of pyspark.ml.
+
+    def getFeaturesCol(self) -> Any:  # noqa: N802
+        return self.getOrDefault(self.featuresCol)
+
+    def getBatchSize(self) -> int:  # noqa: N802
+        return int(self.getOrDefault(self.batchSize))
+
+    def getEpochs(self) -> int:  # noqa: N802
+        return int(self.getOrDefault(self.epochs))
+
+    def getValidationFraction(self) -> float:  # noqa: N802
+        return float(self.getOrDefault(self.validationFraction))
+
+    def setFeaturesCol(self, value: str | Sequence[str]) -> Any:  # noqa: N802
+        return self._set(featuresCol=value)
+
+    def setPredictionCol(self, value: str) -> Any:  # noqa: N802
+        return self._set(predictionCol=value)
+
+    def setHandleInvalid(self, value: str) -> Any:  # noqa: N802
+        return self._set(handleInvalid=value)
+
+
+def prediction_udf(module: torch.nn.Module, is_scalar: bool) -> Any:
+    """A function of a column of array<float>. is_scalar: a prediction is a double, else an array<float>."""
+
+    def predict(batches: Iterator[pandas.Series]) -> Iterator[pandas.Series]:
+        import torch
+
+        module.eval()
+        with torch.no_grad():
+            for batch in batches:
+                features = torch.from_numpy(numpy.stack(batch.to_list()).astype(numpy.float32))
+                output = module(features).reshape(len(features), -1).numpy()
+                yield pandas.Series(output[:, 0].astype(numpy.float64) if is_scalar else list(output))
+
+    return pandas_udf(predict, "double" if is_scalar else "array<float>")
 
 
 class TorchModel(Model, TorchParams, ObjectsStage):
@@ -53,7 +256,6 @@ class TorchModel(Model, TorchParams, ObjectsStage):
     def _transform(self, dataset: DataFrame) -> DataFrame:
         """The prediction is a double if the module has one output, else an array<float>."""
         # It imports pandas, as Spark does for it.
-        from supply.spark.prediction import prediction_udf
 
         name = self.getPredictionCol()
         if name in dataset.columns:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from supply.spark.labels import Labels, loss_of
+from supply.spark.features import Labels, loss_of
 
 if TYPE_CHECKING:
     import torch

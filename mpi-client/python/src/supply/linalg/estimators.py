@@ -1,0 +1,250 @@
+"""The estimators: clusters, least squares, principal components, singular values."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pyspark.ml.clustering import KMeansModel
+from pyspark.ml.feature import PCAModel
+from pyspark.ml.linalg import DenseMatrix, DenseVector
+from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param.shared import (
+    HasFeaturesCol,
+    HasFitIntercept,
+    HasInputCol,
+    HasLabelCol,
+    HasMaxIter,
+    HasOutputCol,
+    HasPredictionCol,
+    HasRegParam,
+    HasSeed,
+    HasTol,
+)
+from pyspark.ml.regression import LinearRegressionModel
+from pyspark.ml.util import JavaMLReadable, JavaMLWritable
+from pyspark.ml.wrapper import JavaEstimator, JavaModel
+
+from supply.errors import RunError
+from supply.spark.ranks import Ranks
+
+_Model = TypeVar("_Model", bound=JavaModel)
+
+
+class HasK(Params):
+    k: Param[int] = Param(Params._dummy(), "k", "how many are computed (> 0)", typeConverter=TypeConverters.toInt)
+
+    def setK(self, value: int) -> Any:  # noqa: N802  as pyspark.ml has it
+        return self._set(k=value)
+
+    def getK(self) -> int:  # noqa: N802
+        return int(self.getOrDefault(self.k))
+
+
+class HasSparse(Params):
+    sparse: Param[bool] = Param(
+        Params._dummy(),
+        "sparse",
+        "whether the ranks keep only the entries of vectors that are not 0",
+        typeConverter=TypeConverters.toBoolean,
+    )
+
+    def setSparse(self, value: bool) -> Any:  # noqa: N802
+        return self._set(sparse=value)
+
+    def getSparse(self) -> bool:  # noqa: N802
+        return bool(self.getOrDefault(self.sparse))
+
+
+class VectorColumns(HasInputCol, HasOutputCol):
+    def setInputCol(self, value: str) -> Any:  # noqa: N802
+        return self._set(inputCol=value)
+
+    def setOutputCol(self, value: str) -> Any:  # noqa: N802
+        return self._set(outputCol=value)
+
+
+class RanksEstimator(JavaEstimator[_Model], JavaMLWritable, JavaMLReadable[Any]):
+    """An estimator of the JVM's package supply.linalg, with the name of the Python class.
+
+    Its params are saved, its ranks are not: set them after load.
+    """
+
+    # PySpark finds the JVM's class by the module supply.linalg, which subclasses must name as theirs.
+
+    def __init__(self, ranks: Ranks | None, **params: Any) -> None:
+        super().__init__()
+        self._ranks = ranks
+        self._java_obj = self._new_java_obj(f"supply.linalg.{type(self).__name__}", self.uid)
+        self._set(**{name: value for name, value in params.items() if value is not None})
+
+    def setRanks(self, value: Ranks) -> Any:  # noqa: N802
+        """The ranks that fit. They must live until fit() returns."""
+        self._ranks = value
+        return self
+
+    def _fit_java(self, dataset: Any) -> Any:
+        if self._ranks is None:
+            raise RunError(f"{self.uid} has no ranks, which are not saved with it: call setRanks(ranks)")
+        self._java_obj.setRanks(self._ranks._java)
+        # Ctrl-C ends it, and errors of ranks are RunErrors.
+        return self._ranks._ask(lambda: super(RanksEstimator, self)._fit_java(dataset))
+
+
+class Decomposition(RanksEstimator[_Model], HasK, VectorColumns, HasSparse):
+    """An estimator that computes k vectors from a column of vectors."""
+
+    def __init__(
+        self,
+        ranks: Ranks | None = None,
+        *,
+        k: int | None = None,
+        inputCol: str | None = None,  # noqa: N803
+        outputCol: str | None = None,  # noqa: N803
+        sparse: bool = False,
+    ) -> None:
+        super().__init__(ranks, k=k, inputCol=inputCol, outputCol=outputCol, sparse=sparse)
+
+
+class KMeans(RanksEstimator[KMeansModel], HasK, HasFeaturesCol, HasPredictionCol, HasMaxIter, HasTol, HasSeed):
+    """As pyspark.ml.clustering.KMeans, on ranks: fit(df) returns a KMeansModel of pyspark.ml, without a summary.
+
+    ranks: a supply.spark.Ranks, which must live until fit() returns. featuresCol: vectors. k: clusters. maxIter: of
+    iterations, at most. tol: they end when no center moves farther. seed: of the first centers, which are other
+    ones than MLlib's.
+    """
+
+    __module__ = "supply.linalg"
+
+    def __init__(
+        self,
+        ranks: Ranks | None = None,
+        *,
+        k: int = 2,
+        featuresCol: str = "features",  # noqa: N803
+        predictionCol: str = "prediction",  # noqa: N803
+        maxIter: int = 20,  # noqa: N803
+        tol: float = 1e-4,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(
+            ranks, k=k, featuresCol=featuresCol, predictionCol=predictionCol, maxIter=maxIter, tol=tol, seed=seed
+        )
+
+    def setFeaturesCol(self, value: str) -> Any:  # noqa: N802
+        return self._set(featuresCol=value)
+
+    def setPredictionCol(self, value: str) -> Any:  # noqa: N802
+        return self._set(predictionCol=value)
+
+    def setMaxIter(self, value: int) -> Any:  # noqa: N802
+        return self._set(maxIter=value)
+
+    def setTol(self, value: float) -> Any:  # noqa: N802
+        return self._set(tol=value)
+
+    def setSeed(self, value: int) -> Any:  # noqa: N802
+        return self._set(seed=value)
+
+    def _create_model(self, java_model: Any) -> KMeansModel:
+        return KMeansModel(java_model)
+
+
+class LinearLeastSquares(
+    RanksEstimator[LinearRegressionModel],
+    HasFeaturesCol,
+    HasLabelCol,
+    HasPredictionCol,
+    HasRegParam,
+    HasFitIntercept,
+    HasSparse,
+):
+    """As pyspark.ml.regression.LinearRegression with standardization=False, on ranks: the model is one of pyspark.ml.
+
+    ranks: a supply.spark.Ranks, which must live until fit() returns. featuresCol: vectors. labelCol: numbers.
+    regParam: as LinearRegression has it, whose loss is a mean, of labels divided by their standard deviation.
+    sparse: keep only the entries that are not 0, for conjugate gradients instead of the normal equations.
+    """
+
+    __module__ = "supply.linalg"
+
+    def __init__(
+        self,
+        ranks: Ranks | None = None,
+        *,
+        featuresCol: str = "features",  # noqa: N803
+        labelCol: str = "label",  # noqa: N803
+        predictionCol: str = "prediction",  # noqa: N803
+        regParam: float = 0.0,  # noqa: N803
+        fitIntercept: bool = True,  # noqa: N803
+        sparse: bool = False,
+    ) -> None:
+        super().__init__(
+            ranks,
+            featuresCol=featuresCol,
+            labelCol=labelCol,
+            predictionCol=predictionCol,
+            regParam=regParam,
+            fitIntercept=fitIntercept,
+            sparse=sparse,
+        )
+
+    def setFeaturesCol(self, value: str) -> Any:  # noqa: N802
+        return self._set(featuresCol=value)
+
+    def setLabelCol(self, value: str) -> Any:  # noqa: N802
+        return self._set(labelCol=value)
+
+    def setPredictionCol(self, value: str) -> Any:  # noqa: N802
+        return self._set(predictionCol=value)
+
+    def setRegParam(self, value: float) -> Any:  # noqa: N802
+        return self._set(regParam=value)
+
+    def setFitIntercept(self, value: bool) -> Any:  # noqa: N802
+        return self._set(fitIntercept=value)
+
+    def _create_model(self, java_model: Any) -> LinearRegressionModel:
+        return LinearRegressionModel(java_model)
+
+
+class PCA(Decomposition[PCAModel]):
+    """As pyspark.ml.feature.PCA, on ranks: fit(df) returns a pyspark.ml.feature.PCAModel.
+
+    ranks: a supply.spark.Ranks, which must live until fit() returns. k: components. inputCol: vectors. outputCol: what
+    the model adds. sparse: keep only the entries that are not 0.
+    """
+
+    __module__ = "supply.linalg"
+
+    def _create_model(self, java_model: Any) -> PCAModel:
+        return PCAModel(java_model)
+
+
+class TruncatedSVDModel(JavaModel, HasK, VectorColumns, JavaMLWritable, JavaMLReadable["TruncatedSVDModel"]):
+    """The model of TruncatedSVD. transform(df) multiplies each vector by V: the rows of U S. Needs no ranks."""
+
+    # PySpark finds the JVM's class by it.
+    __module__ = "supply.linalg"
+
+    @property
+    def components(self) -> DenseMatrix:
+        """V: a column for each singular value, whose largest value is positive."""
+        return self._call_java("components")
+
+    @property
+    def singularValues(self) -> DenseVector:  # noqa: N802
+        """Descending."""
+        return self._call_java("singularValues")
+
+
+class TruncatedSVD(Decomposition[TruncatedSVDModel]):
+    """The largest singular values of vectors, and their right vectors, on ranks: fit(df) returns a TruncatedSVDModel.
+
+    ranks: a supply.spark.Ranks, which must live until fit() returns. k: singular values. inputCol: vectors.
+    outputCol: what the model adds. sparse: keep only the entries that are not 0.
+    """
+
+    __module__ = "supply.linalg"
+
+    def _create_model(self, java_model: Any) -> TruncatedSVDModel:
+        return TruncatedSVDModel(java_model)

@@ -1,0 +1,136 @@
+"""What the driver gives to nodes and ranks: files, versions, the path of modules, and their share of the cores."""
+
+from __future__ import annotations
+
+import math
+import os
+import pathlib
+import pickle
+import platform
+import site
+import sys
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import supply
+from supply.errors import RunError
+from supply.ranks.run_files import RunFiles
+
+OMP_NUM_THREADS = "OMP_NUM_THREADS"
+
+_QUOTA = pathlib.Path("/sys/fs/cgroup/cpu.max")
+
+
+def cores_of_rank(ranks: int, node: int = 0) -> int:
+    """For this process, or one of its children. ranks: on this node. node: a process that has the node's cores.
+
+    mpirun may have bound this process to some of them.
+    """
+    of_node = min(len(os.sched_getaffinity(node)), _cores_of_container())
+    return max(1, min(len(os.sched_getaffinity(0)), of_node // ranks))
+
+
+def _cores_of_container() -> int:
+    try:
+        quota, period = map(float, _QUOTA.read_text(encoding="utf-8").split())
+    except (OSError, ValueError):
+        # There is no limit ("max"), or no cgroup2.
+        return os.cpu_count() or 1
+    return max(1, math.floor(quota / period))
+
+
+PYTHON_PATH = "PYTHONPATH"
+
+
+def path_entries() -> list[str]:
+    """Where this Python looks for modules: the program's folder first."""
+    return [os.path.abspath(entry) for entry in sys.path]
+
+
+def python_path(others: Sequence[str] = ()) -> str:
+    """PYTHONPATH of a child: what Spark, addPyFile and the program have added to the path of this Python.
+
+    others: of the driver, if this node has them. Neither the standard library nor installed packages are in it: each
+    Python has its own, and a child may be another Python.
+    """
+    found = [*path_entries(), *(other for other in others if os.path.exists(other))]
+    own = {os.path.realpath(entry) for entry in _of_this_python()}
+    return os.pathsep.join(dict.fromkeys(entry for entry in found if os.path.realpath(entry) not in own))
+
+
+def _of_this_python() -> list[str]:
+    paths = sysconfig.get_paths()
+    libraries = {paths["stdlib"], paths["platstdlib"]}
+    archive = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
+    return [
+        *libraries,
+        *(os.path.join(library, "lib-dynload") for library in libraries),
+        *(os.path.join(os.path.dirname(library), archive) for library in libraries),
+        paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages(),
+    ]  # fmt: skip
+
+
+@dataclass
+class Versions:
+    """Of the process that makes it."""
+
+    supply: str = field(default=supply.__version__)
+    python: str = field(default_factory=platform.python_version)
+
+    def check(self, host: str) -> None:
+        """Refuses another version of this package or of Python than the driver's. host: of this process."""
+        if supply.__version__ != self.supply:
+            raise RunError(
+                f"the package supply is {supply.__version__} on {host}, but {self.supply} on the driver: install the "
+                "same version"
+            )
+        here = platform.python_version()
+        if here.split(".")[:2] != self.python.split(".")[:2]:
+            raise RunError(
+                f"Python is {here} on {host}, but {self.python} on the driver: set PYSPARK_PYTHON to the same version"
+            )
+
+
+@dataclass
+class NodeSpec:
+    """ranks: the numbers of this node's ranks. environment: for them, with that of control.connect().
+
+    python_path: of the driver. gpus: CUDA_VISIBLE_DEVICES for the ranks; None: as in the executor.
+    """
+
+    host: str
+    ranks: list[int]
+    world_size: int
+    node_index: int
+    files: RunFiles
+    environment: dict[str, str]
+    python_path: list[str]
+    gpus: str | None
+    versions: Versions = field(default_factory=Versions)
+
+
+SPEC_VARIABLE = "SUPPLY_MPI_SPEC"
+
+
+@dataclass
+class MpiSpec:
+    """Of all ranks of a run. They get it in the environment.
+
+    spark_hosts: of the executors, as Spark names them, with their addresses, which the driver has looked up. gpus:
+    CUDA_VISIBLE_DEVICES on those with GPUs from Spark.
+    """
+
+    files: RunFiles
+    spark_hosts: dict[str, list[str]]
+    gpus: dict[str, str]
+    versions: Versions = field(default_factory=Versions)
+
+    def environment(self) -> dict[str, str]:
+        return {SPEC_VARIABLE: pickle.dumps(self).hex()}
+
+    @staticmethod
+    def of(environment: dict[str, str]) -> MpiSpec:
+        spec = pickle.loads(bytes.fromhex(environment[SPEC_VARIABLE]))
+        assert isinstance(spec, MpiSpec)
+        return spec
