@@ -96,7 +96,7 @@ private object ArchitectureSuite {
     "sources" -> data,
     "sources.rows" -> (data ++ Seq("types", internals)),
     "sources.cache" -> Seq("core"),
-    "sources.lmdb" -> (data ++ Seq("sources", "sources.cache")),
+    "sources.lmdb" -> (data ++ Seq("sources", "sources.cache", internals)),
     "executor" -> (executor :+ internals),
     "failure" -> (failure :+ internals),
     "driver" -> (driver :+ internals),
