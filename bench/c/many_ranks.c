@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 
 #include "clock.h"
-#include "config_files.h"
+#include "files/config_files.h"
 #include "messages.h"
 #include "pair_options.h"
 

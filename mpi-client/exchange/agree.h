@@ -5,7 +5,7 @@
 #ifndef SUPPLY_EXCHANGE_AGREE_H
 #define SUPPLY_EXCHANGE_AGREE_H
 
-#include "clock.h"
+#include "base/clock.h"
 #include "transport.h"
 
 struct collective {

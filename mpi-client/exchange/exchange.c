@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "exchange_state.h"
-#include "filler.h"
-#include "poll_pause.h"
+#include "api/filler.h"
+#include "base/clock.h"
 #include "sort/sorter.h"
 #include "transport.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "communicator.h"
-#include "filler.h"
-#include "poll_pause.h"
+#include "api/filler.h"
+#include "base/clock.h"
 #include "supply_exchange.h"
 #include "transport.h"
 

@@ -2,7 +2,7 @@
 #ifndef SUPPLY_EXCHANGE_GATHER_H
 #define SUPPLY_EXCHANGE_GATHER_H
 
-#include "filler.h"
+#include "api/filler.h"
 #include "window.h"
 
 struct gather {

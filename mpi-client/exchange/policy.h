@@ -84,4 +84,11 @@ void exchange_destinations_free(struct destinations *destinations);
 void exchange_draw_deal(struct destinations *destinations, const struct exchange_settings *settings,
                         const struct draw *draw, const uint64_t *counts);
 
+supply_status_t exchange_prepare_hash(struct destinations *destinations, const struct exchange_settings *settings,
+                                      const struct columns *columns, const struct draw *draw, struct failure *failure);
+
+/** Index of the key's column. SUPPLY_OK, or _ARGUMENT: it is missing or nullable. purpose: "hash" or "sort". */
+supply_status_t exchange_find_key(const struct exchange_settings *settings, const struct columns *columns,
+                                  const char *purpose, uint32_t *index, struct failure *failure);
+
 #endif

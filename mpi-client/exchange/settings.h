@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "filler.h"
-#include "schema.h"
+#include "api/filler.h"
+#include "block/schema.h"
 #include "supply_exchange_options.h"
 
 /** A buffer of one column in transfer: one alltoallv. */

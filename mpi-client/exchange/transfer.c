@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "block_layout.h"
+#include "block/schema.h"
 
 /* Validity, offsets and data. */
 enum { BUFFERS_OF_COLUMN = 3 };

@@ -5,7 +5,7 @@
 #ifndef SUPPLY_EXCHANGE_TRANSFER_H
 #define SUPPLY_EXCHANGE_TRANSFER_H
 
-#include "filler.h"
+#include "api/filler.h"
 #include "round.h"
 
 /** Bytes of a slot that can receive that many. A multiple of BLOCK_BYTES_UNIT. */

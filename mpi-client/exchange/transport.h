@@ -7,7 +7,7 @@
 #ifndef SUPPLY_TRANSPORT_H
 #define SUPPLY_TRANSPORT_H
 
-#include "failure.h"
+#include "base/failure.h"
 #include "supply_exchange_options.h"
 
 /** Bytes of one rank in a buffer of alltoallv. Both are below 2 GiB. */

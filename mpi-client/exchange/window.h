@@ -3,8 +3,8 @@
 #define SUPPLY_EXCHANGE_WINDOW_H
 
 #include "settings.h"
-#include "position.h"
-#include "shared.h"
+#include "base/position.h"
+#include "base/shared.h"
 
 struct held_block {
     supply_block_t block;

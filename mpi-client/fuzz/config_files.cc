@@ -9,7 +9,7 @@
 #include "fuzzed_pair.h"
 
 extern "C" {
-#include "config_files.h"
+#include "files/config_files.h"
 }
 
 using supply_fuzz::found;

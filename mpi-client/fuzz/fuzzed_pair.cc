@@ -12,7 +12,7 @@
 #include <fstream>
 
 extern "C" {
-#include "handle.h"
+#include "api/handle.h"
 }
 
 namespace supply_fuzz {

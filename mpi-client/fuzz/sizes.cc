@@ -5,7 +5,7 @@
 #include "fuzzed_pair.h"
 
 extern "C" {
-#include "config_files.h"
+#include "files/config_files.h"
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

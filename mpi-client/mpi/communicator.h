@@ -4,8 +4,8 @@
 
 #include <mpi.h>
 
-#include "failure.h"
-#include "poll_pause.h"
+#include "base/failure.h"
+#include "base/clock.h"
 
 /** The result of an MPI call. SUPPLY_OK, or _SYSTEM with MPI's text. */
 supply_status_t supply_mpi_check(int error, const char *call, struct failure *failure);

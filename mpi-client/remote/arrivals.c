@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "remote_state.h"
 
 supply_status_t source_init(struct source *source, const struct link *link, const struct processes *processes,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "outlet.h"
-#include "poll_pause.h"
+#include "base/clock.h"
 
 /* A failure of the pair, or why its rank stopped early. */
 static void report(const struct outlet *outlet, void (*log)(const char *line)) {

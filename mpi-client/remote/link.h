@@ -5,7 +5,7 @@
 #ifndef SUPPLY_LINK_H
 #define SUPPLY_LINK_H
 
-#include "failure.h"
+#include "base/failure.h"
 
 /** No operation. */
 #define LINK_NONE (-1)

@@ -2,7 +2,7 @@
 #ifndef SUPPLY_MESSAGES_H
 #define SUPPLY_MESSAGES_H
 
-#include "filler.h"
+#include "api/filler.h"
 
 /** Raised with every change of the messages: both sides must have the same. */
 #define MESSAGES_VERSION 1

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
-#include "filler.h"
-#include "options.h"
+#include "base/clock.h"
+#include "api/filler.h"
+#include "files/options.h"
 
 static supply_status_t receive_request(struct outlet *outlet, struct failure *failure) {
     return outlet->link->receive(outlet->link->context, outlet->rank, outlet->tag + TAG_REQUEST, &outlet->request,

@@ -3,7 +3,7 @@
 #define SUPPLY_PROCESSES_H
 
 #include "link.h"
-#include "poll_pause.h"
+#include "base/clock.h"
 
 /** What each process tells all others. */
 struct process {

@@ -7,10 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "clock.h"
-#include "filler.h"
-#include "options.h"
-#include "poll_pause.h"
+#include "base/clock.h"
+#include "api/filler.h"
+#include "files/options.h"
 #include "remote_state.h"
 
 /* A pause in a wait that began at `since`. False: the program interrupts it. */

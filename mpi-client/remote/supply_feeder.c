@@ -4,9 +4,9 @@
 
 #include "command_line.h"
 #include "feeder.h"
-#include "filler.h"
+#include "api/filler.h"
 #include "mpi_link.h"
-#include "options.h"
+#include "files/options.h"
 
 enum { TIMEOUT = COMMAND_LINE_OWN, GROUP };
 static const struct option option_names[] = {

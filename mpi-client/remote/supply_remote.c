@@ -1,12 +1,12 @@
-/** supply_remote_open(). */
+/** supply_remote_open(): a rank's pairs over MPI from feeders, or, if there is none, the pair of this node. */
 #include "supply_remote.h"
 
 #include <stdlib.h>
 
 #include "communicator.h"
-#include "filler.h"
+#include "api/filler.h"
 #include "mpi_link.h"
-#include "options.h"
+#include "files/options.h"
 #include "remote.h"
 #include "supply_mpi.h"
 

@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "command_line.h"
 
 /* A command has names and numbers only. */

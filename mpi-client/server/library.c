@@ -1,6 +1,6 @@
 /**
  * Loads libraries of routines, from the user's folder and the installed one only, and finds routines in them. A library
- * stays loaded. Its code is trusted; its declarations are checked.
+ * stays loaded; its code and its declarations are trusted as this program's own.
  */
 #include "library.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "command_line.h"
 
 #define PERIOD_SECONDS 0.5

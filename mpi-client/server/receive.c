@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "doubles.h"
-#include "failure.h"
+#include "base/failure.h"
 #include "memory.h"
-#include "shared.h"
+#include "base/shared.h"
 #include "supply_mpi.h"
 #include "unique_keys.h"
 

@@ -12,9 +12,9 @@
 
 #include "call.h"
 #include "doubles.h"
-#include "folder.h"
+#include "files/folder.h"
 #include "memory.h"
-#include "options.h"
+#include "files/options.h"
 #include "progress.h"
 #include "ranks.h"
 #include "write.h"

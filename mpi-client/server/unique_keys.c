@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "failure.h"
+#include "base/failure.h"
 #include "matrices.h"
 
 /**

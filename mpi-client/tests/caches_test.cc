@@ -6,7 +6,7 @@
 #include "temporary_folder.h"
 
 extern "C" {
-#include "caches.h"
+#include "files/options.h"
 }
 
 namespace supply_test {

@@ -12,7 +12,7 @@
 #include "supply_result.h"
 
 extern "C" {
-#include "file_lock.h"
+#include "base/file_lock.h"
 }
 
 namespace supply_test {

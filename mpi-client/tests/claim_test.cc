@@ -12,8 +12,8 @@
 #include "rank.h"
 
 extern "C" {
-#include "claimed_file.h"
-#include "file_lock.h"
+#include "files/claimed_file.h"
+#include "base/file_lock.h"
 }
 
 namespace supply_test {

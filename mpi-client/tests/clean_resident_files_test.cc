@@ -9,7 +9,7 @@
 #include "tool_test.h"
 
 extern "C" {
-#include "file_lock.h"
+#include "base/file_lock.h"
 #include "clean_resident_files.h"
 }
 

@@ -5,7 +5,7 @@
 #include "temporary_folder.h"
 
 extern "C" {
-#include "config_files.h"
+#include "files/config_files.h"
 }
 
 namespace supply_test {

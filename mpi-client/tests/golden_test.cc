@@ -7,8 +7,8 @@
 #include "golden.h"
 
 extern "C" {
-#include "filler.h"
-#include "pair.h"
+#include "api/filler.h"
+#include "pair/pair.h"
 }
 
 namespace supply_test {

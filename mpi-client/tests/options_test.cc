@@ -3,8 +3,7 @@
 #include "rank.h"
 
 extern "C" {
-#include "launcher.h"
-#include "options.h"
+#include "files/options.h"
 }
 
 namespace supply_test {

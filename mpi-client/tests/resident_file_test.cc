@@ -8,7 +8,7 @@
 #include <functional>
 #include <thread>
 
-#include "file_lock.h"
+#include "base/file_lock.h"
 #include "forked.h"
 #include "resident_file_test.h"
 #include "saved_position.h"

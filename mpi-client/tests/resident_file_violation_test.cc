@@ -1,7 +1,7 @@
 // R3 for blocks of resident files: whatever the file or the task says wrongly is an error that names the field.
 #include <cstring>
 
-#include "file_lock.h"
+#include "base/file_lock.h"
 #include "resident_file_test.h"
 
 namespace supply_test {

@@ -9,7 +9,7 @@
 #include "result_rows.h"
 
 extern "C" {
-#include "file_lock.h"
+#include "base/file_lock.h"
 }
 
 namespace supply_test {

@@ -4,8 +4,8 @@
 #include "result_rows.h"
 
 extern "C" {
-#include "handle.h"
-#include "result.h"
+#include "api/handle.h"
+#include "api/result.h"
 }
 
 namespace supply_test {

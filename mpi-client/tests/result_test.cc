@@ -4,7 +4,7 @@
 #include "result_rows.h"
 
 extern "C" {
-#include "result.h"
+#include "api/result.h"
 }
 
 namespace supply_test {

@@ -11,7 +11,7 @@
 #include "tool_test.h"
 
 extern "C" {
-#include "file_lock.h"
+#include "base/file_lock.h"
 #include "layout.h"
 }
 

@@ -9,7 +9,7 @@
 #include <regex>
 
 #include "consume.h"
-#include "file_lock.h"
+#include "base/file_lock.h"
 #include "user_process.h"
 
 namespace supply_test {

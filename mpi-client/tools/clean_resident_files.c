@@ -1,7 +1,4 @@
-/**
- * Finds the resident files of a pair by their names, and removes those that no process has a lock on. A file's name and
- * its locks are all that is trusted.
- */
+/** Finds the resident files of a pair by their names, and removes those that nobody uses: their locks tell. */
 #include "clean_resident_files.h"
 
 #include <errno.h>
@@ -14,9 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file_lock.h"
-#include "folder.h"
-#include "groups.h"
+#include "base/file_lock.h"
+#include "files/folder.h"
 #include "layout.h"
 
 /* FNV-1a of 64 bits: pairs of different folders may have mapped files of the same name. */

@@ -4,8 +4,7 @@
 
 #include <stdbool.h>
 
-#include "config_files.h"
-#include "named_path.h"
+#include "files/config_files.h"
 
 /** How to clean. */
 struct cleaning {

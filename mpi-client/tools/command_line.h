@@ -8,7 +8,7 @@
 #include <getopt.h>
 #include <stddef.h>
 
-#include "config_files.h"
+#include "files/config_files.h"
 
 /** A tool and its command line. */
 struct tool {

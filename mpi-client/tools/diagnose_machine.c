@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "diagnosis.h"
-#include "file_space.h"
+#include "files/file_space.h"
 #include "memory_limit.h"
 
 #define SHMEM_HUGE_PAGES "/sys/kernel/mm/transparent_hugepage/shmem_enabled"

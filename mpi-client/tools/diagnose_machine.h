@@ -5,7 +5,7 @@
 #ifndef SUPPLY_TOOLS_DIAGNOSE_MACHINE_H
 #define SUPPLY_TOOLS_DIAGNOSE_MACHINE_H
 
-#include "config_files.h"
+#include "files/config_files.h"
 #include "diagnosis.h"
 
 /** The bytes that the mapped file of a pair needs in addition to those that it already has. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "failure.h"
+#include "base/failure.h"
 #include "json_text.h"
 
 #define TEXT_BYTES 4096

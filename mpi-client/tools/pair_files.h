@@ -2,7 +2,7 @@
 #ifndef PAIR_FILES_H
 #define PAIR_FILES_H
 
-#include "config_files.h"
+#include "files/config_files.h"
 
 /** The files of one pair. */
 struct pair_files {

@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "file_lock.h"
-#include "groups.h"
+#include "base/clock.h"
+#include "base/file_lock.h"
+#include "files/folder.h"
 #include "layout.h"
 
 /* Both sides change the pair while it is read. After this many inconsistent reads the value is not known. */

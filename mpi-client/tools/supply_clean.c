@@ -6,15 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "claimed_file.h"
+#include "files/claimed_file.h"
 #include "clean_resident_files.h"
 #include "command_line.h"
-#include "config_files.h"
-#include "file_lock.h"
-#include "folder.h"
+#include "files/config_files.h"
+#include "base/file_lock.h"
+#include "files/folder.h"
 #include "layout.h"
-#include "result_names.h"
-#include "stale.h"
+#include "files/result_names.h"
 #include "supply.h"
 
 /* A process id of another PID namespace, such as another container's, says nothing here. */

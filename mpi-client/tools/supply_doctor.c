@@ -11,8 +11,8 @@
 #include "diagnose_machine.h"
 #include "diagnosis.h"
 #include "layout.h"
-#include "options.h"
-#include "stale.h"
+#include "files/options.h"
+#include "files/claimed_file.h"
 
 static bool is_member(gid_t group) {
     if (geteuid() == 0 || getegid() == group) return true;

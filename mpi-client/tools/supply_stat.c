@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "command_line.h"
-#include "failure.h"
-#include "groups.h"
+#include "base/failure.h"
+#include "files/folder.h"
 #include "stat_output.h"
 
 /* Seconds between the two snapshots of a rate, if no interval is given. */

@@ -1,6 +1,6 @@
 /*
  * What a stream adds to a run (PROTOCOL.md, *Streams*): a job for each batch (an epoch), one for the end, and C3. As in SupplyStream,
- * StreamPart, PinnedTask and Credit of the Scala side, and mpi-client/src/{pair,receive}.c.
+ * StreamPart, PinnedTask and Credit of the Scala side, and mpi-client/src/{pair/pair,api/receive}.c.
  *
  * A position is a number in the whole stream: number 0 of a pair is the position that its rank brought.
  */

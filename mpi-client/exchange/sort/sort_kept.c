@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "block_layout.h"
+#include "block/schema.h"
 #include "sorter.h"
 
 /* Begins a run; the first one creates the file in the folder. SUPPLY_OK, or _SYSTEM. */

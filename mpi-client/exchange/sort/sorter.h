@@ -5,7 +5,7 @@
 #ifndef SUPPLY_SORT_SORTER_H
 #define SUPPLY_SORT_SORTER_H
 
-#include "filler.h"
+#include "api/filler.h"
 #include "transfer.h"
 #include "sort_key.h"
 #include "window.h"

@@ -10,7 +10,7 @@
 #include "in_place.h"
 
 extern "C" {
-#include "handle.h"
+#include "api/handle.h"
 }
 
 namespace supply_test {

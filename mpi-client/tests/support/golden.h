@@ -7,7 +7,7 @@
 #include "rank.h"
 
 extern "C" {
-#include "options.h"
+#include "files/options.h"
 }
 
 namespace supply_test {

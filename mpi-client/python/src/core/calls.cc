@@ -5,7 +5,7 @@
 #include <cerrno>
 
 extern "C" {
-#include "failure.h"
+#include "base/failure.h"
 }
 
 namespace nb = nanobind;

@@ -11,7 +11,7 @@
 #include <optional>
 
 extern "C" {
-#include "filler.h"
+#include "api/filler.h"
 }
 
 namespace nb = nanobind;

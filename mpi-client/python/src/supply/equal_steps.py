@@ -17,7 +17,7 @@ from supply.batches import Made
 from supply.errors import SupplyError, SupplyTimeoutError
 
 _UNKNOWN = -1
-# The number of ranks, from the nearest launcher first (as in src/launcher.c): torchrun, Open MPI, MPICH, srun.
+# The number of ranks, from the nearest launcher first (as in src/files/options.c): torchrun, Open MPI, MPICH, srun.
 _SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 
 

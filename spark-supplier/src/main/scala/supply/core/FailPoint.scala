@@ -14,7 +14,7 @@ import java.nio.file.{Files, NoSuchFileException, Path, Paths, StandardCopyOptio
  * The process that passes the step renames the file to FILE.PID and does what the line says.
  * P3:kill:after=5 kills at the sixth passing in a process; throw means a PairException. Because of
  * the file, it happens once, although the next attempt passes the same step, and a test sees that
- * it has happened. mpi-client/src/fail_point.c is the same for ranks.
+ * it has happened. mpi-client/src/base/fail_point.c is the same for ranks.
  */
 object FailPoint {
   private val file: Path =

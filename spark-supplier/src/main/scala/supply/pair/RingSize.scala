@@ -3,7 +3,7 @@ package supply.pair
 import supply.core.Size
 import supply.protocol.Layout.Constant
 
-/** The sizes of ring and block, by the rules of libsupply (mpi-client/src/options.c). */
+/** The sizes of ring and block, by the rules of libsupply (mpi-client/src/files/options.c). */
 private[pair] object RingSize {
   private final val DefaultBlocks = 4
   private final val DefaultBlockBytes = 2L << 20

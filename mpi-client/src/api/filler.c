@@ -1,0 +1,214 @@
+/**
+ * Handles whose blocks come from a filler in this process: it plays the task in private memory, and the same checks as
+ * for a task follow (R2 to R4). It runs in the thread that uses the handle.
+ */
+#include "api/filler.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "api/handle.h"
+#include "base/clock.h"
+#include "pair/ring.h"
+
+static supply_status_t allocate_ring(struct pair *pair, struct failure *failure) {
+    struct mapped_file *ring = &pair->mapped_file;
+    ring->bytes = RING_OFFSET + pair->settings.block_bytes * pair->settings.block_count;
+    void *address = mmap(NULL, ring->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (address == MAP_FAILED)
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: %zu bytes of memory cannot be reserved: %m", pair->name,
+                           ring->bytes);
+    ring->address = address;
+    supply_mapped_file_fill(ring, &pair->settings);
+    return SUPPLY_OK;
+}
+
+static supply_status_t open_pair(struct pair *pair, const struct filler *filler, const struct filler_pair *like,
+                                 size_t slot_bytes, uint32_t slots, struct failure *failure) {
+    *pair = (struct pair){
+        .settings = {.rank = like->rank,
+                     .local_rank = -1,
+                     .timeout = like->timeout,
+                     .interrupted = like->interrupted,
+                     .interrupted_context = like->interrupted_context,
+                     .block_bytes = slot_bytes,
+                     .block_count = slots,
+                     .group = NO_GROUP,
+                     .generation = 1,
+                     .start = like->start,
+                     .exchange = filler->is_remote_pair && like->accepts_exchange},
+        .mapped_file = MAPPED_FILE_NONE,
+        .request_pipe = CLAIMED_FILE_NONE,
+        .notification_pipe = CLAIMED_FILE_NONE,
+        .name = strdup(like->name),
+        .held = calloc(slots, sizeof *pair->held),
+        .exported = calloc(slots, sizeof *pair->exported),
+    };
+    if (pair->name == NULL || pair->held == NULL || pair->exported == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return allocate_ring(pair, failure);
+}
+
+supply_status_t supply_filler_open(supply_t **supply, const struct filler *filler, const struct filler_pair *like,
+                                   size_t slot_bytes, uint32_t slots, struct failure *failure) {
+    supply_t *handle = calloc(1, sizeof *handle);
+    if (handle == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    handle->is_filled = true;
+    handle->filler = *filler;
+    supply_status_t status = open_pair(&handle->pair, filler, like, slot_bytes, slots, failure);
+    if (status == SUPPLY_OK) status = supply_blocks_allocate(&handle->blocks, &handle->pair, failure);
+    if (status == SUPPLY_OK) {
+        handle->exports = supply_exports_new(handle);
+        if (handle->exports == NULL) status = supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    }
+    if (status != SUPPLY_OK) {
+        supply_pair_close(&handle->pair);
+        supply_blocks_free(&handle->blocks);
+        free(handle);
+        return status;
+    }
+    handle->is_open = true;
+    handle->consumed = filler->is_remote_pair ? like->start : (struct position){.epoch = like->start.epoch};
+    *supply = handle;
+    return SUPPLY_OK;
+}
+
+supply_t *supply_filler_failed(const struct failure *failure) {
+    supply_t *handle = calloc(1, sizeof *handle);
+    if (handle != NULL) handle->failure = *failure;
+    return handle;
+}
+
+struct mapped_file_header *supply_filler_header(supply_t *supply) {
+    return supply_mapped_header(&supply->pair.mapped_file);
+}
+
+static struct slot slot_of(const struct pair *pair, uint64_t sequence) {
+    return (struct slot){.address = pair->mapped_file.address + supply_ring_slot_offset(&pair->settings, sequence),
+                         .bytes = pair->settings.block_bytes};
+}
+
+bool supply_filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot) {
+    const struct pair *pair = &supply->pair;
+    supply_lock(supply);
+    const uint64_t released = pair->released;
+    supply_unlock(supply);
+    const uint64_t sequence = pair->expected + ahead;
+    if (sequence - released >= pair->settings.block_count) return false;
+    *slot = slot_of(pair, sequence);
+    return true;
+}
+
+void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count) {
+    struct mapped_file_header *header = supply_mapped_header(&supply->pair.mapped_file);
+    if (header->schema_columns != 0) return;
+    struct schema_entry *to = (struct schema_entry *)(supply->pair.mapped_file.address + SCHEMA_OFFSET);
+    for (uint32_t i = 0; i < count; i++) {
+        to[i] = entries[i];
+        if (strcmp(to[i].format, "vz") == 0) strcpy(to[i].format, "z");
+    }
+    header->schema_columns = count;
+}
+
+supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *inspected) {
+    if (pair == NULL || !pair->is_open || !supply_exports_are_mine(pair->exports)) return SUPPLY_ERROR_ARGUMENT;
+    const struct settings *settings = &pair->pair.settings;
+    *inspected = (struct filler_pair){
+        .header = supply_mapped_header(&pair->pair.mapped_file),
+        .name = pair->pair.name,
+        .rank = settings->rank,
+        .ring_bytes = settings->block_bytes * settings->block_count,
+        .timeout = settings->timeout,
+        .interrupted = settings->interrupted,
+        .interrupted_context = settings->interrupted_context,
+        .start = settings->start,
+        .has_failed = pair->broken.status != SUPPLY_OK,
+        .has_received = pair->pair.expected > 0,
+        .accepts_exchange = settings->exchange,
+    };
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_filler_schema(supply_t *supply, const struct schema_entry **entries, uint32_t *count,
+                                     struct failure *failure) {
+    const supply_status_t status = supply_schema_learn(supply);
+    *count = 0;
+    if (status == SUPPLY_ERROR_NO_SCHEMA) return SUPPLY_OK;
+    if (status != SUPPLY_OK) return supply_fail(failure, status, "%s", supply->failure.text);
+    *entries = supply->blocks.schema.entries;
+    *count = supply->blocks.schema.count;
+    return SUPPLY_OK;
+}
+
+const struct pair *supply_filler_pair(const supply_t *supply) {
+    while (supply != NULL && supply->is_filled) supply = supply->filler.pair(supply->filler.context);
+    return supply != NULL ? &supply->pair : NULL;
+}
+
+void supply_filler_claim(supply_t *pair) { pair->claimed = true; }
+
+void supply_filler_stop(supply_t *pair, const char *reason) {
+    if (pair == NULL || !pair->is_open || pair->at_end_of_data || pair->broken.status == SUPPLY_ERROR_SPARK) return;
+    supply_pair_stop(&pair->pair, reason);
+}
+
+void supply_filler_fail(supply_t *pair, const struct failure *failure) {
+    pair->failure = *failure;
+    pair->broken = *failure;
+    /* Programs repeat a call that was interrupted. */
+    if (failure->status == SUPPLY_INTERRUPTED) pair->broken.status = SUPPLY_ERROR_ARGUMENT;
+}
+
+/* Notifies this side of what the filler has stored, as a task does. */
+static struct notification publish(struct pair *pair, uint32_t kind, uint32_t columns, const struct filled *filled) {
+    struct block_header *header =
+        (struct block_header *)(pair->mapped_file.address + supply_ring_slot_offset(&pair->settings, pair->expected));
+    *header = (struct block_header){
+        .notification = {.generation = pair->settings.generation,
+                         .kind = kind,
+                         .element_count = filled->element_count,
+                         .sequence = pair->expected,
+                         .epoch = filled->epoch,
+                         .partition = filled->partition,
+                         .first_element = filled->first_element,
+                         .offset = supply_ring_slot_offset(&pair->settings, pair->expected),
+                         .size = kind == NOTIFICATION_BLOCK ? filled->bytes : sizeof *header},
+        .column_count = kind == NOTIFICATION_BLOCK ? columns : 0,
+    };
+    supply_mapped_header(&pair->mapped_file)->published = pair->expected + 1;
+    return header->notification;
+}
+
+static supply_status_t take(supply_t *supply, uint32_t kind, const struct filled *filled, supply_block_t *block) {
+    const uint32_t columns = supply_mapped_header(&supply->pair.mapped_file)->schema_columns;
+    const struct notification notification = publish(&supply->pair, kind, columns, filled);
+    return supply_take(supply, &notification, block);
+}
+
+static supply_status_t fill(supply_t *supply, supply_block_t *block, bool wait) {
+    const struct pair *pair = &supply->pair;
+    const struct slot slot = slot_of(pair, pair->expected);
+    struct filled filled = {0};
+    const supply_status_t status = supply->filler.fill(supply->filler.context, &slot, wait, &filled, &supply->failure);
+    switch (status) {
+        case SUPPLY_OK:
+            return take(supply, NOTIFICATION_BLOCK, &filled, block);
+        case SUPPLY_END_OF_EPOCH:
+            return take(supply, NOTIFICATION_END_OF_EPOCH, &filled, block);
+        case SUPPLY_END_OF_DATA:
+            return take(supply, NOTIFICATION_END_OF_DATA, &filled, block);
+        default:
+            return status;
+    }
+}
+
+supply_status_t supply_filler_receive(supply_t *supply, supply_block_t *block, bool wait) {
+    supply_status_t status = supply_check_credit(supply, "");
+    if (status != SUPPLY_AGAIN) return status;
+    const int64_t since = supply->quiet_since != 0 ? supply->quiet_since : supply_clock_now();
+    status = fill(supply, block, wait);
+    supply->quiet_since = status == SUPPLY_AGAIN ? since : 0;
+    if (status != SUPPLY_AGAIN) supply->statistics.seconds_waited += (double)(supply_clock_now() - since) / NANOSECONDS;
+    return status;
+}

@@ -1,0 +1,140 @@
+/**
+ * Handles whose blocks come from a filler in this process, not from a Spark task. libsupply_exchange and
+ * libsupply_remote have one. The program reads such a handle with the functions of supply.h: its ring is private
+ * memory, laid out as a mapped file, and the filler stores into it what PROTOCOL.md asks of a task. For libraries of
+ * this project; not installed.
+ */
+#ifndef SUPPLY_FILLER_H
+#define SUPPLY_FILLER_H
+
+#include "base/failure.h"
+#include "layout.h"
+#include "base/position.h"
+
+/**
+ * A wait for other processes has twice the time limit of the pair: they may themselves wait for Spark for once that
+ * limit, and then say so.
+ */
+#define FILLER_LIMIT_FACTOR 2
+
+/** Where fill() stores its block. */
+struct slot {
+    uint8_t *address; /**< 64-byte aligned */
+    size_t bytes;
+};
+
+/** A block that fill() has stored, or the end of an epoch or of the data. */
+struct filled {
+    uint32_t epoch;
+    uint32_t partition;
+    uint64_t first_element;
+    uint32_t element_count; /**< 0 at an end */
+    size_t bytes;           /**< of the block; 0 at an end */
+};
+
+/** The functions of a filler. The library calls them from the thread that uses the handle. */
+struct filler {
+    void *context;
+
+    /**
+     * The blocks are those of a pair, which another process has opened: the handle accepts an exchange, and its first
+     * position is that of the pair. False: the blocks are those of an exchange.
+     */
+    bool is_remote_pair;
+
+    /**
+     * Stores the next block after the slot's struct block_header: the struct block_column of each column, and the
+     * buffers. The library fills in the block header. Waits at most the filler's own time limit; with `wait` false
+     * returns SUPPLY_AGAIN instead. SUPPLY_OK, SUPPLY_END_OF_EPOCH, SUPPLY_END_OF_DATA, SUPPLY_AGAIN,
+     * SUPPLY_INTERRUPTED, or a failure with its text. It is called again after _TIMEOUT and _ALL_HELD.
+     */
+    supply_status_t (*fill)(void *context, const struct slot *slot, bool wait, struct filled *filled,
+                            struct failure *failure);
+
+    /** Calls supply_filler_set_schema() if the schema is known by now. SUPPLY_OK, or a failure with its text. */
+    supply_status_t (*learn_schema)(void *context, struct failure *failure);
+
+    /**
+     * Fills in the position for a later run. The program has consumed the elements of its blocks up to this place:
+     * epoch, and if it is inside the epoch, partition and element as in the blocks. SUPPLY_OK, or _ARGUMENT: the filler
+     * has no position there.
+     */
+    supply_status_t (*position)(const void *context, const struct position *consumed, struct position *position);
+
+    /** The handle from which the filler gets its elements: of the pair, or another one with a filler; or NULL. */
+    const supply_t *(*pair)(const void *context);
+
+    /**
+     * Ends the filler within `seconds`, and frees the context. reason: why the program stops early, or NULL: at the end
+     * of the data. *keep is set to true if the ring's memory must stay mapped, because a pending operation uses it.
+     * Returns as supply_close_within(); after SUPPLY_AGAIN and SUPPLY_INTERRUPTED it is called again.
+     */
+    supply_status_t (*close)(void *context, double seconds, const char *reason, bool *keep);
+
+    /** supply_abort(): as close(), without waiting. */
+    void (*abort)(void *context, const char *reason, bool *keep);
+
+    /** In a forked child: frees the context's copy. */
+    void (*abandon)(void *context);
+};
+
+/** A pair, as a filler knows it: of the handle from which it gets its elements, or the one that it stands for. */
+struct filler_pair {
+    const struct mapped_file_header *header; /**< of the mapped file */
+    const char *name;                        /**< "pair 0 (/path)" */
+    int rank;                                /**< in MPI_COMM_WORLD; -1: not known */
+    size_t ring_bytes;
+    double timeout; /**< seconds */
+    bool (*interrupted)(void *context);
+    void *interrupted_context;
+    struct position start; /**< at which the program opened the pair */
+    bool has_failed;       /**< supply_next() returns an error again and again */
+    bool has_received;     /**< blocks, or an end */
+    bool accepts_exchange; /**< options.exchange */
+};
+
+/**
+ * Opens a handle on a filler, which the handle takes over if the call returns SUPPLY_OK. Name, rank, time limit,
+ * interrupted() and start are those of `like`. slot_bytes: of a slot, a multiple of BLOCK_BYTES_UNIT. SUPPLY_OK, or
+ * _MEMORY.
+ */
+SUPPLY_API supply_status_t supply_filler_open(supply_t **supply, const struct filler *filler,
+                                              const struct filler_pair *like, size_t slot_bytes, uint32_t slots,
+                                              struct failure *failure);
+
+/** A handle that is not open, for supply_error() and supply_close(). NULL: no memory. */
+SUPPLY_API supply_t *supply_filler_failed(const struct failure *failure);
+
+/** The header of the ring, in which the filler stores what a task stores in that of a mapped file. */
+SUPPLY_API struct mapped_file_header *supply_filler_header(supply_t *supply);
+
+/** The slot of the block that fill() stores `ahead` blocks after the next one. False: it is not free yet. */
+SUPPLY_API bool supply_filler_slot(supply_t *supply, uint64_t ahead, struct slot *slot);
+
+/** Stores the schema in the handle's header, once. Its entries are those of the pair, with "vz" as "z". */
+SUPPLY_API void supply_filler_set_schema(supply_t *supply, const struct schema_entry *entries, uint32_t count);
+
+/** SUPPLY_OK or _ARGUMENT (no open handle of this process). */
+SUPPLY_API supply_status_t supply_filler_inspect(const supply_t *pair, struct filler_pair *inspected);
+
+/**
+ * The schema by which the handle checks its blocks: *entries are the handle's own, valid until it is closed. *count is
+ * 0 if it is not known yet. SUPPLY_OK, or _CONTRACT, _MEMORY.
+ */
+SUPPLY_API supply_status_t supply_filler_schema(supply_t *supply, const struct schema_entry **entries, uint32_t *count,
+                                                struct failure *failure);
+
+/** From now on a filler reads the pair: supply_next() on it works, although the program must exchange its elements. */
+SUPPLY_API void supply_filler_claim(supply_t *pair);
+
+/**
+ * Tells Spark why the rank fails, as supply_abort() does. The blocks stay valid until the handle is closed. After
+ * SUPPLY_END_OF_DATA and SUPPLY_ERROR_SPARK nothing happens.
+ */
+SUPPLY_API void supply_filler_stop(supply_t *pair, const char *reason);
+
+/** The pair fails: supply_error() returns this text, and supply_next() this failure, or _ARGUMENT after an
+ * interruption. */
+SUPPLY_API void supply_filler_fail(supply_t *pair, const struct failure *failure);
+
+#endif

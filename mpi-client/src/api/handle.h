@@ -1,0 +1,129 @@
+/**
+ * The handle: supply_t. One thread at a time uses it; but any thread may release Arrow arrays of its blocks, so a lock
+ * covers what they change. Functions say which lock they need.
+ */
+#ifndef SUPPLY_HANDLE_H
+#define SUPPLY_HANDLE_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "block/block.h"
+#include "api/filler.h"
+#include "block/foreign_files.h"
+#include "pair/pair.h"
+#include "files/options.h"
+#include "supply.h"
+
+struct exports {
+    pthread_mutex_t lock; /**< of the pair's `held`, `exported`, `expected`, `released` */
+    uint32_t references;  /**< one of the handle, and one of each export; dropping the last unmaps the files */
+    supply_t *supply;     /**< NULL: it has been closed */
+    pid_t process;        /**< the opener: a forked child must not release the blocks of its parent */
+    struct exported_mappings mappings; /**< empty until the handle is closed */
+};
+
+/** NULL: no memory. */
+struct exports *supply_exports_new(supply_t *supply);
+
+/** True in the process that opened the handle. */
+bool supply_exports_are_mine(const struct exports *exports);
+
+/** Adds and drops a reference. */
+void supply_exports_add(struct exports *exports);
+void supply_exports_drop(struct exports *exports);
+
+/** The last structure of an export of that block is released. */
+void supply_exports_remove(struct exports *exports, uint64_t sequence);
+
+/** The handle is being closed: from now on only its own thread changes it. */
+void supply_exports_detach(struct exports *exports);
+
+/** The handle leaves its mappings to the exports that are not released; without any, they are unmapped. */
+void supply_exports_leave(struct exports *exports, const struct exported_mappings *mappings);
+
+/** The seven columns of a block of Datums. */
+struct datum_columns {
+    supply_column_t column[DATUM_COLUMNS];
+};
+
+struct supply {
+    bool is_open;
+    bool is_filled; /**< by the filler; false: by a task */
+    struct filler filler;
+    bool claimed;   /**< a filler reads this pair */
+    bool keep_ring; /**< a pending operation of the filler uses the ring's memory */
+    bool at_end_of_data;
+    bool at_end_of_epoch;     /**< the last call to receive returned SUPPLY_END_OF_EPOCH */
+    uint32_t epoch;           /**< of the last block received */
+    struct position consumed; /**< after everything that has been released */
+    struct pair pair;
+    struct blocks blocks;
+    struct exports *exports;
+    struct failure failure; /**< of the last call that failed */
+    struct failure broken;  /**< status not SUPPLY_OK: why nothing can be received any more */
+
+    int64_t last_wait;    /**< nanoseconds of the last wait of supply_next() */
+    int64_t quiet_since;  /**< time of the first SUPPLY_AGAIN in a row; 0: the last call returned something else */
+    int64_t task_left_at; /**< when a task last left; 0: none has */
+
+    /** supply_next_datum(): its block, and the next Datum in it. */
+    bool iterating;
+    supply_block_t iterated;
+    uint32_t next_datum;
+    struct datum_columns datum_columns;
+
+    supply_statistics_t statistics;
+};
+
+/** supply_open() with these settings; the handle takes them over. */
+supply_status_t supply_open_settings(supply_t *supply, struct settings *settings);
+
+/** In a forked child nobody takes the lock: a thread that does not exist there may hold it. */
+static inline void supply_lock(const supply_t *supply) {
+    if (supply_exports_are_mine(supply->exports)) pthread_mutex_lock(&supply->exports->lock);
+}
+static inline void supply_unlock(const supply_t *supply) {
+    if (supply_exports_are_mine(supply->exports)) pthread_mutex_unlock(&supply->exports->lock);
+}
+
+/** SUPPLY_OK; _ARGUMENT, with its text: the handle is not open, or this is a forked child of the process that opened
+ * it. For calls that change the pair. */
+supply_status_t supply_check_mine(supply_t *supply, const char *call);
+
+/** True if the program holds that block. */
+bool supply_holds(const supply_t *supply, uint64_t sequence);
+
+/** Releases a held block (C1, C2) and advances the position. */
+void supply_release_block(supply_t *supply, uint64_t sequence);
+
+/** The schema is known, from here on in supply->blocks. SUPPLY_OK, or _NO_SCHEMA, _CONTRACT, _MEMORY. */
+supply_status_t supply_schema_learn(supply_t *supply);
+
+/** Learns the schema, and checks that there is such a column. SUPPLY_OK, or the same, or _NO_COLUMN. */
+supply_status_t supply_schema_check_index(supply_t *supply, int index);
+
+/** Fails because offsets or views of a held block changed. SUPPLY_ERROR_CONTRACT. */
+supply_status_t supply_fail_by_changed_block(supply_t *supply);
+
+/** From now on an Arrow array holds the block, too. */
+void supply_begin_export(supply_t *supply, uint64_t sequence);
+
+/** R2 to R4 for one notification. Returns as supply_try_next(). SUPPLY_AGAIN: it is dropped. */
+supply_status_t supply_take(supply_t *supply, const struct notification *notification, supply_block_t *block);
+
+/** Fails because every slot is held. SUPPLY_AGAIN: one is not. advice: what else the user can do. */
+supply_status_t supply_check_credit(supply_t *supply, const char *advice);
+
+/** The pair from which the elements of a handle come; NULL: another process has opened it. */
+const struct pair *supply_filler_pair(const supply_t *supply);
+
+/** supply_receive() of a handle with a filler. */
+supply_status_t supply_filler_receive(supply_t *supply, supply_block_t *block, bool wait);
+
+/** R1 to R4: the next block. Returns as supply_next(); without `wait` as supply_try_next(). */
+supply_status_t supply_receive(supply_t *supply, supply_block_t *block, bool wait);
+
+#endif

@@ -1,0 +1,176 @@
+/**
+ * The functions of supply_result.h, except those that write columns (result_columns.c) and Arrow (result_arrow.c). One
+ * thread uses a result; it needs no lock of the pair that it was opened for.
+ */
+#include "api/result.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "files/result_names.h"
+
+static supply_status_t fail_for_good(supply_result_t *result) {
+    result->broken = result->failure;
+    return result->broken.status;
+}
+
+supply_status_t supply_result_fail(supply_result_t *result, supply_status_t status, const char *format, ...) {
+    const int error = errno;
+    char text[sizeof result->failure.text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    errno = error;
+    supply_fail(&result->failure, status, "%s: %s", result->name ? result->name : "result", text);
+    return status == SUPPLY_ERROR_ARGUMENT ? status : fail_for_good(result);
+}
+
+static supply_status_t set_texts(supply_result_t *result, const struct pair *pair, const char *name) {
+    result->pair_origin = strdup(pair->settings.files.mapped_file.origin);
+    if (asprintf(&result->name, "result '%s'", name) < 0) result->name = NULL;
+    if (result->name != NULL && result->pair_origin != NULL) return SUPPLY_OK;
+    return supply_fail(&result->failure, SUPPLY_ERROR_MEMORY, "out of memory");
+}
+
+static supply_status_t begin(supply_result_t *result, const struct pair *pair, const char *name) {
+    struct failure failure;
+    if (pair == NULL)
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                  "result '%s': a rank that feeders supply has no pair on its node, in whose folder "
+                                  "Spark finds results",
+                                  name);
+    supply_status_t status = set_texts(result, pair, name);
+    if (status != SUPPLY_OK) return status;
+    status = supply_block_writer_init(&result->writer, &result->schema, pair->settings.block_bytes, &failure);
+    if (status == SUPPLY_ERROR_CONFIG)
+        return supply_result_fail(result, status,
+                                  "%s: set a larger block= (and ring=) in mapped-files.conf, or write fewer columns",
+                                  failure.text);
+    if (status != SUPPLY_OK) return supply_result_fail(result, status, "%s", failure.text);
+    return supply_result_file_create(&result->file, pair, name, &result->schema, &result->failure);
+}
+
+supply_status_t supply_result_open_schema(supply_result_t **result, const supply_t *supply, const char *name,
+                                          struct schema *schema) {
+    (*result)->schema = *schema;
+    *schema = (struct schema){0};
+    const supply_status_t status = begin(*result, supply_filler_pair(supply), name);
+    (*result)->is_open = status == SUPPLY_OK;
+    return status;
+}
+
+static void free_memory(supply_result_t *result) {
+    supply_block_writer_free(&result->writer);
+    supply_schema_free(&result->schema);
+    free(result->name);
+    free(result->pair_origin);
+    free(result);
+}
+
+static void free_handle(supply_result_t *result) {
+    supply_result_file_close(&result->file);
+    free_memory(result);
+}
+
+static bool is_in_child(const supply_result_t *result) { return result->is_open && result->process != getpid(); }
+
+supply_status_t supply_result_check_open(supply_result_t *result) {
+    if (result == NULL || !result->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (is_in_child(result))
+        return supply_result_fail(result, SUPPLY_ERROR_ARGUMENT,
+                                  "process %d has opened it, from which this one was forked: write in that process",
+                                  (int)result->process);
+    if (result->broken.status != SUPPLY_OK) result->failure = result->broken;
+    return result->broken.status;
+}
+
+static supply_status_t write_block(supply_result_t *result) {
+    const int count = supply_block_writer_lay_out(&result->writer);
+    struct notification *notification = &result->writer.header->notification;
+    if (supply_result_file_write(&result->file, notification, result->writer.pieces, count, &result->failure) ==
+        SUPPLY_OK)
+        return SUPPLY_OK;
+    return fail_for_good(result);
+}
+
+/* Names the column that takes most of the row. */
+static supply_status_t fail_too_large(supply_result_t *result, const struct column_rows *rows, uint64_t row) {
+    const struct block_writer *writer = &result->writer;
+    uint32_t largest = 0;
+    for (uint32_t i = 1; i < result->schema.count; i++)
+        if (supply_block_writer_row_bytes(writer, i, rows, row) >
+            supply_block_writer_row_bytes(writer, largest, rows, row))
+            largest = i;
+    return supply_result_fail(
+        result, SUPPLY_ERROR_CONFIG,
+        "row %llu does not fit into a block of %zu bytes: its column '%s' has %llu bytes: set a larger "
+        "block= (and ring=) in mapped-files.conf (%s)",
+        (unsigned long long)result->rows, writer->block_bytes, result->schema.entries[largest].name,
+        (unsigned long long)supply_block_writer_row_bytes(writer, largest, rows, row), result->pair_origin);
+}
+
+supply_status_t supply_result_append(supply_result_t *result, const struct column_rows *rows, uint64_t count) {
+    struct block_writer *writer = &result->writer;
+    for (uint64_t from = 0; from < count;) {
+        const uint64_t end = from + supply_block_writer_fit(writer, rows, from, count);
+        if (end > from) {
+            if (!supply_block_writer_append(writer, rows, from, end))
+                return supply_result_fail(result, SUPPLY_ERROR_MEMORY, "out of memory");
+            result->rows += end - from;
+            from = end;
+        } else if (writer->rows == 0) {
+            return fail_too_large(result, rows, from);
+        } else {
+            const supply_status_t status = write_block(result);
+            if (status != SUPPLY_OK) return status;
+        }
+    }
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_result_seal(supply_result_t *result) {
+    supply_status_t status = supply_result_check_open(result);
+    if (status == SUPPLY_OK && result->writer.rows > 0) status = write_block(result);
+    if (status != SUPPLY_OK) return status;
+    if (supply_result_file_seal(&result->file, &result->failure) != SUPPLY_OK) return fail_for_good(result);
+    free_handle(result);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_result_abort(supply_result_t *result, const char *reason) {
+    if (result == NULL) return SUPPLY_OK;
+    if (is_in_child(result)) return supply_result_abandon_in_child(result);
+    if (reason == NULL) reason = "the rank did not say why";
+    const bool said = !result->is_open || supply_result_file_abort(&result->file, reason);
+    const int error = errno;
+    free_handle(result);
+    errno = error;
+    return said ? SUPPLY_OK : SUPPLY_ERROR_SYSTEM;
+}
+
+supply_status_t supply_result_abandon_in_child(supply_result_t *result) {
+    if (result == NULL) return SUPPLY_OK;
+    if (result->is_open && !is_in_child(result)) return SUPPLY_ERROR_ARGUMENT;
+    supply_result_file_abandon(&result->file);
+    free_memory(result);
+    return SUPPLY_OK;
+}
+
+uint64_t supply_result_rows(const supply_result_t *result) { return result != NULL ? result->rows : 0; }
+
+const char *supply_result_path(const supply_result_t *result) {
+    return result != NULL && result->is_open ? result->file.sealed.path : "";
+}
+
+const char *supply_result_error(const supply_result_t *result) {
+    if (result == NULL) return "out of memory, or supply_result_open() was given no place for the handle";
+    return result->failure.status == SUPPLY_OK ? "no failure" : result->failure.text;
+}
+
+int supply_result_error_errno(const supply_result_t *result) {
+    return result != NULL && result->failure.status != SUPPLY_OK ? result->failure.error : 0;
+}

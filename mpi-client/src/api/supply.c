@@ -1,0 +1,348 @@
+/**
+ * The functions of supply.h, except those of values and Datums (values.c) and of positions and counts (position.c).
+ * They check their arguments, and call what does the work.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/handle.h"
+#include "base/clock.h"
+#include "supply.h"
+
+#define TEXT(number) TEXT_OF(number)
+#define TEXT_OF(number) #number
+
+const char *supply_version(void) {
+    return TEXT(SUPPLY_VERSION_MAJOR) "." TEXT(SUPPLY_VERSION_MINOR) "." TEXT(SUPPLY_VERSION_PATCH);
+}
+
+const char *supply_contract_version(void) { return TEXT(VERSION_MAJOR) "." TEXT(VERSION_MINOR); }
+
+#define NAME_OF(status)                                                                                                \
+    case status:                                                                                                       \
+        return #status
+
+const char *supply_status_name(supply_status_t status) {
+    switch (status) {
+        NAME_OF(SUPPLY_OK);
+        NAME_OF(SUPPLY_END_OF_EPOCH);
+        NAME_OF(SUPPLY_END_OF_DATA);
+        NAME_OF(SUPPLY_AGAIN);
+        NAME_OF(SUPPLY_INTERRUPTED);
+        NAME_OF(SUPPLY_ERROR_ARGUMENT);
+        NAME_OF(SUPPLY_ERROR_CONFIG);
+        NAME_OF(SUPPLY_ERROR_IN_USE);
+        NAME_OF(SUPPLY_ERROR_NO_SPACE);
+        NAME_OF(SUPPLY_ERROR_SYSTEM);
+        NAME_OF(SUPPLY_ERROR_TIMEOUT);
+        NAME_OF(SUPPLY_ERROR_SPARK);
+        NAME_OF(SUPPLY_ERROR_CONTRACT);
+        NAME_OF(SUPPLY_ERROR_MEMORY);
+        NAME_OF(SUPPLY_ERROR_ALL_HELD);
+        NAME_OF(SUPPLY_ERROR_NO_COLUMN);
+        NAME_OF(SUPPLY_ERROR_NO_SCHEMA);
+    }
+    return "unknown status";
+}
+
+supply_status_t supply_schema_learn(supply_t *supply) {
+    const struct mapped_file_header *header = supply_mapped_header(&supply->pair.mapped_file);
+    const char *name = supply->pair.name;
+    if (supply->is_filled && header->schema_columns == 0) {
+        const supply_status_t status = supply->filler.learn_schema(supply->filler.context, &supply->failure);
+        if (status != SUPPLY_OK) return status;
+    }
+    if (supply->blocks.schema.count == 0 && __atomic_load_n(&header->schema_columns, __ATOMIC_ACQUIRE) == 0)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_NO_SCHEMA,
+                           "%s: the columns are not known yet: no Spark task has attached", name);
+    const supply_status_t status = supply_blocks_learn_schema(&supply->blocks, &supply->pair, &supply->failure);
+    if (status != SUPPLY_ERROR_CONTRACT) return status;
+    return supply_fail(&supply->failure, status, "%s: the task broke the contract: %s", name, supply->failure.text);
+}
+
+supply_status_t supply_open_settings(supply_t *supply, struct settings *settings) {
+    supply_status_t status = supply_pair_open(&supply->pair, settings, &supply->failure);
+    if (status != SUPPLY_OK) return status;
+    supply->is_open = true;
+    supply->consumed = supply->pair.settings.start;
+    supply->exports = supply_exports_new(supply);
+    if (supply->exports == NULL) return supply_fail(&supply->failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return supply_blocks_allocate(&supply->blocks, &supply->pair, &supply->failure);
+}
+
+/* The mapping stays until the last Arrow array is released. False and errno: a file is still there. */
+static bool close_pair(supply_t *supply) {
+    if (!supply->is_open) return true;
+    struct mapped_file *mapped = &supply->pair.mapped_file;
+    /* A ring that a pending operation uses is never unmapped: the foreign files, if any, take its place in the list. */
+    struct exported_mappings mappings = {.list[0] = {mapped->address, mapped->bytes},
+                                         .count = supply->keep_ring ? 0 : 1};
+    supply_foreign_files_close(&supply->blocks.foreign_files, &mappings);
+    if (supply->exports != NULL || supply->keep_ring) mapped->address = NULL;
+    const bool gone = supply_pair_close(&supply->pair);
+    if (supply->exports != NULL) supply_exports_leave(supply->exports, &mappings);
+    supply->exports = NULL;
+    supply->is_open = false;
+    return gone;
+}
+
+supply_status_t supply_open(supply_t **supply, const supply_options_t *options) {
+    if (supply == NULL) return SUPPLY_ERROR_ARGUMENT;
+    *supply = calloc(1, sizeof **supply);
+    if (*supply == NULL) return SUPPLY_ERROR_MEMORY;
+    struct settings settings;
+    supply_status_t status = supply_settings(options, &settings, &(*supply)->failure);
+    if (status == SUPPLY_OK) status = supply_open_settings(*supply, &settings);
+    supply_settings_free(&settings);
+    if (status != SUPPLY_OK) close_pair(*supply);
+    return status;
+}
+
+static void free_handle(supply_t *supply) {
+    supply_blocks_free(&supply->blocks);
+    free(supply);
+}
+
+static supply_status_t close_and_free(supply_t *supply, supply_status_t status) {
+    int error = errno;
+    if (!close_pair(supply) && status == SUPPLY_OK) {
+        status = SUPPLY_ERROR_SYSTEM;
+        error = errno;
+    }
+    free_handle(supply);
+    errno = error;
+    return status;
+}
+
+static bool ended_by_timeout(const supply_t *supply) { return supply->failure.status == SUPPLY_ERROR_TIMEOUT; }
+
+/* Why the rank stops before the end of data. */
+static void early_reason(const supply_t *supply, char *reason, size_t bytes) {
+    const int rank = supply->pair.settings.rank;
+    if (supply->broken.status != SUPPLY_OK || ended_by_timeout(supply))
+        snprintf(reason, bytes, "rank %d failed: %s", rank,
+                 supply->broken.status != SUPPLY_OK ? supply->broken.text : supply->failure.text);
+    else
+        snprintf(reason, bytes, "rank %d closed its pair before the end of data (epoch %u, sequence %" PRIu64 ")", rank,
+                 supply->epoch, supply->pair.expected);
+}
+
+static supply_status_t leave_pair(supply_t *supply, double seconds) {
+    if (supply->at_end_of_data) return supply_pair_await_end(&supply->pair, seconds);
+    char reason[sizeof supply->failure.text + 64];
+    early_reason(supply, reason, sizeof reason);
+    if (supply->broken.status != SUPPLY_ERROR_SPARK) supply_pair_stop(&supply->pair, reason);
+    return SUPPLY_OK;
+}
+
+static supply_status_t leave_filler(supply_t *supply, double seconds) {
+    char reason[sizeof supply->failure.text + 64];
+    early_reason(supply, reason, sizeof reason);
+    return supply->filler.close(supply->filler.context, seconds, supply->at_end_of_data ? NULL : reason,
+                                &supply->keep_ring);
+}
+
+static bool is_in_child(const supply_t *supply) { return supply->is_open && !supply_exports_are_mine(supply->exports); }
+
+supply_status_t supply_check_mine(supply_t *supply, const char *call) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (!is_in_child(supply)) return SUPPLY_OK;
+    return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
+                       "%s: %s was opened by process %d, from which this one was forked: read in that process, or let "
+                       "this one open a pair of its own",
+                       call, supply->pair.name, (int)supply->exports->process);
+}
+
+supply_status_t supply_close_within(supply_t *supply, double seconds) {
+    if (supply == NULL) return SUPPLY_OK;
+    if (is_in_child(supply)) return supply_abandon_in_child(supply);
+    supply_status_t status = SUPPLY_OK;
+    if (supply->is_open) {
+        supply_exports_detach(supply->exports);
+        const double limit = seconds > 0 ? seconds : 0;
+        status = supply->is_filled ? leave_filler(supply, limit) : leave_pair(supply, limit);
+    }
+    return status > SUPPLY_OK ? status : close_and_free(supply, status);
+}
+
+supply_status_t supply_close(supply_t *supply) { return supply_close_within(supply, INFINITY); }
+
+supply_status_t supply_abort(supply_t *supply, const char *reason) {
+    if (supply == NULL) return SUPPLY_OK;
+    if (is_in_child(supply)) return supply_abandon_in_child(supply);
+    if (supply->is_open) {
+        supply_exports_detach(supply->exports);
+        if (supply->is_filled)
+            supply->filler.abort(supply->filler.context, reason, &supply->keep_ring);
+        else if (supply->at_end_of_data)
+            supply_pair_release_all(&supply->pair);
+        else
+            supply_pair_stop(&supply->pair, reason ? reason : "the rank failed and did not say why");
+    }
+    return close_and_free(supply, SUPPLY_OK);
+}
+
+supply_status_t supply_abandon_in_child(supply_t *supply) {
+    if (supply == NULL) return SUPPLY_OK;
+    if (supply->is_open) {
+        if (supply_exports_are_mine(supply->exports)) return SUPPLY_ERROR_ARGUMENT;
+        /* For streams of the handle. Without the lock: a thread that does not exist here may hold it. */
+        supply->exports->supply = NULL;
+        supply_exports_drop(supply->exports);
+        supply_foreign_files_abandon(&supply->blocks.foreign_files);
+        if (supply->is_filled) supply->filler.abandon(supply->filler.context);
+        supply_pair_abandon(&supply->pair);
+    }
+    free_handle(supply);
+    return SUPPLY_OK;
+}
+
+const char *supply_error(const supply_t *supply) {
+    if (supply == NULL) return "out of memory, or supply_open() was given no place for the handle";
+    if (supply->failure.status == SUPPLY_OK) return "no failure";
+    return supply->failure.text;
+}
+
+int supply_error_errno(const supply_t *supply) {
+    return supply != NULL && supply->failure.status != SUPPLY_OK ? supply->failure.error : 0;
+}
+
+static supply_status_t next(supply_t *supply, supply_block_t *block, size_t struct_bytes, bool wait) {
+    const supply_status_t mine = supply_check_mine(supply, wait ? "supply_next" : "supply_try_next");
+    if (mine != SUPPLY_OK) return mine;
+    if (block == NULL)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_next: block must not be NULL");
+    if (supply->iterating)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
+                           "supply_next: supply_next_datum() is in the middle of a block: call one or the other within "
+                           "an epoch");
+    supply_block_t received;
+    const supply_status_t status = supply_receive(supply, &received, wait);
+    if (status == SUPPLY_OK || status == SUPPLY_END_OF_EPOCH)
+        supply_copy_sized(block, struct_bytes, &received, sizeof received);
+    return status;
+}
+
+supply_status_t supply_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes) {
+    return next(supply, block, struct_bytes, true);
+}
+
+supply_status_t supply_try_next_sized(supply_t *supply, supply_block_t *block, size_t struct_bytes) {
+    return next(supply, block, struct_bytes, false);
+}
+
+supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
+    const supply_status_t mine = supply_check_mine(supply, "supply_release");
+    if (mine != SUPPLY_OK) return mine;
+    if (block == NULL || !supply_holds(supply, block->sequence))
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_release: %s",
+                           block == NULL ? "block must not be NULL" : "the block is not held: it has been released");
+    if (supply->iterating && block->sequence == supply->iterated.sequence)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT,
+                           "supply_release: supply_next_datum() releases its blocks by itself");
+    supply_release_block(supply, block->sequence);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_await_release(supply_t *supply) {
+    const supply_status_t status = supply_check_mine(supply, "supply_await_release");
+    if (status != SUPPLY_OK) return status;
+    const struct settings *settings = &supply->pair.settings;
+    const int64_t since = supply_clock_now();
+    while (supply_check_credit(supply, "") == SUPPLY_ERROR_ALL_HELD) {
+        if (supply_is_interrupted(settings)) return SUPPLY_INTERRUPTED;
+        if (supply_clock_now() - since >= (int64_t)(settings->timeout * NANOSECONDS)) {
+            supply_lock(supply);
+            const uint64_t held = supply->pair.released;
+            supply_unlock(supply);
+            return supply_fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
+                               "%s: no thread has released block %" PRIu64 " for %g s (--timeout / SUPPLY_TIMEOUT)",
+                               supply->pair.name, held, settings->timeout);
+        }
+        supply_poll_pause(since);
+    }
+    supply->failure.status = SUPPLY_OK;
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_schema_check_index(supply_t *supply, int index) {
+    supply_status_t status = supply_schema_learn(supply);
+    if (status == SUPPLY_OK && (index < 0 || (uint32_t)index >= supply->blocks.schema.count))
+        status = supply_fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column %d among %u",
+                             supply->pair.name, index, supply->blocks.schema.count);
+    return status;
+}
+
+int supply_column_count(supply_t *supply) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    const supply_status_t status = supply_schema_learn(supply);
+    return status == SUPPLY_OK ? (int)supply->blocks.schema.count : (int)status;
+}
+
+int supply_column_index(supply_t *supply, const char *name) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (name == NULL)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column_index: name must not be NULL");
+    const supply_status_t status = supply_schema_learn(supply);
+    if (status != SUPPLY_OK) return status;
+    const int index = supply_schema_index(&supply->blocks.schema, name);
+    if (index >= 0) return index;
+    return supply_fail(&supply->failure, SUPPLY_ERROR_NO_COLUMN, "%s: there is no column '%s' among %u",
+                       supply->pair.name, name, supply->blocks.schema.count);
+}
+
+supply_status_t supply_field_sized(supply_t *supply, int index, supply_field_t *field, size_t struct_bytes) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (field == NULL)
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_field: field must not be NULL");
+    const supply_status_t status = supply_schema_check_index(supply, index);
+    if (status != SUPPLY_OK) return status;
+    const struct schema_entry *entry = &supply->blocks.schema.entries[index];
+    const supply_field_t known = {
+        .name = entry->name,
+        .format = entry->format,
+        .child_format = entry->child_format,
+        .nullable = (entry->flags & COLUMN_NULLABLE) != 0,
+    };
+    supply_copy_sized(field, struct_bytes, &known, sizeof known);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_column_sized(supply_t *supply, const supply_block_t *block, int index, supply_column_t *column,
+                                    size_t struct_bytes) {
+    if (supply == NULL || !supply->is_open) return SUPPLY_ERROR_ARGUMENT;
+    if (block == NULL || column == NULL || !supply_holds(supply, block->sequence))
+        return supply_fail(&supply->failure, SUPPLY_ERROR_ARGUMENT, "supply_column: %s",
+                           block == NULL || column == NULL ? "block and column must not be NULL"
+                                                           : "the block is not held: it has been released");
+    supply_column_t known;
+    supply_status_t status = supply_schema_check_index(supply, index);
+    if (status == SUPPLY_OK)
+        status = supply_block_column(&supply->blocks, &supply->pair,
+                                     supply_blocks_at(&supply->blocks, &supply->pair, block->sequence), (uint32_t)index,
+                                     &known, &supply->failure);
+    if (status == SUPPLY_OK) supply_copy_sized(column, struct_bytes, &known, sizeof known);
+    return status;
+}
+
+int supply_fd(const supply_t *supply) {
+    return supply != NULL && supply->is_open ? supply->pair.notification_pipe.fd : -1;
+}
+
+double supply_timeout(const supply_t *supply) {
+    return supply != NULL && supply->is_open ? supply->pair.settings.timeout : 0;
+}
+
+const void *supply_mapping(const supply_t *supply, size_t *bytes) {
+    bool is_open = supply != NULL && supply->is_open;
+    if (bytes != NULL) *bytes = is_open ? supply->pair.mapped_file.bytes : 0;
+    return is_open ? supply->pair.mapped_file.address : NULL;
+}
+
+void supply_get_statistics_sized(const supply_t *supply, supply_statistics_t *statistics, size_t struct_bytes) {
+    const supply_statistics_t none = {0};
+    supply_copy_sized(statistics, struct_bytes, supply != NULL ? &supply->statistics : &none, sizeof none);
+}

@@ -1,0 +1,334 @@
+/**
+ * R3: checks a notification, its block and each column, in the ring or in a resident file, and keeps what it has
+ * checked in this process's own memory. It runs in the thread that receives, without the lock, because it may wait for
+ * a disk.
+ */
+#include "block/block.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "block/schema.h"
+#include "pair/ring.h"
+
+struct check {
+    const struct block *block;
+    const struct schema_entry *entry;
+    uint32_t buffers_offset; /* where the first buffer may begin */
+    struct failure *failure;
+};
+
+static supply_status_t fail(const struct check *check, const char *field, uint64_t is, const char *must, uint64_t be) {
+    return supply_fail(check->failure, SUPPLY_ERROR_CONTRACT, "column '%s': %s is %" PRIu64 ", must be %s %" PRIu64,
+                       check->entry->name, field, is, must, be);
+}
+
+static supply_status_t check_place(const struct check *check, const char *field, uint32_t offset, uint32_t bytes) {
+    uint64_t size = check->block->notification.size;
+    if (offset % BUFFER_ALIGNMENT != 0) return fail(check, field, offset, "a multiple of", BUFFER_ALIGNMENT);
+    /* Nobody reads an empty buffer: its offset does not matter. */
+    if (bytes > 0 && offset < check->buffers_offset)
+        return fail(check, field, offset, "at least", check->buffers_offset);
+    if (offset > size || bytes > size - offset)
+        return fail(check, field, offset, "with its bytes within the block's size of", size);
+    return SUPPLY_OK;
+}
+
+static supply_status_t check_validity(const struct check *check, const struct block_column *column) {
+    uint32_t elements = check->block->notification.element_count;
+    uint32_t bitmap_bytes = elements / 8 + (elements % 8 != 0);
+    if (column->validity_bytes == 0) {
+        if (column->null_count != 0) return fail(check, "null_count", column->null_count, "without a bitmap", 0);
+        return SUPPLY_OK;
+    }
+    if (column->validity_bytes != bitmap_bytes)
+        return fail(check, "validity_bytes", column->validity_bytes, "0 or", bitmap_bytes);
+    if (column->null_count > elements) return fail(check, "null_count", column->null_count, "at most", elements);
+    return check_place(check, "validity_offset", column->validity_offset, column->validity_bytes);
+}
+
+static supply_status_t check_offsets(const struct check *check, const struct block_column *column) {
+    uint64_t elements = check->block->notification.element_count;
+    if (column->offsets_bytes != (elements + 1) * sizeof(int32_t))
+        return fail(check, "offsets_bytes", column->offsets_bytes, "exactly", (elements + 1) * sizeof(int32_t));
+    supply_status_t status = check_place(check, "offsets_offset", column->offsets_offset, column->offsets_bytes);
+    if (status != SUPPLY_OK) return status;
+
+    const int32_t *offsets = (const int32_t *)(check->block->address + column->offsets_offset);
+    int32_t before = 0;
+    bool decreasing = false;
+    for (uint64_t i = 0; i <= elements; i++) {
+        int32_t offset = offsets[i];
+        decreasing |= offset < before;
+        before = offset;
+    }
+    if (decreasing)
+        return supply_fail(check->failure, SUPPLY_ERROR_CONTRACT,
+                           "column '%s': offsets must begin at 0 or above and never decrease", check->entry->name);
+    if ((uint32_t)before != column->data_bytes)
+        return fail(check, "the last of its offsets", (uint32_t)before, "data_bytes, which is", column->data_bytes);
+    return SUPPLY_OK;
+}
+
+static supply_status_t check_data_bytes(const struct check *check, const struct block_column *column,
+                                        uint64_t expected) {
+    if (column->data_bytes != expected) return fail(check, "data_bytes", column->data_bytes, "exactly", expected);
+    return SUPPLY_OK;
+}
+
+static supply_status_t check_fixed(const struct check *check, const struct block_column *column, uint64_t expected) {
+    if (column->offsets_bytes != 0) return fail(check, "offsets_bytes", column->offsets_bytes, "for this format", 0);
+    return check_data_bytes(check, column, expected);
+}
+
+/* Where the windows and views are; supply_block_views_check() checks what they say. */
+static supply_status_t check_windows(const struct check *check, const struct block_column *column) {
+    if (column->offsets_bytes % sizeof(struct window) != 0)
+        return fail(check, "offsets_bytes", column->offsets_bytes, "a multiple of", sizeof(struct window));
+    supply_status_t status = check_place(check, "offsets_offset", column->offsets_offset, column->offsets_bytes);
+    if (status != SUPPLY_OK) return status;
+    return check_data_bytes(check, column, check->block->notification.element_count * sizeof(struct view));
+}
+
+/* SUPPLY_OK, or _CONTRACT with the wrong field. */
+static supply_status_t supply_block_column_check(const struct block *block, const struct block_column *column,
+                                                 const struct schema_entry *entry, uint32_t buffers_offset,
+                                                 struct failure *failure) {
+    const struct check check = {block, entry, buffers_offset, failure};
+    const uint64_t elements = block->notification.element_count;
+    const struct format format = supply_schema_format(entry);
+    supply_status_t status = SUPPLY_OK;
+    switch (format.layout) {
+        /* supply_column() refuses this column by name. The other columns stay readable. */
+        case FORMAT_UNKNOWN:
+            return SUPPLY_OK;
+        case FORMAT_BITS:
+            status = check_fixed(&check, column, elements / 8 + (elements % 8 != 0));
+            break;
+        case FORMAT_FIXED:
+            status = check_fixed(&check, column, elements * format.bytes);
+            break;
+        case FORMAT_VARIABLE:
+            status = check_offsets(&check, column);
+            break;
+        case FORMAT_VIEWS:
+            status = check_windows(&check, column);
+            break;
+    }
+    if (status == SUPPLY_OK) status = check_validity(&check, column);
+    if (status == SUPPLY_OK) status = check_place(&check, "data_offset", column->data_offset, column->data_bytes);
+    return status;
+}
+
+supply_status_t supply_blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
+    *blocks = (struct blocks){.foreign_files.group = pair->settings.group};
+    blocks->slots = calloc(pair->settings.block_count, sizeof *blocks->slots);
+    return blocks->slots ? SUPPLY_OK : supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", pair->name);
+}
+
+void supply_blocks_free(struct blocks *blocks) {
+    for (size_t i = 0; i < blocks->windows_count; i++) free(blocks->windows[i].list);
+    supply_schema_free(&blocks->schema);
+    free(blocks->windows);
+    free(blocks->columns);
+    free(blocks->slots);
+    *blocks = (struct blocks){0};
+}
+
+static bool has_views(const struct schema *schema) {
+    for (uint32_t i = 0; i < schema->count; i++)
+        if (supply_schema_format(&schema->entries[i]).layout == FORMAT_VIEWS) return true;
+    return false;
+}
+
+/* What was allocated before a failure is freed with the blocks. */
+static bool allocate_columns(struct blocks *blocks, uint32_t block_count, const struct schema *schema) {
+    const size_t count = (size_t)block_count * schema->count;
+    free(blocks->columns);
+    blocks->columns = calloc(count, sizeof *blocks->columns);
+    if (blocks->columns == NULL) return false;
+    if (has_views(schema)) {
+        blocks->windows = calloc(count, sizeof *blocks->windows);
+        if (blocks->windows == NULL) return false;
+        blocks->windows_count = count;
+    }
+    for (uint32_t i = 0; i < block_count; i++) {
+        blocks->slots[i].columns = blocks->columns + (size_t)i * schema->count;
+        blocks->slots[i].windows = blocks->windows ? blocks->windows + (size_t)i * schema->count : NULL;
+    }
+    return true;
+}
+
+supply_status_t supply_blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure) {
+    if (blocks->schema.count != 0) return SUPPLY_OK;
+    struct schema schema;
+    supply_status_t status = supply_schema_read(&schema, supply_mapped_header(&pair->mapped_file), failure);
+    if (status != SUPPLY_OK) return status;
+    if (!allocate_columns(blocks, pair->settings.block_count, &schema)) {
+        supply_schema_free(&schema);
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "%s: out of memory", pair->name);
+    }
+    blocks->schema = schema;
+    return SUPPLY_OK;
+}
+
+static supply_status_t check_notification(const struct pair *pair, const struct notification *notification,
+                                          uint64_t released, struct failure *failure) {
+    const uint64_t most = released + pair->settings.block_count;
+    if (notification->sequence != pair->expected)
+        return supply_fail_by_number(failure, "notification.sequence", notification->sequence, "the next,",
+                                     pair->expected);
+    uint64_t published = __atomic_load_n(&supply_mapped_header(&pair->mapped_file)->published, __ATOMIC_ACQUIRE);
+    if (published <= notification->sequence)
+        return supply_fail_by_number(failure, "published", published, "above notification.sequence, which is",
+                                     notification->sequence);
+    if (published > most)
+        return supply_fail_by_number(failure, "published", published, "at most released + block_count, which is", most);
+    if (notification->size < sizeof(struct block_header))
+        return supply_fail_by_number(failure, "notification.size", notification->size, "at least",
+                                     sizeof(struct block_header));
+    bool is_block = notification->kind == NOTIFICATION_BLOCK;
+    if (is_block && notification->element_count == 0)
+        return supply_fail_by_number(failure, "notification.element_count", 0, "at least", 1);
+    if (!is_block && notification->element_count != 0)
+        return supply_fail_by_number(failure, "notification.element_count", notification->element_count, "at an end,",
+                                     0);
+    if (!is_block && notification->file != 0)
+        return supply_fail_by_number(failure, "notification.file", notification->file, "at an end,", 0);
+    return SUPPLY_OK;
+}
+
+/* The resident file that the notification names, checked when it is named first. */
+static supply_status_t find_file(struct blocks *blocks, const struct pair *pair, uint32_t number,
+                                 const struct resident_file **found, struct failure *failure) {
+    const struct foreign_file_mapping *mapping;
+    supply_status_t status = supply_foreign_files_find(&blocks->foreign_files, supply_mapped_header(&pair->mapped_file),
+                                                       number, &supply_foreign_blocks, &mapping, failure);
+    if (status == SUPPLY_OK) status = supply_blocks_learn_schema(blocks, pair, failure);
+    if (status != SUPPLY_OK) return status;
+    struct resident_file *file = &blocks->resident_files[number - 1];
+    if (file->mapping == NULL) status = supply_resident_file_open(file, mapping, pair, &blocks->schema, failure);
+    *found = file;
+    return status;
+}
+
+/* Where the block lies, after the checks of its place: in the ring, or in a resident file. */
+static supply_status_t find_block(struct blocks *blocks, const struct pair *pair,
+                                  const struct notification *notification, const uint8_t **address,
+                                  struct failure *failure) {
+    supply_status_t status = supply_ring_block_check(pair, notification, failure);
+    if (status == SUPPLY_OK) status = supply_foreign_files_check(&blocks->foreign_files, failure);
+    if (status != SUPPLY_OK) return status;
+    if (notification->file == 0) {
+        *address = pair->mapped_file.address + notification->offset;
+        return SUPPLY_OK;
+    }
+    const struct resident_file *file;
+    status = find_file(blocks, pair, notification->file, &file, failure);
+    if (status == SUPPLY_OK) status = supply_resident_file_check_block(file, notification, failure);
+    if (status == SUPPLY_OK) *address = file->mapping->address + notification->offset;
+    return status;
+}
+
+static supply_status_t check_views(struct blocks *blocks, const struct pair *pair, struct block *block, uint32_t index,
+                                   struct failure *failure) {
+    const struct block_column *column = &block->columns[index];
+    const struct block_views views = {
+        .windows = (const struct window *)(block->address + column->offsets_offset),
+        .views = (const struct view *)(block->address + column->data_offset),
+        .window_count = column->offsets_bytes / (uint32_t)sizeof(struct window),
+        .element_count = block->notification.element_count,
+    };
+    supply_status_t status = supply_block_views_check(&block->windows[index], &views, &blocks->foreign_files,
+                                                      supply_mapped_header(&pair->mapped_file), failure);
+    if (status == SUPPLY_ERROR_CONTRACT)
+        supply_fail(failure, status, "column '%s': %s", blocks->schema.entries[index].name, failure->text);
+    if (status == SUPPLY_ERROR_MEMORY) supply_fail(failure, status, "%s: %s", pair->name, failure->text);
+    return status;
+}
+
+static supply_status_t check_columns(struct blocks *blocks, const struct pair *pair, struct block *block,
+                                     uint32_t column_count, struct failure *failure) {
+    supply_status_t status = supply_blocks_learn_schema(blocks, pair, failure);
+    if (status != SUPPLY_OK) return status;
+    const struct schema *schema = &blocks->schema;
+    if (column_count != schema->count)
+        return supply_fail_by_number(failure, "block_header.column_count", column_count, "that of the schema,",
+                                     schema->count);
+    size_t table_bytes = schema->count * sizeof *block->columns;
+    const size_t buffers_offset = supply_block_header_bytes(schema->count);
+    if (block->notification.size < buffers_offset)
+        return supply_fail_by_number(failure, "notification.size", block->notification.size,
+                                     "at least, with its columns,", buffers_offset);
+    memcpy(block->columns, block->address + sizeof(struct block_header), table_bytes);
+    for (uint32_t i = 0; i < schema->count && status == SUPPLY_OK; i++) {
+        status = supply_block_column_check(block, &block->columns[i], &schema->entries[i], (uint32_t)buffers_offset,
+                                           failure);
+        if (status == SUPPLY_OK && supply_schema_format(&schema->entries[i]).layout == FORMAT_VIEWS)
+            status = check_views(blocks, pair, block, i, failure);
+    }
+    return status;
+}
+
+static supply_status_t check(struct blocks *blocks, const struct pair *pair, const struct notification *notification,
+                             uint64_t released, struct failure *failure) {
+    struct block *block = &blocks->slots[notification->sequence % pair->settings.block_count];
+    supply_status_t status = check_notification(pair, notification, released, failure);
+    if (status == SUPPLY_OK) status = find_block(blocks, pair, notification, &block->address, failure);
+    if (status != SUPPLY_OK) return status;
+    block->notification = *notification;
+    struct block_header header;
+    memcpy(&header, block->address, sizeof header);
+    block->referenced_bytes = header.referenced_bytes;
+    if (notification->kind == NOTIFICATION_BLOCK)
+        return check_columns(blocks, pair, block, header.column_count, failure);
+    if (header.column_count != 0)
+        return supply_fail_by_number(failure, "block_header.column_count", header.column_count, "at an end,", 0);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_block_check(struct blocks *blocks, const struct pair *pair,
+                                   const struct notification *notification, uint64_t released,
+                                   struct failure *failure) {
+    supply_status_t status = check(blocks, pair, notification, released, failure);
+    if (status == SUPPLY_OK) supply_read_ahead(blocks, pair, notification);
+    if (status == SUPPLY_ERROR_CONTRACT)
+        supply_fail(failure, status, "%s: the task broke the contract in block %" PRIu64 ": %s", pair->name,
+                    pair->expected, failure->text);
+    if (status == SUPPLY_ERROR_SYSTEM) {
+        /* supply_fail() takes it from there. */
+        errno = failure->error;
+        supply_fail(failure, status, "%s: %s", pair->name, failure->text);
+    }
+    return status;
+}
+
+supply_status_t supply_block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
+                                    uint32_t index, supply_column_t *column, struct failure *failure) {
+    const struct schema_entry *entry = &blocks->schema.entries[index];
+    const struct block_column *from = &block->columns[index];
+    struct format format = supply_schema_format(entry);
+    if (format.layout == FORMAT_UNKNOWN)
+        return supply_fail(failure, SUPPLY_ERROR_CONTRACT,
+                           "%s: column '%s' has format '%s', which libsupply %s (contract %s) does not know: a newer "
+                           "one may",
+                           pair->name, entry->name, entry->format, supply_version(), supply_contract_version());
+    *column = (supply_column_t){
+        .name = entry->name,
+        .format = entry->format,
+        .element_count = block->notification.element_count,
+        .null_count = from->null_count,
+        .validity = from->validity_bytes ? block->address + from->validity_offset : NULL,
+        .offsets = format.layout == FORMAT_VARIABLE ? (const int32_t *)(block->address + from->offsets_offset) : NULL,
+        .data = block->address + from->data_offset,
+        .data_bytes = from->data_bytes,
+        .child_format = entry->child_format,
+    };
+    if (format.layout != FORMAT_VIEWS) return SUPPLY_OK;
+    column->views = column->data;
+    column->windows = block->windows[index].list;
+    column->window_count = block->windows[index].count;
+    return SUPPLY_OK;
+}

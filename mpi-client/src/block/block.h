@@ -1,0 +1,58 @@
+/** R3: checks a block before the program reads it. What is checked is copied first: the task may change its memory. */
+#ifndef SUPPLY_BLOCK_H
+#define SUPPLY_BLOCK_H
+
+#include "block/foreign_files.h"
+#include "pair/pair.h"
+#include "block/resident_file.h"
+#include "block/schema.h"
+
+/** The checked description of the block in one slot, in this process's own memory. */
+struct block {
+    struct notification notification;
+    const uint8_t *address;
+    struct block_column *columns;  /**< schema.count of them, if the kind of the notification is BLOCK */
+    struct block_windows *windows; /**< as many; NULL: no column has views */
+    uint32_t referenced_bytes;     /**< in foreign files */
+};
+
+/** The blocks of a ring, one for each slot, and their schema. */
+struct blocks {
+    struct schema schema;
+    struct block *slots;
+    struct block_column *columns;
+    struct block_windows *windows; /**< NULL: no column has views */
+    size_t windows_count;
+    struct foreign_files foreign_files;
+    struct resident_file resident_files[FOREIGN_FILES_MAX]; /**< those of foreign_files that are block files */
+};
+
+/** SUPPLY_OK, or _MEMORY. Free *blocks with supply_blocks_free(). */
+supply_status_t supply_blocks_allocate(struct blocks *blocks, const struct pair *pair, struct failure *failure);
+void supply_blocks_free(struct blocks *blocks);
+
+/** Reads the schema if it is not known yet. SUPPLY_OK, or _CONTRACT, _MEMORY. */
+supply_status_t supply_blocks_learn_schema(struct blocks *blocks, const struct pair *pair, struct failure *failure);
+
+static inline const struct block *supply_blocks_at(const struct blocks *blocks, const struct pair *pair,
+                                                   uint64_t sequence) {
+    return &blocks->slots[sequence % pair->settings.block_count];
+}
+
+/**
+ * Checks a notification of the expected sequence number and its block, and fills in the struct block of the slot. May
+ * wait for a lease, or for a disk: so without the lock. released: of the pair, read with the lock.
+ * SUPPLY_OK, or _CONTRACT with the wrong field, _SYSTEM with the foreign file that cannot be read or has changed,
+ * _MEMORY. The text names the pair.
+ */
+supply_status_t supply_block_check(struct blocks *blocks, const struct pair *pair,
+                                   const struct notification *notification, uint64_t released, struct failure *failure);
+
+/** Has the kernel read the next published block of a resident file, unless it follows the received one there. */
+void supply_read_ahead(const struct blocks *blocks, const struct pair *pair, const struct notification *received);
+
+/** One column of a checked block. SUPPLY_OK, or _CONTRACT if its format is not known. */
+supply_status_t supply_block_column(const struct blocks *blocks, const struct pair *pair, const struct block *block,
+                                    uint32_t index, supply_column_t *column, struct failure *failure);
+
+#endif

@@ -1,0 +1,250 @@
+/**
+ * Stages rows of a result in memory that is reused, and lays them out as a block. The rows were checked before
+ * (api/result_columns.c).
+ */
+#include "block/block_writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "block/schema.h"
+
+#define CAPACITY_MIN ((size_t)4096)
+
+/* Space for `count` more bytes, which count as written. NULL: no memory. */
+static uint8_t *supply_buffer_reserve(struct column_buffer *buffer, size_t count) {
+    if (count > buffer->capacity - buffer->size || buffer->bytes == NULL) {
+        size_t capacity = 2 * buffer->capacity;
+        if (capacity < buffer->size + count) capacity = buffer->size + count;
+        if (capacity < CAPACITY_MIN) capacity = CAPACITY_MIN;
+        uint8_t *grown = realloc(buffer->bytes, capacity);
+        if (grown == NULL) return NULL;
+        buffer->bytes = grown;
+        buffer->capacity = capacity;
+    }
+    uint8_t *space = buffer->bytes + buffer->size;
+    buffer->size += count;
+    return space;
+}
+
+/* At most eight bits from `first` on, in the low bits of the result. Reads no byte that has none of them. */
+static uint8_t few_bits(const uint8_t *bits, uint64_t first, unsigned count) {
+    const unsigned shift = first % 8;
+    unsigned value = bits[first / 8] >> shift;
+    if (shift + count > 8) value |= (unsigned)bits[first / 8 + 1] << (8 - shift);
+    return (uint8_t)(value & (0xFFu >> (8 - count)));
+}
+
+/* Appends bits `first` to `first + count - 1` of a bitmap, after `size` bits. NULL: ones. False: no memory. */
+static bool supply_buffer_append_bits(struct column_buffer *buffer, uint64_t size, const uint8_t *bits, uint64_t first,
+                                      uint64_t count) {
+    if (supply_buffer_reserve(buffer, supply_bitmap_bytes(size + count) - buffer->size) == NULL) return false;
+    if (size % 8 == 0 && (bits == NULL || first % 8 == 0)) {
+        const size_t whole = (size_t)(count / 8);
+        if (bits == NULL)
+            memset(&buffer->bytes[size / 8], 0xFF, whole);
+        else if (whole > 0)
+            memcpy(&buffer->bytes[size / 8], &bits[first / 8], whole);
+        size += 8 * whole;
+        first += 8 * whole;
+        count -= 8 * whole;
+    }
+    while (count > 0) {
+        const unsigned shift = size % 8, space = 8 - shift, step = count < space ? (unsigned)count : space;
+        const uint8_t value = bits == NULL ? (uint8_t)(0xFFu >> (8 - step)) : few_bits(bits, first, step);
+        uint8_t *byte = &buffer->bytes[size / 8];
+        *byte = (uint8_t)((shift == 0 ? 0 : *byte) | value << shift);
+        size += step;
+        first += step;
+        count -= step;
+    }
+    return true;
+}
+
+uint64_t supply_bits_count_zeros(const uint8_t *bits, uint64_t first, uint64_t count) {
+    uint64_t ones = 0, done = 0;
+    for (uint64_t word; first % 8 == 0 && count - done >= 64; done += 64) {
+        memcpy(&word, &bits[(first + done) / 8], sizeof word);
+        ones += (unsigned)__builtin_popcountll(word);
+    }
+    for (; done < count; done += 8)
+        ones +=
+            (unsigned)__builtin_popcount(few_bits(bits, first + done, count - done < 8 ? (unsigned)(count - done) : 8));
+    return count - ones;
+}
+
+static void supply_buffer_free(struct column_buffer *buffer) {
+    free(buffer->bytes);
+    *buffer = (struct column_buffer){0};
+}
+
+/* Offsets of a block are int32, and so is the number of its rows here. */
+#define ROWS_MAX INT32_MAX
+
+/* Of a column: validity, offsets, data, and what aligns each. */
+#define PIECES_OF_COLUMN 6
+
+struct staged_column {
+    struct format format;
+    bool is_nullable;
+    struct column_buffer validity; /* if it is nullable */
+    struct column_buffer offsets;  /* of values of any length */
+    struct column_buffer data;
+};
+
+supply_status_t supply_block_writer_init(struct block_writer *writer, const struct schema *schema, size_t block_bytes,
+                                         struct failure *failure) {
+    *writer = (struct block_writer){.schema = schema, .block_bytes = block_bytes};
+    if (supply_block_header_bytes(schema->count) >= block_bytes)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "%u columns need blocks of more than %zu bytes", schema->count,
+                           supply_block_header_bytes(schema->count));
+    writer->columns = calloc(schema->count, sizeof *writer->columns);
+    writer->header = calloc(1, supply_block_header_bytes(schema->count));
+    writer->pieces = calloc(1 + PIECES_OF_COLUMN * (size_t)schema->count, sizeof *writer->pieces);
+    if (writer->columns == NULL || writer->header == NULL || writer->pieces == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    for (uint32_t i = 0; i < schema->count; i++) {
+        writer->columns[i].format = supply_schema_format(&schema->entries[i]);
+        writer->columns[i].is_nullable = (schema->entries[i].flags & COLUMN_NULLABLE) != 0;
+    }
+    return SUPPLY_OK;
+}
+
+void supply_block_writer_free(struct block_writer *writer) {
+    for (uint32_t i = 0; writer->columns != NULL && i < writer->schema->count; i++) {
+        supply_buffer_free(&writer->columns[i].validity);
+        supply_buffer_free(&writer->columns[i].offsets);
+        supply_buffer_free(&writer->columns[i].data);
+    }
+    free(writer->columns);
+    free(writer->header);
+    free(writer->pieces);
+    *writer = (struct block_writer){0};
+}
+
+static uint64_t value_bytes(const struct staged_column *column, const struct column_rows *rows, uint64_t from,
+                            uint64_t end) {
+    if (column->format.layout == FORMAT_VARIABLE)
+        return (uint64_t)(rows->offsets[rows->first + end] - rows->offsets[rows->first + from]);
+    return (end - from) * column->format.bytes;
+}
+
+/* Bytes of the column's buffers in a block, with these rows added to its own. */
+static uint64_t column_bytes(const struct block_writer *writer, const struct staged_column *column,
+                             const struct column_rows *rows, uint64_t from, uint64_t end) {
+    const uint64_t count = writer->rows + (end - from);
+    uint64_t bytes = column->is_nullable ? supply_aligned(supply_bitmap_bytes(count)) : 0;
+    if (column->format.layout == FORMAT_BITS) return bytes + supply_aligned(supply_bitmap_bytes(count));
+    if (column->format.layout == FORMAT_VARIABLE) bytes += supply_aligned((count + 1) * sizeof(int32_t));
+    return bytes + supply_aligned(column->data.size + value_bytes(column, rows, from, end));
+}
+
+static bool fits(const struct block_writer *writer, const struct column_rows *rows, uint64_t from, uint64_t end) {
+    if (end - from > ROWS_MAX - writer->rows) return false;
+    uint64_t bytes = supply_block_header_bytes(writer->schema->count);
+    for (uint32_t i = 0; i < writer->schema->count && bytes <= writer->block_bytes; i++)
+        bytes += column_bytes(writer, &writer->columns[i], &rows[i], from, end);
+    return bytes <= writer->block_bytes;
+}
+
+uint64_t supply_block_writer_fit(const struct block_writer *writer, const struct column_rows *rows, uint64_t from,
+                                 uint64_t end) {
+    if (fits(writer, rows, from, end)) return end - from;
+    uint64_t fitting = from, too_many = end;
+    while (too_many - fitting > 1) {
+        const uint64_t middle = fitting + (too_many - fitting) / 2;
+        if (fits(writer, rows, from, middle))
+            fitting = middle;
+        else
+            too_many = middle;
+    }
+    return fitting - from;
+}
+
+uint64_t supply_block_writer_row_bytes(const struct block_writer *writer, uint32_t column,
+                                       const struct column_rows *rows, uint64_t row) {
+    const struct staged_column *staged = &writer->columns[column];
+    return staged->format.layout == FORMAT_BITS ? 1 : value_bytes(staged, &rows[column], row, row + 1);
+}
+
+static bool append_offsets(struct staged_column *column, const struct column_rows *rows, uint64_t from, uint64_t end) {
+    const bool is_first = column->offsets.size == 0;
+    const int32_t *offsets = &rows->offsets[rows->first + from];
+    int32_t *to = (int32_t *)supply_buffer_reserve(&column->offsets, (is_first + (end - from)) * sizeof *to);
+    if (to == NULL) return false;
+    if (is_first) *to++ = 0;
+    const int32_t shift = (int32_t)column->data.size - offsets[0];
+    for (uint64_t i = 0; i < end - from; i++) to[i] = offsets[i + 1] + shift;
+    return true;
+}
+
+static bool append_values(struct staged_column *column, uint32_t present, const struct column_rows *rows, uint64_t from,
+                          uint64_t end) {
+    const uint64_t first = rows->first + from;
+    if (column->format.layout == FORMAT_BITS)
+        return supply_buffer_append_bits(&column->data, present, rows->data, first, end - from);
+    const bool is_variable = column->format.layout == FORMAT_VARIABLE;
+    if (is_variable && !append_offsets(column, rows, from, end)) return false;
+    const uint64_t at = is_variable ? (uint64_t)rows->offsets[first] : first * column->format.bytes;
+    const size_t bytes = (size_t)value_bytes(column, rows, from, end);
+    uint8_t *to = supply_buffer_reserve(&column->data, bytes);
+    if (to == NULL) return false;
+    if (bytes > 0) memcpy(to, rows->data + at, bytes);
+    return true;
+}
+
+bool supply_block_writer_append(struct block_writer *writer, const struct column_rows *rows, uint64_t from,
+                                uint64_t end) {
+    for (uint32_t i = 0; i < writer->schema->count; i++) {
+        struct staged_column *column = &writer->columns[i];
+        if (column->is_nullable && !supply_buffer_append_bits(&column->validity, writer->rows, rows[i].validity,
+                                                              rows[i].first + from, end - from))
+            return false;
+        if (!append_values(column, writer->rows, &rows[i], from, end)) return false;
+    }
+    writer->rows += (uint32_t)(end - from);
+    return true;
+}
+
+/* Adds a buffer and what aligns the next one; empties it. Returns its offset in the block. */
+static uint32_t add_piece(struct block_writer *writer, int *count, size_t *end, struct column_buffer *buffer) {
+    static const uint8_t padding[BUFFER_ALIGNMENT];
+    const size_t at = *end, bytes = buffer->size, padded = supply_aligned(bytes);
+    if (bytes > 0) writer->pieces[(*count)++] = (struct iovec){buffer->bytes, bytes};
+    if (padded > bytes) writer->pieces[(*count)++] = (struct iovec){(uint8_t *)padding, padded - bytes};
+    *end += padded;
+    buffer->size = 0;
+    return (uint32_t)at;
+}
+
+static void lay_out_column(struct block_writer *writer, struct staged_column *column, struct block_column *described,
+                           int *count, size_t *end) {
+    *described = (struct block_column){0};
+    if (column->is_nullable)
+        described->null_count = (uint32_t)supply_bits_count_zeros(column->validity.bytes, 0, writer->rows);
+    if (described->null_count > 0) {
+        described->validity_bytes = (uint32_t)column->validity.size;
+        described->validity_offset = add_piece(writer, count, end, &column->validity);
+    }
+    column->validity.size = 0;
+    if (column->format.layout == FORMAT_VARIABLE) {
+        described->offsets_bytes = (uint32_t)column->offsets.size;
+        described->offsets_offset = add_piece(writer, count, end, &column->offsets);
+    }
+    described->data_bytes = (uint32_t)column->data.size;
+    described->data_offset = add_piece(writer, count, end, &column->data);
+}
+
+int supply_block_writer_lay_out(struct block_writer *writer) {
+    struct block_column *described = (struct block_column *)(writer->header + 1);
+    size_t end = supply_block_header_bytes(writer->schema->count);
+    int count = 0;
+    writer->pieces[count++] = (struct iovec){writer->header, end};
+    for (uint32_t i = 0; i < writer->schema->count; i++)
+        lay_out_column(writer, &writer->columns[i], &described[i], &count, &end);
+    writer->header->column_count = writer->schema->count;
+    writer->header->notification.element_count = writer->rows;
+    writer->header->notification.size = end;
+    writer->rows = 0;
+    return count;
+}

@@ -1,0 +1,174 @@
+/**
+ * W1 to W5: the block file of a result. Until W4 it has another name and is locked, so that nobody takes it for a whole
+ * one.
+ */
+#include "block/result_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fail_point.h"
+#include "base/file_lock.h"
+#include "files/file_space.h"
+#include "files/folder.h"
+#include "files/options.h"
+#include "files/result_names.h"
+
+/* The header's fields after `sealed` are texts, and stay empty until W5. */
+#define FIELDS_BYTES offsetof(struct mapped_file_header, task_failure)
+
+static supply_status_t set_paths(struct result_file *result, const struct pair *pair, const char *name,
+                                 struct failure *failure) {
+    const struct settings *settings = &pair->settings;
+    const struct named_path *folder = &settings->results_folder;
+    const char *pair_name = supply_folder_name(&settings->files.mapped_file);
+    result->sealed.origin = strdup(folder->origin);
+    result->unsealed.origin = strdup(folder->origin);
+    if (asprintf(&result->sealed.path, "%s/%s.%s" RESULT_SUFFIX, folder->path, pair_name, name) < 0)
+        result->sealed.path = NULL;
+    if (asprintf(&result->unsealed.path, "%s/%s.%s" RESULT_SUFFIX UNSEALED_SUFFIX, folder->path, pair_name, name) < 0)
+        result->unsealed.path = NULL;
+    if (result->sealed.path != NULL && result->unsealed.path != NULL && result->sealed.origin != NULL &&
+        result->unsealed.origin != NULL)
+        return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+}
+
+/* The pair has removed the results of earlier runs, so this one has sealed it. Its readers may have it mapped. */
+static supply_status_t check_not_sealed(const struct result_file *result, const char *name, struct failure *failure) {
+    struct stat entry;
+    if (fstatat(result->file.folder, supply_folder_name(&result->sealed), &entry, AT_SYMLINK_NOFOLLOW) != 0)
+        return SUPPLY_OK;
+    return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                       "result %s (%s) is sealed, or was not made by this rank: give each result of a run a name of "
+                       "its own, other than '%s'",
+                       result->sealed.path, result->sealed.origin, name);
+}
+
+static void fill(struct mapped_file_header *header, const struct pair *pair, const struct schema *schema) {
+    const struct settings *settings = &pair->settings;
+    const struct mapped_file_header *of_pair = supply_mapped_header(&pair->mapped_file);
+    *header = (struct mapped_file_header){
+        .byte_order = BYTE_ORDER_MARK,
+        .file_bytes = RING_OFFSET,
+        .ring_offset = RING_OFFSET,
+        .block_bytes = settings->block_bytes,
+        .rank_pid = settings->rank_pid,
+        .rank = settings->rank,
+        .local_rank = settings->local_rank,
+        .schema_columns = schema->count,
+        .task_pid = of_pair->task_pid,
+        .task_namespace = of_pair->task_namespace,
+        .run = of_pair->run,
+        .file_use = FILE_USE_RESULT,
+    };
+    memcpy(header->magic, BLOCK_FILE_MAGIC, sizeof header->magic);
+}
+
+static supply_status_t write_fields(struct result_file *result, struct failure *failure) {
+    return supply_space_write(&result->file, 0, &result->header, FIELDS_BYTES, failure);
+}
+
+static supply_status_t write_beginning(struct result_file *result, const struct schema *schema,
+                                       struct failure *failure) {
+    const struct claimed_file *file = &result->file;
+    const uint32_t version = VERSION_MAJOR * 65536 + VERSION_MINOR;
+    supply_status_t status = supply_space_check(file, 0, RING_OFFSET, failure);
+    /* The magic comes first: if this process dies, the file can be recognised as a rank's. */
+    if (status == SUPPLY_OK)
+        status = supply_space_write(file, 0, BLOCK_FILE_MAGIC, sizeof BLOCK_FILE_MAGIC - 1, failure);
+    supply_fail_point("W1");
+    if (status == SUPPLY_OK) status = supply_space_reserve(file, 0, RING_OFFSET, failure);
+    if (status == SUPPLY_OK) status = write_fields(result, failure);
+    if (status == SUPPLY_OK)
+        status =
+            supply_space_write(file, SCHEMA_OFFSET, schema->entries, schema->count * sizeof *schema->entries, failure);
+    if (status != SUPPLY_OK) return status;
+    result->header.version = version;
+    status = supply_space_write(file, offsetof(struct mapped_file_header, version), &version, sizeof version, failure);
+    supply_fail_point("W2");
+    return status;
+}
+
+supply_status_t supply_result_file_create(struct result_file *result, const struct pair *pair, const char *name,
+                                          const struct schema *schema, struct failure *failure) {
+    *result = RESULT_FILE_NONE;
+    fill(&result->header, pair, schema);
+    supply_status_t status = supply_generation_make(&result->header.generation, failure);
+    if (status == SUPPLY_OK) status = set_paths(result, pair, name, failure);
+    if (status == SUPPLY_OK)
+        status = supply_claim(&result->file, FILE_RESULT, &result->unsealed, pair->settings.group, failure);
+    if (status == SUPPLY_OK) status = check_not_sealed(result, name, failure);
+    if (status == SUPPLY_OK) status = write_beginning(result, schema, failure);
+    if (status == SUPPLY_OK) return status;
+    supply_claim_remove(&result->file);
+    supply_result_file_close(result);
+    return status;
+}
+
+supply_status_t supply_result_file_write(struct result_file *result, struct notification *notification,
+                                         struct iovec *pieces, int count, struct failure *failure) {
+    struct mapped_file_header *header = &result->header;
+    if (header->block_count == UINT32_MAX)
+        return supply_fail(failure, SUPPLY_ERROR_NO_SPACE, "result %s (%s) has %u blocks, and cannot have more",
+                           result->unsealed.path, result->unsealed.origin, header->block_count);
+    uint64_t at = RING_OFFSET + header->block_count * header->block_bytes;
+    notification->generation = header->generation;
+    notification->kind = NOTIFICATION_BLOCK;
+    notification->sequence = header->block_count;
+    notification->first_element = header->epoch_elements;
+    notification->offset = at;
+    const uint64_t end = at + notification->size, rows = notification->element_count;
+    supply_status_t status = supply_space_reserve(&result->file, at, notification->size, failure);
+    for (int i = 0; i < count && status == SUPPLY_OK; at += pieces[i].iov_len, i++)
+        status = supply_space_write(&result->file, at, pieces[i].iov_base, pieces[i].iov_len, failure);
+    if (status != SUPPLY_OK) return status;
+    header->file_bytes = end;
+    header->epoch_elements += rows;
+    header->published = ++header->block_count;
+    supply_fail_point("W3");
+    return SUPPLY_OK;
+}
+
+static bool write_sealed(const struct result_file *result, uint32_t sealed) {
+    return pwrite(result->file.fd, &sealed, sizeof sealed, offsetof(struct mapped_file_header, sealed)) ==
+           sizeof sealed;
+}
+
+supply_status_t supply_result_file_seal(struct result_file *result, struct failure *failure) {
+    supply_status_t status = write_fields(result, failure);
+    if (status != SUPPLY_OK) return status;
+    if (ftruncate(result->file.fd, (off_t)result->header.file_bytes) != 0 || !write_sealed(result, SEALED_COMPLETE) ||
+        !supply_claim_rename(&result->file, &result->sealed))
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "result %s (%s) cannot be sealed: %m", result->unsealed.path,
+                           result->unsealed.origin);
+    supply_fail_point("W4");
+    return SUPPLY_OK;
+}
+
+bool supply_result_file_abort(struct result_file *result, const char *reason) {
+    char *text = result->header.rank_failure;
+    supply_copy_line(text, sizeof result->header.rank_failure, reason, sizeof result->header.rank_failure);
+    const ssize_t bytes = sizeof result->header.rank_failure;
+    return pwrite(result->file.fd, text, (size_t)bytes, offsetof(struct mapped_file_header, rank_failure)) == bytes &&
+           write_sealed(result, SEALED_ABORTED);
+}
+
+void supply_result_file_close(struct result_file *result) {
+    /* Not only by closing: a forked child has a copy of the descriptor. */
+    if (result->file.fd >= 0) supply_file_lock(result->file.fd, F_UNLCK, RANK_LOCK_BYTE);
+    supply_result_file_abandon(result);
+}
+
+void supply_result_file_abandon(struct result_file *result) {
+    supply_claim_close(&result->file);
+    free(result->unsealed.path);
+    free(result->unsealed.origin);
+    free(result->sealed.path);
+    free(result->sealed.origin);
+    *result = RESULT_FILE_NONE;
+}

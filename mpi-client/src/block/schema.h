@@ -1,0 +1,66 @@
+/**
+ * The schema of a pair: names and types of its columns, how their values are laid out, and where the parts of a block
+ * begin (proto/PROTOCOL.md, "Block").
+ */
+#ifndef SUPPLY_SCHEMA_H
+#define SUPPLY_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/failure.h"
+#include "layout.h"
+
+/** A copy of this process, which the task cannot change after the check. */
+struct schema {
+    struct schema_entry *entries;
+    uint32_t count;
+    bool is_datum;
+};
+
+/** How the values of a format are laid out. */
+struct format {
+    enum { FORMAT_UNKNOWN, FORMAT_BITS, FORMAT_FIXED, FORMAT_VARIABLE, FORMAT_VIEWS } layout;
+    uint32_t bytes;     /**< of an element, if layout is FORMAT_FIXED */
+    uint32_t list_size; /**< values of an element, if it is a list; else 0 */
+};
+
+/** The columns of a Datum, in their order. */
+enum datum_column {
+    DATUM_KEY,
+    DATUM_LABEL,
+    DATUM_CHANNELS,
+    DATUM_HEIGHT,
+    DATUM_WIDTH,
+    DATUM_ENCODED,
+    DATUM_DATA,
+    DATUM_COLUMNS
+};
+
+/** Copies and checks the schema in the mapped file. SUPPLY_OK, or _CONTRACT, _MEMORY. */
+supply_status_t supply_schema_read(struct schema *schema, const struct mapped_file_header *header,
+                                   struct failure *failure);
+/** SUPPLY_OK if all texts of the entries end with a zero byte; else _CONTRACT. */
+supply_status_t supply_schema_check_texts(const struct schema *schema, struct failure *failure);
+
+void supply_schema_free(struct schema *schema);
+
+/** Index of the column of that name; -1: there is none. */
+int supply_schema_index(const struct schema *schema, const char *name);
+
+struct format supply_schema_format(const struct schema_entry *entry);
+
+/** SUPPLY_OK if the columns are those of a Datum; else _CONTRACT with the first that is not. */
+supply_status_t supply_schema_check_datum(const struct schema *schema, const char *who, struct failure *failure);
+
+/** The bytes with what aligns the next buffer. */
+static inline size_t supply_aligned(size_t bytes) {
+    return (bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
+}
+
+/** Bytes in front of the first buffer: the header and the table of that many columns. */
+static inline size_t supply_block_header_bytes(uint32_t columns) {
+    return supply_aligned(sizeof(struct block_header) + columns * sizeof(struct block_column));
+}
+
+#endif

@@ -1,0 +1,31 @@
+/** Space for the files of a rank: it is reserved before it is used, so that no later access can fail. */
+#ifndef SUPPLY_FILE_SPACE_H
+#define SUPPLY_FILE_SPACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/statvfs.h>
+
+#include "files/claimed_file.h"
+
+#define SPACE_WITHOUT_LIMIT UINT64_MAX
+
+/** Bytes that this user can still write. A tmpfs without a limit has no blocks, and so no free ones: _WITHOUT_LIMIT. */
+uint64_t supply_space_free(const struct statvfs *space);
+
+/**
+ * Checks that the file can get `bytes` more from `offset` on; writes nothing. A file above the limit of the process
+ * would end it by SIGXFSZ. SUPPLY_OK, or _NO_SPACE.
+ */
+supply_status_t supply_space_check(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
+                                   struct failure *failure);
+
+/** Reserves `bytes` from `offset` on, after a check. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
+supply_status_t supply_space_reserve(const struct claimed_file *file, uint64_t offset, uint64_t bytes,
+                                     struct failure *failure);
+
+/** Writes all bytes at `offset`. SUPPLY_OK, or _NO_SPACE, _SYSTEM. */
+supply_status_t supply_space_write(const struct claimed_file *file, uint64_t offset, const void *bytes, size_t count,
+                                   struct failure *failure);
+
+#endif

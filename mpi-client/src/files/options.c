@@ -1,0 +1,311 @@
+/**
+ * Settings, each from the first source that has it: options, environment, config file, default. Options may come from a
+ * program that was built with another version of supply.h.
+ */
+#include "files/options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "files/result_names.h"
+#include "layout.h"
+#include "supply.h"
+
+static int number_from_environment(const char *const *names) {
+    for (; *names != NULL; names++) {
+        const char *text = getenv(*names);
+        if (text == NULL || *text < '0' || *text > '9') continue;
+        char *end;
+        errno = 0;
+        long number = strtol(text, &end, 10);
+        if (*end == '\0' && errno == 0 && number <= INT_MAX) return (int)number;
+    }
+    return -1;
+}
+
+/* Launchers nest: torchrun or mpirun inside a Slurm job inherit Slurm's variables, which then describe the launcher's
+ * own process. So the launcher nearest to the rank comes first. */
+
+int supply_local_rank(void) {
+    static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID",
+                                        NULL};
+    return number_from_environment(names);
+}
+
+int supply_launcher_rank(void) {
+    static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
+    return number_from_environment(names);
+}
+
+/* A ring that lies in the writer's own cache is slower to read: 0.7 to 0.8 of the speed, with a plain C producer. */
+enum { RING_MIN = 4 << 20, RING_MAX = 16 << 20, PROCESSORS_OF_PAIR = 2, CACHES_MAX = 16 };
+
+struct cache {
+    unsigned level;
+    uint64_t bytes;
+    unsigned processors; /* that share it */
+};
+
+static bool read_text(const char *folder, int index, const char *name, char *text, int bytes) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/index%d/%s", folder, index, name);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return false;
+    const bool got = fgets(text, bytes, file) != NULL;
+    fclose(file);
+    return got;
+}
+
+/* A list as "0-3,8". */
+static unsigned count_processors(const char *list) {
+    unsigned count = 0;
+    while (*list >= '0' && *list <= '9') {
+        char *after;
+        const unsigned long first = strtoul(list, &after, 10);
+        const unsigned long last = *after == '-' ? strtoul(after + 1, &after, 10) : first;
+        count += (unsigned)(last - first + 1);
+        list = *after == ',' ? after + 1 : after;
+    }
+    return count;
+}
+
+static bool read_cache(const char *folder, int index, struct cache *cache) {
+    char level[8], type[16], size[16], list[1024];
+    if (!read_text(folder, index, "level", level, sizeof level) ||
+        !read_text(folder, index, "type", type, sizeof type) || !read_text(folder, index, "size", size, sizeof size) ||
+        !read_text(folder, index, "shared_cpu_list", list, sizeof list) || strncmp(type, "Instruction", 11) == 0)
+        return false;
+    cache->level = (unsigned)strtoul(level, NULL, 10);
+    cache->bytes = strtoull(size, NULL, 10) << 10; /* "2048K" */
+    cache->processors = count_processors(list);
+    return cache->processors > 0;
+}
+
+static uint64_t within(uint64_t value, uint64_t least, uint64_t most) {
+    return value < least ? least : value > most ? most : value;
+}
+
+static uint64_t share_of_pair(const struct cache *cache) {
+    return cache->processors <= PROCESSORS_OF_PAIR ? cache->bytes
+                                                   : cache->bytes / cache->processors * PROCESSORS_OF_PAIR;
+}
+
+uint64_t supply_ring_for_caches(const char *folder) {
+    uint64_t own = 0, share = 0;
+    struct cache cache;
+    for (int i = 0; i < CACHES_MAX; i++) {
+        if (!read_cache(folder, i, &cache)) continue;
+        if (cache.level == 2) own = cache.bytes;
+        if (cache.level == 3) share = share_of_pair(&cache);
+    }
+    if (own == 0 && share == 0) return 0;
+    return within(share > 2 * own ? share : 2 * own, RING_MIN, RING_MAX);
+}
+
+#define DEFAULT_TIMEOUT 120.0
+#define DEFAULT_BLOCK_BYTES (2u << 20)
+#define DEFAULT_BLOCK_COUNT 4
+
+/* Beyond any use, and exact in nanoseconds. */
+#define TIMEOUT_MAX 1e9
+
+/* Larger than any header's struct: a size above it was never set. */
+#define OPTIONS_BYTES_MAX 4096
+
+void supply_options_init_sized(supply_options_t *options, size_t struct_bytes) {
+    const supply_options_t not_set = {.struct_bytes = struct_bytes, .local_rank = -1, .rank = -1};
+    supply_copy_sized(options, struct_bytes, &not_set, sizeof not_set);
+}
+
+supply_status_t supply_options_complete(const supply_options_t *given, supply_options_t *options,
+                                        struct failure *failure) {
+    supply_options_init(options);
+    if (given == NULL) return SUPPLY_OK;
+    const size_t bytes = given->struct_bytes;
+    if (bytes < sizeof bytes || bytes > OPTIONS_BYTES_MAX)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                           "options: struct_bytes is %zu: call supply_options_init() first", bytes);
+    for (size_t i = sizeof *options; i < bytes; i++)
+        if (((const uint8_t *)given)[i] != 0)
+            return supply_fail(failure, SUPPLY_ERROR_ARGUMENT,
+                               "options: the program sets an option that libsupply %s does not know: load a newer "
+                               "libsupply, or do not set it",
+                               supply_version());
+    memcpy(options, given, bytes < sizeof *options ? bytes : sizeof *options);
+    options->struct_bytes = sizeof *options;
+    return SUPPLY_OK;
+}
+
+static supply_status_t copy_path(struct named_path *named, const char *path, struct failure *failure) {
+    if (path[0] != '/')
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "'%s' (options) is not an absolute path", path);
+    named->path = strdup(path);
+    named->origin = strdup("options");
+    if (named->path == NULL || named->origin == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return SUPPLY_OK;
+}
+
+static supply_status_t files_from_paths(const supply_options_t *options, struct settings *settings,
+                                        struct failure *failure) {
+    if (options->mapped_file == NULL || options->request_pipe == NULL || options->notification_pipe == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "options: mapped_file, request_pipe and notification_pipe go together: set all or none");
+    supply_status_t status = copy_path(&settings->files.mapped_file, options->mapped_file, failure);
+    if (status == SUPPLY_OK) status = copy_path(&settings->files.request_pipe, options->request_pipe, failure);
+    if (status == SUPPLY_OK)
+        status = copy_path(&settings->files.notification_pipe, options->notification_pipe, failure);
+    return status;
+}
+
+static supply_status_t files_from_config(const supply_options_t *options, struct settings *settings,
+                                         struct failure *failure) {
+    const char *mapped_files = options->mapped_files ? options->mapped_files : getenv("SUPPLY_MAPPED_FILES");
+    const char *named_pipes = options->named_pipes ? options->named_pipes : getenv("SUPPLY_NAMED_PIPES");
+    if (mapped_files == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "no mapped-files.conf is given: set --mapped-files or SUPPLY_MAPPED_FILES");
+    if (named_pipes == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "no named-pipes.conf given: set --named-pipes or SUPPLY_NAMED_PIPES");
+    if (settings->local_rank < 0)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                           "the local rank is not known, so neither is the line of %s: start under an MPI launcher or "
+                           "set --local-rank",
+                           mapped_files);
+    struct config_lines lines;
+    supply_status_t status = supply_config_read(mapped_files, named_pipes, &lines, failure);
+    if (status == SUPPLY_OK && (size_t)settings->local_rank >= lines.count)
+        status = supply_fail(failure, SUPPLY_ERROR_CONFIG,
+                             "%s and %s have %zu lines, but this is local rank %d: they need a line for every rank of "
+                             "the node",
+                             mapped_files, named_pipes, lines.count, settings->local_rank);
+    if (status == SUPPLY_OK) {
+        settings->files = lines.lines[settings->local_rank];
+        lines.lines[settings->local_rank] = (struct config_line){0};
+    }
+    supply_config_free(&lines);
+    return status;
+}
+
+static supply_status_t set_files(const supply_options_t *options, struct settings *settings, struct failure *failure) {
+    if (options->local_rank < -1 || options->rank < -1)
+        return supply_fail(failure, SUPPLY_ERROR_ARGUMENT, "options: rank %d and local_rank %d must not be below -1",
+                           options->rank, options->local_rank);
+    settings->local_rank = options->local_rank >= 0 ? options->local_rank : supply_local_rank();
+    settings->rank = options->rank >= 0 ? options->rank : supply_launcher_rank();
+    if (options->mapped_file != NULL || options->request_pipe != NULL || options->notification_pipe != NULL)
+        return files_from_paths(options, settings, failure);
+    return files_from_config(options, settings, failure);
+}
+
+supply_status_t supply_options_timeout(const supply_options_t *options, double *timeout, struct failure *failure) {
+    *timeout = options->timeout;
+    if (options->timeout == 0) {
+        *timeout = DEFAULT_TIMEOUT;
+        const char *text = getenv("SUPPLY_TIMEOUT");
+        if (text == NULL) return SUPPLY_OK;
+        char *end;
+        *timeout = strtod(text, &end);
+        if (end == text || *end != '\0' || !(*timeout > 0))
+            return supply_fail(failure, SUPPLY_ERROR_CONFIG, "SUPPLY_TIMEOUT: '%s' is not a number of seconds above 0",
+                               text);
+    }
+    if (!(*timeout > 0) || !isfinite(*timeout) || *timeout > TIMEOUT_MAX)
+        return supply_fail(failure, SUPPLY_ERROR_CONFIG, "the time limit must be above 0 and at most %.0f s, not %g",
+                           TIMEOUT_MAX, *timeout);
+    return SUPPLY_OK;
+}
+
+static uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+/* ring=auto: blocks have their default size, and the caches say how many there are. */
+static void choose_ring(uint64_t *ring, uint64_t *block) {
+    if (*block == 0) *block = DEFAULT_BLOCK_BYTES;
+    *ring = supply_ring_for_caches(CACHES_FOLDER);
+    if (*ring != 0 && *ring / BLOCK_COUNT_MIN < *block) *ring = 0;
+}
+
+static supply_status_t set_sizes(const supply_options_t *options, struct settings *settings, struct failure *failure) {
+    uint64_t ring = options->ring_bytes ? options->ring_bytes : settings->files.ring_bytes;
+    uint64_t block = options->block_bytes ? options->block_bytes : settings->files.block_bytes;
+    const char *origin = settings->files.mapped_file.origin;
+    if (options->ring_bytes == 0 && ring == RING_AUTO) choose_ring(&ring, &block);
+    if (ring > INT64_MAX / 2 || block > BLOCK_BYTES_MAX)
+        return supply_fail(
+            failure, SUPPLY_ERROR_CONFIG,
+            "%s: ring=%llu block=%llu: a block has at most %d bytes and a ring less than 4 EiB: set them "
+            "smaller",
+            origin, (unsigned long long)ring, (unsigned long long)block, BLOCK_BYTES_MAX);
+    if (block == 0) {
+        block = ring ? ring / DEFAULT_BLOCK_COUNT : DEFAULT_BLOCK_BYTES;
+        if (block > BLOCK_BYTES_MAX) block = BLOCK_BYTES_MAX;
+        if (block == 0) block = 1;
+    }
+    block = round_up(block, BLOCK_BYTES_UNIT);
+    ring = ring ? round_up(ring, block) : DEFAULT_BLOCK_COUNT * block;
+    if (ring / block < BLOCK_COUNT_MIN || ring / block > UINT32_MAX)
+        return supply_fail(
+            failure, SUPPLY_ERROR_CONFIG,
+            "%s: a ring of %llu bytes holds %llu blocks of %llu bytes and must hold at least %d (at most "
+            "%u): set ring= (--ring) larger or block= (--block) smaller",
+            origin, (unsigned long long)ring, (unsigned long long)(ring / block), (unsigned long long)block,
+            BLOCK_COUNT_MIN, UINT32_MAX);
+    settings->block_bytes = block;
+    settings->block_count = (uint32_t)(ring / block);
+    return SUPPLY_OK;
+}
+
+static supply_status_t set_start(const supply_options_t *options, struct settings *settings, struct failure *failure) {
+    if (options->position == NULL || supply_position_unpack(options->position, &settings->start)) return SUPPLY_OK;
+    return supply_fail(
+        failure, SUPPLY_ERROR_ARGUMENT,
+        "options: position holds none: fill it with supply_position_save() or supply_position_from_text()");
+}
+
+static supply_status_t set_group(const supply_options_t *options, struct settings *settings, struct failure *failure) {
+    const char *name = options->group ? options->group : settings->files.group;
+    const char *origin = options->group ? "options" : settings->files.mapped_file.origin;
+    settings->group = NO_GROUP;
+    return name ? supply_group_find(name, origin, &settings->group, failure) : SUPPLY_OK;
+}
+
+supply_status_t supply_settings_files(const supply_options_t *given, struct settings *settings,
+                                      struct failure *failure) {
+    supply_options_t options;
+    *settings = (struct settings){0};
+    supply_status_t status = supply_options_complete(given, &options, failure);
+    return status == SUPPLY_OK ? set_files(&options, settings, failure) : status;
+}
+
+supply_status_t supply_settings(const supply_options_t *given, struct settings *settings, struct failure *failure) {
+    supply_options_t options;
+    *settings = (struct settings){0};
+    supply_status_t status = supply_options_complete(given, &options, failure);
+    if (status == SUPPLY_OK) status = set_files(&options, settings, failure);
+    if (status == SUPPLY_OK) status = supply_options_timeout(&options, &settings->timeout, failure);
+    if (status == SUPPLY_OK) status = set_sizes(&options, settings, failure);
+    if (status == SUPPLY_OK) status = set_start(&options, settings, failure);
+    if (status == SUPPLY_OK) status = set_group(&options, settings, failure);
+    if (status == SUPPLY_OK)
+        status = supply_results_folder(options.results_folder, &settings->files.mapped_file, &settings->results_folder,
+                                       failure);
+    if (status == SUPPLY_OK) status = supply_generation_make(&settings->generation, failure);
+    settings->rank_pid = (uint32_t)getpid();
+    settings->exchange = options.exchange != 0;
+    settings->interrupted = options.interrupted;
+    settings->interrupted_context = options.interrupted_context;
+    return status;
+}
+
+void supply_settings_free(struct settings *settings) {
+    supply_config_line_free(&settings->files);
+    free(settings->results_folder.path);
+    free(settings->results_folder.origin);
+    settings->results_folder = (struct named_path){0};
+}

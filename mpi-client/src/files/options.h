@@ -1,0 +1,108 @@
+/**
+ * The settings of a pair, from the program's options, the environment of its launcher, the config files, and the caches
+ * of the processor. Structs of supply.h have the size of the header that the program was built with.
+ */
+#ifndef SUPPLY_OPTIONS_H
+#define SUPPLY_OPTIONS_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "files/config_files.h"
+#include "base/failure.h"
+#include "files/folder.h"
+#include "base/position.h"
+#include "supply.h"
+
+/** Copies a struct of this library to one of the program. Fields that this library does not know become 0. */
+static inline void supply_copy_sized(void *to, size_t to_bytes, const void *from, size_t from_bytes) {
+    /* Nearly every call. The size is then a constant, and the copy a few moves. */
+    if (to_bytes == from_bytes) {
+        memcpy(to, from, from_bytes);
+        return;
+    }
+    if (to_bytes > from_bytes) memset((uint8_t *)to + from_bytes, 0, to_bytes - from_bytes);
+    memcpy(to, from, to_bytes < from_bytes ? to_bytes : from_bytes);
+}
+
+/* The random number that tells a file from every earlier one of its name. */
+
+/** Makes a new one, not 0. SUPPLY_OK or _SYSTEM. */
+static inline supply_status_t supply_generation_make(uint64_t *generation, struct failure *failure) {
+    do {
+        const ssize_t got = getrandom(generation, sizeof *generation, 0);
+        if (got < 0 && errno != EINTR) return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "getrandom failed: %m");
+        if (got != sizeof *generation) *generation = 0;
+    } while (*generation == 0);
+    return SUPPLY_OK;
+}
+
+/* Ranks from the environment that a launcher sets for its processes. */
+
+/** The rank in MPI_COMM_WORLD; -1: no launcher has set it. supply_local_rank() is the same for the local rank. */
+int supply_launcher_rank(void);
+
+/* The caches of a processor, and the ring that suits them (ring=auto). */
+
+/** Where the kernel describes the caches of the first processor (sysfs, ABI/testing/sysfs-devices-system-cpu). */
+#define CACHES_FOLDER "/sys/devices/system/cpu/cpu0/cache"
+
+/**
+ * Bytes of a ring that is larger than the task's own cache (L2) and fits the part of the last cache (L3) that belongs
+ * to two processors, the task's and the rank's, but at most all of it: 4 to 16 MiB. 0: that folder describes no such
+ * cache.
+ */
+uint64_t supply_ring_for_caches(const char *folder);
+
+/* The settings of a pair, from the program's options and the environment. */
+
+/** Everything that opening a pair needs. */
+struct settings {
+    struct config_line files; /**< the three paths; its other fields are not used */
+    int local_rank;           /**< -1: not known */
+    int rank;                 /**< -1: not known */
+    double timeout;           /**< seconds */
+    bool (*interrupted)(void *context);
+    void *interrupted_context;
+    uint64_t block_bytes;
+    uint32_t block_count;
+    gid_t group;         /**< may use the pair's files, too; or NO_GROUP */
+    uint64_t generation; /**< not 0 */
+    uint32_t rank_pid;
+    struct position start;
+    struct named_path results_folder; /**< of the results of this pair */
+    bool exchange;                    /**< the program exchanges its elements */
+};
+
+/**
+ * Fills in files, local_rank and rank. given may be NULL: nothing is set. SUPPLY_OK, or _ARGUMENT, _CONFIG, _MEMORY.
+ * Free *settings with supply_settings_free() in any case.
+ */
+supply_status_t supply_settings_files(const supply_options_t *given, struct settings *settings,
+                                      struct failure *failure);
+
+/** Fills in everything. Otherwise as supply_settings_files(). */
+supply_status_t supply_settings(const supply_options_t *given, struct settings *settings, struct failure *failure);
+
+void supply_settings_free(struct settings *settings);
+
+/**
+ * The program's struct as this library's: the program may have been built with an older or newer header. given may be
+ * NULL: nothing is set. SUPPLY_OK, or _ARGUMENT. Exported for libsupply_remote.
+ */
+SUPPLY_API supply_status_t supply_options_complete(const supply_options_t *given, supply_options_t *options,
+                                                   struct failure *failure);
+
+/** The time limit in seconds, of the options or of the environment. SUPPLY_OK, or _CONFIG. Exported as well. */
+SUPPLY_API supply_status_t supply_options_timeout(const supply_options_t *options, double *timeout,
+                                                  struct failure *failure);
+
+/** Asks the program whether to end a wait. */
+static inline bool supply_is_interrupted(const struct settings *settings) {
+    return settings->interrupted != NULL && settings->interrupted(settings->interrupted_context);
+}
+
+#endif

@@ -1,0 +1,39 @@
+/** The rank's ends of the two named pipes: records of fixed size. Only supply_pipe_wait() blocks. */
+#ifndef SUPPLY_NAMED_PIPE_H
+#define SUPPLY_NAMED_PIPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "files/claimed_file.h"
+
+/** Result of reading a record. */
+enum pipe_read {
+    PIPE_RECORD,
+    PIPE_EMPTY,
+    PIPE_WRITER_LEFT, /**< once for each writer that has left; everything it wrote has been read */
+    PIPE_FAILED,
+};
+
+/**
+ * Turns a claimed pipe into a reader. Its only descriptor is then read-only: otherwise the rank itself would be a
+ * writer, and never see its task leave. The pipe stays locked. SUPPLY_OK, or _SYSTEM.
+ */
+supply_status_t supply_pipe_become_reader(struct claimed_file *pipe, struct failure *failure);
+
+/** Reads one record from a reader. */
+enum pipe_read supply_pipe_read(struct claimed_file *pipe, void *record, size_t bytes, struct failure *failure);
+
+/**
+ * Waits until there may be something to read, at most `nanoseconds`; polls once even if that is not above 0. 1: there
+ * may be something; 0: time is over, or a signal handler has run; -1: errno.
+ */
+int supply_pipe_wait(const struct claimed_file *pipe, int64_t nanoseconds);
+
+/** Writes one record into a claimed pipe. False: the pipe is full. */
+bool supply_pipe_write(const struct claimed_file *pipe, const void *record, size_t bytes);
+
+/** As supply_pipe_write(), but if the pipe is full it first removes what the peer has not read. */
+bool supply_pipe_write_over(const struct claimed_file *pipe, const void *record, size_t bytes);
+
+#endif

@@ -1,0 +1,215 @@
+/**
+ * The rank's side of a pair: opens it (O1 to O4), counts its credits (C1 to C3), ends it (E4), stops it. The caller
+ * holds the handle's lock where other threads may release blocks. Of what the task stores in the header, it uses
+ * end_seen alone, after it has checked that nobody has cut the file.
+ */
+#include "pair/pair.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/fail_point.h"
+#include "files/result_names.h"
+
+/* How often end_seen is polled: storing it wakes nobody. */
+#define END_PAUSE_NANOSECONDS 1000000
+
+static bool request(const struct pair *pair, uint32_t kind) {
+    /* A filler has no pipe, and needs no request: the library calls it. */
+    if (pair->request_pipe.fd < 0) return false;
+    struct request record = {.generation = pair->settings.generation, .kind = kind};
+    if (kind == REQUEST_STOP) return supply_pipe_write_over(&pair->request_pipe, &record, sizeof record);
+    return supply_pipe_write(&pair->request_pipe, &record, sizeof record);
+}
+
+static supply_status_t allocate(struct pair *pair, struct failure *failure) {
+    const char *path = pair->settings.files.mapped_file.path;
+    int made = pair->settings.local_rank < 0 ? asprintf(&pair->name, "pair (%s)", path)
+                                             : asprintf(&pair->name, "pair %d (%s)", pair->settings.local_rank, path);
+    if (made < 0) pair->name = NULL;
+    pair->held = calloc(pair->settings.block_count, sizeof *pair->held);
+    pair->exported = calloc(pair->settings.block_count, sizeof *pair->exported);
+    if (pair->name == NULL || pair->held == NULL || pair->exported == NULL)
+        return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");
+    return SUPPLY_OK;
+}
+
+static supply_status_t publish(struct pair *pair, struct failure *failure) {
+    supply_mapped_file_fill(&pair->mapped_file, &pair->settings);
+    if (!request(pair, REQUEST_ATTACH))
+        return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "request pipe %s cannot be written: %m",
+                           pair->request_pipe.name->path);
+    __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->version, VERSION_MAJOR * 65536 + VERSION_MINOR,
+                     __ATOMIC_RELEASE);
+    return SUPPLY_OK;
+}
+
+supply_status_t supply_pair_open(struct pair *pair, struct settings *settings, struct failure *failure) {
+    *pair = (struct pair){
+        .settings = *settings,
+        .mapped_file = MAPPED_FILE_NONE,
+        .request_pipe = CLAIMED_FILE_NONE,
+        .notification_pipe = CLAIMED_FILE_NONE,
+    };
+    *settings = (struct settings){0};
+    const struct config_line *files = &pair->settings.files;
+    const gid_t group = pair->settings.group;
+    supply_status_t status = allocate(pair, failure);
+    if (status == SUPPLY_OK) status = supply_mapped_file_create(&pair->mapped_file, &pair->settings, failure);
+    if (status == SUPPLY_OK) status = supply_old_results_remove(&pair->settings, failure);
+    if (status == SUPPLY_OK)
+        status = supply_claim(&pair->request_pipe, FILE_REQUEST_PIPE, &files->request_pipe, group, failure);
+    if (status == SUPPLY_OK)
+        status =
+            supply_claim(&pair->notification_pipe, FILE_NOTIFICATION_PIPE, &files->notification_pipe, group, failure);
+    if (status == SUPPLY_OK) status = supply_pipe_become_reader(&pair->notification_pipe, failure);
+    supply_fail_point("O3");
+    if (status == SUPPLY_OK) status = publish(pair, failure);
+    supply_fail_point("O4");
+    if (status != SUPPLY_OK) supply_pair_close(pair);
+    return status;
+}
+
+static void free_memory(struct pair *pair) {
+    free(pair->held);
+    free(pair->exported);
+    free(pair->name);
+    supply_settings_free(&pair->settings);
+    pair->held = NULL;
+    pair->exported = NULL;
+    pair->name = NULL;
+}
+
+bool supply_pair_close(struct pair *pair) {
+    int error = 0;
+    /* The mapped file first, so that no task attaches to a pair that is closing. */
+    if (!supply_mapped_file_remove(&pair->mapped_file)) error = errno;
+    if (!supply_claim_remove(&pair->notification_pipe)) error = errno;
+    if (!supply_claim_remove(&pair->request_pipe)) error = errno;
+    free_memory(pair);
+    errno = error;
+    return error == 0;
+}
+
+void supply_pair_abandon(struct pair *pair) {
+    supply_claim_close(&pair->mapped_file.file);
+    supply_claim_close(&pair->notification_pipe);
+    supply_claim_close(&pair->request_pipe);
+    free_memory(pair);
+}
+
+static bool *held(const struct pair *pair, uint64_t sequence) {
+    return &pair->held[sequence % pair->settings.block_count];
+}
+
+static uint32_t *exported(const struct pair *pair, uint64_t sequence) {
+    return &pair->exported[sequence % pair->settings.block_count];
+}
+
+bool supply_pair_holds(const struct pair *pair, uint64_t sequence) {
+    return sequence >= pair->released && sequence < pair->expected && *held(pair, sequence);
+}
+
+bool supply_pair_is_full(const struct pair *pair) {
+    return pair->expected == pair->released + pair->settings.block_count;
+}
+
+void supply_pair_receive(struct pair *pair) { *held(pair, pair->expected++) = true; }
+
+static void release_unheld(struct pair *pair) {
+    uint64_t before = pair->released;
+    while (pair->released < pair->expected && !*held(pair, pair->released) && *exported(pair, pair->released) == 0)
+        pair->released++;
+    if (pair->released == before) return;
+    __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->released, pair->released, __ATOMIC_RELEASE);
+    supply_fail_point("C1");
+    /* A full pipe is no failure: the credit is in the header, and the task still has wake-ups to read. */
+    request(pair, REQUEST_RELEASE);
+    supply_fail_point("C2");
+}
+
+void supply_pair_acknowledge(struct pair *pair) {
+    __atomic_store_n(&supply_mapped_header(&pair->mapped_file)->acknowledged, pair->expected, __ATOMIC_RELEASE);
+    request(pair, REQUEST_RELEASE);
+    supply_fail_point("C3");
+}
+
+void supply_pair_release(struct pair *pair, uint64_t sequence) {
+    *held(pair, sequence) = false;
+    release_unheld(pair);
+}
+
+void supply_pair_begin_export(struct pair *pair, uint64_t sequence) { ++*exported(pair, sequence); }
+
+void supply_pair_end_export(struct pair *pair, uint64_t sequence) {
+    --*exported(pair, sequence);
+    release_unheld(pair);
+}
+
+/* Before the end: a program may have cut the file, and what follows writes to the header. */
+static supply_status_t check_whole(const struct pair *pair) {
+    struct failure failure;
+    return supply_mapped_file_check_whole(&pair->mapped_file, &failure);
+}
+
+void supply_pair_release_all(struct pair *pair) {
+    check_whole(pair);
+    for (uint64_t sequence = pair->released; sequence < pair->expected; sequence++) {
+        *held(pair, sequence) = false;
+        *exported(pair, sequence) = 0;
+    }
+    release_unheld(pair);
+}
+
+/* Reads a notification, so that the pipe is never full, or waits a little for one. SUPPLY_AGAIN: not a failure. */
+static supply_status_t read_at_end(struct pair *pair) {
+    struct notification notification;
+    struct failure failure;
+    switch (supply_pipe_read(&pair->notification_pipe, &notification, sizeof notification, &failure)) {
+        case PIPE_RECORD:
+            return notification.generation == pair->settings.generation && notification.kind == NOTIFICATION_FAILURE
+                       ? SUPPLY_ERROR_SPARK
+                       : SUPPLY_AGAIN;
+        case PIPE_EMPTY:
+            return supply_pipe_wait(&pair->notification_pipe, END_PAUSE_NANOSECONDS) < 0 ? SUPPLY_ERROR_SYSTEM
+                                                                                         : SUPPLY_AGAIN;
+        case PIPE_FAILED:
+            errno = failure.error;
+            return failure.status;
+        case PIPE_WRITER_LEFT:
+            break;
+    }
+    return SUPPLY_AGAIN;
+}
+
+supply_status_t supply_pair_await_end(struct pair *pair, double seconds) {
+    const uint32_t *end_seen = &supply_mapped_header(&pair->mapped_file)->end_seen;
+    const double timeout = pair->settings.timeout;
+    /* Before `until`, so that a call without a limit of its own ends by the timeout. */
+    if (pair->end_limit == 0) pair->end_limit = supply_clock_after(timeout);
+    const int64_t until = supply_clock_after(seconds < timeout ? seconds : timeout);
+    supply_pair_release_all(pair);
+    supply_fail_point("E4");
+    supply_status_t status = check_whole(pair);
+    while (status == SUPPLY_OK) {
+        /* The clock first: a rank that was suspended past its limit still sees what came meanwhile. */
+        const int64_t now = supply_clock_now();
+        if (__atomic_load_n(end_seen, __ATOMIC_ACQUIRE) != 0) return SUPPLY_OK;
+        status = read_at_end(pair);
+        if (status != SUPPLY_AGAIN) return status;
+        if (now >= pair->end_limit) return SUPPLY_ERROR_TIMEOUT;
+        if (now >= until) return SUPPLY_AGAIN;
+        if (supply_is_interrupted(&pair->settings)) return SUPPLY_INTERRUPTED;
+        status = check_whole(pair);
+    }
+    return status;
+}
+
+void supply_pair_stop(struct pair *pair, const char *reason) {
+    check_whole(pair);
+    struct mapped_file_header *header = supply_mapped_header(&pair->mapped_file);
+    supply_copy_line(header->rank_failure, sizeof header->rank_failure, reason, sizeof header->rank_failure);
+    request(pair, REQUEST_STOP);
+}

@@ -1,0 +1,64 @@
+/** The rank's side of a pair: opening (O1 to O4), credits (C1 to C3), the end (E4), stopping. */
+#ifndef SUPPLY_PAIR_H
+#define SUPPLY_PAIR_H
+
+#include "pair/mapped_file.h"
+#include "pair/named_pipe.h"
+
+struct pair {
+    struct settings settings;
+    struct mapped_file mapped_file;
+    struct claimed_file request_pipe;
+    struct claimed_file notification_pipe;
+    char *name;         /**< "pair 0 (/path)", for messages */
+    bool *held;         /**< for each slot: its block has been received and not released */
+    uint32_t *exported; /**< for each slot: Arrow arrays of its block that are not released */
+    uint64_t expected;  /**< sequence number of the next block; all below are received */
+    uint64_t released;  /**< all below are released */
+    int64_t end_limit;  /**< until when supply_pair_await_end() waits (supply_clock); 0: not called yet */
+};
+
+/**
+ * Opens a pair and takes over the settings; the caller's are empty afterwards. On failure nothing is left. SUPPLY_OK,
+ * or _IN_USE, _CONFIG, _NO_SPACE, _SYSTEM, _MEMORY.
+ */
+supply_status_t supply_pair_open(struct pair *pair, struct settings *settings, struct failure *failure);
+
+/** Removes the files and frees everything, even if the pair was not opened. False and errno: a file is still there. */
+bool supply_pair_close(struct pair *pair);
+
+/** Closes the descriptors and frees everything. The files and the mapping stay. */
+void supply_pair_abandon(struct pair *pair);
+
+/** True if that block has been received and is not released. */
+bool supply_pair_holds(const struct pair *pair, uint64_t sequence);
+
+/** True if the task has no credit: it can publish nothing before a release. */
+bool supply_pair_is_full(const struct pair *pair);
+
+/** Notes that the expected block has been received. */
+void supply_pair_receive(struct pair *pair);
+
+/** Releases a held block. C1 and C2 for every block that nothing holds, and none before it. */
+void supply_pair_release(struct pair *pair, uint64_t sequence);
+
+/** Begins and ends that an Arrow array holds the block, too. C1 and C2 as above. */
+void supply_pair_begin_export(struct pair *pair, uint64_t sequence);
+void supply_pair_end_export(struct pair *pair, uint64_t sequence);
+
+/** Releases every received block, also those that are exported. */
+void supply_pair_release_all(struct pair *pair);
+
+/** C3: the program asks for what follows the END_OF_EPOCH that it has just received. */
+void supply_pair_acknowledge(struct pair *pair);
+
+/**
+ * E4, after END_OF_DATA: releases everything, and waits until the task has confirmed it. SUPPLY_OK; SUPPLY_AGAIN after
+ * `seconds`; SUPPLY_INTERRUPTED; _TIMEOUT; _SPARK (the run failed); _SYSTEM (errno); _CONTRACT.
+ */
+supply_status_t supply_pair_await_end(struct pair *pair, double seconds);
+
+/** Writes why the rank fails, and sends STOP. */
+void supply_pair_stop(struct pair *pair, const char *reason);
+
+#endif
