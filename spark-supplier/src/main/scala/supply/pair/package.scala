@@ -1,4 +1,0 @@
-package supply
-
-/** The task's side of a pair. Imports core, protocol and data. */
-package object pair
