@@ -3,7 +3,7 @@ package supply.core
 import scala.jdk.CollectionConverters._
 
 import picocli.CommandLine
-import picocli.CommandLine.ParameterException
+import picocli.CommandLine.{ParameterException, UnmatchedArgumentException}
 
 /** Options of a DataFrame's reader or writer: names without dashes. */
 private[supply] object NamedOptions {
@@ -27,4 +27,16 @@ private[supply] object NamedOptions {
 
   def wrong(e: ParameterException): ConfigException =
     new ConfigException(UsageError.text(e, "docs/DATAFRAMES.md lists the options"), e)
+}
+
+/** Says in one line which option is wrong. */
+private[supply] object UsageError {
+  /** `more` says where the options are listed. */
+  def text(e: ParameterException, more: String = "--help lists the options"): String = {
+    val nearest = e match {
+      case unmatched: UnmatchedArgumentException => unmatched.getSuggestions.asScala.headOption
+      case _ => None
+    }
+    e.getMessage + nearest.map(name => s": did you mean $name?").getOrElse("") + s" ($more)"
+  }
 }

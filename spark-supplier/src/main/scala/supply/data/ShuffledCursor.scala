@@ -1,6 +1,6 @@
 package supply.data
 
-import java.util.Arrays
+import java.util.{Arrays, Random}
 
 /**
  * The elements of a cursor in an order that the seed fixes: each is drawn from the next `buffer`
@@ -95,4 +95,22 @@ final class ShuffledCursor(
 object ShuffledCursor {
   /** The number of elements that are drawn together. */
   private final val Ahead = 256
+}
+
+/**
+ * Java's Random without its atomic updates. Java specifies the sequence of a seed, so it is the
+ * same with every version. For one thread.
+ */
+private[data] final class UnsharedRandom(seed: Long) extends Random {
+  private var state = (seed ^ UnsharedRandom.Multiplier) & UnsharedRandom.Mask
+
+  override protected def next(bits: Int): Int = {
+    state = (state * UnsharedRandom.Multiplier + 0xbL) & UnsharedRandom.Mask
+    (state >>> (48 - bits)).toInt
+  }
+}
+
+private object UnsharedRandom {
+  private final val Multiplier = 0x5deece66dL
+  private final val Mask = (1L << 48) - 1
 }

@@ -1,7 +1,7 @@
 package supply.data
 
-import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.{Partition, SparkContext, TaskContext}
 
 import supply.protocol.Schema
 
@@ -44,4 +44,13 @@ final case class PartitionSizes(sizes: IndexedSeq[Long], unit: String)
 
 object PartitionSizes {
   final val Elements = "elements"
+}
+
+/** A source without elements, for the end of a stream. */
+final class NoElements(sc: SparkContext) extends Source {
+  override val rdd: RDD[Nothing] = sc.emptyRDD[Nothing]
+  override def schema: Schema = Schema.Unknown
+  override def mainColumn: Option[Int] = None
+  override def open(partition: Partition, context: TaskContext): KeepingCursor =
+    throw new NoSuchElementException
 }

@@ -4,7 +4,6 @@ import java.util.{Map => JavaMap}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.{DataFrame, SaveMode, SparkSession, SQLContext}
 import org.apache.spark.sql.connector.catalog.{Table, TableProvider}
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.execution.datasources.DataSourceUtils
@@ -13,9 +12,11 @@ import org.apache.spark.sql.sources.{BaseRelation, CreatableRelationProvider, Da
 import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
+import org.apache.spark.sql.{DataFrame, SQLContext, SaveMode, SparkSession}
 
 import supply.core.{BuiltFor, ConfigException}
-import supply.driver.{LoadResults, RunOptions, SupplyJob, WaitingRanks}
+import supply.driver.{LoadResults, QueryStream, RunOptions, SupplyJob, WaitingRanks}
+import supply.executor.SupplySettings
 import supply.sources.rows.{ListLengths, RefusedColumns}
 
 /**
@@ -105,3 +106,49 @@ final class SupplyDataSource extends TableProvider with CreatableRelationProvide
 
 private final class SuppliedRelation(override val sqlContext: SQLContext,
     override val schema: StructType) extends BaseRelation
+
+/** Supplies the rows of a streaming query: each batch is an epoch of the ranks. */
+private final class StreamSink(context: SQLContext, settings: SupplySettings) extends Sink {
+  private val query = new QueryStream(context, settings, this)
+  private val lists = new ListLengths
+
+  override def addBatch(batch: Long, data: DataFrame): Unit =
+    query.batch(batch)(FrameSource.of(data, lists))
+
+  override def toString: String = s"supply[${settings.ranks} ranks]"
+}
+
+/** The options of a stream: those of [[RunOptions]] that make sense without an end. */
+private[datasource] object StreamOptions {
+  /** Spark's own options, which it passes to every sink. */
+  private val OfSpark = Set("checkpointlocation", "queryname")
+
+  private val OfRuns = Map(
+    "epochs" -> "each batch is an epoch, and comes once",
+    "resident" -> "no batch comes again",
+    "resident-folder" -> "no batch comes again",
+    "resident-quota" -> "no batch comes again",
+    "keep" -> "no batch comes again",
+    "resume-positions" -> "a rank of a stream brings its own position",
+    "seed" -> "the rows of a batch come in the order in which Spark has them",
+    "shuffle" -> "the rows of a batch come in the order in which Spark has them",
+    "shuffle-buffer" -> "the rows of a batch come in the order in which Spark has them",
+    "exchange-fraction" -> "the ranks' program decides whether they exchange the rows of a batch",
+    "uneven" -> "each row of a batch comes once")
+
+  /** As [[RunOptions.parse]]. */
+  def read(options: Map[String, String]): RunOptions =
+    RunOptions.parse(options.filterNot { case (name, _) => OfSpark(name.toLowerCase) })
+
+  /** Throws a ConfigException if `run`, which was read from `options`, is wrong for a stream. */
+  def settings(options: Map[String, String], run: RunOptions): SupplySettings = {
+    if (options.contains("path")) throw new ConfigException(
+      "start() takes no path: the ranks are named by mapped-files and named-pipes")
+    options.keys.find(OfRuns.contains).foreach { name =>
+      throw new ConfigException(s"option '$name' is for runs, not for streams: ${OfRuns(name)}")
+    }
+    val settings = run.settings
+    settings.check()
+    settings
+  }
+}

@@ -2,12 +2,13 @@ package supply.pair
 
 import java.io.IOException
 import java.nio.channels.ClosedByInterruptException
-import java.nio.file.{NoSuchFileException, Paths}
+import java.nio.file.{NoSuchFileException, Path, Paths}
+import java.util.concurrent.ConcurrentHashMap
 
 import scala.collection.mutable.ArrayBuffer
 
-import supply.core.{ContractException, Deadline, FailPoint, PairException, PairHeldException, RankException, SupplyException}
-import supply.protocol.{Layout, Notification}
+import supply.core.{ConfigException, ContractException, Deadline, FailPoint, PairException, PairHeldException, RankException, SupplyException}
+import supply.protocol.{EpochCounts, Exchange, Layout, Notification, Schema}
 
 /** Attaches a task to the pair of its rank: A1 to A5 of proto/PROTOCOL.md. */
 private[pair] final class Attachment(
@@ -157,4 +158,107 @@ private[pair] final case class Holder(run: Long, pid: Int)
 
 private[pair] object Holder {
   def of(file: MappedFile): Holder = Holder(file.run, file.taskPid)
+}
+
+/** What a task checks and tells its rank before the first block: A6 of proto/PROTOCOL.md. */
+private[pair] trait PairTerms {
+  def name: String
+  protected def file: MappedFile
+
+  /** Whether no attempt has published anything. */
+  def isUntouched: Boolean
+
+  /** Tells the rank which columns its blocks have. (A6) */
+  def writeOrCheckSchema(schema: Schema): Unit = {
+    if (schema.hasViews && !file.acceptsReferences)
+      throw new ConfigException(
+        s"$name: its rank cannot read values in place (--in-place, inPlace): its libsupply implements contract " +
+          s"${Layout.versionText(file.version)}. Build it from this release, or supply without that option")
+    file.writeOrCheckSchema(schema)
+    FailPoint("A6")
+  }
+
+  /** Tells the rank what it must exchange with the others; comes before the schema. (A6) */
+  def writeOrCheckExchange(exchange: Exchange): Unit = {
+    if (exchange != Exchange.Off && !file.acceptsExchange)
+      throw new ConfigException(
+        s"$name: its rank's program does not exchange elements (--shuffle all; its libsupply implements contract " +
+          s"${Layout.versionText(file.version)}): open its pair with options.exchange and supply_exchange_open() " +
+          "(Python: exchange='supplied'), or supply without --shuffle all")
+    file.writeOrCheckExchange(exchange)
+  }
+
+  /** Refuses a rank that cannot read resident files. (A6) */
+  def requireBlockFiles(): Unit = if (!file.acceptsBlockFiles)
+    throw new ConfigException(
+      s"$name: its rank cannot read resident files (--resident-folder): its libsupply implements contract " +
+        s"${Layout.versionText(file.version)}. Build it from this release, or supply without that option")
+
+  /** Tells the rank its plan; refuses a position that it saved under another plan. (A6) */
+  def bindPlan(fingerprint: Long): Unit = {
+    if (file.startPlan != 0 && file.startPlan != fingerprint)
+      throw new ConfigException(
+        s"$name: the rank wants to resume at a position that it saved in a run with other data or " +
+          s"${PairTerms.PlanOptions}: give the same ones, or start the rank without the position")
+    if (!isUntouched && file.plan != fingerprint)
+      throw new ConfigException(
+        s"$name: another run has begun to supply this rank, with other data or " +
+          s"${PairTerms.PlanOptions}: start the rank anew")
+    file.plan = fingerprint
+  }
+
+  /** Removes the counts of a run that has published nothing. (A6) */
+  def forgetCounts(): Unit = if (isUntouched) file.forgetCounts()
+
+  /** Tells the rank what each of its whole epochs has. */
+  def announceCounts(counts: EpochCounts): Unit = file.setCounts(counts)
+
+  /** Whether the rank has asked for what follows the first END_OF_EPOCH of this pair. */
+  def hasPassedAnEpoch: Boolean = file.acknowledged > 0
+
+  /** The plan of the published blocks, or else of the rank's position; 0: neither has one. */
+  def plan: Long = if (isUntouched) file.startPlan else file.plan
+
+  def plan_=(fingerprint: Long): Unit = file.plan = fingerprint
+}
+
+private object PairTerms {
+  /** The options that a plan follows from, apart from the data. */
+  private val PlanOptions =
+    "--partitions, --ranks, --seed, --shuffle (with --exchange-fraction), --uneven (with --block-elements) or --resume-positions"
+}
+
+/**
+ * The mapped files that this JVM has open, and their pairs. Nothing else here may open them: when
+ * any channel of a file is closed, the JVM drops all its locks on the file.
+ */
+private[pair] object OpenPairs {
+  private val pairs = new ConcurrentHashMap[Path, Option[Pair]]
+
+  /** Runs `open`, which may attach a pair; None: the file is open already. */
+  def attach[A](path: Path)(open: => Either[A, Pair]): Option[Either[A, Pair]] =
+    if (pairs.putIfAbsent(path, None) != null) None
+    else {
+      var pair = Option.empty[Pair]
+      try {
+        val outcome = open
+        pair = outcome.toOption
+        Some(outcome)
+      } finally if (pair.isDefined) pairs.put(path, pair) else remove(path)
+    }
+
+  /** Runs `open` with the file locked, or `use` with its pair. None: a task attaches or leaves. */
+  def attached[A](path: Path)(open: => A)(use: Pair => Option[A]): Option[A] =
+    pairs.putIfAbsent(path, None) match {
+      case null =>
+        try Some(open)
+        finally remove(path)
+      case attached => attached.flatMap(use)
+    }
+
+  /** Whose task holds a file in this JVM; None: it attaches or leaves. */
+  def holder(path: Path): Option[Holder] =
+    Option(pairs.get(path)).flatten.flatMap(_.withMappedFile(Holder.of))
+
+  def remove(path: Path): Unit = { pairs.remove(path); () }
 }

@@ -121,3 +121,15 @@ private[pair] object PublishedBlocks {
   /** Slots for END_OF_EPOCH and END_OF_DATA, in addition to the resident blocks with elements. */
   final val EndSlots = 2
 }
+
+/** The blocks of an epoch, END_OF_EPOCH last, that stay in their slots for later epochs. */
+final class ResidentBlocks(blocks: IndexedSeq[Notification]) {
+  private val byPartition =
+    blocks.filter(_.kind == Constant.NOTIFICATION_BLOCK).groupBy(_.partition)
+
+  /** The blocks of a partition, in the order of its elements. */
+  def of(partition: Int): IndexedSeq[Notification] =
+    byPartition.getOrElse(partition, IndexedSeq.empty)
+
+  def endOfEpoch: Notification = blocks.last
+}

@@ -80,3 +80,54 @@ object EqualSteps {
     if (isPadded) Math.floorDiv(elements + stepElements - 1, stepElements.toLong)
     else elements / stepElements
 }
+
+/** What to do if some ranks have more elements than others. */
+sealed trait Uneven extends Product with java.io.Serializable
+
+object Uneven {
+  /** Supply every element once: ranks make different numbers of steps. */
+  case object Keep extends Uneven
+
+  /** Every rank makes the steps of the rank with the fewest; the other elements are left out. */
+  case object Drop extends Uneven
+
+  /** Every rank makes the steps of the rank with the most; some elements repeat. */
+  case object Pad extends Uneven
+
+  def named(name: String): Uneven = name match {
+    case "keep" => Keep
+    case "drop" => Drop
+    case "pad" => Pad
+    case other => throw new ConfigException(s"--uneven is '$other': it must be keep, drop or pad")
+  }
+}
+
+/** Finds ranks that get nothing of a source, or less than half of what another rank gets. */
+object Imbalance {
+  /**
+   * A sentence with the numbers, or None if the ranks' shares are similar.
+   *
+   * @param data what has the partitions, for the sentence
+   * @param sizes of the partitions, with their unit, if known: else all count the same
+   */
+  def of(data: String, partitions: Int, ranks: Int,
+      sizes: Option[(IndexedSeq[Long], String)]): Option[String] = {
+    val have =
+      s"$data has $partitions partition${if (partitions == 1) "" else "s"} for $ranks ranks"
+    if (partitions == 0) None
+    else if (partitions < ranks) Some(s"$have, so ${withoutPartition(partitions, ranks)} no rows")
+    else sizes.filter(_._1.size == partitions).flatMap { case (known, unit) =>
+      val shares = (0 until ranks).map(rank => (rank until partitions by ranks).map(known).sum)
+      val (least, most) = (shares.min, shares.max)
+      if (most <= 2 * least) None
+      else Some(
+        s"$have, of which rank ${shares.indexOf(most)} gets $most of ${shares.sum} $unit, and rank " +
+          s"${shares.indexOf(least)} gets $least")
+    }
+  }
+
+  private def withoutPartition(partitions: Int, ranks: Int): String = ranks - partitions match {
+    case 1 => s"rank $partitions gets"
+    case _ => s"ranks $partitions to ${ranks - 1} get"
+  }
+}

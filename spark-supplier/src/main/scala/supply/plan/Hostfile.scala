@@ -1,13 +1,17 @@
 package supply.plan
 
 import java.io.IOException
+import java.net.{InetAddress, UnknownHostException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
+import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, LinkedBlockingQueue, ThreadPoolExecutor, TimeUnit, TimeoutException}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 
-import supply.core.ConfigException
+import org.slf4j.LoggerFactory
+
+import supply.core.{ConfigException, Deadline}
 
 /**
  * Where a rank is: its host (None: this node, the only one), and its number there. `names`: others
@@ -88,4 +92,110 @@ object Hostfile {
       s"$file names ${repeated.head} twice: write one line for each host, with slots=n")
     hosts.toSeq
   }
+}
+
+/**
+ * Finds the hosts of a host file among those of Spark, which may have other names for the same
+ * nodes. Only the driver looks names up: each once, all at the same time, and it waits at most
+ * `limitSeconds` for a name. A name without an answer is compared as text. What a slow look-up finds
+ * later is used from then on.
+ */
+private[plan] final class HostNames(limitSeconds: Double)(
+    resolve: String => Set[InetAddress]) {
+  import HostNames._
+
+  private val lookUps = new ConcurrentHashMap[String, LookUp]
+
+  private val threads = {
+    val pool = new ThreadPoolExecutor(Threads, Threads, 1, TimeUnit.SECONDS,
+      new LinkedBlockingQueue[Runnable],
+      { (work: Runnable) =>
+        val thread = new Thread(work, "supply-host-names")
+        thread.setDaemon(true)
+        thread
+      })
+    pool.allowCoreThreadTimeOut(true)
+    pool
+  }
+
+  /**
+   * The same places, with the names that `others`, hosts as Spark knows them, have for their hosts.
+   * Looks names up only if some of both have no partner with the same name.
+   */
+  def known(hosts: Hostfile, others: Seq[String]): Hostfile = {
+    val names = others.toSet
+    val single = hosts.byHost.map(_._2.head).filterNot(place =>
+      place.host.exists(names) || others.exists(place.isOn)).flatMap(_.host)
+    lazy val unnamed = others.distinct.filterNot(name => hosts.byHost.exists(_._2.head.isOn(name)))
+    if (single.isEmpty || unnamed.isEmpty) hosts
+    else {
+      val addresses = addressesOf(single ++ unnamed)
+      val found = single.map(host =>
+        host -> unnamed.filter(addresses(_).intersect(addresses(host)).nonEmpty).toSet).toMap
+      Hostfile(hosts.places.map(place =>
+          place.copy(names = place.names ++ place.host.flatMap(found.get).getOrElse(Set.empty))))
+    }
+  }
+
+  /** The addresses of each name; none: it is unknown, or there is no answer in time. */
+  def addressesOf(names: Seq[String]): Map[String, Set[InetAddress]] = {
+    val begun = names.distinct.map(name =>
+      name -> lookUps.compute(name,
+        (_, last) => if (last == null) new LookUp(name, limitSeconds) else last.renewed()))
+    val late = begun.filter { case (_, lookUp) => lookUp.isNewlyLate }.map(_._1)
+    if (late.nonEmpty) log.warn(
+      f"no answer for the names ${late.mkString(", ")}%s of hosts within $limitSeconds%.0f s: these hosts are known only by " +
+        "the names that Spark has for them. Name hosts as Spark does, or mend the look-up of names (DNS, /etc/hosts)")
+    begun.map { case (name, lookUp) => name -> lookUp.found }.toMap
+  }
+
+  private final class LookUp(name: String, limit: Double) {
+    private val answer = CompletableFuture.supplyAsync(() => resolve(name), threads)
+    private val end = new Deadline(limit)
+    private val retry = new Deadline(RetrySeconds)
+    private var isLate = limit == 0
+
+    /** The next one if nothing was found some time ago: a node may get its name later. */
+    def renewed(): LookUp =
+      if (answer.isDone && found.isEmpty && retry.passed) new LookUp(name, limit = 0) else this
+
+    /** Waits for the answer, but not again if none came in time. */
+    def isNewlyLate: Boolean = synchronized {
+      val before = isLate
+      if (!isLate)
+        try answer.get(math.max(0, end.remainingNanos), TimeUnit.NANOSECONDS)
+        catch { case _: TimeoutException => isLate = true }
+      isLate && !before
+    }
+
+    def found: Set[InetAddress] = answer.getNow(Set.empty)
+  }
+}
+
+private[supply] object HostNames {
+  private val log = LoggerFactory.getLogger(classOf[HostNames])
+
+  /** More than the first of two name servers takes to be given up, which is 5 seconds. */
+  private final val LimitSeconds = 6.0
+  private final val RetrySeconds = 10.0
+  private final val Threads = 32
+
+  private val ofThisJvm = new HostNames(LimitSeconds)({ name =>
+    try InetAddress.getAllByName(name).toSet
+    catch { case _: UnknownHostException => Set.empty }
+  })
+
+  /** As HostNames.known, for all of this JVM. */
+  def known(hosts: Hostfile, others: Seq[String]): Hostfile = ofThisJvm.known(hosts, others)
+
+  /**
+   * Addresses of hosts, for any node. A loopback address that a name has on the driver's node
+   * (Debian's 127.0.1.1) means the driver's node only, so it is left out.
+   */
+  def addresses(names: Seq[String]): Map[String, Set[String]] =
+    ofThisJvm.addressesOf(names).map { case (name, found) =>
+      val everywhere = found.filterNot(address =>
+        address.isLoopbackAddress && name != "localhost" && name != address.getHostAddress)
+      name -> everywhere.map(_.getHostAddress)
+    }
 }

@@ -3,11 +3,17 @@ package supply.results
 import java.nio.ByteBuffer
 import java.nio.ByteOrder.{LITTLE_ENDIAN, nativeOrder}
 import java.nio.channels.FileChannel
-import java.nio.file.Path
+import java.nio.file.StandardOpenOption.{READ, WRITE}
+import java.nio.file.attribute.BasicFileAttributes
+import java.nio.file.{Files, LinkOption, NoSuchFileException, Path}
+
+import scala.util.{Try, Using}
 
 import supply.core.{ContractException, PairException}
-import supply.pair.BlockFileFields
+import supply.pair.{BlockFileFields, MappedFile, PairFile}
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
+import supply.protocol.{Format, Layout, Schema, Text}
+import supply.types.SparkTypes
 
 /**
  * A sealed block file, mapped, with the shared lock of a reader. All calls but [[block]] must come
@@ -117,4 +123,116 @@ object BlockFile {
         s"$path was cut: it has $size bytes, and its header's file_bytes is ${Constant.RING_OFFSET} or more")
     BlockFileFields.bytes(channel, 0, Constant.RING_OFFSET)
   }
+}
+
+/**
+ * What the header of a sealed block file says, copied once: the file may change later. `run`: that
+ * of the rank's pair, or 0.
+ */
+final case class BlockFileHeader(
+    generation: Long,
+    rank: Int,
+    run: Long,
+    fileBytes: Long,
+    blockBytes: Int,
+    blockCount: Int,
+    elements: Long,
+    schema: Schema) {
+  /** Where that block begins in the file. */
+  def blockOffset(index: Int): Long = Constant.RING_OFFSET + index.toLong * blockBytes
+
+  /** The most bytes that this block may have; the last block has exactly these. */
+  def spaceOf(index: Int): Long = math.min(blockBytes.toLong, fileBytes - blockOffset(index))
+}
+
+object BlockFileHeader {
+  /** Of a file whose rank has stored `version`; `bytes`: the first RING_OFFSET of the file. */
+  private[results] def read(path: Path, bytes: ByteBuffer, fileSize: Long): BlockFileHeader = {
+    val fields = BlockFileFields.read(bytes, Constant.FILE_USE_RESULT, refuse(path))
+    import fields.{blockBytes, blocks, elements, fileBytes}
+    if (!fields.isSealed) refuse(path)("sealed", bytes.getInt(At.`sealed`))
+    if (elements < blocks || (elements > 0 && blocks == 0)) refuse(path)("epoch_elements", elements)
+    val end = Constant.RING_OFFSET + blocks * blockBytes.toLong
+    if (fileBytes > end || (blocks > 0 && fileBytes <= end - blockBytes) || (blocks == 0 && fileBytes != end))
+      refuse(path)("file_bytes", s"$fileBytes (with $blocks blocks of $blockBytes)")
+    requireWhole(path, fileBytes, fileSize)
+    requireTypes(path, fields.schema)
+    BlockFileHeader(fields.generation, fields.rank, fields.run, fileBytes, blockBytes, blocks,
+      elements, fields.schema)
+  }
+
+  private def refuse(path: Path)(field: String, value: Any): Nothing =
+    throw new ContractException(field match {
+      case "magic" => s"$path is not a block file of a rank (its magic is $value)"
+      case "version" =>
+        s"$path has version $value, and this Spark reads ${Layout.versionText(Layout.version)}: " +
+          "build both sides from one release"
+      case "byte_order" =>
+        s"$path: the header's byte_order is $value: it is from a machine with another byte order"
+      case _ =>
+        s"$path: the header's $field is $value, which proto/PROTOCOL.md does not allow"
+    })
+
+  /** Refuses a file that was cut after it was sealed. */
+  private[results] def requireWhole(path: Path, fileBytes: Long, fileSize: Long): Unit =
+    if (fileSize < fileBytes)
+      throw new ContractException(
+        s"$path was cut after it was sealed: it has $fileSize bytes, and its header's file_bytes is $fileBytes")
+
+  /** Refuses a file that is no block file of this major version and byte order. */
+  private[results] def requireKnown(path: Path, bytes: ByteBuffer): Unit =
+    BlockFileFields.requireKnown(bytes, refuse(path))
+
+  /** Whether the rank has written its magic, right or wrong: from then on it holds its lock. */
+  private[results] def hasMagic(bytes: ByteBuffer): Boolean =
+    BlockFileFields.magicOf(bytes).exists(_ != 0)
+
+  private def requireTypes(path: Path, schema: Schema): Unit =
+    schema.columns.find(column =>
+      SparkTypes.typeOf(column).isEmpty || Try(Format.of(column)).isFailure).foreach { column =>
+      val child = if (column.childFormat.isEmpty) "" else s" of '${column.childFormat}'"
+      throw new ContractException(
+        s"$path: column '${column.name}' has the format '${column.format}'$child, which this version does not know")
+    }
+
+  /** Why the rank aborted the result. */
+  private[results] def rankFailure(bytes: ByteBuffer): String =
+    Text.read(bytes, At.rankFailure, Layout.FailureTextBytes)
+}
+
+/**
+ * A block file of this user or a member of `group`, open for reading. Its name may lead to another
+ * file later.
+ */
+private[results] final class NamedFile private (
+    val path: Path, group: Option[String], val key: AnyRef, val channel: FileChannel)
+    extends AutoCloseable {
+  /** Whether the name still leads to this file. */
+  def isNamed: Boolean =
+    try NamedFile.keyOf(path) == key
+    catch { case _: NoSuchFileException => false }
+
+  /** Whether the rank that writes it lives. */
+  def isLockedByRank: Boolean = MappedFile.isLockedByRank(channel)
+
+  /** What the name leads to now, open for writing. */
+  def openForWriting(): FileChannel =
+    Using.resource(PairFile.find(path, PairFile.Blocks, group))(_.open(WRITE))
+
+  override def close(): Unit = channel.close()
+}
+
+private[results] object NamedFile {
+  /**
+   * Throws a NoSuchFileException, or a NotSharedYetException if the group has no access yet. The key
+   * is from before the file is opened: Java has none of an open file.
+   */
+  def open(path: Path, group: Option[String]): NamedFile =
+    Using.resource(PairFile.find(path, PairFile.Blocks, group)) { found =>
+      new NamedFile(path, group, found.key, found.open(READ))
+    }
+
+  /** Device and inode of the file that the name leads to. */
+  def keyOf(path: Path): AnyRef =
+    Files.readAttributes(path, classOf[BasicFileAttributes], LinkOption.NOFOLLOW_LINKS).fileKey
 }

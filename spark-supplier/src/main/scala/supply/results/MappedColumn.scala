@@ -1,7 +1,10 @@
 package supply.results
 
+import java.math.{BigDecimal, BigInteger}
+
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarArray, ColumnarMap}
+import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
 import supply.core.ContractException
@@ -84,4 +87,179 @@ private final class ListColumn(in: ColumnBuffers, dataType: DataType, numbers: C
   override def getArray(row: Int): ColumnarArray = new ColumnarArray(numbers, row * length, length)
 
   override def getChild(ordinal: Int): ColumnVector = numbers
+}
+
+/** Values of a fixed number of bytes: the column's own, or the numbers of its lists. */
+private[results] object NumberColumn {
+  /** `format`: of the values; a list's numbers have no nulls of their own. */
+  def apply(in: ColumnBuffers, format: String, dataType: DataType): MappedColumn = {
+    val values = if (format == in.column.format) in else withoutNulls(in)
+    (format, dataType) match {
+      case ("c", _) => new ByteColumn(values, dataType)
+      case ("C", _) => new UnsignedByteColumn(values, dataType)
+      case ("s", _) => new ShortColumn(values, dataType)
+      case ("S", _) => new UnsignedShortColumn(values, dataType)
+      case ("I", _) => new UnsignedIntColumn(values, dataType)
+      case ("i" | "tdD", _) => new IntColumn(values, dataType)
+      case ("f", _) => new FloatColumn(values, dataType)
+      case ("g", _) => new DoubleColumn(values, dataType)
+      case ("L", decimal: DecimalType) => new UnsignedLongColumn(values, decimal)
+      case (_, decimal: DecimalType) => new DecimalColumn(values, decimal)
+      case _ => new LongColumn(values, dataType)
+    }
+  }
+
+  private def withoutNulls(in: ColumnBuffers) =
+    new ColumnBuffers(in.where, in.memory, in.column, in.elements,
+      0, 0, in.offsets, in.data, in.dataBytes)
+}
+
+private final class ByteColumn(in: ColumnBuffers, dataType: DataType)
+    extends MappedColumn(in, dataType) {
+  override def getByte(row: Int): Byte = memory.byte(data + row)
+
+  override def getBytes(row: Int, count: Int): Array[Byte] =
+    memory.copy(data + row, new Array[Byte](count), Platform.BYTE_ARRAY_OFFSET, count.toLong)
+}
+
+private final class UnsignedByteColumn(in: ColumnBuffers, dataType: DataType)
+    extends MappedColumn(in, dataType) {
+  override def getShort(row: Int): Short = (memory.byte(data + row) & 0xff).toShort
+}
+
+private final class ShortColumn(in: ColumnBuffers, dataType: DataType)
+    extends MappedColumn(in, dataType) {
+  override def getShort(row: Int): Short = memory.short(data + 2L * row)
+}
+
+private final class UnsignedShortColumn(in: ColumnBuffers, dataType: DataType)
+    extends MappedColumn(in, dataType) {
+  override def getInt(row: Int): Int = memory.short(data + 2L * row) & 0xffff
+}
+
+private final class IntColumn(in: ColumnBuffers, dataType: DataType)
+    extends MappedColumn(in, dataType) {
+  override def getInt(row: Int): Int = memory.int(data + 4L * row)
+
+  override def getInts(row: Int, count: Int): Array[Int] =
+    memory.copy(data + 4L * row, new Array[Int](count), Platform.INT_ARRAY_OFFSET, 4L * count)
+}
+
+private final class UnsignedIntColumn(in: ColumnBuffers, dataType: DataType)
+    extends MappedColumn(in, dataType) {
+  override def getLong(row: Int): Long = memory.int(data + 4L * row) & 0xffffffffL
+}
+
+/** Integers and instants. */
+private final class LongColumn(in: ColumnBuffers, dataType: DataType)
+    extends MappedColumn(in, dataType) {
+  override def getLong(row: Int): Long = memory.long(data + 8L * row)
+
+  override def getLongs(row: Int, count: Int): Array[Long] =
+    memory.copy(data + 8L * row, new Array[Long](count), Platform.LONG_ARRAY_OFFSET, 8L * count)
+}
+
+private final class FloatColumn(in: ColumnBuffers, dataType: DataType)
+    extends MappedColumn(in, dataType) {
+  override def getFloat(row: Int): Float = memory.float(data + 4L * row)
+
+  override def getFloats(row: Int, count: Int): Array[Float] =
+    memory.copy(data + 4L * row, new Array[Float](count), Platform.FLOAT_ARRAY_OFFSET, 4L * count)
+}
+
+private final class DoubleColumn(in: ColumnBuffers, dataType: DataType)
+    extends MappedColumn(in, dataType) {
+  override def getDouble(row: Int): Double = memory.double(data + 8L * row)
+
+  override def getDoubles(row: Int, count: Int): Array[Double] =
+    memory.copy(data + 8L * row, new Array[Double](count), Platform.DOUBLE_ARRAY_OFFSET, 8L * count)
+}
+
+/** 128 bits, two's complement. */
+private final class DecimalColumn(in: ColumnBuffers, decimal: DecimalType)
+    extends MappedColumn(in, decimal) {
+  private val largest = if (decimal.precision > Decimal.MAX_LONG_DIGITS) Long.MaxValue
+  else BigInteger.TEN.pow(decimal.precision).longValue - 1
+
+  override def getDecimal(row: Int, precision: Int, scale: Int): Decimal =
+    if (isNullAt(row)) null
+    else {
+      val low = memory.long(data + 16L * row)
+      val high = memory.long(data + 16L * row + 8)
+      if (decimal.precision <= Decimal.MAX_LONG_DIGITS) {
+        if (high != low >> 63 || low > largest || low < -largest) refuseDigits(row)
+        Decimal.createUnsafe(low, decimal.precision, decimal.scale)
+      } else {
+        val unscaled = BigInteger.valueOf(high).shiftLeft(64).add(UnsignedLong.toBigInteger(low))
+        val value = new BigDecimal(unscaled, decimal.scale)
+        if (value.precision > decimal.precision) refuseDigits(row)
+        Decimal(value, decimal.precision, decimal.scale)
+      }
+    }
+
+  private def refuseDigits(row: Int): Nothing =
+    refuseValue(row, s"the value has more than ${decimal.precision} digits")
+}
+
+/** 64 bits without a sign, which only a decimal of Spark can hold. */
+private final class UnsignedLongColumn(in: ColumnBuffers, decimal: DecimalType)
+    extends MappedColumn(in, decimal) {
+  override def getDecimal(row: Int, precision: Int, scale: Int): Decimal =
+    if (isNullAt(row)) null
+    else Decimal(new BigDecimal(UnsignedLong.toBigInteger(memory.long(data + 8L * row))),
+      decimal.precision, decimal.scale)
+}
+
+private object UnsignedLong {
+  private val TwoTo64 = BigInteger.ONE.shiftLeft(64)
+
+  def toBigInteger(bits: Long): BigInteger = {
+    val signed = BigInteger.valueOf(bits)
+    if (bits < 0) signed.add(TwoTo64) else signed
+  }
+}
+
+/** Text or bytes of any length. Each access checks the two offsets that it reads. */
+private final class BytesColumn(in: ColumnBuffers, dataType: DataType)
+    extends MappedColumn(in, dataType) {
+  private val offsets = in.offsets
+  private val dataBytes = in.dataBytes
+
+  /** Points into the file. */
+  override def getUTF8String(row: Int): UTF8String =
+    if (isNullAt(row)) null
+    else {
+      val start = offset(row)
+      val length = lengthFrom(row, start)
+      if (endsInsideCharacter(data + start, length))
+        refuseValue(row, "its text ends inside a character, so it is not UTF-8")
+      UTF8String.fromAddress(null, data + start, length)
+    }
+
+  override def getBinary(row: Int): Array[Byte] =
+    if (isNullAt(row)) null
+    else {
+      val start = offset(row)
+      copy(start, lengthFrom(row, start))
+    }
+
+  private def offset(row: Int): Int = memory.int(offsets + 4L * row)
+
+  private def lengthFrom(row: Int, start: Int): Int = {
+    val end = offset(row + 1)
+    if (start < 0 || end < start || end > dataBytes)
+      refuseValue(row,
+        s"its offsets are $start and $end: they must never decrease, nor pass data_bytes, $dataBytes")
+    end - start
+  }
+
+  private def copy(start: Int, length: Int): Array[Byte] =
+    memory.copy(data + start, new Array[Byte](length), Platform.BYTE_ARRAY_OFFSET, length.toLong)
+
+  /** Spark's functions for text take the length of a character from its first byte. */
+  private def endsInsideCharacter(text: Long, length: Int): Boolean = {
+    def begins(back: Int, longer: Int) =
+      length >= back && (memory.byte(text + length - back) & 0xff) >= longer
+    begins(1, 0xc0) || begins(2, 0xe0) || begins(3, 0xf0)
+  }
 }

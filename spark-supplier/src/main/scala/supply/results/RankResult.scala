@@ -1,9 +1,9 @@
 package supply.results
 
 import java.io.IOException
-import java.nio.file.NoSuchFileException
+import java.nio.file.{NoSuchFileException, Path, Paths}
 
-import supply.core.{PairException, PlacementException, RankEndedException, RankException, SupplyException}
+import supply.core.{ConfigException, PairException, PlacementException, RankEndedException, RankException, SupplyException}
 import supply.pair.{Pair, PairFile, PairPaths}
 
 /** The result of one rank, on its node: steps X1 to X3 of proto/PROTOCOL.md. For one thread. */
@@ -55,4 +55,34 @@ final class RankResult(rank: Int, pair: PairPaths, val path: ResultPath, name: S
     if (header.rank >= 0 && header.rank != rank) throw new PlacementException(
       s"${path.file} is of MPI rank ${header.rank}, not $rank: the hosts of this read and mpirun's host file " +
         "must name the same nodes in the same order")
+}
+
+/**
+ * The names of a rank's result file (proto/PROTOCOL.md, "Block files"), and who may read it.
+ * isInOwnFolder: it lies in a results folder, which goes with its last file.
+ */
+final case class ResultPath(
+    file: String, group: Option[String], isInOwnFolder: Boolean = false) {
+  /** The result, once its rank has sealed it. */
+  def whenSealed: Path = Paths.get(file)
+
+  /** The result until then. */
+  def unsealed: Path = Paths.get(file + ".unsealed")
+}
+
+object ResultPath {
+  private val Names = "[A-Za-z0-9_-]{1,64}"
+
+  /** Of the rank with that pair. `folder`: the results folder; None: the mapped file's folder. */
+  def of(pair: PairPaths, folder: Option[String], name: String): ResultPath = {
+    val mapped = Paths.get(pair.mappedFile)
+    val in = folder.map(Paths.get(_)).getOrElse(mapped.getParent)
+    ResultPath(in.resolve(s"${mapped.getFileName}.$name.result").toString, pair.group,
+      folder.isDefined)
+  }
+
+  /** Refuses a name that the contract does not allow. */
+  def requireName(name: String): Unit =
+    if (!name.matches(Names)) throw new ConfigException(
+      s"'$name' is no name of a result: it has 1 to 64 of the characters A-Z a-z 0-9 _ -")
 }

@@ -2,8 +2,11 @@ package supply.sources
 
 import scala.collection.mutable.ArrayBuffer
 
+import org.apache.spark.rdd.RDD
+import org.apache.spark.{Partition, TaskContext}
+
 import supply.core.SourceException
-import supply.data.{ElementWriter, ForeignFile, ForeignValues, KeepingCursor}
+import supply.data.{ElementWriter, ForeignFile, ForeignValues, KeepingCursor, Source}
 import supply.protocol.{Column, Schema}
 
 /** Caffe's Datum: the paper's tuple of seven values, and the columns of a block. */
@@ -103,4 +106,23 @@ final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
   override def describe: String = s"the element '${tuple._1}' (${tuple._7.length} bytes of data)"
 
   override def close(): Unit = ()
+}
+
+/** Any RDD of Datum tuples. Nobody may change a tuple's array: it may be written later. */
+final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
+  override def schema: Schema = Datum.schema
+  override def mainColumn: Option[Int] = Some(Datum.Data)
+  override def open(partition: Partition, context: TaskContext): KeepingCursor =
+    new DatumCursor(rdd.iterator(partition, context))
+}
+
+/** An LMDB that Spark persists, as batches from its cache or spill. */
+final class DatumBatchSource(override val rdd: RDD[DatumBatch],
+    override val partitionElements: Option[IndexedSeq[Long]],
+    override val identity: Option[String] = None, override val bytes: Option[Long] = None)
+    extends Source {
+  override def schema: Schema = Datum.schema
+  override def mainColumn: Option[Int] = Some(Datum.Data)
+  override def open(partition: Partition, context: TaskContext): KeepingCursor =
+    new DatumBatchCursor(rdd.iterator(partition, context))
 }

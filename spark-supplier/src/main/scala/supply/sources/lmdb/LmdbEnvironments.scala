@@ -1,10 +1,14 @@
 package supply.sources.lmdb
 
-import java.nio.file.{Files, Paths}
+import java.lang.Long.parseUnsignedLong
+import java.nio.charset.StandardCharsets.ISO_8859_1
+import java.nio.file.{Files, Path, Paths}
+
+import scala.jdk.CollectionConverters._
 
 import org.apache.spark.TaskContext
 import org.apache.spark.supply.PartitionContext
-import org.fusesource.lmdbjni.{Constants, Env, LMDBException}
+import org.fusesource.lmdbjni.{Constants, Cursor, Env, LMDBException, Transaction}
 
 import supply.core.SourceException
 import supply.data.ForeignFile
@@ -100,5 +104,101 @@ object LmdbEnvironments {
         env.close()
         throw new SourceException(s"liblmdb cannot open $file: ${e.getMessage}", e)
     }
+  }
+}
+
+/** A cursor on a mapping of a data file: on the mapping of the process, or on one of its own. */
+private[lmdb] final class LmdbMapping(file: String, own: Boolean) extends AutoCloseable {
+  private val environment =
+    if (own) LmdbEnvironments.open(file) else LmdbEnvironments.acquire(file)
+  private val env = environment.env
+  private var transaction: Transaction = null
+
+  val cursor: Cursor =
+    try {
+      transaction = env.createReadTransaction()
+      env.openDatabase(transaction, null, 0).openCursor(transaction)
+    } catch {
+      case e: Throwable =>
+        release()
+        throw (e match {
+          case _: LMDBException => new SourceException(
+              s"liblmdb cannot read $file: ${e.getMessage}. It must not be written to during a run",
+              e)
+          case other => other
+        })
+    }
+
+  /** Where in the file addresses of the entries are. */
+  def places: MappedPlaces = environment.places
+
+  private def release(): Unit = {
+    if (transaction != null) transaction.close()
+    if (own) env.close() else LmdbEnvironments.release(file)
+  }
+
+  override def close(): Unit = {
+    cursor.close()
+    release()
+  }
+}
+
+/** A range of this process's memory in which a file is mapped, from `fileOffset` on. */
+private[lmdb] final case class MappedRange(start: Long, end: Long, fileOffset: Long) {
+  def contains(address: Long): Boolean = address >= start && address < end
+
+  def offsetOf(address: Long): Long = address - start + fileOffset
+}
+
+/** Tells where in the file an address of an environment's mapping is. Any thread may ask. */
+private[lmdb] final class MappedPlaces {
+  @volatile private var range = MappedRange(0, 0, 0)
+
+  def offsetOf(address: Long, file: ForeignFile): Long = {
+    if (!range.contains(address)) range = MappedRange.around(address, file)
+    range.offsetOf(address)
+  }
+}
+
+private[lmdb] object MappedRange {
+  // Addresses and offset are hexadecimal, the inode is decimal: proc_pid_maps(5).
+  private val Line = """([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ ([0-9]+) .*""".r
+
+  /** The range around an address, which must be one of the file's. liblmdb does not tell it. */
+  def around(address: Long, file: ForeignFile): MappedRange =
+    Files.readAllLines(Paths.get("/proc/self/maps"), ISO_8859_1).asScala.collectFirst {
+      case Line(start, end, offset, inode)
+          if range(start, end, offset).contains(address) && parseUnsignedLong(
+            inode) == file.inode =>
+        range(start, end, offset)
+    }.getOrElse(throw new SourceException(
+        s"${file.path} was replaced while it was opened: it must not be written to during a run"))
+
+  private def range(start: String, end: String, offset: String) =
+    MappedRange(unsigned(start), unsigned(end), unsigned(offset))
+
+  private def unsigned(hexadecimal: String) = parseUnsignedLong(hexadecimal, 16)
+}
+
+/**
+ * lmdbjni's native library. Each JVM loads a copy in java.io.tmpdir, which this removes at once. To
+ * avoid the copy, install the library and name its folder by -Dlibrary.lmdbjni.path.
+ */
+private[lmdb] object NativeLibrary {
+  /** Removes the loaded copy. lmdbjni does it when the JVM exits, and never if it is killed. */
+  def removeUnpacked(): Unit = removed
+
+  private lazy val removed: Unit = unpacked().foreach(Files.deleteIfExists)
+
+  /** The copies that this process has mapped; an installed library's name has no random number. */
+  private def unpacked(): Seq[Path] = {
+    val folder = Paths.get(System.getProperty("java.io.tmpdir")).toRealPath()
+    Files.readAllLines(Paths.get("/proc/self/maps"), ISO_8859_1).asScala.toSeq
+      .map(_.split(" +", 6)).collect {
+        case Array(_, _, _, _, _, file) if file.startsWith("/") => Paths.get(file)
+      }
+      .filter(path =>
+        path.getParent == folder && path.getFileName.toString.matches(
+          "liblmdbjni-.*\\d{10,}\\..+")).distinct
   }
 }

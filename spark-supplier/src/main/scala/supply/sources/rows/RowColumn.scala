@@ -1,7 +1,12 @@
 package supply.sources.rows
 
-import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
+import java.nio.ByteBuffer
+import java.nio.ByteOrder.LITTLE_ENDIAN
+
+import org.apache.spark.sql.catalyst.expressions.{SpecializedGetters, UnsafeArrayData, UnsafeRow}
+import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.Platform
 
 import supply.core.{ConfigException, SourceException}
 import supply.data.ElementWriter
@@ -138,4 +143,117 @@ private final class ListBytes(name: String, format: String, numberBytes: Int,
     if (containsNull) RowBytes.refuseNull(list, name)
     RowBytes.write(list, format, to.reserve(i, Math.multiplyExact(list.numElements(), numberBytes)))
   }
+}
+
+/** Copies values from Spark's memory into a block, in the machine's byte order. */
+private[rows] object RowBytes {
+  /** Copies text or bytes. */
+  def write(row: SpecializedGetters, i: Int, isText: Boolean, to: ElementWriter): Unit = row match {
+    case unsafe: UnsafeRow =>
+      val place = unsafe.getLong(i)
+      val bytes = place.toInt
+      copy(unsafe.getBaseObject, unsafe.getBaseOffset + (place >>> 32), bytes, to.reserve(i, bytes))
+    case _ =>
+      val bytes = if (isText) row.getUTF8String(i).getBytes else row.getBinary(i)
+      to.reserve(i, bytes.length).put(bytes)
+      ()
+  }
+
+  /** Copies the numbers of a list, none of which may be null. */
+  def write(list: ArrayData, format: String, to: ByteBuffer): Unit = list match {
+    case unsafe: UnsafeArrayData =>
+      val header = UnsafeArrayData.calculateHeaderPortionInBytes(unsafe.numElements())
+      copy(unsafe.getBaseObject, unsafe.getBaseOffset + header, to.remaining(), to)
+    case _ =>
+      val space = to.slice().order(LITTLE_ENDIAN)
+      format match {
+        case "c" => space.put(list.toByteArray())
+        case "s" => space.asShortBuffer().put(list.toShortArray())
+        case "i" => space.asIntBuffer().put(list.toIntArray())
+        case "l" => space.asLongBuffer().put(list.toLongArray())
+        case "f" => space.asFloatBuffer().put(list.toFloatArray())
+        case "g" => space.asDoubleBuffer().put(list.toDoubleArray())
+      }
+      ()
+  }
+
+  /** Throws a SourceException if there is a null in a list of the column `name`. */
+  def refuseNull(list: ArrayData, name: String): Unit = if (hasNull(list))
+    throw new SourceException(
+      s"column '$name' has an array with a null in it: fill it, or drop the row")
+
+  private def hasNull(list: ArrayData): Boolean = list match {
+    case unsafe: UnsafeArrayData =>
+      // The null bits fill whole words between the number of values and the values.
+      val end = UnsafeArrayData.calculateHeaderPortionInBytes(unsafe.numElements())
+      var at = java.lang.Long.BYTES
+      while (at < end && Platform.getLong(unsafe.getBaseObject, unsafe.getBaseOffset + at) == 0)
+        at += java.lang.Long.BYTES
+      at < end
+    case _ => (0 until list.numElements()).exists(list.isNullAt)
+  }
+
+  private def copy(base: AnyRef, offset: Long, bytes: Int, to: ByteBuffer): Unit = base match {
+    case array: Array[Byte] =>
+      to.put(array, (offset - Platform.BYTE_ARRAY_OFFSET).toInt, bytes)
+      ()
+    case _ =>
+      val copied = new Array[Byte](bytes)
+      Platform.copyMemory(base, offset, copied, Platform.BYTE_ARRAY_OFFSET.toLong, bytes.toLong)
+      to.put(copied)
+      ()
+  }
+}
+
+/** Columns that cannot be supplied: what they are, as Spark names it, and what to write instead. */
+private[supply] object RefusedColumns {
+  /** Throws a ConfigException that names all of them. */
+  def require(schema: StructType): Unit = {
+    val refused = schema.fields.filterNot(field => isSupplied(field.dataType))
+    if (refused.nonEmpty) throw new ConfigException(
+      refused.map(field =>
+        s"'${field.name}' is ${field.dataType.simpleString}, use ${instead(field)}")
+        .mkString("a column cannot be supplied as it is (", "; ", ")"))
+  }
+
+  private def isSupplied(dataType: DataType): Boolean = dataType match {
+    case ArrayType(number, _) => SparkTypes.numberFormatOf(number).isDefined
+    case single => SparkTypes.formatOf(single).isDefined
+  }
+
+  private def instead(field: StructField): String = {
+    val column = quoted(field.name)
+    field.dataType match {
+      case ArrayType(ArrayType(_, _), _) => s"flatten($column)"
+      case ArrayType(own: UserDefinedType[_], _) if own.typeName == "vector" =>
+        s"one column for each vector: ${ofVector(s"${field.name}[0]")}"
+      case ArrayType(StructType(fields), _) if fields.nonEmpty =>
+        s"transform($column, x -> x.${quoted(fields.head.name)}), or explode it into rows"
+      case ArrayType(_: StringType | BinaryType, _) =>
+        s"concat_ws(',', $column), or explode it into rows"
+      case ArrayType(BooleanType, _) => s"cast(cast($column as array<int>) as array<double>)"
+      case ArrayType(_, _) => s"cast($column as array<double>)"
+      case MapType(key, _, _) => s"$column[${keyOf(key)}] for each key that you need"
+      case StructType(fields) if fields.nonEmpty =>
+        s"$column.${quoted(fields.head.name)}, or $column.* for all fields"
+      case own: UserDefinedType[_] if own.typeName == "vector" => ofVector(field.name)
+      case _: UserDefinedType[_] => "a UDF that makes an array of numbers of it"
+      case other if other.typeName == "variant" =>
+        s"variant_get($column, '$$.NAME', 'double') for each value that you need"
+      case NullType => s"cast($column as double)"
+      case _ => s"cast($column as string)"
+    }
+  }
+
+  /** For vectors of spark.ml and of spark.mllib. */
+  private def ofVector(column: String): String =
+    s"""pyspark.ml.functions.vector_to_array("$column") (in Scala org.apache.spark.ml.functions)"""
+
+  private def keyOf(key: DataType): String = key match {
+    case _: StringType => "'KEY'"
+    case _ => "KEY"
+  }
+
+  private def quoted(name: String): String =
+    if (name.matches("[A-Za-z_][A-Za-z_0-9]*")) name else "`" + name.replace("`", "``") + "`"
 }
