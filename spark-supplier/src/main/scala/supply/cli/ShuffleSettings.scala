@@ -1,7 +1,11 @@
 package supply.cli
 
-import java.nio.file.Path
+import java.io.InputStreamReader
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path, Paths}
+import java.util.Properties
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.spark.SparkConf
 
 /**
@@ -139,4 +143,79 @@ private object ShuffleSettings {
     "Measured with 128 MiB: a job with lz4 takes 0.9 to 1.1 times as long as one without (0.6 to 1.3 in single rounds)"
   private val PartitionsPrice =
     "Measured with 128 MiB: a job takes 2.3 times as long with 256 partitions as with 16, and 12.6 times with 2,048"
+}
+
+/** Where a setting's value comes from, for people: spark-submit passes all of them on alike. */
+private[cli] final class SettingOrigin(conf: SparkConf, defaultsFile: Option[Path]) {
+  private val defaults = new Properties
+  defaultsFile.filter(Files.isRegularFile(_)).foreach { file =>
+    // As Spark reads it: bytes that are not UTF-8 are replaced.
+    val reader = new InputStreamReader(Files.newInputStream(file), UTF_8)
+    try defaults.load(reader)
+    finally reader.close()
+  }
+
+  /** "KEY=VALUE (origin)". `default`: Spark's own value. */
+  def text(key: String, default: String): String = {
+    val origin = conf.getOption(key) match {
+      case None => "Spark's default"
+      case Some(value) if Option(defaults.getProperty(key)).map(_.trim).contains(value) =>
+        defaultsFile.get.toString
+      case Some(_) => "--conf, or set by the program"
+    }
+    s"$key=${conf.get(key, default)} ($origin)"
+  }
+}
+
+private[cli] object SettingOrigin {
+  /** The file that spark-submit reads, by the environment that its scripts set. */
+  def defaultsFile(environment: Map[String, String]): Option[Path] =
+    environment.get("SPARK_CONF_DIR").orElse(environment.get("SPARK_HOME").map(_ + "/conf")).map(
+      Path.of(_, "spark-defaults.conf"))
+}
+
+/**
+ * The folders for Spark's shuffle and spill files. `origin`: the setting that names them. `ignored`:
+ * a value of spark.local.dir that this setting overrides.
+ */
+private[cli] final case class LocalDirs(
+    folders: Seq[Path], origin: String, ignored: Option[String])
+
+private[cli] object LocalDirs {
+  private val Setting = "spark.local.dir"
+
+  /** Those of the executors on this node, or why they cannot be known. */
+  def of(conf: SparkConf, environment: Map[String, String]): Either[String, LocalDirs] =
+    conf.get("spark.master", "local") match {
+      case master if master.startsWith("local") => Right(ofProcess(conf, environment))
+      case "yarn" => Right(ofNodeManager(conf))
+      case master if master.startsWith("spark://") =>
+        Left(
+          "each worker has its own: SPARK_LOCAL_DIRS, or spark.local.dir of its spark-defaults.conf")
+      case master => Left(s"the executors of $master have their own")
+    }
+
+  /** In the order in which a process of Spark looks for them. */
+  def ofProcess(conf: SparkConf, environment: Map[String, String]): LocalDirs = {
+    def from(variable: String, separator: String) =
+      environment.get(variable).map(text => (text.split(separator).toSeq, variable))
+    val configured = conf.getOption(Setting)
+    val (names, origin) = environment.get("CONTAINER_ID").flatMap(_ => from("LOCAL_DIRS", ","))
+      .orElse(from("SPARK_EXECUTOR_DIRS", java.io.File.pathSeparator))
+      .orElse(from("SPARK_LOCAL_DIRS", ","))
+      .orElse(configured.map(text => (text.split(",").toSeq, Setting)))
+      .getOrElse((Seq(System.getProperty("java.io.tmpdir")), "java.io.tmpdir"))
+    LocalDirs(names.map(_.trim).filter(_.nonEmpty).map(Paths.get(_)), origin,
+      if (origin == Setting) None else configured)
+  }
+
+  /** On YARN: as HADOOP_CONF_DIR of this process says. Each NodeManager has its own copy of it. */
+  private def ofNodeManager(conf: SparkConf): LocalDirs = {
+    val hadoop = new Configuration
+    hadoop.addResource("yarn-site.xml")
+    val names = hadoop.getTrimmedStrings("yarn.nodemanager.local-dirs",
+      hadoop.get("hadoop.tmp.dir") + "/nm-local-dir")
+    LocalDirs(names.toSeq.map(name => Paths.get(name.stripPrefix("file://"))),
+      "yarn.nodemanager.local-dirs", conf.getOption(Setting))
+  }
 }

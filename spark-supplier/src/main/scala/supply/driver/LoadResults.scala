@@ -1,12 +1,17 @@
 package supply.driver
 
-import org.apache.spark.SparkContext
-import org.apache.spark.supply.SparkInternals
+import scala.collection.mutable
 
-import supply.core.{ContractException, Deadline, SupplyException}
-import supply.executor.{FoundResult, NodeResults, ResultsSettings, ResultsTask}
+import org.apache.spark.SparkContext
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.execution.datasources.v2.DataSourceRDDPartition
+import org.apache.spark.supply.{DriverEndpoint, SparkInternals}
+
+import supply.core.{ContractException, Deadline, DriverCalls, SupplyException}
+import supply.executor.{FoundResult, NodeResults, PinnedTask, ResultsSettings, ResultsTask}
 import supply.plan.{HostNames, Hostfile}
 import supply.protocol.{Column, Schema}
+import supply.results.OpenResults
 
 /**
  * Finds the results of all ranks by a job on the nodes, or without one if all are sealed and on this
@@ -85,5 +90,77 @@ private[supply] object LoadResults {
       val column: Column = first.columns(i)
       column.copy(nullable = found.exists(_.schema.columns(i).nullable))
     })
+  }
+}
+
+/**
+ * A result that `load()` has found on all ranks. `misplaced`: how a task says that it landed on a
+ * wrong node.
+ *
+ * The files stay until [[release]] or the session's end, and not only while a DataFrame refers to
+ * them: a garbage collection must not decide whether a later `load()` finds them.
+ */
+private[supply] final class LoadedResults(sc: SparkContext, hosts: Hostfile,
+    val misplaced: DriverCalls, val name: String,
+    val files: IndexedSeq[FoundResult], val schema: Schema) {
+  def elements: Long = files.map(_.elements).sum
+
+  def bytes: Long = files.map(_.bytes).sum
+
+  /**
+   * Removes the files by a job on the nodes, also those that other DataFrames of this result read.
+   * Throws a SupplyException if a node does not answer.
+   */
+  def release(): Unit = if (!sc.isStopped) {
+    val (places, found) = (hosts, files)
+    NodeJob.run(sc, hosts, s"releasing the result '$name'", LoadedResults.timeout,
+      seconds = LoadedResults.timeout) { _ =>
+      found.filter(file => places.places(file.rank).isOn(PinnedTask.host)).foreach { file =>
+        OpenResults.remove(file.path, file.generation)
+      }
+    }
+    ()
+  }
+}
+
+private[supply] object LoadedResults {
+  private val timeout = 60.0
+
+  /** Spark's partition of a result, on the driver. */
+  trait Part {
+    def loaded: LoadedResults
+  }
+
+  /** The results that an RDD reads, also through others, as far as Spark knows its origin. */
+  def of(rdd: RDD[_]): Seq[LoadedResults] = {
+    val seen = mutable.LinkedHashSet[RDD[_]](rdd)
+    val open = mutable.Queue[RDD[_]](rdd)
+    while (open.nonEmpty)
+      open ++= open.dequeue().dependencies.map(_.rdd).filter(seen.add)
+    seen.toSeq.flatMap(_.partitions).collect { case partition: DataSourceRDDPartition =>
+      partition.inputPartitions.collect { case part: Part => part.loaded }
+    }.flatten.distinct
+  }
+}
+
+/**
+ * The driver's part of the results of a session: its answers to [[ResultsTask]] and to tasks that
+ * read results and land on a wrong node. In local mode it removes the results when the session ends.
+ */
+private[supply] final class SessionResults(sc: SparkContext) {
+  private val misplaced = new MisplacedTasks(sc, s"${ResultsTask.Endpoint}-misplaced")
+  new DriverEndpoint(sc, ResultsTask.Endpoint,
+    ended = () => if (sc.isLocal) OpenResults.removeAll())({
+    case ResultsTask.IsOver => sc.isStopped
+  })
+}
+
+private[supply] object SessionResults {
+  private var last = Option.empty[(SparkContext, SessionResults)]
+
+  /** How tasks that read results say that they landed on a wrong node. */
+  def misplaced(sc: SparkContext): DriverCalls = synchronized {
+    if (!last.exists(_._1 eq sc)) last = Some(sc -> new SessionResults(sc))
+    last.get._2.misplaced.calls
   }
 }

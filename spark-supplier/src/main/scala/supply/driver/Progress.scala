@@ -4,13 +4,15 @@ import java.nio.file.{Files, Paths}
 
 import scala.collection.concurrent.TrieMap
 
-import org.apache.spark.{SparkContext, Success}
 import org.apache.spark.scheduler.{AccumulableInfo, SparkListener, SparkListenerExecutorMetricsUpdate, SparkListenerTaskEnd}
 import org.apache.spark.supply.SparkInternals
 import org.apache.spark.util.LongAccumulator
+import org.apache.spark.{SparkContext, Success}
 import org.slf4j.LoggerFactory
 
 import supply.core.Threads
+import supply.executor.TaskReport
+import supply.sources.lmdb.LmdbRDD
 
 /**
  * Shows how far the tasks are, until [[during]] ends: on a terminal a bar on stderr that renews
@@ -114,4 +116,41 @@ private[driver] object Progress {
 
   /** False for an empty source. */
   private def isKnown(share: Double): Boolean = !share.isNaN && !share.isInfinite
+}
+
+/** The table at the end of a run, one row for each pair. */
+private[supply] object Report {
+  private val header =
+    IndexedSeq("rank", "host", "partitions", "elements", "bytes", "GB/s", "waited for rank",
+      "waited for source")
+
+  /** GB/s run from attaching to the last release; the time waited for the source is sampled. */
+  def table(reports: Seq[TaskReport]): String = {
+    val rows = header +: reports.sortBy(_.rank).map { r =>
+      IndexedSeq(
+        r.rank.toString,
+        r.host,
+        r.partitions.toString,
+        r.elements.toString,
+        r.bytes.toString,
+        f"${r.bytes.toDouble / math.max(1L, r.nanos)}%.3f",
+        seconds(r.waitedForRank),
+        seconds(r.waitedForSource))
+    }
+    val widths = header.indices.map(column => rows.map(_(column).length).max)
+    rows.map { row =>
+      row.zip(widths).zipWithIndex.map { case ((cell, width), column) =>
+        if (column == 1) cell.padTo(width, ' ') else " " * (width - cell.length) + cell
+      }.mkString("  ") + "\n"
+    }.mkString
+  }
+
+  private def seconds(nanos: Long): String = f"${nanos / 1e9}%.3f s"
+}
+
+/** Says that a run copies data that its ranks could read in place. */
+private[supply] object InPlaceHint {
+  /** `option`: what makes them read it there. */
+  def show(lmdb: LmdbRDD, option: String): Unit = if (lmdb.canBeReadInPlace)
+    Progress.note(s"the ranks could read this LMDB in place, without copies: use $option")
 }

@@ -1,11 +1,15 @@
 package supply.executor
 
+import scala.util.Try
 import scala.util.control.NonFatal
 
-import supply.core.{Deadline, PairException, SupplyException}
-import supply.pair.PairPaths
+import org.apache.spark.supply.{SessionProbe, SparkInternals}
+
+import supply.core.{ConfigException, Deadline, PairException, SupplyException}
+import supply.pair.{ConfigFiles, PairPaths}
 import supply.plan.Hostfile
-import supply.results.{RankResult, ResultPath}
+import supply.protocol.Schema
+import supply.results.{OpenResults, RankResult, ResultPath}
 
 /**
  * Waits on one node until all its ranks have sealed the result, or one never will: at most `seconds`
@@ -46,4 +50,57 @@ private[supply] final class NodeResults(settings: ResultsSettings, hosts: Hostfi
 
 private object NodeResults {
   private val pollMillis = 20L
+}
+
+/** Which result a user wants to read: ResultsOptions says what each option means. */
+private[supply] final case class ResultsSettings(
+    name: String,
+    ranks: Int,
+    configFiles: ConfigFiles,
+    hosts: Option[String],
+    folder: Option[String],
+    timeout: Double) {
+  /** The places of the ranks. Throws a ConfigException if a setting or the host file is wrong. */
+  def readHosts(): Hostfile = {
+    ResultPath.requireName(name)
+    if (ranks < 1) throw new ConfigException(s"ranks is $ranks: it must be at least 1")
+    Deadline.require("timeout", timeout)
+    folder.filterNot(_.startsWith("/")).foreach { relative =>
+      throw new ConfigException(s"results-folder '$relative' is not an absolute path")
+    }
+    if (hosts.isEmpty) configFiles.read(ranks)
+    Hostfile(hosts, ranks)
+  }
+}
+
+/** A rank's sealed result: where it lies, and what its header says. */
+private[supply] final case class FoundResult(rank: Int, host: String, path: ResultPath,
+    generation: Long, run: Long, blocks: Int, elements: Long, bytes: Long, schema: Schema)
+
+/**
+ * In a task that opens results: removes them when the session ends. An executor that goes while the
+ * session lives leaves the files, because another executor of its node reads them.
+ */
+private[supply] object ResultsTask {
+  /** The driver's endpoint. */
+  final val Endpoint = "supply-results"
+
+  /** Asks the driver whether the session ends. */
+  case object IsOver
+
+  private lazy val hook: Unit = {
+    val driver = new SessionProbe(Endpoint)
+    SparkInternals.atShutdown { () =>
+      // If that is not known, another executor of this node may still read them.
+      val isOver = Try(driver.ask[Boolean](IsOver).getOrElse(true)).getOrElse(false)
+      if (isOver) OpenResults.removeAll()
+    }
+    ()
+  }
+
+  /** Runs `body`, which opens results, in a task. */
+  def apply[A](body: => A): A = {
+    if (SessionProbe.isExecutor) hook
+    body
+  }
 }

@@ -4,8 +4,9 @@ import java.util.concurrent.TimeUnit.NANOSECONDS
 
 import org.apache.spark.util.LongAccumulator
 
-import supply.core.{ConfigException, SourceException}
-import supply.pair.{BlockWriter, Pair, ResidentBlocks, ResidentFile}
+import supply.core.{ConfigException, Deadline, SourceException}
+import supply.data.ElementCursor
+import supply.pair.{BlockCount, BlockWriter, Pair, ResidentBlocks, ResidentFile}
 import supply.plan.Share
 import supply.protocol.{EpochCounts, Position}
 
@@ -240,4 +241,72 @@ private final class Counted(accumulator: LongAccumulator, value: () => Long, sin
     accumulator.add(now - last)
     last = now
   }
+}
+
+/** Time that a task has waited for its source, in nanoseconds. */
+private[supply] final class SourceClock {
+  var nanos = 0L
+
+  def time[A](weight: Long)(body: => A): A = {
+    val start = System.nanoTime()
+    try body
+    finally nanos += (System.nanoTime() - start) * weight
+  }
+}
+
+/**
+ * Measures how long the source takes for the first element of a partition, and for every 17th of
+ * the others, counted 17-fold: reading the clock takes as long as copying a small element. Sources
+ * fetch every 2^n elements, so a period of 2^n would time all fetches, or none.
+ */
+private[supply] final class TimedCursor(cursor: ElementCursor, clock: SourceClock) {
+  private var count = 0L
+
+  def next(): Boolean = {
+    val n = count
+    count += 1
+    if (n == 0) clock.time(1)(cursor.next())
+    else if (n % TimedCursor.Stride == 0) clock.time(TimedCursor.Stride)(cursor.next())
+    else cursor.next()
+  }
+}
+
+private[supply] object TimedCursor {
+  final val Stride = 17L
+}
+
+/** Says how large a ring must be so that all elements of a rank can be resident. */
+private[supply] object RingErrors {
+  def exception(pair: Pair, settings: TaskSettings, planned: PlannedEpoch): ConfigException = {
+    // The rank waits meanwhile, and must receive this message before its own timeout.
+    val deadline = new Deadline(settings.user.timeout / 2)
+    val count = new BlockCount(pair.blockBytes, settings.schema, settings.blockElements)
+    planned.partitions.takeWhile(_ => !deadline.passed).foreach(add(_, count, deadline))
+    val bytes = pair.ringBytesFor(count.blocks)
+    val least = if (deadline.passed) "more than " else ""
+    new ConfigException(
+      s"${pair.name}: the rank's elements cannot stay resident (--resident): they need $least$bytes bytes of the " +
+        s"mapped file, and there are ${pair.ringBytes}: set ring=$bytes block=${pair.blockBytes} in " +
+        s"mapped-files.conf (${pair.paths.configLine}; supply-run: --ring $bytes), or leave --resident out")
+  }
+
+  private def add(partition: PlannedPartition, count: BlockCount, deadline: Deadline): Unit = {
+    partition.open(cursor => while (!deadline.passed && cursor.next()) count.append(cursor))
+    count.close()
+  }
+}
+
+/**
+ * Turns an OutOfMemoryError of Spark into an error that names the partition and the settings. Spark
+ * itself would end the executor without a word about memory: docs/design/decisions.md.
+ */
+private[supply] object HeapErrors {
+  private final val MiB = 1L << 20
+
+  /** Without its cause: an executor that finds an OutOfMemoryError among the causes exits. */
+  def exception(pair: Pair, partition: Int, error: OutOfMemoryError): SourceException =
+    new SourceException(
+      s"${pair.name}: partition $partition does not fit into the executor's heap of " +
+        s"${Runtime.getRuntime.maxMemory / MiB} MiB (${error.getMessage}): give the executors more memory (spark.executor.memory; " +
+        "EXECUTOR_MEMORY of launch/submit-supplier), or the source more and smaller partitions (--partitions) and elements")
 }

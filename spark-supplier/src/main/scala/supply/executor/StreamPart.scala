@@ -4,9 +4,9 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 import java.util.zip.CRC32
 
-import supply.core.ConfigException
-import supply.pair.Pair
-import supply.plan.{Plan, Shuffle}
+import supply.core.{ConfigException, SupplyException}
+import supply.pair.{ConfigFiles, Pair}
+import supply.plan.{Hostfile, Plan, Shuffle}
 
 /** What one pinned job supplies of a stream. */
 sealed trait StreamPart {
@@ -80,4 +80,15 @@ object StreamPart {
       throw new ConfigException(
         s"${pair.name}: the rank has data, or a position, of something else than this stream: of a query with another " +
           "checkpoint, of one with another number of ranks, or of a run. Start the rank again, without a position")
+}
+
+/** Restarts the timeout of this node's ranks: attaches to each pair without a task. */
+private[supply] final class StreamSignal(
+    configFiles: ConfigFiles, hosts: Hostfile, run: Long) extends Serializable {
+  def send(): Unit =
+    hosts.ranksOn(PinnedTask.host).foreach { rank =>
+      try if (Pair.hasRank(PinnedTask.paths(configFiles, hosts, rank)))
+          PinnedTask.attach(configFiles, hosts, rank, 0, timeout = 0, run).close()
+      catch { case _: SupplyException => () } // The next batch fails with the same error.
+    }
 }

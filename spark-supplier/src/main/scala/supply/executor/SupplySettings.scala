@@ -1,8 +1,11 @@
 package supply.executor
 
+import java.nio.file.Paths
+
 import supply.core.{ConfigException, Deadline}
-import supply.pair.ConfigFiles
+import supply.pair.{ConfigFiles, Pair, PairResidentFile, ResidentFileNames, ResidentSpace}
 import supply.plan.{Hostfile, Shuffle, Uneven}
+import supply.protocol.{EpochCounts, Exchange, Schema}
 
 /** What a user asks for: RunOptions says what each option means. */
 final case class SupplySettings(
@@ -84,4 +87,74 @@ final case class SupplySettings(
       if (!folder.startsWith("/")) throw new ConfigException(
         s"--resident-folder is '$folder': name an absolute path, which is a folder of each node")
   }
+}
+
+/**
+ * What all tasks of one pinned job have in common. `run` is a random number, not 0; `plan` is the
+ * plan's fingerprint; `stream`: None for a run, to its end.
+ *
+ * @param steps blocks of each rank in an epoch, if each must have `blockElements` elements
+ * @param rankElements elements of each rank in a whole epoch, if known in advance
+ * @param kept where the resident file has its name from, if it outlives the run: PLAN-SOURCE of
+ *   proto/PROTOCOL.md
+ * @param exchange what the ranks exchange
+ * @param sourceBytes about what all elements take, if known in advance
+ * @param emptyError what is wrong if no rank gets any element; None: nothing is
+ * @param beginsWithRest whether the plan begins with the rest of an epoch: the ranks do not know it
+ */
+final case class TaskSettings(
+    user: SupplySettings,
+    hosts: Hostfile,
+    schema: Schema,
+    mainColumn: Option[Int],
+    run: Long = 0,
+    plan: Long = 0,
+    steps: Option[Long] = None,
+    rankElements: Option[IndexedSeq[Long]] = None,
+    beginsWithRest: Boolean = false,
+    exchange: Exchange = Exchange.Off,
+    kept: Option[String] = None,
+    sourceBytes: Option[Long] = None,
+    emptyError: Option[String] = None,
+    stream: Option[StreamPart] = None) {
+  /** Whether END_OF_DATA follows. */
+  def isEnd: Boolean = stream.forall(_.isEnd)
+
+  /** What that rank gets in a whole epoch, if known in advance. */
+  def counts(rank: Int): Option[EpochCounts] =
+    rankElements.map(elements => EpochCounts(elements(rank), steps.getOrElse(0)))
+
+  /** Whether the resident file has a use after that epoch: a later one, or a later run. */
+  private[executor] def usesFileAfter(epoch: Int): Boolean =
+    kept.isDefined || hasEpochAfter(epoch)
+
+  private[executor] def hasEpochAfter(epoch: Int): Boolean = epoch < user.epochs - 1
+
+  /** The resident file of a rank of this node, if the user wants one. */
+  private[executor] def residentFile(rank: Int, pair: Pair): Option[PairResidentFile] =
+    user.residentFolder.map { folder =>
+      val path = Paths.get(folder)
+      val quota = user.residentQuota.map(_ / hosts.ranksOn(PinnedTask.host).size)
+      new PairResidentFile(pair, schema,
+        ResidentFileNames(path, pair.paths, kept.map(name => s"$name.$rank.kept")), run,
+        new ResidentSpace(pair.name, path, quota, bytes(rank)))
+    }
+
+  /** About what the elements of a rank take, by its share of them. */
+  private def bytes(rank: Int): Option[Long] =
+    for (all <- sourceBytes; elements <- rankElements if elements.sum > 0)
+      yield (all * (elements(rank).toDouble / elements.sum)).toLong
+
+  /** Elements after which a block is closed. */
+  def blockElements: Int = user.blockElements.getOrElse(
+    if (schema.hasViews && !user.resident) TaskSettings.InPlace else Int.MaxValue)
+}
+
+object TaskSettings {
+  /**
+   * Elements of a block of values in place. It would have room for more, but the rank could not
+   * begin before the task has walked over all of them. A resident block has as many as fit, because
+   * it takes a whole slot of the ring.
+   */
+  private final val InPlace = 4096
 }

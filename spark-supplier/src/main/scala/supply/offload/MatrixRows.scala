@@ -1,10 +1,16 @@
 package supply.offload
 
+import java.nio.{ByteBuffer, ByteOrder}
+
+import org.apache.spark.sql.api.java.UDF1
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Project, Range}
+import org.apache.spark.sql.execution.columnar.InMemoryRelation
+import org.apache.spark.sql.functions.{array, col, udf}
+import org.apache.spark.sql.types.{ArrayType, BinaryType, DataType, DecimalType, NumericType}
 import org.apache.spark.sql.{Column, DataFrame}
-import org.apache.spark.sql.functions.{array, col}
-import org.apache.spark.sql.types.{ArrayType, DataType, DecimalType, NumericType}
 
 import supply.core.ConfigException
+import supply.sources.rows.ListLengths
 import supply.types.SparkTypes
 
 /**
@@ -82,4 +88,70 @@ object MatrixRows {
   private def vectorToArray(vector: Column): Column = Class.forName("org.apache.spark.ml.functions")
     .getMethod("vector_to_array", classOf[Column], classOf[String])
     .invoke(null, vector, "float64").asInstanceOf[Column]
+}
+
+/**
+ * Spark ML's vectors as two columns of bytes, little-endian: the indices of their entries, 32-bit
+ * integers, and the entries, doubles. By reflection, because this package runs without Spark ML.
+ */
+private[offload] object SparseVectors {
+  def indices(vector: Column): Column = bytes(vector) { sparse =>
+    val numbers = get[Array[Int]](sparse, "indices")
+    val buffer = littleEndian(numbers.length * Integer.BYTES)
+    buffer.asIntBuffer().put(numbers)
+    buffer.array
+  }
+
+  def entries(vector: Column): Column = bytes(vector) { sparse =>
+    val numbers = get[Array[Double]](sparse, "values")
+    val buffer = littleEndian(numbers.length * java.lang.Double.BYTES)
+    buffer.asDoubleBuffer().put(numbers)
+    buffer.array
+  }
+
+  /** The length of a vector. */
+  def size(vector: AnyRef): Long = get[Int](vector, "size").toLong
+
+  private def bytes(vector: Column)(of: AnyRef => Array[Byte]): Column = {
+    val function: UDF1[AnyRef, Array[Byte]] =
+      (value: AnyRef) => if (value == null) null else of(get[AnyRef](value, "toSparse"))
+    udf(function, BinaryType)(vector)
+  }
+
+  private def get[A](vector: AnyRef, name: String): A =
+    vector.getClass.getMethod(name).invoke(vector).asInstanceOf[A]
+
+  private def littleEndian(bytes: Int): ByteBuffer =
+    ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN)
+}
+
+/** What Spark knows of a matrix before it computes the rows, so that ranks can ask for memory. */
+private[offload] object ExpectedRows {
+  private val bytesOfNumber = 8L
+  private val smallBytes = 1L << 30
+
+  /** The number of rows; 0: unknown. Known of a DataFrame that is cached and computed. */
+  def count(data: DataFrame): Long = count(data.queryExecution.optimizedPlan)
+
+  // Estimates of other plans may be too large, and would refuse a matrix that fits.
+  private def count(plan: LogicalPlan): Long = plan match {
+    case Project(_, child) => count(child)
+    case cached: InMemoryRelation if !cached.cacheBuilder.isCachedColumnBuffersLoaded => 0
+    case _: InMemoryRelation | _: Range | _: LocalRelation =>
+      plan.stats.rowCount.filter(_.isValidLong).fold(0L)(_.toLong)
+    case _ => 0
+  }
+
+  /**
+   * What a rank keeps of each row, by the first one; 0: unknown. A small matrix is not worth the
+   * job that looks: the ranks ask for memory while its rows come, too.
+   */
+  def bytesOfRow(data: DataFrame): Long =
+    if (data.queryExecution.optimizedPlan.stats.sizeInBytes < smallBytes) 0
+    else data.schema.head.dataType match {
+      case _: ArrayType =>
+        val length = new ListLengths().of(column = 0, data.queryExecution.toRdd)
+        length.fold(0L)(_ + data.columns.length - 1L) * bytesOfNumber
+      case _ => 0
+    }
 }

@@ -1,12 +1,16 @@
 package supply.yarn
 
 import java.io.File
+import java.util.{Collections, Map => JavaMap}
 
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.SparkConf
 import picocli.CommandLine
-import picocli.CommandLine.ParameterException
+import picocli.CommandLine.{Mixin, Option => Opt, ParameterException}
 
 import supply.core.{SupplyException, UsageError}
-import supply.driver.ContainerMemory
+import supply.driver.{ContainerMemory, SupplierOptions}
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 
@@ -45,4 +49,17 @@ object Submission {
       }
     sys.exit(status)
   }
+}
+
+/** The options of launch/submit-supplier: the Supplier's, and Spark's settings. */
+private[supply] final class SubmissionOptions {
+  @Opt(names = Array("--conf"), paramLabel = "KEY=VALUE")
+  var settings: JavaMap[String, String] = Collections.emptyMap()
+
+  @Mixin
+  val supplier: SupplierOptions = new SupplierOptions
+
+  /** Spark's settings as the driver will have them. */
+  def conf(executorMemory: String): SparkConf =
+    ContainerMemory.settings(settings.asScala.toMap, executorMemory)
 }
