@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 
 extern "C" {
 #include "api/handle.h"
@@ -73,10 +74,16 @@ void read_bytes(const supply_block_t &block, const void *from, size_t count, con
     sink = sum;
 }
 
-/* Such bytes are a part of the foreign file. */
+bool is_part_of(const std::string &all, const void *from, size_t count) {
+    return count <= all.size() && memmem(all.data(), all.size(), from, count) != nullptr;
+}
+
+/* Such bytes are a part of a file that the task has named. A window may also lie in the resident file. */
 void read_foreign(const void *from, size_t count, const char *what) {
-    const std::string &all = folder().contents;
-    if (count > all.size() || memmem(all.data(), all.size(), from, count) == nullptr) found(what);
+    if (is_part_of(folder().contents, from, count)) return;
+    std::ifstream resident(folder().resident_file, std::ios::binary);
+    const std::string all((std::istreambuf_iterator<char>(resident)), std::istreambuf_iterator<char>());
+    if (!is_part_of(all, from, count)) found(what);
 }
 
 void read_value(const supply_block_t &block, const void *from, size_t count, const char *what) {
