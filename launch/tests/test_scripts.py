@@ -100,7 +100,7 @@ class TestCountTests:
     PASSED = '<testcase classname="a" name="b"/>'
     FAILED = '<testcase classname="a" name="c"><failure message="1 != 2">trace</failure></testcase>'
     BROKEN = '<testcase classname="a" name="e"><error message="no such fixture"/></testcase>'
-    SKIPPED = '<testcase classname="a" name="d"><skipped message="needs root"/></testcase>'
+    SKIPPED = '<testcase classname="a" name="d"><skipped message="needs root, to give a file away"/></testcase>'
     CTEST_FAILED = (
         '<testcase classname="f" name="f" status="fail"><failure message=""/>'
         "<system-out>Segmentation fault</system-out></testcase>"
@@ -132,7 +132,17 @@ class TestCountTests:
     def test_a_skipped_test_is_named(self, tmp_path):
         assert self.count(tmp_path, [self.PASSED, self.SKIPPED]) == (
             0,
-            ["skipped: a d: needs root", "1 passed, 0 failed, 1 skipped"],
+            ["skipped: a d: needs root, to give a file away", "1 passed, 0 failed, 1 skipped"],
+        )
+
+    def test_a_test_that_is_skipped_for_want_of_a_build_has_failed(self, tmp_path):
+        skipped = self.SKIPPED.replace("needs root, to give a file away", "no PySpark in this environment")
+        assert self.count(tmp_path, [self.PASSED, skipped]) == (
+            1,
+            [
+                "failed: a d: skipped for a reason that .ci/skips does not list: no PySpark in this environment",
+                "1 passed, 1 failed",
+            ],
         )
 
     @pytest.mark.parametrize("report", [None, [], ["<testcase"]], ids=["missing", "empty", "cut off"])
