@@ -29,7 +29,7 @@ def files():
 FILES = list(files())
 NAMES = {str(path.relative_to(ROOT)) for path in FILES}
 DOCUMENTS = sorted(path for path in FILES if path.suffix == ".md")
-MAKEFILE = (ROOT / "Makefile").read_text()
+MAKEFILE = "\n".join(file.read_text() for file in (ROOT / "Makefile", *sorted(ROOT.glob("mk/*.mk"))))
 # Targets whose name is a variable in the Makefile.
 MADE_BY = {"build/digits"}
 END_OF_PATIENCE = 120

@@ -1,0 +1,25 @@
+# Benchmarks.
+
+.PHONY: bench bench-quick bench-cycle bench-programs
+
+bench: packages-for-bench bench-programs ## every benchmark, more than an hour: build/bench/report.md, summary.json (flags: BENCH='--floor …')
+	@bench/run $(BENCH)
+
+bench-quick: bench-programs ## the same figures with half of the data, fewer rounds and one pair, without the longest cases, about 3 minutes
+	@bench/run --quick $(BENCH)
+
+bench-cycle: bench-programs ## the cycle benchmark alone: GB/s from Spark's memory to a rank, against a bare copy
+	@bench/cycle $(BENCH)
+
+bench-programs: packages-for-tests library $(JAR) $(BENCH_JAR) $(VENV_READY) $(WHEEL_READY) $(DATUM)
+	@echo 'build: the programs of bench/'
+	@mkdir -p build
+	@{ $(CMAKE) -S bench/c -B build/bench-c && $(CMAKE) --build build/bench-c --parallel $(JOBS); } > build/bench-c.log 2>&1 \
+		|| { cat build/bench-c.log >&2; exit 1; }
+	@grep '^skipped:' build/bench-c.log >&2 || true
+
+# The Spark side of bench/ is compiled with the tests, and is no part of the product's jar.
+$(BENCH_JAR): $(JAR) $(shell find spark-supplier/src/bench -type f)
+	@echo 'build: $@'
+	@$(MAVEN) test-compile jar:test-jar@bench > build/spark-supplier-bench.log 2>&1 || { cat build/spark-supplier-bench.log >&2; exit 1; }
+	@touch $@

@@ -1,0 +1,127 @@
+# Builds: libsupply, the jars, and the environments of Python. Debian packages come first.
+
+.PHONY: python docs packages-for-release build spark build-every-spark reference packages packages-for-tests \
+	packages-for-archives packages-for-cluster packages-for-matrix packages-for-wheel packages-for-python packages-for-bench \
+	packages-for-slurm packages-offload library library-with-tests library-with-fail-points library-with-mpich
+
+build: library spark ## libsupply and its programs, the Supplier's jar, the Python environment
+
+python: build $(WHEEL_READY) | packages-for-python ## the Python package with PySpark and PyTorch, in build/wheel-venv
+
+# The Spark side alone.
+spark: $(JAR) $(SPARK_READY)
+
+build-every-spark: | build
+	@$(MAKE) --no-print-directory SPARK=4.1 spark
+	@$(MAKE) --no-print-directory SPARK=3.5 spark
+
+reference: $(JAR) $(SPARK_READY) $(WHEEL_READY) ## docs/OPTIONS.md and docs/PYTHON-API.md, from the declarations of options and of Python's names
+	@java -cp "$(JAR):$$(echo $(SPARK_VENV)/lib/python3*/site-packages/pyspark/jars)/*" supply.cli.OptionsReference docs/OPTIONS.md
+	@$(WHEEL_VENV)/bin/python launch/dev/python_api.py docs/PYTHON-API.md
+
+# With --quiet, MkDocs would not count warnings. The theme would announce its own end (docs/design/packaging.md).
+docs: $(DOCS_READY) ## the documentation site, with its links checked, in build/docs (DOCS_REF=v0.1.0: links to sources lead to that tag)
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --config-file configs/docs/mkdocs.yml > build/docs.log 2>&1 \
+		|| { cat build/docs.log >&2; exit 1; }
+	@echo "docs: ok, $(DOCS)/index.html"
+
+packages: ## the Debian packages that are missing
+	@PYTHON=$(PYTHON) launch/dev/install-packages
+
+packages-for-tests packages-for-cluster packages-for-wheel packages-for-archives packages-for-python packages-for-release packages-for-matrix packages-for-bench packages-for-slurm: packages-for-%:
+	@PYTHON=$(PYTHON) launch/dev/install-packages --for-$*
+
+packages-offload: ## the Debian packages of libsupply_linalg, which supply-server loads: OpenBLAS and SLEPc, about 100
+	@PYTHON=$(PYTHON) launch/dev/install-packages --for-offload
+
+# The tests are most of the C side: who only runs the product need not wait for them. Once configured, they stay built.
+library: | packages
+	@echo 'build: libsupply (log: build/mpi-client.log)'
+	@mkdir -p build
+	@{ $(CONFIGURE) -B build/mpi-client -DCMAKE_BUILD_TYPE=Release \
+		$(or $(C_TESTS),$$([ -e build/mpi-client/CMakeCache.txt ] || echo -DSUPPLY_BUILD_TESTS=OFF)) && \
+		$(CMAKE) --build build/mpi-client --parallel $(JOBS); } > build/mpi-client.log 2>&1 \
+		|| { cat build/mpi-client.log >&2; exit 1; }
+	@grep '^skipped:' build/mpi-client.log >&2 || true
+
+# Name it in front of other targets that need the library: the first one that does configures it.
+library-with-tests: C_TESTS := -DSUPPLY_BUILD_TESTS=ON
+library-with-tests: library
+
+library-with-fail-points: | packages
+	@mkdir -p build
+	@{ $(CONFIGURE) -B build/mpi-client-faults -DCMAKE_BUILD_TYPE=Release -DSUPPLY_FAIL_POINTS=ON \
+		-DSUPPLY_BUILD_TESTS=OFF -DSUPPLY_BUILD_EXAMPLES=OFF -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON && \
+		$(CMAKE) --build build/mpi-client-faults --parallel $(JOBS); } > build/mpi-client-faults.log 2>&1 \
+		|| { cat build/mpi-client-faults.log >&2; exit 1; }
+
+# Debian's names: there both MPIs can be installed, and Open MPI is the one that is called mpirun.
+library-with-mpich: | packages
+	@mkdir -p build
+	@! type mpicc.mpich mpiexec.mpich > /dev/null 2>&1 || \
+		{ $(CONFIGURE) -B build/mpi-client-mpich -DCMAKE_BUILD_TYPE=Release -DMPI_C_COMPILER=mpicc.mpich -DMPIRUN=mpiexec.mpich && \
+		$(CMAKE) --build build/mpi-client-mpich --target mpi_test --parallel $(JOBS); } > build/mpi-client-mpich.log 2>&1 \
+		|| { cat build/mpi-client-mpich.log >&2; exit 1; }
+
+# Any warning about the product is an error. On a new machine Zinc compiles its own bridge and warns about that: into the log.
+$(JAR): $(JAR_SOURCES) | packages
+	@echo 'build: $@ (some minutes; log: build/spark-supplier.log)'
+	@mkdir -p build
+	@$(MAVEN) package -Dmaven.test.skip=true -DskipTests > build/spark-supplier.log 2>&1 || { cat build/spark-supplier.log >&2; exit 1; }
+	@touch $@
+
+$(VENV_READY): configs/requirements.txt | packages
+	@echo 'build: $(VENV) with Spark $(call spark_version,$(USUAL_SPARK))'
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement configs/requirements.txt
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --use-pep517 --no-build-isolation pyspark==$(call spark_version,$(USUAL_SPARK))
+	@touch $@
+
+ifneq ($(SPARK),$(USUAL_SPARK))
+# Another Spark in an environment of its own, which has all other packages from the first one.
+$(SPARK_READY): $(VENV_READY)
+	@echo 'build: $(SPARK_VENV) with Spark $(SPARK_VERSION)'
+	@rm -rf $(SPARK_VENV)
+	@$(PYTHON) -m venv --without-pip $(SPARK_VENV)
+	@realpath $(VENV)/lib/python3*/site-packages > $$(echo $(SPARK_VENV)/lib/python3*/site-packages)/packages.pth
+	@$(SPARK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --ignore-installed --use-pep517 --no-build-isolation \
+		pyspark==$(SPARK_VERSION)
+	@ln -sfn $$(realpath $(SPARK_VENV)/lib/python3*/site-packages/pyspark) $(SPARK_HOME)
+	@touch $@
+endif
+
+$(LINT_READY): configs/lint/requirements.txt
+$(DOCS_READY): configs/docs/requirements.txt
+$(RELEASE_READY): configs/release-requirements.txt
+$(LINT_READY) $(DOCS_READY) $(RELEASE_READY): | packages
+	@echo 'build: $(@D)'
+	@rm -rf $(@D) && $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+$(DATUM): proto/datum.proto $(VENV_READY)
+	@mkdir -p $(@D)
+	@$(VENV)/bin/python -m grpc_tools.protoc --proto_path=proto --python_out=$(@D) proto/datum.proto
+
+$(DIGITS): launch/dev/make-digits-lmdb $(DATUM)
+	@echo 'data: $@'
+	@rm -rf $@ && launch/dev/make-digits-lmdb $@
+
+$(WHEEL_ENVIRONMENT): $(addprefix mpi-client/python/tests/,requirements.txt requirements-trainers.txt) $(VENV_READY) | packages-for-python
+	@echo 'build: $(WHEEL_VENV)'
+	@rm -rf $(WHEEL_VENV) && $(PYTHON) -m venv --system-site-packages $(WHEEL_VENV)
+	@$(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --requirement mpi-client/python/tests/requirements.txt
+	@$(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps \
+		--requirement mpi-client/python/tests/requirements-trainers.txt
+# PySpark is the one of build/venv, without the newer numpy there.
+	@site=$$(echo $(CURDIR)/$(WHEEL_VENV)/lib/python3*/site-packages) && \
+		ln -sfn $$(realpath $(VENV)/lib/python3*/site-packages/pyspark) $$(realpath $(VENV)/lib/python3*/site-packages/py4j) $$site
+	@touch $@
+
+# The wheel that users get, with the launchers and the jars that are there, but compiled for this machine alone.
+$(WHEEL_READY): $(WHEEL_SOURCES) $(JAR) $(WHEEL_ENVIRONMENT)
+	@echo 'build: the wheel of the Python package'
+	@env -u MAKEFLAGS -u MFLAGS $(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall \
+		--no-build-isolation --config-settings build-dir=build/wheel .
+	@touch $@
