@@ -156,7 +156,7 @@ SUPPLY_API supply_status_t supply_release(supply_t *supply, const supply_block_t
 /**
  * After _ALL_HELD, if other threads release the Arrow arrays of this handle: waits until the oldest block is released,
  * at most the time limit. The handle's own thread calls it, which releases nothing meanwhile. SUPPLY_OK: supply_next()
- * can go on; SUPPLY_INTERRUPTED; or _TIMEOUT, _ARGUMENT (no handle).
+ * can continue; SUPPLY_INTERRUPTED; or _TIMEOUT, _ARGUMENT (no handle).
  */
 SUPPLY_API supply_status_t supply_await_release(supply_t *supply);
 

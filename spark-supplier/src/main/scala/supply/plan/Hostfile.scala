@@ -175,7 +175,7 @@ private[plan] final class HostNames(limitSeconds: Double)(
 private[supply] object HostNames {
   private val log = LoggerFactory.getLogger(classOf[HostNames])
 
-  /** More than the first of two name servers takes to be given up, which is 5 seconds. */
+  /** A resolver asks the second name server after 5 seconds. */
   private final val LimitSeconds = 6.0
   private final val RetrySeconds = 10.0
   private final val Threads = 32

@@ -48,7 +48,7 @@ private[supply] object JarsArchive {
     }
   }
 
-  /** Differs if any jar differs: a Spark that somebody has built again has the same names. */
+  /** Differs if any jar differs: a Spark that was built again has the same names. */
   private[yarn] def fingerprint(jars: Seq[File]): String = {
     val sha = MessageDigest.getInstance("SHA-256")
     jars.foreach { jar =>
