@@ -107,7 +107,8 @@ def test_the_program_of_the_readme_runs_in_a_cell(tmp_path, monkeypatch):
         text, error = notebook.read()
     assert error is None, text
     # The data has y = 3 x. The progress bar may end without a new line.
-    assert 2.8 < float(re.search(r"([\d.]+)\s*$", text)[1]) < 3.2
+    [slope] = re.findall(r"([\d.]+)\s*$", text)
+    assert 2.8 < float(slope) < 3.2
 
 
 def test_interrupt_ends_both_sides(notebook):
