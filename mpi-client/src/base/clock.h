@@ -41,7 +41,7 @@ static inline bool supply_poll_is_interrupted(const struct poll_limit *limit) {
     return limit->interrupted != NULL && limit->interrupted(limit->interrupted_context);
 }
 
-/** since: when the wait began, or its last progress was (supply_clock). */
+/** since: when the wait began, or its last progress was (supply_clock_now). */
 static inline void supply_poll_pause(int64_t since) {
     if (supply_clock_now() - since < POLL_SPIN_NANOSECONDS)
         sched_yield();

@@ -15,7 +15,7 @@ struct pair {
     uint32_t *exported; /**< for each slot: Arrow arrays of its block that are not released */
     uint64_t expected;  /**< sequence number of the next block; all below are received */
     uint64_t released;  /**< all below are released */
-    int64_t end_limit;  /**< until when supply_pair_await_end() waits (supply_clock); 0: not called yet */
+    int64_t end_limit;  /**< until when supply_pair_await_end() waits (supply_clock_now); 0: not called yet */
 };
 
 /**

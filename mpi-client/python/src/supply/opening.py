@@ -89,7 +89,8 @@ def open(
     ring, block: sizes of the ring and of a block: bytes, or a text as "8MiB". None: from the config line, or four
         blocks of 2 MiB.
     group: the group whose members may feed this rank. None: from the config line (docs/SECURITY.md).
-    position: resume after this position of an earlier run of the same plan: partitions, ranks, seed, shuffle, uneven.
+    position: resume after this position of an earlier run of the same plan: partitions, ranks, seed,
+        shuffle (with exchange-fraction), uneven.
         None: from the beginning.
     results_folder: an absolute path, where results() writes. None: SUPPLY_RESULTS_FOLDER, or the mapped file's folder.
     exchange: the ranks exchange elements before you read them: "supplied", "all", "balance" or an Exchange. The call

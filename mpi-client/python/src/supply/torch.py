@@ -247,7 +247,7 @@ class SupplyDataset(Closing, IterableDataset):
         return supply
 
     def _open(self) -> Supply:
-        """As opened(), but without its memory registered: the program may not have chosen its device yet."""
+        """As _opened(), but without its memory registered: the program may not have chosen its device yet."""
         if self._supply is None:
             self._supply = open_supply(*self._pair, position=self._position, **self._options)
             self._has_pinned = False
@@ -344,7 +344,7 @@ class SupplyDataset(Closing, IterableDataset):
             yield final.pop(0)
 
     def _claim_for_workers(self, number: int | None, is_counted: bool) -> Iterator[Step]:
-        """The steps of an epoch, or of the next one (None). is_counted: DataLoader will call count_batch()."""
+        """The steps of an epoch, or of the next one (None). is_counted: DataLoader will call _count_batch()."""
         steps = self._steps_of(self._claim_blocks(number), self._batches_of_workers)
         self._state_is_known = is_counted
         return steps

@@ -1,4 +1,4 @@
-"""The server from which the workers of a DataLoader get batches. It runs in the process that has the pair."""
+"""The server from which the workers of a DataLoader get batches, in the process that has the pair; and its messages."""
 
 from __future__ import annotations
 

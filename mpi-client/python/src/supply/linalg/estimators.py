@@ -33,10 +33,10 @@ _Model = TypeVar("_Model", bound=JavaModel)
 class HasK(Params):
     k: Param[int] = Param(Params._dummy(), "k", "how many are computed (> 0)", typeConverter=TypeConverters.toInt)
 
-    def setK(self, value: int) -> Any:  # noqa: N802  as pyspark.ml has it
+    def setK(self, value: int) -> Any:
         return self._set(k=value)
 
-    def getK(self) -> int:  # noqa: N802
+    def getK(self) -> int:
         return int(self.getOrDefault(self.k))
 
 
@@ -48,18 +48,18 @@ class HasSparse(Params):
         typeConverter=TypeConverters.toBoolean,
     )
 
-    def setSparse(self, value: bool) -> Any:  # noqa: N802
+    def setSparse(self, value: bool) -> Any:
         return self._set(sparse=value)
 
-    def getSparse(self) -> bool:  # noqa: N802
+    def getSparse(self) -> bool:
         return bool(self.getOrDefault(self.sparse))
 
 
 class VectorColumns(HasInputCol, HasOutputCol):
-    def setInputCol(self, value: str) -> Any:  # noqa: N802
+    def setInputCol(self, value: str) -> Any:
         return self._set(inputCol=value)
 
-    def setOutputCol(self, value: str) -> Any:  # noqa: N802
+    def setOutputCol(self, value: str) -> Any:
         return self._set(outputCol=value)
 
 
@@ -77,7 +77,7 @@ class RanksEstimator(JavaEstimator[_Model], JavaMLWritable, JavaMLReadable[Any])
         self._java_obj = self._new_java_obj(f"supply.linalg.{type(self).__name__}", self.uid)
         self._set(**{name: value for name, value in params.items() if value is not None})
 
-    def setRanks(self, value: Ranks) -> Any:  # noqa: N802
+    def setRanks(self, value: Ranks) -> Any:
         """The ranks that fit. They must live until fit() returns."""
         self._ranks = value
         return self
@@ -98,8 +98,8 @@ class Decomposition(RanksEstimator[_Model], HasK, VectorColumns, HasSparse):
         ranks: Ranks | None = None,
         *,
         k: int | None = None,
-        inputCol: str | None = None,  # noqa: N803
-        outputCol: str | None = None,  # noqa: N803
+        inputCol: str | None = None,
+        outputCol: str | None = None,
         sparse: bool = False,
     ) -> None:
         super().__init__(ranks, k=k, inputCol=inputCol, outputCol=outputCol, sparse=sparse)
@@ -120,9 +120,9 @@ class KMeans(RanksEstimator[KMeansModel], HasK, HasFeaturesCol, HasPredictionCol
         ranks: Ranks | None = None,
         *,
         k: int = 2,
-        featuresCol: str = "features",  # noqa: N803
-        predictionCol: str = "prediction",  # noqa: N803
-        maxIter: int = 20,  # noqa: N803
+        featuresCol: str = "features",
+        predictionCol: str = "prediction",
+        maxIter: int = 20,
         tol: float = 1e-4,
         seed: int | None = None,
     ) -> None:
@@ -130,19 +130,19 @@ class KMeans(RanksEstimator[KMeansModel], HasK, HasFeaturesCol, HasPredictionCol
             ranks, k=k, featuresCol=featuresCol, predictionCol=predictionCol, maxIter=maxIter, tol=tol, seed=seed
         )
 
-    def setFeaturesCol(self, value: str) -> Any:  # noqa: N802
+    def setFeaturesCol(self, value: str) -> Any:
         return self._set(featuresCol=value)
 
-    def setPredictionCol(self, value: str) -> Any:  # noqa: N802
+    def setPredictionCol(self, value: str) -> Any:
         return self._set(predictionCol=value)
 
-    def setMaxIter(self, value: int) -> Any:  # noqa: N802
+    def setMaxIter(self, value: int) -> Any:
         return self._set(maxIter=value)
 
-    def setTol(self, value: float) -> Any:  # noqa: N802
+    def setTol(self, value: float) -> Any:
         return self._set(tol=value)
 
-    def setSeed(self, value: int) -> Any:  # noqa: N802
+    def setSeed(self, value: int) -> Any:
         return self._set(seed=value)
 
     def _create_model(self, java_model: Any) -> KMeansModel:
@@ -171,11 +171,11 @@ class LinearLeastSquares(
         self,
         ranks: Ranks | None = None,
         *,
-        featuresCol: str = "features",  # noqa: N803
-        labelCol: str = "label",  # noqa: N803
-        predictionCol: str = "prediction",  # noqa: N803
-        regParam: float = 0.0,  # noqa: N803
-        fitIntercept: bool = True,  # noqa: N803
+        featuresCol: str = "features",
+        labelCol: str = "label",
+        predictionCol: str = "prediction",
+        regParam: float = 0.0,
+        fitIntercept: bool = True,
         sparse: bool = False,
     ) -> None:
         super().__init__(
@@ -188,19 +188,19 @@ class LinearLeastSquares(
             sparse=sparse,
         )
 
-    def setFeaturesCol(self, value: str) -> Any:  # noqa: N802
+    def setFeaturesCol(self, value: str) -> Any:
         return self._set(featuresCol=value)
 
-    def setLabelCol(self, value: str) -> Any:  # noqa: N802
+    def setLabelCol(self, value: str) -> Any:
         return self._set(labelCol=value)
 
-    def setPredictionCol(self, value: str) -> Any:  # noqa: N802
+    def setPredictionCol(self, value: str) -> Any:
         return self._set(predictionCol=value)
 
-    def setRegParam(self, value: float) -> Any:  # noqa: N802
+    def setRegParam(self, value: float) -> Any:
         return self._set(regParam=value)
 
-    def setFitIntercept(self, value: bool) -> Any:  # noqa: N802
+    def setFitIntercept(self, value: bool) -> Any:
         return self._set(fitIntercept=value)
 
     def _create_model(self, java_model: Any) -> LinearRegressionModel:
@@ -232,7 +232,7 @@ class TruncatedSVDModel(JavaModel, HasK, VectorColumns, JavaMLWritable, JavaMLRe
         return self._call_java("components")
 
     @property
-    def singularValues(self) -> DenseVector:  # noqa: N802
+    def singularValues(self) -> DenseVector:
         """Descending."""
         return self._call_java("singularValues")
 

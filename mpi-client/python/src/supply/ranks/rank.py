@@ -1,4 +1,7 @@
-"""A rank: `python -m supply.ranks.rank` gets a function from the driver, runs it on its data, and sends its result."""
+"""A rank: `python -m supply.ranks.rank` gets a function from the driver, runs it on its data, and sends its result.
+
+Processes that it starts get functions of the program by value.
+"""
 
 from __future__ import annotations
 

@@ -16,6 +16,8 @@ from supply.arguments import MASK, close_to, column_names, one_of, optional_size
 from supply.errors import ConfigError, RunError, SupplyError
 from supply.result_schema import column_text, fields_of, with_types
 
+SHUFFLES = ("none", "partitions", "elements", "all")
+
 
 def quoted(name: str) -> str:
     """The column of that name. Without the quotes, Spark takes a dot for the field of a struct."""
@@ -225,9 +227,6 @@ def result_schema(schema: Any, df: Any, columns: Sequence[str]) -> str:
 
 def _text_of(field: Any) -> str:
     return column_text(field.name, field.dataType.simpleString(), field.nullable)
-
-
-SHUFFLES = ("none", "partitions", "elements", "all")
 
 
 def check_folder(folder: Any) -> str:

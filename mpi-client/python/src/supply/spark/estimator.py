@@ -14,7 +14,7 @@ from pyspark.sql import functions
 
 from supply.errors import ConfigError, RunError
 from supply.spark.checks import quoted
-from supply.spark.features import Features, Label, labels_of, require_columns, shown
+from supply.spark.features import Features, Label, labels_of, require_columns, shown_column
 from supply.spark.supplier import Supplier
 from supply.spark.torch_model import ObjectsStage, TorchModel, TorchParams, param
 from supply.spark.training import Training, train
@@ -96,23 +96,23 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
         model: torch.nn.Module | Callable[[], torch.nn.Module] | None = None,
         loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
         optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer] | None = None,
-        featuresCol: str | Sequence[str] = "features",  # noqa: N803  as pyspark.ml has it
-        labelCol: str = "label",  # noqa: N803
-        predictionCol: str = "prediction",  # noqa: N803
-        batchSize: int = 32,  # noqa: N803
+        featuresCol: str | Sequence[str] = "features",
+        labelCol: str = "label",
+        predictionCol: str = "prediction",
+        batchSize: int = 32,
         epochs: int = 1,
         seed: int = 0,
-        validationIndicatorCol: str | None = None,  # noqa: N803
-        validationFraction: float | None = None,  # noqa: N803
-        handleInvalid: str = "error",  # noqa: N803
+        validationIndicatorCol: str | None = None,
+        validationFraction: float | None = None,
+        handleInvalid: str = "error",
         supplier: int | Supplier = 1,
-        runOptions: Mapping[str, Any] | None = None,  # noqa: N803
+        runOptions: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self._setDefault(optimizer=None, supplier=1, runOptions={})
         self.setParams(**self._input_kwargs)
 
-    def setParams(self, **params: Any) -> TorchEstimator:  # noqa: N802
+    def setParams(self, **params: Any) -> TorchEstimator:
         """Sets the params of the constructor by their names. None: it is as it was."""
         unknown = [name for name in params if not self.hasParam(name)]
         if unknown:
@@ -120,54 +120,54 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
         self._set(**{name: value for name, value in params.items() if value is not None})
         return self
 
-    def setModel(self, value: torch.nn.Module | Callable[[], torch.nn.Module]) -> TorchEstimator:  # noqa: N802
+    def setModel(self, value: torch.nn.Module | Callable[[], torch.nn.Module]) -> TorchEstimator:
         return self.setParams(model=value)
 
-    def setLoss(self, value: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> TorchEstimator:  # noqa: N802
+    def setLoss(self, value: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> TorchEstimator:
         return self.setParams(loss=value)
 
     def setOptimizer(
         self, value: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
-    ) -> TorchEstimator:  # fmt: skip  # noqa: N802
+    ) -> TorchEstimator:  # fmt: skip
         return self.setParams(optimizer=value)
 
-    def setLabelCol(self, value: str) -> TorchEstimator:  # noqa: N802
+    def setLabelCol(self, value: str) -> TorchEstimator:
         return self.setParams(labelCol=value)
 
-    def setBatchSize(self, value: int) -> TorchEstimator:  # noqa: N802
+    def setBatchSize(self, value: int) -> TorchEstimator:
         return self.setParams(batchSize=value)
 
-    def setEpochs(self, value: int) -> TorchEstimator:  # noqa: N802
+    def setEpochs(self, value: int) -> TorchEstimator:
         return self.setParams(epochs=value)
 
-    def setSeed(self, value: int) -> TorchEstimator:  # noqa: N802
+    def setSeed(self, value: int) -> TorchEstimator:
         return self.setParams(seed=value)
 
-    def setValidationIndicatorCol(self, value: str) -> TorchEstimator:  # noqa: N802
+    def setValidationIndicatorCol(self, value: str) -> TorchEstimator:
         return self.setParams(validationIndicatorCol=value)
 
-    def setValidationFraction(self, value: float) -> TorchEstimator:  # noqa: N802
+    def setValidationFraction(self, value: float) -> TorchEstimator:
         return self.setParams(validationFraction=value)
 
-    def setSupplier(self, value: int | Supplier) -> TorchEstimator:  # noqa: N802
+    def setSupplier(self, value: int | Supplier) -> TorchEstimator:
         return self.setParams(supplier=value)
 
-    def setRunOptions(self, value: Mapping[str, Any]) -> TorchEstimator:  # noqa: N802
+    def setRunOptions(self, value: Mapping[str, Any]) -> TorchEstimator:
         return self.setParams(runOptions=value)
 
-    def getModel(self) -> Any:  # noqa: N802
+    def getModel(self) -> Any:
         return self.getOrDefault(self.model)
 
-    def getLoss(self) -> Any:  # noqa: N802
+    def getLoss(self) -> Any:
         return self.getOrDefault(self.loss)
 
-    def getOptimizer(self) -> Any:  # noqa: N802
+    def getOptimizer(self) -> Any:
         return self.getOrDefault(self.optimizer)
 
-    def getSupplier(self) -> Any:  # noqa: N802
+    def getSupplier(self) -> Any:
         return self.getOrDefault(self.supplier)
 
-    def getRunOptions(self) -> dict[str, Any]:  # noqa: N802
+    def getRunOptions(self) -> dict[str, Any]:
         return dict(self.getOrDefault(self.runOptions))
 
     def _objects(self) -> dict[str, Any]:
@@ -217,7 +217,7 @@ class TorchEstimator(Estimator[TorchModel], TorchParams, ObjectsStage):
 
     def _selected(self, df: DataFrame, features: Features, label: Label) -> DataFrame:
         """The columns for the ranks, with the user's names, which errors repeat."""
-        of_features = functions.concat(functions.lit(f"whose '{features.name}' is "), shown(features.array))
+        of_features = functions.concat(functions.lit(f"whose '{features.name}' is "), shown_column(features.array))
         if self.getHandleInvalid() == "skip":
             kept = df.where(features.is_valid() & label.is_valid())
             columns = features.array, label.cast()

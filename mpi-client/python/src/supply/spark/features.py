@@ -72,7 +72,7 @@ class Features:
     def or_error(self) -> Column:
         """The array; a row that is not valid ends Spark's job."""
         what = "has a null or NaN" if self.size is None else f"does not have {self.size} numbers without null and NaN"
-        return checked(self.array, self.is_valid(), f"featuresCol '{self.name}'", what, shown(self.array))
+        return checked(self.array, self.is_valid(), f"featuresCol '{self.name}'", what, shown_column(self.array))
 
     def or_nan(self) -> Column:
         """The array, with NaN for nulls, and for all numbers of a row that has none or another number of them."""
@@ -100,7 +100,7 @@ def checked(value: Column, valid: Column, name: str, what: str, row: Column) -> 
     return functions.when(valid, value).otherwise(functions.raise_error(text))
 
 
-def shown(value: Column) -> Column:
+def shown_column(value: Column) -> Column:
     """A column as text, for an error."""
     return functions.coalesce(functions.substring(value.cast("string"), 1, _SHOWN), functions.lit("null"))
 
@@ -169,7 +169,7 @@ class Label:
         if self._is_integer or not self._is_of_classes:
             return label
         text = functions.concat(
-            functions.lit(f"labelCol '{self.name}' has "), shown(self._column),
+            functions.lit(f"labelCol '{self.name}' has "), shown_column(self._column),
             functions.lit(", and the loss takes numbers of classes (0, 1, …): cast it, or take another loss"),
         )  # fmt: skip
         return functions.when(self._column % 1 == 0, label).otherwise(functions.raise_error(text))

@@ -14,6 +14,7 @@ from supply.ranks.messages import NodeFailed, NodeStarted, OutputStarted, RankEn
 from supply.ranks.run_files import RunFiles
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
+from supply.spark.mpirun_launcher import MpirunLauncher
 from supply.spark.placement import gpus_of_hosts, wait_for_placement
 from supply.spark.spark_jobs import SparkJobs
 
@@ -140,8 +141,6 @@ class Launcher(Protocol):
 
 def make_launcher(name: str, ranks: int, host_file: str | os.PathLike[str] | None) -> Launcher:
     """name: "torch" or "mpirun". Raises RunError for a bad host file, or without mpirun."""
-    from supply.spark.mpirun_launcher import MpirunLauncher
-
     if name == "mpirun":
         return MpirunLauncher(ranks, host_file)
     if host_file is not None:

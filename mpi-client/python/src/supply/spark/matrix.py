@@ -90,7 +90,7 @@ class Matrix(MLlibMatrix):
         return self._java.rows(), self._java.columns()
 
     @property
-    def T(self) -> Transposed:  # noqa: N802  as numpy has it
+    def T(self) -> Transposed:
         """The transpose, for products only: nothing is computed."""
         return Transposed(self._ranks, self)
 

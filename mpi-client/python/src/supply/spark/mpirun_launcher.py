@@ -25,8 +25,7 @@ from supply.spark import failures
 from supply.spark.failures import Cause, Priority
 from supply.spark.placement import addresses_of_hosts, gpus_of_hosts, wait_for_slots
 from supply.spark.spark_jobs import SparkJobs
-from supply_launch import signals
-from supply_launch.mpi import Launcher
+from supply_launch import mpi, signals
 
 # How long ranks may take to return when they are asked to, and mpirun to end them.
 _GRACE_SECONDS = 3
@@ -109,7 +108,7 @@ class Mpirun:
 
 
 class MpirunLauncher:
-    """A Launcher. mpirun places the ranks, and each rank says where it is.
+    """A Launcher (launcher.py). mpirun places the ranks, and each rank says where it is.
 
     server: the command of supply-server that each rank becomes; (): it runs the function of Supplier.run.
     """
@@ -118,7 +117,7 @@ class MpirunLauncher:
         self._ranks = ranks
         self._server = server
         with launch_errors():
-            self._mpi = Launcher()
+            self._mpi = mpi.Launcher()
             # Its default is one rank for each core. In the allocation of a job of Slurm, that says how many.
             is_alone = host_file is None and "SLURM_JOB_ID" not in os.environ
             self._command = self._mpi.command(ranks, host_file, oversubscribe=is_alone)
@@ -161,7 +160,7 @@ class MpirunLauncher:
         of_run = MpiSpec(files, self._spark_hosts, gpus).environment()
         program = [sys.executable, "-u", "-m", "supply.ranks.mpi_rank", *self._server]
         # If ranks or mpirun are killed, Open MPI leaves its files: they go with this folder.
-        of_mpi = Launcher.temporary_files_in(files.pair_folder, files.pair_folder)
+        of_mpi = mpi.Launcher.temporary_files_in(files.pair_folder, files.pair_folder)
         of_ranks = {**of_mpi, **of_python, **environment, **of_run}
         self._mpirun = Mpirun([*self._command, *self._mpi.exports(of_ranks), *program], of_ranks, post)
 

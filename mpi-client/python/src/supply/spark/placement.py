@@ -20,6 +20,7 @@ from supply.spark import failures
 from supply.spark.cancellable import in_thread
 
 _POLL_SECONDS = 0.1
+_TICK_SECONDS = 0.2
 
 _log = logging.getLogger("supply.spark")
 
@@ -58,7 +59,7 @@ def wait_for_placement(
 
     option: that sets the timeout, for the text. Raises RunError if the slots do not suffice.
     """
-    return _wait_for(
+    return _wait_until_enough(
         context,
         timeout,
         option,
@@ -73,10 +74,12 @@ def wait_for_slots(context: Any, ranks: int, tasks_per_rank: int, timeout: float
     def hosts(slots: _Slots) -> list[str]:
         return sorted(slots) if sum(slots.values()) >= ranks * tasks_per_rank else []
 
-    return _wait_for(context, timeout, option, hosts, partial(_too_few, context.master, ranks, tasks_per_rank, 0))
+    return _wait_until_enough(
+        context, timeout, option, hosts, partial(_too_few, context.master, ranks, tasks_per_rank, 0)
+    )
 
 
-def _wait_for(
+def _wait_until_enough(
     context: Any, timeout: float, option: str, find: Callable[[_Slots], _Found], too_few: Callable[[_Slots], str]
 ) -> _Found:
     """find: returns an empty value if the slots do not suffice. too_few: returns the text of the error."""
@@ -155,7 +158,6 @@ def _too_few(master: str, ranks: int, tasks_per_rank: int, starters: int, slots:
 
 
 # Ctrl-C and a cancelled session end the wait.
-_TICK_SECONDS = 0.2
 
 
 class _Turns:
@@ -199,7 +201,7 @@ def turn(context: Any, needed: Mapping[str, int], slots: Callable[[], Mapping[st
     """
     with _lock:
         turns = _of_contexts.setdefault(context, _Turns())
-    _wait(turns, needed, slots)
+    _wait_for_turn(turns, needed, slots)
     try:
         yield
     except BaseException as error:
@@ -213,7 +215,7 @@ def turn(context: Any, needed: Mapping[str, int], slots: Callable[[], Mapping[st
             turns.changed.notify_all()
 
 
-def _wait(turns: _Turns, needed: Mapping[str, int], slots: Callable[[], Mapping[str, int]]) -> None:
+def _wait_for_turn(turns: _Turns, needed: Mapping[str, int], slots: Callable[[], Mapping[str, int]]) -> None:
     ticket = object()
     with turns.changed:
         turns.waiting.append(ticket)

@@ -15,7 +15,8 @@ from supply.spark.matrix import java_matrix
 
 if TYPE_CHECKING:
     from pyspark.mllib.linalg.distributed import DistributedMatrix
-    from pyspark.sql import DataFrame
+
+_log = logging.getLogger("supply.spark")
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,6 @@ def release(df: DataFrame | DistributedMatrix) -> None:
     else:
         run_cancellable(context, lambda: context._jvm.supply.linalg.ToMLlib.release(matrix))
 
-
-_log = logging.getLogger("supply.spark")
 
 # Nobody joins by a column of another type.
 _KEYS = ("byte", "short", "integer", "long", "string", "binary", "date", "timestamp", "timestamp_ntz")

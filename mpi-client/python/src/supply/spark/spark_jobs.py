@@ -20,6 +20,8 @@ from pyspark.serializers import NoOpSerializer
 from supply.ranks.node_process import starter_task
 from supply.spark.cancellable import cancel_jobs, in_thread
 
+_log = logging.getLogger("supply.spark")
+
 # Two threads may fit at once, as in a CrossValidator.
 _changing = threading.Lock()
 
@@ -42,8 +44,6 @@ def python_of_driver(context: Any) -> Iterator[None]:
         finally:
             context.pythonExec = before
 
-
-_log = logging.getLogger("supply.spark")
 
 # The job of start_nodes(), as JobEnded names it.
 STARTS_RANKS = "the ranks could not start"

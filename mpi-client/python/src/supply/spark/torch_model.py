@@ -55,7 +55,7 @@ class _Writer(MLWriter):
         super().__init__()
         self._stage = stage
 
-    def saveImpl(self, path: str) -> None:  # noqa: N802
+    def saveImpl(self, path: str) -> None:
         objects = self._stage._objects()
         content = _pickled(objects)
         params = {param.name: value for param, value in self._stage._paramMap.items() if param.name not in objects}
@@ -182,25 +182,25 @@ class TorchParams(
 
     # The names are those of pyspark.ml.
 
-    def getFeaturesCol(self) -> Any:  # noqa: N802
+    def getFeaturesCol(self) -> Any:
         return self.getOrDefault(self.featuresCol)
 
-    def getBatchSize(self) -> int:  # noqa: N802
+    def getBatchSize(self) -> int:
         return int(self.getOrDefault(self.batchSize))
 
-    def getEpochs(self) -> int:  # noqa: N802
+    def getEpochs(self) -> int:
         return int(self.getOrDefault(self.epochs))
 
-    def getValidationFraction(self) -> float:  # noqa: N802
+    def getValidationFraction(self) -> float:
         return float(self.getOrDefault(self.validationFraction))
 
-    def setFeaturesCol(self, value: str | Sequence[str]) -> Any:  # noqa: N802
+    def setFeaturesCol(self, value: str | Sequence[str]) -> Any:
         return self._set(featuresCol=value)
 
-    def setPredictionCol(self, value: str) -> Any:  # noqa: N802
+    def setPredictionCol(self, value: str) -> Any:
         return self._set(predictionCol=value)
 
-    def setHandleInvalid(self, value: str) -> Any:  # noqa: N802
+    def setHandleInvalid(self, value: str) -> Any:
         return self._set(handleInvalid=value)
 
 
@@ -243,7 +243,7 @@ class TorchModel(Model, TorchParams, ObjectsStage):
         self._is_scalar = is_scalar
 
     @property
-    def numFeatures(self) -> int:  # noqa: N802  as pyspark.ml has it
+    def numFeatures(self) -> int:
         """Of a row."""
         return self._num_features
 
