@@ -59,9 +59,12 @@ def test_rows_come_back_with_their_keys(spark, ranks, matrix):
 
 
 def test_text_is_a_key(spark, ranks):
+    from supply.spark import release
+
     df = spark.range(50).selectExpr("repeat('ü', int(id)) as name", "double(id) as x")
     rows = ranks.matrix(df, features="x", key="name").to_df()
     assert rows.where("length(key) = row[0]").count() == 50
+    release(rows)
 
 
 def test_keys_come_back_from_ranks_without_rows(spark, ranks, numbers):

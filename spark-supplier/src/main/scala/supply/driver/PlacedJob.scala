@@ -156,7 +156,7 @@ private[supply] final class TaskWatch(sc: SparkContext, watched: WatchedPlaces, 
     late.toSeq.sorted.find(lateBefore) match {
       case Some(place) => stop(new PlacementException(
             f"${watched.name(place)}%s has had no Spark task for $timeout%.0f s: no executor has a free core for it. " +
-              whoHoldsCores(last) + " (--timeout)",
+              whoHoldsCores(last ++ inFront) + " (--timeout)",
             isTimeout = true))
       case None =>
         lateBefore = late
@@ -168,8 +168,9 @@ private[supply] final class TaskWatch(sc: SparkContext, watched: WatchedPlaces, 
 
   /** Notes the places that miss their tasks. Their time begins again with what runs in front. */
   private def note(last: Seq[StageState], inFront: Seq[StageState], running: Set[Int]): Unit = {
-    done ++= last.flatMap(_.done)
-    val waiting = last.flatMap(_.waiting).toSet
+    // Spark may write a checkpoint of the source in the same group: its partitions are no places.
+    done ++= last.flatMap(_.done).filter(places.indices.contains)
+    val waiting = last.flatMap(_.waiting).filter(places.indices.contains).toSet
     val needed: Set[Int] =
       if (waiting.nonEmpty || inFront.isEmpty) waiting else places.indices.toSet -- done
     val progress = last.map(stage => (stage.stage, stage.attempt)) ++
@@ -217,8 +218,8 @@ private[supply] final class TaskWatch(sc: SparkContext, watched: WatchedPlaces, 
     }
   }
 
-  private def whoHoldsCores(last: Seq[StageState]): String =
-    TaskSlots.holders(sc, except = last.map(_.stage)) match {
+  private def whoHoldsCores(own: Seq[StageState]): String =
+    TaskSlots.holders(sc, except = own.map(_.stage)) match {
       case Seq() => "Are the executors lost for good? See the log of Spark's workers"
       case others => others.mkString("Other jobs hold cores: ", ", ",
           ": wait for their end, or give Spark more cores")

@@ -48,8 +48,10 @@ object SupplyJob {
       job match {
         case Some(begun) => begun.fail(cause)
         case None =>
-          endedBefore = Some(cause)
-          thread.interrupt()
+          over.synchronized {
+            endedBefore = Some(cause)
+            thread.interrupt()
+          }
       }
       over.await(endSeconds, TimeUnit.SECONDS)
       ()
@@ -73,7 +75,7 @@ object SupplyJob {
     catch {
       case e: Throwable =>
         // The interrupt would also end the wait for the ranks.
-        if (endedBefore.isDefined) Thread.interrupted()
+        over.synchronized(if (endedBefore.isDefined) Thread.interrupted())
         throw ranks.failed(endedBefore.getOrElse(PlacedJob.causeOf(e)),
           job.fold(Set.empty[Int])(_.attachedRanks))
     } finally over.countDown()

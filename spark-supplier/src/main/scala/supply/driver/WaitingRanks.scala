@@ -82,7 +82,7 @@ private[supply] final class WaitingRanks(sc: SparkContext, known: Option[SupplyS
     val seconds = math.max(deliverySeconds, deadline.remainingNanos / 1e9)
     log.warn("{}: waiting at most {} s for the ranks, to notify them", FailureText.of(cause),
       math.round(seconds))
-    val notice = new Notice(settings.configFiles, seconds, there.nonEmpty, send)
+    val notice = new Notice(sc, settings.configFiles, seconds, there.nonEmpty, send)
     notices.put(notice, notice)
     notice.start()
   }
@@ -117,8 +117,8 @@ private[supply] object WaitingRanks {
   }
 
   /** Looks for the ranks of a failed run until `send` has reached them. */
-  private final class Notice(
-      val files: ConfigFiles, seconds: Double, oneIsThere: => Boolean, send: => Boolean)
+  private final class Notice(sc: SparkContext, val files: ConfigFiles, seconds: Double,
+      oneIsThere: => Boolean, send: => Boolean)
       extends Thread(s"supply-failure-notice ${files.mappedFiles}") {
     setDaemon(true)
     private val ended, unwanted = new CountDownLatch(1)
@@ -133,7 +133,7 @@ private[supply] object WaitingRanks {
       try SparkInternals.beforeShutdown(() => atExit()) {
           val deadline = new Deadline(seconds)
           val waits = pauses.iterator ++ Iterator.continually(pauses.last)
-          def isOver = deadline.passed ||
+          def isOver = deadline.passed || sc.isStopped ||
             unwanted.await((waits.next() * 1000).toLong, TimeUnit.MILLISECONDS)
           while (!reached && !isOver) {}
         }

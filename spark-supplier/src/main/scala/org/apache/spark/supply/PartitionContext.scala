@@ -43,13 +43,11 @@ private final class PartitionContext(
   override private[spark] def setFetchFailed(error: FetchFailedException): Unit =
     task.setFetchFailed(error)
 
-  /** As Spark ends a task. The first error stays. */
+  /** As Spark ends a task: each listener is called, and the first error stays. */
   private def end(failure: Option[Throwable]): Unit =
     try {
-      failure.foreach(markTaskFailed)
-      markTaskCompleted(failure)
-    } catch {
-      case NonFatal(e) => throw failure.fold(e) { first => first.addSuppressed(e); first }
+      failure.foreach(e => unlessFailed(failure)(markTaskFailed(e)))
+      unlessFailed(failure)(markTaskCompleted(failure))
     } finally {
       val blocks = SparkEnv.get.blockManager
       blocks.memoryStore.releaseUnrollMemoryForThisTask(MemoryMode.ON_HEAP)
@@ -60,6 +58,10 @@ private final class PartitionContext(
       InputFileBlockHolder.unset()
       TaskContext.setTaskContext(task)
     }
+
+  private def unlessFailed(failure: Option[Throwable])(listeners: => Unit): Unit =
+    try listeners
+    catch { case NonFatal(e) => failure.fold(throw e)(_.addSuppressed(e)) }
 
   private def addMetrics(): Unit = {
     taskMetrics.mergeShuffleReadMetrics()
@@ -82,6 +84,8 @@ object PartitionContext {
     val context = new PartitionContext(task, partition, partitions, attempt)
     SparkEnv.get.blockManager.registerTask(attempt)
     TaskContext.setTaskContext(context)
+    // A thread that feeds a Python worker inherits the place where input_file_name() is kept.
+    InputFileBlockHolder.initialize()
     val result =
       try body(context)
       catch {

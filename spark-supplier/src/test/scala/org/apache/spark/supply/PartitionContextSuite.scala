@@ -61,7 +61,10 @@ class PartitionContextSuite extends AnyFunSuite with LocalSpark {
       var heard = Seq.empty[String]
       val thrown =
         try PartitionContext.use[Nothing](task, 0, 1) { own =>
-            own.addTaskFailureListener((_, error) => heard :+= s"failed: ${error.getMessage}")
+            own.addTaskFailureListener { (_, error) =>
+              heard :+= s"failed: ${error.getMessage}"
+              throw new IllegalStateException("the third")
+            }
             own.addTaskCompletionListener[Unit] { context =>
               heard :+= s"completed: ${context.isFailed()}"
               throw new IllegalStateException("the second")
@@ -72,7 +75,7 @@ class PartitionContextSuite extends AnyFunSuite with LocalSpark {
       (heard, thrown.getMessage, thrown.getSuppressed.length)
     }
     assert(heard == Seq("failed: the first", "completed: true"))
-    assert(thrown == "the first" && suppressed == 1)
+    assert(thrown == "the first" && suppressed == 2)
   }
 
   test("its metrics are added to the task's") {
