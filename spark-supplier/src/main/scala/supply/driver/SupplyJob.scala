@@ -39,6 +39,7 @@ object SupplyJob {
       emptyError: Option[String])(open: SupplySettings => Source): IndexedSeq[TaskReport] = {
     @volatile var job = Option.empty[PinnedJob]
     @volatile var endedBefore = Option.empty[SupplyException]
+    var isFailing = false
     val over = new CountDownLatch(1)
     val thread = Thread.currentThread()
     // Spark stops only when the ranks know why. An interrupt ends what comes before the job.
@@ -49,8 +50,10 @@ object SupplyJob {
         case Some(begun) => begun.fail(cause)
         case None =>
           over.synchronized {
-            endedBefore = Some(cause)
-            thread.interrupt()
+            if (!isFailing) {
+              endedBefore = Some(cause)
+              thread.interrupt()
+            }
           }
       }
       over.await(endSeconds, TimeUnit.SECONDS)
@@ -75,7 +78,10 @@ object SupplyJob {
     catch {
       case e: Throwable =>
         // The interrupt would also end the wait for the ranks.
-        over.synchronized(if (endedBefore.isDefined) Thread.interrupted())
+        over.synchronized {
+          isFailing = true
+          if (endedBefore.isDefined) Thread.interrupted()
+        }
         throw ranks.failed(endedBefore.getOrElse(PlacedJob.causeOf(e)),
           job.fold(Set.empty[Int])(_.attachedRanks))
     } finally over.countDown()
