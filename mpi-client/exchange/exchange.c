@@ -161,7 +161,7 @@ static void free_memory(struct exchange *exchange) {
     free(exchange);
 }
 
-/* Contexts that are never freed. The list keeps them from tools that look for leaks. */
+/* Contexts that are never freed. They stay reachable by this list, so leak checkers do not report them. */
 static struct exchange *kept;
 
 /*

@@ -230,7 +230,7 @@ void exchange_gather_return(struct gather *gather, struct gathered_window *windo
         const uint32_t stays = piece->start < first ? first - piece->start : 0;
         gather->returned[gather->returned_count++] =
             (struct piece){.held = piece->held, .row = piece->row + stays, .count = piece->count - stays};
-        /* The list takes over the window's use of a block of which nothing stays. */
+        /* A returned piece uses its block. If a part of the block stays in the window, the block has one more user. */
         if (stays > 0) piece->held->users++;
         piece->count = stays;
         if (stays > 0) pieces++;
@@ -240,7 +240,7 @@ void exchange_gather_return(struct gather *gather, struct gathered_window *windo
     if (count > 0) gather->position = place_of(gather, gather->returned[0].held, gather->returned[0].row);
 }
 
-/* Until then the position stays at the end of the epoch, in which other ranks may still have elements. */
+/* Called when all ranks have ended the epoch. Until then the position of this rank stays at its end. */
 void exchange_gather_next_epoch(struct gather *gather) {
     if (gather->ended != WINDOW_ENDS_EPOCH) return;
     gather->ended = WINDOW_GOES_ON;

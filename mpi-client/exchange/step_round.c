@@ -15,7 +15,8 @@ static void fail_by_change(struct exchange *exchange) {
     exchange_fail_later(exchange, &failure);
 }
 
-/* In later rounds a rank whose elements are all moved holds the next window already. */
+/* In the first round: always. In later ones, a rank that has moved all its elements has gathered the next window
+ * already. */
 static bool has_elements(const struct exchange *exchange) { return !exchange->has_rounds || exchange->left > 0; }
 
 supply_status_t exchange_begin_round(struct exchange *exchange, struct failure *failure) {
@@ -95,7 +96,7 @@ static void deliver(struct exchange *exchange, uint64_t skipped) {
     exchange_fail_later(exchange, &failure);
 }
 
-/* If the epoch ends with the window, no rank waits for another one to say so once more. */
+/* The ranks have agreed with this window that the epoch ends, so no further agreement is needed. */
 supply_status_t exchange_continue(struct exchange *exchange) {
     if (exchange->is_over) return exchange_end(exchange);
     exchange_await_window(exchange);

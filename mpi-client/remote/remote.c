@@ -157,7 +157,7 @@ static void free_memory(struct remote *remote) {
     free(remote);
 }
 
-/* Contexts that are never freed. The list keeps them from tools that look for leaks. */
+/* Contexts that are never freed. They stay reachable by this list, so leak checkers do not report them. */
 static struct remote *kept;
 
 /* Frees the context, or keeps it if operations may use it. *keep: as in struct filler. */

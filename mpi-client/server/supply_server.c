@@ -238,7 +238,7 @@ static json_t *error_answer(char *text) {
 static json_t *run(struct server *server, const char *name, const char *id, const json_t *command) {
     const struct command *known = find_command(server, name);
     if (known == NULL) return error_answer(server->text);
-    /* Now, so that this keeps no rank from a command of the attached program. */
+    /* Refused before the ranks agree, so that no rank waits here while the attached program sends a command. */
     if (known->run == attach && !program_may_attach(&server->program, command, server->text))
         return error_answer(server->text);
     if (!known->is_of_any_program && !program_sends(&server->program, command, server->text)) {
@@ -249,7 +249,7 @@ static json_t *run(struct server *server, const char *name, const char *id, cons
     if (known->is_collective && !agreement_reach(&server->agreement, id, &server->channel, server->text))
         return error_answer(server->text);
     if (!known->is_of_any_program) drop_forgotten(server, command);
-    /* Its run has failed in Spark. */
+    /* What was being received is of a run that has failed in Spark. */
     if (!known->is_of_any_program && known->run != received) reception_drop(&server->reception);
     json_t *done = known->run(server, command);
     return done != NULL ? json_pack("{s:o}", "done", done) : error_answer(server->text);

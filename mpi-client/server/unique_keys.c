@@ -144,7 +144,7 @@ static bool allocate(struct exchange *exchange, uint64_t portion, char *text) {
     return true;
 }
 
-/* Digests beyond a share are left out: only equal ones exceed it, and the share has some of them. */
+/* If a rank's share is full, further digests are dropped: only equal digests can fill it, and it has some of them. */
 static void collect(const struct exchange *exchange, uint64_t portion) {
     const uint64_t ranks = (uint64_t)exchange->ranks->count;
     memset(exchange->counts, 0, ranks * sizeof *exchange->counts);

@@ -90,9 +90,9 @@ bool write_matrix(const struct held *held, const struct ranks *ranks, const supp
 
 void remove_written(const supply_options_t *options) {
     supply_t *supply = NULL;
-    /* To open a pair removes its results. */
+    /* Opening a pair removes its results: it is opened only for that. */
     supply_open(&supply, options);
     supply_abort(supply, "it was open only to remove a result");
-    /* The last rank succeeds. */
+    /* Fails until the last rank has removed its file. */
     if (options->results_folder != NULL) rmdir(options->results_folder);
 }

@@ -46,7 +46,8 @@ struct filler {
      * Stores the next block after the slot's struct block_header: the struct block_column of each column, and the
      * buffers. The library fills in the block header. Waits at most the filler's own time limit; with `wait` false
      * returns SUPPLY_AGAIN instead. SUPPLY_OK, SUPPLY_END_OF_EPOCH, SUPPLY_END_OF_DATA, SUPPLY_AGAIN,
-     * SUPPLY_INTERRUPTED, or a failure with its text. It is called again after _TIMEOUT and _ALL_HELD.
+     * SUPPLY_INTERRUPTED, or a failure with its text. The library may call it
+     * again after SUPPLY_ERROR_TIMEOUT and SUPPLY_ERROR_ALL_HELD.
      */
     supply_status_t (*fill)(void *context, const struct slot *slot, bool wait, struct filled *filled,
                             struct failure *failure);

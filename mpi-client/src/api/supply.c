@@ -77,7 +77,7 @@ supply_status_t supply_open_settings(supply_t *supply, struct settings *settings
 static bool close_pair(supply_t *supply) {
     if (!supply->is_open) return true;
     struct mapped_file *mapped = &supply->pair.mapped_file;
-    /* A ring that a pending operation uses is never unmapped: the foreign files, if any, take its place in the list. */
+    /* A ring that a pending operation uses is never unmapped. The list then has the foreign files only. */
     struct exported_mappings mappings = {.list[0] = {mapped->address, mapped->bytes},
                                          .count = supply->keep_ring ? 0 : 1};
     supply_foreign_files_close(&supply->blocks.foreign_files, &mappings);

@@ -16,8 +16,8 @@ static inline int supply_file_lock(int fd, short type, off_t byte) {
 }
 
 /**
- * Whether another process has a lock on the byte that keeps one of this type out. Takes none. True if the kernel cannot
- * say it: what nobody may use is not removed by mistake.
+ * Whether another process's lock on the byte prevents a lock of this type. Takes no lock. Also true if the kernel
+ * cannot say it, so that no file in use is removed by mistake.
  */
 static inline bool supply_file_is_locked(int fd, short type, off_t byte) {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1, .l_pid = 0};

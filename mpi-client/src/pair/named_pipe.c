@@ -42,7 +42,8 @@ supply_status_t supply_pipe_become_reader(struct claimed_file *pipe, struct fail
         return supply_fail(failure, SUPPLY_ERROR_SYSTEM, "notification pipe %s (%s) cannot be locked: %m",
                            pipe->name->path, pipe->name->origin);
     supply_status_t status = renew(pipe, failure);
-    /* The first new descriptor was opened while the claim's own could still write: it would report a task that left. */
+    /* Renew twice: while the first descriptor was opened, this process could still write, so it would report a writer
+     * that left. */
     return status == SUPPLY_OK ? renew(pipe, failure) : status;
 }
 

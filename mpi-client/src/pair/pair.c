@@ -187,7 +187,7 @@ static supply_status_t read_at_end(struct pair *pair) {
 supply_status_t supply_pair_await_end(struct pair *pair, double seconds) {
     const uint32_t *end_seen = &supply_mapped_header(&pair->mapped_file)->end_seen;
     const double timeout = pair->settings.timeout;
-    /* Before `until`, so that a call without a limit of its own ends by the timeout. */
+    /* Before `until`, so that a call without a limit of its own reaches end_limit first, and fails by the timeout. */
     if (pair->end_limit == 0) pair->end_limit = supply_clock_after(timeout);
     const int64_t until = supply_clock_after(seconds < timeout ? seconds : timeout);
     supply_pair_release_all(pair);

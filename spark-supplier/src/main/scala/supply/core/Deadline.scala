@@ -35,7 +35,7 @@ final class Deadline(@volatile private var allowed: Double) {
     found
   }
 
-  /** The same for a condition; false: the deadline has passed, and it still does not hold. */
+  /** Polls a condition; false: the deadline has passed, and it still does not hold. */
   def poll(everyMillis: Long)(condition: => Boolean): Boolean =
     find(everyMillis)(if (condition) Some(()) else None).isDefined
 }

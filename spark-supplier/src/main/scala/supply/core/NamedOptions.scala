@@ -13,7 +13,7 @@ private[supply] object NamedOptions {
     declared
   }
 
-  /** The same as far as they can be read; returns what is wrong with the others. */
+  /** Reads the options that can be read; returns what is wrong with the others. */
   def read(declared: AnyRef, options: Map[String, String]): Seq[ParameterException] =
     read(new CommandLine(declared),
       options.toSeq.sorted.map { case (name, value) =>

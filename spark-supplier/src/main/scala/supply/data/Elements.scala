@@ -43,7 +43,7 @@ trait BatchWriter extends ElementWriter {
   /** `count` values from `values(from)` on. */
   def putInts(column: Int, values: Array[Int], from: Int, count: Int): Unit
 
-  /** The same for booleans; 0 is false, everything else true. */
+  /** As [[putInts]], for booleans: 0 is false, everything else true. */
   def putBooleans(column: Int, values: Array[Int], from: Int, count: Int): Unit
 
   /** `count` values of variable width in `bytes`: the first is from `start` to `ends(from)`. */

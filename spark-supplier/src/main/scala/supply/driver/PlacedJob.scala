@@ -95,8 +95,8 @@ private[supply] object WatchedPlaces {
     WatchedPlaces(hosts, rank => s"rank $rank", asksForExecutors = true)
 
   /**
-   * The first rank of each node. A request for executors of these alone would make those of the
-   * other ranks surplus.
+   * The first rank of each node. It asks for no executors: a request for these alone would let Spark
+   * end the executors of the other ranks.
    */
   def nodes(hosts: Hostfile): WatchedPlaces = {
     val places =

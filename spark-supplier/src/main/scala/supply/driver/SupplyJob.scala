@@ -26,7 +26,7 @@ object SupplyJob {
     run(new WaitingRanks(sc, Some(settings)), sc, settings, None)(_ => open)
 
   /**
-   * The same with options, whose values are checked here, so that waiting ranks learn of a mistake.
+   * Runs with options. Their values are checked here, so that waiting ranks learn of a mistake.
    * `check` throws what else is wrong. `emptyError`: what is wrong if no rank gets any element; None:
    * nothing is.
    */
@@ -42,7 +42,7 @@ object SupplyJob {
     var isFailing = false
     val over = new CountDownLatch(1)
     val thread = Thread.currentThread()
-    // Spark stops only when the ranks know why. An interrupt ends what comes before the job.
+    // Spark stops only when the ranks know why. If there is no job yet, an interrupt stops this thread.
     def end(): Unit = {
       val cause = new SupplierEndedException(
         "the Supplier was asked to end (SIGTERM or Ctrl-C) before every rank had all its data")

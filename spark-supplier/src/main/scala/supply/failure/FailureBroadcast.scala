@@ -81,7 +81,9 @@ private[supply] object FailureBroadcast {
       await(Future.firstCompletedOf(Seq(oneWasThere.future, allAreDone.future))(Threads.completing),
         wait + startSeconds)
       try await(allAreDone.future, NodeFailureTask.othersSeconds + startSeconds)
-      catch { case _: TimeoutException => () } // What is missing has ranks, which are named below.
+      catch {
+        case _: TimeoutException => ()
+      } // The error below names the ranks of the nodes that have not answered.
       // A rank that one of them has notified may be gone when another looks for it.
       if (synchronized(!hosts.places.indices.forall(there))) {
         here.join((settleSeconds * 1000).toLong)

@@ -25,7 +25,7 @@ final class Matrix private (private[offload] val ranks: Ranks, private[offload] 
     values
   }
 
-  /** The same as bytes, little-endian. */
+  /** The values as bytes, little-endian. */
   def toBytes: Array[Byte] = ranks.fetch(this) match {
     case Seq(one) => one
     case parts => Array.concat(parts: _*)

@@ -235,7 +235,10 @@ private object PairTerms {
 private[pair] object OpenPairs {
   private val pairs = new ConcurrentHashMap[Path, Option[Pair]]
 
-  /** Runs `open`, which may attach a pair; None: the file is open already. */
+  /**
+   * Runs `open`. None: the file is open already, and `open` was not run. Left: `open` found an
+   * obstacle. Right: the pair is attached.
+   */
   def attach[A](path: Path)(open: => Either[A, Pair]): Option[Either[A, Pair]] =
     if (pairs.putIfAbsent(path, None) != null) None
     else {

@@ -37,7 +37,7 @@ private[pair] final class BlockColumn(column: Column, newBytes: => BytesBuffer) 
   /** Which elements are not null; null: the column is not nullable. */
   private val validity = if (column.nullable) new StagedBits else null
 
-  /** Bytes of an element at most, besides those that are reserved for it. */
+  /** Upper bound of the bytes that an element adds to the block beside its reserved bytes. */
   val elementBytes: Int =
     (if (bits != null) 1
      else if (ints != null || offsets != null) Integer.BYTES

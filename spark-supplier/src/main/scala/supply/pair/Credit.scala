@@ -85,9 +85,9 @@ private[pair] final class Credit(name: String, file: MappedFile, requests: Reque
   }
 
   /**
-   * Waits for one request, and reads the header after it. `isAll`: the rank then has all that it
-   * needs, and may be gone. `stuck`: what it has not done when the deadline passes, for the
-   * message.
+   * Waits for one request, and reads the header after it. `isAll`: whether the rank has all that it
+   * needs now, so that it may exit. `stuck`: names what it has not done when the deadline passes, for
+   * the message.
    */
   private def awaitRequest(
       deadline: Deadline, published: Long, isAll: => Boolean, stuck: String): Unit = {

@@ -107,7 +107,7 @@ final class Pair private[pair] (
     file.requireWhole()
   }
 
-  /** The slot of the next block. `place` is the number whose slot it is. */
+  /** The slot of the next block: that of the block number `place`. */
   final class Claim private[Pair] (place: Long) {
     /** The columns are written here, after the block header. */
     val slot: ByteBuffer = file.slot(blocks.slotOf(place))
@@ -285,14 +285,14 @@ object Pair {
     }(_.withMappedFile(file => body(Some(file))))
   }
 
-  /** E3 for an attempt that died before it: lets a rank exit that waits for this run's task. */
+  /** Does E3 for an attempt that died before it did so. The rank waits for that, and can then exit. */
   def markEndSeen(paths: PairPaths, run: Long): Unit = {
     withMappedFile(paths)(_.filter(file => file.rankLives && file.run == run).foreach(
         _.markEndSeen()))
     ()
   }
 
-  /** Whether a rank lives there. True also while a task of this JVM attaches or leaves. */
+  /** Whether a rank lives there. Also true if that is not known, while a task of this JVM attaches or leaves. */
   def hasRank(paths: PairPaths): Boolean =
     try withMappedFile(paths)(_.exists(_.rankLives)).getOrElse(true)
     catch { case _: PairFile.NotSharedYetException => false }

@@ -20,7 +20,7 @@ private[pair] final class PublishedBlocks(name: String, file: MappedFile) {
   private var afterResident = Long.MaxValue
   private var found = Option.empty[ResidentBlocks]
 
-  /** The number whose slot a block gets; another one only for END_OF_DATA after resident blocks. */
+  /** A block gets the slot of this number: its own, except END_OF_DATA after resident blocks. */
   def place(number: Long): Long = math.min(number, afterResident)
 
   def slotOf(number: Long): Int = (number % file.blockCount).toInt

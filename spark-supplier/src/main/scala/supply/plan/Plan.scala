@@ -66,7 +66,7 @@ final case class Plan(
   def elements(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
     rankElements(partitionElements).map(_.sum)
 
-  /** The same in all epochs together, the rest of the first one included. */
+  /** The number in all epochs together, with the rest of the first one. */
   def elementsOfAllEpochs(partitionElements: Option[IndexedSeq[Long]]): Option[Long] =
     for {
       whole <- elements(partitionElements)
@@ -94,7 +94,7 @@ final case class Plan(
       })
   }
 
-  /** The same, with parts that equal steps leave out, and without their shares. */
+  /** As [[parts]], but whole: equal steps leave nothing out, and no part has a share. */
   private[plan] def all(rank: Int, epoch: Int): IndexedSeq[Part] =
     rest.filter(_.epoch == epoch).fold(order(rank, epoch).map(Part(_)))(_.left(rank))
 

@@ -34,7 +34,7 @@ object Resume {
       Position(stopped.firstEpoch, None)
     else position
 
-  /** A rank that has received its part of the epoch may be at the beginning of the next one. */
+  /** All ranks must have stopped in one epoch. The beginning of the next one is its end. */
   private def requireSameEpoch(positions: IndexedSeq[Position], epoch: Int): Unit = {
     val last = positions.indexWhere(position =>
       position.epoch != epoch && position != Position(epoch + 1, None))

@@ -27,7 +27,7 @@ object Datum {
       Column("encoded", "b"),
       Column("data", "z")))
 
-  /** The same, with views of data that ranks read in place. */
+  /** The schema with views of data that ranks read in place. */
   val inPlaceSchema: Schema = Schema(schema.columns.updated(6, Column("data", "vz")))
 
   final val Key = 0

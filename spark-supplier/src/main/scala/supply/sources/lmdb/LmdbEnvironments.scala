@@ -164,7 +164,7 @@ private[lmdb] object MappedRange {
   // Addresses and offset are hexadecimal, the inode is decimal: proc_pid_maps(5).
   private val Line = """([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ ([0-9]+) .*""".r
 
-  /** The range around an address, which must be one of the file's. liblmdb does not tell it. */
+  /** The mapped range of the file that has this address: liblmdb does not say where it maps. */
   def around(address: Long, file: ForeignFile): MappedRange =
     Files.readAllLines(Paths.get("/proc/self/maps"), ISO_8859_1).asScala.collectFirst {
       case Line(start, end, offset, inode)

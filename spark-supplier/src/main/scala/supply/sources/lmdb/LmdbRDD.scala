@@ -43,7 +43,7 @@ final class LmdbRDD private[supply] (
     new LmdbCursor(path, partition.asInstanceOf[LmdbPartition], mappedWindow(path, context))
   }
 
-  /** The same for ranks that read the data in place. */
+  /** The cursor for ranks that read the data in place. */
   def inPlaceCursor(partition: Partition, context: TaskContext): LmdbInPlaceCursor = {
     val path = ForeignFile.realPath(location.local())
     val window = mappedWindow(path, context)

@@ -54,7 +54,7 @@ private[supply] object RowSource {
     }
   }
 
-  /** The same with other names, and arrays as bytes, so that no job asks for their length. */
+  /** The rows with other names, and arrays as bytes, so that no job asks for their length. */
   def withBytesOfLists(data: DataFrame, names: Seq[String]): RowSource = {
     val columns = RowColumn.withBytesOfLists(data.schema, names)
     new RowSource(data.queryExecution.toRdd, columns)
