@@ -15,23 +15,41 @@ private[pair] final class WholeFile(path: Path, channel: FileChannel) {
    * Runs `body`, which uses the file's memory. If it fails and the file was cut meanwhile, throws a
    * CutFileException.
    *
-   * The JVM has an InternalError for memory that is gone, and may throw it much later, at the latest
-   * after a system call. Spark would end the process for it, also if it is only the cause of another
-   * error.
+   * The JVM has an InternalError for memory that is gone. Spark would end the process for it, also if
+   * it is only the cause of another error.
    */
   def apply[A](body: => A): A =
     try {
       val result = body
-      currentBytes
+      awaitFault()
       result
     } catch {
-      case e: InternalError => throw cut.getOrElse(new SourceException(
+      case e: InternalError => throw cutAfterFault.getOrElse(new SourceException(
             s"$path: a file that its task reads was cut, or its disk failed (${e.getMessage})"))
-      case NonFatal(e) => throw cut.getOrElse(e)
+      case NonFatal(e) => throw cutAfterFault.getOrElse(e)
     }
 
   /** Throws a CutFileException if the file was cut. */
-  def require(): Unit = cut.foreach(throw _)
+  def require(): Unit = {
+    apply(())
+    cut.foreach(throw _)
+  }
+
+  /**
+   * The JVM throws the InternalError here, and not in whatever the thread does next: when compiled
+   * code has used the memory, it waits for a call into the JVM itself, and a system call is none.
+   */
+  private def awaitFault(): Unit = {
+    Class.forName("java.lang.Object")
+    ()
+  }
+
+  /** What ended with an error may have used the memory again. */
+  private def cutAfterFault: Option[CutFileException] = {
+    try awaitFault()
+    catch { case _: InternalError => () }
+    cut
+  }
 
   private def cut: Option[CutFileException] =
     if (channel.isOpen && currentBytes < bytes) Some(new CutFileException(
