@@ -186,8 +186,10 @@ class Run:
             return 1, f"the Supplier failed: it still ran {limit} s after its ranks had ended"
         if supplier.killed:
             return status, f"the Supplier was killed ({signal_name(status)})"
-        last = (supplier.output.lines() or ["no message on stderr"])[-1]
-        return status, f"the Supplier failed (status {status}): {last}"
+        lines = supplier.output.lines() or ["no message on stderr"]
+        # Spark may log while it stops.
+        error = next((line for line in reversed(lines) if line.startswith("supplier: error: ")), lines[-1])
+        return status, f"the Supplier failed (status {status}): {error}"
 
     def clean_up(self):
         """Ends both sides and removes what the run has made."""
