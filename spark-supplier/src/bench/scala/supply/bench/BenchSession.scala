@@ -9,7 +9,7 @@ import supply.driver.SupplyJob
 import supply.executor.SupplySettings
 import supply.plan.Shuffle
 import supply.sources.lmdb.{LmdbRDD, LmdbSource}
-import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource, DatumCursor, DatumSource}
+import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumBatchSource}
 
 /** Runs commands on the source that is open. */
 private[bench] final class BenchSession(sc: SparkContext) {

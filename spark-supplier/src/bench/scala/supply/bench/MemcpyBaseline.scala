@@ -11,7 +11,7 @@ private[bench] final class MemcpyBaseline(pair: Pair, cached: CachedElements) ex
   private var turn = 0
 
   override def measure(): Measured = {
-    val ring = pair.ring.toArray
+    val ring = pair.withMappedFile(file => Array.tabulate(file.blockCount)(file.slot)).get
     val meter = new Meter
     var slot = next(ring)
     var i = 0

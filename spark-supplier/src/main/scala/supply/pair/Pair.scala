@@ -237,11 +237,8 @@ final class Pair private[pair] (
   def whileWhole[A](body: => A): A = file.whileWhole(body)
 
   /** Runs `body` with the mapped file, on any thread; None: the pair is closed. */
-  private[pair] def withMappedFile[A](body: MappedFile => A): Option[A] =
+  private[supply] def withMappedFile[A](body: MappedFile => A): Option[A] =
     synchronized(if (closed) None else Some(file.whileWhole(body(file))))
-
-  /** All slots, to measure writing to them without a rank: only while everything is released. */
-  private[supply] def ring: IndexedSeq[ByteBuffer] = (0 until file.blockCount).map(file.slot)
 
   override def close(): Unit = synchronized {
     closed = true

@@ -3,7 +3,11 @@ package supply.sources
 import java.nio.ByteBuffer
 import java.util.Arrays
 
-import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, GatheringCursor}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.{Partition, TaskContext}
+
+import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, GatheringCursor, KeepingCursor, Source}
+import supply.protocol.Schema
 
 /**
  * Some hundred Datums in two arrays: the form in which Spark keeps, spills and sends them. A tuple
@@ -59,6 +63,17 @@ object DatumBatch {
       builder.result()
     }
   }
+}
+
+/** An LMDB that Spark persists, as batches from its cache or spill. */
+final class DatumBatchSource(override val rdd: RDD[DatumBatch],
+    override val partitionElements: Option[IndexedSeq[Long]],
+    override val identity: Option[String] = None, override val bytes: Option[Long] = None)
+    extends Source {
+  override def schema: Schema = Datum.schema
+  override def mainColumn: Option[Int] = Some(Datum.Data)
+  override def open(partition: Partition, context: TaskContext): KeepingCursor =
+    new DatumBatchCursor(rdd.iterator(partition, context))
 }
 
 /** Collects the columns of Datums from a cursor. An element's data must come last. */

@@ -4,8 +4,9 @@ import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumCursor
 import supply.protocol.Schema
-import supply.sources.{Datum, DatumCursor}
+import supply.sources.Datum
 import supply.testing.Elements
 
 class SelectedSourceSuite extends AnyFunSuite {

@@ -5,8 +5,8 @@ import java.util.concurrent.atomic.AtomicInteger
 import org.apache.spark.{SparkConf, SparkContext}
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumSource
 import supply.plan.Uneven
-import supply.sources.DatumSource
 import supply.sources.lmdb.{LmdbRDD, LmdbSource, TestLmdb}
 import supply.testing.{TemporaryFolder, TestRank}
 

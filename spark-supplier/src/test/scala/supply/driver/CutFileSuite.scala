@@ -6,8 +6,8 @@ import java.nio.file.StandardOpenOption.WRITE
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumSource
 import supply.protocol.Layout.Constant
-import supply.sources.DatumSource
 
 /** A program cuts the mapped file of a pair: that fails, with one text, and this JVM stays. */
 class CutFileSuite extends AnyFunSuite with RunsWithRanks {

@@ -5,12 +5,13 @@ import java.util.concurrent.{CyclicBarrier, TimeUnit}
 import org.apache.spark.sql.SparkSession
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumSource
 import supply.core.ConfigException
 import supply.data.Source
 import supply.plan.Shuffle
 import supply.protocol.Exchange
 import supply.protocol.Layout.{MappedFileHeader => At}
-import supply.sources.{Datum, DatumSource}
+import supply.sources.Datum
 import supply.sources.lmdb.{LmdbRDD, LmdbSource, TestLmdb}
 import supply.sources.rows.{ListLengths, RowSource}
 import supply.testing.{TemporaryFolder, TestRank, TestStream}

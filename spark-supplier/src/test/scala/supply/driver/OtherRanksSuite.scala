@@ -8,11 +8,12 @@ import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.functions.col
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumSource
 import supply.core.SupplyException
 import supply.data.Source
 import supply.executor.SupplySettings
 import supply.plan.{Shuffle, Uneven}
-import supply.sources.{Datum, DatumSource}
+import supply.sources.Datum
 import supply.sources.lmdb.{LmdbRDD, LmdbSource, TestLmdb}
 import supply.sources.rows.{ListLengths, RowSource}
 import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}

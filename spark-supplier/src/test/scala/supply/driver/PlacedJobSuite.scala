@@ -5,9 +5,9 @@ import java.util.concurrent.Semaphore
 import org.apache.spark.SparkException
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumSource
 import supply.core.{JobGroup, PlacementException, SourceException, SupplierEndedException}
 import supply.plan.{Hostfile, Uneven}
-import supply.sources.DatumSource
 import supply.executor.SupplySettings
 import supply.testing.{Background, LocalSpark}
 

@@ -10,11 +10,11 @@ import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumSource
 import supply.data.{KeepingCursor, Source}
 import supply.executor.{SupplySettings, TaskReport}
 import supply.plan.{Shuffle, Uneven}
 import supply.protocol.Schema
-import supply.sources.DatumSource
 import supply.sources.lmdb.{LmdbRDD, LmdbSource, TestLmdb}
 import supply.testing.Background.{inBackground, result}
 import supply.testing.TemporaryFolder

@@ -7,10 +7,11 @@ import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumSource
 import supply.executor.{SupplySettings, TaskReport}
 import supply.core.{ConfigException, RankEndedException}
 import supply.plan.{Shuffle, Uneven}
-import supply.sources.{Datum, DatumSource}
+import supply.sources.Datum
 import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
 
 /**

@@ -9,10 +9,10 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.supply.SparkInternals
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumSource
 import supply.core.{Deadline, JobGroup, PlacementException, SourceException}
 import supply.data.Source
 import supply.plan.Hostfile
-import supply.sources.DatumSource
 import supply.testing.Background
 
 /** A listener of the user is slow, and Spark's queues of events are short: nearly all are dropped. */

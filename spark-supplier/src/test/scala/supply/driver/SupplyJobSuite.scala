@@ -12,9 +12,10 @@ import org.apache.spark.{HashPartitioner, SparkConf, SparkContext, TaskContext}
 import org.apache.spark.storage.StorageLevel
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumSource
 import supply.core.{ConfigException, SourceException}
 import supply.plan.{Shuffle, Uneven}
-import supply.sources.{Datum, DatumSource}
+import supply.sources.Datum
 import supply.testing.{Background, TemporaryFolder, TestRank}
 
 /** Whole runs inside this JVM with real ranks: what they get, and what a failure means for them. */

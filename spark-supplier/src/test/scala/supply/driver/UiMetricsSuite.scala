@@ -9,8 +9,8 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.{SparkConf, SparkContext}
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumSource
 import supply.executor.SupplySettings
-import supply.sources.DatumSource
 import supply.testing.{Background, LocalSpark, TemporaryFolder, TestRank}
 
 /** What Spark's UI shows of a run, as its REST interface returns it. */

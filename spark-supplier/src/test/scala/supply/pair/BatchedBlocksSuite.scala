@@ -4,9 +4,10 @@ import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumCursor
 import supply.data.{BatchCursor, BatchWriter, ElementCursor, ElementWriter, KeepingCursor, SelectedSource, ShuffledCursor, Source}
 import supply.protocol.Schema
-import supply.sources.{Datum, DatumBatch, DatumBatchCursor, DatumCursor}
+import supply.sources.{Datum, DatumBatch, DatumBatchCursor}
 
 /** Elements that are written many at once make the same blocks as one by one. */
 class BatchedBlocksSuite extends AnyFunSuite with WrittenBlocks {

@@ -2,8 +2,9 @@ package supply.pair
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumCursor
 import supply.protocol.Layout.MappedFileHeader
-import supply.sources.{Datum, DatumCursor}
+import supply.sources.Datum
 import supply.testing.TestStream
 
 /** BlockCount counts the blocks that BlockWriter writes. */

@@ -7,11 +7,12 @@ import scala.jdk.CollectionConverters._
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumCursor
 import supply.core.{RankEndedException, SupplyException, Deadline}
 import supply.data.ForeignFile
 import supply.protocol.Layout.{MappedFileHeader => At}
 import supply.protocol.{EpochCounts, Exchange, Layout, Notification}
-import supply.sources.{Datum, DatumCursor}
+import supply.sources.Datum
 import supply.testing.TemporaryFolder
 
 /**

@@ -3,8 +3,9 @@ package supply.pair
 import java.nio.channels.FileChannel
 import java.nio.file.{Files, Path, Paths, StandardOpenOption}
 
+import supply.bench.DatumCursor
 import supply.protocol.Layout.{MappedFileHeader => At}
-import supply.sources.{Datum, DatumCursor}
+import supply.sources.Datum
 
 /**
  * The golden files (proto/golden/README.md), and pairs over plain files instead of pipes, to give a

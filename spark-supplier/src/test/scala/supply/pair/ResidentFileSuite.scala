@@ -9,9 +9,10 @@ import java.nio.file.attribute.{PosixFileAttributes, PosixFilePermissions}
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumCursor
 import supply.core.{ConfigException, ContractException, PairException}
 import supply.protocol.Layout.{Constant, MappedFileHeader => At, SchemaEntry}
-import supply.sources.{Datum, DatumCursor}
+import supply.sources.Datum
 import supply.testing.{TemporaryFolder, TestRank, TestStream}
 
 /** Resident files, step by step, with a real rank: proto/PROTOCOL.md, "Resident files". */

@@ -2,9 +2,10 @@ package supply.pair
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumCursor
 import supply.core.ContractException
 import supply.protocol.{Layout, Position}
-import supply.sources.{Datum, DatumCursor}
+import supply.sources.Datum
 import supply.testing.{TestRank, TestStream}
 
 /** Resident blocks, with a real rank: proto/PROTOCOL.md, "Resident epochs". */

@@ -19,7 +19,9 @@ trait WrittenBlocks extends PairWithRank {
       writer.startAt(0, 0, first)
       while (cursor.next()) writer.append(cursor)
       writer.flush()
-      written = pair.ring.map(contents(_, schema)).takeWhile(_.nonEmpty).toVector
+      written = pair.withMappedFile { file =>
+        (0 until file.blockCount).map(i => contents(file.slot(i), schema)).takeWhile(_.nonEmpty)
+      }.get
       assert(pair.publishedElements == elements(written))
     }
     written

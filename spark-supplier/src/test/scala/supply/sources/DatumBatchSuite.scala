@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets.ISO_8859_1
 import org.scalacheck.Gen
 import org.scalatest.funsuite.AnyFunSuite
 
+import supply.bench.DatumCursor
 import supply.data.{ElementCursor, ShuffledCursor}
 import supply.testing.AllCases
 
