@@ -31,6 +31,9 @@ class Cluster(Supplier):
             temporary,
             master=f"local-cluster[{EXECUTORS},{CORES},{MEMORY_MIB}]",
             **{
+                # Another host than that of the executors, if a host file names theirs.
+                "spark.driver.host": "127.0.0.3",
+                "spark.driver.bindAddress": "0.0.0.0",
                 "spark.executor.extraClassPath": str(JAR),
                 "spark.executor.memory": f"{MEMORY_MIB}m",
                 # They live for seconds: an optimizing compiler costs more time than it saves.
@@ -50,6 +53,10 @@ class Cluster(Supplier):
         tracker = self.session.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         return sum(stage.numFailedTasks for stage in stages if stage is not None)
+
+    def host_of_executors(self):
+        """As Spark names it."""
+        return self.session.sparkContext._jvm.org.apache.spark.util.Utils.localHostName()
 
     def cancel_all_jobs(self):
         """Lets Spark cancel all runs."""

@@ -102,9 +102,12 @@ def test_a_rank_is_killed_when_it_has_everything(start_run, fault):
 
 @pytest.mark.parametrize("step", DELIVERING_STEPS)
 @pytest.mark.parametrize("action", ["kill", "throw"])
-def test_an_executor_fails_while_it_tells_a_rank_of_a_failure(start_run, fault, step, action):
+def test_an_executor_fails_while_it_tells_a_rank_of_a_failure(start_run, cluster, fault, tmp_path, step, action):
     point = fault(step, action)
-    run = start_run(endless=True)
+    # The driver would tell the ranks of its own node.
+    hosts = tmp_path / "hosts"
+    hosts.write_text(f"{cluster.host_of_executors()} slots=2\n")
+    run = start_run("--hosts", hosts, endless=True)
     for local_rank in run.ranks:
         run.wait_for_blocks(20, local_rank)
     run.ranks[0].process.terminate()

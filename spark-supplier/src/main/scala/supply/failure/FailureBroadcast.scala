@@ -161,7 +161,7 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
       if (seen.nonEmpty) deadline.restart(math.min(deadline.remainingNanos / 1e9, othersSeconds))
       // The driver has no TaskContext.
       open.isEmpty || Option(TaskContext.get()).exists(_.isInterrupted()) ||
-      deadline.passed && !answers.exists(_._2 == FailureSender.Busy)
+      deadline.passed && !answers.exists(answer => mayHeal(answer._2))
     }
     // Also the files of ranks that have exited.
     pairs.foreach { case (_, paths) => removeResidentFile(paths) }
@@ -182,6 +182,12 @@ private[failure] final class NodeFailureTask(configFiles: ConfigFiles, hosts: Ho
         true
       case FailureSender.Refused(cause) => !cause.retry
     }
+
+  private def mayHeal(outcome: FailureSender.Outcome): Boolean = outcome match {
+    case FailureSender.Busy => true
+    case FailureSender.Refused(cause) => cause.retry
+    case _ => false
+  }
 
   private def removeResidentFile(paths: PairPaths): Unit =
     try residentFolder.foreach(folder => ResidentFileNames(Paths.get(folder), paths).remove(run))
