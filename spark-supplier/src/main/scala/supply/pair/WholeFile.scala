@@ -66,5 +66,5 @@ private[pair] final class WholeFile(path: Path, channel: FileChannel) {
 
 private object WholeFile {
   /** The compiler would leave out an array that nobody can see. */
-  @volatile private var large: Array[Byte] = _
+  @volatile var large: Array[Byte] = _
 }
