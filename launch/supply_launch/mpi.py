@@ -98,8 +98,8 @@ class Launcher:
             raise Failure(f"there is no {feeder}: {places.MISSING_MPI}")
         nodes = host_file.nodes(hosts)
         _check_pairs(hosts, nodes, max(len(nodes), ranks))
-        # Open MPI does not mix --host and --hostfile.
         exports = self.exports(variables)
+        # Open MPI does not mix --host and --hostfile.
         feeders = [*self.command(len(nodes)), *exports, "--host", ",".join(f"{node}:1" for node in nodes)]
         slots = ",".join(f"{node}:{slots}" for node, slots in host_file.read(program_hosts))
         of_ranks = [*self._exports_of_user(), *exports]

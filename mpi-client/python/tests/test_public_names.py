@@ -3,7 +3,10 @@
 import ast
 import builtins
 import pathlib
+import subprocess
+import sys
 
+import pytest
 import supply
 import supply.errors
 
@@ -65,3 +68,11 @@ def test_the_classes_of_errors():
     assert issubclass(errors.RunTimeoutError, (errors.RunError)) and issubclass(
         errors.RunTimeoutError, errors.SupplyTimeoutError
     )
+
+
+@pytest.mark.parametrize("missing", ["torch", "pandas", "mpi4py", "pyarrow"])
+def test_a_driver_needs_none_of_the_packages_that_only_some_calls_need(missing):
+    pytest.importorskip("pyspark", reason="no PySpark in this environment")
+    program = f"import sys; sys.modules[{missing!r}] = None; import supply.spark, supply.linalg, supply.feeder"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

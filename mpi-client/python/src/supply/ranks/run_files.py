@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import platform
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from supply.errors import RunError
-from supply.launching import launch_errors
+from supply.errors import RunError, RunTimeoutError
 from supply.shared_memory import fix, space
 from supply_launch import config_files, host_file
+from supply_launch.command import Failure, TimeLimit
 
 # What libsupply takes if the config line has no sizes (docs/CONFIG-FILES.md).
 _DEFAULT_BLOCKS, _DEFAULT_BLOCK = 4, 2 << 20
+
+
+@contextlib.contextmanager
+def launch_errors() -> Iterator[None]:
+    """Within it, a Failure of the launchers is a RunError."""
+    try:
+        yield
+    except TimeLimit as error:
+        raise RunTimeoutError(str(error)) from error
+    except Failure as error:
+        raise RunError(str(error)) from error
 
 
 @dataclass(frozen=True)

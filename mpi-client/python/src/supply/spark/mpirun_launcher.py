@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from supply.errors import RunError
-from supply.launching import launch_errors
 from supply.ranks.control import Peer, require_files
 from supply.ranks.environment import OMP_NUM_THREADS, PYTHON_PATH, MpiSpec, python_path
 from supply.ranks.messages import Failure, KeeperStarted, NodeFailed, RankEnded, RankStarted, Result, Stop
-from supply.ranks.run_files import RunFiles
+from supply.ranks.run_files import RunFiles, launch_errors
 from supply.spark import failures
 from supply.spark.failures import Cause, Priority
 from supply.spark.placement import addresses_of_hosts, gpus_of_hosts, wait_for_slots

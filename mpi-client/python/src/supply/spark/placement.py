@@ -20,6 +20,7 @@ from supply.spark import failures
 from supply.spark.cancellable import in_thread
 
 _POLL_SECONDS = 0.1
+# Ctrl-C and a cancelled session end the wait for a turn.
 _TICK_SECONDS = 0.2
 
 _log = logging.getLogger("supply.spark")
@@ -155,9 +156,6 @@ def _too_few(master: str, ranks: int, tasks_per_rank: int, starters: int, slots:
     )  # fmt: skip
     start = ", and one on each node to start its ranks" if starters else ""
     return f"{what}{start}, but Spark ({master}) has too few: {have}: {fix}"
-
-
-# Ctrl-C and a cancelled session end the wait.
 
 
 class _Turns:

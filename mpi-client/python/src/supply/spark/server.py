@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from supply.errors import RankError, RunError, RunTimeoutError
-from supply.launching import launch_errors
 from supply.ranks.control import Control, Peer
 from supply.ranks.messages import Output, Stop
-from supply.ranks.run_files import RunFiles
+from supply.ranks.run_files import RunFiles, launch_errors
 from supply.spark.failures import Cause
 from supply.spark.launcher import driver_addresses
 from supply.spark.mpirun_launcher import MpirunEnded, MpirunLauncher

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy
-import pandas
 from pyspark import cloudpickle
 from pyspark.ml import Model
 from pyspark.ml.param import Param, Params, TypeConverters
@@ -20,7 +18,6 @@ from pyspark.ml.param.shared import (
     HasValidationIndicatorCol,
 )
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
-from pyspark.sql.functions import pandas_udf
 
 from supply.errors import ConfigError, RunError
 from supply.spark.features import Features
@@ -204,22 +201,6 @@ class TorchParams(
         return self._set(handleInvalid=value)
 
 
-def prediction_udf(module: torch.nn.Module, is_scalar: bool) -> Any:
-    """A function of a column of array<float>. is_scalar: a prediction is a double, else an array<float>."""
-
-    def predict(batches: Iterator[pandas.Series]) -> Iterator[pandas.Series]:
-        import torch
-
-        module.eval()
-        with torch.no_grad():
-            for batch in batches:
-                features = torch.from_numpy(numpy.stack(batch.to_list()).astype(numpy.float32))
-                output = module(features).reshape(len(features), -1).numpy()
-                yield pandas.Series(output[:, 0].astype(numpy.float64) if is_scalar else list(output))
-
-    return pandas_udf(predict, "double" if is_scalar else "array<float>")
-
-
 class TorchModel(Model, TorchParams, ObjectsStage):
     """The model of TorchEstimator. transform(df) adds the prediction, without ranks: Spark's tasks compute it.
 
@@ -256,6 +237,7 @@ class TorchModel(Model, TorchParams, ObjectsStage):
     def _transform(self, dataset: DataFrame) -> DataFrame:
         """The prediction is a double if the module has one output, else an array<float>."""
         # It imports pandas, as Spark does for it.
+        from supply.spark.prediction import prediction_udf
 
         name = self.getPredictionCol()
         if name in dataset.columns:
