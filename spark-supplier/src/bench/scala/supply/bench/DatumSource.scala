@@ -18,31 +18,35 @@ final class DatumSource(override val rdd: RDD[Datum.Tuple]) extends Source {
     new DatumCursor(rdd.iterator(partition, context))
 }
 
-/** A cursor over tuples that Spark computes, caches or reads back from its spill. */
-final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
-  private var tuple: Datum.Tuple = _
-  private val kept = new ArrayBuffer[Datum.Tuple]
+/** A cursor over values that Spark computes, caches or reads back from its spill. */
+abstract class IteratorCursor[A <: AnyRef](values: Iterator[A]) extends KeepingCursor {
+  protected var value: A = _
+  private val kept = new ArrayBuffer[A]
 
   override def next(): Boolean = {
-    val more = tuples.hasNext
-    if (more) tuple = tuples.next()
+    val more = values.hasNext
+    if (more) value = values.next()
     more
   }
 
   override def keep(place: Int): Unit =
-    if (place < kept.size) kept(place) = tuple else kept += tuple
+    if (place < kept.size) kept(place) = value else kept += value
 
-  override def recall(place: Int): Unit = tuple = kept(place)
+  override def recall(place: Int): Unit = value = kept(place)
 
+  override def close(): Unit = ()
+}
+
+final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends IteratorCursor(tuples) {
   // Field by field, because a pattern would box each number again.
   override def write(to: ElementWriter): Unit = {
-    writeKey(to, tuple._1)
+    writeKey(to, value._1)
     to.putInt(Datum.Label, label)
-    to.putInt(Datum.Channels, tuple._3)
-    to.putInt(Datum.Height, tuple._4)
-    to.putInt(Datum.Width, tuple._5)
-    to.putBoolean(Datum.Encoded, tuple._6)
-    val data = tuple._7
+    to.putInt(Datum.Channels, value._3)
+    to.putInt(Datum.Height, value._4)
+    to.putInt(Datum.Width, value._5)
+    to.putBoolean(Datum.Encoded, value._6)
+    val data = value._7
     to.reserve(Datum.Data, data.length).put(data)
     ()
   }
@@ -61,14 +65,12 @@ final class DatumCursor(tuples: Iterator[Datum.Tuple]) extends KeepingCursor {
   }
 
   private def label: Int =
-    try tuple._2.toInt
+    try value._2.toInt
     catch {
       case e: NumberFormatException =>
         throw new SourceException(
-          s"the label '${tuple._2}' of $describe is not a 32-bit number, as a Datum's label is", e)
+          s"the label '${value._2}' of $describe is not a 32-bit number, as a Datum's label is", e)
     }
 
-  override def describe: String = s"the element '${tuple._1}' (${tuple._7.length} bytes of data)"
-
-  override def close(): Unit = ()
+  override def describe: String = s"the element '${value._1}' (${value._7.length} bytes of data)"
 }

@@ -1,7 +1,5 @@
 package supply.bench
 
-import scala.collection.mutable.ArrayBuffer
-
 import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 
@@ -24,29 +22,13 @@ private object KeyedSource {
   final val Value = 1
 }
 
-private final class KeyedCursor(pairs: Iterator[Pair]) extends KeepingCursor {
-  private var pair: Pair = _
-  private val kept = new ArrayBuffer[Pair]
-
-  override def next(): Boolean = {
-    val more = pairs.hasNext
-    if (more) pair = pairs.next()
-    more
-  }
-
-  override def keep(place: Int): Unit =
-    if (place < kept.size) kept(place) = pair else kept += pair
-
-  override def recall(place: Int): Unit = pair = kept(place)
-
+private final class KeyedCursor(pairs: Iterator[Pair]) extends IteratorCursor(pairs) {
   override def write(to: ElementWriter): Unit = {
-    to.putLong(KeyedSource.Key, pair._1)
-    val value = pair._2
-    to.reserve(KeyedSource.Value, value.length).put(value)
+    to.putLong(KeyedSource.Key, value._1)
+    val bytes = value._2
+    to.reserve(KeyedSource.Value, bytes.length).put(bytes)
     ()
   }
 
-  override def describe: String = s"the pair with the key ${pair._1}"
-
-  override def close(): Unit = ()
+  override def describe: String = s"the pair with the key ${value._1}"
 }

@@ -11,8 +11,22 @@ import supply.plan.{Hostfile, Uneven}
 import supply.executor.SupplySettings
 import supply.testing.{Background, LocalSpark}
 
+/** Also if the application's listeners are slow. */
+trait JobsThatFailEarly extends LocalSpark { this: AnyFunSuite =>
+  import Background.{inBackground, result}
+
+  test("a job that fails before Spark has submitted it does not run to its end") {
+    val job = new PlacedJob(sc, WatchedPlaces.ranks(Hostfile.oneNode(1)), timeout = 20, "failing")
+    val running = inBackground(job.run { _ =>
+      job.fail(new SourceException("in between"))
+      sc.parallelize(0 until 1, 1).foreach(_ => Thread.sleep(Long.MaxValue))
+    })
+    assert(intercept[SourceException](result(running)).getMessage == "in between")
+  }
+}
+
 /** How a job with one task for each place ends if its tasks cannot run. */
-class PlacedJobSuite extends AnyFunSuite with LocalSpark {
+class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
   import Background.{inBackground, result}
 
   private def counting(ranks: Int, timeout: Double) = {
@@ -45,15 +59,6 @@ class PlacedJobSuite extends AnyFunSuite with LocalSpark {
     job.fail(new SourceException("too late"))
     assert(intercept[SourceException](
       job.run(_ => sc.parallelize(0 until 4).count())).getMessage == "too late")
-  }
-
-  test("a job that fails before Spark has submitted it does not run to its end") {
-    val job = new PlacedJob(sc, WatchedPlaces.ranks(Hostfile.oneNode(1)), timeout = 20, "failing")
-    val running = inBackground(job.run { _ =>
-      job.fail(new SourceException("in between"))
-      sc.parallelize(0 until 1, 1).foreach(_ => Thread.sleep(Long.MaxValue))
-    })
-    assert(intercept[SourceException](result(running)).getMessage == "in between")
   }
 
   for ((how, cancel) <- Seq[(String, () => Unit)]("all jobs" -> (() => sc.cancelAllJobs()),

@@ -12,11 +12,10 @@ import org.scalatest.funsuite.AnyFunSuite
 import supply.bench.DatumSource
 import supply.core.{Deadline, JobGroup, PlacementException, SourceException}
 import supply.data.Source
-import supply.plan.Hostfile
 import supply.testing.Background
 
 /** A listener of the user is slow, and Spark's queues of events are short: nearly all are dropped. */
-class SlowListenerSuite extends AnyFunSuite with RunsWithRanks {
+class SlowListenerSuite extends AnyFunSuite with RunsWithRanks with JobsThatFailEarly {
   import Background.{inBackground, result}
 
   override protected lazy val sc: SparkContext = {
@@ -79,15 +78,6 @@ class SlowListenerSuite extends AnyFunSuite with RunsWithRanks {
     }))
     assert(outcome.left.toOption.get.getMessage.contains("not to be mended"))
     assert(SlowListenerSuite.attempts.availablePermits() == 1)
-  }
-
-  test("a job that fails before Spark has submitted it does not run to its end") {
-    val job = new PlacedJob(sc, WatchedPlaces.ranks(Hostfile.oneNode(1)), timeout = 20, "failing")
-    val running = inBackground(job.run { _ =>
-      job.fail(new SourceException("in between"))
-      sc.parallelize(0 until 1, 1).foreach(_ => Thread.sleep(Long.MaxValue))
-    })
-    assert(intercept[SourceException](result(running)).getMessage == "in between")
   }
 
   test("executors are known, with their tasks") {

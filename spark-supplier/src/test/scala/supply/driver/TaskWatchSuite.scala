@@ -64,16 +64,16 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
   }
 
   test("places miss their tasks from the start of the job, but not while a stage in front runs") {
-    val behind = watch()
-    assert(cause(behind, 5)(shuffle(running = 1)).isEmpty)
-    assert(cause(behind, 3)(shuffle(running = 0)).exists(
+    val watched = watch()
+    assert(cause(watched, 5)(shuffle(running = 1)).isEmpty)
+    assert(cause(watched, 3)(shuffle(running = 0)).exists(
         _.startsWith("rank 0 has had no Spark task")))
   }
 
   test("the time of the ranks begins again when tasks in front succeed, however short they are") {
-    val behind = watch()
+    val watched = watch()
     assert((0 to 9).flatMap(done =>
-        cause(behind, 1)(shuffle(running = 0, succeeded = done))).isEmpty)
+        cause(watched, 1)(shuffle(running = 0, succeeded = done))).isEmpty)
   }
 
   test("a rank whose task has succeeded misses none while lost data is computed again") {

@@ -58,16 +58,22 @@ class NodeCacheSuite extends AnyFunSuite {
     }
   }
 
+  /** A fetch that has begun, and continues when the semaphore has a permit. */
+  private def fetchThatWaits(file: RemoteFile, folder: Path) = {
+    val (begun, go) = (new Semaphore(0), new Semaphore(0))
+    val fetch = inBackground(NodeCache.get(file, settings(folder),
+        { _ =>
+          begun.release()
+          go.acquire()
+        }))
+    begun.acquire()
+    (fetch, go)
+  }
+
   test("a copy can be used, and another one fetched, while a fetch takes long") {
     TemporaryFolder { folder =>
       val (slow, quick) = (remote(folder, "slow", 1000), remote(folder, "quick", 1000))
-      val (begun, go) = (new Semaphore(0), new Semaphore(0))
-      val fetch = inBackground(NodeCache.get(slow, settings(folder),
-          { _ =>
-            begun.release()
-            go.acquire()
-          }))
-      begun.acquire()
+      val (fetch, go) = fetchThatWaits(slow, folder)
       val second =
         try {
           def getQuick(limit: Long) =
@@ -85,13 +91,7 @@ class NodeCacheSuite extends AnyFunSuite {
   test("a thread does not wait for another one whose fetch makes no progress") {
     TemporaryFolder { folder =>
       val slow = remote(folder, "slow", 1000)
-      val (begun, go) = (new Semaphore(0), new Semaphore(0))
-      val fetch = inBackground(NodeCache.get(slow, settings(folder),
-          { _ =>
-            begun.release()
-            go.acquire()
-          }))
-      begun.acquire()
+      val (fetch, go) = fetchThatWaits(slow, folder)
       try {
         val text =
           failure(NodeCache.get(slow, settings(folder), _ => fail("fetched twice")))
