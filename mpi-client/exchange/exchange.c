@@ -166,9 +166,8 @@ static struct exchange *kept;
 
 /*
  * MPI cannot take back a collective operation: if another rank begins it later, it still reads and writes the buffers.
- * So they are never freed then, and neither is the slot.
+ * So the context is freed, or as much of it as no pending operation may use. *keep: of the slot, as in struct filler.
  */
-/* Frees the context, or as much of it as no pending operation may use. *keep: as in struct filler. */
 static void exchange_free(struct exchange *exchange, bool *keep) {
     const bool is_pending = exchange->collective.is_pending;
     const struct transport *transport = &exchange->collective.transport;

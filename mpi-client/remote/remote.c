@@ -160,7 +160,10 @@ static void free_memory(struct remote *remote) {
 /* Contexts that are never freed. They stay reachable by this list, so leak checkers do not report them. */
 static struct remote *kept;
 
-/* Frees the context, or keeps it if operations may use it. *keep: as in struct filler. */
+/*
+ * A feeder that does not answer may still do so: its messages would arrive in memory that is used otherwise. So the
+ * context is freed, or kept if operations may use it. *keep: as in struct filler.
+ */
 static void remote_free(struct remote *remote, bool *keep) {
     bool is_pending = false;
     *keep = false;
@@ -213,7 +216,6 @@ static struct filler remote_filler(struct remote *remote) {
                            .abandon = abandon};
 }
 
-/* A feeder that does not answer may still do so: its messages would arrive in memory that is used otherwise. */
 static void set_name(struct remote *remote, const struct pair_range *pairs) {
     const char *node = remote->sources[0].node;
     if (pairs->count == 1)
