@@ -12,8 +12,8 @@ INPUTS ?= 10000000
 # Which tests of Python run: those that are marked `long`, or the others.
 TESTS := not long
 # pytest of an environment. A test that hangs fails after ten minutes. After that only the suite has a limit, of an hour: pytest drops
-# its own when a test has failed.
-pytest = timeout --foreground --kill-after=30 3600 $(1)/bin/python -m pytest -q -p no:cacheprovider --timeout 600
+# its own when a test has failed. It ends by SIGINT then, for which pytest removes what its fixtures have made.
+pytest = timeout --foreground --signal=INT --kill-after=30 3600 $(1)/bin/python -m pytest -q -p no:cacheprovider --timeout 600
 
 # The Spark to build for and to run with. The versions stand once, in the pom; the pyspark wheel must be the same.
 USUAL_SPARK := 4.1
