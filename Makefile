@@ -41,6 +41,8 @@ DATUM := build/python/datum_pb2.py
 DIGITS := build/digits
 JAR := $(TARGET)/spark-supplier.jar
 JAR_SOURCES := spark-supplier/pom.xml $(shell find spark-supplier/src/main proto -type f)
+# `make python` has fewer.
+PACKAGES_FOR_JAR := packages
 BENCH_JAR := $(TARGET)/spark-supplier-bench.jar
 REPORTS := build/reports
 DOCS := build/docs
@@ -82,10 +84,10 @@ menu:
 run: build $(DIGITS) ## the main job: Spark feeds handwritten digits to MPI ranks that train on them
 	@RANKS=$(RANKS) EPOCHS=$(EPOCHS) launch/dev/run-digits
 
-run-offload: python ## five routines of MPI ranks against MLlib's, on a DataFrame (packages-offload installs what they need)
+run-offload: build $(WHEEL_READY) | packages-for-python ## five routines of MPI ranks against MLlib's, on a DataFrame (packages-offload installs what they need)
 	@launch/dev/run-offload
 
-run-exchange: python bench-programs ## pairs grouped and sorted: Spark's own shuffle against ranks that exchange them over MPI
+run-exchange: build $(WHEEL_READY) bench-programs ## pairs grouped and sorted: Spark's own shuffle against ranks that exchange them over MPI
 	@launch/dev/run-exchange
 
 run-cluster: packages-for-cluster build $(DIGITS) ## the same on a real HDFS and YARN, on two nodes of this machine

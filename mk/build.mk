@@ -6,7 +6,9 @@
 
 build: library spark ## libsupply and its programs, the Supplier's jar, the Python environment
 
-python: build $(WHEEL_READY) | packages-for-python ## the Python package with PySpark and PyTorch, in build/wheel-venv
+# Of make's own variables it gets only what the user has set: PYTHON's default is for the build.
+python: ## the Python package, for a Python and the PySpark there: PYTHON=, the active environment, or build/env, which it makes
+	@launch/dev/install-python $(SPARK_VERSION)
 
 # The Spark side alone.
 spark: $(JAR) $(SPARK_READY)
@@ -64,7 +66,7 @@ library-with-mpich: | packages
 		|| { cat build/mpi-client-mpich.log >&2; exit 1; }
 
 # Any warning about the product is an error. On a new machine Zinc compiles its own bridge and warns about that: into the log.
-$(JAR): $(JAR_SOURCES) | packages
+$(JAR): $(JAR_SOURCES) | $(PACKAGES_FOR_JAR)
 	@echo 'build: $@ (some minutes; log: build/spark-supplier.log)'
 	@mkdir -p build
 	@$(MAVEN) package -Dmaven.test.skip=true -DskipTests > build/spark-supplier.log 2>&1 || { cat build/spark-supplier.log >&2; exit 1; }
