@@ -56,13 +56,13 @@ def test_a_wheel_runs_on_old_systems(release):
         assert platforms and min(map(int, platforms)) <= 26, said
 
 
-def test_the_extra_has_what_spark_needs(release, tmp_path):
+def test_the_packages_of_the_page_are_all_that_spark_needs(release, tmp_path):
     """By the commands of docs/INSTALL.md, in an environment without the packages of the system."""
     run(SYSTEM_PYTHON, "-m", "venv", tmp_path / "env")
     pip = [tmp_path / "env" / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
     local = ["--no-index", "--no-deps", "--only-binary", "spark-supplier", "--find-links", release]
     run(*pip, *local, "spark-supplier", env=clean_environment())
-    run(*pip, "spark-supplier[spark]", "pyspark==4.1.*", env=clean_environment())
+    run(*pip, "numpy", "tqdm", "pyspark==4.1.*", env=clean_environment())
     program = "import supply.spark; print(supply.spark.jars())"
     said = run(tmp_path / "env" / "bin" / "python", "-c", program, cwd=tmp_path, env=clean_environment()).stdout
     assert said.startswith(str(tmp_path)) and said.endswith("/spark-4.1/spark-supplier.jar\n")

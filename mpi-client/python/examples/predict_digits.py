@@ -1,7 +1,7 @@
 """Trains a classifier of handwritten digits with one call, and predicts with a second one.
 
 make python build/digits
-build/wheel-venv/bin/python mpi-client/python/examples/predict_digits.py build/digits/train_lmdb build/digits/test_lmdb
+build/env/bin/python mpi-client/python/examples/predict_digits.py build/digits/train_lmdb build/digits/test_lmdb
 """
 
 import argparse
