@@ -80,8 +80,7 @@ private object ArchitectureSuite {
   private val sources =
     Seq("sources", "sources.rows", "sources.cache", "sources.lmdb")
   private val executor = data ++ sources ++ Seq("plan", "pair", "results", "types")
-  private val failure = executor :+ "executor"
-  private val driver = failure :+ "failure"
+  private val driver = executor :+ "executor"
   private val entryPoint = driver :+ "driver"
 
   /** Each package, and the packages that it may import. */
@@ -98,7 +97,6 @@ private object ArchitectureSuite {
     "sources.cache" -> Seq("core"),
     "sources.lmdb" -> (data ++ Seq("sources", "sources.cache", internals)),
     "executor" -> (executor :+ internals),
-    "failure" -> (failure :+ internals),
     "driver" -> (driver :+ internals),
     "offload" -> (entryPoint :+ internals),
     "linalg" -> Seq("core", "driver", "offload", modelsOfMLlib),

@@ -20,7 +20,7 @@ private[bench] final class CycleJob(sc: SparkContext, source: Source, command: C
     StartLine.drawFor(command.pairs)
     val task = new CycleTask(settings, plan, source.rdd.id, command.baselines, command.rings,
       new TaskCounters(sc))
-    val rounds = PinnedRDD.using(sc, source, plan, hosts) {
+    val rounds = PinnedRDD.using(sc, source, plan, preferred = _ => Nil) {
       _.mapPartitionsWithIndex((rank, epochs) => epochs.map(task.run(rank, _))).collect()
     }
     Rounds(rounds.toSeq)

@@ -10,9 +10,9 @@ import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.sql.vectorized.{ColumnVector, ColumnarBatch}
 
-import supply.core.{ContractException, DriverCalls}
+import supply.core.{ContractException, MisplacedException}
 import supply.driver.LoadedResults
-import supply.executor.{FoundResult, Misplaced, PinnedTask, ResultsTask}
+import supply.executor.{FoundResult, PinnedTask, PlacedTask, ResultsTask}
 import supply.plan.RankPlacement
 import supply.results.OpenResults
 import supply.types.SparkTypes
@@ -67,7 +67,7 @@ private final case class ResultsScan(loaded: LoadedResults, all: StructType, col
     partitions.map(file => ResultsPartition(file, loaded): InputPartition).toArray
 
   override def createReaderFactory(): PartitionReaderFactory =
-    new ResultsReaderFactory(columns.fieldNames.map(all.fieldIndex), loaded.misplaced)
+    new ResultsReaderFactory(columns.fieldNames.map(all.fieldIndex), loaded.reading)
 
   /** Of the columns that are read, a share of the file by Spark's estimate of their widths. */
   override def estimateStatistics(): Statistics = new Statistics {
@@ -84,13 +84,13 @@ private final case class ResultsPartition(file: FoundResult, @transient loaded: 
   override def preferredLocations(): Array[String] = Array(file.host)
 }
 
-private final class ResultsReaderFactory(columns: Array[Int], driver: DriverCalls)
+private final class ResultsReaderFactory(columns: Array[Int], reading: PlacedTask)
     extends PartitionReaderFactory {
   override def supportColumnarReads(partition: InputPartition): Boolean = true
 
   override def createColumnarReader(partition: InputPartition): PartitionReader[ColumnarBatch] =
     ResultsTask {
-      new ResultsReader(partition.asInstanceOf[ResultsPartition].file, columns, driver)
+      new ResultsReader(partition.asInstanceOf[ResultsPartition].file, columns, reading)
     }
 
   override def createReader(partition: InputPartition): PartitionReader[InternalRow] =
@@ -98,9 +98,9 @@ private final class ResultsReaderFactory(columns: Array[Int], driver: DriverCall
 }
 
 /** Reads the blocks of one rank, each as a batch over the mapped memory. `columns`: which ones. */
-private final class ResultsReader(file: FoundResult, columns: Array[Int], driver: DriverCalls)
+private final class ResultsReader(file: FoundResult, columns: Array[Int], reading: PlacedTask)
     extends PartitionReader[ColumnarBatch] {
-  requireNode()
+  reading(requireNode())
   private val use = OpenResults.use(file.path, file.generation)
   // Strings of the last batch may be used until the end of the task.
   TaskContext.get().addTaskCompletionListener[Unit](_ => use.close())
@@ -134,8 +134,7 @@ private final class ResultsReader(file: FoundResult, columns: Array[Int], driver
   private def requireNode(): Unit = {
     val here = PinnedTask.host
     if (here != file.host && !RankPlacement(Some(file.host), 0).isOn(here))
-      Misplaced.stop(
-        driver,
+      throw new MisplacedException(
         s"the task of the result of rank ${file.rank} landed on $here, but its file is on ${file.host} " +
           s"(${file.path.file}): Spark needs an executor there; set spark.locality.wait to a minute or more")
   }

@@ -30,7 +30,7 @@ private[supply] object LmdbOpener {
       inside = Some("data.mdb"))
     val location = Remote(file, cache)
     val bytes = sc.longAccumulator("supply.fetched")
-    val nodes = WatchedPlaces.nodes(hosts).hosts.places.size
+    val nodes = math.max(1, hosts.byHost.size)
     val progress = new Progress(sc, Seq(bytes))({ (totals, seconds) =>
       val most = nodes * file.length
       totals.head.toDouble / most ->
@@ -39,9 +39,9 @@ private[supply] object LmdbOpener {
     // Each copy has the same content, so one node plans the partitions: the driver's node may have no
     // copy.
     val planned = progress.during(NodeJob.run(sc, hosts, s"fetching $uri", cache.timeout) {
-      isFirst =>
+      node =>
         val path = location.fetch(bytes.add(_))
-        if (!isFirst) None
+        if (!node.isFirst) None
         else Some(LmdbPartition.plan(LmdbFile.open(path), partitions, skip))
     })
     planned.flatten.headOption match {

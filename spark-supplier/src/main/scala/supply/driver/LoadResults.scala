@@ -7,8 +7,8 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.execution.datasources.v2.DataSourceRDDPartition
 import org.apache.spark.supply.{DriverEndpoint, SparkInternals}
 
-import supply.core.{ContractException, Deadline, DriverCalls, SupplyException}
-import supply.executor.{FoundResult, NodeResults, PinnedTask, ResultsSettings, ResultsTask}
+import supply.core.{ContractException, Deadline, SupplyException}
+import supply.executor.{FoundResult, NodeResults, PinnedTask, PlacedTask, ResultsSettings, ResultsTask}
 import supply.plan.{HostNames, Hostfile}
 import supply.protocol.{Column, Schema}
 import supply.results.OpenResults
@@ -24,12 +24,12 @@ private[supply] object LoadResults {
 
   def apply(sc: SparkContext, settings: ResultsSettings): LoadedResults = {
     val hosts = knownHosts(sc, settings)
-    val misplaced = SessionResults.misplaced(sc)
+    val reading = SessionResults.reading(sc)
     val found = sealedHere(sc, settings, hosts).getOrElse(byJob(sc, settings, hosts))
       .sortBy(_.rank).toIndexedSeq
     requireOneRun(settings.name, found)
     val schema = commonSchema(settings.name, found)
-    new LoadedResults(sc, hosts, misplaced, settings.name, found, schema)
+    new LoadedResults(sc, hosts, reading, settings.name, found, schema)
   }
 
   /** Just after its start, Spark may not know by which names executors register. */
@@ -94,14 +94,13 @@ private[supply] object LoadResults {
 }
 
 /**
- * A result that `load()` has found on all ranks. `misplaced`: how a task says that it landed on a
- * wrong node.
+ * A result that `load()` has found on all ranks. `reading`: in which a task reads it.
  *
  * The files stay until [[release]] or the session's end, and not only while a DataFrame refers to
  * them: a garbage collection must not decide whether a later `load()` finds them.
  */
 private[supply] final class LoadedResults(sc: SparkContext, hosts: Hostfile,
-    val misplaced: DriverCalls, val name: String,
+    val reading: PlacedTask, val name: String,
     val files: IndexedSeq[FoundResult], val schema: Schema) {
   def elements: Long = files.map(_.elements).sum
 
@@ -112,10 +111,10 @@ private[supply] final class LoadedResults(sc: SparkContext, hosts: Hostfile,
    * Throws a SupplyException if a node does not answer.
    */
   def release(): Unit = if (!sc.isStopped) {
-    val (places, found) = (hosts, files)
+    val found = files
     NodeJob.run(sc, hosts, s"releasing the result '$name'", LoadedResults.timeout,
-      seconds = LoadedResults.timeout) { _ =>
-      found.filter(file => places.places(file.rank).isOn(PinnedTask.host)).foreach { file =>
+      seconds = LoadedResults.timeout) { node =>
+      found.filter(file => node.hosts.places(file.rank).isOn(PinnedTask.host)).foreach { file =>
         OpenResults.remove(file.path, file.generation)
       }
     }
@@ -145,22 +144,28 @@ private[supply] object LoadedResults {
 
 /**
  * The driver's part of the results of a session: its answers to [[ResultsTask]] and to tasks that
- * read results and land on a wrong node. In local mode it removes the results when the session ends.
+ * read results and land on a wrong node, in any job. In local mode it removes the results when the
+ * session ends.
  */
 private[supply] final class SessionResults(sc: SparkContext) {
-  private val misplaced = new MisplacedTasks(sc, s"${ResultsTask.Endpoint}-misplaced")
-  new DriverEndpoint(sc, ResultsTask.Endpoint,
+  /** How often the task of a partition of a stage has landed on a wrong node. */
+  private val moves = mutable.Map.empty[(Int, Int), Int].withDefaultValue(0)
+
+  private val endpoint = new DriverEndpoint(sc, ResultsTask.Endpoint,
     ended = () => if (sc.isLocal) OpenResults.removeAll())({
     case ResultsTask.IsOver => sc.isStopped
+    case PlacedTask.Ends(stage, partition, _, _) =>
+      moves((stage, partition)) += 1
+      moves((stage, partition)) < PlacedTask.Limit
   })
 }
 
 private[supply] object SessionResults {
   private var last = Option.empty[(SparkContext, SessionResults)]
 
-  /** How tasks that read results say that they landed on a wrong node. */
-  def misplaced(sc: SparkContext): DriverCalls = synchronized {
+  /** In which tasks read results. */
+  def reading(sc: SparkContext): PlacedTask = synchronized {
     if (!last.exists(_._1 eq sc)) last = Some(sc -> new SessionResults(sc))
-    last.get._2.misplaced.calls
+    new PlacedTask(last.get._2.endpoint.calls, PlacedTask.ShortPauseMillis)
   }
 }

@@ -1,15 +1,13 @@
 package supply.driver
 
-import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
-import org.apache.spark.supply.DriverEndpoint
 
-import supply.core.{DriverCalls, SupplyException}
+import supply.core.SupplyException
 import supply.data.Source
 import supply.executor.{PinnedRDD, PinnedTask, TaskCounters, TaskMessage, TaskReport, TaskSettings}
 import supply.plan.Plan
@@ -19,10 +17,10 @@ private[supply] final class PinnedJob(
     sc: SparkContext, source: Source, plan: Plan, settings: TaskSettings) {
   val counters = new TaskCounters(sc)
   private val name = UnwantedRuns.nameOf(sc)
-  private val job = new PlacedJob(sc, WatchedPlaces.ranks(settings.hosts), settings.user.timeout,
-    s"supplying ${plan.ranks} ranks", Some(source.rdd))
-  private val record = new RunRecord(sc, s"supply-${UUID.randomUUID()}", plan.ranks,
-    () => !name.exists(UnwantedRuns.contains), job.stopped)
+  private val record = new RunRecord(plan.ranks, () => !name.exists(UnwantedRuns.contains))
+  private val places = Places.ranks(sc, settings.hosts)
+  private val job = new PlacedJob(sc, places, settings.user.timeout,
+    s"supplying ${plan.ranks} ranks", Some(source.rdd), record.answers)
 
   /** The ranks whose pairs had a task of this job. */
   def attachedRanks: Set[Int] = record.attachedRanks
@@ -32,32 +30,26 @@ private[supply] final class PinnedJob(
 
   /** Returns the reports, by rank. Throws the first cause of a failure. */
   def run(): IndexedSeq[TaskReport] =
-    try job.run { errors =>
-        val task = new PinnedTask(settings, counters, record.calls)
-        PinnedRDD.using(sc, source, plan, settings.hosts) {
+    try job.run { task =>
+        val pinned = new PinnedTask(settings, counters, task.driver)
+        PinnedRDD.using(sc, source, plan, places.preferred) {
           _.mapPartitionsWithIndex((rank, epochs) =>
-            epochs.map(all =>
-              errors.reported(task.run(rank, all))))
-            .collect()
-            .toIndexedSeq
+            epochs.map(all => task(pinned.run(rank, all)))).collect().toIndexedSeq
         }
       }
     catch {
       // Spark may have lost an executor for good that had nothing left to do.
       case NonFatal(e) => record.reportsOf(0 until plan.ranks).getOrElse(throw e)
-    } finally record.close()
+    }
 }
 
 /**
  * What the tasks of one job have reported. Spark may retry a task whose rank has received
  * everything and exited, if it died before its success was reported. Each batch of a stream has its
  * own record, so an attempt that outlives its batch says nothing about the next one. `isWanted`:
- * whether ranks may still need data; `stopped`: called when a task stops without a failure that
- * Spark counts.
+ * whether ranks may still need data.
  */
-private[supply] final class RunRecord(sc: SparkContext, job: String, ranks: Int,
-    isWanted: () => Boolean, stopped: TaskMessage.Stopped => Unit = _ => ())
-    extends AutoCloseable {
+private[supply] final class RunRecord(ranks: Int, isWanted: () => Boolean) {
   import TaskMessage._
 
   private val attached = mutable.Set.empty[Int]
@@ -65,9 +57,10 @@ private[supply] final class RunRecord(sc: SparkContext, job: String, ranks: Int,
   private val empty = mutable.Set.empty[Int]
   private var hasElements = false
 
-  private val endpoint = new DriverEndpoint(sc, s"$job-record")({
+  /** To the questions of the job's tasks. */
+  val answers: PartialFunction[Any, Any] = {
     case message: TaskMessage => synchronized(answer(message))
-  })
+  }
 
   private def answer(message: TaskMessage): Any = message match {
     case Attached(rank) => attached += rank; ()
@@ -78,11 +71,7 @@ private[supply] final class RunRecord(sc: SparkContext, job: String, ranks: Int,
     case NoElements(rank) =>
       empty += rank
       if (empty.size == ranks) Some(true) else if (hasElements) Some(false) else None
-    case message: Stopped => stopped(message)
   }
-
-  /** How the tasks report. */
-  def calls: DriverCalls = endpoint.calls
 
   /** The ranks whose pairs had a task of this job. */
   def attachedRanks: Set[Int] = synchronized(attached.toSet)
@@ -91,8 +80,6 @@ private[supply] final class RunRecord(sc: SparkContext, job: String, ranks: Int,
   def reportsOf(ranks: Range): Option[IndexedSeq[TaskReport]] = synchronized {
     if (ranks.forall(reports.contains)) Some(ranks.map(reports)) else None
   }
-
-  override def close(): Unit = endpoint.close()
 }
 
 /**

@@ -2,23 +2,24 @@ package supply.driver
 
 import java.util.UUID
 
-import scala.collection.mutable
+import scala.reflect.ClassTag
 
 import org.apache.spark.rdd.RDD
-import org.apache.spark.supply.{DriverEndpoint, ScheduledTask, SchedulerState, SparkInternals, StageState}
-import org.apache.spark.{SparkContext, SparkException}
-import org.slf4j.LoggerFactory
+import org.apache.spark.supply.{DriverEndpoint, SchedulerState, SparkInternals}
+import org.apache.spark.{FutureAction, SparkContext, SparkException}
 
-import supply.core.{FailureText, JobGroup, MisplacedException, PairHeldException, PlacementException, SupplierEndedException, SupplyException, Threads}
-import supply.executor.{HopelessErrors, Misplaced, TaskMessage}
+import supply.core.{FailureText, SupplierEndedException, SupplyException, Threads}
+import supply.executor.PlacedTask
 import supply.plan.{HostNames, Hostfile}
 
 /**
- * A job with one task for each place. It fails with the first cause, or if a place has had no task
- * for `timeout` seconds ([[TaskWatch]]). `data`: what its tasks read, if Spark must compute it first.
+ * A job with one task for each place, in a job group of its own. It fails with the first cause, or
+ * if a place has had no task for `timeout` seconds ([[TaskWatch]]). `data`: what its tasks read, if
+ * Spark must compute it first; `answers`: to questions of its tasks.
  */
-private[supply] final class PlacedJob(sc: SparkContext, places: WatchedPlaces, timeout: Double,
-    description: String, data: Option[RDD[_]] = None) {
+private[supply] final class PlacedJob(sc: SparkContext, places: Places, timeout: Double,
+    description: String, data: Option[RDD[_]] = None,
+    answers: PartialFunction[Any, Any] = PartialFunction.empty) {
   private val group = s"supply-${UUID.randomUUID()}"
   private lazy val inFront = data.fold(Set.empty[Int])(SchedulerState.shufflesOf)
   private val watch =
@@ -26,24 +27,30 @@ private[supply] final class PlacedJob(sc: SparkContext, places: WatchedPlaces, t
   @volatile private var firstFailure: Option[SupplyException] = None
 
   /**
-   * Runs `body`, which starts the job and waits for it; its tasks report their errors to its argument.
+   * Runs `body`, which starts the job and waits for it; each task does its work in its argument.
    * Throws the first cause if it fails.
    */
-  def run[A](body: HopelessErrors => A): A = {
-    val endpoint = new DriverEndpoint(sc, group)({
-      case HopelessErrors.HopelessError(task, cause) => if (!watch.isCopy(task)) fail(cause)
-    })
+  def run[A](body: PlacedTask => A): A = {
+    val endpoint = new DriverEndpoint(sc, group)(watch.answers.orElse(answers))
     val timer = Threads.repeat("supply-task-watch", PlacedJob.periodMillis,
       PlacedJob.periodMillis)(check())
-    try JobGroup(sc, group, description) {
+    try PlacedJob.inGroup(sc, group, description) {
         firstFailure.foreach(throw _)
-        body(new HopelessErrors(endpoint.calls))
+        body(new PlacedTask(endpoint.calls, places.pauseMillis(timeout)))
       }
     catch { case e: SparkException => throw firstFailure.getOrElse(PlacedJob.causeOf(e)) }
     finally {
       timer.close()
       endpoint.close()
     }
+  }
+
+  /** In [[run]]: starts a job in which each place does `work`, and `answered` gets what it returns. */
+  def submit[A: ClassTag](task: PlacedTask)(work: Int => A)(
+      answered: (Int, A) => Unit): FutureAction[Unit] = {
+    val rdd = sc.makeRDD(places.preferred.zipWithIndex.map(_.swap)).map(place => task(work(place)))
+    sc.submitJob(rdd, (answer: Iterator[A]) => answer.next(), places.preferred.indices, answered,
+      ())
   }
 
   /** Stops the job, for that reason unless it already has one. */
@@ -54,9 +61,6 @@ private[supply] final class PlacedJob(sc: SparkContext, places: WatchedPlaces, t
     }
   }
 
-  /** A task has stopped without a failure that Spark counts. */
-  def stopped(task: TaskMessage.Stopped): Unit = watch.stopped(task.rank, task.task, task.cause)
-
   /** Spark does not cancel jobs that are not submitted yet. */
   private def check(): Unit =
     if (firstFailure.isDefined) sc.cancelJobGroup(group) else watch.check()
@@ -64,6 +68,26 @@ private[supply] final class PlacedJob(sc: SparkContext, places: WatchedPlaces, t
 
 private[supply] object PlacedJob {
   private val periodMillis = 1000L
+  private val ofGroup =
+    Seq("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+
+  /**
+   * Runs the jobs of `body` as a group that can be cancelled, in place of any group of the thread. The
+   * thread's job tags stay.
+   */
+  private[driver] def inGroup[A](sc: SparkContext, group: String, description: String)(
+      body: => A): A = {
+    val before = ofGroup.map(name => name -> sc.getLocalProperty(name))
+    // The interrupt wakes a task that waits for its rank.
+    sc.setJobGroup(group, description, interruptOnCancel = true)
+    try body
+    catch {
+      // When the waiting thread is interrupted, Spark leaves the job running.
+      case e: InterruptedException =>
+        sc.cancelJobGroup(group)
+        throw e
+    } finally before.foreach { case (name, value) => sc.setLocalProperty(name, value) }
+  }
 
   /** The SupplyException that a task threw or that a cancelled job stands for, or `e` itself. */
   def causeOf(e: Throwable): Throwable =
@@ -84,148 +108,58 @@ private[supply] object PlacedJob {
 }
 
 /**
- * The places of a job: a task each, at `hosts.places` of its partition. `name`: for messages;
- * `asksForExecutors`: whether the job asks for executors where tasks are missing.
+ * The places of a job: a task each, whose partition is the index. `hosts`: with the names that the
+ * executors have which have registered there; `preferred`: where Spark should start each task;
+ * `areRanks`: each task feeds a rank, and no node can do the work of another one's tasks.
  */
-private[supply] final case class WatchedPlaces(
-    hosts: Hostfile, name: Int => String, asksForExecutors: Boolean)
+private[supply] final class Places private (val hosts: Hostfile,
+    val preferred: IndexedSeq[Seq[String]], val areRanks: Boolean, val name: Int => String) {
+  /** How often in a row a task may land on a wrong node. All tries together take the timeout. */
+  def tries(timeout: Double): Int =
+    if (areRanks) PlacedTask.Limit
+    else math.max(PlacedTask.Limit, timeout * 1000 / PlacedTask.ShortPauseMillis).toInt
 
-private[supply] object WatchedPlaces {
-  def ranks(hosts: Hostfile): WatchedPlaces =
-    WatchedPlaces(hosts, rank => s"rank $rank", asksForExecutors = true)
+  /** How long it stays there each time. */
+  def pauseMillis(timeout: Double): Long =
+    if (areRanks) (timeout * 1000 / PlacedTask.Limit).toLong else PlacedTask.ShortPauseMillis
+}
 
-  /**
-   * The first rank of each node. It asks for no executors: a request for these alone would let Spark
-   * end the executors of the other ranks.
-   */
-  def nodes(hosts: Hostfile): WatchedPlaces = {
+private[supply] object Places {
+  /** The same places, with the names that the executors have which have registered on their hosts. */
+  def known(sc: SparkContext, hosts: Hostfile): Hostfile = HostNames.known(hosts, registered(sc))
+
+  def ranks(sc: SparkContext, hosts: Hostfile): Places =
+    of(sc, hosts, areRanks = true, rank => s"rank $rank")
+
+  /** The first rank of each node. */
+  def nodes(sc: SparkContext, hosts: Hostfile): Places = {
     val places =
       if (hosts.byHost.isEmpty) hosts.places.take(1) else hosts.byHost.map(_._2.head).toIndexedSeq
-    WatchedPlaces(Hostfile(places),
+    of(sc, Hostfile(places), areRanks = false,
       node =>
         places(node).host.fold("the ranks' node (without hosts, any node)")(host =>
-          s"node $host"),
-      asksForExecutors = false)
-  }
-}
-
-/**
- * Stops a job, whose last stage has one task for each place, when
- *   - a task lands on another node than its place's, [[Misplaced.Limit]] times in a row;
- *   - the pair of a task is held by an attempt that Spark does not know;
- *   - a place has had no task for longer than the timeout, while no stage in front runs: Spark
- *     itself would wait for ever.
- * It also kills speculative copies, and asks for executors where tasks of ranks are missing.
- *
- * `stages`: what Spark's scheduler knows of the job. Spark's events would not do: its queues drop them
- * when a listener is slow.
- */
-private[supply] final class TaskWatch(sc: SparkContext, watched: WatchedPlaces, timeout: Double,
-    stages: () => Seq[StageState], stop: SupplyException => Unit) {
-  import TaskWatch._
-
-  private val places = watched.hosts.places
-  private val placement =
-    if (watched.asksForExecutors) Some(new ExecutorPlacement(sc, watched.hosts)) else None
-
-  /** Places whose task has succeeded. A stage that Spark submits again starts the others only. */
-  private val done = mutable.Set.empty[Int]
-
-  /** Place to the time since when it has had no task. */
-  private val missing = mutable.Map.empty[Int, Long]
-
-  /** Place to the number of times in a row that its task has landed on another node. */
-  private val misplaced = mutable.Map.empty[Int, Int].withDefaultValue(0)
-
-  private var lateBefore = Set.empty[Int]
-  private var progressBefore = Seq.empty[Product]
-
-  /** Takes the next step; call it periodically. */
-  def check(): Unit = synchronized {
-    val (last, inFront) = stages().partition(_.isLast)
-    val tasks = last.flatMap(_.tasks).filter(task => places.indices.contains(task.partition))
-    tasks.filter(_.isSpeculative).foreach(kill)
-    val known = HostNames.known(watched.hosts, tasks.map(_.host)).places
-    val wellPlaced = tasks.filter(task => known(task.partition).isOn(task.host)).toSet
-    misplaced --= wellPlaced.map(_.partition)
-    note(last, inFront, tasks.map(_.partition).toSet)
-    val late = missing.collect {
-      case (place, since) if (System.nanoTime() - since) / 1e9 > timeout => place
-    }.toSet
-    // In two checks: after a suspension, Spark may not have started its task yet.
-    late.toSeq.sorted.find(lateBefore) match {
-      case Some(place) => stop(new PlacementException(
-            f"${watched.name(place)}%s has had no Spark task for $timeout%.0f s: no executor has a free core for it. " +
-              whoHoldsCores(last ++ inFront) + " (--timeout)",
-            isTimeout = true))
-      case None =>
-        lateBefore = late
-        placement.foreach(_.improve(SparkInternals.executorSlots(sc),
-            tasks.map(task => RunningTask(task.executor, wellPlaced(task))),
-            complete = missing.isEmpty && tasks.forall(wellPlaced)))
-    }
+          s"node $host"))
   }
 
-  /** Notes the places that miss their tasks. Their time begins again with what runs in front. */
-  private def note(last: Seq[StageState], inFront: Seq[StageState], running: Set[Int]): Unit = {
-    // Spark may write a checkpoint of the source in the same group: its partitions are no places.
-    done ++= last.flatMap(_.done).filter(places.indices.contains)
-    val waiting = last.flatMap(_.waiting).filter(places.indices.contains).toSet
-    val needed: Set[Int] =
-      if (waiting.nonEmpty || inFront.isEmpty) waiting else places.indices.toSet -- done
-    val progress = last.map(stage => (stage.stage, stage.attempt)) ++
-      inFront.map(stage => (stage.stage, stage.attempt, stage.succeeded))
-    if (inFront.exists(_.running > 0) || progress != progressBefore) missing.clear()
-    progressBefore = progress
-    val now = needed -- running
-    missing --= missing.keySet.toSet -- now
-    now.foreach(place => if (!missing.contains(place)) missing(place) = System.nanoTime())
+  /** The executors: one may do the work of another. Without any, a task on the first. */
+  def executors(sc: SparkContext): Places = {
+    val there = SparkInternals.executorSlots(sc).map(SparkInternals.location).toIndexedSeq
+    new Places(Hostfile.oneNode(math.max(1, there.size)),
+      if (there.isEmpty) Vector(Nil) else there.map(Seq(_)), areRanks = false,
+      number => s"executor $number")
   }
 
-  /** It cannot attach while the first attempt lives, and on another node it has no pair. */
-  private def kill(copy: ScheduledTask): Unit = {
-    sc.killTaskAttempt(copy.id, interruptThread = true,
-      "each rank or node has one task only: this is a speculative copy (spark.speculation)")
-    ()
+  private def registered(sc: SparkContext) = SparkInternals.executorSlots(sc).map(_.host).distinct
+
+  private def of(sc: SparkContext, hosts: Hostfile, areRanks: Boolean,
+      name: Int => String): Places = {
+    val executors = registered(sc)
+    val known = HostNames.known(hosts, executors)
+    // Spark compares names as texts, and an executor may have registered with an address.
+    val names = known.byHost.map { case (host, places) =>
+      host -> (if (executors.contains(host)) Seq(host)
+               else host +: executors.filter(places.head.isOn))
+    }.toMap
+    new Places(known, known.places.map(_.host.toSeq.flatMap(names)), areRanks, name)
   }
-
-  /** Whether a task is a speculative copy, whose failure means nothing. */
-  def isCopy(task: Long): Boolean =
-    stages().flatMap(_.tasks).exists(known => known.id == task && known.isSpeculative)
-
-  /** The task of a place has stopped without a failure that Spark counts. */
-  def stopped(place: Int, task: Long, cause: SupplyException): Unit = synchronized {
-    cause match {
-      case elsewhere: MisplacedException => placeAgain(place, elsewhere.getMessage)
-      // If Spark does not know the attempt that holds the pair, nobody ends that attempt.
-      case held: PairHeldException if !hasOther(place, task) => stop(held)
-      case _ => ()
-    }
-  }
-
-  private def hasOther(place: Int, task: Long): Boolean =
-    stages().flatMap(_.tasks).exists(known => known.partition == place && known.id != task)
-
-  private def placeAgain(place: Int, message: String): Unit = {
-    misplaced(place) += 1
-    if (misplaced(place) < Misplaced.Limit) {
-      log.warn(
-        s"$message: it is placed again (${misplaced(place)} of ${Misplaced.Limit - 1})")
-    } else {
-      stop(new PlacementException(
-          s"$message, for the ${Misplaced.Limit}th time in a row: has that node lost its executor? See the log of " +
-            "Spark's workers or YARN's node managers"))
-    }
-  }
-
-  private def whoHoldsCores(own: Seq[StageState]): String =
-    TaskSlots.holders(sc, except = own.map(_.stage)) match {
-      case Seq() => "Are the executors lost for good? See the log of Spark's workers"
-      case others => others.mkString("Other jobs hold cores: ", ", ",
-          ": wait for their end, or give Spark more cores")
-    }
-}
-
-private object TaskWatch {
-  private val log = LoggerFactory.getLogger(classOf[TaskWatch])
 }

@@ -92,11 +92,12 @@ private[supply] object RunPlan {
   private def count(sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile,
       timeout: Double): IndexedSeq[Long] = {
     val inOrder = plan.copy(epochs = 1, shuffle = Shuffle.Off)
-    new PlacedJob(sc, WatchedPlaces.ranks(hosts), timeout,
-      "counting the elements of each partition (--uneven)", Some(source.rdd)).run { errors =>
-      PinnedRDD.using(sc, source, inOrder, hosts) {
+    val places = Places.ranks(sc, hosts)
+    new PlacedJob(sc, places, timeout,
+      "counting the elements of each partition (--uneven)", Some(source.rdd)).run { task =>
+      PinnedRDD.using(sc, source, inOrder, places.preferred) {
         _.mapPartitions(epochs =>
-          errors.reported(epochs.flatten.flatMap(_.partitions).map(partition =>
+          task(epochs.flatten.flatMap(_.partitions).map(partition =>
               partition.index -> count(partition)).toArray).iterator)
           .collect().sortBy(_._1).map(_._2).toIndexedSeq
       }

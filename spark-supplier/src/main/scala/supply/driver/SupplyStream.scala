@@ -14,8 +14,7 @@ import org.slf4j.LoggerFactory
 
 import supply.core.{ConfigException, Deadline, FailureText, PlacementException, SourceException, SupplierEndedException, Threads}
 import supply.data.{NoElements, Source}
-import supply.executor.{PreferredHosts, StreamPart, StreamSignal, SupplySettings, TaskSettings}
-import supply.failure.FailureBroadcast
+import supply.executor.{StreamPart, StreamSignal, SupplySettings, TaskSettings}
 import supply.plan.Hostfile
 
 /**
@@ -116,11 +115,10 @@ private[supply] final class SupplyStream(sc: SparkContext, settings: SupplySetti
 
   /** A node without a free core gets its next signal. The others must not wait for it. */
   private def signal(): Unit = {
-    val toSend =
-      new StreamSignal(settings.configFiles, PreferredHosts.known(sc, hosts), run)
+    val (files, number) = (settings.configFiles, run)
     try {
       NodeJob.run(sc, hosts, "signalling the ranks that their stream lives", signalSeconds,
-        seconds = signalSeconds)(_ => toSend.send())
+        seconds = signalSeconds)(node => new StreamSignal(files, node.hosts, number).send())
       ()
     } catch { case e: PlacementException => log.info(e.getMessage) }
   }

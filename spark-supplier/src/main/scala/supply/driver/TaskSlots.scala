@@ -5,7 +5,6 @@ import org.apache.spark.supply.{ExecutorSlots, SparkInternals}
 import org.slf4j.LoggerFactory
 
 import supply.core.{Deadline, PlacementException}
-import supply.executor.PreferredHosts
 import supply.plan.{HostNames, Hostfile}
 
 /** Requires a task slot for each rank on its node: if a task waited for another, all would hang. */
@@ -68,7 +67,7 @@ private[supply] object TaskSlots {
   def require(sc: SparkContext, hosts: Hostfile, timeout: Double): Hostfile = {
     if (hosts.byHost.isEmpty) onAnyHost(sc, hosts.places.size, timeout)
     else onEachHost(sc, hosts, timeout)
-    PreferredHosts.known(sc, hosts)
+    Places.known(sc, hosts)
   }
 
   private def onAnyHost(sc: SparkContext, ranks: Int, timeout: Double): Unit = {

@@ -12,8 +12,7 @@ import org.apache.spark.supply.SparkInternals
 import org.slf4j.LoggerFactory
 
 import supply.core.{Deadline, FailureText, SupplierEndedException}
-import supply.executor.SupplySettings
-import supply.failure.{FailureBroadcast, NodeFailureTask}
+import supply.executor.{NodeFailureTask, SupplySettings}
 import supply.pair.ConfigFiles
 import supply.plan.Hostfile
 

@@ -11,13 +11,13 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.rdd.RDD
-import org.apache.spark.supply.{PartitionContext, SparkInternals}
+import org.apache.spark.supply.PartitionContext
 import org.apache.spark.{NarrowDependency, Partition, SparkContext, SparkEnv, TaskContext}
 import org.slf4j.LoggerFactory
 
 import supply.core.SourceException
 import supply.data.{ElementCursor, ShuffledCursor, Source}
-import supply.plan.{HostNames, Hostfile, Part, Plan, Share, Shuffle}
+import supply.plan.{Part, Plan, Share, Shuffle}
 
 /**
  * A partition of the source in one epoch, not yet opened, without the first `done` elements, which
@@ -45,11 +45,12 @@ private final case class RankPartition(index: Int, parents: Map[Int, SentPartiti
     extends Partition
 
 /**
- * One partition per rank, whose index is the rank. It prefers the rank's host, and depends narrowly
+ * One partition per rank, whose index is the rank. It prefers the rank's hosts, and depends narrowly
  * on the source partitions that the plan gives that rank. Its one element is a view of the rank's
  * epochs, because there can be very many; it can be walked more than once.
  */
-final class PinnedRDD private (sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile)
+final class PinnedRDD private (sc: SparkContext, source: Source, plan: Plan,
+    @transient private val preferred: Int => Seq[String])
     extends RDD[Iterable[PlannedEpoch]](
       sc,
       Seq(new NarrowDependency[Any](source.rdd.asInstanceOf[RDD[Any]]) {
@@ -73,10 +74,8 @@ final class PinnedRDD private (sc: SparkContext, source: Source, plan: Plan, hos
     }
   }
 
-  @transient private lazy val preferredHosts = PreferredHosts.of(sparkContext, hosts)
-
   override protected def getPreferredLocations(partition: Partition): Seq[String] =
-    hosts.places(partition.index).host.toSeq.flatMap(preferredHosts)
+    preferred(partition.index)
 
   override def compute(
       partition: Partition, context: TaskContext): Iterator[Iterable[PlannedEpoch]] = {
@@ -111,10 +110,10 @@ final class PinnedRDD private (sc: SparkContext, source: Source, plan: Plan, hos
 }
 
 object PinnedRDD {
-  /** Runs `body`, and then drops what the tasks got by broadcast. */
-  def using[A](sc: SparkContext, source: Source, plan: Plan, hosts: Hostfile)(
+  /** Runs `body`, and then drops what the tasks got by broadcast. `preferred`: the hosts of each rank. */
+  def using[A](sc: SparkContext, source: Source, plan: Plan, preferred: Int => Seq[String])(
       body: PinnedRDD => A): A = {
-    val rdd = new PinnedRDD(sc, source, plan, hosts)
+    val rdd = new PinnedRDD(sc, source, plan, preferred)
     try body(rdd)
     finally rdd.sender.close()
   }
@@ -227,23 +226,4 @@ private[executor] object PartitionSender {
 
   /** Half of the smallest limit that Spark allows. */
   private final val BytesInTask = 512 * 1024
-}
-
-/** The names of hosts, for tasks that belong there. Only the driver knows them. */
-private[supply] object PreferredHosts {
-  /** The same places, with the names that the executors have which have registered on their hosts. */
-  def known(sc: SparkContext, hosts: Hostfile): Hostfile =
-    HostNames.known(hosts, SparkInternals.executorSlots(sc).map(_.host).distinct)
-
-  /**
-   * The names of each host of the file: its own, or also those of the executors that have registered
-   * there with another one, for example an address. Spark compares names as texts.
-   */
-  def of(sc: SparkContext, hosts: Hostfile): Map[String, Seq[String]] = {
-    lazy val registered = SparkInternals.executorSlots(sc).map(_.host).distinct
-    HostNames.known(hosts, registered).byHost.map { case (host, places) =>
-      host -> (if (registered.contains(host)) Seq(host)
-               else host +: registered.filter(places.head.isOn))
-    }.toMap
-  }
 }

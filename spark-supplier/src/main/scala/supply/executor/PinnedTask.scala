@@ -1,9 +1,9 @@
 package supply.executor
 
-import org.apache.spark.{SparkEnv, TaskContext, TaskKilledException}
+import org.apache.spark.{SparkEnv, TaskContext}
 import org.slf4j.LoggerFactory
 
-import supply.core.{Deadline, DriverCalls, MisplacedException, PairException, PairHeldException, PlacementException, RankEndedException, RankException, SourceException, SupplyException}
+import supply.core.{Deadline, DriverCalls, MisplacedException, PairException, PairHeldException, PlacementException, RankEndedException, RankException, SourceException}
 import supply.pair.{ConfigFiles, Pair, PairPaths}
 import supply.plan.Hostfile
 
@@ -21,20 +21,9 @@ final class PinnedTask(settings: TaskSettings, counters: TaskCounters, driver: D
         case e: RankEndedException if user.waitForRank =>
           PinnedTask.log.warn(
             f"${e.getMessage}%s - waiting ${user.secondsOfRank}%.0f s for it to come back")
-        case e: MisplacedException =>
-          // The right node may have no executor yet. All tries together take the timeout.
-          Thread.sleep((user.timeout * 1000 / Misplaced.Limit).toLong)
-          stopUncounted(rank, e)
-        case e: PairHeldException => stopUncounted(rank, e)
       }
     }
     report.get
-  }
-
-  /** Spark does not count the end of a killed task as a failure, and tries the task again. */
-  private def stopUncounted(rank: Int, cause: SupplyException): Nothing = {
-    driver.ask[Unit](TaskMessage.Stopped(rank, TaskContext.get().taskAttemptId(), cause))
-    throw new TaskKilledException(cause.getMessage)
   }
 
   private def supply(rank: Int, epochs: Iterable[PlannedEpoch]): TaskReport = {

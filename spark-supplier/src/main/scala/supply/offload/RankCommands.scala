@@ -7,12 +7,11 @@ import java.nio.charset.StandardCharsets.UTF_8
 import scala.concurrent.Promise
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.supply.DriverEndpoint
 import org.apache.spark.{SparkContext, TaskContext, TaskKilledException}
 
 import supply.core.{ConfigException, Deadline, RankException}
 import supply.driver.NodeJob
-import supply.executor.{PinnedTask, PreferredHosts, SupplySettings}
+import supply.executor.{PinnedTask, SupplySettings}
 import supply.pair.ConfigFiles
 import supply.plan.{HostNames, Hostfile}
 
@@ -22,7 +21,7 @@ import supply.plan.{HostNames, Hostfile}
  * authentication holds. One command at a time.
  */
 private[offload] final class RankCommands(
-    sc: SparkContext, settings: SupplySettings, val hosts: Hostfile) extends AutoCloseable {
+    sc: SparkContext, settings: SupplySettings, val hosts: Hostfile) {
   import RankCommands._
 
   /** Whether the driver talks to them itself. */
@@ -31,9 +30,6 @@ private[offload] final class RankCommands(
     HostNames.known(hosts, Seq(PinnedTask.host)).places.forall(_.isOn(PinnedTask.host))
   @volatile private var cancelled = Promise[Nothing]()
   @volatile private var done = 0.0
-  private lazy val endpoint = new DriverEndpoint(sc, s"supply-commands-${sc.hashCode}-$hashCode")({
-    case Progress(part) => done = part
-  })
 
   /** How much of a routine is done, from 0 to 1, as it says. Any thread may ask. */
   def progress: Double = done
@@ -52,34 +48,29 @@ private[offload] final class RankCommands(
     if (!continues) cancelled = Promise()
     checkCancelled()
     done = 0
-    val known =
-      if (areHere) HostNames.known(hosts, Seq(PinnedTask.host))
-      else PreferredHosts.known(sc, hosts)
-    val node = new NodeCommand(settings.configFiles, known, command, settings.timeout)
+    val node = new NodeCommand(settings.configFiles, command, settings.timeout)
     (if (areHere) here(node) else byJob(node)).sortBy(_._1).map(_._2)
   }
 
-  private def here(node: NodeCommand): Seq[(Int, Answer)] = node.execute(done = _) {
-    checkCancelled()
-    if (Thread.interrupted()) throw new InterruptedException("the command was interrupted")
-  }
+  private def here(node: NodeCommand): Seq[(Int, Answer)] =
+    node.execute(HostNames.known(hosts, Seq(PinnedTask.host)), done = _) {
+      checkCancelled()
+      if (Thread.interrupted()) throw new InterruptedException("the command was interrupted")
+    }
 
   private def checkCancelled(): Unit = cancelled.future.value.foreach(_.get)
 
-  private def byJob(node: NodeCommand): Seq[(Int, Answer)] = {
-    val driver = endpoint.calls
+  private def byJob(command: NodeCommand): Seq[(Int, Answer)] =
     NodeJob.run(sc, hosts, "a command to the ranks", settings.timeout,
-      cancelled = cancelled.future)(
-      isFirst =>
-        node.execute(part => if (isFirst) driver.ask[Unit](Progress(part))) {
+      cancelled = cancelled.future, driver = { case Progress(part) => done = part })(
+      node =>
+        command.execute(node.hosts,
+          part => if (node.isFirst) node.driver.ask[Unit](Progress(part))) {
           if (TaskContext.get().isInterrupted()) throw new TaskKilledException("cancelled")
         },
       isLast = (answers: Seq[(Int, Answer)]) =>
         answers.exists { case (_, answer) => !answer.isInstanceOf[Answer.Done] },
       othersSeconds = othersSeconds).flatten
-  }
-
-  override def close(): Unit = if (!areHere) endpoint.close()
 }
 
 private object RankCommands {
@@ -94,8 +85,8 @@ private object RankCommands {
  * Sends one command to all ranks of its node at once, because a routine begins only when all have
  * it, and returns their answers by rank.
  */
-private[offload] final class NodeCommand(configFiles: ConfigFiles, hosts: Hostfile,
-    command: Command, timeout: Double) extends Serializable {
+private[offload] final class NodeCommand(
+    configFiles: ConfigFiles, command: Command, timeout: Double) extends Serializable {
   import NodeCommand._
 
   /**
@@ -103,7 +94,8 @@ private[offload] final class NodeCommand(configFiles: ConfigFiles, hosts: Hostfi
    * called often, and throws if the caller is cancelled. The sockets are closed then, and the ranks
    * learn of it.
    */
-  def execute(progress: Double => Unit)(checkCancelled: => Unit): Seq[(Int, Answer)] = {
+  def execute(hosts: Hostfile, progress: Double => Unit)(
+      checkCancelled: => Unit): Seq[(Int, Answer)] = {
     val pairs = PinnedTask.pairsHere(configFiles, hosts)
     val sockets = pairs.map { case (rank, pair) =>
       val show = if (rank == pairs.head._1) progress else (_: Double) => ()

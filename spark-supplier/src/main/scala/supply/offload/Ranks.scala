@@ -51,20 +51,15 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
    * the settings say. Waits for an executor with a slot for each rank on its node. takeOver: a program
    * that they already belong to loses its matrices; otherwise that is a RankException.
    */
-  def attach(takeOver: Boolean = false): Unit =
-    try {
-      TaskSlots.require(sc, commands.hosts, settings.timeout)
-      // Each rank answers this alone, also if the settings say too few.
-      ask("status")(_ => ()).zipWithIndex.foreach { case (answer, place) =>
-        checkPlace(answer, place)
-      }
-      ask("attach", continues = true)(_.put("name", programName).put("take_over", takeOver))
-      isAttached = true
-    } catch {
-      case e: Throwable =>
-        commands.close()
-        throw e
+  def attach(takeOver: Boolean = false): Unit = {
+    TaskSlots.require(sc, commands.hosts, settings.timeout)
+    // Each rank answers this alone, also if the settings say too few.
+    ask("status")(_ => ()).zipWithIndex.foreach { case (answer, place) =>
+      checkPlace(answer, place)
     }
+    ask("attach", continues = true)(_.put("name", programName).put("take_over", takeOver))
+    isAttached = true
+  }
 
   private def programName: String =
     s"'${sc.appName}' (${sc.applicationId}, on ${sc.getConf.get("spark.driver.host", "this node")})"
@@ -186,10 +181,7 @@ final class Ranks(spark: SparkSession, settings: SupplySettings, resultsFolder: 
 
   private def leave(command: String, text: String): Unit = synchronized {
     try if (lost.isEmpty) ask(command)(_ => ())
-    finally {
-      commands.close()
-      lost = lost.orElse(Some(text))
-    }
+    finally lost = lost.orElse(Some(text))
   }
 
   /** body: gets the first of new handles. If it fails, the ranks drop what they made of them. */

@@ -10,7 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, ContractException, PlacementException, RankEndedException, RankException, SupplyException}
 import supply.driver.SessionResults
-import supply.executor.{FoundResult, Misplaced}
+import supply.executor.{FoundResult, PlacedTask}
 import supply.protocol.{Column, Schema}
 import supply.results.ResultPath
 import supply.testing.{BlockFileBytes, LocalSpark, ResultFiles}
@@ -206,12 +206,12 @@ class ResultsSuite extends AnyFunSuite with LocalSpark {
   test("a task on another node is tried again, and at last names the right node") {
     ResultFiles(1) { files =>
       files.seal(0, Seq(1L))
-      val driver = SessionResults.misplaced(sc)
+      val reading = SessionResults.reading(sc)
       val found = FoundResult(0, "192.0.2.1", ResultPath(files.path(0).toString, None),
         BlockFileBytes.Generation, 0, 1, 1, 1, ResultFiles.schema)
       val texts = sc.range(0, 1, 1, 1).map { _ =>
-        (0 until Misplaced.Limit).map { _ =>
-          try new ResultsReader(found, Array(0), driver).toString
+        (0 until PlacedTask.Limit).map { _ =>
+          try new ResultsReader(found, Array(0), reading).toString
           catch {
             case e: RuntimeException => s"${e.getClass.getSimpleName} ${e.getMessage}${reason(e)}"
           }
@@ -219,7 +219,7 @@ class ResultsSuite extends AnyFunSuite with LocalSpark {
       }.collect().head
       assert(texts.init.forall(_.startsWith("TaskKilledException")))
       assert(texts.forall(_.contains("landed on localhost, but its file is on 192.0.2.1")))
-      assert(texts.last.startsWith("MisplacedException"))
+      assert(texts.last.startsWith("PlacementException"))
     }
   }
 

@@ -8,7 +8,6 @@ import org.apache.spark.supply.SparkInternals
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{Deadline, PlacementException, RankException, SupplyException}
-import supply.executor.PreferredHosts
 import supply.plan.{Hostfile, RankPlacement}
 
 /** A job with a task on each of two nodes, of which one slot only is free. Both are this machine. */
@@ -19,8 +18,8 @@ class NodeJobSuite extends AnyFunSuite {
   private def answers(work: Boolean => Boolean, seconds: Double = 60): Seq[Boolean] = withSpark {
     sc =>
       // The first node has failed.
-      NodeJob.run(sc, hosts, "a job of a test", timeout = 60)(work, isLast = identity[Boolean],
-        seconds)
+      NodeJob.run(sc, hosts, "a job of a test", timeout = 60)(node => work(node.isFirst),
+        isLast = identity[Boolean], seconds)
   }
 
   private def withSpark[A](body: SparkContext => A): A = {
@@ -42,7 +41,7 @@ class NodeJobSuite extends AnyFunSuite {
       // It registers a moment late.
       new Deadline(60).poll(100)(SparkInternals.executorSlots(sc).nonEmpty)
       def names(host: String) =
-        PreferredHosts.of(sc, Hostfile(Vector(RankPlacement(Some(host), 0))))(host)
+        Places.ranks(sc, Hostfile(Vector(RankPlacement(Some(host), 0)))).preferred.head
       assert(names("localhost") == Seq("localhost"))
       assert(names("127.0.0.1") == Seq("127.0.0.1", "localhost"))
       assert(names("no-such-node") == Seq("no-such-node"))

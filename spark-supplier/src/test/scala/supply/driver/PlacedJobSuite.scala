@@ -6,7 +6,7 @@ import org.apache.spark.SparkException
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.bench.DatumSource
-import supply.core.{JobGroup, PlacementException, SourceException, SupplierEndedException}
+import supply.core.{PlacementException, SourceException, SupplierEndedException}
 import supply.plan.{Hostfile, Uneven}
 import supply.executor.SupplySettings
 import supply.testing.{Background, LocalSpark}
@@ -16,7 +16,7 @@ trait JobsThatFailEarly extends LocalSpark { this: AnyFunSuite =>
   import Background.{inBackground, result}
 
   test("a job that fails before Spark has submitted it does not run to its end") {
-    val job = new PlacedJob(sc, WatchedPlaces.ranks(Hostfile.oneNode(1)), timeout = 20, "failing")
+    val job = new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1)), timeout = 20, "failing")
     val running = inBackground(job.run { _ =>
       job.fail(new SourceException("in between"))
       sc.parallelize(0 until 1, 1).foreach(_ => Thread.sleep(Long.MaxValue))
@@ -37,7 +37,7 @@ class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
 
   test("counting fails at the time limit if no executor has a free core for its tasks") {
     PlacedJobSuite.begun.drainPermits()
-    val blocking = inBackground(JobGroup(sc, "blocking", "occupies all cores") {
+    val blocking = inBackground(PlacedJob.inGroup(sc, "blocking", "occupies all cores") {
       sc.parallelize(0 until slots, slots).foreach { _ =>
         PlacedJobSuite.begun.release()
         Thread.sleep(Long.MaxValue)
@@ -55,7 +55,7 @@ class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
   }
 
   test("a job that fails before it starts does not run") {
-    val job = new PlacedJob(sc, WatchedPlaces.ranks(Hostfile.oneNode(1)), timeout = 20, "failing")
+    val job = new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1)), timeout = 20, "failing")
     job.fail(new SourceException("too late"))
     assert(intercept[SourceException](
       job.run(_ => sc.parallelize(0 until 4).count())).getMessage == "too late")
@@ -67,7 +67,7 @@ class PlacedJobSuite extends AnyFunSuite with JobsThatFailEarly {
       PlacedJobSuite.begun.drainPermits()
       val running = inBackground {
         sc.addJobTag("mine")
-        new PlacedJob(sc, WatchedPlaces.ranks(Hostfile.oneNode(1)), timeout = 20, "cancelled").run {
+        new PlacedJob(sc, Places.ranks(sc, Hostfile.oneNode(1)), timeout = 20, "cancelled").run {
           _ =>
             sc.parallelize(0 until 1, 1).foreach { _ =>
               PlacedJobSuite.begun.release()

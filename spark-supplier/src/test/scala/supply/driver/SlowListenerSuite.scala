@@ -10,7 +10,7 @@ import org.apache.spark.supply.SparkInternals
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.bench.DatumSource
-import supply.core.{Deadline, JobGroup, PlacementException, SourceException}
+import supply.core.{Deadline, PlacementException, SourceException}
 import supply.data.Source
 import supply.testing.Background
 
@@ -51,7 +51,7 @@ class SlowListenerSuite extends AnyFunSuite with RunsWithRanks with JobsThatFail
 
   test("a rank whose task cannot be placed is named at the limit, and so is who holds the cores") {
     SlowListenerSuite.begun.drainPermits()
-    val blocking = inBackground(JobGroup(sc, "blocking", "occupies a core") {
+    val blocking = inBackground(PlacedJob.inGroup(sc, "blocking", "occupies a core") {
       sc.parallelize(Seq(0), 1).foreach { _ =>
         SlowListenerSuite.begun.release()
         Thread.sleep(Long.MaxValue)

@@ -5,7 +5,8 @@ import java.util.concurrent.LinkedBlockingQueue
 import org.apache.spark.supply.{ScheduledTask, StageState}
 import org.scalatest.funsuite.AnyFunSuite
 
-import supply.core.{PairHeldException, SupplyException}
+import supply.core.{MisplacedException, PairHeldException, SourceException, SupplyException}
+import supply.executor.PlacedTask
 import supply.plan.Hostfile
 import supply.testing.LocalSpark
 
@@ -18,7 +19,7 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
   private def watch(): TaskWatch = {
     causes.clear()
     stages = Nil
-    new TaskWatch(sc, WatchedPlaces.ranks(Hostfile.oneNode(3)), timeout = 0.05, () => stages,
+    new TaskWatch(sc, Places.ranks(sc, Hostfile.oneNode(3)), timeout = 0.05, () => stages,
       cause => { causes.add(cause); () })
   }
 
@@ -31,6 +32,10 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
     }
     Option(causes.poll()).map(_.getMessage)
   }
+
+  /** The task of rank 0 with that number ends. Whether it may be tried again. */
+  private def ends(watch: TaskWatch, number: Long, error: SupplyException): Boolean =
+    watch.answers(PlacedTask.Ends(7, 0, number, error)).asInstanceOf[Boolean]
 
   private def task(number: Long, rank: Int) =
     ScheduledTask(number, rank, "driver", "localhost", isSpeculative = false)
@@ -85,13 +90,29 @@ class TaskWatchSuite extends AnyFunSuite with LocalSpark {
 
   test("a task that cannot have its pair stops the job only if no other task of its rank runs") {
     val held = watch()
-    def stopped(number: Long) =
-      held.stopped(0, number, new PairHeldException("it is held"))
+    def mayTryAgain(number: Long) = ends(held, number, new PairHeldException("it is held"))
     stages = Seq(ranks(0, Set(0), Set(1, 2), task(0, 0), task(1, 0)))
-    stopped(1)
-    assert(causes.isEmpty)
+    assert(mayTryAgain(1) && causes.isEmpty)
     stages = Seq(ranks(0, Set(0), Set(1, 2), task(2, 0)))
-    stopped(2)
-    assert(causes.poll().getMessage == "it is held")
+    assert(!mayTryAgain(2) && causes.poll().getMessage == "it is held")
+  }
+
+  test("a task may land on another node nine times in a row, and is then named") {
+    val moved = watch()
+    def mayMove() = ends(moved, 0, new MisplacedException("it landed elsewhere"))
+    assert((1 to 9).forall(_ => mayMove()))
+    // A task on the right node in between.
+    assert(cause(moved, 1)(ranks(0, Set(0, 1, 2), Set.empty, task(0, 0))).isEmpty)
+    assert((1 to 9).forall(_ => mayMove()) && causes.isEmpty)
+    assert(!mayMove() && causes.poll().getMessage.startsWith(
+      "it landed elsewhere, for the 10th time in a row"))
+  }
+
+  test("an error that no retry can mend stops the job, but not that of a speculative copy") {
+    val hopeless = watch()
+    stages = Seq(ranks(0, Set(0), Set(1, 2), task(0, 0), task(1, 0).copy(isSpeculative = true)))
+    assert(!ends(hopeless, 1, new SourceException("no data")) && causes.isEmpty)
+    assert(!ends(hopeless, 0, new SourceException("no data")))
+    assert(causes.poll().getMessage == "no data")
   }
 }

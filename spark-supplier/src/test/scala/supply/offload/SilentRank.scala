@@ -35,9 +35,8 @@ private[offload] object SilentRank {
     Using.resource(ServerSocketChannel.open(StandardProtocolFamily.UNIX)) { server =>
       server.bind(socket)
       val settings = SupplySettings(1, files.mappedFiles, files.namedPipes, timeout = 600)
-      Using.resource(new RankCommands(sc, settings, Hostfile.oneNode(1))) { commands =>
-        body(new SilentRank(settings, commands, server))
-      }
+      val commands = new RankCommands(sc, settings, Hostfile.oneNode(1))
+      body(new SilentRank(settings, commands, server))
     }
     ()
   }

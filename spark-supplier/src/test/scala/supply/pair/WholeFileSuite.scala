@@ -10,7 +10,6 @@ import scala.util.Using
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ContractException, CutFileException, SourceException}
-import supply.failure.FailureSender
 import supply.protocol.Layout.{Constant, MappedFileHeader => At}
 import supply.testing.TestRank
 

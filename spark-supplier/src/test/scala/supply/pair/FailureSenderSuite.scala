@@ -1,4 +1,4 @@
-package supply.failure
+package supply.pair
 
 import java.nio.file.{Files, Paths}
 import java.nio.file.attribute.PosixFilePermissions
@@ -6,7 +6,6 @@ import java.nio.file.attribute.PosixFilePermissions
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{ConfigException, PairHeldException}
-import supply.pair.PairWithRank
 import supply.testing.{Background, TestRank}
 
 /** Notifies a rank of a failure, whether or not a task has its pair. */

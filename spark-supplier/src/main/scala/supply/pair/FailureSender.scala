@@ -1,4 +1,4 @@
-package supply.failure
+package supply.pair
 
 import java.io.IOException
 import java.nio.channels.ClosedByInterruptException
@@ -7,7 +7,6 @@ import java.nio.file.Paths
 import scala.util.Using
 
 import supply.core.{Deadline, FailPoint, SupplyException}
-import supply.pair.{MappedFile, NamedPipe, Pair, PairFile, PairPaths}
 import supply.protocol.Notification
 
 /** Sends FAILURE to ranks, also while a task holds a pair (D1 to D4 of proto/PROTOCOL.md). */

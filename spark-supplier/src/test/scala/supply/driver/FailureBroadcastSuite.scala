@@ -1,4 +1,4 @@
-package supply.failure
+package supply.driver
 
 import java.util.concurrent.{LinkedBlockingQueue, TimeUnit, TimeoutException}
 
@@ -6,6 +6,7 @@ import org.apache.spark.scheduler.{SparkListener, SparkListenerJobStart}
 import org.scalatest.funsuite.AnyFunSuite
 
 import supply.core.{DriverCalls, PlacementException}
+import supply.executor.NodeFailureTask
 import supply.pair.ConfigFiles
 import supply.plan.{Hostfile, RankPlacement}
 import supply.testing.{LocalSpark, TemporaryFolder, TestRank}
@@ -45,7 +46,7 @@ class FailureBroadcastSuite extends AnyFunSuite with LocalSpark {
       sc.addSparkListener(listener)
       try {
         FailureBroadcast.send(sc, files, Hostfile.oneNode(1), run, Set.empty, text, wait = 20)
-        assert(groups.poll(30, TimeUnit.SECONDS) == "supply-failure-4d")
+        assert(groups.poll(30, TimeUnit.SECONDS).matches("supply-[-0-9a-f]{36}"))
       } finally {
         sc.removeSparkListener(listener)
         sc.clearJobGroup()

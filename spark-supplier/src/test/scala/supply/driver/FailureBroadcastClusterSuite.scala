@@ -1,4 +1,4 @@
-package supply.failure
+package supply.driver
 
 import java.nio.file.{Files, Paths}
 
