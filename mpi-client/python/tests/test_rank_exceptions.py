@@ -129,3 +129,30 @@ def test_a_circle_of_causes_ends():
         raise first
 
     assert str(from_rank(fails).__cause__) == "second"
+
+
+def raised(function):
+    try:
+        function()
+    except Exception as error:
+        return error
+
+
+def wrapped():
+    try:
+        raise RuntimeError("[./gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:26531")
+    except RuntimeError as error:
+        raise ValueError("the step failed") from error
+
+
+def test_errors_that_a_collective_has_when_another_rank_goes():
+    made = [
+        # As of NCCL, of the store, and of gloo.
+        type("DistBackendError", (RuntimeError,), {"__module__": "torch.distributed"})("remote process exited"),
+        RuntimeError("NCCL communicator was aborted on rank 0"),
+        RuntimeError("Connection reset by peer"),
+        raised(wrapped),
+    ]
+    assert [exceptions.is_of_collective(error) for error in made] == [True, True, True, True]
+    own = [RuntimeError("shapes do not match"), ConnectionResetError(104, "Connection reset by peer"), KeyError("gloo")]
+    assert [exceptions.is_of_collective(error) for error in own] == [False, False, False]

@@ -14,8 +14,11 @@ from supplier_session import prepare_environment, session_fixture, shared_memory
 prepare_environment()
 pytest.importorskip("pyspark")
 
+from py4j.protocol import Py4JJavaError  # noqa: E402
 from pyspark import inheritable_thread_target  # noqa: E402
-from supply.spark import RankError, Ranks, RunError, RunTimeoutError, Supplier, release  # noqa: E402
+from supply.ranks import exceptions  # noqa: E402
+from supply.ranks.messages import Failure  # noqa: E402
+from supply.spark import RankError, Ranks, RunError, RunTimeoutError, Supplier, failures, release  # noqa: E402
 
 spark = session_fixture(3)
 
@@ -43,8 +46,9 @@ def run():
     """Supplier.run with one rank, which says on stderr what it is told. After it, nothing is left."""
     with shared_memory() as folder:
 
-        def run_in_folder(function, df, *, ranks=1, **options):
-            return Supplier(ranks=ranks, folder=folder).run(function, df, backend=None, **options)
+        def run_in_folder(function, df, *, ranks=1, backend=None, ring=None, block=None, **options):
+            supplier = Supplier(ranks=ranks, folder=folder, ring=ring, block=block)
+            return supplier.run(function, df, backend=backend, **options)
 
         yield run_in_folder
 
@@ -85,6 +89,62 @@ def test_a_rank_that_fails_at_once_is_the_cause(run, spark, tries):
     for _ in range(tries):
         with pytest.raises(RankError, match="ValueError: my own"):
             run(fails, spark.range(10))
+
+
+@pytest.mark.parametrize("seconds", [0, 4])
+def test_a_rank_that_leaves_a_collective_is_the_cause(run, spark, seconds):
+    """The other one notices that seconds before it fails."""
+
+    def train(data):
+        from torch import distributed
+
+        if distributed.get_rank() == 0:
+            distributed.barrier()
+        distributed.destroy_process_group()
+        time.sleep(seconds)
+        raise ValueError("the true cause")
+
+    with pytest.raises(RankError, match=r"(?s)^rank 1 .*ValueError: the true cause") as failure:
+        run(train, spark.range(10), ranks=2, backend="gloo")
+    assert isinstance(failure.value.__cause__, ValueError)
+
+
+def test_spark_is_the_cause_also_for_a_rank_in_a_collective(run, spark):
+    """Spark tells the rank that reads. Its end tells the other one."""
+
+    def train(data):
+        from torch import distributed
+
+        if distributed.get_rank() == 0:
+            distributed.barrier()
+        list(data)
+
+    options = {"ring": 16384, "block": 4096, "resident": True, "epochs": 2, "uneven": "keep"}
+    with pytest.raises(RunError, match="cannot stay resident"):
+        run(train, spark.range(100000), ranks=2, backend="gloo", **options)
+
+
+def test_a_collective_that_fails_on_every_rank_is_the_cause(run, spark, monkeypatch):
+    """Nobody waits for another one."""
+    monkeypatch.setattr("supply.spark.run._EXPLAIN_SECONDS", 1000)
+
+    def fails(data):
+        raise RuntimeError("[gloo/pair.cc:1] Connection closed by peer")
+
+    with pytest.raises(RankError, match=r"(?s)^rank . .*Connection closed by peer"):
+        run(fails, spark.range(10), ranks=2)
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_files_that_go_with_a_rank_are_not_the_cause(spark, is_gone):
+    jvm = spark._jvm
+    reason = jvm.java.nio.file.NoSuchFileException("x") if is_gone else jvm.java.io.IOException("x")
+    error = Py4JJavaError("of PySpark", jvm.supply.core.ConfigException("cannot read x", reason))
+    of_job = failures.of_job(spark.sparkContext, "Spark could not supply", error)
+    of_rank = failures.of_rank(Failure(0, "node-1", "of gloo", False, True, exceptions.pickled(RuntimeError())))
+    first = of_rank if is_gone else of_job
+    assert failures.first([of_job, of_rank]) is failures.first([of_rank, of_job]) is first
+    assert str(of_job.error) == "Spark could not supply: cannot read x"
 
 
 def raising(kind):

@@ -76,6 +76,25 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+# As gloo, NCCL, torch.distributed and its store say that a collective has failed.
+_COLLECTIVE = re.compile(
+    r"gloo|NCCL|ProcessGroup|torch\.distributed|monitoredBarrier|between collectives|Connection reset by peer|"
+    r"Broken pipe|Socket Timeout",
+    re.IGNORECASE,
+)
+
+
+def is_of_collective(error: BaseException) -> bool:
+    """Whether a collective of torch.distributed has failed, as it does if another rank has gone.
+
+    Also if the function has raised an exception of its own from it.
+    """
+    return any(
+        isinstance(raised, RuntimeError) and _COLLECTIVE.search(f"{type(raised).__module__}: {text_of(raised)}")
+        for raised in chain(error)
+    )
+
+
 def text_of(value: Any, text: Callable[[Any], str] = str) -> str:
     """str() or repr() of a value, also if its class has a bad one."""
     try:

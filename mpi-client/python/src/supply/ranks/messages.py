@@ -113,13 +113,14 @@ class Result:
 class Failure:
     """From a rank whose function has raised.
 
-    of_spark: the exception only repeats what Spark reported.
+    of_spark: the exception only repeats what Spark reported. of_collective: exceptions.is_of_collective() of it.
     """
 
     rank: int
     host: str
     traceback: str
     of_spark: bool
+    of_collective: bool
     raised: PickledException
 
 

@@ -165,7 +165,7 @@ def _failure(rank: int, host: str, error: BaseException) -> Failure:
     text += _remedy(host, error)
     # Also if the function has raised an exception of its own from it.
     of_spark = any(isinstance(raised, (SparkError, SupplyTimeoutError, Stopped)) for raised in exceptions.chain(error))
-    return Failure(rank, host, text, of_spark, exceptions.pickled(error))
+    return Failure(rank, host, text, of_spark, exceptions.is_of_collective(error), exceptions.pickled(error))
 
 
 def _remedy(host: str, error: BaseException) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -27,13 +28,22 @@ class Priority(IntEnum):
     PROCESS = 1  # a process ended, and nobody had asked it to: other ranks then fail in their collectives
     SPARK = 2  # Spark or the source failed
     RANK = 3  # a rank's function raised
-    FILES = 4  # Spark could not use the files of the pairs: they go when ranks end
-    PAIR = 5  # Spark noticed that a rank had ended or stalled
-    CONSEQUENCE = 6
+    FILES = 4  # Spark could not use the files of the pairs
+    PAIR = 5  # Spark noticed that a rank had stalled
+    COLLECTIVE = 6  # a rank's collective failed: it does when another rank goes, for whichever reason
+    ENDED = 7  # Spark noticed that a rank, or the files of its pair, had gone
+    CONSEQUENCE = 8
 
 
-_OF_FILES = ("ConfigException", "ContractException", "MappingException", "PairException")
-_OF_RANKS = ("RankException", "RankEndedException")
+_OF_JOB = {
+    "CutFileException": Priority.CUT,
+    "ConfigException": Priority.FILES,
+    "ContractException": Priority.FILES,
+    "MappingException": Priority.FILES,
+    "PairException": Priority.FILES,
+    "RankException": Priority.PAIR,
+    "RankEndedException": Priority.ENDED,
+}
 
 
 @dataclass
@@ -43,6 +53,11 @@ class Cause:
     priority: Priority
     error: RunError
     original: BaseException | None = None
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether this is what failed first. Otherwise there is a cause of it, which may be reported later."""
+        return self.priority < Priority.COLLECTIVE
 
     @property
     def rank(self) -> int | None:
@@ -59,7 +74,9 @@ def first(causes: list[Cause]) -> Cause:
 
 def of_rank(failure: Failure) -> Cause:
     text = f"rank {failure.rank} on {failure.host} failed:\n{failure.traceback}"
-    priority = Priority.CONSEQUENCE if failure.of_spark else Priority.RANK
+    priority = Priority.COLLECTIVE if failure.of_collective else Priority.RANK
+    if failure.of_spark:
+        priority = Priority.CONSEQUENCE
     return Cause(priority, RankError(text, failure.rank, failure.host), exceptions.loaded(failure.raised))
 
 
@@ -83,10 +100,13 @@ def of_job(context: Any, what: str, error: BaseException) -> Cause:
     if name is not None:
         text = in_words_of_run(text)
     known = RunTimeoutError if has_passed else RunError
-    if name in _OF_RANKS:
-        return Cause(Priority.PAIR, known(text), error)
-    priority = Priority.CUT if name == "CutFileException" else Priority.FILES if name in _OF_FILES else Priority.SPARK
-    return Cause(priority, known(f"{what}: {text}"), error)
+    priority = _OF_JOB.get(name or "", Priority.SPARK)
+    if priority < Priority.PAIR:
+        text = f"{what}: {text}"
+    if priority == Priority.FILES and _is_of_missing_file(error):
+        # A rank's files go with it.
+        priority = Priority.ENDED
+    return Cause(priority, known(text), error)
 
 
 def is_cancelled(error: BaseException) -> bool:
@@ -120,10 +140,21 @@ def _java(error: BaseException) -> Any:
 def _of_supply(error: BaseException) -> tuple[str | None, bool]:
     """The first class of this product among the JVM's exceptions, and whether a limit has passed."""
     with contextlib.suppress(Py4JError, OSError):
-        java = _java(error)
-        while java is not None:
-            name: str = java.getClass().getName()
+        for name, java in _java_chain(error):
             if name.startswith("supply."):
                 return name.rpartition(".")[2], is_timeout(java)
-            java = java.getCause()
     return None, False
+
+
+def _is_of_missing_file(error: BaseException) -> bool:
+    with contextlib.suppress(Py4JError, OSError):
+        return any(name == "java.nio.file.NoSuchFileException" for name, _ in _java_chain(error))
+    return False
+
+
+def _java_chain(error: BaseException) -> Iterator[tuple[str, Any]]:
+    """The JVM's exceptions, with the names of their classes."""
+    java = _java(error)
+    while java is not None:
+        yield java.getClass().getName(), java
+        java = java.getCause()

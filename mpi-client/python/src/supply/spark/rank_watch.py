@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Container, Mapping, Sequence
 
 from supply.ranks.messages import Loop, Progress
 from supply.spark.failures import Cause, Priority
-
-# As gloo, NCCL and torch.distributed say that a collective has failed.
-_COLLECTIVE = re.compile(r"gloo|NCCL|ProcessGroup|DistBackendError|torch[./]distributed", re.IGNORECASE)
 
 
 def who_waits(loops: Mapping[int, Loop], returned: Container[int]) -> str | None:
@@ -33,8 +29,7 @@ def who_waits(loops: Mapping[int, Loop], returned: Container[int]) -> str | None
 
 def explain_uneven(cause: Cause, text: str | None) -> None:
     """Adds what who_waits() says to the text of a hang, and of a collective that has failed."""
-    hangs = cause.priority in (Priority.PAIR, Priority.CONSEQUENCE)
-    if text is None or not (hangs or (cause.priority == Priority.RANK and _COLLECTIVE.search(str(cause.error)))):
+    if text is None or cause.priority < Priority.PAIR:
         return
     cause.error.args = (
         f"{str(cause.error).rstrip()}\n{text}. With uneven='keep' ranks make different numbers of steps, and a "

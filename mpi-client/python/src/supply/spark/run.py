@@ -201,7 +201,15 @@ class Run:
 
     def _is_unexplained(self) -> bool:
         """Whether the first cause is still to come."""
-        return self._launcher.is_explaining or failures.first(self._causes).priority == Priority.CONSEQUENCE
+        if self._launcher.is_explaining or failures.first(self._causes).is_explained:
+            return self._launcher.is_explaining
+        in_collectives = {cause.rank for cause in self._causes if cause.priority == Priority.COLLECTIVE}
+        reported = self._results.keys() | {cause.rank for cause in self._causes} - {None}
+        # If Spark had failed, a rank would have been told.
+        has_all = len(in_collectives) == self._ranks or (
+            len(reported) == self._ranks and self._jobs.have_supplied() and self._events.empty()
+        )
+        return not has_all
 
     def _handle_event(self) -> None:
         """Handles the next event, if one comes soon."""
@@ -255,7 +263,7 @@ class Run:
 
     def _stop(self, seconds: float = 0) -> None:
         """Ends ranks and jobs. A rank that hangs prints first where it is. seconds: for jobs to end by themselves."""
-        stalled = any(cause.priority == Priority.PAIR for cause in self._causes)
+        stalled = any(cause.priority in (Priority.PAIR, Priority.ENDED) for cause in self._causes)
         self._launcher.stop(Stop(dump=stalled, keep_results=self._rows is not None))
         self._join_launcher()
         if not (self._jobs.join(seconds) or self._jobs.cancel(_END_SECONDS)):
