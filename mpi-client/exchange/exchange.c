@@ -2,17 +2,16 @@
  * An exchange as a filler of a handle: opens it on all ranks together, and goes from step to step. All of it runs in
  * the thread that uses the handle, and needs no lock; another rank may fail at any step.
  */
-#include <poll.h>
 #include <stdlib.h>
 
 #include "exchange_state.h"
 #include "api/filler.h"
-#include "base/clock.h"
+#include "base/wait.h"
 #include "sort/sorter.h"
 #include "transport.h"
 
 /* While a rank waits for Spark, the pair's pipe wakes it. A pair that a feeder has opened has none here. */
-#define PIPE_MILLISECONDS 10
+#define PIPE_NANOSECONDS 10000000
 
 static supply_status_t agreement_failed(struct exchange *exchange, supply_status_t status) {
     /* With a failure of the transport the operation may be under way. After a time-out the call may be repeated. */
@@ -79,26 +78,23 @@ static supply_status_t exchange_advance(struct exchange *exchange, struct failur
     }
 }
 
-static void pause_until_progress(const struct exchange *exchange, int64_t since) {
-    struct pollfd pipe = {.fd = supply_fd(exchange->pair), .events = POLLIN};
-    const bool is_spinning = supply_clock_now() - since < POLL_SPIN_NANOSECONDS;
-    if (exchange->step == STEP_GATHER && !is_spinning && pipe.fd >= 0)
-        poll(&pipe, 1, PIPE_MILLISECONDS);
-    else
-        supply_poll_pause(since);
+/* A wait of its own for each step: the step knows its time limit. */
+static struct wait wait_in_step(const struct exchange *exchange) {
+    struct wait wait = supply_wait_begin((struct wait_limit){INFINITY, exchange->inspected.interruption});
+    if (exchange->step == STEP_GATHER) wait.fd = supply_fd(exchange->pair);
+    if (wait.fd >= 0) wait.pause = PIPE_NANOSECONDS;
+    return wait;
 }
 
 /* exchange_advance() until it is not SUPPLY_AGAIN. Also SUPPLY_INTERRUPTED. */
 static supply_status_t exchange_await(struct exchange *exchange, struct failure *failure) {
-    const struct filler_pair *pair = &exchange->inspected;
-    int64_t since = supply_clock_now();
+    struct wait wait = wait_in_step(exchange);
     for (;;) {
         const enum step step = exchange->step;
         const supply_status_t status = exchange_advance(exchange, failure);
         if (status != SUPPLY_AGAIN) return status;
-        if (pair->interrupted != NULL && pair->interrupted(pair->interrupted_context)) return SUPPLY_INTERRUPTED;
-        if (exchange->step != step) since = supply_clock_now();
-        pause_until_progress(exchange, since);
+        if (exchange->step != step) wait = wait_in_step(exchange);
+        if (supply_wait_more(&wait) == SUPPLY_INTERRUPTED) return SUPPLY_INTERRUPTED;
     }
 }
 

@@ -7,7 +7,6 @@
 
 #include "communicator.h"
 #include "api/filler.h"
-#include "base/clock.h"
 #include "supply_exchange.h"
 #include "transport.h"
 
@@ -76,7 +75,7 @@ static void free_context(void *context, bool pending) {
  * the other ranks until the limit. SUPPLY_OK, or _SYSTEM, _TIMEOUT, _MEMORY, SUPPLY_INTERRUPTED.
  */
 static supply_status_t exchange_mpi_transport(struct transport *transport, MPI_Comm comm,
-                                              const struct poll_limit *limit, struct failure *failure) {
+                                              const struct wait_limit *limit, struct failure *failure) {
     int rank, ranks;
     supply_status_t status = supply_mpi_check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", failure);
     if (status == SUPPLY_OK) status = supply_mpi_check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size", failure);
@@ -118,8 +117,7 @@ supply_status_t supply_exchange_open(supply_t **supply, MPI_Comm comm, const sup
     supply_t *pair = supply != NULL ? *supply : NULL;
     struct filler_pair inspected = {.timeout = EXCHANGE_TIMEOUT_WITHOUT_PAIR};
     const bool is_open = supply_filler_inspect(pair, &inspected) == SUPPLY_OK;
-    const struct poll_limit limit = {FILLER_LIMIT_FACTOR * inspected.timeout, inspected.interrupted,
-                                     inspected.interrupted_context};
+    const struct wait_limit limit = {FILLER_LIMIT_FACTOR * inspected.timeout, inspected.interruption};
     const supply_status_t status = exchange_mpi_transport(&transport, comm, &limit, &failure);
     if (status == SUPPLY_OK) return supply_exchange_over(supply, &transport, options);
     if (is_open) supply_filler_fail(pair, &failure);

@@ -23,25 +23,23 @@ supply_status_t supply_mpi_test(MPI_Request *request, struct failure *failure) {
     return is_complete ? SUPPLY_OK : SUPPLY_AGAIN;
 }
 
-supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, const struct poll_limit *limit, const char *absent,
+supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, const struct wait_limit *limit, const char *absent,
                                      struct failure *failure) {
-    const int64_t start = supply_clock_now(), end = supply_clock_after(limit->seconds);
+    struct wait wait = supply_wait_begin(*limit);
     MPI_Request request;
     supply_status_t status = supply_mpi_check(MPI_Comm_idup(comm, copy, &request), "MPI_Comm_idup", failure);
-    while (status == SUPPLY_OK) {
-        const int64_t now = supply_clock_now();
-        status = supply_mpi_test(&request, failure);
-        if (status != SUPPLY_AGAIN) break;
-        if (now >= end)
+    if (status == SUPPLY_OK) status = supply_mpi_test(&request, failure);
+    while (status == SUPPLY_AGAIN) {
+        const supply_status_t ended = supply_wait_more(&wait);
+        if (ended == SUPPLY_ERROR_TIMEOUT)
             return supply_fail(
                 failure, SUPPLY_ERROR_TIMEOUT,
                 "another process has not %s for %g s: has it failed, or does it not take part? (SUPPLY_TIMEOUT)",
                 absent, limit->seconds);
-        if (supply_poll_is_interrupted(limit))
+        if (ended == SUPPLY_INTERRUPTED)
             return supply_fail(failure, SUPPLY_INTERRUPTED,
                                "the program interrupted the wait until another process has %s", absent);
-        supply_poll_pause(start);
-        status = SUPPLY_OK;
+        status = supply_mpi_test(&request, failure);
     }
     if (status == SUPPLY_OK)
         status =

@@ -5,7 +5,7 @@
 #include <mpi.h>
 
 #include "base/failure.h"
-#include "base/clock.h"
+#include "base/wait.h"
 
 /** The result of an MPI call. SUPPLY_OK, or _SYSTEM with MPI's text. */
 supply_status_t supply_mpi_check(int error, const char *call, struct failure *failure);
@@ -19,7 +19,7 @@ supply_status_t supply_mpi_test(MPI_Request *request, struct failure *failure);
  * stay where it is: MPI may still write to it, for ever. absent: what another process has not done then, as
  * "called supply_open()". SUPPLY_OK, or _SYSTEM, _TIMEOUT, SUPPLY_INTERRUPTED.
  */
-supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, const struct poll_limit *limit, const char *absent,
+supply_status_t supply_mpi_duplicate(MPI_Comm comm, MPI_Comm *copy, const struct wait_limit *limit, const char *absent,
                                      struct failure *failure);
 
 /** Whether a duplication that returned this status is still under way: MPI cannot cancel it. */

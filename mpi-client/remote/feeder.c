@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "outlet.h"
-#include "base/clock.h"
+#include "base/wait.h"
 
 /* A failure of the pair, or why its rank stopped early. */
 static void report(const struct outlet *outlet, void (*log)(const char *line)) {
@@ -42,7 +42,8 @@ static supply_status_t check_abandoned(const struct outlet *outlets, uint32_t co
 /* Until all pairs are over. */
 static supply_status_t run(struct outlet *outlets, uint32_t count, const supply_options_t *options,
                            struct failure *failure) {
-    int64_t progress = supply_clock_now();
+    struct wait wait =
+        supply_wait_begin((struct wait_limit){INFINITY, {options->interrupted, options->interrupted_context}});
     for (;;) {
         bool busy = false, is_open = false;
         for (uint32_t i = 0; i < count; i++) {
@@ -51,12 +52,9 @@ static supply_status_t run(struct outlet *outlets, uint32_t count, const supply_
             is_open |= !is_over(&outlets[i]);
         }
         if (!is_open) return check_abandoned(outlets, count, failure);
-        if (options->interrupted != NULL && options->interrupted(options->interrupted_context))
+        if (busy) supply_wait_progressed(&wait);
+        if (busy ? supply_is_interrupted(&wait.interruption) : supply_wait_more(&wait) == SUPPLY_INTERRUPTED)
             return SUPPLY_INTERRUPTED;
-        if (busy)
-            progress = supply_clock_now();
-        else
-            supply_poll_pause(progress);
     }
 }
 

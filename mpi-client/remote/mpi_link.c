@@ -108,7 +108,7 @@ static void free_context(void *context, bool pending) {
 }
 
 /* Duplicates the communicator, so that messages of feeders do not meet those of the program. */
-static supply_status_t make_link(struct link *link, MPI_Comm comm, const struct poll_limit *limit,
+static supply_status_t make_link(struct link *link, MPI_Comm comm, const struct wait_limit *limit,
                                  struct failure *failure) {
     *link = (struct link){.send = send_message,
                           .receive = receive_message,
@@ -129,7 +129,7 @@ static supply_status_t make_link(struct link *link, MPI_Comm comm, const struct 
 }
 
 supply_status_t remote_mpi_meet(struct link *link, struct processes *processes, MPI_Comm comm, bool is_feeder,
-                                const struct poll_limit *limit, struct failure *failure) {
+                                const struct wait_limit *limit, struct failure *failure) {
     char node[MPI_MAX_PROCESSOR_NAME];
     int length;
     supply_status_t status = make_link(link, comm, limit, failure);

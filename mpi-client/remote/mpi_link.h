@@ -11,6 +11,6 @@
  * waits for the others until the limit. SUPPLY_OK, or _SYSTEM, _TIMEOUT, _MEMORY, _ARGUMENT, SUPPLY_INTERRUPTED.
  */
 supply_status_t remote_mpi_meet(struct link *link, struct processes *processes, MPI_Comm comm, bool is_feeder,
-                                const struct poll_limit *limit, struct failure *failure);
+                                const struct wait_limit *limit, struct failure *failure);
 
 #endif

@@ -92,28 +92,27 @@ static supply_status_t count(struct processes *processes, struct failure *failur
     return SUPPLY_OK;
 }
 
-static supply_status_t await(const struct link *link, int operation, const struct poll_limit *limit,
+static supply_status_t await(const struct link *link, int operation, const struct wait_limit *limit,
                              struct failure *failure) {
-    const int64_t start = supply_clock_now(), end = supply_clock_after(limit->seconds);
-    for (;;) {
-        const int64_t now = supply_clock_now();
-        const supply_status_t status = remote_test(link, &operation, failure);
-        if (status != SUPPLY_AGAIN) return status;
-        if (now >= end)
+    struct wait wait = supply_wait_begin(*limit);
+    supply_status_t status;
+    while ((status = remote_test(link, &operation, failure)) == SUPPLY_AGAIN) {
+        const supply_status_t ended = supply_wait_more(&wait);
+        if (ended == SUPPLY_ERROR_TIMEOUT)
             return supply_fail(failure, SUPPLY_ERROR_TIMEOUT,
                                "another process has not called supply_remote_open() for %g s: has it failed, or is it "
                                "another program? Start only "
                                "the training program and supply-feeder in this mpirun (SUPPLY_TIMEOUT)",
                                limit->seconds);
-        if (supply_poll_is_interrupted(limit))
+        if (ended == SUPPLY_INTERRUPTED)
             return supply_fail(failure, SUPPLY_INTERRUPTED,
                                "the program interrupted the wait for the other processes of supply_remote_open()");
-        supply_poll_pause(start);
     }
+    return status;
 }
 
 supply_status_t remote_meet(struct processes *processes, const struct link *link, bool is_feeder, const char *node,
-                            const struct poll_limit *limit, struct failure *failure) {
+                            const struct wait_limit *limit, struct failure *failure) {
     *processes = (struct processes){.count = link->processes, .self = link->process};
     struct process *all = calloc((size_t)link->processes + 1, sizeof *all);
     if (all == NULL) return supply_fail(failure, SUPPLY_ERROR_MEMORY, "out of memory");

@@ -3,7 +3,7 @@
 #define SUPPLY_PROCESSES_H
 
 #include "link.h"
-#include "base/clock.h"
+#include "base/wait.h"
 
 /** What each process tells all others. */
 struct process {
@@ -33,7 +33,7 @@ struct pair_range {
  * with remote_processes_free() in any case.
  */
 supply_status_t remote_meet(struct processes *processes, const struct link *link, bool is_feeder, const char *node,
-                            const struct poll_limit *limit, struct failure *failure);
+                            const struct wait_limit *limit, struct failure *failure);
 
 void remote_processes_free(struct processes *processes);
 

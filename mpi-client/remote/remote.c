@@ -8,16 +8,10 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "api/filler.h"
 #include "files/options.h"
 #include "remote_state.h"
-
-/* A pause in a wait that began at `since`. False: the program interrupts it. */
-static bool remote_pause(const struct remote *remote, int64_t since) {
-    if (remote->interrupted != NULL && remote->interrupted(remote->interrupted_context)) return false;
-    supply_poll_pause(since);
-    return true;
-}
 
 static void begin_closing(struct remote *remote, const char *reason) {
     remote->is_closing = true;
@@ -59,19 +53,18 @@ static supply_status_t advance_closing(struct remote *remote, struct failure *fa
 
 /* Closes the pairs within `seconds`. reason: NULL at the end of the data. Returns as supply_close_within(). */
 static supply_status_t remote_close(struct remote *remote, double seconds, const char *reason) {
-    const int64_t start = supply_clock_now();
     struct failure failure;
     if (remote->has_no_link) return remote->close_status;
+    struct wait wait = supply_wait_begin((struct wait_limit){INFINITY, remote->interruption});
+    wait.part_end = supply_clock_after(seconds);
     if (!remote->is_closing) begin_closing(remote, reason);
-    for (;;) {
-        const int64_t now = supply_clock_now();
-        const supply_status_t status = advance_closing(remote, &failure);
-        if (status == SUPPLY_OK) return remote->close_status;
-        if (status < 0) return status;
-        if (now >= remote->close_end) return SUPPLY_ERROR_TIMEOUT;
-        if ((double)(now - start) >= seconds * 1e9) return SUPPLY_AGAIN;
-        if (!remote_pause(remote, start)) return SUPPLY_INTERRUPTED;
+    wait.end = remote->close_end;
+    supply_status_t status;
+    while ((status = advance_closing(remote, &failure)) == SUPPLY_AGAIN) {
+        const supply_status_t ended = supply_wait_more(&wait);
+        if (ended != SUPPLY_OK) return ended;
     }
+    return status == SUPPLY_OK ? remote->close_status : status;
 }
 
 /* supply_abort() gives the feeders this many seconds to receive what is under way. */
@@ -118,7 +111,7 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
     struct remote *remote = context;
     const double limit = FILLER_LIMIT_FACTOR * remote->timeout;
     if (remote->at_end_of_epoch) ask_for_epoch(remote);
-    const int64_t start = supply_clock_now();
+    struct wait waiting = supply_wait_begin((struct wait_limit){INFINITY, remote->interruption});
     supply_status_t status;
     do {
         const int64_t waited = wait_so_far(remote, supply_clock_now());
@@ -129,7 +122,7 @@ static supply_status_t fill(void *context, const struct slot *slot, bool wait, s
             break;
         }
         if (!wait) return SUPPLY_AGAIN;
-    } while (remote_pause(remote, start));
+    } while (supply_wait_more(&waiting) == SUPPLY_OK);
     remote->waits_since = 0;
     remote->at_end_of_epoch = status == SUPPLY_END_OF_EPOCH;
     remote->at_end_of_data = status == SUPPLY_END_OF_DATA;
@@ -186,7 +179,7 @@ static supply_status_t close_within(void *context, double seconds, const char *r
 /* The feeder waits for what is under way to be received, so this must not be interrupted. */
 static void abort_now(void *context, const char *reason, bool *keep) {
     struct remote *remote = context;
-    remote->interrupted = NULL;
+    remote->interruption = (struct interruption){0};
     remote_close(remote, ABORT_SECONDS, reason != NULL ? reason : "the rank failed and did not say why");
     remote_free(remote, keep);
 }
@@ -194,7 +187,7 @@ static void abort_now(void *context, const char *reason, bool *keep) {
 /* The program ends its messages without closing the handle: closes the pairs. Nothing uses the link afterwards. */
 static void remote_end(void *context) {
     struct remote *remote = context;
-    remote->interrupted = NULL;
+    remote->interruption = (struct interruption){0};
     remote_close(remote, ABORT_SECONDS,
                  remote->at_end_of_data ? NULL : "the rank called MPI_Finalize() without supply_close()");
     remote->has_no_link = true;
@@ -267,21 +260,20 @@ static void ask(struct remote *remote, const struct filler_pair *like, const sup
 }
 
 /* SUPPLY_OK: the pair is open. */
-static supply_status_t await_opened(struct remote *remote, struct source *source, int64_t end,
+static supply_status_t await_opened(struct remote *remote, struct source *source, struct wait *wait,
                                     struct failure *failure) {
-    const int64_t start = supply_clock_now();
     for (;;) {
-        const int64_t now = supply_clock_now();
         const supply_status_t status = source_advance(source, failure);
         if (status != SUPPLY_OK) return status;
         if (source->has_notice) break;
-        if (now >= end)
+        const supply_status_t ended = supply_wait_more(wait);
+        if (ended == SUPPLY_ERROR_TIMEOUT)
             return supply_fail(
                 failure, SUPPLY_ERROR_TIMEOUT,
                 "%s: supply-feeder on node %s (process %d of the communicator) has not opened the pair for "
                 "%g s: is it stopped? (--timeout / SUPPLY_TIMEOUT)",
                 remote->name, source->node, source->feeder, FILLER_LIMIT_FACTOR * remote->timeout);
-        if (!remote_pause(remote, start))
+        if (ended == SUPPLY_INTERRUPTED)
             return supply_fail(failure, SUPPLY_INTERRUPTED, "%s: the program interrupted the opening", remote->name);
     }
     if (source->notice->kind == NOTICE_FAILURE) return source_failure(source, failure);
@@ -298,18 +290,18 @@ static supply_status_t open_remote(struct remote *remote, const supply_options_t
     struct filler_pair like = {.name = remote->name,
                                .rank = remote_own_rank(&remote->processes),
                                .timeout = remote->timeout,
-                               .interrupted = remote->interrupted,
-                               .interrupted_context = remote->interrupted_context,
+                               .interruption = remote->interruption,
                                .accepts_exchange = options->exchange != 0};
     supply_status_t status = read_position(remote, options, &like.start, failure);
     if (status != SUPPLY_OK) return status;
     ask(remote, &like, options->position);
-    const int64_t end = supply_clock_after(FILLER_LIMIT_FACTOR * remote->timeout);
+    struct wait wait =
+        supply_wait_begin((struct wait_limit){FILLER_LIMIT_FACTOR * remote->timeout, remote->interruption});
     /* All feeders open their pairs at the same time. */
     for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++)
         status = source_advance(&remote->sources[i], failure);
     for (uint32_t i = 0; i < remote->source_count && status == SUPPLY_OK; i++)
-        status = await_opened(remote, &remote->sources[i], end, failure);
+        status = await_opened(remote, &remote->sources[i], &wait, failure);
     if (status != SUPPLY_OK) return status;
     if (remote->capacity <= remote->source_count) remote->capacity = remote->source_count + 1;
     remote->arrivals = calloc(remote->capacity, sizeof *remote->arrivals);
@@ -340,8 +332,7 @@ supply_status_t supply_remote_over(supply_t **supply, const struct link *link, s
     supply_options_t known;
     supply_status_t status = supply_options_complete(options, &known, &failure);
     if (status == SUPPLY_OK) status = supply_options_timeout(&known, &remote->timeout, &failure);
-    remote->interrupted = known.interrupted;
-    remote->interrupted_context = known.interrupted_context;
+    remote->interruption = (struct interruption){known.interrupted, known.interrupted_context};
     if (status == SUPPLY_OK) status = make_sources(remote, &failure);
     if (status == SUPPLY_OK) status = open_remote(remote, &known, &failure);
     if (status != SUPPLY_OK) {

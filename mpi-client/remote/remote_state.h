@@ -72,8 +72,7 @@ struct remote {
     supply_t *handle;
     char name[512];
     double timeout;
-    bool (*interrupted)(void *context);
-    void *interrupted_context;
+    struct interruption interruption;
 
     struct source *sources; /**< of the pairs, which supply blocks in turn */
     uint32_t source_count;

@@ -56,7 +56,7 @@ static supply_status_t open_any(supply_t **supply, MPI_Comm comm, const supply_o
     supply_status_t status = supply_options_complete(given, &options, failure);
     if (status == SUPPLY_OK) status = supply_options_timeout(&options, &timeout, failure);
     if (status != SUPPLY_OK) return status;
-    const struct poll_limit limit = {FILLER_LIMIT_FACTOR * timeout, options.interrupted, options.interrupted_context};
+    const struct wait_limit limit = {FILLER_LIMIT_FACTOR * timeout, {options.interrupted, options.interrupted_context}};
     status = remote_mpi_meet(&link, &processes, comm, false, &limit, failure);
     if (status != SUPPLY_OK) return status;
     status = make_ranks(&processes, comm, members, ranks, failure);

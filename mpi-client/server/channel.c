@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "command_line.h"
 
 /* A command has names and numbers only. */
@@ -68,10 +69,10 @@ static int try_lock(int folder, const char *name) {
 
 /* Without it, of two servers that start together, one would remove the living socket of the other. -1 and errno. */
 static int lock_name(int folder, const char *name) {
-    const int64_t end = supply_clock_after(LOCK_SECONDS);
+    struct wait wait = supply_wait_begin_slow((struct wait_limit){.seconds = LOCK_SECONDS}, LOCK_PAUSE_SECONDS);
     int lock;
-    while ((lock = try_lock(folder, name)) < 0 && errno == EWOULDBLOCK && supply_clock_now() < end)
-        supply_clock_sleep(LOCK_PAUSE_SECONDS);
+    while ((lock = try_lock(folder, name)) < 0 && errno == EWOULDBLOCK)
+        if (supply_wait_more(&wait) != SUPPLY_OK) break;
     return lock;
 }
 
@@ -185,7 +186,7 @@ json_t *channel_next(struct channel *channel, void (*attend)(void *), void *cont
         if (connection < 0) {
             /* Without descriptors or memory the program stays in the queue: a loop without a pause would keep a core.
              */
-            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) supply_clock_sleep(ACCEPT_PAUSE_SECONDS);
+            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) supply_sleep(ACCEPT_PAUSE_SECONDS);
             continue;
         }
         const struct timeval limit = timeval_of(channel->peer_seconds);

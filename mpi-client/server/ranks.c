@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "command_line.h"
 #include "memory.h"
 
@@ -197,12 +198,19 @@ static bool is_decided(struct agreement *agreement, struct decision *decision) {
     return found != 0;
 }
 
+static bool is_asked_to_end(void *unused) {
+    (void)unused;
+    return interruption_signal() != 0;
+}
+
 bool agreement_reach(struct agreement *agreement, const char *id, const struct channel *channel, char *text) {
+    struct wait wait =
+        supply_wait_begin_slow((struct wait_limit){INFINITY, {.interrupted = is_asked_to_end}}, PAUSE_SECONDS);
     struct decision decision;
     bool has_program = true;
     report(agreement, HAS_COMMAND, id);
     while (!is_decided(agreement, &decision)) {
-        if (interruption_signal() != 0) {
+        if (supply_wait_more(&wait) != SUPPLY_OK) {
             snprintf(text, FAILURE_TEXT_BYTES, "supply-server was asked to end");
             return false;
         }
@@ -210,7 +218,6 @@ bool agreement_reach(struct agreement *agreement, const char *id, const struct c
             has_program = false;
             report(agreement, HAS_NO_PROGRAM, id);
         }
-        supply_clock_sleep(PAUSE_SECONDS);
     }
     memcpy(text, decision.text, sizeof decision.text);
     return text[0] == '\0';

@@ -10,6 +10,7 @@
 #include "base/failure.h"
 #include "layout.h"
 #include "base/position.h"
+#include "base/wait.h"
 
 /**
  * A wait for other processes has twice the time limit of the pair: they may themselves wait for Spark for once that
@@ -86,8 +87,7 @@ struct filler_pair {
     int rank;                                /**< in MPI_COMM_WORLD; -1: not known */
     size_t ring_bytes;
     double timeout; /**< seconds */
-    bool (*interrupted)(void *context);
-    void *interrupted_context;
+    struct interruption interruption;
     struct position start; /**< at which the program opened the pair */
     bool has_failed;       /**< supply_next() returns an error again and again */
     bool has_received;     /**< blocks, or an end */

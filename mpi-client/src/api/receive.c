@@ -13,12 +13,13 @@
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/file_lock.h"
+#include "base/wait.h"
 
 /* How long a rank polls for the next block before it sleeps. */
 enum { SPIN_NANOSECONDS = 200000 };
 
 /* How often a waiting call asks options.interrupted. */
-enum { INTERRUPTION_NANOSECONDS = 100000000 };
+#define INTERRUPTION_SECONDS 0.1
 
 /* What a pipe holds. A writer of endless notifications that are dropped (R2) must not outlast the rank's time limit. */
 enum { DRAIN_NOTIFICATIONS = 1024 };
@@ -235,9 +236,9 @@ static int64_t time_limit(const supply_t *supply, int64_t since) {
  * Waking a rank costs the task 15 to 30 microseconds, in which it could copy a few hundred kilobytes. If the last wait
  * was short, the rank polls for the next block instead, and yields its core to others that want it.
  */
-static supply_status_t spin(supply_t *supply, int64_t since, supply_block_t *block) {
+static supply_status_t spin(supply_t *supply, const struct wait *wait, supply_block_t *block) {
     supply_status_t status = SUPPLY_AGAIN;
-    while (status == SUPPLY_AGAIN && supply_clock_now() - since < SPIN_NANOSECONDS) {
+    while (status == SUPPLY_AGAIN && supply_clock_now() - wait->since < SPIN_NANOSECONDS) {
         if (__atomic_load_n(&header(supply)->published, __ATOMIC_RELAXED) > supply->pair.expected)
             status = drain(supply, block);
         else
@@ -246,23 +247,15 @@ static supply_status_t spin(supply_t *supply, int64_t since, supply_block_t *blo
     return status;
 }
 
-/* Reads the clock before the pipe, so that a rank that was suspended past its limit finds what came meanwhile. */
-static supply_status_t drain_in_time(supply_t *supply, int64_t since, supply_block_t *block) {
-    const int64_t now = supply_clock_now();
-    const supply_status_t status = drain(supply, block);
-    return status == SUPPLY_AGAIN && now >= time_limit(supply, since) ? fail_by_timeout(supply) : status;
-}
-
-static supply_status_t sleep_and_drain(supply_t *supply, int64_t since, supply_block_t *block) {
-    const struct settings *settings = &supply->pair.settings;
+static supply_status_t sleep_and_drain(supply_t *supply, struct wait *wait, supply_block_t *block) {
     supply_fail_point("R0");
-    if (supply_is_interrupted(settings)) return SUPPLY_INTERRUPTED;
-    int64_t nanoseconds = time_limit(supply, since) - supply_clock_now();
-    if (settings->interrupted != NULL && nanoseconds > INTERRUPTION_NANOSECONDS) nanoseconds = INTERRUPTION_NANOSECONDS;
-    if (supply_pipe_wait(&supply->pair.notification_pipe, nanoseconds) < 0)
+    wait->end = time_limit(supply, wait->since);
+    supply_status_t status = supply_wait_more(wait);
+    if (status == SUPPLY_ERROR_TIMEOUT) return fail_by_timeout(supply);
+    if (status == SUPPLY_ERROR_SYSTEM)
         return supply_fail(&supply->failure, SUPPLY_ERROR_SYSTEM, "%s: poll failed: %m", supply->pair.name);
-    const supply_status_t status = check_whole(supply);
-    return status == SUPPLY_OK ? drain_in_time(supply, since, block) : status;
+    if (status == SUPPLY_OK) status = check_whole(supply);
+    return status == SUPPLY_OK ? drain(supply, block) : status;
 }
 
 /* Returns the nanoseconds since then. */
@@ -277,17 +270,24 @@ static supply_status_t receive_waiting(supply_t *supply, supply_block_t *block) 
     supply->quiet_since = 0;
     supply_status_t status = drain(supply, block);
     if (status != SUPPLY_AGAIN) return status;
-    const int64_t since = supply_clock_now();
-    if (supply->last_wait < SPIN_NANOSECONDS) status = spin(supply, since, block);
-    while (status == SUPPLY_AGAIN) status = sleep_and_drain(supply, since, block);
-    supply->last_wait = count_wait(supply, since);
+    const struct settings *settings = &supply->pair.settings;
+    const struct wait_limit limit = {settings->timeout, settings->interruption};
+    const bool asks = settings->interruption.interrupted != NULL;
+    struct wait wait = supply_wait_begin_slow(limit, asks ? INTERRUPTION_SECONDS : INFINITY);
+    wait.fd = supply->pair.notification_pipe.fd;
+    if (supply->last_wait < SPIN_NANOSECONDS) status = spin(supply, &wait, block);
+    while (status == SUPPLY_AGAIN) status = sleep_and_drain(supply, &wait, block);
+    supply->last_wait = count_wait(supply, wait.since);
     return status;
 }
 
 static supply_status_t receive_trying(supply_t *supply, supply_block_t *block) {
     const bool was_quiet = supply->quiet_since != 0;
     const int64_t since = was_quiet ? supply->quiet_since : supply_clock_now();
-    const supply_status_t status = drain_in_time(supply, since, block);
+    /* Before the pipe is read, so that a rank that was suspended past its limit finds what came meanwhile. */
+    const int64_t now = supply_clock_now();
+    supply_status_t status = drain(supply, block);
+    if (status == SUPPLY_AGAIN && now >= time_limit(supply, since)) status = fail_by_timeout(supply);
     supply->quiet_since = status == SUPPLY_AGAIN ? since : 0;
     if (was_quiet && status != SUPPLY_AGAIN) count_wait(supply, since);
     return status;

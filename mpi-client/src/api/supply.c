@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "api/handle.h"
-#include "base/clock.h"
+#include "base/wait.h"
 #include "supply.h"
 
 #define TEXT(number) TEXT_OF(number)
@@ -247,22 +247,23 @@ supply_status_t supply_release(supply_t *supply, const supply_block_t *block) {
     return SUPPLY_OK;
 }
 
+static supply_status_t fail_unreleased(supply_t *supply) {
+    supply_lock(supply);
+    const uint64_t held = supply->pair.released;
+    supply_unlock(supply);
+    return supply_fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
+                       "%s: no thread has released block %" PRIu64 " for %g s (--timeout / SUPPLY_TIMEOUT)",
+                       supply->pair.name, held, supply->pair.settings.timeout);
+}
+
 supply_status_t supply_await_release(supply_t *supply) {
-    const supply_status_t status = supply_check_mine(supply, "supply_await_release");
+    supply_status_t status = supply_check_mine(supply, "supply_await_release");
     if (status != SUPPLY_OK) return status;
     const struct settings *settings = &supply->pair.settings;
-    const int64_t since = supply_clock_now();
+    struct wait wait = supply_wait_begin((struct wait_limit){settings->timeout, settings->interruption});
     while (supply_check_credit(supply, "") == SUPPLY_ERROR_ALL_HELD) {
-        if (supply_is_interrupted(settings)) return SUPPLY_INTERRUPTED;
-        if (supply_clock_now() - since >= (int64_t)(settings->timeout * NANOSECONDS)) {
-            supply_lock(supply);
-            const uint64_t held = supply->pair.released;
-            supply_unlock(supply);
-            return supply_fail(&supply->failure, SUPPLY_ERROR_TIMEOUT,
-                               "%s: no thread has released block %" PRIu64 " for %g s (--timeout / SUPPLY_TIMEOUT)",
-                               supply->pair.name, held, settings->timeout);
-        }
-        supply_poll_pause(since);
+        status = supply_wait_more(&wait);
+        if (status != SUPPLY_OK) return status == SUPPLY_ERROR_TIMEOUT ? fail_unreleased(supply) : status;
     }
     supply->failure.status = SUPPLY_OK;
     return SUPPLY_OK;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 
 #define CLOSING_PAUSE_SECONDS 0.01
 
@@ -63,11 +64,10 @@ static supply_status_t fail_by_change(struct failure *failure, const struct fore
 
 /* 0, or -1 and errno: EAGAIN: the file stays open for writing. */
 static int lease_after_closing(const struct foreign_file_mapping *file) {
-    const int64_t deadline = supply_clock_after(file->use->closing);
-    while (fcntl(file->fd, F_SETLEASE, F_RDLCK) != 0) {
-        if (errno != EAGAIN || supply_clock_now() >= deadline) return -1;
-        supply_clock_sleep(CLOSING_PAUSE_SECONDS);
-    }
+    const struct wait_limit limit = {.seconds = file->use->closing};
+    struct wait wait = supply_wait_begin_slow(limit, CLOSING_PAUSE_SECONDS);
+    while (fcntl(file->fd, F_SETLEASE, F_RDLCK) != 0)
+        if (errno != EAGAIN || supply_wait_more(&wait) != SUPPLY_OK) return -1;
     return 0;
 }
 

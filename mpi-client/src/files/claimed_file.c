@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file_lock.h"
+#include "base/wait.h"
 #include "files/folder.h"
 #include "files/options.h"
 #include "layout.h"
@@ -221,18 +221,19 @@ static enum outcome claim_once(struct claimed_file *file, struct failure *failur
 
 static supply_status_t repeat(enum outcome once(struct claimed_file *, struct failure *), struct claimed_file *file,
                               struct failure *failure) {
-    const int64_t deadline = supply_clock_after(RETRY_LIMIT_SECONDS);
-    for (;;) {
-        enum outcome outcome = once(file, failure);
-        if (outcome == CLAIMED) return SUPPLY_OK;
-        if (outcome == RETRY && supply_clock_now() >= deadline) outcome = fail_to_retry(file, failure);
+    const struct wait_limit limit = {.seconds = RETRY_LIMIT_SECONDS};
+    struct wait wait = supply_wait_begin_slow(limit, RETRY_PAUSE_SECONDS);
+    enum outcome outcome;
+    while ((outcome = once(file, failure)) == RETRY) {
         discard(file);
-        if (outcome == ABSENT || outcome == FAILED) {
-            supply_claim_close(file);
-            return outcome == ABSENT ? SUPPLY_OK : failure->status;
-        }
-        supply_clock_sleep(RETRY_PAUSE_SECONDS);
+        if (supply_wait_more(&wait) == SUPPLY_OK) continue;
+        outcome = fail_to_retry(file, failure);
+        break;
     }
+    if (outcome == CLAIMED) return SUPPLY_OK;
+    discard(file);
+    supply_claim_close(file);
+    return outcome == ABSENT ? SUPPLY_OK : failure->status;
 }
 
 supply_status_t supply_claim(struct claimed_file *file, enum file_kind kind, const struct named_path *name, gid_t group,

@@ -298,8 +298,7 @@ supply_status_t supply_settings(const supply_options_t *given, struct settings *
     if (status == SUPPLY_OK) status = supply_generation_make(&settings->generation, failure);
     settings->rank_pid = (uint32_t)getpid();
     settings->exchange = options.exchange != 0;
-    settings->interrupted = options.interrupted;
-    settings->interrupted_context = options.interrupted_context;
+    settings->interruption = (struct interruption){options.interrupted, options.interrupted_context};
     return status;
 }
 

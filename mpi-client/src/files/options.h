@@ -15,6 +15,7 @@
 #include "base/failure.h"
 #include "files/folder.h"
 #include "base/position.h"
+#include "base/wait.h"
 #include "supply.h"
 
 /** Copies a struct of this library to one of the program. Fields that this library does not know become 0. */
@@ -65,8 +66,7 @@ struct settings {
     int local_rank;           /**< -1: not known */
     int rank;                 /**< -1: not known */
     double timeout;           /**< seconds */
-    bool (*interrupted)(void *context);
-    void *interrupted_context;
+    struct interruption interruption;
     uint64_t block_bytes;
     uint32_t block_count;
     gid_t group;         /**< may use the pair's files, too; or NO_GROUP */
@@ -99,10 +99,5 @@ SUPPLY_API supply_status_t supply_options_complete(const supply_options_t *given
 /** The time limit in seconds, of the options or of the environment. SUPPLY_OK, or _CONFIG. Exported as well. */
 SUPPLY_API supply_status_t supply_options_timeout(const supply_options_t *options, double *timeout,
                                                   struct failure *failure);
-
-/** Asks the program whether to end a wait. */
-static inline bool supply_is_interrupted(const struct settings *settings) {
-    return settings->interrupted != NULL && settings->interrupted(settings->interrupted_context);
-}
 
 #endif

@@ -1,6 +1,6 @@
 /**
- * Records through the named pipes. Ends are non-blocking; only supply_pipe_wait() waits. What a record says is for the
- * caller to check.
+ * Records through the named pipes. Ends are non-blocking: nothing here waits. What a record says is for the caller to
+ * check.
  */
 #include "pair/named_pipe.h"
 
@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file_lock.h"
 #include "layout.h"
 
@@ -72,14 +71,6 @@ enum pipe_read supply_pipe_read(struct claimed_file *pipe, void *record, size_t 
     /* No data and no writer: no task has come yet, or one has left. */
     if (!writer_left(pipe)) return PIPE_EMPTY;
     return renew(pipe, failure) == SUPPLY_OK ? PIPE_WRITER_LEFT : PIPE_FAILED;
-}
-
-int supply_pipe_wait(const struct claimed_file *pipe, int64_t nanoseconds) {
-    const struct timespec limit = {.tv_sec = nanoseconds > 0 ? nanoseconds / NANOSECONDS : 0,
-                                   .tv_nsec = nanoseconds > 0 ? nanoseconds % NANOSECONDS : 0};
-    struct pollfd poller = {.fd = pipe->fd, .events = POLLIN};
-    const int ready = ppoll(&poller, 1, &limit, NULL);
-    return ready < 0 && errno == EINTR ? 0 : ready;
 }
 
 bool supply_pipe_write(const struct claimed_file *pipe, const void *record, size_t bytes) {

@@ -1,4 +1,4 @@
-/** The rank's ends of the two named pipes: records of fixed size. Only supply_pipe_wait() blocks. */
+/** The rank's ends of the two named pipes: records of fixed size. Nothing here blocks. */
 #ifndef SUPPLY_NAMED_PIPE_H
 #define SUPPLY_NAMED_PIPE_H
 
@@ -23,12 +23,6 @@ supply_status_t supply_pipe_become_reader(struct claimed_file *pipe, struct fail
 
 /** Reads one record from a reader. */
 enum pipe_read supply_pipe_read(struct claimed_file *pipe, void *record, size_t bytes, struct failure *failure);
-
-/**
- * Waits until there may be something to read, at most `nanoseconds`; polls once even if that is not above 0. 1: there
- * may be something; 0: time is over, or a signal handler has run; -1: errno.
- */
-int supply_pipe_wait(const struct claimed_file *pipe, int64_t nanoseconds);
 
 /** Writes one record into a claimed pipe. False: the pipe is full. */
 bool supply_pipe_write(const struct claimed_file *pipe, const void *record, size_t bytes);

@@ -11,10 +11,11 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "base/wait.h"
 #include "files/result_names.h"
 
 /* How often end_seen is polled: storing it wakes nobody. */
-#define END_PAUSE_NANOSECONDS 1000000
+#define END_PAUSE_SECONDS 1e-3
 
 static bool request(const struct pair *pair, uint32_t kind) {
     /* A filler has no pipe, and needs no request: the library calls it. */
@@ -163,7 +164,7 @@ void supply_pair_release_all(struct pair *pair) {
     release_unheld(pair);
 }
 
-/* Reads a notification, so that the pipe is never full, or waits a little for one. SUPPLY_AGAIN: not a failure. */
+/* Reads a notification, so that the pipe is never full. SUPPLY_AGAIN: not a failure. */
 static supply_status_t read_at_end(struct pair *pair) {
     struct notification notification;
     struct failure failure;
@@ -172,12 +173,10 @@ static supply_status_t read_at_end(struct pair *pair) {
             return notification.generation == pair->settings.generation && notification.kind == NOTIFICATION_FAILURE
                        ? SUPPLY_ERROR_SPARK
                        : SUPPLY_AGAIN;
-        case PIPE_EMPTY:
-            return supply_pipe_wait(&pair->notification_pipe, END_PAUSE_NANOSECONDS) < 0 ? SUPPLY_ERROR_SYSTEM
-                                                                                         : SUPPLY_AGAIN;
         case PIPE_FAILED:
             errno = failure.error;
             return failure.status;
+        case PIPE_EMPTY:
         case PIPE_WRITER_LEFT:
             break;
     }
@@ -186,23 +185,20 @@ static supply_status_t read_at_end(struct pair *pair) {
 
 supply_status_t supply_pair_await_end(struct pair *pair, double seconds) {
     const uint32_t *end_seen = &supply_mapped_header(&pair->mapped_file)->end_seen;
-    const double timeout = pair->settings.timeout;
-    /* Before `until`, so that a call without a limit of its own reaches end_limit first, and fails by the timeout. */
-    if (pair->end_limit == 0) pair->end_limit = supply_clock_after(timeout);
-    const int64_t until = supply_clock_after(seconds < timeout ? seconds : timeout);
+    struct wait wait = supply_wait_begin_slow((struct wait_limit){pair->settings.timeout, pair->settings.interruption},
+                                              END_PAUSE_SECONDS);
+    wait.fd = pair->notification_pipe.fd;
+    if (pair->end_limit == 0) pair->end_limit = wait.end;
+    wait.end = pair->end_limit;
+    wait.part_end = supply_clock_after(seconds);
     supply_pair_release_all(pair);
     supply_fail_point("E4");
     supply_status_t status = check_whole(pair);
     while (status == SUPPLY_OK) {
-        /* The clock first: a rank that was suspended past its limit still sees what came meanwhile. */
-        const int64_t now = supply_clock_now();
         if (__atomic_load_n(end_seen, __ATOMIC_ACQUIRE) != 0) return SUPPLY_OK;
         status = read_at_end(pair);
-        if (status != SUPPLY_AGAIN) return status;
-        if (now >= pair->end_limit) return SUPPLY_ERROR_TIMEOUT;
-        if (now >= until) return SUPPLY_AGAIN;
-        if (supply_is_interrupted(&pair->settings)) return SUPPLY_INTERRUPTED;
-        status = check_whole(pair);
+        if (status == SUPPLY_AGAIN) status = supply_wait_more(&wait);
+        if (status == SUPPLY_OK) status = check_whole(pair);
     }
     return status;
 }

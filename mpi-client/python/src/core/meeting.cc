@@ -30,7 +30,7 @@ Meeting::Meeting(nb::object calls, bool is_feeder, const std::string &node, doub
         const Link::Waiting waiting(*link_);
         nb::gil_scoped_release released;
         // The link raises what a signal handler raises.
-        const poll_limit limit = {seconds, nullptr, nullptr};
+        const wait_limit limit = {seconds, {}};
         status = remote_meet(&processes_, &functions_, is_feeder, node.c_str(), &limit, &failure);
     }
     if (status != SUPPLY_OK) {

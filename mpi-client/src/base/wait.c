@@ -1,0 +1,64 @@
+/**
+ * Waits for what only polls can find. Without a lock, in the thread that waits. Signal handlers may shorten a pause,
+ * never a wait.
+ */
+#include "base/wait.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stddef.h>
+
+#include "base/clock.h"
+
+/* Processes that are ready answer sooner. Until then a poll only yields the core. */
+#define SPIN_NANOSECONDS 1000000
+#define PAUSE_SECONDS 50e-6
+
+struct wait supply_wait_begin_slow(struct wait_limit limit, double seconds) {
+    const int64_t now = supply_clock_now();
+    return (struct wait){.interruption = limit.interruption,
+                         .end = supply_clock_add(now, limit.seconds),
+                         .part_end = INT64_MAX,
+                         .polled = now,
+                         .since = now,
+                         .pause = supply_clock_add(0, seconds),
+                         .fd = -1};
+}
+
+struct wait supply_wait_begin(struct wait_limit limit) {
+    struct wait wait = supply_wait_begin_slow(limit, PAUSE_SECONDS);
+    wait.spin = SPIN_NANOSECONDS;
+    return wait;
+}
+
+/* False: errno. */
+static bool sleep_until_readable(int fd, int64_t nanoseconds) {
+    const struct timespec limit = {.tv_sec = nanoseconds > 0 ? nanoseconds / NANOSECONDS : 0,
+                                   .tv_nsec = nanoseconds > 0 ? nanoseconds % NANOSECONDS : 0};
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    return ppoll(&poller, fd >= 0, &limit, NULL) >= 0 || errno == EINTR;
+}
+
+static bool pause_once(const struct wait *wait) {
+    const int64_t now = supply_clock_now();
+    if (now - wait->since < wait->spin) {
+        sched_yield();
+        return true;
+    }
+    const int64_t left = wait->end - now;
+    return sleep_until_readable(wait->fd, left < wait->pause ? left : wait->pause);
+}
+
+supply_status_t supply_wait_more(struct wait *wait) {
+    if (wait->polled >= wait->end) return SUPPLY_ERROR_TIMEOUT;
+    if (wait->polled >= wait->part_end) return SUPPLY_AGAIN;
+    if (supply_is_interrupted(&wait->interruption)) return SUPPLY_INTERRUPTED;
+    if (!pause_once(wait)) return SUPPLY_ERROR_SYSTEM;
+    wait->polled = supply_clock_now();
+    return SUPPLY_OK;
+}
+
+void supply_wait_progressed(struct wait *wait) { wait->since = wait->polled = supply_clock_now(); }
+
+void supply_sleep(double seconds) { sleep_until_readable(-1, (int64_t)(seconds * NANOSECONDS)); }
